@@ -4,7 +4,7 @@
 //! text; dates and times are ISO 8601 with a space, without zeros at the end of a fraction, instants in UTC; JSON
 //! documents are sorted by key, without spaces, and the numbers in them are decimal numbers; text and bytes are as they are.
 
-use crate::issue::IssueKind;
+use crate::issue::{Becomes, IssueKind};
 use crate::page::{Cell, Page};
 use crate::types::Class;
 use kurabe_core::value::Value;
@@ -47,7 +47,7 @@ impl Reading {
 ///
 /// # Errors
 /// As for [`push`].
-pub fn push_mended(reading: Reading, mended: &[IssueKind], value: Value<'_>, out: &mut Page) -> Result<()> {
+pub fn push_mended(reading: Reading, mended: &[Mend], value: Value<'_>, out: &mut Page) -> Result<()> {
     push(reading, value, out)?;
     if !mended.is_empty()
         && let Cell::Bytes(bytes) = out.last()
@@ -112,6 +112,11 @@ pub fn push(reading: Reading, value: Value<'_>, out: &mut Page) -> Result<()> {
     match reading.class {
         Class::Bool => out.push(Cell::Int(truth(text).ok_or_else(|| wrong(reading.class, text))?)),
         class if class.is_whole() => {
+            // A boolean of the target, by the user's word.
+            if let "t" | "true" | "f" | "false" = text {
+                out.push(Cell::Int(i64::from(text.starts_with('t'))));
+                return Ok(());
+            }
             let digits = decimal(text).ok_or_else(|| wrong(class, text))?;
             out.push(digits.parse().map_or(Cell::Bytes(digits.as_bytes()), Cell::Int));
         }
@@ -177,9 +182,9 @@ fn decimal(text: &str) -> Option<String> {
     let text = text.trim();
     match text {
         "NaN" | "Infinity" | "-Infinity" => return Some(text.to_owned()),
-        // As SQLite writes them.
-        "Inf" => return Some("Infinity".to_owned()),
-        "-Inf" => return Some("-Infinity".to_owned()),
+        // As SQLite and its driver write them.
+        "Inf" | "inf" => return Some("Infinity".to_owned()),
+        "-Inf" | "-inf" => return Some("-Infinity".to_owned()),
         _ => {}
     }
     let (minus, digits) = match text.strip_prefix('-') {
@@ -307,23 +312,28 @@ pub fn from_hex(digits: &[u8]) -> Result<Vec<u8>> {
     pairs.iter().map(|pair| unhex(*pair).ok_or_else(malformed)).collect()
 }
 
+/// A kind of values that the target cannot hold, and what the user has accepted that they become.
+pub type Mend = (IssueKind, Becomes);
+
 /// A value that the target cannot hold, after the user has accepted what becomes of it. `None` is null.
-pub fn mend(accepted: &[IssueKind], bytes: &[u8]) -> Option<Vec<u8>> {
+pub fn mend(accepted: &[Mend], bytes: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = bytes.to_vec();
-    for kind in accepted {
+    for (kind, becomes) in accepted {
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let becomes_null = match kind {
+        let is_unfit = match kind {
             IssueKind::ZeroDate => has_zero_part(&text),
             IssueKind::DateRange => !is_in_years(&text),
             IssueKind::TimeRange => !is_time_of_day(&text),
             IssueKind::NotANumber => text == "NaN" || text.ends_with("Infinity"),
             _ => false,
         };
-        if becomes_null {
-            return None;
+        if is_unfit {
+            let Becomes::Text(other) = becomes else { return None };
+            bytes = other.clone().into_bytes();
         }
         if *kind == IssueKind::NulCharacter {
-            bytes.retain(|byte| *byte != 0);
+            let other = if let Becomes::Text(other) = becomes { other } else { "" };
+            bytes = bytes.split(|byte| *byte == 0).collect::<Vec<_>>().join(other.as_bytes());
         }
         if *kind == IssueKind::Fraction
             && let Some(point) = text.find('.')
@@ -373,6 +383,7 @@ mod tests {
         for (class, texts) in [
             (Class::Decimal, &["1.5", "1.50", "01.5", "+1.5", "15e-1"][..]),
             (Class::Decimal, &["0", "-0.00", "0e5", ".0"]),
+            (Class::Decimal, &["-Infinity", "-Inf", "-inf"]),
             (Class::Decimal, &["-12000", "-12000.0", "-1.2e4"]),
             (Class::Float64, &["0.1", "0.10000000000000001", "1e-1"]),
             (Class::Float32, &["0.1", "0.10000000149011612"]),
@@ -438,7 +449,9 @@ mod tests {
 
     #[test]
     fn values_that_a_target_cannot_hold_become_what_the_user_accepted() {
-        let after = |kind, text: &str| mend(&[kind], text.as_bytes()).map(|b| String::from_utf8(b).unwrap());
+        let after = |kind, text: &str| {
+            mend(&[(kind, Becomes::Usual)], text.as_bytes()).map(|b| String::from_utf8(b).unwrap())
+        };
         assert_eq!(after(IssueKind::ZeroDate, "0000-00-00"), None);
         assert_eq!(after(IssueKind::ZeroDate, "2024-00-10 00:00:00"), None);
         assert_eq!(after(IssueKind::ZeroDate, "2024-01-10").as_deref(), Some("2024-01-10"));
@@ -449,6 +462,12 @@ mod tests {
         assert_eq!(after(IssueKind::TimeRange, "838:59:59"), None);
         assert_eq!(after(IssueKind::TimeRange, "23:59:59").as_deref(), Some("23:59:59"));
         assert_eq!(after(IssueKind::NulCharacter, "a\0b").as_deref(), Some("ab"));
+        let other = |kind, other: &str, text: &str| {
+            let becomes = mend(&[(kind, Becomes::Text(other.to_owned()))], text.as_bytes());
+            String::from_utf8(becomes.unwrap()).unwrap()
+        };
+        assert_eq!(other(IssueKind::ZeroDate, "0001-01-01", "0000-00-00"), "0001-01-01");
+        assert_eq!(other(IssueKind::NulCharacter, "?", "a\0b"), "a?b");
         assert_eq!(after(IssueKind::Fraction, "01:02:03.123456").as_deref(), Some("01:02:03.1234"));
     }
 

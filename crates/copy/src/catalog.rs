@@ -40,6 +40,8 @@ pub struct Leftover {
     pub name: String,
     /// What it is, shortened.
     pub detail: String,
+    /// Its whole text.
+    pub text: String,
     /// Whether [`Native`] has it.
     pub carried: bool,
 }
@@ -63,6 +65,8 @@ pub struct Table {
     pub native: Option<Native>,
     /// Whether reading it by its name alone would read tables that inherit from it too.
     pub inherited: bool,
+    /// The condition of the rows that are copied; `None`: all.
+    pub filter: Option<String>,
 }
 
 impl Table {
@@ -181,7 +185,7 @@ impl Catalog {
     /// Adds something that cannot be copied.
     pub fn leave(&mut self, kind: IssueKind, table: Option<&str>, name: &str, detail: &str) {
         let shown: String = detail.split_whitespace().collect::<Vec<_>>().join(" ");
-        let detail = if shown.chars().count() > 120 {
+        let short = if shown.chars().count() > 120 {
             shown.chars().take(120).chain(['…']).collect()
         } else {
             shown
@@ -190,7 +194,8 @@ impl Catalog {
             kind,
             table: table.map(str::to_owned),
             name: name.to_owned(),
-            detail,
+            detail: short,
+            text: detail.to_owned(),
             carried: false,
         });
     }

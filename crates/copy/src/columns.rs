@@ -1,15 +1,17 @@
 //! The plan of one table: its columns, its key and the statements that make it.
 
+use crate::canonical::Purpose;
+use crate::casts::Casts;
 use crate::catalog::{Collation, Column, Table};
 use crate::ddl;
 use crate::engines::{Engine, Identity, TargetFacts};
-use crate::issue::{Issue, IssueKind};
+use crate::issue::{Accepted, Becomes, Issue, IssueKind};
 use crate::names::Names;
 use crate::plan::{ColumnPlan, Resume, TablePlan};
 use crate::rows::PageSize;
 use crate::scan::{Correction, Scanned, ScannedColumn, corrections, scan};
 use crate::sql::{Side, quoted};
-use crate::types::{Class, Kind, Mapped, UNLIMITED, kind_of, map, new_column};
+use crate::types::{Class, Kind, Mapped, UNLIMITED, kind_of};
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::collections::HashMap;
 
@@ -23,6 +25,12 @@ pub struct OneTable<'a> {
     pub facts: &'a TargetFacts,
     /// The table on the source.
     pub table: &'a Table,
+    /// The table as it is made, with the names of the target.
+    pub made: &'a Table,
+    /// What the user accepts.
+    pub accepted: &'a Accepted,
+    /// What types become.
+    pub casts: &'a Casts<'a>,
     /// How many rows are inserted together.
     pub page: PageSize,
     /// Takes what does not map.
@@ -32,12 +40,16 @@ pub struct OneTable<'a> {
 /// The types of a table's columns.
 struct Types {
     kinds: Vec<Kind>,
+    /// Whether both sides have the same type, and values are carried as the server writes them.
+    exact: Vec<bool>,
     mapped: Vec<Mapped>,
     /// The maximum lengths of columns that an index of the target limits.
     longest: Vec<Option<u32>>,
+    /// The columns with decimal numbers that have more digits than the target's.
+    longer: Vec<usize>,
     /// The columns that are of unlimited length, since a row has a maximum length.
     widened: Vec<usize>,
-    /// The class that a column has in fact, and the number of values that are not of the declared one.
+    /// The type that a column has in fact, and the number of values that are not of the declared one.
     corrected: Vec<Correction>,
 }
 
@@ -51,6 +63,7 @@ impl OneTable<'_> {
         let (types, scanned) = self.types()?;
         let table = self.table;
         let native = table.native.as_ref().filter(|_| self.is_same_server());
+        let made = self.made;
         let columns = (0..table.columns.len()).map(|at| match native {
             Some(_) => Ok(self.native_column(at, &types)),
             None => self.column(at, &types, &scanned.columns[at]),
@@ -63,15 +76,16 @@ impl OneTable<'_> {
         };
         Ok(TablePlan {
             name: table.name.clone(),
+            to: made.name.clone(),
+            filter: table.filter.clone(),
             from: self.source.engine.from(table),
             create: native.map_or_else(
-                || ddl::create_table(self.target, self.facts, table, &columns, &[]),
+                || ddl::create_table(self.target, self.facts, made, &columns, &[]),
                 |native| native.create.clone(),
             ),
             indexes: native
-                .map_or_else(|| ddl::indexes(self.target, table, names), |native| native.later.clone()),
+                .map_or_else(|| ddl::indexes(self.target, made, names), |native| native.later.clone()),
             foreign: Vec::new(),
-            exact: self.is_same_server(),
             page: self.page,
             rows: scanned.rows,
             columns,
@@ -90,7 +104,7 @@ impl OneTable<'_> {
     }
 
     fn check_names(&self) -> Result<()> {
-        let (table, most) = (&self.table.name, self.target.longest_name());
+        let (table, most) = (&self.made.name, self.target.longest_name());
         let columns =
             self.table.columns.iter().map(|column| (&column.name, format!("column {table}.{}", column.name)));
         let mut all = columns.chain([(table, format!("table {table}"))]);
@@ -111,51 +125,67 @@ impl OneTable<'_> {
         let mut kinds: Vec<Kind> =
             table.columns.iter().map(|column| kind_of(engine, &column.declared)).collect();
         let mut corrected = vec![None; kinds.len()];
-        let is_exact =
-            |kind: &Kind| self.is_same_server() || self.is_same_engine() && kind.class == Class::Geometry;
-        for kind in kinds.iter_mut().filter(|kind| is_exact(kind)) {
-            kind.class = engine.exact_class(kind);
+        let casts = |column: &Column| self.casts.are_given(&table.name, column);
+        let exact: Vec<bool> =
+            table.columns.iter().map(|column| self.is_same_server() && !casts(column)).collect();
+        for (at, kind) in kinds.iter_mut().enumerate() {
+            if exact[at]
+                || self.is_same_engine() && kind.class == Class::Geometry && !casts(&table.columns[at])
+            {
+                kind.class = engine.exact_class(kind);
+            }
         }
-        if !self.is_same_server() {
+        if exact.contains(&false) {
             corrected = corrections(self.source, table, &kinds)?;
-            for (kind, corrected) in kinds.iter_mut().zip(&corrected) {
-                if let Some((class, _)) = corrected {
-                    (kind.class, kind.n, kind.s) = (*class, UNLIMITED, 0);
+            for (at, kind) in kinds.iter_mut().enumerate() {
+                match corrected[at] {
+                    Some(_) if exact[at] => corrected[at] = None,
+                    Some((name, _)) => *kind = kind_of(engine, name),
+                    None => {}
                 }
             }
         }
-        let (mut mapped, longest) = self.mapped(&kinds)?;
+        let (mut mapped, longest) = self.mapped(&kinds, &exact)?;
         let same = self.is_same_server();
+        let mut longer = Vec::new();
         if !same {
-            self.long_decimals(&kinds, &mut mapped)?;
+            longer = self.long_decimals(&kinds, &mut mapped)?;
         }
         let widened = if same { Vec::new() } else { self.widen(&kinds, &mut mapped) };
-        let scanned = scan(self.source, self.target, same, table, &kinds, &mapped, &longest)?;
-        Ok((Types { kinds, mapped, longest, widened, corrected }, scanned))
+        let scanned = scan(self.source, self.target, &exact, table, &kinds, &mapped, &longest)?;
+        Ok((Types { kinds, exact, mapped, longest, longer, widened, corrected }, scanned))
     }
 
     /// Makes text of decimal numbers some of which have more digits than the target's.
-    fn long_decimals(&mut self, kinds: &[Kind], mapped: &mut [Mapped]) -> Result<()> {
-        let Some((whole, part)) = self.target.longest_decimal() else { return Ok(()) };
+    fn long_decimals(&mut self, kinds: &[Kind], mapped: &mut [Mapped]) -> Result<Vec<usize>> {
+        let mut longer = Vec::new();
+        let Some((whole, part)) = self.target.longest_decimal() else { return Ok(longer) };
         for (at, column) in self.table.columns.iter().enumerate() {
             let engine = self.source.engine;
             let is_limited = kinds[at].n <= whole + part && kinds[at].s <= part;
-            if kinds[at].class != Class::Decimal || is_limited || self.table.is_indexed(&column.name) {
+            let is_given = self.casts.are_given(&self.table.name, column);
+            if kinds[at].class != Class::Decimal
+                || is_limited
+                || is_given
+                || self.table.is_indexed(&column.name)
+            {
                 continue;
             }
-            let Some(longer) = engine.longer_decimal(&quoted(engine, &column.name), whole, part) else {
+            let Some(condition) = engine.longer_decimal(&quoted(engine, &column.name), whole, part) else {
                 continue;
             };
             let from = engine.from(self.table);
-            if self.source.number(&format!("SELECT COUNT(*) FROM {from} WHERE {longer}"))? > 0 {
-                let text = Kind { class: Class::Text, n: UNLIMITED, s: 0, declared: String::new() };
-                if let Some(text) = new_column(self.target, &text) {
-                    let why = "some decimal numbers have more digits than the target's: text";
-                    mapped[at] = Mapped { issue: Some((IssueKind::Decimal, why)), ..text };
-                }
+            let filter =
+                self.table.filter.as_ref().map(|filter| format!(" AND ({filter})")).unwrap_or_default();
+            let sql = format!("SELECT COUNT(*) FROM {from} WHERE ({condition}){filter}");
+            if self.source.number(&sql)? > 0
+                && let Some(text) = self.casts.longer(&kinds[at])
+            {
+                mapped[at] = text;
+                longer.push(at);
             }
         }
-        Ok(())
+        Ok(longer)
     }
 
     /// Makes columns of unlimited length out of the longest ones, until a row is short enough. They are stored elsewhere.
@@ -173,7 +203,7 @@ impl OneTable<'_> {
             };
             let Some(at) = (0..mapped.len()).filter(free).max_by_key(|at| bytes(&mapped[*at])) else { break };
             let long = Kind { n: UNLIMITED, ..kinds[at].clone() };
-            match map(self.source.engine, self.target, &long) {
+            match self.casts.becomes(&self.table.name, &self.table.columns[at], &long, None) {
                 Some(long) if bytes(&long) <= 16 => mapped[at] = long,
                 _ => break,
             }
@@ -182,28 +212,25 @@ impl OneTable<'_> {
         widened
     }
 
-    fn mapped(&self, kinds: &[Kind]) -> Result<(Vec<Mapped>, Vec<Option<u32>>)> {
-        let (from, to) = (self.source.engine, self.target);
+    fn mapped(&self, kinds: &[Kind], exact: &[bool]) -> Result<(Vec<Mapped>, Vec<Option<u32>>)> {
+        let to = self.target;
         let (mut all, mut longest) = (Vec::new(), Vec::new());
-        for (column, kind) in self.table.columns.iter().zip(kinds) {
-            let unmapped =
-                || Error::new(ErrorKind::Internal, format!("{} has no type for {kind:?}", to.name()));
-            let of = |kind: &Kind| {
-                if self.is_same_server() {
-                    Some(Mapped { sql: kind.declared.clone(), stored: kind.clone(), issue: None })
-                } else {
-                    map(from, to, kind)
+        for ((column, kind), exact) in self.table.columns.iter().zip(kinds).zip(exact) {
+            let becomes = |limit| {
+                if *exact {
+                    let sql = to.same_type(kind).to_owned();
+                    return Ok(Mapped { sql, stored: kind.clone(), issue: None });
                 }
+                self.casts.becomes(&self.table.name, column, kind, limit).ok_or_else(|| {
+                    Error::new(ErrorKind::Internal, format!("{} has no type for {kind:?}", to.name()))
+                })
             };
-            let mut mapped = of(kind).ok_or_else(unmapped)?;
-            let most =
-                to.longest_key().filter(|_| !self.is_same_server() && self.table.is_indexed(&column.name));
+            let mut mapped = becomes(None)?;
+            let most = to.longest_key().filter(|_| !exact && self.table.is_indexed(&column.name));
             let limit = most.map(|most| most / texts_of_widest_index(self.table, &column.name, kinds));
             let limit = limit.filter(|limit| is_longer(&mapped.stored, *limit));
-            if let Some(limit) = limit {
-                let class = if mapped.stored.class.is_bytes() { Class::Varbinary } else { Class::Varchar };
-                let short = Kind { class, n: limit, s: 0, declared: kind.declared.clone() };
-                mapped = of(&short).ok_or_else(unmapped)?;
+            if limit.is_some() {
+                mapped = becomes(limit)?;
             }
             longest.push(limit);
             all.push(mapped);
@@ -226,9 +253,10 @@ impl OneTable<'_> {
             mapped: types.mapped[at].clone(),
             nullable: column.nullable,
             sql: String::new(),
+            exact: types.exact[at],
             mend: Vec::new(),
             identity: None,
-            rounds: false,
+            compared: Purpose::Compare,
             written: column.generated.is_none(),
         }
     }
@@ -237,7 +265,7 @@ impl OneTable<'_> {
         let (table, target, same) = (self.table, self.target, self.is_same_engine());
         let (column, kind, mapped) = (&table.columns[at], &types.kinds[at], &types.mapped[at]);
         let identity = if column.identity { target.identity(table, column, mapped) } else { None };
-        let default = ddl::default(self.is_same_server(), target, &column.default, mapped);
+        let default = ddl::default(types.exact[at], target, &column.default, mapped);
         self.list_types(at, types, scanned)?;
         if let Some(expression) = &column.generated {
             self.list(column, IssueKind::Generated, expression.clone());
@@ -255,7 +283,10 @@ impl OneTable<'_> {
                 format!("{} cannot give numbers to this column", target.name()),
             );
         }
-        let parses = mapped.stored.class == Class::Json && self.facts.edition != "MariaDB";
+        let parses = mapped.stored.class == Class::Json
+            && !types.exact[at]
+            && self.facts.edition != "MariaDB"
+            && !target.keeps_documents(&mapped.stored);
         let rounds = parses && self.facts.edition == "MySQL";
         let of_mysql = self.source.engine.name() == "MySQL" && !self.source.engine.keeps_documents(kind);
         if parses && self.source.engine.keeps_documents(kind) || rounds && !of_mysql {
@@ -267,14 +298,18 @@ impl OneTable<'_> {
         let mut nullable = column.nullable;
         for (unfit, count) in &scanned.unfit {
             self.list(column, *unfit, format!("{} values", units::count(*count)));
-            nullable |= !matches!(unfit, IssueKind::NulCharacter | IssueKind::Fraction);
-            mend.push(*unfit);
+            let becomes = self.accepted.becomes(*unfit, &format!("{}.{}", table.name, column.name));
+            let is_null = becomes == Becomes::Usual;
+            nullable |= is_null && !matches!(unfit, IssueKind::NulCharacter | IssueKind::Fraction);
+            if becomes != Becomes::Itself {
+                mend.push((*unfit, becomes));
+            }
         }
         // A type with fewer digits cuts all values.
-        let cuts = mapped.issue.is_some_and(|(kind, _)| kind == IssueKind::Fraction)
+        let cuts = mapped.issue == Some(IssueKind::Fraction)
             || target.cannot_hold(&mapped.stored).contains(&IssueKind::Fraction);
-        if cuts && !self.is_same_server() && !mend.contains(&IssueKind::Fraction) {
-            mend.push(IssueKind::Fraction);
+        if cuts && !types.exact[at] && !mend.iter().any(|(kind, _)| *kind == IssueKind::Fraction) {
+            mend.push((IssueKind::Fraction, Becomes::Usual));
         }
         if scanned.nulls > 0 {
             let why = format!(
@@ -314,31 +349,33 @@ impl OneTable<'_> {
             mapped: mapped.clone(),
             nullable,
             sql,
+            exact: types.exact[at],
             mend,
             identity: identity.is_some().then(|| column.next.unwrap_or(1)),
-            rounds,
+            compared: if rounds { Purpose::CompareRounded } else { Purpose::Compare },
             written: true,
         })
     }
 
     fn list(&mut self, column: &Column, kind: IssueKind, detail: String) {
         let object = format!("{}.{}", self.table.name, column.name);
-        self.issues.push(Issue { kind, object, detail });
+        self.issues.push(Issue { kind, object, detail, text: String::new() });
     }
 
     fn list_types(&mut self, at: usize, types: &Types, scanned: &ScannedColumn) -> Result<()> {
         let (column, mapped) = (&self.table.columns[at], &types.mapped[at]);
         let declared = &column.declared;
         // A column without a type is one of the type that all its values have.
-        if let Some((class, count)) = types.corrected[at].filter(|(_, count)| *count > 0) {
+        if let Some((name, count)) = types.corrected[at].filter(|(_, count)| *count > 0) {
             let (count, declared) =
                 (units::count(count), if declared.is_empty() { "nothing" } else { declared });
-            let detail =
-                format!("declared {declared}, but {count} values are not: it is copied as {class:?}");
+            let detail = format!("declared {declared}, but {count} values are not: it is copied as {name}");
             self.list(column, IssueKind::StorageClass, detail);
         }
-        if let Some((kind, why)) = mapped.issue {
-            self.list(column, kind, format!("{declared} becomes {}: {why}", mapped.sql));
+        if let Some(kind) = mapped.issue {
+            let more = ": some have more digits than the target's";
+            let why = if types.longer.contains(&at) { more } else { "" };
+            self.list(column, kind, format!("{declared} becomes {}{why}", mapped.sql));
         }
         if types.widened.contains(&at) {
             let detail = format!("{declared} becomes {}: a row has a maximum length", mapped.sql);
@@ -407,7 +444,7 @@ fn key(table: &Table, columns: &[ColumnPlan]) -> Vec<usize> {
         !key.is_empty()
             && key.iter().all(|at| {
                 !table.columns[*at].nullable
-                    && columns[*at].mend.iter().all(|kind| *kind == IssueKind::NulCharacter)
+                    && columns[*at].mend.iter().all(|(kind, _)| *kind == IssueKind::NulCharacter)
             })
     };
     [&table.primary].into_iter().chain(unique).filter_map(positions).find(is_key).unwrap_or_default()

@@ -105,7 +105,7 @@ pub fn foreign_keys(
             if key.name.is_empty() { format!("foreign key {}", number + 1) } else { key.name.clone() };
         let mut list = |detail: String| {
             let object = format!("{}.{shown}", table.name);
-            issues.push(Issue { kind: IssueKind::ForeignKey, object, detail });
+            issues.push(Issue { kind: IssueKind::ForeignKey, object, detail, text: String::new() });
         };
         let parent = copied.iter().find(|name| name.eq_ignore_ascii_case(&key.parent));
         let Some(parent) = parent else {

@@ -5,9 +5,9 @@ use kurabe_core::{Error, Result, units};
 macro_rules! kinds {
     ($($kind:ident $name:literal $about:literal;)*) => {
         /// A kind of difference.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize, serde::Serialize)]
         pub enum IssueKind {
-            $(#[doc = $about] $kind,)*
+            $(#[doc = $about] #[serde(rename = $name)] $kind,)*
         }
 
         impl IssueKind {
@@ -58,22 +58,48 @@ kinds! {
     ForeignKey "foreign-key" "Foreign keys to tables that are not copied, or with unknown actions, are not made.";
     Trigger "trigger" "Triggers are not made.";
     View "view" "Views, sequences and other objects that are no tables are not made.";
+    Routine "routine" "Functions, procedures and events are not made.";
+    Comment "comment" "Comments are not made; listed only.";
+    Grant "grant" "Privileges are not given; listed only.";
+}
+
+impl IssueKind {
+    /// Whether a copy without what is lost need not be accepted.
+    pub fn is_only_listed(self) -> bool {
+        matches!(self, Self::Comment | Self::Grant)
+    }
 }
 
 /// A difference that would be lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Issue {
     /// Its kind.
     pub kind: IssueKind,
     /// The table, with a column, an index or a constraint: `orders.placed`.
     pub object: String,
-    /// What does not map.
+    /// What does not map, shortened.
     pub detail: String,
+    /// Its whole text on the source, if it is an object of its own.
+    #[serde(skip)]
+    pub text: String,
 }
 
-/// What the user accepts: kinds, or kinds of one object (`zero-date:orders.placed`).
+/// What a value becomes that the target cannot hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Becomes {
+    /// What [`IssueKind::about`] says.
+    #[default]
+    Usual,
+    /// Itself: the target decides, and rows that it refuses go to the file of such rows.
+    Itself,
+    /// This text; what is removed from text is replaced by it.
+    Text(String),
+}
+
+/// What the user accepts: kinds, or kinds of one object (`zero-date:orders.placed`), perhaps with what becomes of the values
+/// (`zero-date=0001-01-01`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Accepted(Vec<(IssueKind, Option<String>)>);
+pub struct Accepted(Vec<(IssueKind, Option<String>, Becomes)>);
 
 impl Accepted {
     /// Reads a list of `--accept`.
@@ -82,7 +108,13 @@ impl Accepted {
     /// [`Usage`](kurabe_core::ErrorKind::Usage) for an unknown kind, with the nearest one.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self> {
         let read = |word: &str| {
-            let (name, object) = word.split_once(':').map_or((word, None), |(name, of)| (name, Some(of)));
+            let (of, becomes) = match word.split_once('=') {
+                None => (word, Becomes::Usual),
+                Some((of, "refuse")) => (of, Becomes::Itself),
+                Some((of, "null" | "remove")) => (of, Becomes::Usual),
+                Some((of, text)) => (of, Becomes::Text(text.to_owned())),
+            };
+            let (name, object) = of.split_once(':').map_or((of, None), |(name, of)| (name, Some(of)));
             let kind = IssueKind::ALL.iter().find(|kind| kind.name() == name);
             let kind = kind.ok_or_else(|| {
                 let names: Vec<&str> = IssueKind::ALL.iter().map(|kind| kind.name()).collect();
@@ -92,22 +124,37 @@ impl Accepted {
                     "there are",
                 ))
             })?;
-            Ok((*kind, object.map(str::to_owned)))
+            let choices =
+                [IssueKind::ZeroDate, IssueKind::DateRange, IssueKind::TimeRange, IssueKind::NulCharacter];
+            if becomes != Becomes::Usual && !choices.contains(kind) {
+                return Err(Error::usage(format!("--accept {word}: '{name}' has no choice")));
+            }
+            Ok((*kind, object.map(str::to_owned), becomes))
         };
         words.into_iter().map(read).collect::<Result<_>>().map(Self)
     }
 
     /// All kinds.
     pub fn all() -> Self {
-        Self(IssueKind::ALL.iter().map(|kind| (*kind, None)).collect())
+        Self(IssueKind::ALL.iter().map(|kind| (*kind, None, Becomes::Usual)).collect())
     }
 
     /// Whether the user accepts this difference.
     pub fn has(&self, kind: IssueKind, object: &str) -> bool {
+        self.entry(kind, object).is_some()
+    }
+
+    /// What becomes of the values of a column.
+    pub fn becomes(&self, kind: IssueKind, object: &str) -> Becomes {
+        self.entry(kind, object).cloned().unwrap_or_default()
+    }
+
+    fn entry(&self, kind: IssueKind, object: &str) -> Option<&Becomes> {
         let table = object.split('.').next();
-        self.0.iter().any(|(accepted, of)| {
-            *accepted == kind && of.as_deref().is_none_or(|of| of == object || Some(of) == table)
-        })
+        let is = |of: &Option<String>| of.as_deref().is_none_or(|of| of == object || Some(of) == table);
+        // What is said of an object precedes what is said of all.
+        let found = self.0.iter().filter(|(accepted, of, _)| *accepted == kind && is(of));
+        found.max_by_key(|(_, of, _)| of.as_ref().map(String::len)).map(|(.., becomes)| becomes)
     }
 }
 
@@ -123,6 +170,12 @@ mod tests {
         assert!(!accepted.has(IssueKind::ZeroDate, "orders.paid"));
         assert!(accepted.has(IssueKind::Check, "orders.positive"));
         assert!(!accepted.has(IssueKind::Check, "items.positive"));
+        let chosen =
+            Accepted::parse(["zero-date=0001-01-01", "zero-date:orders=refuse", "nul-character"]).unwrap();
+        assert_eq!(chosen.becomes(IssueKind::ZeroDate, "a.b"), Becomes::Text("0001-01-01".to_owned()));
+        assert_eq!(chosen.becomes(IssueKind::ZeroDate, "orders.placed"), Becomes::Itself);
+        assert_eq!(chosen.becomes(IssueKind::NulCharacter, "a.b"), Becomes::Usual);
+        assert!(Accepted::parse(["view=null1"]).is_err());
         let error = Accepted::parse(["zero-dates"]).unwrap_err().to_string();
         assert!(error.contains("zero-date"), "{error}");
     }

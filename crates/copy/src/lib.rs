@@ -1,6 +1,6 @@
 //! Copies tables from one SQL database to another: schema, keys, indexes, foreign keys and rows.
 //!
-//! [`catalog`] is a schema as an engine's catalogue describes it. [`types`] maps its types. [`plan`] is what will be
+//! [`catalog`] is a schema as an engine's catalogue describes it. [`casts`] maps its types. [`plan`] is what will be
 //! made, and lists what does not map as [`issue`]s. [`rows`] copies in key order, [`verify`] counts both sides and compares
 //! digests of another read, and [`state`] holds on the target how far a copy came. [`run`] does all of it. What engines differ in is in [`engines`].
 //!
@@ -13,6 +13,7 @@
 )]
 
 pub mod canonical;
+pub mod casts;
 pub mod catalog;
 pub mod columns;
 pub mod ddl;
@@ -21,6 +22,7 @@ pub mod issue;
 pub mod names;
 pub mod page;
 pub mod plan;
+pub mod pool;
 pub mod rows;
 pub mod run;
 pub mod sample;

@@ -4,6 +4,23 @@ use crate::catalog::Table;
 use crate::engines::Engine;
 use std::collections::HashSet;
 
+/// Whether a name is of a pattern, in which `*` is any text and `?` any character.
+pub fn is_of(pattern: &str, name: &str) -> bool {
+    let (mut pattern_rest, mut name_rest) = (pattern.chars(), name.chars());
+    match pattern_rest.next() {
+        None => name.is_empty(),
+        Some('*') => {
+            let rest = pattern_rest.as_str();
+            is_of(rest, name) || name_rest.next().is_some() && is_of(pattern, name_rest.as_str())
+        }
+        Some(character) => {
+            let first = name_rest.next();
+            (first == Some(character) || character == '?' && first.is_some())
+                && is_of(pattern_rest.as_str(), name_rest.as_str())
+        }
+    }
+}
+
 /// Names of indexes and constraints on the target.
 pub struct Names {
     taken: HashSet<String>,
@@ -56,6 +73,20 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_have_any_text_and_any_character() {
+        for (pattern, names, others) in [
+            ("order*", &["order", "orders"][..], &["border", "Order"][..]),
+            ("*_log", &["a_log", "_log"], &["a_logs", "log"]),
+            ("t?", &["t1", "té"], &["t", "t12"]),
+            ("a*b*c", &["abc", "axxbyyc", "abbc"], &["ab", "acb"]),
+            ("plain", &["plain"], &["plain1"]),
+        ] {
+            assert!(names.iter().all(|name| is_of(pattern, name)), "{pattern} {names:?}");
+            assert!(!others.iter().any(|name| is_of(pattern, name)), "{pattern} {others:?}");
+        }
+    }
 
     #[test]
     fn names_are_unique_and_short_enough() {

@@ -61,6 +61,16 @@ impl Page {
         });
     }
 
+    /// The rows for which `keep` is true.
+    #[must_use]
+    pub fn with_rows(&self, keep: impl Fn(usize) -> bool) -> Self {
+        let mut page = Self::new(self.width);
+        for row in (0..self.rows()).filter(|row| keep(*row)) {
+            (0..self.width).for_each(|at| page.push(self.cell(row, at)));
+        }
+        page
+    }
+
     /// Replaces the value that was appended last.
     pub fn replace_last(&mut self, cell: Cell<'_>) {
         if self.slots.pop().is_some() {
@@ -88,6 +98,22 @@ impl Page {
 }
 
 impl Cell<'_> {
+    /// The value as JSON; bytes that are no text become hexadecimal digits.
+    pub fn json(&self) -> serde_json::Value {
+        match self {
+            Cell::Null => serde_json::Value::Null,
+            Cell::Int(number) => (*number).into(),
+            Cell::Bytes(bytes) => {
+                if let Ok(text) = std::str::from_utf8(bytes) {
+                    return text.into();
+                }
+                let mut digits = String::from("\\x");
+                kurabe_driver_common::sql::hex(&mut digits, bytes);
+                digits.into()
+            }
+        }
+    }
+
     /// The value for messages, shortened.
     pub fn shown(&self) -> String {
         match self {

@@ -1,14 +1,15 @@
 //! What a copy will make on the target, and what does not map.
 
-use crate::canonical::{Purpose, Reading};
+use crate::canonical::{Mend, Purpose, Reading};
+use crate::casts::{Casts, UserCasts};
 use crate::catalog::{Catalog, ForeignKey, Table};
 use crate::columns::{OneTable, differ_in_more_than_case};
 use crate::ddl;
-use crate::engines::{Engine, TargetFacts};
-use crate::issue::{Accepted, Issue, IssueKind};
-use crate::names::Names;
+use crate::engines::{Carried, Engine, TargetFacts};
+use crate::issue::{Accepted, Issue};
+use crate::names::{Names, is_of};
 use crate::rows::PageSize;
-use crate::sql::Side;
+use crate::sql::{Side, text};
 use crate::types::{Kind, Mapped};
 use kurabe_core::collection::NAMESPACE_PREFIX;
 use kurabe_core::{Error, ErrorKind, Result, units};
@@ -28,12 +29,14 @@ pub struct ColumnPlan {
     pub nullable: bool,
     /// Its definition on the target.
     pub sql: String,
+    /// Whether both sides have the same type, so that values are carried and compared as the server writes them.
+    pub exact: bool,
     /// The kinds of values that become others, as accepted.
-    pub mend: Vec<IssueKind>,
+    pub mend: Vec<Mend>,
     /// The next number, if the target's server gives it numbers.
     pub identity: Option<i128>,
-    /// Whether the target rounds the numbers in its documents.
-    pub rounds: bool,
+    /// How its values are compared: the target may round the numbers in its documents.
+    pub compared: Purpose,
     /// Whether its values are inserted; if not, the target's server generates them.
     pub written: bool,
 }
@@ -61,8 +64,12 @@ pub struct Named {
 /// A new table.
 #[derive(Clone, Debug)]
 pub struct TablePlan {
-    /// Its name, on both sides.
+    /// Its name on the source.
     pub name: String,
+    /// Its name on the target.
+    pub to: String,
+    /// The condition of the rows that are copied.
+    pub filter: Option<String>,
     /// Its columns.
     pub columns: Vec<ColumnPlan>,
     /// The source's table in queries: its quoted name, without the rows of tables that inherit from it.
@@ -71,8 +78,6 @@ pub struct TablePlan {
     pub key: Vec<usize>,
     /// How a copy continues.
     pub resume: Resume,
-    /// Whether both servers are of one kind, so that values are compared as they are written there.
-    pub exact: bool,
     /// How many rows are inserted together.
     pub page: PageSize,
     /// The number of rows when the plan was made.
@@ -88,13 +93,17 @@ pub struct TablePlan {
 impl TablePlan {
     /// How the values of a side are read.
     pub fn readings(&self, engine: &dyn Engine, purpose: Purpose) -> Vec<Reading> {
-        let (hex, exact) = (engine.bytes_as_hex(), self.exact);
+        let hex = engine.bytes_as_hex();
         let reading = |column: &ColumnPlan| {
-            let rounds = purpose == Purpose::Compare && column.rounds;
-            let purpose = if rounds { Purpose::CompareRounded } else { purpose };
-            Reading { class: column.kind.class, hex, exact, purpose }
+            let purpose = if purpose == Purpose::Compare { column.compared } else { purpose };
+            Reading { class: column.kind.class, hex, exact: column.exact, purpose }
         };
         self.columns.iter().map(reading).collect()
+    }
+
+    /// The condition of the rows that are copied, with the word before it; empty if all are.
+    pub fn filtered(&self) -> String {
+        self.filter.as_ref().map(|filter| format!(" WHERE ({filter})")).unwrap_or_default()
     }
 }
 
@@ -107,88 +116,265 @@ pub struct Plan {
     pub issues: Vec<Issue>,
     /// The statements that make what tables need: types and sequences.
     pub before: Vec<Named>,
-    /// The statements after all rows that set the positions of sequences.
+    /// The statements after all rows: the positions of sequences, and comments.
     pub after: Vec<Named>,
+    /// What the user leaves out.
+    pub left: Vec<Left>,
+    /// What is copied of each table.
+    pub parts: Parts,
+}
+
+/// An object that the user leaves out.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Left {
+    /// Its name, perhaps with that of its table.
+    pub object: String,
+    /// The statement that would make it.
+    pub sql: String,
+}
+
+/// Takes those out that the user leaves out.
+fn take_left(wanted: &Wanted, table: &str, made: &mut Vec<Named>) -> Vec<Left> {
+    let dot = if table.is_empty() { "" } else { "." };
+    let left = made.extract_if(.., |named| wanted.leaves_out(table, &named.name));
+    left.map(|named| Left { object: format!("{table}{dot}{}", named.name), sql: named.sql }).collect()
+}
+
+/// What is copied of each table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Parts {
+    /// Everything.
+    #[default]
+    All,
+    /// The tables without rows.
+    Schema,
+    /// The rows, into tables that exist.
+    Data,
 }
 
 /// What a copy is asked to do.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// The tables; all if empty.
+    /// Patterns of the tables; all if empty.
     pub tables: Vec<String>,
+    /// Patterns of tables that are not copied.
+    pub exclude: Vec<String>,
+    /// Names of tables on the source, and on the target.
+    pub rename: Vec<(String, String)>,
+    /// Names of objects that are not made: `NAME`, or `TABLE.NAME`.
+    pub leave_out: Vec<String>,
+    /// Names of tables, and the conditions of their rows.
+    pub filters: Vec<(String, String)>,
+    /// What is copied of each.
+    pub parts: Parts,
     /// Accepted differences.
     pub accepted: Accepted,
     /// How many rows are inserted together.
     pub page: PageSize,
+    /// What the user says of types.
+    pub casts: UserCasts,
 }
 
-/// Plans a copy. Reads the source's catalogue and, where something depends on values, its tables.
+impl Wanted {
+    /// The table's name on the target.
+    fn renamed(&self, name: &str) -> String {
+        let found = self.rename.iter().find(|(from, _)| from == name).map(|(_, to)| to.as_str());
+        found.unwrap_or(name).to_owned()
+    }
+
+    /// Whether an object is left out.
+    fn leaves_out(&self, table: &str, name: &str) -> bool {
+        let full = format!("{table}.{name}");
+        !name.is_empty() && self.leave_out.iter().any(|left| *left == name || *left == full)
+    }
+}
+
+/// Plans a copy. Reads the source's catalogue and, where something depends on values, its tables. `there` is what exists
+/// on the target, if only rows are copied.
 ///
 /// # Errors
 /// [`NotFound`](ErrorKind::NotFound) for a table that does not exist; [`Unsupported`](ErrorKind::Unsupported) for what
 /// no acceptance can map, such as names that are too long.
-pub fn plan(source: &mut Side, target: &dyn Engine, facts: &TargetFacts, wanted: &Wanted) -> Result<Plan> {
-    let catalog = source.engine.catalog(source)?;
-    let tables = chosen(source, &catalog, &wanted.tables)?;
-    let mut plan = Plan::default();
-    let mut names = Names::new(target, &tables);
-    let list: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
-    differ_in_more_than_case(facts.folds_tables, list.iter().copied(), "tables")?;
-    for table in &tables {
-        if table.name.len() > target.longest_name() {
+pub fn plan(
+    source: &mut Side,
+    target: &dyn Engine,
+    facts: &TargetFacts,
+    wanted: &Wanted,
+    there: Option<&Catalog>,
+) -> Result<Plan> {
+    let mut catalog = source.engine.catalog(source)?;
+    let comments = others(source, &mut catalog, facts.same_server)?;
+    let mut tables = chosen(source, &catalog, wanted)?;
+    let mut casts = wanted.casts.clone();
+    casts.check(&tables)?;
+    if let Some(there) = there {
+        existing(&tables, there, wanted, facts.same_server, &mut casts)?;
+    }
+    prepare(&mut tables, wanted, &casts);
+    let as_made = |table: &Table| {
+        let mut made = Table { name: wanted.renamed(&table.name), ..table.clone() };
+        made.foreign.iter_mut().for_each(|key| key.parent = wanted.renamed(&key.parent));
+        made
+    };
+    let made: Vec<Table> = tables.iter().map(as_made).collect();
+    let casts = Casts::new(source.engine, target, &casts)?;
+    let mut plan = Plan { parts: wanted.parts, ..Plan::default() };
+    let mut names = Names::new(target, &made);
+    differ_in_more_than_case(facts.folds_tables, made.iter().map(|table| table.name.as_str()), "tables")?;
+    for (table, made) in tables.iter().zip(&made) {
+        if made.name.len() > target.longest_name() {
             let most = target.longest_name();
-            let why = format!("table {}: {} names have at most {most} bytes", table.name, target.name());
-            return Err(Error::unsupported(why).hint("rename it, or leave it out with --tables"));
+            let why = format!("table {}: {} names have at most {most} bytes", made.name, target.name());
+            return Err(Error::unsupported(why).hint("--rename it, or leave it out with --exclude"));
         }
-        let mut one = OneTable { source, target, facts, table, page: wanted.page, issues: &mut plan.issues };
+        let (page, issues, accepted) = (wanted.page, &mut plan.issues, &wanted.accepted);
+        let mut one = OneTable { source, target, facts, table, made, accepted, casts: &casts, page, issues };
         let planned = one.plan(&mut names)?;
         plan.tables.push(planned);
     }
-    let same = facts.same_server;
-    foreign_keys(source, target, facts, &tables, &mut plan, &mut names)?;
-    if same {
+    foreign_keys(
+        source,
+        target,
+        facts,
+        &Chosen { tables: &tables, made: &made, wanted },
+        &mut plan,
+        &mut names,
+    )?;
+    let all = wanted.tables.is_empty() && wanted.exclude.is_empty();
+    if facts.same_server {
         types_exist(&tables, &catalog, facts)?;
-        plan.before = needed(&catalog.before, &plan.tables, wanted.tables.is_empty());
-        let made = |after: &&Named| plan.before.iter().any(|made| made.name == after.name);
-        plan.after = catalog.after.iter().filter(made).cloned().collect();
+        if wanted.parts != Parts::Data {
+            plan.before = needed(&catalog.before, &plan.tables, all);
+        }
+        let is_made = |after: &&Named| plan.before.iter().any(|made| made.name == after.name);
+        plan.after = catalog.after.iter().filter(is_made).cloned().collect();
+        let is_native = |name: &str| tables.iter().any(|table| table.name == name && table.native.is_some());
+        plan.after.extend(comments.into_iter().filter(|made| is_native(&made.name)));
     }
-    for leftover in catalog.leftovers.iter().filter(|leftover| !(same && leftover.carried)) {
-        let of_database = leftover.table.is_none() && wanted.tables.is_empty();
-        let of_table = leftover.table.as_deref().is_some_and(|table| list.contains(&table));
-        if (of_database || of_table) && !leftover.name.starts_with(NAMESPACE_PREFIX) {
-            let object = match &leftover.table {
-                Some(table) if *table != leftover.name => format!("{table}.{}", leftover.name),
-                _ => leftover.name.clone(),
-            };
-            plan.issues.push(Issue { kind: leftover.kind, object, detail: leftover.detail.clone() });
+    for leftover in &catalog.leftovers {
+        let of = leftover.table.as_ref().and_then(|of| tables.iter().find(|table| table.name == *of));
+        let carried = facts.same_server && leftover.carried && of.is_none_or(|table| table.native.is_some());
+        let is_asked = wanted.parts != Parts::Data && (leftover.table.is_none() && all || of.is_some());
+        if carried || !is_asked || leftover.name.starts_with(NAMESPACE_PREFIX) {
+            continue;
+        }
+        let object = match &leftover.table {
+            Some(table) if *table != leftover.name => format!("{table}.{}", leftover.name),
+            _ => leftover.name.clone(),
+        };
+        let (detail, text) = (leftover.detail.clone(), leftover.text.clone());
+        if wanted.leaves_out(leftover.table.as_deref().unwrap_or_default(), &leftover.name) {
+            plan.left.push(Left { object, sql: text });
+        } else {
+            plan.issues.push(Issue { kind: leftover.kind, object, detail, text });
         }
     }
+    plan.leave_out(wanted, &catalog)?;
     plan.issues.sort_by(|a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
     parents_first(&mut plan.tables, &tables);
     Ok(plan)
 }
 
-/// The tables to copy: those named, or all but Kurabe's own.
-fn chosen(source: &Side, catalog: &Catalog, wanted: &[String]) -> Result<Vec<Table>> {
-    if wanted.is_empty() {
-        let all = catalog.tables.iter().filter(|table| !table.name.starts_with(NAMESPACE_PREFIX));
-        let all: Vec<Table> = all.cloned().collect();
-        if all.is_empty() {
-            let what = format!("{}: there are no tables to copy", source.name);
-            return Err(
-                Error::new(ErrorKind::NotFound, what).hint("does the URL name the right database or schema?")
-            );
+/// The chosen tables as they are on the source, and as they are made on the target.
+struct Chosen<'c> {
+    tables: &'c [Table],
+    made: &'c [Table],
+    wanted: &'c Wanted,
+}
+
+/// Gives tables their conditions. The engine's own text of a table has its own names and types, so that one with others is
+/// made as on a server of another kind.
+fn prepare(tables: &mut [Table], wanted: &Wanted, casts: &UserCasts) {
+    let is_renamed = |name: &String| wanted.renamed(name) != *name;
+    for table in tables {
+        let filter = wanted.filters.iter().find(|(name, _)| *name == table.name);
+        table.filter = filter.map(|(_, condition)| condition.clone());
+        let is_other = is_renamed(&table.name) || table.foreign.iter().any(|key| is_renamed(&key.parent));
+        let is_cast = table.columns.iter().any(|column| casts.has(&table.name, column));
+        if is_other || is_cast || wanted.parts == Parts::Data {
+            table.native = None;
         }
-        return Ok(all);
     }
-    let find = |name: &String| {
-        catalog.tables.iter().find(|table| table.name == *name).cloned().ok_or_else(|| {
-            let names: Vec<&str> = catalog.tables.iter().map(|table| table.name.as_str()).collect();
-            Error::new(ErrorKind::NotFound, format!("{}: there is no table '{name}'", source.name))
-                .hint(units::suggestion(name, &names, "there are"))
-        })
+}
+
+/// Adds what the source has besides tables. Returns the statements that another server of the same kind gets, by the name of
+/// their table.
+fn others(source: &mut Side, catalog: &mut Catalog, same: bool) -> Result<Vec<Named>> {
+    let mut made = Vec::new();
+    for others in source.engine.others() {
+        for row in source.rows(others.sql)? {
+            let table = row.first().and_then(Option::as_deref);
+            catalog.leave(others.kind, table, text(&row, 1), text(&row, 2));
+            if let Some(last) = catalog.leftovers.last_mut() {
+                last.carried = others.carried != Carried::No;
+            }
+            if same && others.carried == Carried::ByText {
+                let name = table.unwrap_or_default().to_owned();
+                made.push(Named { name, sql: text(&row, 2).to_owned() });
+            }
+        }
+    }
+    Ok(made)
+}
+
+/// The types of the columns that exist, into which rows are copied.
+fn existing(
+    tables: &[Table],
+    there: &Catalog,
+    wanted: &Wanted,
+    same: bool,
+    casts: &mut UserCasts,
+) -> Result<()> {
+    for table in tables {
+        let to = wanted.renamed(&table.name);
+        let missing = |what: String| {
+            Error::new(ErrorKind::NotFound, format!("the target has no {what}"))
+                .hint("--schema-only makes it; --exclude leaves a table out")
+        };
+        let found = there.tables.iter().find(|table| table.name == to);
+        let found = found.ok_or_else(|| missing(format!("table {to}")))?;
+        for column in &table.columns {
+            let theirs = found.columns.iter().find(|known| known.name.eq_ignore_ascii_case(&column.name));
+            let theirs = theirs.ok_or_else(|| missing(format!("column {to}.{}", column.name)))?;
+            if !(same && theirs.declared == column.declared) {
+                casts.set_column(&table.name, &column.name, &theirs.declared);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The tables to copy: all but Kurabe's own, or those of the patterns.
+fn chosen(source: &Side, catalog: &Catalog, wanted: &Wanted) -> Result<Vec<Table>> {
+    let is_own = |table: &&Table| table.name.starts_with(NAMESPACE_PREFIX);
+    let all: Vec<&Table> =
+        catalog.tables.iter().filter(|table| !is_own(table) || wanted.tables.contains(&table.name)).collect();
+    let names: Vec<&str> = all.iter().map(|table| table.name.as_str()).collect();
+    let exact = wanted.filters.iter().chain(&wanted.rename).map(|(name, _)| name);
+    for pattern in wanted.tables.iter().chain(&wanted.exclude).chain(exact) {
+        if !names.iter().any(|name| is_of(pattern, name)) {
+            let what = format!("{}: there is no table '{pattern}'", source.name);
+            return Err(Error::new(ErrorKind::NotFound, what).hint(units::suggestion(
+                pattern,
+                &names,
+                "there are",
+            )));
+        }
+    }
+    let is_one = |patterns: &[String], name: &str| patterns.iter().any(|pattern| is_of(pattern, name));
+    let is_chosen = |table: &&&Table| {
+        (wanted.tables.is_empty() || is_one(&wanted.tables, &table.name))
+            && !is_one(&wanted.exclude, &table.name)
+            && !wanted.leave_out.contains(&table.name)
     };
-    wanted.iter().map(find).collect()
+    let chosen: Vec<Table> = all.iter().filter(is_chosen).map(|table| (*table).clone()).collect();
+    if chosen.is_empty() {
+        let what = format!("{}: there are no tables to copy", source.name);
+        return Err(
+            Error::new(ErrorKind::NotFound, what).hint("does the URL name the right database or schema?")
+        );
+    }
+    Ok(chosen)
 }
 
 /// Plans the foreign keys, after all tables. Those that the target would refuse, or that rows of the source violate, are listed.
@@ -196,17 +382,18 @@ fn foreign_keys(
     source: &mut Side,
     target: &dyn Engine,
     facts: &TargetFacts,
-    tables: &[Table],
+    chosen: &Chosen<'_>,
     plan: &mut Plan,
     names: &mut Names,
 ) -> Result<()> {
-    let list: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
-    for (at, table) in tables.iter().enumerate() {
+    let Chosen { tables, made, wanted } = *chosen;
+    let list: Vec<&str> = made.iter().map(|table| table.name.as_str()).collect();
+    for (at, table) in made.iter().enumerate() {
         let native = table.native.as_ref().filter(|_| facts.same_server);
         let planned = &plan.tables;
         let mut why_not = |key: &ForeignKey| {
             let found =
-                planned.iter().zip(tables).find(|(_, known)| known.name.eq_ignore_ascii_case(&key.parent));
+                planned.iter().zip(tables).find(|(plan, _)| plan.to.eq_ignore_ascii_case(&key.parent));
             let Some((parent, known)) = found else { return Ok(None) };
             let theirs = if key.parent_columns.is_empty() { &known.primary } else { &key.parent_columns };
             let stored = |plan: &TablePlan, name: &String| {
@@ -232,14 +419,16 @@ fn foreign_keys(
             let unchecked = native.is_some_and(|native| {
                 native.foreign.iter().any(|known| known.name == key.name && known.sql.ends_with("NOT VALID"))
             });
-            if key.proven || unchecked {
+            if key.proven && known.filter.is_none() || unchecked {
                 return Ok(None);
             }
-            let orphans = orphans(source, table, key, known, theirs)?;
+            let orphans = orphans(source, &tables[at], key, known, theirs)?;
             let count = units::count(orphans);
             Ok((orphans > 0).then(|| format!("{count} rows refer to no row of {}", known.name)))
         };
-        let foreign = ddl::foreign_keys(target, table, native, &list, names, &mut plan.issues, &mut why_not)?;
+        let mut foreign =
+            ddl::foreign_keys(target, table, native, &list, names, &mut plan.issues, &mut why_not)?;
+        plan.left.extend(take_left(wanted, &tables[at].name, &mut foreign));
         let planned = &mut plan.tables[at];
         if !target.foreign_keys_inline() {
             planned.foreign = foreign;
@@ -262,12 +451,13 @@ fn orphans(
     let whole = key.columns.iter().map(|column| format!("c.{} IS NOT NULL", name(column)));
     let equal =
         key.columns.iter().zip(theirs).map(|(own, theirs)| format!("p.{} = c.{}", name(theirs), name(own)));
+    let filter = |table: &Table| table.filter.as_ref().map(|filter| format!("({filter})"));
     let sql = format!(
         "SELECT COUNT(*) FROM {} c WHERE {} AND NOT EXISTS (SELECT 1 FROM {} p WHERE {})",
         source.engine.from(table),
-        whole.collect::<Vec<_>>().join(" AND "),
+        whole.chain(filter(table)).collect::<Vec<_>>().join(" AND "),
         source.engine.from(parent),
-        equal.collect::<Vec<_>>().join(" AND ")
+        equal.chain(filter(parent)).collect::<Vec<_>>().join(" AND ")
     );
     source.number(&sql)
 }
@@ -332,12 +522,59 @@ fn parents_first(plans: &mut Vec<TablePlan>, tables: &[Table]) {
 impl Plan {
     /// The differences that the user did not accept.
     pub fn refused(&self, accepted: &Accepted) -> Vec<&Issue> {
-        self.issues.iter().filter(|issue| !accepted.has(issue.kind, &issue.object)).collect()
+        let is_refused =
+            |issue: &&Issue| !issue.kind.is_only_listed() && !accepted.has(issue.kind, &issue.object);
+        self.issues.iter().filter(is_refused).collect()
+    }
+
+    /// Takes out what the user leaves out.
+    fn leave_out(&mut self, wanted: &Wanted, catalog: &Catalog) -> Result<()> {
+        let left = &mut self.left;
+        left.extend(take_left(wanted, "", &mut self.before));
+        for table in &mut self.tables {
+            left.extend(take_left(wanted, &table.name, &mut table.indexes));
+        }
+        for table in catalog.tables.iter().filter(|table| wanted.leave_out.contains(&table.name)) {
+            let none = || format!("-- {} has no text of its own", table.name);
+            let sql = table.native.as_ref().map_or_else(none, |native| native.create.clone());
+            left.push(Left { object: table.name.clone(), sql });
+        }
+        let is_left = |name: &&String| {
+            left.iter().any(|left| left.object == **name || left.object.ends_with(&format!(".{name}")))
+        };
+        match wanted.leave_out.iter().find(|name| !is_left(name)) {
+            None => Ok(()),
+            Some(name) => {
+                let what = format!("--leave-out: nothing that would be made is named '{name}'");
+                Err(Error::new(ErrorKind::NotFound, what).hint(
+                    "--dry-run shows the statements; a part of a table's own text is left out with the table",
+                ))
+            }
+        }
+    }
+
+    /// What is not made, with its text: a file that one can edit and apply. `source` is the name of the source's engine.
+    pub fn left_text(&self, source: &str) -> String {
+        let mut text = format!(
+            "-- What 'kurabe copy' did not make. Texts of the source are in the language of {source}.\n"
+        );
+        // Writing to a String cannot fail.
+        for left in &self.left {
+            let _ = writeln!(text, "\n-- left out: {}\n{};", left.object, left.sql);
+        }
+        for issue in self.issues.iter().filter(|issue| !issue.text.is_empty()) {
+            let body = issue.text.trim_end().trim_end_matches(';');
+            let _ = writeln!(text, "\n-- {}: {}\n{body};", issue.kind.name(), issue.object);
+        }
+        text
     }
 
     /// The plan as text: its statements.
     pub fn statements(&self) -> String {
         let mut text = String::new();
+        if self.parts == Parts::Data {
+            return text;
+        }
         for named in &self.before {
             let _ = writeln!(text, "{};", named.sql);
         }

@@ -4,7 +4,7 @@ use crate::catalog::Table;
 use crate::engines::{Engine, OF_VALUES};
 use crate::issue::IssueKind;
 use crate::sql::{Side, quoted, text};
-use crate::types::{Class, Kind, Mapped};
+use crate::types::{Class, Kind, Mapped, kind_of};
 use kurabe_core::Result;
 
 /// What a pass found in a table.
@@ -27,8 +27,8 @@ pub struct ScannedColumn {
     pub nulls: u64,
 }
 
-/// A column whose values are not of its declared class: the class that they have, and how many are not of the declared one.
-pub type Correction = Option<(Class, u64)>;
+/// A column whose values are not of its declared type: the type that they have, and how many are not of the declared one.
+pub type Correction = Option<(&'static str, u64)>;
 
 /// What the values of columns are, on an engine whose columns hold values of any type. Two passes: what is stored, then
 /// whether texts and numbers have the form of the class. Each column is corrected at most once in each.
@@ -48,23 +48,23 @@ pub fn corrections(source: &mut Side, table: &Table, kinds: &[Kind]) -> Result<V
     let mut conditions = Vec::new();
     let mut asked = Vec::new();
     for (at, column) in table.columns.iter().enumerate() {
-        let kind = Kind { class: found[at].map_or(kinds[at].class, |(class, _)| class), ..kinds[at].clone() };
-        for (condition, class) in engine.other_forms(&kind, &quoted(engine, &column.name)) {
+        let kind = found[at].map_or_else(|| kinds[at].clone(), |(name, _)| kind_of(engine, name));
+        for (condition, name) in engine.other_forms(&kind, &quoted(engine, &column.name)) {
             conditions.push(condition);
-            asked.push((at, class));
+            asked.push((at, name));
         }
     }
     let counts = count(source, table, &conditions)?.1;
-    for ((at, class), number) in asked.into_iter().zip(counts) {
+    for ((at, name), number) in asked.into_iter().zip(counts) {
         // The first condition that holds decides.
         if number > 0 && found[at].is_none() {
-            found[at] = Some((class, number));
+            found[at] = Some((name, number));
         }
     }
     Ok(found)
 }
 
-/// The class of a column with so many values of each storage class, if it is not the declared one.
+/// The type of a column with so many values of each storage class, if it is not the declared one.
 fn stored(kind: &Kind, integers: u64, reals: u64, texts: u64, blobs: u64) -> Correction {
     let (numbers, all) = (integers + reals, integers + reals + texts + blobs);
     let is_untyped = kind.declared.trim().is_empty() || kind.declared.eq_ignore_ascii_case("any");
@@ -72,23 +72,23 @@ fn stored(kind: &Kind, integers: u64, reals: u64, texts: u64, blobs: u64) -> Cor
         // The column has no type: the one that all values have, or the one that holds them all.
         return match () {
             () if all == blobs => None,
-            () if all == integers => Some((Class::Int64, 0)),
-            () if all == reals => Some((Class::Float64, 0)),
-            () if all == texts => Some((Class::Text, 0)),
-            () if blobs > 0 => Some((Class::Blob, all - blobs)),
-            () => Some((Class::Text, numbers)),
+            () if all == integers => Some(("bigint", 0)),
+            () if all == reals => Some(("double", 0)),
+            () if all == texts => Some(("text", 0)),
+            () if blobs > 0 => Some(("blob", all - blobs)),
+            () => Some(("text", numbers)),
         };
     }
     let class = kind.class;
     if class.is_bytes() {
         return match () {
             () if numbers + texts == 0 => None,
-            () if blobs == 0 => Some((Class::Text, numbers + texts)),
-            () => Some((Class::Blob, numbers + texts)),
+            () if blobs == 0 => Some(("text", numbers + texts)),
+            () => Some(("blob", numbers + texts)),
         };
     }
     if blobs > 0 {
-        return Some((Class::Blob, blobs));
+        return Some(("blob", blobs));
     }
     let others = match class {
         Class::Bool | Class::Int8 | Class::Int16 | Class::Int32 | Class::Int64 => reals + texts,
@@ -97,7 +97,7 @@ fn stored(kind: &Kind, integers: u64, reals: u64, texts: u64, blobs: u64) -> Cor
         Class::Float32 | Class::Float64 | Class::UInt64 | Class::Decimal => texts,
         _ => numbers,
     };
-    (others > 0).then_some((Class::Text, others))
+    (others > 0).then_some(("text", others))
 }
 
 enum What {
@@ -107,11 +107,12 @@ enum What {
 }
 
 /// Counts a table's rows, and the values that will not map. `longest` is the maximum length of a value of each column, in
-/// characters, where an index of the target limits it.
+/// characters, where an index of the target limits it;
+/// `exact` tells which columns are of one type on both sides.
 pub fn scan(
     source: &mut Side,
     target: &dyn Engine,
-    same: bool,
+    exact: &[bool],
     table: &Table,
     kinds: &[Kind],
     mapped: &[Mapped],
@@ -126,7 +127,7 @@ pub fn scan(
             conditions.push(condition);
             asked.push((at, what));
         };
-        let cannot = if same { &[] } else { target.cannot_hold(&mapped[at].stored) };
+        let cannot = if exact[at] { &[] } else { target.cannot_hold(&mapped[at].stored) };
         for unfit in OF_VALUES.iter().filter(|kind| cannot.contains(kind)) {
             if let Some(condition) = engine.has_unfit(kind, *unfit, &name) {
                 count(What::Unfit(*unfit), condition);
@@ -137,7 +138,7 @@ pub fn scan(
             count(What::TooLong, format!("{length} > {longest}"));
         }
         // Keys of some engines hold nulls.
-        if !same && table.primary.contains(&column.name) && engine.has_null_keys() {
+        if !exact[at] && table.primary.contains(&column.name) && engine.has_null_keys() {
             count(What::Nulls, format!("{name} IS NULL"));
         }
     }
@@ -163,7 +164,8 @@ fn count(source: &mut Side, table: &Table, conditions: &[String]) -> Result<(u64
     for chunk in chunks {
         let sums = chunk.iter().map(|condition| format!("SUM(CASE WHEN {condition} THEN 1 ELSE 0 END)"));
         let list: Vec<String> = ["COUNT(*)".to_owned()].into_iter().chain(sums).collect();
-        let sql = format!("SELECT {} FROM {}", list.join(", "), source.engine.from(table));
+        let filter = table.filter.as_ref().map(|filter| format!(" WHERE {filter}")).unwrap_or_default();
+        let sql = format!("SELECT {} FROM {}{filter}", list.join(", "), source.engine.from(table));
         let Some(row) = source.rows(&sql)?.into_iter().next() else { continue };
         // A sum of no rows is null; MySQL's sums are decimal numbers.
         let number =

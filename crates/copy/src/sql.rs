@@ -111,6 +111,16 @@ impl Side {
         self.execute(sql, &[], &mut Reply::new())
     }
 
+    /// Executes a statement that the server does not prepare.
+    pub fn run_text(&mut self, sql: &str) -> Result<()> {
+        // A statement of no collection has no literals, and would be prepared.
+        let collection = Arc::new(Collection::new("kurabe_copy", Vec::new(), Vec::new()));
+        let statement = of_each(&collection, |_| sql.to_owned());
+        let prepared = self.session.prepare_literal(&statement).map_err(|error| self.explain(error, sql))?;
+        let done = self.session.execute(&prepared, &[], &mut Reply::new());
+        done.map_err(|error| self.explain(error, sql)).and(self.session.release(prepared))
+    }
+
     /// Executes a query, and passes its rows on in pages as they arrive.
     pub fn pages(
         &mut self,

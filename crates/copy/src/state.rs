@@ -2,27 +2,44 @@
 //! table changes in the transaction that inserts its rows.
 
 use crate::page::{Cell, Page};
+use crate::plan::TablePlan;
+use crate::rows::Range;
 use crate::sql::Side;
+use crate::verify::digests;
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{Namespace, Prepared};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The table's name.
 pub const NAME: &str = "kurabe_copy";
 
 /// The whole copy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whole {
     /// A digest of the plan: only the same copy can be resumed.
     pub fingerprint: String,
     /// The source's name.
     pub source: String,
-    /// The tables.
+    /// The tables on the target.
     pub tables: Vec<String>,
+    /// All tables that copies have made on this target.
+    #[serde(default)]
+    pub made: Vec<String>,
+    /// Whether the copy has ended, and this is only the record of what was made.
+    #[serde(default)]
+    pub done: bool,
+}
+
+impl Whole {
+    /// Whether it is the same copy.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (&self.fingerprint, &self.source, &self.tables) == (&other.fingerprint, &other.source, &other.tables)
+    }
 }
 
 /// How far a table is.
@@ -50,6 +67,15 @@ pub struct OfTable {
     pub rows: u64,
     /// The key of the last row: whole numbers, and bytes.
     pub last: Option<Vec<Part>>,
+    /// The keys at which ranges begin that are copied separately, but for the first one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub splits: Vec<i64>,
+    /// The rows that the target refused.
+    #[serde(default)]
+    pub rejected: u64,
+    /// The sums of their digests, by chunk.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sums: BTreeMap<usize, [u64; 2]>,
 }
 
 /// A field of a key.
@@ -65,7 +91,34 @@ pub enum Part {
 impl OfTable {
     /// A table that has no rows yet.
     pub fn new(phase: Phase) -> Self {
-        Self { phase, rows: 0, last: None }
+        Self { phase, rows: 0, last: None, splits: Vec::new(), rejected: 0, sums: BTreeMap::new() }
+    }
+
+    /// The number of ranges.
+    pub fn ranges(&self) -> usize {
+        self.splits.len() + 1
+    }
+
+    /// The keys of a range.
+    pub fn bounds(&self, range: usize) -> Range {
+        let from = range.checked_sub(1).and_then(|before| self.splits.get(before));
+        Range { from: from.copied(), to: self.splits.get(range).copied() }
+    }
+
+    /// Counts a row of a page that the target refused.
+    pub fn reject(&mut self, table: &TablePlan, page: &Page, row: usize) {
+        let (chunk, digests) = digests(table, page, row, &mut Vec::new());
+        self.add(&Self { rejected: 1, sums: BTreeMap::from([(chunk, digests)]), ..Self::new(self.phase) });
+    }
+
+    /// Adds the rows of a range.
+    pub fn add(&mut self, range: &Self) {
+        self.rows += range.rows;
+        self.rejected += range.rejected;
+        for (chunk, digests) in &range.sums {
+            let sums = self.sums.entry(*chunk).or_default();
+            (0..2).for_each(|at| sums[at] = sums[at].wrapping_add(digests[at]));
+        }
     }
 
     /// Records the key of the last row.
@@ -168,6 +221,30 @@ impl State {
     /// Records how far a table is.
     pub fn set_table(&self, side: &mut Side, name: &str, state: &OfTable) -> Result<()> {
         self.put(side, &format!("table {name}"), state)
+    }
+
+    /// How far a range of a table is. The only range of a table is the table itself.
+    pub fn range(&self, side: &mut Side, name: &str, table: &OfTable, range: usize) -> Result<OfTable> {
+        if table.splits.is_empty() {
+            return Ok(table.clone());
+        }
+        let found = self.get(side, &format!("range {range} of {name}"))?;
+        Ok(found.unwrap_or_else(|| OfTable::new(Phase::Rows)))
+    }
+
+    /// Records how far a range of a table is.
+    pub fn set_range(
+        &self,
+        side: &mut Side,
+        name: &str,
+        table: &OfTable,
+        range: usize,
+        state: &OfTable,
+    ) -> Result<()> {
+        if table.splits.is_empty() {
+            return self.set_table(side, name, state);
+        }
+        self.put(side, &format!("range {range} of {name}"), state)
     }
 
     /// Frees what is prepared.

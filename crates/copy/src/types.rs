@@ -1,10 +1,24 @@
-//! Types of columns: the classes that engines have in common, and the tables that map an engine's types to them and back.
+//! Types of columns, and the classes that engines have in common. `casts/types.toml` says which type is of which class.
 
 use crate::engines::Engine;
 use crate::issue::IssueKind;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// The classes of types, by the name of their engine in lower case.
+static CLASSES: LazyLock<BTreeMap<String, BTreeMap<String, Class>>> =
+    LazyLock::new(|| toml::from_str(include_str!("../casts/types.toml")).unwrap_or_default());
+
+/// The types of an engine and their classes.
+pub fn classes(engine: &(impl Engine + ?Sized)) -> impl Iterator<Item = (&'static str, Class)> {
+    let of = CLASSES.get(&engine.name().to_lowercase());
+    of.into_iter().flatten().map(|(name, class)| (name.as_str(), *class))
+}
 
 /// A class of types whose values have one canonical form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Class {
     /// True or false.
     Bool,
@@ -125,11 +139,12 @@ impl Declared {
     }
 }
 
-/// The class of a declared type of an engine, from its table of types.
-pub fn kind_of(engine: &dyn Engine, text: &str) -> Kind {
+/// The class of a declared type of an engine.
+pub fn kind_of(engine: &(impl Engine + ?Sized), text: &str) -> Kind {
     let declared = Declared::parse(text);
-    let found = engine.types().iter().find(|(name, _)| *name == declared.base);
-    let class = found.map_or_else(|| engine.class_of_unknown(&declared), |(_, class)| *class);
+    let class = |name: &str| classes(engine).find(|(known, _)| *known == name).map(|(_, class)| class);
+    let class = class(&declared.base).or_else(|| class(engine.type_of_unknown(&declared)?));
+    let class = class.unwrap_or(Class::Native);
     let n = match class {
         Class::Char | Class::Binary | Class::Bits => declared.n.unwrap_or(1),
         Class::Time | Class::Timestamp | Class::TimestampTz => {
@@ -150,38 +165,6 @@ pub fn kind_of(engine: &dyn Engine, text: &str) -> Kind {
     kind
 }
 
-/// A line of an engine's table of new columns: what a class becomes there.
-#[derive(Clone, Copy, Debug)]
-pub struct Rule {
-    /// The class.
-    pub class: Class,
-    /// The largest [`Kind::n`] that the line is for.
-    pub most: u32,
-    /// The type, with `{n}` and `{s}`.
-    pub becomes: &'static str,
-    /// How the engine stores it, which decides how values are read and written.
-    pub stored: Class,
-    /// What does not map, and why.
-    pub issue: Option<(IssueKind, &'static str)>,
-}
-
-/// A line that maps without loss.
-pub const fn rule(class: Class, most: u32, becomes: &'static str, stored: Class) -> Rule {
-    Rule { class, most, becomes, stored, issue: None }
-}
-
-/// A line that maps with a difference, which is listed.
-pub const fn lossy(
-    class: Class,
-    most: u32,
-    becomes: &'static str,
-    stored: Class,
-    issue: IssueKind,
-    why: &'static str,
-) -> Rule {
-    Rule { class, most, becomes, stored, issue: Some((issue, why)) }
-}
-
 /// A new column's type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapped {
@@ -189,33 +172,17 @@ pub struct Mapped {
     pub sql: String,
     /// How the target stores it.
     pub stored: Kind,
-    /// What does not map, and why.
-    pub issue: Option<(IssueKind, &'static str)>,
+    /// What does not map.
+    pub issue: Option<IssueKind>,
 }
 
-/// What a type of a server becomes on one of another kind. MySQL and MariaDB have most types in common, which stay as they
-/// are declared.
-pub fn map(from: &dyn Engine, to: &dyn Engine, kind: &Kind) -> Option<Mapped> {
-    let own = matches!(kind.class, Class::Native | Class::Uuid | Class::Json);
-    if from.name() == to.name() && !own {
-        return Some(Mapped { sql: kind.declared.clone(), stored: kind.clone(), issue: None });
+impl Mapped {
+    /// A column of this type on an engine.
+    pub fn of(engine: &(impl Engine + ?Sized), sql: String, issue: Option<IssueKind>) -> Self {
+        let mut stored = kind_of(engine, &sql);
+        stored.class = engine.stored_class(&stored);
+        Self { sql, stored, issue }
     }
-    new_column(to, kind)
-}
-
-/// What a new column of an engine is for a type, from its table of new columns.
-pub fn new_column(to: &dyn Engine, kind: &Kind) -> Option<Mapped> {
-    let is_longer =
-        to.longest_decimal().is_some_and(|(_, part)| kind.class == Class::Decimal && kind.s > part);
-    let most = if is_longer { UNLIMITED } else { kind.n };
-    let rule = to.rules().iter().find(|rule| rule.class == kind.class && most <= rule.most)?;
-    // MySQL has texts of no characters.
-    let n = if kind.class.is_text() || kind.class.is_bytes() { kind.n.max(1) } else { kind.n };
-    let sql = rule.becomes.replace("{n}", &n.to_string()).replace("{s}", &kind.s.to_string());
-    // Such as that of `char(36)`.
-    let n = Declared::parse(&sql).n.unwrap_or(kind.n);
-    let stored = Kind { class: rule.stored, n, s: kind.s, declared: sql.clone() };
-    Some(Mapped { sql, stored, issue: rule.issue })
 }
 
 #[cfg(test)]
@@ -238,16 +205,11 @@ mod tests {
     }
 
     #[test]
-    fn every_class_becomes_some_type_of_every_engine() {
-        for to in crate::engines::ALL {
-            for from in crate::engines::ALL {
-                for (name, class) in from.types() {
-                    for text in [(*name).to_owned(), format!("{name}(65535)")] {
-                        let kind = kind_of(*from, &text);
-                        assert_eq!(kind.class, *class, "{name}");
-                        assert!(map(*from, *to, &kind).is_some(), "{}: {text} to {}", from.name(), to.name());
-                    }
-                }
+    fn every_engine_has_types_and_every_class_is_one_of_some_engine() {
+        for engine in crate::engines::ALL {
+            assert!(classes(*engine).count() >= 17, "{}", engine.name());
+            for (name, class) in classes(*engine) {
+                assert_eq!(kind_of(*engine, name).class, class, "{name}");
             }
         }
     }

@@ -8,8 +8,9 @@ use crate::canonical::{Purpose, push_mended};
 use crate::engines::Engine;
 use crate::page::{Cell, Page};
 use crate::plan::TablePlan;
-use crate::rows::check;
+use crate::pool::Halt;
 use crate::sql::{ROWS, Side, quoted};
+use crate::state::OfTable;
 use crate::types::Class;
 use kurabe_core::value::Value;
 use kurabe_core::{Error, ErrorKind, Result, units};
@@ -31,7 +32,7 @@ enum Of {
     Target,
 }
 
-/// Verifies a table of which `copied` rows were inserted. `progress` gets the number of rows read so far.
+/// Verifies a table of which so many rows were inserted or refused. `progress` gets the number of rows read so far.
 ///
 /// # Errors
 /// [`Mismatch`](ErrorKind::Mismatch) if rows were lost or added, or with the first row and column that differ.
@@ -39,23 +40,29 @@ pub fn verify(
     source: &mut Side,
     target: &mut Side,
     table: &TablePlan,
-    copied: u64,
-    stop: &AtomicBool,
+    now: &OfTable,
+    halt: &Halt<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<u64> {
+    let (copied, rejected) = (now.rows, now.rejected);
+    let to = quoted(target.engine, &table.to);
     let counts = [
-        ("the source's server counts", count(source, &table.from)?),
-        ("the target's server counts", count(target, &quoted(target.engine, &table.name))?),
-        ("the plan counted", table.rows),
+        ("the source's server counts", count(source, &table.from, &table.filtered())?, rejected),
+        ("the target's server counts", count(target, &to, "")?, 0),
+        ("the plan counted", table.rows, rejected),
     ];
-    let [ours, theirs] = both(source, target, table, stop, progress)?;
-    let read = [("the source has", ours.rows), ("the target has", theirs.rows)];
-    let other = counts.iter().chain(&read).find(|(_, rows)| *rows != copied);
+    let [mut ours, theirs] = both(source, target, table, halt, progress)?;
+    for (chunk, digests) in &now.sums {
+        let sums = ours.sums.get_mut(*chunk).into_iter().flatten();
+        sums.zip(digests).for_each(|(sum, digest)| *sum = sum.wrapping_sub(*digest));
+    }
+    let read = [("the source has", ours.rows, rejected), ("the target has", theirs.rows, 0)];
+    let other = counts.iter().chain(&read).find(|(_, rows, without)| *rows != copied + without);
     let chunk = (0..CHUNKS).find(|chunk| ours.sums[*chunk] != theirs.sums[*chunk]);
     let mut what = match (other, chunk) {
         (None, None) => return Ok(copied),
         (None, Some(_)) => String::new(),
-        (Some((who, rows)), _) => {
+        (Some((who, rows, _)), _) => {
             format!("{} rows were copied, and {who} {}", units::count(copied), units::count(*rows))
         }
     };
@@ -68,8 +75,8 @@ pub fn verify(
         } else {
             let [ours, theirs] = [(source, Of::Source), (target, Of::Target)].map(|(side, of)| {
                 let mut kept = Kept::default();
-                read_all(side, of, table, stop, &mut |row| {
-                    if chunk_of(table, row) == chunk {
+                read_all(side, of, table, halt, &mut |row| {
+                    if digests(table, row, 0, &mut Vec::new()).0 == chunk {
                         kept.add(table, row);
                     }
                 })
@@ -87,8 +94,8 @@ pub fn verify(
     Err(Error::new(ErrorKind::Mismatch, what).hint(hint))
 }
 
-fn count(side: &mut Side, table: &str) -> Result<u64> {
-    side.number(&format!("SELECT COUNT(*) FROM {table}"))
+fn count(side: &mut Side, table: &str, filter: &str) -> Result<u64> {
+    side.number(&format!("SELECT COUNT(*) FROM {table}{filter}"))
 }
 
 /// Reads both sides at the same time.
@@ -96,14 +103,14 @@ fn both(
     source: &mut Side,
     target: &mut Side,
     table: &TablePlan,
-    stop: &AtomicBool,
+    halt: &Halt<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<[Sums; 2]> {
     let failed = AtomicBool::new(false);
     let sums = |side: &mut Side, of: Of, progress: &mut dyn FnMut(u64)| {
         let mut sums = Sums { rows: 0, sums: vec![[0; 2]; CHUNKS] };
         let mut bytes = Vec::new();
-        let done = read_all(side, of, table, stop, &mut |row| {
+        let done = read_all(side, of, table, halt, &mut |row| {
             sums.add(table, row, &mut bytes);
             if sums.rows.is_multiple_of(1_000) {
                 progress(sums.rows);
@@ -128,7 +135,7 @@ fn read_all(
     side: &mut Side,
     of: Of,
     table: &TablePlan,
-    stop: &AtomicBool,
+    halt: &Halt<'_>,
     each: &mut dyn FnMut(&Page),
 ) -> Result<()> {
     let engine = side.engine;
@@ -138,10 +145,13 @@ fn read_all(
         engine.read(kind, &quoted(engine, &column.name))
     });
     let list: Vec<String> = list.collect();
-    let from = if of == Of::Source { table.from.clone() } else { quoted(engine, &table.name) };
-    let sql = format!("SELECT {} FROM {from} {ROWS}", list.join(", "));
+    let (from, filter) = match of {
+        Of::Source => (table.from.clone(), table.filtered()),
+        Of::Target => (quoted(engine, &table.to), String::new()),
+    };
+    let sql = format!("SELECT {} FROM {from} {ROWS}{filter}", list.join(", "));
     side.pages(&sql, &[], table.page, &mut |reply| {
-        check(stop)?;
+        halt.check()?;
         for row in 0..reply.rows() {
             let mut one = Page::new(readings.len());
             for (at, (reading, column)) in readings.iter().zip(&table.columns).enumerate() {
@@ -163,14 +173,24 @@ struct Sums {
 
 impl Sums {
     fn add(&mut self, table: &TablePlan, row: &Page, bytes: &mut Vec<u8>) {
-        bytes.clear();
-        (0..row.width()).for_each(|at| push_bytes(bytes, row.cell(0, at)));
-        let sums = &mut self.sums[chunk_of(table, row)];
-        for (salt, sum) in sums.iter_mut().enumerate() {
-            *sum = sum.wrapping_add(digest(salt as u8, bytes));
+        let (chunk, digests) = digests(table, row, 0, bytes);
+        for (sum, digest) in self.sums[chunk].iter_mut().zip(digests) {
+            *sum = sum.wrapping_add(digest);
         }
         self.rows += 1;
     }
+}
+
+/// The chunk of a row of a page, and its digest in two halves.
+pub fn digests(table: &TablePlan, page: &Page, row: usize, bytes: &mut Vec<u8>) -> (usize, [u64; 2]) {
+    bytes.clear();
+    (0..page.width()).for_each(|at| push_bytes(bytes, page.cell(row, at)));
+    let both = [0, 1].map(|salt| digest(salt, bytes));
+    if !table.key.is_empty() {
+        bytes.clear();
+        table.key.iter().for_each(|at| push_bytes(bytes, page.cell(row, *at)));
+    }
+    (digest(2, bytes) as usize % CHUNKS, both)
 }
 
 /// A hash of bytes: `SipHash` of the standard library, with the same keys in each process.
@@ -181,11 +201,7 @@ fn digest(salt: u8, bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The chunk of a row: by its key, or by all of it.
-fn chunk_of(table: &TablePlan, row: &Page) -> usize {
-    digest(2, &key_bytes(table, row)) as usize % CHUNKS
-}
-
+/// What names a row: its key, or all of it.
 fn key_bytes(table: &TablePlan, row: &Page) -> Vec<u8> {
     let mut bytes = Vec::new();
     if table.key.is_empty() {
@@ -231,7 +247,7 @@ impl Kept {
 fn difference(engine: &dyn Engine, table: &TablePlan, ours: &Kept, theirs: &Kept) -> Option<String> {
     let shown = |page: &Page, at: usize| {
         let cell = page.cell(0, at);
-        if table.exact && table.columns[at].kind.class == Class::Native {
+        if table.columns[at].exact && table.columns[at].kind.class == Class::Native {
             engine.shown(cell)
         } else {
             cell.shown()

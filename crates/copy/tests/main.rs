@@ -1,10 +1,10 @@
 //! The tests of copies between databases.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod choices;
 mod common;
 mod kinds;
 mod pairs;
 mod random;
 mod servers;
 mod sqlite;
-mod types;

@@ -79,12 +79,12 @@ fn row() -> impl Strategy<Value = Vec<String>> {
     ]
 }
 
-/// The rows of a file, as the program `sqlite3` writes them.
+/// The rows of a file, as the program `sqlite3` writes them. PostgreSQL does not keep the order of keys, as the plan says.
 fn dump(url: &str) -> String {
     let path = url.strip_prefix("sqlite:").unwrap();
     crate::common::Place::File(path.into()).ask(
         "SELECT id, flag, number, large, exact, real, quote(word), quote(long), hex(bytes), day, hour, at, instant, \
-         uuid, json(document) FROM everything ORDER BY id",
+         uuid, json_extract(document, '$.z'), json_remove(document, '$.z') FROM everything ORDER BY id",
     )
 }
 

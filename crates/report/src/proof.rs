@@ -16,17 +16,17 @@ pub fn writes(all: &Verification) -> String {
     let read_back = units::count(all.read_back);
     match all.how() {
         Proof::ReadBackAll => {
-            format!("{count} writes, the record of each read back and compared byte for byte{counted}")
+            format!("{count} writes, the record of each read back and compared{counted}")
         }
         Proof::ReadBackLast => format!(
-            "{count} writes to {} records, the last version of each record read back and compared byte for byte{counted}",
+            "{count} writes to {} records, the last version of each record read back and compared{counted}",
             units::count(all.records)
         ),
         Proof::Counted if all.read_back == 0 => {
             format!("{count} writes counted on the server, not read back")
         }
         Proof::Counted | Proof::Sample => format!(
-            "{count} writes acknowledged by the server{counted}, {read_back} records read back and compared byte for byte"
+            "{count} writes acknowledged by the server{counted}, {read_back} records read back and compared"
         ),
         _ => format!("{count} writes acknowledged by the server{counted}, not read back"),
     }
@@ -100,7 +100,7 @@ mod tests {
         }
         assert_eq!(
             clause(9, 9, 9, 9),
-            "9 writes, the record of each read back and compared byte for byte, all counted on the server"
+            "9 writes, the record of each read back and compared, all counted on the server"
         );
         assert_eq!(clause(9, 9, 9, 0), "9 writes counted on the server, not read back");
         assert_eq!(

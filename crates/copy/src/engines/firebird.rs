@@ -1,119 +1,49 @@
 //! Firebird 3.
 
-use super::{Engine, Identity, TargetFacts};
+use super::{Carried, Engine, Identity, Others, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
 use crate::issue::IssueKind;
 use crate::sql::{Row, Side, text};
-use crate::types::{Class, Kind, Mapped, Rule, UNLIMITED, lossy, rule};
+use crate::types::{Class, Kind, Mapped};
 use kurabe_core::Result;
 
 /// Firebird.
 pub struct Firebird;
 
-const TYPES: &[(&str, Class)] = &[
-    ("boolean", Class::Bool),
-    ("smallint", Class::Int16),
-    ("integer", Class::Int32),
-    ("bigint", Class::Int64),
-    ("decimal", Class::Decimal),
-    ("numeric", Class::Decimal),
-    ("float", Class::Float32),
-    ("double precision", Class::Float64),
-    ("char", Class::Char),
-    ("varchar", Class::Varchar),
-    ("blob sub_type text", Class::Text),
-    ("char character set octets", Class::Binary),
-    ("varchar character set octets", Class::Varbinary),
-    ("blob sub_type binary", Class::Blob),
-    ("date", Class::Date),
-    ("time", Class::Time),
-    ("timestamp", Class::Timestamp),
-];
-
-const FRACTION: &str = "a time has four decimal digits of a second";
-const RULES: &[Rule] = &[
-    rule(Class::Bool, UNLIMITED, "BOOLEAN", Class::Bool),
-    rule(Class::Int8, UNLIMITED, "SMALLINT", Class::Int16),
-    rule(Class::Int16, UNLIMITED, "SMALLINT", Class::Int16),
-    rule(Class::Int32, UNLIMITED, "INTEGER", Class::Int32),
-    rule(Class::Int64, UNLIMITED, "BIGINT", Class::Int64),
-    lossy(
-        Class::UInt64,
-        UNLIMITED,
-        "VARCHAR(20) CHARACTER SET ASCII",
-        Class::Varchar,
-        IssueKind::Unsigned64,
-        "Firebird's integers have a sign: text, which every value fits",
-    ),
-    rule(Class::Decimal, 18, "DECIMAL({n},{s})", Class::Decimal),
-    lossy(
-        Class::Decimal,
-        UNLIMITED,
-        "VARCHAR(2000) CHARACTER SET ASCII",
-        Class::Varchar,
-        IssueKind::Decimal,
-        "a decimal number has at most 18 digits: text",
-    ),
-    rule(Class::Float32, UNLIMITED, "FLOAT", Class::Float32),
-    rule(Class::Float64, UNLIMITED, "DOUBLE PRECISION", Class::Float64),
-    rule(Class::Char, 255, "CHAR({n}) CHARACTER SET UTF8", Class::Char),
-    rule(Class::Char, UNLIMITED, "BLOB SUB_TYPE TEXT CHARACTER SET UTF8", Class::Text),
-    rule(Class::Varchar, 2_000, "VARCHAR({n}) CHARACTER SET UTF8", Class::Varchar),
-    rule(Class::Varchar, UNLIMITED, "BLOB SUB_TYPE TEXT CHARACTER SET UTF8", Class::Text),
-    rule(Class::Text, UNLIMITED, "BLOB SUB_TYPE TEXT CHARACTER SET UTF8", Class::Text),
-    rule(Class::Binary, 8_000, "VARCHAR({n}) CHARACTER SET OCTETS", Class::Varbinary),
-    rule(Class::Binary, UNLIMITED, "BLOB SUB_TYPE BINARY", Class::Blob),
-    rule(Class::Varbinary, 8_000, "VARCHAR({n}) CHARACTER SET OCTETS", Class::Varbinary),
-    rule(Class::Varbinary, UNLIMITED, "BLOB SUB_TYPE BINARY", Class::Blob),
-    rule(Class::Blob, UNLIMITED, "BLOB SUB_TYPE BINARY", Class::Blob),
-    rule(Class::Date, UNLIMITED, "DATE", Class::Date),
-    rule(Class::Time, 4, "TIME", Class::Time),
-    lossy(Class::Time, UNLIMITED, "TIME", Class::Time, IssueKind::Fraction, FRACTION),
-    rule(Class::Timestamp, 4, "TIMESTAMP", Class::Timestamp),
-    lossy(Class::Timestamp, UNLIMITED, "TIMESTAMP", Class::Timestamp, IssueKind::Fraction, FRACTION),
-    lossy(
-        Class::TimestampTz,
-        UNLIMITED,
-        "TIMESTAMP",
-        Class::Timestamp,
-        IssueKind::TimeZone,
-        "a timestamp in UTC has no zone",
-    ),
-    rule(Class::Uuid, UNLIMITED, "CHAR(36) CHARACTER SET ASCII", Class::Char),
-    rule(Class::Json, UNLIMITED, "BLOB SUB_TYPE TEXT CHARACTER SET UTF8", Class::Text),
-    lossy(
-        Class::Enum,
-        UNLIMITED,
-        "VARCHAR(255) CHARACTER SET UTF8",
-        Class::Varchar,
-        IssueKind::Enum,
-        "the list of words is of the source only",
-    ),
-    lossy(Class::Bits, 63, "BIGINT", Class::Int64, IssueKind::Bits, "a bit field becomes an integer"),
-    lossy(
-        Class::Bits,
-        UNLIMITED,
-        "VARCHAR(20) CHARACTER SET ASCII",
-        Class::Varchar,
-        IssueKind::Bits,
-        "a bit field becomes text",
-    ),
-    lossy(
-        Class::Native,
-        UNLIMITED,
-        "BLOB SUB_TYPE TEXT CHARACTER SET UTF8",
-        Class::Text,
-        IssueKind::Type,
-        "the type is of the source only: text here",
-    ),
-    lossy(
-        Class::Geometry,
-        UNLIMITED,
-        "BLOB SUB_TYPE TEXT CHARACTER SET UTF8",
-        Class::Text,
-        IssueKind::Type,
-        "a geometry becomes its text, without the number of its reference system",
-    ),
+const OTHERS: &[Others] = &[
+    Others {
+        kind: IssueKind::View,
+        carried: Carried::No,
+        sql: "SELECT CAST(NULL AS VARCHAR(31)), TRIM(RDB$RELATION_NAME), 'CREATE VIEW ' || TRIM(RDB$RELATION_NAME) || ' AS ' || RDB$VIEW_SOURCE \
+              FROM RDB$RELATIONS WHERE RDB$SYSTEM_FLAG = 0 AND RDB$VIEW_BLR IS NOT NULL ORDER BY 2",
+    },
+    Others {
+        kind: IssueKind::Trigger,
+        carried: Carried::No,
+        sql: "SELECT TRIM(RDB$RELATION_NAME), TRIM(RDB$TRIGGER_NAME), 'CREATE TRIGGER ' || TRIM(RDB$TRIGGER_NAME) || ' FOR ' \
+              || TRIM(RDB$RELATION_NAME) || ' ' || COALESCE(RDB$TRIGGER_SOURCE, '') FROM RDB$TRIGGERS \
+              WHERE RDB$SYSTEM_FLAG = 0 AND RDB$RELATION_NAME IS NOT NULL ORDER BY 1, 2",
+    },
+    Others {
+        kind: IssueKind::Routine,
+        carried: Carried::No,
+        sql: "SELECT CAST(NULL AS VARCHAR(31)), TRIM(RDB$PROCEDURE_NAME), 'CREATE PROCEDURE ' || TRIM(RDB$PROCEDURE_NAME) || ' AS ' \
+              || COALESCE(RDB$PROCEDURE_SOURCE, '') FROM RDB$PROCEDURES WHERE RDB$SYSTEM_FLAG = 0 ORDER BY 2",
+    },
+    Others {
+        kind: IssueKind::Comment,
+        carried: Carried::No,
+        sql: "SELECT TRIM(RDB$RELATION_NAME), TRIM(RDB$FIELD_NAME), RDB$DESCRIPTION FROM RDB$RELATION_FIELDS \
+              WHERE RDB$SYSTEM_FLAG = 0 AND RDB$DESCRIPTION IS NOT NULL ORDER BY 1, 2",
+    },
+    Others {
+        kind: IssueKind::Grant,
+        carried: Carried::No,
+        sql: "SELECT TRIM(p.RDB$RELATION_NAME), 'to ' || TRIM(p.RDB$USER), 'GRANT ' || LIST(TRIM(p.RDB$PRIVILEGE), ', ') \
+              || ' ON ' || TRIM(p.RDB$RELATION_NAME) || ' TO ' || TRIM(p.RDB$USER) FROM RDB$USER_PRIVILEGES p \
+              JOIN RDB$RELATIONS r ON r.RDB$RELATION_NAME = p.RDB$RELATION_NAME AND r.RDB$SYSTEM_FLAG = 0 \
+              WHERE p.RDB$USER <> p.RDB$GRANTOR GROUP BY p.RDB$RELATION_NAME, p.RDB$USER ORDER BY 1, 2",
+    },
 ];
 
 impl Engine for Firebird {
@@ -137,20 +67,12 @@ impl Engine for Firebird {
         &[]
     }
 
-    fn types(&self) -> &'static [(&'static str, Class)] {
-        TYPES
-    }
-
     fn default_fraction(&self) -> u32 {
         4
     }
 
     fn default_decimal(&self) -> (u32, u32) {
         (9, 0)
-    }
-
-    fn rules(&self) -> &'static [Rule] {
-        RULES
     }
 
     fn catalog(&self, side: &mut Side) -> Result<Catalog> {
@@ -162,19 +84,16 @@ impl Engine for Firebird {
             catalog.names.push(name.to_owned());
             if text(&row, 1) == "0" {
                 catalog.tables.push(Table { name: name.to_owned(), ..Table::default() });
-            } else {
-                catalog.leave(IssueKind::View, None, name, "a view");
             }
         }
         columns(side, &mut catalog)?;
         indexes(side, &mut catalog)?;
         constraints(side, &mut catalog)?;
-        let sql = "SELECT TRIM(RDB$RELATION_NAME), TRIM(RDB$TRIGGER_NAME) FROM RDB$TRIGGERS \
-                   WHERE RDB$SYSTEM_FLAG = 0 AND RDB$RELATION_NAME IS NOT NULL ORDER BY 1, 2";
-        for row in side.rows(sql)? {
-            catalog.leave(IssueKind::Trigger, Some(text(&row, 0)), text(&row, 1), "a trigger");
-        }
         Ok(catalog)
+    }
+
+    fn others(&self) -> &'static [Others] {
+        OTHERS
     }
 
     fn read(&self, kind: &Kind, column: &str) -> String {

@@ -10,13 +10,22 @@ use crate::catalog::{Catalog, Collation, Column, Index, Table};
 use crate::issue::IssueKind;
 use crate::page::Cell;
 use crate::rows::Encoded;
+use crate::run::begin_reading;
 use crate::sql::{Side, quoted};
-use crate::types::{Class, Declared, Kind, Mapped, Rule};
+use crate::types::{Class, Declared, Kind, Mapped};
 use kurabe_core::value::Value;
 use kurabe_core::{Error, Result};
 
 /// All engines.
 pub static ALL: &[&dyn Engine] = &[&sqlite::Sqlite, &postgres::Postgres, &mysql::Mysql, &firebird::Firebird];
+
+/// Databases of documents: scheme, name, and how their documents are had.
+const DOCUMENTS: &[(&str, &str, &str)] = &[
+    ("mongodb", "MongoDB", "mongoexport"),
+    ("mongodb+srv", "MongoDB", "mongoexport"),
+    ("couchdb", "CouchDB", "GET /DATABASE/_all_docs?include_docs=true"),
+    ("couchdbs", "CouchDB", "GET /DATABASE/_all_docs?include_docs=true"),
+];
 
 /// The engine of a URL's scheme.
 ///
@@ -26,6 +35,13 @@ pub fn of_scheme(scheme: &str) -> Result<&'static dyn Engine> {
     ALL.iter().copied().find(|engine| engine.schemes().contains(&scheme)).ok_or_else(|| {
         let known: Vec<String> =
             ALL.iter().flat_map(|engine| engine.schemes()).map(|scheme| format!("{scheme}:")).collect();
+        if let Some((_, name, export)) = DOCUMENTS.iter().find(|(known, ..)| *known == scheme) {
+            let what = format!("{name} has no tables: collections of documents cannot be copied from or to it");
+            return Error::unsupported(what).hint(format!(
+                "{export} writes a document a line, which a table with a JSON column can load; or name one of: {}",
+                known.join(", ")
+            ));
+        }
         Error::unsupported(format!("tables of '{scheme}:' cannot be copied"))
             .hint(format!("source and target are one of: {}", known.join(", ")))
     })
@@ -58,13 +74,36 @@ pub trait Engine: Sync {
     /// Statements that prepare a session which writes.
     fn writing(&self) -> &'static [&'static str];
 
-    /// The classes of its types, by the words of a declared type.
-    fn types(&self) -> &'static [(&'static str, Class)];
-
-    /// The class of a type that is not in the table.
-    fn class_of_unknown(&self, declared: &Declared) -> Class {
+    /// The type that is like one that `casts/types.toml` does not have, if there is one.
+    fn type_of_unknown(&self, declared: &Declared) -> Option<&'static str> {
         let _ = declared;
-        Class::Native
+        None
+    }
+
+    /// The class of the values that a column of this type stores.
+    fn stored_class(&self, kind: &Kind) -> Class {
+        kind.class
+    }
+
+    /// Statements more for a session that writes into tables with keys.
+    fn writing_into_keys(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether only one session can insert rows at a time.
+    fn has_one_writer(&self) -> bool {
+        false
+    }
+
+    /// Begins the transactions of several sessions, which read the same rows. By itself, each sees what was committed
+    /// before its own queries.
+    fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
+        sides.iter_mut().try_for_each(|side| begin_reading(side))
+    }
+
+    /// What it has besides tables.
+    fn others(&self) -> &'static [Others] {
+        &[]
     }
 
     /// Digits of a second if the type does not say.
@@ -72,9 +111,6 @@ pub trait Engine: Sync {
 
     /// Digits of a decimal number, and those after the point, if the type does not say.
     fn default_decimal(&self) -> (u32, u32);
-
-    /// Its table of new columns.
-    fn rules(&self) -> &'static [Rule];
 
     /// Reads the schema of the session's database.
     fn catalog(&self, side: &mut Side) -> Result<Catalog>;
@@ -166,9 +202,9 @@ pub trait Engine: Sync {
         false
     }
 
-    /// Conditions that a value of the right storage class has not the form of its column's class, and the class that the
+    /// Conditions that a value of the right storage class has not the form of its column's class, and the type that the
     /// column then has. The first that holds for some value decides.
-    fn other_forms(&self, kind: &Kind, column: &str) -> Vec<(String, Class)> {
+    fn other_forms(&self, kind: &Kind, column: &str) -> Vec<(String, &'static str)> {
         let _ = (kind, column);
         Vec::new()
     }
@@ -188,6 +224,11 @@ pub trait Engine: Sync {
     fn keeps_documents(&self, kind: &Kind) -> bool {
         let _ = kind;
         true
+    }
+
+    /// The type of a new column like this one on a server of the same kind.
+    fn same_type<'k>(&self, kind: &'k Kind) -> &'k str {
+        &kind.declared
     }
 
     /// The length of a value in bytes.
@@ -296,6 +337,28 @@ pub trait Engine: Sync {
         let unique = if index.unique { "UNIQUE " } else { "" };
         format!("CREATE {unique}INDEX {name} ON {table} ({columns})")
     }
+}
+
+/// A kind of objects that are no tables, with their text.
+#[derive(Clone, Copy, Debug)]
+pub struct Others {
+    /// The kind.
+    pub kind: IssueKind,
+    /// What happens to them between servers of one kind.
+    pub carried: Carried,
+    /// The query: the table that each belongs to or null, its name, its text.
+    pub sql: &'static str,
+}
+
+/// How objects come to another server of the same kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// They do not.
+    No,
+    /// As a part of the table's own text.
+    InTable,
+    /// By their text, after all rows.
+    ByText,
 }
 
 /// The declaration of a column whose numbers the server gives.

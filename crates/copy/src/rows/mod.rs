@@ -4,11 +4,13 @@ mod read;
 mod write;
 
 use crate::page::Page;
+use crate::plan::TablePlan;
+use crate::pool::Halt;
+use crate::run::only_refused;
 use crate::sql::Side;
 use kurabe_core::operation::Operation;
 use kurabe_core::{Error, ErrorKind, Result};
 pub use read::Reader;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 pub use write::{Encoded, Writer, encode};
 
@@ -47,14 +49,14 @@ pub type Read = (Page, Option<Page>);
 pub fn stream<T>(
     side: &mut Side,
     reader: &Reader<'_>,
-    stop: &AtomicBool,
+    halt: &Halt<'_>,
     work: impl FnOnce(&Receiver<Result<Read>>) -> Result<T>,
 ) -> Result<T> {
     std::thread::scope(|scope| {
         let (send, receive) = sync_channel(2);
         scope.spawn(move || {
             let read = reader.read(side, &mut |page| {
-                check(stop)?;
+                halt.check()?;
                 // Nobody waits for more after an error on the other side.
                 send.send(Ok(page)).map_err(|_| Error::new(ErrorKind::Interrupted, "the copy has failed"))
             });
@@ -69,13 +71,36 @@ pub fn stream<T>(
     })
 }
 
-/// Fails after the user has stopped the program.
-///
-/// # Errors
-/// [`Interrupted`](ErrorKind::Interrupted).
-pub fn check(stop: &AtomicBool) -> Result<()> {
-    if stop.load(Ordering::Relaxed) {
-        return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
+/// The rows of a page that the target refuses, each with the reason, found by halves. Nothing is changed.
+pub fn refused_rows(side: &mut Side, table: &TablePlan, page: &Page) -> Result<Vec<(usize, Error)>> {
+    let (mut taken, mut refused) = (Vec::new(), Vec::new());
+    let mut halves: Vec<_> = std::iter::once(0..page.rows()).collect();
+    while let Some(range) = halves.pop() {
+        // With those that were taken: two rows may not go together.
+        let attempt = page.with_rows(|row| range.contains(&row) || taken.contains(&row));
+        let mut writer = Writer::new(side.engine, table);
+        side.control(&Operation::Begin)?;
+        let inserted = writer.insert(side, &attempt);
+        side.control(&Operation::Rollback)?;
+        writer.end(side)?;
+        match inserted {
+            Ok(()) => taken.extend(range),
+            Err(error) if range.len() == 1 => refused.push((range.start, only_refused(error)?)),
+            Err(error) => {
+                only_refused(error)?;
+                let middle = range.start + range.len() / 2;
+                halves.extend([middle..range.end, range.start..middle]);
+            }
+        }
     }
-    Ok(())
+    Ok(refused)
+}
+
+/// The whole numbers with which the keys of a range begin: from the first one, to the last one exclusively.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Range {
+    /// `None`: without a lower bound.
+    pub from: Option<i64>,
+    /// `None`: without an upper bound.
+    pub to: Option<i64>,
 }

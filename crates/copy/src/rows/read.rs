@@ -1,7 +1,7 @@
 //! The rows of a table of the source: one query, whose answer is read in pages as it arrives. If the table has a key, rows
 //! come in its order, and a later process can continue after the last one.
 
-use super::{Encoded, Read};
+use super::{Encoded, Range, Read};
 use crate::canonical::{Purpose, Reading, push, push_mended};
 use crate::engines::Engine;
 use crate::page::Page;
@@ -24,11 +24,16 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of the rows after the one with the key `after`.
+    /// A reader of the rows of a range after the one with the key `after`.
     ///
     /// # Errors
     /// [`Damaged`](ErrorKind::Damaged) if `after` is no key of this table.
-    pub fn new(engine: &dyn Engine, table: &'a TablePlan, after: Option<&Page>) -> Result<Self> {
+    pub fn new(
+        engine: &dyn Engine,
+        table: &'a TablePlan,
+        after: Option<&Page>,
+        bounds: Range,
+    ) -> Result<Self> {
         let mut list: Vec<String> = table
             .columns
             .iter()
@@ -61,7 +66,11 @@ impl<'a> Reader<'a> {
         }
         let mut sql = format!("SELECT {} FROM {} {ROWS}", list.join(", "), table.from);
         let mut parameters = Vec::new();
-        // Writing to a String cannot fail.
+        let mut conditions: Vec<String> = table.filter.iter().map(|filter| format!("({filter})")).collect();
+        if let Some((first, _)) = fields.first() {
+            conditions.extend(bounds.from.map(|from| format!("{first} >= {from}")));
+            conditions.extend(bounds.to.map(|to| format!("{first} < {to}")));
+        }
         if let Some(after) = after {
             if after.width() != fields.len() {
                 return Err(Error::new(ErrorKind::Damaged, "the state of the copy has another key")
@@ -80,7 +89,11 @@ impl<'a> Reader<'a> {
                 format!("({})", terms.join(" AND "))
             });
             let terms: Vec<String> = terms.collect();
-            let _ = write!(sql, " WHERE {}", terms.join(" OR "));
+            conditions.push(format!("({})", terms.join(" OR ")));
+        }
+        // Writing to a String cannot fail.
+        if !conditions.is_empty() {
+            let _ = write!(sql, " WHERE {}", conditions.join(" AND "));
         }
         if !fields.is_empty() {
             let by: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();

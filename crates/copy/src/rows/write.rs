@@ -87,7 +87,7 @@ impl<'a> Writer<'a> {
         let written: Vec<usize> = (0..table.columns.len()).filter(|at| table.columns[*at].written).collect();
         let (rows, parameters) = engine.insert_limits();
         let batch = rows.min(parameters / written.len().max(1)).max(1);
-        let load = engine.load_text(&quoted(engine, &table.name), &names(engine, table));
+        let load = engine.load_text(&quoted(engine, &table.to), &names(engine, table));
         Self { table, written, batch, full: None, load, text: Vec::new() }
     }
 
@@ -193,7 +193,7 @@ impl<'a> Writer<'a> {
     }
 
     fn insert_of(&self, engine: &dyn Engine, all: &str) -> String {
-        let table = quoted(engine, &self.table.name);
+        let table = quoted(engine, &self.table.to);
         format!("INSERT INTO {table} ({}){} VALUES {all}", names(engine, self.table), engine.overriding())
     }
 

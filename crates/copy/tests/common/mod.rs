@@ -52,7 +52,7 @@ pub fn watched(
     events: &mut dyn FnMut(Event<'_>),
 ) -> Result<(Plan, Vec<TableDone>)> {
     let accepted = Accepted::parse(accept.split(',').filter(|word| !word.is_empty()))?;
-    let wanted = Wanted { tables: Vec::new(), accepted, page: PAGE };
+    let wanted = Wanted { accepted, page: PAGE, ..Wanted::default() };
     let mut copy = Copy { source: side(from), target: side(to), stop, begun: false };
     let plan = copy.plan(&wanted)?;
     if let Some(error) = refusal(&plan, &wanted.accepted) {

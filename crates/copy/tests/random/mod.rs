@@ -370,6 +370,7 @@ fn copied(from: &Place, to: &Place, tables: &[&Table], draw: &mut Draw) -> Resul
         tables: tables.iter().map(named).collect(),
         accepted: Accepted::all(),
         page: PageSize { rows: 1 + draw.below(20) as usize, bytes: 100 + draw.below(3_000) as usize },
+        ..Wanted::default()
     };
     let mut out = Copied::default();
     let mut restart = false;

@@ -6,35 +6,42 @@ use crate::{signals, targets, timeout};
 use anyhow::Result;
 use clap::ArgMatches;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kurabe_copy::casts::{self, UserCasts};
 use kurabe_copy::engines;
 use kurabe_copy::issue::Accepted;
-use kurabe_copy::plan::{Plan, Wanted};
-use kurabe_copy::run::{Copy, Event, Step, TableDone, refusal};
+use kurabe_copy::plan::{Parts, Plan, Wanted};
+use kurabe_copy::run::{Copy, Event, How, Step, TableDone, refusal};
 use kurabe_copy::sql::Side;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_targets::Opened;
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The largest page of rows: it ends with the row that fills it, and a row may have this size.
 const LARGEST_ANSWER: u64 = 1 << 30;
 
 pub(super) fn copy(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let words = |name: &str| {
-        let words = matches.get_many::<String>(name).into_iter().flatten();
-        words.map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect::<Vec<_>>()
-    };
-    let accepted = Accepted::parse(words("accept").iter().map(String::as_str))?;
-    let wanted = Wanted { tables: words("tables"), accepted, ..Wanted::default() };
+    let url = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
+    if matches.get_flag("casts") {
+        let mut names = Vec::new();
+        for text in [url("source"), url("into")].iter().filter(|text| !text.is_empty()) {
+            names.push(engines::of_scheme(text.split(':').next().unwrap_or_default())?.name());
+        }
+        output.result(&casts::shown(&names))?;
+        return Ok(exit::DONE);
+    }
+    let wanted = wanted(matches)?;
     let stop = signals::watch(exit::INTERRUPTED, output)?;
     let time = timeout::given(matches)?.unwrap_or(timeout::DEFAULT);
     // The server may work on an index, or count the rows of a large table, for as long as it takes.
     let options = ConnectOptions::within(time);
     ConnectOptions { largest_answer: LARGEST_ANSWER, long_replies: true, ..options }.make_default();
-    let url = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
     let urls = [read_only(&url("source"))?, url("into")];
     let schemes = urls.each_ref().map(|url| TargetUrl::parse(url).map(|url| engine_of(&url)));
     for scheme in schemes {
@@ -44,6 +51,49 @@ pub(super) fn copy(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let done = work(matches, &opened, &wanted, &stop, output);
     opened.close(output);
     done
+}
+
+/// What the command line asks for.
+fn wanted(matches: &ArgMatches) -> Result<Wanted> {
+    let words = |name: &str| {
+        let words = matches.get_many::<String>(name).into_iter().flatten();
+        words.map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect::<Vec<_>>()
+    };
+    let pairs = |name: &str, between: char| {
+        let pair = |word: String| match word.split_once(between) {
+            Some((of, what)) if !of.trim().is_empty() && !what.trim().is_empty() => {
+                Ok((of.trim().to_owned(), what.trim().to_owned()))
+            }
+            _ => Err(Error::usage(format!("--{name} {word}: there is no '{between}' between two parts"))),
+        };
+        words(name).into_iter().map(pair).collect::<kurabe_core::Result<Vec<_>>>()
+    };
+    let mut casts = UserCasts::default();
+    if let Some(path) = matches.get_one::<String>("cast-file") {
+        let text = fs::read_to_string(path).map_err(|error| file_error(path, &error))?;
+        casts.add_file(&text).map_err(|error| error.context(path))?;
+    }
+    words("cast").iter().try_for_each(|cast| casts.add(cast))?;
+    let parts = match (matches.get_flag("schema-only"), matches.get_flag("data-only")) {
+        (true, _) => Parts::Schema,
+        (_, true) => Parts::Data,
+        _ => Parts::All,
+    };
+    Ok(Wanted {
+        tables: words("tables"),
+        exclude: words("exclude"),
+        rename: pairs("rename", '=')?,
+        filters: pairs("where", ':')?,
+        leave_out: words("leave-out"),
+        accepted: Accepted::parse(words("accept").iter().map(String::as_str))?,
+        parts,
+        casts,
+        ..Wanted::default()
+    })
+}
+
+fn file_error(path: &str, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Environment, format!("{path}: {error}"))
 }
 
 /// The scheme of the engine: that of a throwaway server is its name.
@@ -88,20 +138,28 @@ fn work(
             Ok(Side { session, engine: engines::of_scheme(&url.scheme)?, name: name.to_owned() })
         };
     let name = |at: usize| opened.records.get(at).map_or_else(String::new, |record| record.url.clone());
-    let mut copy = Copy {
-        source: side(from, from_url, &name(0))?,
-        target: side(to, to_url, &name(1))?,
-        stop,
-        begun: false,
-    };
+    let pair = || Ok::<_, Error>((side(from, from_url, &name(0))?, side(to, to_url, &name(1))?));
+    let (source, target) = pair()?;
+    let mut copy = Copy { source, target, stop, begun: false };
+    let jobs = matches.get_one::<u16>("jobs").copied().unwrap_or(1);
+    let mut more = (1..jobs).map(|_| pair()).collect::<kurabe_core::Result<Vec<_>>>()?;
     signals::wait_for("the tables to be read");
-    let plan = copy.plan(wanted)?;
+    let plan = copy.plan_with(wanted, &mut more)?;
     let dry = matches.get_flag("dry-run");
-    output.result(&described(&plan, &wanted.accepted, &copy, dry))?;
+    let json = matches.get_one::<String>("report").is_some_and(|format| format == "json");
+    if let Some(path) = matches.get_one::<String>("leftovers") {
+        let text = plan.left_text(copy.source.engine.name());
+        fs::write(path, text).map_err(|error| file_error(path, &error))?;
+    }
+    let refused = refusal(&plan, &wanted.accepted);
+    if json && (dry || refused.is_some()) {
+        output.result(&report(&plan, wanted, &copy, &[], &plan.statements()))?;
+    } else if !json {
+        output.result(&described(&plan, &wanted.accepted, &copy, dry))?;
+    }
     if let Some(what) = copy.source.engine.hinders(&mut copy.source)? {
         output.note(what);
     }
-    let refused = refusal(&plan, &wanted.accepted);
     if dry {
         return Ok(exit::DONE);
     }
@@ -112,14 +170,29 @@ fn work(
     let mut namespace = to.driver.namespace().map_err(named)?;
     namespace.claim("copy").map_err(named)?;
     signals::wait_for("the current rows to be copied");
-    let mut progress = Progress::new(*output);
-    let done =
-        copy.run(&plan, &mut *namespace, matches.get_flag("no-resume"), &mut |event| progress.show(&event));
+    let rejects = match matches.get_one::<String>("reject") {
+        None => None,
+        Some(path) => {
+            let file = File::options().create(true).append(true).open(path);
+            Some(Mutex::new(file.map_err(|error| file_error(path, &error))?))
+        }
+    };
+    let how = How {
+        restart: matches.get_flag("no-resume"),
+        truncate: matches.get_flag("truncate-target"),
+        keep: matches.get_flag("keep-record"),
+        more,
+        reject: rejects.as_ref().map(|file| file as _),
+    };
+    let mut progress = Progress::new(*output, &plan);
+    let done = copy.run_as(&plan, &mut *namespace, how, &mut |event| progress.show(&event));
     progress.bar.finish_and_clear();
     match done {
         Ok(done) => {
-            output.result(&totals(&done))?;
-            Ok(exit::DONE)
+            let text = if json { report(&plan, wanted, &copy, &done, "") } else { totals(&done) };
+            output.result(&text)?;
+            let rejected = done.iter().any(|table| table.rejected > 0);
+            Ok(if rejected { exit::FAILED_CELLS } else { exit::DONE })
         }
         Err(error) => {
             if copy.begun && error.kind() != ErrorKind::NotOurs {
@@ -128,6 +201,39 @@ fn work(
             Err(error.into())
         }
     }
+}
+
+/// The plan and the result as JSON.
+fn report(plan: &Plan, wanted: &Wanted, copy: &Copy<'_>, done: &[TableDone], statements: &str) -> String {
+    let issues: Vec<_> = plan
+        .issues
+        .iter()
+        .map(|issue| {
+            let accepted = wanted.accepted.has(issue.kind, &issue.object);
+            let state = if issue.kind.is_only_listed() { "listed" } else if accepted { "accepted" } else { "refused" };
+            serde_json::json!({ "kind": issue.kind, "object": issue.object, "detail": issue.detail, "state": state })
+        })
+        .collect();
+    let table = |planned: &kurabe_copy::plan::TablePlan| {
+        let done = done.iter().find(|done| done.name == planned.name);
+        let done = done.map(|done| {
+            serde_json::json!({
+                "rows": done.rows, "copied": done.copied, "rejected": done.rejected, "bytes": done.bytes,
+                "copy_s": done.copy.as_secs_f64(), "verify_s": done.verify.as_secs_f64(),
+                "index_s": done.index.as_secs_f64(),
+            })
+        });
+        serde_json::json!({ "name": planned.name, "to": planned.to, "planned_rows": planned.rows, "done": done })
+    };
+    let report = serde_json::json!({
+        "source": copy.source.name,
+        "target": copy.target.name,
+        "tables": plan.tables.iter().map(table).collect::<Vec<_>>(),
+        "differences": issues,
+        "left_out": plan.left,
+        "statements": statements,
+    });
+    format!("{report:#}")
 }
 
 /// What will be made, and what does not map.
@@ -162,9 +268,16 @@ fn described(plan: &Plan, accepted: &Accepted, copy: &Copy<'_>, dry: bool) -> St
     if !plan.issues.is_empty() {
         text.push_str("does not map:\n");
         for issue in &plan.issues {
-            let state = if accepted.has(issue.kind, &issue.object) { "accepted" } else { "refused " };
+            let state = match accepted.has(issue.kind, &issue.object) {
+                _ if issue.kind.is_only_listed() => "listed  ",
+                true => "accepted",
+                false => "refused ",
+            };
             let _ = writeln!(text, "  {state} {:<17} {}: {}", issue.kind.name(), issue.object, issue.detail);
         }
+    }
+    for left in &plan.left {
+        let _ = writeln!(text, "left out: {}", left.object);
     }
     if dry {
         text.push_str(&plan.statements());
@@ -181,59 +294,88 @@ fn many_of(count: usize, one: &str, more: &str) -> String {
 }
 
 fn totals(done: &[TableDone]) -> String {
-    let rows: u64 = done.iter().map(|table| table.rows).sum();
-    let copied: u64 = done.iter().map(|table| table.copied).sum();
-    let bytes: u64 = done.iter().map(|table| table.bytes).sum();
-    let time: Duration = done.iter().map(|table| table.copy).sum();
-    let rest: Duration = done.iter().map(|table| table.verify + table.index).sum();
-    format!(
+    let sum = |of: fn(&TableDone) -> u64| done.iter().map(of).sum::<u64>();
+    let time = |of: fn(&TableDone) -> Duration| done.iter().map(of).sum::<Duration>();
+    let (rows, copied, rejected) =
+        (sum(|table| table.rows), sum(|table| table.copied), sum(|table| table.rejected));
+    let copy = time(|table| table.copy);
+    let rate = |number: u64| (number as f64 / copy.as_secs_f64().max(1e-9)) as u64;
+    let mut text = format!(
         "{} verified: both servers count them, and the digests of all values are equal; {} copied in {} ({} rows/s, \
-         {}/s); comparing and indexes took {}",
+         {}/s); comparing took {}, indexes {}",
         many(rows as usize, "row"),
         units::count(copied),
-        units::time(time),
-        units::count((copied as f64 / time.as_secs_f64().max(1e-9)) as u64),
-        units::size((bytes as f64 / time.as_secs_f64().max(1e-9)) as u64),
-        units::time(rest),
-    )
+        units::time(copy),
+        units::count(rate(copied)),
+        units::size(rate(sum(|table| table.bytes))),
+        units::time(time(|table| table.verify)),
+        units::time(time(|table| table.index)),
+    );
+    if rejected > 0 {
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            "\n{} refused by the target: they are in the file of --reject",
+            many(rejected as usize, "row")
+        );
+    }
+    text
 }
 
 /// Progress: a line redrawn in place on a terminal, a line per table elsewhere.
 struct Progress {
     output: Output,
     bar: ProgressBar,
+    /// The rows of all tables.
+    all: u64,
+    /// The rows of each table that are copied, and those that are compared.
+    rows: HashMap<String, [u64; 2]>,
+    /// When the first rows were counted, and how many.
+    began: Option<(Instant, u64)>,
 }
 
 impl Progress {
-    fn new(output: Output) -> Self {
+    fn new(output: Output, plan: &Plan) -> Self {
         let live = output.live && !output.quiet;
         let drawn = if live { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(None, drawn);
-        if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} {wide_msg}") {
+        let all = plan.tables.iter().map(|table| table.rows).sum();
+        // Each row is copied, and compared.
+        let bar = ProgressBar::with_draw_target(Some(2 * all), drawn);
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {percent} % {wide_msg}") {
             bar.set_style(style);
         }
-        Self { output, bar }
+        Self { output, bar, all, rows: HashMap::new(), began: None }
     }
 
     fn show(&mut self, event: &Event<'_>) {
         match event {
             Event::Resumed => self.output.note("continuing an unfinished copy"),
             Event::Progress { table, step, rows } => {
-                self.bar.set_length(table.rows);
-                self.bar.set_position(*rows);
+                let of = self.rows.entry(table.name.clone()).or_default();
+                match step {
+                    Step::Copy => of[0] = *rows,
+                    Step::Verify => *of = [table.rows, *rows],
+                    Step::Index => *of = [table.rows; 2],
+                }
+                let sum = self.rows.values().flatten().sum::<u64>();
+                self.bar.set_position(sum);
                 let what = match step {
                     Step::Copy => "copying",
                     Step::Verify => "comparing",
                     Step::Index => "making indexes of",
                 };
-                self.bar.set_message(format!("{what} {}", table.name));
+                let pace = pace(self.began.get_or_insert_with(|| (Instant::now(), sum)), sum, 2 * self.all);
+                self.bar.set_message(format!("{what} {}{pace}", table.name));
             }
             Event::Table(done) => {
+                self.rows.insert(done.name.clone(), [done.rows + done.rejected; 2]);
+                let rate = done.copied as f64 / done.copy.as_secs_f64().max(1e-9);
                 let text = format!(
-                    "{}: {}, copied in {}, compared in {}, indexes in {}",
+                    "{}: {}, copied in {} ({} rows/s), compared in {}, indexes in {}",
                     done.name,
                     many(done.rows as usize, "row"),
                     units::time(done.copy),
+                    units::count(rate as u64),
                     units::time(done.verify),
                     units::time(done.index)
                 );
@@ -241,4 +383,16 @@ impl Progress {
             }
         }
     }
+}
+
+/// Rows each second, and the time that is left.
+fn pace((began, first): &(Instant, u64), now: u64, all: u64) -> String {
+    let took = began.elapsed().as_secs_f64();
+    let done = now.saturating_sub(*first);
+    if done == 0 || took < 0.5 {
+        return String::new();
+    }
+    let rate = done as f64 / took;
+    let left = Duration::from_secs_f64(all.saturating_sub(now) as f64 / rate);
+    format!(" · {} rows/s · {} left", units::count(rate as u64), units::time(left))
 }

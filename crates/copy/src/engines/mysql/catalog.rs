@@ -22,11 +22,6 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     for at in 0..catalog.tables.len() {
         options(&mut catalog, at);
     }
-    let triggers = "SELECT trigger_name, event_object_table, action_statement FROM information_schema.triggers \
-                    WHERE trigger_schema = DATABASE() ORDER BY 2, 1";
-    for row in side.rows(triggers)? {
-        catalog.leave(IssueKind::Trigger, Some(text(&row, 1)), text(&row, 0), text(&row, 2));
-    }
     Ok(catalog)
 }
 
@@ -117,7 +112,7 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         catalog.names.push(name.to_owned());
         if kind == "BASE TABLE" || kind == "SYSTEM VERSIONED" {
             catalog.tables.push(Table { name: name.to_owned(), ..Table::default() });
-        } else {
+        } else if kind != "VIEW" {
             catalog.leave(IssueKind::View, None, name, &kind.to_lowercase());
         }
     }
@@ -274,7 +269,8 @@ fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         });
         match column {
             Some(column) => {
-                "json text".clone_into(&mut column.declared);
+                // Unlike MySQL's.
+                "json(text)".clone_into(&mut column.declared);
                 column.collation = Collation::Bytes;
             }
             None => catalog.leave_to_others(IssueKind::Check, table, name, clause),

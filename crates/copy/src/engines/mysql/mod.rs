@@ -1,18 +1,62 @@
 //! MySQL and MariaDB.
 
 mod catalog;
-mod types;
 
-use super::{Engine, Identity, TargetFacts};
+use super::{Carried, Engine, Identity, Others, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
 use crate::page::Cell;
 use crate::sql::{GAP, Side, text};
-use crate::types::{Class, Kind, Mapped, Rule, UNLIMITED};
+use crate::types::{Class, Kind, Mapped, UNLIMITED};
 use kurabe_core::Result;
 
 /// MySQL and MariaDB.
 pub struct Mysql;
+
+const OTHERS: &[Others] = &[
+    Others {
+        kind: IssueKind::View,
+        carried: Carried::No,
+        sql: "SELECT CAST(NULL AS CHAR), table_name, CONCAT('CREATE VIEW `', table_name, '` AS ', view_definition) \
+              FROM information_schema.views WHERE table_schema = DATABASE() ORDER BY 2",
+    },
+    Others {
+        kind: IssueKind::Trigger,
+        carried: Carried::No,
+        sql: "SELECT event_object_table, trigger_name, CONCAT('CREATE TRIGGER `', trigger_name, '` ', action_timing, ' ', \
+              event_manipulation, ' ON `', event_object_table, '` FOR EACH ROW ', action_statement) \
+              FROM information_schema.triggers WHERE trigger_schema = DATABASE() ORDER BY 1, 2",
+    },
+    Others {
+        kind: IssueKind::Routine,
+        carried: Carried::No,
+        sql: "SELECT CAST(NULL AS CHAR), r.routine_name, CONCAT('CREATE ', r.routine_type, ' `', r.routine_name, '`(', COALESCE((SELECT \
+              GROUP_CONCAT(CONCAT_WS(' ', IF(r.routine_type = 'FUNCTION', NULL, p.parameter_mode), p.parameter_name, \
+              p.dtd_identifier) ORDER BY p.ordinal_position SEPARATOR ', ') FROM information_schema.parameters p \
+              WHERE p.specific_schema = r.routine_schema AND p.specific_name = r.specific_name \
+              AND p.routine_type = r.routine_type AND p.ordinal_position > 0), ''), ')', \
+              IF(r.routine_type = 'FUNCTION', CONCAT(' RETURNS ', r.dtd_identifier), ''), ' ', \
+              COALESCE(r.routine_definition, '')) FROM information_schema.routines r WHERE r.routine_schema = DATABASE() \
+              UNION ALL SELECT CAST(NULL AS CHAR), e.event_name, CONCAT('CREATE EVENT `', e.event_name, '` ON SCHEDULE ', \
+              COALESCE(CONCAT('AT ', QUOTE(e.execute_at)), CONCAT('EVERY ', e.interval_value, ' ', e.interval_field)), ' DO ', \
+              e.event_definition) FROM information_schema.events e WHERE e.event_schema = DATABASE() ORDER BY 2",
+    },
+    Others {
+        kind: IssueKind::Comment,
+        carried: Carried::InTable,
+        sql: "SELECT table_name, table_name, CONCAT('COMMENT ON TABLE ', table_name, ' IS ', QUOTE(table_comment)) FROM information_schema.tables WHERE table_schema = DATABASE() \
+              AND table_comment <> '' AND table_type <> 'VIEW' UNION ALL SELECT table_name, column_name, CONCAT('COMMENT ON COLUMN ', table_name, '.', \
+              column_name, ' IS ', QUOTE(column_comment)) \
+              FROM information_schema.columns WHERE table_schema = DATABASE() AND column_comment <> '' ORDER BY 1, 2",
+    },
+    Others {
+        kind: IssueKind::Grant,
+        carried: Carried::No,
+        sql: "SELECT table_name, CONCAT('to ', grantee), CONCAT('GRANT ', GROUP_CONCAT(privilege_type SEPARATOR ', '), ' ON `', \
+              table_name, '` TO ', grantee) FROM information_schema.table_privileges WHERE table_schema = DATABASE() \
+              GROUP BY table_name, grantee ORDER BY 1, 2",
+    },
+];
 
 /// Collations that compare text by bytes, including trailing spaces: MariaDB since 10.2, MySQL since 8.0.17; then that
 /// of every version, which ignores trailing spaces.
@@ -56,10 +100,6 @@ impl Engine for Mysql {
         ]
     }
 
-    fn types(&self) -> &'static [(&'static str, Class)] {
-        types::TYPES
-    }
-
     fn default_fraction(&self) -> u32 {
         0
     }
@@ -68,8 +108,27 @@ impl Engine for Mysql {
         (10, 0)
     }
 
-    fn rules(&self) -> &'static [Rule] {
-        types::RULES
+    fn writing_into_keys(&self) -> &'static [&'static str] {
+        &["SET SESSION foreign_key_checks = 0"]
+    }
+
+    /// No other session commits between the first transaction and the last one.
+    fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
+        let Some(first) = sides.first_mut() else { return Ok(()) };
+        first.run("SET SESSION lock_wait_timeout = 60")?;
+        first.run_text("FLUSH TABLES WITH READ LOCK").map_err(|error| {
+            error.hint("several sessions read the same rows only with the privilege RELOAD; or use --jobs 1")
+        })?;
+        let mut all = || {
+            let statement = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
+            sides.iter_mut().try_for_each(|side| side.run_text(statement))
+        };
+        let begun = all();
+        sides.first_mut().map_or(Ok(()), |first| first.run_text("UNLOCK TABLES")).and(begun)
+    }
+
+    fn others(&self) -> &'static [Others] {
+        OTHERS
     }
 
     fn catalog(&self, side: &mut Side) -> Result<Catalog> {
@@ -142,6 +201,10 @@ impl Engine for Mysql {
     /// MariaDB's JSON is a text.
     fn keeps_documents(&self, kind: &Kind) -> bool {
         kind.declared != "json"
+    }
+
+    fn same_type<'k>(&self, kind: &'k Kind) -> &'k str {
+        if kind.declared == "json(text)" { "json" } else { &kind.declared }
     }
 
     fn octets(&self, column: &str) -> String {

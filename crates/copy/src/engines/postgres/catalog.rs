@@ -17,15 +17,6 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     constraints(side, &mut catalog)?;
     renderings(side, &mut catalog)?;
     properties(side, &mut catalog)?;
-    let triggers = "SELECT coalesce((SELECT r.relname FROM pg_catalog.pg_class r \
-                    WHERE r.oid = pg_catalog.pg_partition_root(c.oid)), c.relname)::text, t.tgname::text, pg_catalog.pg_get_triggerdef(t.oid)::text \
-                    FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid \
-                    WHERE NOT t.tgisinternal AND c.relnamespace = current_schema()::regnamespace \
-                    AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = t.oid AND d.deptype = 'P') \
-                    ORDER BY 1, 2";
-    for row in side.rows(triggers)? {
-        catalog.leave(IssueKind::Trigger, Some(text(&row, 0)), text(&row, 1), text(&row, 2));
-    }
     Ok(catalog)
 }
 
@@ -113,7 +104,6 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         catalog.names.push(name.to_owned());
         let what = match kind {
             "r" | "p" if text(&row, 2) == "true" => continue,
-            "i" | "I" => continue,
             "r" | "p" => {
                 let inherited = text(&row, 3) == "true";
                 catalog.tables.push(Table { name: name.to_owned(), inherited, ..Table::default() });
@@ -121,8 +111,7 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             }
             "S" => "a sequence that no column owns",
             "f" => "a foreign table",
-            "m" => "a materialized view",
-            _ => "a view",
+            _ => continue,
         };
         catalog.leave(IssueKind::View, None, name, what);
         // Between servers of PostgreSQL, it is made before the tables.

@@ -2,106 +2,65 @@
 
 mod catalog;
 
-use super::{Engine, Identity, TargetFacts};
+use super::{Carried, Engine, Identity, Others, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
-use crate::sql::{Side, quoted, text};
-use crate::types::{Class, Kind, Mapped, Rule, UNLIMITED, lossy, rule};
+use crate::run::begin_reading;
+use crate::sql::{Side, literal, quoted, text};
+use crate::types::{Class, Kind, Mapped, UNLIMITED};
 use kurabe_core::Result;
 
 /// PostgreSQL.
 pub struct Postgres;
 
-const TYPES: &[(&str, Class)] = &[
-    ("boolean", Class::Bool),
-    ("smallint", Class::Int16),
-    ("integer", Class::Int32),
-    ("bigint", Class::Int64),
-    ("numeric", Class::Decimal),
-    ("real", Class::Float32),
-    ("double precision", Class::Float64),
-    ("character", Class::Char),
-    ("character varying", Class::Varchar),
-    ("text", Class::Text),
-    ("name", Class::Text),
-    ("bytea", Class::Blob),
-    ("date", Class::Date),
-    ("time without time zone", Class::Time),
-    ("timestamp without time zone", Class::Timestamp),
-    ("timestamp with time zone", Class::TimestampTz),
-    ("uuid", Class::Uuid),
-    ("json", Class::Json),
-    ("jsonb", Class::Json),
-];
-
-const RULES: &[Rule] = &[
-    rule(Class::Bool, UNLIMITED, "boolean", Class::Bool),
-    rule(Class::Int8, UNLIMITED, "smallint", Class::Int16),
-    rule(Class::Int16, UNLIMITED, "smallint", Class::Int16),
-    rule(Class::Int32, UNLIMITED, "integer", Class::Int32),
-    rule(Class::Int64, UNLIMITED, "bigint", Class::Int64),
-    lossy(
-        Class::UInt64,
-        UNLIMITED,
-        "numeric(20)",
-        Class::Decimal,
-        IssueKind::Unsigned64,
-        "PostgreSQL has no unsigned integers: a decimal number of 20 digits, which every value fits",
-    ),
-    rule(Class::Decimal, 1_000, "numeric({n},{s})", Class::Decimal),
-    rule(Class::Decimal, UNLIMITED, "numeric", Class::Decimal),
-    rule(Class::Float32, UNLIMITED, "real", Class::Float32),
-    rule(Class::Float64, UNLIMITED, "double precision", Class::Float64),
-    rule(Class::Char, 10_000_000, "character({n})", Class::Char),
-    rule(Class::Char, UNLIMITED, "text", Class::Text),
-    rule(Class::Varchar, 10_000_000, "character varying({n})", Class::Varchar),
-    rule(Class::Varchar, UNLIMITED, "text", Class::Text),
-    rule(Class::Text, UNLIMITED, "text", Class::Text),
-    rule(Class::Binary, UNLIMITED, "bytea", Class::Blob),
-    rule(Class::Varbinary, UNLIMITED, "bytea", Class::Blob),
-    rule(Class::Blob, UNLIMITED, "bytea", Class::Blob),
-    rule(Class::Date, UNLIMITED, "date", Class::Date),
-    rule(Class::Time, 6, "time({n}) without time zone", Class::Time),
-    rule(Class::Time, UNLIMITED, "time without time zone", Class::Time),
-    rule(Class::Timestamp, 6, "timestamp({n}) without time zone", Class::Timestamp),
-    rule(Class::Timestamp, UNLIMITED, "timestamp without time zone", Class::Timestamp),
-    rule(Class::TimestampTz, 6, "timestamp({n}) with time zone", Class::TimestampTz),
-    rule(Class::TimestampTz, UNLIMITED, "timestamp with time zone", Class::TimestampTz),
-    rule(Class::Uuid, UNLIMITED, "uuid", Class::Uuid),
-    rule(Class::Json, UNLIMITED, "jsonb", Class::Json),
-    lossy(
-        Class::Enum,
-        UNLIMITED,
-        "text",
-        Class::Text,
-        IssueKind::Enum,
-        "the list of words is of the source only",
-    ),
-    lossy(Class::Bits, 63, "bigint", Class::Int64, IssueKind::Bits, "a bit field becomes an integer"),
-    lossy(
-        Class::Bits,
-        UNLIMITED,
-        "numeric(20)",
-        Class::Decimal,
-        IssueKind::Bits,
-        "a bit field becomes a number",
-    ),
-    lossy(
-        Class::Native,
-        UNLIMITED,
-        "text",
-        Class::Text,
-        IssueKind::Type,
-        "the type is of the source only: text here",
-    ),
-    lossy(
-        Class::Geometry,
-        UNLIMITED,
-        "text",
-        Class::Text,
-        IssueKind::Type,
-        "a geometry becomes its text, without the number of its reference system",
-    ),
+const OTHERS: &[Others] = &[
+    Others {
+        kind: IssueKind::View,
+        carried: Carried::No,
+        sql: "SELECT NULL, c.relname::text, 'CREATE ' || CASE c.relkind WHEN 'm' THEN 'MATERIALIZED ' ELSE '' END || 'VIEW ' \
+              || quote_ident(c.relname) || ' AS ' || pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c \
+              WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('v', 'm') ORDER BY c.oid",
+    },
+    Others {
+        kind: IssueKind::Trigger,
+        carried: Carried::No,
+        sql: "SELECT coalesce((SELECT r.relname FROM pg_catalog.pg_class r \
+              WHERE r.oid = pg_catalog.pg_partition_root(c.oid)), c.relname)::text, t.tgname::text, \
+              pg_catalog.pg_get_triggerdef(t.oid)::text \
+              FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid \
+              WHERE NOT t.tgisinternal AND c.relnamespace = current_schema()::regnamespace \
+              AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = t.oid AND d.deptype = 'P') ORDER BY 1, 2",
+    },
+    Others {
+        kind: IssueKind::Routine,
+        carried: Carried::No,
+        sql: "SELECT NULL, p.proname || '(' || pg_catalog.pg_get_function_identity_arguments(p.oid) || ')', \
+              CASE p.prokind WHEN 'a' THEN '-- an aggregate' ELSE pg_catalog.pg_get_functiondef(p.oid) END \
+              FROM pg_catalog.pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND NOT EXISTS (SELECT \
+              FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e') \
+              ORDER BY 2",
+    },
+    Others {
+        kind: IssueKind::Comment,
+        carried: Carried::ByText,
+        sql: "SELECT c.relname::text, coalesce(a.attname, c.relname)::text, 'COMMENT ON ' \
+              || CASE WHEN a.attname IS NULL THEN 'TABLE ' ELSE 'COLUMN ' END || quote_ident(c.relname) \
+              || coalesce('.' || quote_ident(a.attname), '') || ' IS ' || quote_literal(d.description) \
+              FROM pg_catalog.pg_description d JOIN pg_catalog.pg_class c ON c.oid = d.objoid \
+              LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.objsubid AND d.objsubid > 0 \
+              WHERE d.classoid = 'pg_class'::regclass AND c.relnamespace = current_schema()::regnamespace \
+              AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY 1, d.objsubid",
+    },
+    Others {
+        kind: IssueKind::Grant,
+        carried: Carried::No,
+        sql: "SELECT c.relname::text, 'to ' || g.name, 'GRANT ' || string_agg(g.privilege_type, ', ') || ' ON ' \
+              || quote_ident(c.relname) || ' TO ' || g.name FROM pg_catalog.pg_class c CROSS JOIN LATERAL (SELECT \
+              x.privilege_type, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END AS name \
+              FROM pg_catalog.aclexplode(c.relacl) x WHERE x.grantee <> c.relowner) g \
+              WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition \
+              GROUP BY c.relname, g.name ORDER BY 1, 2",
+    },
 ];
 
 impl Engine for Postgres {
@@ -148,10 +107,6 @@ impl Engine for Postgres {
         ]
     }
 
-    fn types(&self) -> &'static [(&'static str, Class)] {
-        TYPES
-    }
-
     fn default_fraction(&self) -> u32 {
         6
     }
@@ -160,8 +115,18 @@ impl Engine for Postgres {
         (UNLIMITED, 0)
     }
 
-    fn rules(&self) -> &'static [Rule] {
-        RULES
+    fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
+        let Some((first, others)) = sides.split_first_mut() else { return Ok(()) };
+        begin_reading(first)?;
+        let snapshot = first.value("SELECT pg_catalog.pg_export_snapshot()")?.unwrap_or_default();
+        others.iter_mut().try_for_each(|side| {
+            begin_reading(side)?;
+            side.run(&format!("SET TRANSACTION SNAPSHOT {}", literal(&snapshot)?))
+        })
+    }
+
+    fn others(&self) -> &'static [Others] {
+        OTHERS
     }
 
     fn catalog(&self, side: &mut Side) -> Result<Catalog> {

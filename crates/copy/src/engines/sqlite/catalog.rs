@@ -21,7 +21,7 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
         catalog.names.push(name.to_owned());
         match text(&row, 1) {
             "table" if sql.to_ascii_uppercase().starts_with("CREATE VIRTUAL") => {
-                catalog.leave(IssueKind::View, None, name, "a virtual table");
+                catalog.leave(IssueKind::View, None, name, &format!("a virtual table: {sql}"));
             }
             "table" => {
                 let read = read_table(side, name, sql, text(&row, 4) == "1", &mut catalog)?;

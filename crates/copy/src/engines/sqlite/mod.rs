@@ -1,7 +1,6 @@
 //! SQLite. A column's declared type says what its values should be; [`crate::scan`] says what they are.
 
 mod catalog;
-mod types;
 
 use super::{Engine, Identity, TargetFacts};
 use crate::canonical::from_hex;
@@ -9,8 +8,9 @@ use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
 use crate::page::Cell;
 use crate::rows::Encoded;
+use crate::run::begin_reading;
 use crate::sql::{GAP, Side};
-use crate::types::{Class, Declared, Kind, Mapped, Rule, UNLIMITED};
+use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use kurabe_core::value::Value;
 use kurabe_core::{Error, ErrorKind, Result};
 
@@ -43,6 +43,23 @@ impl Engine for Sqlite {
         &["PRAGMA foreign_keys = OFF"]
     }
 
+    /// In WAL mode, others may commit between two transactions. Otherwise the first one keeps them waiting.
+    fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
+        for side in sides {
+            begin_reading(side)?;
+            if side.value("PRAGMA journal_mode")?.as_deref() == Some("wal") {
+                return Err(Error::unsupported("several sessions have no common view of a file in WAL mode")
+                    .hint("use --jobs 1"));
+            }
+            side.number("SELECT COUNT(*) FROM sqlite_schema")?;
+        }
+        Ok(())
+    }
+
+    fn has_one_writer(&self) -> bool {
+        true
+    }
+
     fn hinders(&self, source: &mut Side) -> Result<Option<&'static str>> {
         let mode = source.value("PRAGMA journal_mode")?.unwrap_or_default();
         let why =
@@ -50,21 +67,23 @@ impl Engine for Sqlite {
         Ok((mode != "wal").then_some(why))
     }
 
-    fn types(&self) -> &'static [(&'static str, Class)] {
-        types::TYPES
-    }
-
     /// By affinity ("Datatypes In SQLite", 3.1). A column of another type is one of text; [`crate::scan`] corrects that
     /// by its values.
-    fn class_of_unknown(&self, declared: &Declared) -> Class {
+    fn type_of_unknown(&self, declared: &Declared) -> Option<&'static str> {
         let has = |word: &str| declared.base.contains(word);
-        match () {
-            () if has("int") => Class::Int64,
-            () if has("char") || has("clob") || has("text") => Class::Text,
-            () if has("blob") || declared.base.is_empty() => Class::Blob,
-            () if has("real") || has("floa") || has("doub") => Class::Float64,
-            () => Class::Text,
-        }
+        Some(match () {
+            () if has("int") => "bigint",
+            () if has("char") || has("clob") || has("text") => "text",
+            () if has("blob") || declared.base.is_empty() => "blob",
+            () if has("real") || has("floa") || has("doub") => "double",
+            () => "text",
+        })
+    }
+
+    /// SQLite has five storage classes. A type whose name ends in `_TEXT` has the affinity TEXT, so that its values stay as
+    /// they are written, and says what the text is.
+    fn stored_class(&self, kind: &Kind) -> Class {
+        if Declared::parse(&kind.declared).base.ends_with("_text") { Class::Text } else { kind.class }
     }
 
     fn default_fraction(&self) -> u32 {
@@ -73,10 +92,6 @@ impl Engine for Sqlite {
 
     fn default_decimal(&self) -> (u32, u32) {
         (UNLIMITED, 0)
-    }
-
-    fn rules(&self) -> &'static [Rule] {
-        types::RULES
     }
 
     fn catalog(&self, side: &mut Side) -> Result<Catalog> {
@@ -190,12 +205,12 @@ impl Engine for Sqlite {
         }
     }
 
-    fn other_forms(&self, kind: &Kind, column: &str) -> Vec<(String, Class)> {
+    fn other_forms(&self, kind: &Kind, column: &str) -> Vec<(String, &'static str)> {
         let day = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]";
         // Dates of MySQL that no calendar has are not of another type: the target may hold them.
         let zero =
             format!("{column} LIKE '0000-%' OR {column} LIKE '____-00-%' OR {column} LIKE '____-__-00%'");
-        let text = |condition: String| vec![(condition, Class::Text)];
+        let text = |condition: String| vec![(condition, "text")];
         match kind.class {
             Class::Bool => text(format!("{column} NOT IN (0, 1)")),
             Class::UInt64 => text(format!(
@@ -210,7 +225,7 @@ impl Engine for Sqlite {
                 let whole = if kind.n == UNLIMITED { 1_000 } else { kind.n.saturating_sub(kind.s) };
                 let digits =
                     if whole > 300 { String::new() } else { format!(" OR abs({column}) >= 1e{whole}") };
-                vec![(format!("round({column}, {}) <> {column}{digits}", kind.s), Class::Float64)]
+                vec![(format!("round({column}, {}) <> {column}{digits}", kind.s), "double")]
             }
             Class::Varchar if kind.n != UNLIMITED => text(format!("length({column}) > {}", kind.n)),
             Class::Date => text(format!(

@@ -1,0 +1,216 @@
+//! What is left of a copy, which threads take one by one: ranges of rows, then the rest of a table.
+
+use crate::plan::TablePlan;
+use crate::rows::Range;
+use crate::run::TableDone;
+use crate::state::{OfTable, Phase};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Whether the copy ends early: the user stops it, or a part of it failed.
+pub struct Halt<'h> {
+    stop: &'h AtomicBool,
+    failed: AtomicBool,
+    error: Mutex<Option<Error>>,
+}
+
+impl<'h> Halt<'h> {
+    /// As long as `stop` is not set, and nothing fails.
+    pub fn new(stop: &'h AtomicBool) -> Self {
+        Self { stop, failed: AtomicBool::new(false), error: Mutex::new(None) }
+    }
+
+    /// Fails after the user has stopped the program, or another part of the copy has failed.
+    ///
+    /// # Errors
+    /// [`Interrupted`](ErrorKind::Interrupted).
+    pub fn check(&self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
+        }
+        if self.failed.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Interrupted, "another part of the copy has failed"));
+        }
+        Ok(())
+    }
+
+    /// Ends the copy. The first error is the one to report.
+    pub fn fail(&self, error: Error) {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    /// The first error.
+    pub fn error(&self) -> Option<Error> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A table, and what is left of it.
+pub struct Work<'p> {
+    table: &'p TablePlan,
+    now: OfTable,
+    ranges: Vec<OfTable>,
+    /// Ranges that no thread has taken yet, the last one first.
+    waiting: Vec<usize>,
+    /// The number of ranges that are not copied.
+    open: usize,
+    finishing: bool,
+    rows: u64,
+    start: Option<Instant>,
+    done: TableDone,
+}
+
+impl<'p> Work<'p> {
+    /// A table whose ranges are as far as this.
+    pub fn new(table: &'p TablePlan, now: OfTable, ranges: Vec<OfTable>) -> Self {
+        let is_open = |at: &usize| now.phase < Phase::Copied && ranges[*at].phase < Phase::Copied;
+        let waiting: Vec<usize> = (0..ranges.len()).rev().filter(is_open).collect();
+        let (rows, open) = (ranges.iter().map(|range| range.rows).sum(), waiting.len());
+        let done = TableDone::default();
+        let mut work = Self { table, now, ranges, waiting, open, finishing: false, rows, start: None, done };
+        if work.now.phase < Phase::Copied {
+            work.sum();
+        }
+        work
+    }
+
+    /// The table's new state, once all its ranges are copied.
+    fn sum(&mut self) -> Option<OfTable> {
+        if self.open > 0 {
+            return None;
+        }
+        let mut now = OfTable::new(Phase::Copied);
+        now.splits.clone_from(&self.now.splits);
+        self.ranges.iter().for_each(|range| now.add(range));
+        self.done.copy = self.start.map_or(Duration::ZERO, |start| start.elapsed());
+        self.now = now;
+        Some(self.now.clone())
+    }
+}
+
+/// What a thread does next.
+pub enum Item<'p> {
+    /// Copies a range of rows.
+    Rows {
+        /// The table's position.
+        at: usize,
+        /// The table.
+        table: &'p TablePlan,
+        /// The range's number.
+        range: usize,
+        /// The keys.
+        bounds: Range,
+        /// How far it is.
+        now: OfTable,
+    },
+    /// Verifies a table and makes its indexes.
+    Finish {
+        /// The table's position.
+        at: usize,
+        /// The table.
+        table: &'p TablePlan,
+        /// How far it is.
+        now: OfTable,
+    },
+}
+
+/// The tables of a copy, for all threads.
+pub struct Pool<'p> {
+    works: Mutex<Vec<Work<'p>>>,
+    refused: Mutex<Vec<(String, Error)>>,
+    ready: Condvar,
+    /// Whether it ends early.
+    pub halt: &'p Halt<'p>,
+}
+
+impl<'p> Pool<'p> {
+    /// These tables, in this order.
+    pub fn new(works: Vec<Work<'p>>, halt: &'p Halt<'p>) -> Self {
+        Self { works: Mutex::new(works), refused: Mutex::default(), ready: Condvar::new(), halt }
+    }
+
+    fn works(&self) -> MutexGuard<'_, Vec<Work<'p>>> {
+        self.works.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is to be done next. Waits while other threads copy the last ranges. `None` at the end, or after an error.
+    pub fn next(&self) -> Option<Item<'p>> {
+        let mut works = self.works();
+        loop {
+            if let Err(error) = self.halt.check() {
+                self.halt.fail(error);
+                return None;
+            }
+            for (at, work) in works.iter_mut().enumerate() {
+                let table = work.table;
+                if let Some(range) = work.waiting.pop() {
+                    work.start.get_or_insert_with(Instant::now);
+                    let (bounds, now) = (work.now.bounds(range), work.ranges[range].clone());
+                    return Some(Item::Rows { at, table, range, bounds, now });
+                }
+                if work.open == 0 && !work.finishing {
+                    work.finishing = true;
+                    return Some(Item::Finish { at, table, now: work.now.clone() });
+                }
+            }
+            if works.iter().all(|work| work.finishing) {
+                return None;
+            }
+            // The user may stop the program meanwhile.
+            let waited = self.ready.wait_timeout(works, Duration::from_millis(200));
+            works = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Wakes the threads that wait.
+    pub fn wake(&self) {
+        self.ready.notify_all();
+    }
+
+    /// How far a table was when this process began.
+    pub fn state(&self, at: usize) -> OfTable {
+        self.works()[at].now.clone()
+    }
+
+    /// Adds rows to those of a table, and returns their number.
+    pub fn add(&self, at: usize, rows: u64) -> u64 {
+        let mut works = self.works();
+        works[at].rows += rows;
+        works[at].rows
+    }
+
+    /// Records that a range was copied. Returns the table's new state if it was the last one.
+    pub fn copied(&self, at: usize, range: usize, now: OfTable, done: &TableDone) -> Option<OfTable> {
+        let mut works = self.works();
+        let work = &mut works[at];
+        work.ranges[range] = now;
+        work.open -= 1;
+        work.done.copied += done.copied;
+        work.done.bytes += done.bytes;
+        work.sum()
+    }
+
+    /// Records what was done of a table.
+    pub fn finish(&self, at: usize, done: TableDone) {
+        self.works()[at].done = done;
+    }
+
+    /// What was done of all tables, and the indexes that the target refused.
+    pub fn end(self) -> (Vec<TableDone>, Vec<(String, Error)>) {
+        let done = self.works().iter_mut().map(|work| std::mem::take(&mut work.done)).collect();
+        (done, self.refused.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What was done of a table.
+    pub fn done(&self, at: usize) -> TableDone {
+        self.works()[at].done.clone()
+    }
+
+    /// Records an index that the target refused.
+    pub fn refuse(&self, refused: (String, Error)) {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(refused);
+    }
+}

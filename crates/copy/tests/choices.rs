@@ -1,0 +1,317 @@
+//! What a user chooses: tables, names, rows, types, objects that are left out, rows that the target refuses, sessions.
+//! What arrives is read by the engines' own programs.
+
+use crate::common::{PAGE, Place, driver, side};
+use kurabe_copy::casts::UserCasts;
+use kurabe_copy::engines;
+use kurabe_copy::issue::{Accepted, IssueKind};
+use kurabe_copy::plan::{Parts, Plan, Wanted};
+use kurabe_copy::run::{Copy, Event, How, Step, TableDone, refusal};
+use kurabe_core::{ErrorKind, Result};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How a copy is done, and what it leaves.
+#[derive(Default)]
+struct Done {
+    jobs: usize,
+    truncate: bool,
+    rejected: Option<Mutex<Vec<u8>>>,
+    /// What changes on the source between the plan and the first row.
+    meanwhile: &'static str,
+    stop: AtomicBool,
+}
+
+impl Done {
+    fn by(jobs: usize) -> Self {
+        Self { jobs, ..Self::default() }
+    }
+
+    fn copy(&self, from: &Place, to: &Place, wanted: &Wanted) -> Result<(Plan, Vec<TableDone>)> {
+        self.watched(from, to, wanted, &mut |_| {})
+    }
+
+    fn watched(
+        &self,
+        from: &Place,
+        to: &Place,
+        wanted: &Wanted,
+        events: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(Plan, Vec<TableDone>)> {
+        let pair = || (side(&from.url()), side(&to.url()));
+        let (source, target) = pair();
+        let mut copy = Copy { source, target, stop: &self.stop, begun: false };
+        let mut more: Vec<_> = (1..self.jobs).map(|_| pair()).collect();
+        let plan = copy.plan_with(wanted, &mut more)?;
+        if let Some(error) = refusal(&plan, &wanted.accepted) {
+            return Err(error);
+        }
+        if !self.meanwhile.is_empty() {
+            from.ask(self.meanwhile);
+        }
+        let driver = driver(&to.url());
+        let mut namespace = driver.namespace()?;
+        namespace.claim("copy")?;
+        let reject = self.rejected.as_ref().map(|file| file as _);
+        let how = How { truncate: self.truncate, more, reject, ..How::default() };
+        let done = copy.run_as(&plan, &mut *namespace, how, events)?;
+        Ok((plan, done))
+    }
+}
+
+fn all() -> Wanted {
+    Wanted { accepted: Accepted::all(), page: PAGE, ..Wanted::default() }
+}
+
+/// The plan of a copy to SQLite.
+fn planned(from: &Place, wanted: &Wanted) -> Result<Plan> {
+    let (folder, stop) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
+    let to = Place::new("sqlite", folder.path()).unwrap();
+    Copy { source: side(&from.url()), target: side(&to.url()), stop: &stop, begun: false }.plan(wanted)
+}
+
+fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn places(engines: [&str; 2]) -> Option<(tempfile::TempDir, Place, Place)> {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |at: usize| match engines[at] {
+        "sqlite" => Some(Place::File(folder.path().join(format!("{at}.db")))),
+        engine => Place::new(engine, folder.path()),
+    };
+    let (from, to) = (place(0)?, place(1)?);
+    Some((folder, from, to))
+}
+
+#[test]
+fn tables_are_chosen_by_patterns_and_renamed_with_the_keys_that_refer_to_them() {
+    let (_folder, from, to) = places(["sqlite", "sqlite"]).unwrap();
+    from.ask(
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, total INT); INSERT INTO orders VALUES (1, 5), (2, 50), (3, 500); \
+         CREATE TABLE order_items (id INTEGER PRIMARY KEY, o INT REFERENCES orders (id)); \
+         INSERT INTO order_items VALUES (1, 2), (2, 3); CREATE TABLE order_log (x); CREATE TABLE people (x)",
+    );
+    let wanted = Wanted {
+        tables: words(&["order*"]),
+        exclude: words(&["*_log"]),
+        rename: vec![("orders".to_owned(), "sales".to_owned())],
+        filters: vec![("orders".to_owned(), "total > 5 OR total IS NULL".to_owned())],
+        ..all()
+    };
+    let (_, done) = Done::by(1).copy(&from, &to, &wanted).unwrap();
+    assert_eq!(done.iter().map(|table| table.rows).collect::<Vec<_>>(), [2, 2]);
+    let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
+    assert_eq!(to.ask(tables), "order_items\nsales");
+    assert_eq!(to.ask("SELECT id FROM sales ORDER BY id"), "2\n3");
+    assert_eq!(to.ask("SELECT \"table\" FROM pragma_foreign_key_list('order_items')"), "sales");
+    // An item whose order is not copied.
+    from.ask("INSERT INTO order_items VALUES (3, 1)");
+    let (_folder, _, to) = places(["sqlite", "sqlite"]).unwrap();
+    let (plan, _) = Done::by(1).copy(&from, &to, &wanted).unwrap();
+    assert!(crate::common::lists(&plan, "foreign-key", "order_items. 1 rows refer"), "{:?}", plan.issues);
+    for wrong in ["ordres", "x*"] {
+        let wanted = Wanted { tables: words(&[wrong]), ..all() };
+        let error = Done::by(1).copy(&from, &to, &wanted).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    }
+}
+
+#[test]
+fn objects_are_left_out_by_name_and_refused_ones_do_not_stop_the_others() {
+    let Some((_folder, from, to)) = places(["postgres", "postgres"]) else { return };
+    from.ask(
+        "CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 * 2'; \
+         CREATE TABLE p (id int PRIMARY KEY, n int); CREATE INDEX by_twice ON p (twice(n)); CREATE INDEX by_n ON p (n); \
+         CREATE TABLE c (id int PRIMARY KEY, p int REFERENCES p (id)); CREATE INDEX by_p ON c (p); \
+         CREATE VIEW big AS SELECT id FROM p WHERE n > 5; COMMENT ON COLUMN p.n IS 'it''s a number'; \
+         CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; \
+         CREATE TRIGGER note BEFORE INSERT ON c FOR EACH ROW EXECUTE FUNCTION noted(); GRANT SELECT ON p TO PUBLIC; \
+         INSERT INTO p SELECT g, g FROM generate_series(1, 200) g; INSERT INTO c SELECT g, g FROM generate_series(1, 200) g",
+    );
+    // The function of the index is not on the target.
+    let error = Done::by(1).copy(&from, &to, &all()).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("all rows were copied and verified") && text.contains("p.by_twice"), "{text}");
+    assert!(text.contains("--leave-out p.by_twice"), "{text}");
+    let indexes = "SELECT count(*) FROM pg_indexes WHERE indexname IN ('by_n', 'by_p')";
+    assert_eq!(to.ask(indexes), "2");
+    assert_eq!(to.ask("SELECT count(*) FROM pg_constraint WHERE contype = 'f'"), "1");
+    let wanted = Wanted { leave_out: words(&["p.by_twice"]), ..all() };
+    let (plan, done) = Done::by(1).copy(&from, &to, &wanted).unwrap();
+    assert_eq!(done.iter().map(|table| table.copied).sum::<u64>(), 0, "the rows were there");
+    let text = plan.left_text("PostgreSQL");
+    for part in [
+        "-- left out: p.by_twice\nCREATE INDEX by_twice",
+        "CREATE VIEW big AS  SELECT",
+        "CREATE TRIGGER note BEFORE INSERT ON",
+        "CREATE OR REPLACE FUNCTION public.noted()",
+        "GRANT SELECT ON p TO PUBLIC;",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(to.ask("SELECT col_description('p'::regclass, 2)"), "it's a number");
+    assert_eq!(to.ask("SELECT to_regclass('kurabe_copy') IS NULL"), "t");
+    let wanted = Wanted { leave_out: words(&["c_p_fkey", "by_p", "by_twice"]), ..all() };
+    let plan = planned(&from, &wanted).unwrap();
+    let left: Vec<&str> = plan.left.iter().map(|left| left.object.as_str()).collect();
+    assert_eq!(left, ["c.c_p_fkey", "p.by_twice", "c.by_p"]);
+    assert!(
+        !plan.statements().contains("c_p_fkey") && plan.statements().contains("by_n"),
+        "{}",
+        plan.statements()
+    );
+    let wanted = Wanted { leave_out: words(&["by_nothing"]), ..all() };
+    let error = planned(&from, &wanted).unwrap_err();
+    assert!(error.to_string().contains("nothing that would be made is named 'by_nothing'"), "{error}");
+}
+
+#[test]
+fn rows_that_the_target_refuses_go_to_a_file_with_the_reason() {
+    let Some((_folder, from, to)) = places(["sqlite", "postgres"]) else { return };
+    from.ask(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT); WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n \
+         WHERE n < 300) INSERT INTO t SELECT n, CASE WHEN n IN (7, 51, 52, 300) THEN 'word' ELSE n END FROM n",
+    );
+    let mut casts = UserCasts::default();
+    casts.add("t.v=integer").unwrap();
+    let wanted = Wanted { casts, ..all() };
+    let done = Done { rejected: Some(Mutex::default()), ..Done::by(1) };
+    let (_, tables) = done.copy(&from, &to, &wanted).unwrap();
+    assert_eq!((tables[0].rows, tables[0].copied, tables[0].rejected), (296, 296, 4));
+    assert_eq!(
+        to.ask("SELECT count(*), sum(v), pg_typeof(min(v)) FROM t"),
+        format!("296|{}|integer", 45_150 - 410)
+    );
+    let file = String::from_utf8(done.rejected.unwrap().into_inner().unwrap()).unwrap();
+    let lines: Vec<serde_json::Value> =
+        file.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ids: Vec<i64> = lines.iter().map(|line| line["row"]["id"].as_i64().unwrap()).collect();
+    assert_eq!(ids, [7, 51, 52, 300]);
+    assert!(lines[0]["reason"].as_str().unwrap().contains("invalid input syntax"), "{file}");
+    to.ask("DROP TABLE t");
+    let error = Done::by(1).copy(&from, &to, &wanted).unwrap_err();
+    assert!(error.to_string().contains("invalid input syntax"), "{error}");
+}
+
+/// A file of rows that were refused does not hide a row that was lost.
+#[test]
+fn row_that_is_lost_beside_refused_ones_is_an_error() {
+    let Some((_folder, from, to)) = places(["sqlite", "postgres"]) else { return };
+    from.ask(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT); INSERT INTO t VALUES (1, '1'), (2, 'x'), (3, '3')",
+    );
+    let mut casts = UserCasts::default();
+    casts.add("text=integer").unwrap();
+    let done = Done { rejected: Some(Mutex::default()), ..Done::by(1) };
+    let error = done
+        .watched(&from, &to, &Wanted { casts, ..all() }, &mut |event| {
+            if matches!(event, Event::Progress { step: Step::Copy, .. }) {
+                to.ask("DELETE FROM t WHERE id = 3; INSERT INTO t VALUES (2, 2)");
+            }
+        })
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Mismatch, "{error}");
+}
+
+#[test]
+fn several_sessions_copy_one_view_of_the_source_and_can_be_continued() {
+    for engine in ["postgres", "mysql", "mariadb"] {
+        let Some((_folder, from, to)) = places([engine, "postgres"]) else { continue };
+        let numbers = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1000)";
+        let fill = |table: &str| {
+            from.ask(&format!(
+                "CREATE TABLE {table} (id bigint PRIMARY KEY, v varchar(20)); \
+                 INSERT INTO {table} {numbers} SELECT n * n - 500, concat('v', n) FROM n"
+            ));
+        };
+        ["a", "b"].into_iter().for_each(fill);
+        // No session sees it.
+        let meanwhile = "INSERT INTO a VALUES (-5000, 'new'); DELETE FROM b WHERE id = 400";
+        let first = Done { meanwhile, ..Done::by(3) };
+        let stopped = first.watched(&from, &to, &all(), &mut |event| {
+            if matches!(event, Event::Progress { step: Step::Copy, .. }) {
+                first.stop.store(true, Ordering::Relaxed);
+            }
+        });
+        assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Interrupted, "{engine}");
+        from.ask("DELETE FROM a WHERE id = -5000; INSERT INTO b VALUES (400, 'v30')");
+        let (_, done) =
+            Done::by(2).copy(&from, &to, &all()).unwrap_or_else(|error| panic!("{engine}: {error}"));
+        assert!(
+            done.iter().map(|table| table.copied).sum::<u64>() < 2_000,
+            "{engine}: the first ranges were kept"
+        );
+        for table in ["a", "b"] {
+            let sum = format!("SELECT count(*), sum(id), sum(length(v)) FROM {table}");
+            assert_eq!(to.ask(&sum), from.ask(&sum).replace('\t', "|"), "{engine} {table}");
+        }
+    }
+    let (_folder, from, to) = places(["sqlite", "sqlite"]).unwrap();
+    from.ask("CREATE TABLE t (x)");
+    let error = Done::by(2).copy(&from, &to, &all()).unwrap_err();
+    assert!(error.to_string().contains("use --jobs 1"), "{error}");
+}
+
+#[test]
+fn rows_go_into_tables_that_exist_and_only_own_ones_are_emptied() {
+    for engine in ["sqlite", "postgres", "mysql", "mariadb"] {
+        let Some((_folder, from, to)) = places(["sqlite", engine]) else { continue };
+        from.ask(
+            "CREATE TABLE p (id INTEGER PRIMARY KEY, v TEXT); INSERT INTO p VALUES (1, 'a'), (2, 'b'); \
+             CREATE TABLE c (id INTEGER PRIMARY KEY, p INT REFERENCES p (id)); INSERT INTO c VALUES (1, 2), (2, NULL)",
+        );
+        let wanted = |parts| Wanted { parts, ..all() };
+        Done::by(1)
+            .copy(&from, &to, &wanted(Parts::Schema))
+            .unwrap_or_else(|error| panic!("{engine}: {error}"));
+        assert_eq!(to.ask("SELECT count(*) FROM p"), "0");
+        let data = wanted(Parts::Data);
+        Done::by(1).copy(&from, &to, &data).unwrap_or_else(|error| panic!("{engine}: {error}"));
+        from.ask("INSERT INTO p VALUES (3, 'c')");
+        let error = Done::by(1).copy(&from, &to, &data).unwrap_err();
+        assert!(error.to_string().contains("--truncate-target"), "{engine}: {error}");
+        let again = Done { truncate: true, ..Done::by(1) };
+        let (_, done) = again.copy(&from, &to, &data).unwrap_or_else(|error| panic!("{engine}: {error}"));
+        assert_eq!(done.iter().map(|table| table.copied).sum::<u64>(), 5, "{engine}");
+        assert_eq!(to.ask("SELECT count(*), max(v) FROM p").replace('\t', "|"), "3|c", "{engine}");
+        // A table of somebody else.
+        to.ask("CREATE TABLE other (id integer); INSERT INTO other VALUES (9)");
+        from.ask("CREATE TABLE other (id integer)");
+        let error = again.copy(&from, &to, &data).unwrap_err();
+        assert!(error.to_string().contains("'kurabe copy' did not make it"), "{engine}: {error}");
+        assert_eq!(to.ask("SELECT id FROM other"), "9");
+    }
+}
+
+#[test]
+fn values_that_the_target_cannot_hold_become_what_was_chosen() {
+    let Some((_folder, from, to)) = places(["mariadb", "postgres"]) else { return };
+    from.ask(
+        "SET sql_mode = ''; CREATE TABLE t (id int PRIMARY KEY, d date NOT NULL, b tinyint(1), v varchar(9)); \
+         INSERT INTO t VALUES (1, '0000-00-00', 1, concat('a', char(0), 'b')), (2, '2024-02-29', 0, 'c')",
+    );
+    let mut casts = UserCasts::default();
+    casts.add("tinyint(1)=boolean").unwrap();
+    let accepted = Accepted::parse(["zero-date=0001-01-01", "nul-character=?", "collation"]).unwrap();
+    let wanted = Wanted { casts, accepted, page: PAGE, ..Wanted::default() };
+    Done::by(1).copy(&from, &to, &wanted).unwrap();
+    assert_eq!(to.ask("SELECT * FROM t ORDER BY id"), "1|0001-01-01|t|a?b\n2|2024-02-29|f|c");
+    assert_eq!(
+        to.ask("SELECT attnotnull FROM pg_attribute WHERE attrelid = 't'::regclass AND attname = 'd'"),
+        "t"
+    );
+    // A boolean is not any number.
+    from.ask("UPDATE t SET b = 2 WHERE id = 2");
+    to.ask("DROP TABLE t");
+    assert_eq!(Done::by(1).copy(&from, &to, &wanted).unwrap_err().kind(), ErrorKind::Mismatch);
+}
+
+#[test]
+fn other_databases_are_refused_by_name_with_what_can_be_done() {
+    for (scheme, name) in [("mongodb", "MongoDB"), ("couchdb", "CouchDB")] {
+        let error = engines::of_scheme(scheme).err().unwrap().to_string();
+        assert!(error.contains(name) && error.contains("JSON column"), "{error}");
+    }
+    assert!(IssueKind::ALL.iter().any(|kind| kind.is_only_listed()));
+}
