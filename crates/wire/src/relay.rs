@@ -266,7 +266,9 @@ impl Live {
         };
         let end = loop {
             let read = match from.read(&mut piece) {
-                Ok(0) => break closes.clone(),
+                // A client that takes leave closes at once, and the server then: its end may be read first.
+                Ok(0) if !is_client && to.has_closed() => break End::Client,
+                Ok(0) => break closes,
                 Ok(read) => read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => break dies,
@@ -286,9 +288,10 @@ impl Live {
             }
         };
         // Before the other end can notice and close too.
-        lock(&self.account).end(end.clone());
+        let is_orderly = matches!(end, End::Client | End::Server);
+        lock(&self.account).end(end);
         // An end that closed may still receive; of one that died, nothing is left to forward.
-        if end == closes {
+        if is_orderly {
             to.shutdown(Shutdown::Write);
         } else {
             from.shutdown(Shutdown::Both);

@@ -1,5 +1,6 @@
 //! A connected socket: TCP or Unix.
 
+use rustix::net::{RecvFlags, recv};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
@@ -66,6 +67,16 @@ impl Socket {
         }
     }
 
+    /// Whether the other end has closed, and all that it sent was received.
+    pub(crate) fn has_closed(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let peeked = match self {
+            Self::Tcp(stream) => recv(stream, &mut [0u8], flags),
+            Self::Unix(stream) => recv(stream, &mut [0u8], flags),
+        };
+        peeked.is_ok_and(|(_, got)| got == 0)
+    }
+
     pub(crate) fn shutdown(&self, how: Shutdown) {
         // It may be closed already.
         let _ = match self {
@@ -94,5 +105,22 @@ impl Write for Socket {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn end_has_closed_once_everything_before_was_received() {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let mut here = Socket::Unix(here);
+        assert!(!here.has_closed());
+        there.write_all(b"bye").unwrap();
+        drop(there);
+        assert!(!here.has_closed());
+        here.read_exact(&mut [0; 3]).unwrap();
+        assert!(here.has_closed());
     }
 }
