@@ -2,7 +2,8 @@
 //!
 //! [`catalog`] is a schema as an engine's catalogue describes it. [`casts`] maps its types. [`plan`] is what will be
 //! made, and lists what does not map as [`issue`]s. [`rows`] copies in key order, [`verify`] counts both sides and compares
-//! digests of another read, and [`state`] holds on the target how far a copy came. [`run`] does all of it. What engines differ in is in [`engines`].
+//! digests of another read, and [`state`] holds on the target how far a copy came. [`run`] does all of it,
+//! and tells its progress as [`event`]s. What engines differ in is in [`engines`].
 //!
 //! The source is only read. On the target, only new tables are made: those of the plan, and one that holds the state,
 //! which is recorded in the ownership table and removed at the end.
@@ -18,6 +19,7 @@ pub mod catalog;
 pub mod columns;
 pub mod ddl;
 pub mod engines;
+pub mod event;
 pub mod issue;
 pub mod names;
 pub mod page;
@@ -27,7 +29,9 @@ pub mod rows;
 pub mod run;
 pub mod sample;
 pub mod scan;
+mod splits;
 pub mod sql;
 pub mod state;
 pub mod types;
 pub mod verify;
+mod worker;

@@ -1,8 +1,8 @@
 //! What is left of a copy, which threads take one by one: ranges of rows, then the rest of a table.
 
+use crate::event::TableDone;
 use crate::plan::TablePlan;
 use crate::rows::Range;
-use crate::run::TableDone;
 use crate::state::{OfTable, Phase};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,78 +1,22 @@
 //! A whole copy: plan, tables, rows, comparison, indexes, foreign keys. It can end anywhere and be continued.
 
+use crate::event::{Event, TableDone};
 use crate::issue::{Accepted, Issue};
 use crate::plan::{Named, Parts, Plan, Resume, TablePlan, Wanted, plan};
-use crate::pool::{Halt, Item, Pool, Work};
-use crate::rows::{Range, Reader, Writer, in_transaction, refused_rows, stream};
+use crate::pool::{Halt, Pool, Work};
+use crate::splits::splits;
 use crate::sql::Side;
 use crate::state::{self, OfTable, Phase, State, Whole};
-use crate::types::Class;
-use crate::verify::verify;
+use crate::worker::{Worker, only_refused};
 use kurabe_core::driver::Namespace;
 use kurabe_core::operation::Operation;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-/// A table is read in ranges of its key, for several sessions, if it has so many pages for each of them.
-const PAGES_TO_SPLIT: usize = 4;
-/// Ranges for each session, since keys are not spread evenly.
-const RANGES: usize = 4;
-
-/// What a copy does at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Copies rows.
-    Copy,
-    /// Compares values.
-    Verify,
-    /// Makes indexes.
-    Index,
-}
-
-/// Something that happened.
-#[derive(Clone, Debug)]
-pub enum Event<'a> {
-    /// A copy that was begun before is continued.
-    Resumed,
-    /// How far a table is.
-    Progress {
-        /// The table.
-        table: &'a TablePlan,
-        /// What is done.
-        step: Step,
-        /// Rows so far.
-        rows: u64,
-    },
-    /// A table is complete, but for foreign keys.
-    Table(&'a TableDone),
-}
-
-/// A copied table.
-#[derive(Clone, Debug, Default, serde::Serialize)]
-pub struct TableDone {
-    /// Its name.
-    pub name: String,
-    /// All its rows on the target.
-    pub rows: u64,
-    /// Rows that the target refused, which were written to the file of such rows.
-    pub rejected: u64,
-    /// Rows that this process copied.
-    pub copied: u64,
-    /// Bytes of the values that this process copied, in canonical form.
-    pub bytes: u64,
-    /// Time of copying rows.
-    pub copy: Duration,
-    /// Time of comparing values.
-    pub verify: Duration,
-    /// Time of making indexes.
-    pub index: Duration,
-}
 
 /// The two sides of a copy.
 pub struct Copy<'a> {
@@ -99,23 +43,6 @@ pub struct How<'a> {
     pub more: Vec<(Side, Side)>,
     /// Takes the rows that the target refuses, a JSON document a line.
     pub reject: Option<&'a Mutex<dyn Write + Send>>,
-}
-
-/// What each part of a copy needs.
-struct Doing<'d, 't> {
-    state: State,
-    halt: &'d Halt<'d>,
-    reject: Option<&'d Mutex<dyn Write + Send>>,
-    parts: Parts,
-    /// The tables of the target before this process made any.
-    there: &'d [String],
-    tell: &'t dyn Fn(Told<'d>),
-}
-
-/// An event of a session's thread.
-enum Told<'d> {
-    Progress { table: &'d TablePlan, step: Step, rows: u64 },
-    Table(TableDone),
 }
 
 impl Copy<'_> {
@@ -312,33 +239,33 @@ impl Copy<'_> {
         let (source, target) = (&mut self.source, &mut self.target);
         if more.is_empty() {
             let events = RefCell::new(events);
-            let tell = |told: Told<'w>| show(&told, &mut *events.borrow_mut());
-            let doing = Doing { state, halt, reject, parts, there, tell: &tell };
-            doing.all(source, target, pool);
-            doing.state.close(target)?;
+            let notify = |event: Event<'w>| (*events.borrow_mut())(event);
+            let worker = Worker { state, halt, reject, parts, there, notify: &notify };
+            worker.run(source, target, pool);
+            worker.state.close(target)?;
         } else {
             let (send, receive) = channel();
-            std::thread::scope(|scope| -> Result<()> {
-                let first = std::iter::once((source, target, Some(state)));
-                let others = more.iter_mut().map(|(source, target)| (source, target, None));
-                for (source, target, state) in first.chain(others) {
+            let mut states = vec![state];
+            for (_, target) in &mut more {
+                states.push(State::open(target)?);
+            }
+            std::thread::scope(|scope| {
+                let others = more.iter_mut().map(|(source, target)| (source, target));
+                let sides = std::iter::once((source, target)).chain(others);
+                for ((source, target), state) in sides.zip(states) {
                     let send = send.clone();
-                    let state = state.map_or_else(|| State::open(target), Ok)?;
                     scope.spawn(move || {
                         // It is received as long as a thread may send.
-                        let tell = |told: Told<'w>| drop(send.send(told));
-                        let doing = Doing { state, halt, reject, parts, there, tell: &tell };
-                        doing.all(source, target, pool);
+                        let notify = |event: Event<'w>| drop(send.send(event));
+                        let worker = Worker { state, halt, reject, parts, there, notify: &notify };
+                        worker.run(source, target, pool);
                         // The connection ends with the copy.
-                        let _ = doing.state.close(target);
+                        let _ = worker.state.close(target);
                     });
                 }
                 drop(send);
-                for told in receive {
-                    show(&told, events);
-                }
-                Ok(())
-            })?;
+                receive.into_iter().for_each(events);
+            });
             for (source, target) in more {
                 // Only read; and whatever was written is committed.
                 let _ = (source.session.close(), target.session.close());
@@ -455,7 +382,7 @@ impl Copy<'_> {
             }
             now.phase = if parts == Parts::Schema { Phase::Verified } else { Phase::Rows };
             if parts != Parts::Schema && jobs > 1 {
-                now.splits = self.splits(table, jobs)?;
+                now.splits = splits(&mut self.source, table, jobs)?;
             }
             for range in 0..now.ranges() {
                 state.set_range(&mut self.target, &table.to, &now, range, &OfTable::new(Phase::Rows))?;
@@ -467,40 +394,6 @@ impl Copy<'_> {
             ranges.push(state.range(&mut self.target, &table.to, &now, range)?);
         }
         Ok(Work::new(table, now, ranges))
-    }
-
-    /// The keys at which ranges of a large table begin, but for the first one; none if it is not split.
-    fn splits(&mut self, table: &TablePlan, jobs: usize) -> Result<Vec<i64>> {
-        let engine = self.source.engine;
-        let name = match &table.resume {
-            Resume::Hidden(name) => (*name).to_owned(),
-            Resume::Columns(columns) => {
-                let first = columns.first().and_then(|at| table.columns.get(*at));
-                let whole = |class: Class| class.is_whole() && class != Class::Bits;
-                // A column of an engine whose columns hold values of any type is not split.
-                match first.filter(|column| whole(column.kind.class) && engine.read_key("").is_none()) {
-                    Some(column) => self.source.quoted(&column.name),
-                    None => return Ok(Vec::new()),
-                }
-            }
-            Resume::Restart => return Ok(Vec::new()),
-        };
-        if table.rows < (table.page.rows * PAGES_TO_SPLIT * jobs) as u64 {
-            return Ok(Vec::new());
-        }
-        let filter = table.filtered();
-        let mut end = |of: &str| -> Result<Option<i64>> {
-            let value = self.source.value(&format!("SELECT {of}({name}) FROM {}{filter}", table.from))?;
-            Ok(value.and_then(|text| text.parse().ok()))
-        };
-        let (Some(first), Some(last)) = (end("MIN")?, end("MAX")?) else { return Ok(Vec::new()) };
-        let parts = (jobs * RANGES) as i128;
-        let width = (i128::from(last) - i128::from(first)) / parts + 1;
-        let begins = (1..parts).map(|part| i128::from(first) + part * width);
-        Ok(begins
-            .take_while(|begin| *begin <= i128::from(last))
-            .filter_map(|begin| begin.try_into().ok())
-            .collect())
     }
 
     /// Makes the foreign keys. Returns those that the server refuses.
@@ -538,23 +431,6 @@ pub fn begin_reading(side: &mut Side) -> Result<()> {
     }
 }
 
-fn show(told: &Told<'_>, events: &mut dyn FnMut(Event<'_>)) {
-    match told {
-        Told::Progress { table, step, rows } => events(Event::Progress { table, step: *step, rows: *rows }),
-        Told::Table(done) => events(Event::Table(done)),
-    }
-}
-
-/// The error of a statement that the server refused; others end the copy.
-pub(crate) fn only_refused(error: Error) -> Result<Error> {
-    match error.kind() {
-        ErrorKind::ConnectionLost | ErrorKind::Protocol | ErrorKind::Timeout | ErrorKind::Interrupted => {
-            Err(error)
-        }
-        _ => Ok(error),
-    }
-}
-
 /// The error of all indexes and foreign keys that the server refused.
 fn refusals(refused: &[(String, Error)]) -> Option<Error> {
     let (_, first) = refused.first()?;
@@ -567,197 +443,6 @@ fn refusals(refused: &[(String, Error)]) -> Option<Error> {
         Error::new(ErrorKind::Server, what)
             .hint(format!("the same command tries them again; --leave-out {names} leaves them out")),
     )
-}
-
-impl<'d> Doing<'d, '_> {
-    /// Does what is left, until nothing is or something fails.
-    fn all(&self, source: &mut Side, target: &mut Side, pool: &Pool<'d>) {
-        while let Some(item) = pool.next() {
-            let (table, done) = match item {
-                Item::Rows { at, table, range, bounds, now } => {
-                    let shared = |rows| {
-                        (self.tell)(Told::Progress { table, step: Step::Copy, rows: pool.add(at, rows) });
-                    };
-                    let id = (range, pool.state(at));
-                    let done = self.rows(source, target, table, bounds, now, &id, &shared);
-                    let done = done.and_then(|(now, part)| {
-                        let Some(whole) = pool.copied(at, range, now, &part) else { return Ok(()) };
-                        self.state.set_table(target, &table.to, &whole)
-                    });
-                    (table, done)
-                }
-                Item::Finish { at, table, now } => {
-                    let done = self.finish(source, target, table, now, pool, at);
-                    let done = done.map(|done| {
-                        pool.finish(at, done.clone());
-                        (self.tell)(Told::Table(done));
-                    });
-                    (table, done)
-                }
-            };
-            if let Err(error) = done {
-                self.halt.fail(error.context(format!("table {}", table.name)));
-            }
-            pool.wake();
-        }
-    }
-
-    /// Copies the rows of a range of a table.
-    #[expect(clippy::too_many_arguments, reason = "a range of a table")]
-    fn rows(
-        &self,
-        source: &mut Side,
-        target: &mut Side,
-        table: &TablePlan,
-        bounds: Range,
-        mut now: OfTable,
-        (range, whole): &(usize, OfTable),
-        progress: &dyn Fn(u64),
-    ) -> Result<(OfTable, TableDone)> {
-        let mut done = TableDone::default();
-        let start = Instant::now();
-        let reader = Reader::new(source.engine, table, now.last().as_ref(), bounds)?;
-        let mut writer = Writer::new(target.engine, table);
-        stream(source, &reader, self.halt, |pages| {
-            for read in pages {
-                let (mut page, last) = read?;
-                // The reader may have read the rest of the table already.
-                self.halt.check()?;
-                let mut next = now.clone();
-                next.set_last(last.as_ref());
-                let rows = page.rows() as u64;
-                let mut insert = |target: &mut Side, page: &crate::page::Page, next: &mut OfTable| {
-                    next.rows = now.rows + page.rows() as u64;
-                    in_transaction(target, |target| {
-                        writer.insert(target, page)?;
-                        self.state.set_range(target, &table.to, whole, *range, next)
-                    })
-                };
-                if let Err(error) = insert(target, &page, &mut next) {
-                    let Some(file) = self.reject else { return Err(error) };
-                    only_refused(error)?;
-                    let refused = refused_rows(target, table, &page)?;
-                    let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-                    for (row, reason) in &refused {
-                        next.reject(table, &page, *row);
-                        write_rejected(&mut *file, table, &page, *row, reason)?;
-                    }
-                    done.rejected += refused.len() as u64;
-                    page = page.with_rows(|row| !refused.iter().any(|(refused, _)| *refused == row));
-                    insert(target, &page, &mut next)?;
-                }
-                now = next;
-                done.copied += page.rows() as u64;
-                done.bytes += page.size();
-                progress(rows);
-            }
-            Ok(())
-        })?;
-        writer.end(target)?;
-        now.phase = Phase::Copied;
-        now.last = None;
-        self.state.set_range(target, &table.to, whole, *range, &now)?;
-        done.copy = start.elapsed();
-        Ok((now, done))
-    }
-
-    /// Verifies a table whose rows are copied, and makes its indexes.
-    fn finish(
-        &self,
-        source: &mut Side,
-        target: &mut Side,
-        table: &'d TablePlan,
-        mut now: OfTable,
-        pool: &Pool<'d>,
-        at: usize,
-    ) -> Result<TableDone> {
-        self.halt.check()?;
-        let mut done = pool.done(at);
-        done.name.clone_from(&table.name);
-        (done.rows, done.rejected) = (now.rows, now.rejected);
-        let start = Instant::now();
-        // Also what an earlier process has verified: the source may have changed since.
-        if now.phase >= Phase::Copied && self.parts != Parts::Schema {
-            let mut progress = |rows| (self.tell)(Told::Progress { table, step: Step::Verify, rows });
-            let compare = |target: &mut Side| verify(source, target, table, &now, self.halt, &mut progress);
-            done.rows = in_transaction(target, compare)?;
-            if now.phase == Phase::Copied {
-                now.phase = Phase::Verified;
-                self.state.set_table(target, &table.to, &now)?;
-            }
-            done.verify = start.elapsed();
-        }
-        let start = Instant::now();
-        if now.phase == Phase::Verified {
-            (self.tell)(Told::Progress { table, step: Step::Index, rows: done.rows });
-            let indexes = if self.parts == Parts::Data { &[][..] } else { &table.indexes };
-            let known =
-                if indexes.is_empty() { Vec::new() } else { indexes_of(target, &table.to, self.there)? };
-            let mut all = true;
-            for index in indexes.iter().filter(|index| !known.contains(&index.name)) {
-                self.halt.check()?;
-                if let Err(error) = target.run(&index.sql) {
-                    let error = only_refused(error)?;
-                    // Otherwise the server has completed the statement of a process that was killed.
-                    if !indexes_of(target, &table.to, std::slice::from_ref(&table.to))?.contains(&index.name)
-                    {
-                        pool.refuse((format!("{}.{}", table.to, index.name), error));
-                        all = false;
-                    }
-                }
-            }
-            restart_numbers(target, table)?;
-            if all {
-                now.phase = Phase::Indexed;
-                self.state.set_table(target, &table.to, &now)?;
-            }
-            done.index = start.elapsed();
-        }
-        Ok(done)
-    }
-}
-
-/// Appends a row that the target refused to the file of such rows.
-fn write_rejected(
-    file: &mut dyn Write,
-    table: &TablePlan,
-    page: &crate::page::Page,
-    row: usize,
-    reason: &Error,
-) -> Result<()> {
-    let values =
-        table.columns.iter().enumerate().map(|(at, column)| (column.name.clone(), page.cell(row, at).json()));
-    let values: serde_json::Map<String, serde_json::Value> = values.collect();
-    let line = serde_json::json!({ "table": table.name, "row": values, "reason": reason.to_string() });
-    writeln!(file, "{line}")
-        .and_then(|()| file.flush())
-        .map_err(|error| Error::new(ErrorKind::Environment, format!("the file of --reject: {error}")))
-}
-
-/// The indexes of a table that an earlier process made. A new table has none.
-fn indexes_of(target: &mut Side, table: &str, there: &[String]) -> Result<Vec<String>> {
-    if !there.iter().any(|name| name == table) {
-        return Ok(Vec::new());
-    }
-    let mut catalog = target.engine.catalog(target)?;
-    let indexes =
-        catalog.table_mut(table).map(|table| std::mem::take(&mut table.indexes)).unwrap_or_default();
-    let native = catalog.table_mut(table).and_then(|table| table.native.take()).unwrap_or_default();
-    let named = native.later.into_iter().map(|made| made.name).filter(|name| !name.is_empty());
-    Ok(indexes.into_iter().map(|index| index.name).chain(named).collect())
-}
-
-/// Has the server give numbers after the largest one that was copied, and after those of rows that were deleted.
-fn restart_numbers(target: &mut Side, table: &TablePlan) -> Result<()> {
-    for (column, after) in table.columns.iter().filter_map(|column| Some((column, column.identity?))) {
-        let (name, of) = (target.quoted(&column.name), target.quoted(&table.to));
-        let largest = target.value(&format!("SELECT MAX({name}) FROM {of}"))?;
-        let next = (largest.and_then(|text| text.parse::<i128>().ok()).unwrap_or(0).max(0) + 1).max(after);
-        if let Some(sql) = target.engine.restart_identity(&of, &name, next) {
-            target.run(&sql)?;
-        }
-    }
-    Ok(())
 }
 
 fn refuse_existing<'a>(

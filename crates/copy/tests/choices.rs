@@ -4,9 +4,10 @@
 use crate::common::{PAGE, Place, driver, side};
 use kurabe_copy::casts::UserCasts;
 use kurabe_copy::engines;
+use kurabe_copy::event::{Event, Step, TableDone};
 use kurabe_copy::issue::{Accepted, IssueKind};
 use kurabe_copy::plan::{Parts, Plan, Wanted};
-use kurabe_copy::run::{Copy, Event, How, Step, TableDone, refusal};
+use kurabe_copy::run::{Copy, How, refusal};
 use kurabe_core::{ErrorKind, Result};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};

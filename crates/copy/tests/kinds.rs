@@ -218,7 +218,7 @@ fn all_rows_of_every_key_of_firebird_arrive_and_come_back() {
 /// Verification counts by itself: a reader that loses rows cannot hide it.
 #[test]
 fn row_that_is_lost_or_added_meanwhile_is_an_error() {
-    use kurabe_copy::run::{Event, Step};
+    use kurabe_copy::event::{Event, Step};
     let folder = tempfile::tempdir().unwrap();
     let from = Place::new("sqlite", folder.path()).unwrap();
     from.ask(&format!(
@@ -292,7 +292,7 @@ fn shadow_tables_of_a_virtual_table_are_a_part_of_it() {
 /// A page ends with the row that fills it: one wide row among many small ones costs one page.
 #[test]
 fn wide_row_does_not_make_every_page_small() {
-    use kurabe_copy::run::{Event, Step};
+    use kurabe_copy::event::{Event, Step};
     let folder = tempfile::tempdir().unwrap();
     let from = Place::new("sqlite", folder.path()).unwrap();
     from.ask(&format!(

@@ -1,7 +1,7 @@
 //! Copies between two files of SQLite.
 
 use crate::common::{copy, run, side, watched};
-use kurabe_copy::run::{Event, Step};
+use kurabe_copy::event::{Event, Step};
 use kurabe_core::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;

@@ -1,10 +1,11 @@
 //! Copies between databases of tests.
 
 use kurabe_copy::engines;
+use kurabe_copy::event::{Event, TableDone};
 use kurabe_copy::issue::Accepted;
 use kurabe_copy::plan::{Plan, Wanted};
 use kurabe_copy::rows::PageSize;
-use kurabe_copy::run::{Copy, Event, TableDone, refusal};
+use kurabe_copy::run::{Copy, refusal};
 use kurabe_copy::sql::Side;
 use kurabe_core::Result;
 use kurabe_core::driver::{ConnectOptions, Driver};

@@ -7,10 +7,11 @@ mod draw;
 
 use super::common::{Place, driver, side};
 use draw::{Draw, Form, column, hex};
+use kurabe_copy::event::Event;
 use kurabe_copy::issue::Accepted;
 use kurabe_copy::plan::{Plan, Wanted};
 use kurabe_copy::rows::PageSize;
-use kurabe_copy::run::{Copy, Event};
+use kurabe_copy::run::Copy;
 use kurabe_core::{Error, ErrorKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,0 +1,54 @@
+//! What a copy tells those who watch it.
+
+use crate::plan::TablePlan;
+use std::time::Duration;
+
+/// What a copy does at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Copies rows.
+    Copy,
+    /// Compares values.
+    Verify,
+    /// Makes indexes.
+    Index,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// A copy that was begun before is continued.
+    Resumed,
+    /// How far a table is.
+    Progress {
+        /// The table.
+        table: &'a TablePlan,
+        /// What is done.
+        step: Step,
+        /// Rows so far.
+        rows: u64,
+    },
+    /// A table is complete, but for foreign keys.
+    Table(TableDone),
+}
+
+/// A copied table.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct TableDone {
+    /// Its name.
+    pub name: String,
+    /// All its rows on the target.
+    pub rows: u64,
+    /// Rows that the target refused, which were written to the file of such rows.
+    pub rejected: u64,
+    /// Rows that this process copied.
+    pub copied: u64,
+    /// Bytes of the values that this process copied, in canonical form.
+    pub bytes: u64,
+    /// Time of copying rows.
+    pub copy: Duration,
+    /// Time of comparing values.
+    pub verify: Duration,
+    /// Time of making indexes.
+    pub index: Duration,
+}

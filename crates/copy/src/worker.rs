@@ -1,0 +1,227 @@
+//! What one session of each side does of a copy: it takes ranges of rows, then the rest of tables, until nothing is left.
+
+use crate::event::{Event, Step, TableDone};
+use crate::page::Page;
+use crate::plan::{Parts, TablePlan};
+use crate::pool::{Halt, Item, Pool};
+use crate::rows::{Range, Reader, Writer, in_transaction, refused_rows, stream};
+use crate::sql::Side;
+use crate::state::{OfTable, Phase, State};
+use crate::verify::verify;
+use kurabe_core::{Error, ErrorKind, Result};
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// A session's part of a copy.
+pub(crate) struct Worker<'d, 'n> {
+    pub(crate) state: State,
+    pub(crate) halt: &'d Halt<'d>,
+    /// Takes the rows that the target refuses.
+    pub(crate) reject: Option<&'d Mutex<dyn Write + Send>>,
+    pub(crate) parts: Parts,
+    /// The tables of the target before this process made any.
+    pub(crate) there: &'d [String],
+    pub(crate) notify: &'n dyn Fn(Event<'d>),
+}
+
+impl<'d> Worker<'d, '_> {
+    /// Does what is left, until nothing is or something fails.
+    pub(crate) fn run(&self, source: &mut Side, target: &mut Side, pool: &Pool<'d>) {
+        while let Some(item) = pool.next() {
+            let (table, done) = match item {
+                Item::Rows { at, table, range, bounds, now } => {
+                    let shared = |rows| {
+                        (self.notify)(Event::Progress { table, step: Step::Copy, rows: pool.add(at, rows) });
+                    };
+                    let id = (range, pool.state(at));
+                    let done = self.rows(source, target, table, bounds, now, &id, &shared);
+                    let done = done.and_then(|(now, part)| {
+                        let Some(whole) = pool.copied(at, range, now, &part) else { return Ok(()) };
+                        self.state.set_table(target, &table.to, &whole)
+                    });
+                    (table, done)
+                }
+                Item::Finish { at, table, now } => {
+                    let done = self.finish(source, target, table, now, pool, at);
+                    let done = done.map(|done| {
+                        pool.finish(at, done.clone());
+                        (self.notify)(Event::Table(done));
+                    });
+                    (table, done)
+                }
+            };
+            if let Err(error) = done {
+                self.halt.fail(error.context(format!("table {}", table.name)));
+            }
+            pool.wake();
+        }
+    }
+
+    /// Copies the rows of a range of a table.
+    #[expect(clippy::too_many_arguments, reason = "a range of a table")]
+    fn rows(
+        &self,
+        source: &mut Side,
+        target: &mut Side,
+        table: &TablePlan,
+        bounds: Range,
+        mut now: OfTable,
+        (range, whole): &(usize, OfTable),
+        progress: &dyn Fn(u64),
+    ) -> Result<(OfTable, TableDone)> {
+        let mut done = TableDone::default();
+        let start = Instant::now();
+        let reader = Reader::new(source.engine, table, now.last().as_ref(), bounds)?;
+        let mut writer = Writer::new(target.engine, table);
+        stream(source, &reader, self.halt, |pages| {
+            for read in pages {
+                let (mut page, last) = read?;
+                // The reader may have read the rest of the table already.
+                self.halt.check()?;
+                let mut next = now.clone();
+                next.set_last(last.as_ref());
+                let rows = page.rows() as u64;
+                let mut insert = |target: &mut Side, page: &Page, next: &mut OfTable| {
+                    next.rows = now.rows + page.rows() as u64;
+                    in_transaction(target, |target| {
+                        writer.insert(target, page)?;
+                        self.state.set_range(target, &table.to, whole, *range, next)
+                    })
+                };
+                if let Err(error) = insert(target, &page, &mut next) {
+                    let Some(file) = self.reject else { return Err(error) };
+                    only_refused(error)?;
+                    let refused = refused_rows(target, table, &page)?;
+                    let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                    for (row, reason) in &refused {
+                        next.reject(table, &page, *row);
+                        write_rejected(&mut *file, table, &page, *row, reason)?;
+                    }
+                    done.rejected += refused.len() as u64;
+                    page = page.with_rows(|row| !refused.iter().any(|(refused, _)| *refused == row));
+                    insert(target, &page, &mut next)?;
+                }
+                now = next;
+                done.copied += page.rows() as u64;
+                done.bytes += page.size();
+                progress(rows);
+            }
+            Ok(())
+        })?;
+        writer.end(target)?;
+        now.phase = Phase::Copied;
+        now.last = None;
+        self.state.set_range(target, &table.to, whole, *range, &now)?;
+        done.copy = start.elapsed();
+        Ok((now, done))
+    }
+
+    /// Verifies a table whose rows are copied, and makes its indexes.
+    fn finish(
+        &self,
+        source: &mut Side,
+        target: &mut Side,
+        table: &'d TablePlan,
+        mut now: OfTable,
+        pool: &Pool<'d>,
+        at: usize,
+    ) -> Result<TableDone> {
+        self.halt.check()?;
+        let mut done = pool.done(at);
+        done.name.clone_from(&table.name);
+        (done.rows, done.rejected) = (now.rows, now.rejected);
+        let start = Instant::now();
+        // Also what an earlier process has verified: the source may have changed since.
+        if now.phase >= Phase::Copied && self.parts != Parts::Schema {
+            let mut progress = |rows| (self.notify)(Event::Progress { table, step: Step::Verify, rows });
+            let compare = |target: &mut Side| verify(source, target, table, &now, self.halt, &mut progress);
+            done.rows = in_transaction(target, compare)?;
+            if now.phase == Phase::Copied {
+                now.phase = Phase::Verified;
+                self.state.set_table(target, &table.to, &now)?;
+            }
+            done.verify = start.elapsed();
+        }
+        let start = Instant::now();
+        if now.phase == Phase::Verified {
+            (self.notify)(Event::Progress { table, step: Step::Index, rows: done.rows });
+            let indexes = if self.parts == Parts::Data { &[][..] } else { &table.indexes };
+            let known =
+                if indexes.is_empty() { Vec::new() } else { indexes_of(target, &table.to, self.there)? };
+            let mut all = true;
+            for index in indexes.iter().filter(|index| !known.contains(&index.name)) {
+                self.halt.check()?;
+                if let Err(error) = target.run(&index.sql) {
+                    let error = only_refused(error)?;
+                    // Otherwise the server has completed the statement of a process that was killed.
+                    if !indexes_of(target, &table.to, std::slice::from_ref(&table.to))?.contains(&index.name)
+                    {
+                        pool.refuse((format!("{}.{}", table.to, index.name), error));
+                        all = false;
+                    }
+                }
+            }
+            restart_numbers(target, table)?;
+            if all {
+                now.phase = Phase::Indexed;
+                self.state.set_table(target, &table.to, &now)?;
+            }
+            done.index = start.elapsed();
+        }
+        Ok(done)
+    }
+}
+
+/// Appends a row that the target refused to the file of such rows.
+fn write_rejected(
+    file: &mut dyn Write,
+    table: &TablePlan,
+    page: &Page,
+    row: usize,
+    reason: &Error,
+) -> Result<()> {
+    let values =
+        table.columns.iter().enumerate().map(|(at, column)| (column.name.clone(), page.cell(row, at).json()));
+    let values: serde_json::Map<String, serde_json::Value> = values.collect();
+    let line = serde_json::json!({ "table": table.name, "row": values, "reason": reason.to_string() });
+    writeln!(file, "{line}")
+        .and_then(|()| file.flush())
+        .map_err(|error| Error::new(ErrorKind::Environment, format!("the file of --reject: {error}")))
+}
+
+/// The indexes of a table that an earlier process made. A new table has none.
+fn indexes_of(target: &mut Side, table: &str, there: &[String]) -> Result<Vec<String>> {
+    if !there.iter().any(|name| name == table) {
+        return Ok(Vec::new());
+    }
+    let mut catalog = target.engine.catalog(target)?;
+    let indexes =
+        catalog.table_mut(table).map(|table| std::mem::take(&mut table.indexes)).unwrap_or_default();
+    let native = catalog.table_mut(table).and_then(|table| table.native.take()).unwrap_or_default();
+    let named = native.later.into_iter().map(|made| made.name).filter(|name| !name.is_empty());
+    Ok(indexes.into_iter().map(|index| index.name).chain(named).collect())
+}
+
+/// Has the server give numbers after the largest one that was copied, and after those of rows that were deleted.
+fn restart_numbers(target: &mut Side, table: &TablePlan) -> Result<()> {
+    for (column, after) in table.columns.iter().filter_map(|column| Some((column, column.identity?))) {
+        let (name, of) = (target.quoted(&column.name), target.quoted(&table.to));
+        let largest = target.value(&format!("SELECT MAX({name}) FROM {of}"))?;
+        let next = (largest.and_then(|text| text.parse::<i128>().ok()).unwrap_or(0).max(0) + 1).max(after);
+        if let Some(sql) = target.engine.restart_identity(&of, &name, next) {
+            target.run(&sql)?;
+        }
+    }
+    Ok(())
+}
+
+/// The error of a statement that the server refused; others end the copy.
+pub(crate) fn only_refused(error: Error) -> Result<Error> {
+    match error.kind() {
+        ErrorKind::ConnectionLost | ErrorKind::Protocol | ErrorKind::Timeout | ErrorKind::Interrupted => {
+            Err(error)
+        }
+        _ => Ok(error),
+    }
+}
