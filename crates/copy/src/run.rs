@@ -209,6 +209,7 @@ impl Copy<'_> {
             return Err(error);
         }
         plan.after.iter().try_for_each(|named| self.target.run(&named.sql))?;
+        events(Event::Done(&done));
         if how.keep || plan.parts != Parts::All || finished {
             let state = State::open(&mut self.target)?;
             whole.done = true;

@@ -80,6 +80,27 @@ fn stopped_copy_continues_after_its_last_page() {
 }
 
 #[test]
+fn copy_that_is_killed_before_its_result_is_read_says_it_again() {
+    let (folder, from, to) = files();
+    let killed = format!("sqlite:{}", folder.path().join("killed.db").display());
+    let mut told = None;
+    let file = |url: &str| url.trim_start_matches("sqlite:").to_owned();
+    let (_, done) = watched(&from, &to, "", &AtomicBool::new(false), &mut |event| {
+        if let Event::Done(done) = event {
+            told = Some(done.iter().map(|table| table.rows).sum::<u64>());
+            // What a process that is killed at this moment leaves.
+            run(&to, &[&format!("VACUUM INTO '{}'", file(&killed))]);
+        }
+    })
+    .unwrap();
+    assert_eq!(told, Some(done.iter().map(|table| table.rows).sum()));
+    let (_, again) = copy(&from, &killed, "").unwrap();
+    let rows: Vec<(u64, u64)> = again.iter().map(|table| (table.rows, table.copied)).collect();
+    assert_eq!(rows, [(5_000, 0), (5_000, 0), (5_003, 0)]);
+    assert_eq!(value(&killed, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'kurabe%'"), "0");
+}
+
+#[test]
 fn row_that_changes_after_its_table_was_verified_is_found_by_the_next_process() {
     let (_folder, from, to) = files();
     let stop = AtomicBool::new(false);

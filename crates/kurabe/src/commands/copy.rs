@@ -154,7 +154,8 @@ fn work(
     }
     let refused = refusal(&plan, &wanted.accepted);
     if json && (dry || refused.is_some()) {
-        output.result(&report(&plan, wanted, &copy, &[], &plan.statements()))?;
+        let names = [copy.source.name.clone(), copy.target.name.clone()];
+        output.result(&report(&plan, wanted, &names, &[], &plan.statements()))?;
     } else if !json {
         output.result(&described(&plan, &wanted.accepted, &copy, dry))?;
     }
@@ -186,12 +187,20 @@ fn work(
         reject: rejects.as_ref().map(|file| file as _),
     };
     let mut progress = Progress::new(*output, &plan);
-    let done = copy.run_as(&plan, &mut *namespace, how, &mut |event| progress.show(&event));
+    let names = [copy.source.name.clone(), copy.target.name.clone()];
+    let mut shown = Ok(());
+    let done = copy.run_as(&plan, &mut *namespace, how, &mut |event| match event {
+        Event::Done(done) => {
+            progress.bar.finish_and_clear();
+            let text = if json { report(&plan, wanted, &names, done, "") } else { totals(done) };
+            shown = output.result(&text);
+        }
+        event => progress.show(&event),
+    });
     progress.bar.finish_and_clear();
+    shown?;
     match done {
         Ok(done) => {
-            let text = if json { report(&plan, wanted, &copy, &done, "") } else { totals(&done) };
-            output.result(&text)?;
             let rejected = done.iter().any(|table| table.rejected > 0);
             Ok(if rejected { exit::FAILED_CELLS } else { exit::DONE })
         }
@@ -205,7 +214,13 @@ fn work(
 }
 
 /// The plan and the result as JSON.
-fn report(plan: &Plan, wanted: &Wanted, copy: &Copy<'_>, done: &[TableDone], statements: &str) -> String {
+fn report(
+    plan: &Plan,
+    wanted: &Wanted,
+    [source, target]: &[String; 2],
+    done: &[TableDone],
+    statements: &str,
+) -> String {
     let issues: Vec<_> = plan
         .issues
         .iter()
@@ -227,8 +242,8 @@ fn report(plan: &Plan, wanted: &Wanted, copy: &Copy<'_>, done: &[TableDone], sta
         serde_json::json!({ "name": planned.name, "to": planned.to, "planned_rows": planned.rows, "done": done })
     };
     let report = serde_json::json!({
-        "source": copy.source.name,
-        "target": copy.target.name,
+        "source": source,
+        "target": target,
         "tables": plan.tables.iter().map(table).collect::<Vec<_>>(),
         "differences": issues,
         "left_out": plan.left,
@@ -382,6 +397,7 @@ impl Progress {
                 );
                 self.bar.suspend(|| self.output.note(&text));
             }
+            Event::Done(_) => self.bar.finish_and_clear(),
         }
     }
 }
