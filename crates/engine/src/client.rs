@@ -4,7 +4,7 @@
 use crate::connections::Connections;
 use crate::cpu_partition;
 use crate::gate::Gate;
-use crate::open::{Paced, Warmup, sleep_sharply};
+use crate::open::{Paced, Warmup, sleep_sharply, tick_of};
 use crate::pool::Pool;
 use crate::schedule::Schedule;
 use crate::slices::Lane;
@@ -370,8 +370,7 @@ impl<'a> Worker<'a> {
     /// Runs in an open loop.
     fn by_schedule(&mut self, start: Instant, schedule: &Schedule) -> Result<()> {
         sleep_sharply();
-        let start = Tick::now() + start.saturating_duration_since(Instant::now());
-        self.paced(start, schedule)
+        self.paced(tick_of(start), schedule)
     }
 
     /// Runs in slices. Its time is the sum of its own slices.

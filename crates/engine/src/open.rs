@@ -58,7 +58,7 @@ impl Worker<'_> {
     /// measured phase. Transactions still waiting at the end of the warm-up are not started.
     pub(crate) fn warm_up_paced(&mut self, start: Instant, warmup: &Warmup) -> Result<()> {
         sleep_sharply();
-        let start = Tick::now() + start.saturating_duration_since(Instant::now());
+        let start = tick_of(start);
         let end = warmup.schedule.due_until();
         while !self.stopped() && self.may_warm_up() {
             let Some(due) = warmup.schedule.take() else { break };
@@ -170,6 +170,13 @@ impl Worker<'_> {
             }
         }
     }
+}
+
+/// The common start of all clients on this clock. It may have passed: a client that wakes late has the origin of the
+/// others, so that its response times include its delay.
+pub(crate) fn tick_of(start: Instant) -> Tick {
+    let (now, tick) = (Instant::now(), Tick::now());
+    tick + start.saturating_duration_since(now) - now.saturating_duration_since(start)
 }
 
 /// Nanoseconds since the start; 0 before it.

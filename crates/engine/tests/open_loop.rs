@@ -2,7 +2,7 @@
 //! counted.
 
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
-use kurabe_core::experiment::{Dataset, Stop};
+use kurabe_core::experiment::{Client, Dataset, DatasetState, Prepare, Stop, Transaction, Workload};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::load::Arrivals;
 use kurabe_core::run::Measurement;
@@ -25,6 +25,56 @@ struct Delays {
     /// The number of the reply at which the whole server stands still, and for how long.
     stall: Option<(u64, Duration)>,
     threads: Option<ClientThreads>,
+    /// How long each client is held back when the measured phase begins.
+    held: Duration,
+}
+
+/// Reads points, by clients that do not begin at once.
+struct Held<'a> {
+    inner: &'a dyn Workload,
+    held: Duration,
+}
+
+struct HeldTransaction {
+    inner: Box<dyn Transaction>,
+    held: Duration,
+}
+
+impl Prepare for Held<'_> {}
+
+impl Workload for Held<'_> {
+    fn transaction(
+        &self,
+        operation: &str,
+        state: &DatasetState,
+        client: Client,
+    ) -> Result<Box<dyn Transaction>> {
+        let inner = self.inner.transaction(operation, state, client)?;
+        Ok(Box::new(HeldTransaction { inner, held: self.held }))
+    }
+}
+
+impl Transaction for HeldTransaction {
+    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.inner.attach(session)
+    }
+
+    fn warmed_up(&mut self) {
+        self.inner.warmed_up();
+        sleep(self.held);
+    }
+
+    fn prepare_input(&mut self) {
+        self.inner.prepare_input();
+    }
+
+    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.inner.run(session)
+    }
+
+    fn check(&mut self) -> Result<()> {
+        self.inner.check()
+    }
 }
 
 struct Slow {
@@ -97,11 +147,12 @@ fn measure_of(
         answers: Arc::clone(&answers),
         stalled: Arc::clone(&stalled),
     });
+    let held = Held { inner: &*workload, held: delays.held };
     let trial = Trial {
         driver: &driver,
         options: &ConnectOptions::default(),
         cell: &cell,
-        workload: &*workload,
+        workload: if delays.held.is_zero() { &*workload } else { &held },
         operation: &info.operations[0],
         number: 1,
         stop,
@@ -136,6 +187,21 @@ fn all_due_transactions_are_served_over_the_time_of_the_load() {
     assert_eq!(open.response.count(), 1_000);
     assert!(open.lag.count() > 0, "no client was ever ready in time");
     assert!((figures.service.sum()) <= open.response.sum());
+}
+
+#[test]
+fn client_that_begins_late_shows_it_in_every_response_time() {
+    let delays = Delays { held: Duration::from_millis(60), ..Delays::default() };
+    // One client, and several of which each is late.
+    for clients in [1, 4] {
+        let figures = measure(delays, clients, open(1_000.0), for_(200)).unwrap();
+        let open = figures.open.unwrap();
+        assert_eq!(open.response.count(), 200);
+        // Clients may begin 2.1 ms after the gate opens: what was due before 50 ms waited for at least 7.
+        let [upper_quarter, max] = [open.response.quantile(0.75), open.response.max()];
+        assert!(upper_quarter >= Some(7_000_000), "{upper_quarter:?}");
+        assert!(max >= Some(57_000_000), "{max:?}");
+    }
 }
 
 #[test]

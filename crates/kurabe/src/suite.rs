@@ -42,7 +42,7 @@ mod words;
 /// often stays inconclusive among forty comparisons; with six it is detected.
 pub(crate) const ROUNDS: u32 = 6;
 /// The default duration of a run per target.
-pub(crate) const BUDGET: Duration = Duration::from_secs(40);
+pub(crate) const BUDGET: Duration = Duration::from_secs(20);
 
 /// The user's options; `None` if not given.
 #[derive(Clone, Debug, Default)]

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Options that every experiment has: name, placeholder, help.
 const OPTIONS: [(&str, &str, &str); 5] = [
-    ("budget", "40s per target", "Approximate duration of the whole run"),
+    ("budget", "20s per target", "Approximate duration of the whole run"),
     ("rounds", "6, or up to 16", "How often to measure each cell"),
     ("duration", "as the budget allows", "Duration of each trial's measured phase"),
     ("label", "none", "A label of the run, such as main, by which gates find it"),

@@ -330,7 +330,7 @@ pub(super) fn how() -> [Arg; 24] {
         arg(
             "budget",
             "TIME",
-            "Approximate duration of the whole run, without --requests and --duration; 5 is 5 seconds [default: 40s per \
+            "Approximate duration of the whole run, without --requests and --duration; 5 is 5 seconds [default: 20s per \
              target, or more where one trial takes long]",
         ),
         arg(

@@ -47,7 +47,7 @@ pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
                 .map(|text| Ok(units::parse_count(text).map_err(|error| error.context("--clients"))?.max(1)))
                 .collect::<Result<_>>()?,
             separate,
-            budget: suite::BUDGET * 2,
+            budget: suite::BUDGET * 4,
             records: matches
                 .get_one::<String>("records")
                 .map(|text| units::parse_count(text).map_err(|error| error.context("--records")))
