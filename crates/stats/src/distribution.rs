@@ -1,6 +1,7 @@
-//! Quantiles of the normal and of Student's t distribution, by `statrs`; defined for every argument.
+//! Quantiles of the normal and of Student's t distribution, and tails of the binomial one, by `statrs`; defined for every
+//! argument.
 
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal, StudentsT};
 
 /// The value below which a standard normal variable falls with probability `p`: about 1e-9 relative. `p` ≤ 0 gives −∞, `p` ≥ 1
 /// gives ∞, NaN gives NaN.
@@ -28,6 +29,13 @@ pub fn student_t_quantile(p: f64, df: f64) -> f64 {
         Ok(distribution) if !p.is_nan() => distribution.inverse_cdf(p.clamp(0.0, 1.0)),
         _ => f64::NAN,
     }
+}
+
+/// The probability that at most `found` of `all` independent trials have a property that each has with probability `share`; NaN
+/// if `share` is not one.
+#[must_use]
+pub fn binomial_at_most(found: u64, all: u64, share: f64) -> f64 {
+    Binomial::new(share, all).map_or(f64::NAN, |distribution| distribution.cdf(found))
 }
 
 #[cfg(test)]
@@ -80,6 +88,20 @@ mod tests {
             // Shaw's form itself loses digits where it subtracts 1.
             assert_close(student_t_quantile(p, 4.0), four, 1e-8);
         }
+    }
+
+    #[test]
+    fn binomial_tails_agree_with_their_closed_forms() {
+        let (share, all) = (0.01_f64, 600.0_f64);
+        let none = (1.0 - share).powf(all);
+        assert_close(binomial_at_most(0, 600, share), none, 1e-9);
+        assert_close(
+            binomial_at_most(1, 600, share),
+            none + all * share * (1.0 - share).powf(all - 1.0),
+            1e-9,
+        );
+        assert_close(binomial_at_most(7, 7, 0.3), 1.0, 1e-12);
+        assert!(binomial_at_most(1, 2, 1.5).is_nan() && binomial_at_most(1, 2, f64::NAN).is_nan());
     }
 
     #[test]

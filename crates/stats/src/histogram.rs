@@ -222,6 +222,15 @@ impl Histogram {
         })
     }
 
+    /// How many latencies may have been `ns` nanoseconds or longer: those of all buckets that reach it.
+    #[must_use]
+    pub fn count_from(&self, ns: u64) -> u64 {
+        if self.max < ns {
+            return 0;
+        }
+        self.buckets().filter(|bucket| bucket.high >= ns.min(CLAMP_NS)).map(|bucket| bucket.count).sum()
+    }
+
     /// The distribution of percentiles as the tools of `HdrHistogram` draw it: five steps each time that the distance to 100 % halves.
     pub fn percentiles(&self) -> impl Iterator<Item = Percentile> + '_ {
         let mut count = 0;

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`histogram`] | how long did the operations take (counts per latency, 1 % apart) |
 //! | [`summary`] | median and mean of a few values |
-//! | [`distribution`] | quantiles of the normal and Student t distributions |
+//! | [`distribution`] | quantiles of the normal and Student t distributions, tails of the binomial one |
 //! | [`interval`] | how far may the mean of a few rounds be off |
 //! | [`paired`] | by what factor does A differ from B, round against round |
 //! | [`nested`] | what do rounds say of servers that were restarted between blocks of them |
