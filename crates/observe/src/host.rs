@@ -72,10 +72,14 @@ impl Counters {
     }
 }
 
+/// The counters of each processor.
+pub(crate) fn cpus_now() -> Vec<CpuUse> {
+    cpus(&fs::read_to_string("/proc/stat").unwrap_or_default(), tick_ns())
+}
+
 /// Busy time of all processors together, for the samples.
 pub(crate) fn busy_ns() -> u64 {
-    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
-    cpus(&text, tick_ns()).iter().map(|cpu| cpu.busy_ns).sum()
+    cpus_now().iter().map(|cpu| cpu.busy_ns).sum()
 }
 
 /// Counters of disks and network interfaces, for the samples.

@@ -2,7 +2,9 @@
 
 use crate::host;
 use crate::process::value;
+use kurabe_core::observation::CpuUse;
 use rustix::fs::statvfs;
+use rustix::thread::sched_getaffinity;
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
@@ -88,12 +90,23 @@ pub fn is_busy(time: Duration) -> bool {
     load(time) >= BUSY
 }
 
-/// The share of all processors' time that is in use.
+/// The share of time in which the processors that this process may use are busy. What runs on others does not disturb it.
 fn load(time: Duration) -> f64 {
-    let (then, began) = (host::busy_ns(), Instant::now());
+    let allowed = sched_getaffinity(None).ok();
+    let may_use = |cpu: u32| allowed.as_ref().is_none_or(|set| set.is_set(cpu as usize));
+    let (then, began) = (host::cpus_now(), Instant::now());
     thread::sleep(time);
-    let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get) as f64;
-    host::busy_ns().saturating_sub(then) as f64 / began.elapsed().as_nanos() as f64 / cpus
+    busy_share(&then, &host::cpus_now(), began.elapsed(), may_use)
+}
+
+/// The share of a time in which some of the processors were busy, from their counters at its begin and at its end.
+fn busy_share(then: &[CpuUse], now: &[CpuUse], time: Duration, may_use: impl Fn(u32) -> bool) -> f64 {
+    let sum = |of: &[CpuUse]| -> (u64, usize) {
+        let these = of.iter().filter(|cpu| may_use(cpu.cpu));
+        these.fold((0, 0), |(busy, count), cpu| (busy + cpu.busy_ns, count + 1))
+    };
+    let ((then, _), (now, count)) = (sum(then), sum(now));
+    now.saturating_sub(then) as f64 / time.as_nanos().max(1) as f64 / count.max(1) as f64
 }
 
 fn busy(share: f64) -> Option<String> {
@@ -194,6 +207,20 @@ mod tests {
             let best = |folder| (0..5).filter_map(|_| syncs_per_second(folder)).fold(0.0, f64::max);
             let (memory, disk) = (best(Path::new("/dev/shm")), best(folder.path()));
             assert!(memory > disk * 0.3, "{memory} {disk}");
+        }
+    }
+
+    #[test]
+    fn only_processors_that_may_be_used_count_as_busy() {
+        let at = |busy: [u64; 3]| -> Vec<CpuUse> {
+            let one = |(cpu, ms): (u32, u64)| CpuUse { cpu, busy_ns: ms * 1_000_000, steal_ns: 0 };
+            (0..).zip(busy).map(one).collect()
+        };
+        let (then, now) = (at([500, 900, 70]), at([510, 1_000, 120]));
+        let share = |of: &[u32]| busy_share(&then, &now, Duration::from_millis(100), |cpu| of.contains(&cpu));
+        // As under 'taskset -c 0' beside a busy processor, and under a quota of one processor.
+        for (allowed, wanted) in [(&[0][..], 0.1), (&[1], 1.0), (&[0, 2], 0.3), (&[0, 1, 2], 1.6 / 3.0)] {
+            assert!((share(allowed) - wanted).abs() < 1e-9, "{allowed:?}: {}", share(allowed));
         }
     }
 
