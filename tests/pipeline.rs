@@ -73,10 +73,23 @@ fn crc32(bytes: &[u8]) -> u32 {
 
 #[test]
 fn exit_code_of_comparison_says_what_the_gate_decided() {
+    let Some(_) = testing::server("memcached") else { return };
     let place = Place::new();
-    let suite = suite(&place, "");
+    let of = |target: &str| {
+        let is_of = |run: &&Value| run["targets"].to_string().contains(target);
+        listed(&place, &[]).iter().find(is_of).unwrap()["run"].as_str().unwrap().to_owned()
+    };
+    // Servers as they ran: what changes between two runs was not sampled.
+    assert_eq!(run(&place, &suite(&place, ""), &[]).code, Some(0));
+    let once = of("null");
+    let answer = place.run(&["compare", &once, &slowed(&place, &once, 500.0), "--fail-on", "slower:50%"]);
+    assert!(answer.code == Some(7) && answer.out.contains("Nothing is decided"), "{answer:?}");
+    let suite = place.home().join("restarted.toml");
+    let text = "experiment = 'point-read'\ntargets = ['up:memcached']\nrestarts = 3\nrounds = 8\ninterleave = 'off'\n\
+                requests = 200\nrecords = 100\n";
+    std::fs::write(&suite, text).unwrap();
     assert_eq!(run(&place, &suite, &[]).code, Some(0));
-    let base = listed(&place, &[])[0]["run"].as_str().unwrap().to_owned();
+    let base = of("memcached");
     let (base, slower) = (slowed(&place, &base, 1.0), slowed(&place, &base, 1_000.0));
     let [junit, markdown, json] = ["a.xml", "a.md", "a.json"].map(|name| place.home().join(name));
     let files = [

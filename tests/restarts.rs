@@ -69,8 +69,8 @@ fn throwaway_server_has_two_instances_restarted_between_blocks() {
         assert_eq!(second, [false, true], "{report:#}");
         for cell in cells {
             assert!(cell["status"] == "ok" && cell["rounds"] == 4, "{cell:#}");
-            // With restarts, the samples of intervals are of different instances.
-            assert_eq!(cell["noise_floor"].as_f64().is_some(), restarts == "0", "{cell:#}");
+            // Two blocks are too few for a verdict of any start.
+            assert!(cell["noise_floor"].is_number(), "{cell:#}");
         }
         let recorded = report["spec"].get("restarts").and_then(serde_json::Value::as_u64);
         assert_eq!(recorded.unwrap_or(0).to_string(), restarts);

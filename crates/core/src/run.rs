@@ -84,6 +84,20 @@ pub struct RunSpec {
     pub fleet: Option<FleetSpec>,
 }
 
+/// What a run samples, and so what its verdicts claim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sampled {
+    /// These servers as they ran: the samples are rounds. Another start may be faster or slower.
+    #[default]
+    TheseServers,
+    /// Any start of these servers: the samples are blocks of rounds, between which throwaway servers were restarted.
+    AnyStart,
+}
+
+/// The smallest number of blocks that say something of any start.
+pub const LEAST_BLOCKS: u32 = 4;
+
 /// The minimum time of a trial, unless the user sets another. A shorter trial does not warm up in a tenth of its
 /// time, and counters with a resolution of 10 ms cannot show disturbances.
 pub const LEAST_TRIAL: Duration = Duration::from_millis(150);
@@ -127,6 +141,15 @@ impl RunSpec {
     /// The number of rounds that are not compared: the first one, if the others are interleaved.
     fn uncounted(&self) -> u32 {
         u32::from(self.slice_ns.is_some())
+    }
+
+    /// What its verdicts claim: see [`Sampled`].
+    pub fn sampled(&self) -> Sampled {
+        if self.blocks() >= LEAST_BLOCKS && self.targets.iter().all(|url| url.starts_with("up:")) {
+            Sampled::AnyStart
+        } else {
+            Sampled::TheseServers
+        }
     }
 
     /// The number of blocks: one more than there are restarts.

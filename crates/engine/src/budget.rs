@@ -128,7 +128,8 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
 
 /// Adds the default number of restarts, or as many as the budget allows, with the rounds that their blocks need.
 fn add_restarts(plan: &mut Plan, targets: &[Target], without: Cost, budget: Duration) -> Cost {
-    if plan.spec.restarts > 0 || targets.iter().all(|target| target.restart.is_none()) {
+    // A verdict is of any start only if all targets are started again.
+    if plan.spec.restarts > 0 || targets.iter().any(|target| target.restart.is_none()) {
         return without;
     }
     let rounds = plan.spec.rounds;

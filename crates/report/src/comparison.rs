@@ -304,8 +304,6 @@ fn judge_pair(
         return verdict;
     };
     verdict.noise_floor = variance.map(|variance| noise_floor(variance, ratio.quantile));
-    let variance = variance.unwrap_or(0.0);
-    let ratio = ratio.among_instances(variance);
     verdict.result = result_of(&ratio, rule.margin);
     verdict.conclusive = verdict.result != VerdictResult::Inconclusive;
     if verdict.target.is_none() {
@@ -315,7 +313,7 @@ fn judge_pair(
         verdict.conclusive |= cannot_be_called;
     }
     if !verdict.conclusive {
-        let further = further_rounds(&ratio, variance, rule.margin, rule.analyses(), once);
+        let further = further_rounds(&ratio, rule.margin, rule.analyses(), once);
         // Additional samples need as many rounds each as the existing ones.
         let each = pair.rounds.div_ceil(ratio.rounds.max(1));
         verdict.further_rounds = further.map(|samples| (samples * each) as u32);

@@ -11,7 +11,7 @@ use kurabe_core::metric::{
     Better, COMMON, HIGHEST_RATE, Metric, MetricValue, RESPONSE_P99, SERVICE_P99, Scaling, Source,
     THROUGHPUT, Unit, speed,
 };
-use kurabe_core::run::{Measurement, Outcome, Run, RunSpec};
+use kurabe_core::run::{Measurement, Outcome, Run, RunSpec, Sampled};
 use kurabe_stats::nested::means_of_blocks;
 use kurabe_stats::{IntervalSettings, Usl, interval_of_mean, mean};
 use std::collections::BTreeMap;
@@ -92,10 +92,10 @@ pub(crate) fn all(run: &Run, info: Option<&ExperimentInfo>) -> Vec<MetricInfo> {
     metrics
 }
 
-/// The samples for means, ratios and intervals: one per round, or, if servers were restarted between blocks of
-/// rounds, the mean of each block.
+/// The samples for means, ratios and intervals: one per round, or, if verdicts are of any start, the mean of each block of
+/// rounds.
 pub(crate) fn samples(by_round: impl IntoIterator<Item = (u32, f64)>, spec: &RunSpec) -> Vec<f64> {
-    if spec.restarts == 0 {
+    if spec.sampled() == Sampled::TheseServers {
         return by_round.into_iter().map(|(_, value)| value).collect();
     }
     means_of_blocks(by_round, |round| spec.block(round))

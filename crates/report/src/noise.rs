@@ -4,15 +4,15 @@ use crate::comparison::paired;
 use crate::finding::NoiseFloor;
 use crate::labels::Labels;
 use crate::summary::{CellResult, MetricInfo, Status};
-use kurabe_core::run::RunSpec;
+use kurabe_core::run::{RunSpec, Sampled};
 use kurabe_stats::{IntervalSettings, PairedRatio, instance_variance, noise_floor};
 
 /// The results of the run's A/A pairs.
 #[derive(Debug, Default)]
 pub(crate) struct Noise {
     pairs: Vec<AaPair>,
-    /// Whether servers were restarted between blocks of rounds.
-    restarted: bool,
+    /// Whether the samples are of different instances.
+    any_start: bool,
 }
 
 /// One metric of an A/A control and its cell.
@@ -44,7 +44,7 @@ impl Noise {
                 }));
             }
         }
-        Self { pairs, restarted: spec.restarts > 0 }
+        Self { pairs, any_start: spec.sampled() == Sampled::AnyStart }
     }
 
     /// The largest noise floor of any metric of speed.
@@ -54,10 +54,10 @@ impl Noise {
     }
 
     /// The variance between instances for comparing an operation's metric between these targets: of their A/A pairs, or
-    /// otherwise of the operation's, or of the run's. `None` if servers were restarted: then the samples are of
-    /// different instances, and the interval includes their variance already.
+    /// otherwise of the operation's, or of the run's. `None` if the samples are of different instances: then intervals
+    /// include their variance.
     pub fn variance(&self, targets: &[usize], operation: &str, metric: &MetricInfo) -> Option<f64> {
-        if self.restarted {
+        if self.any_start {
             return None;
         }
         let of = |holds: &dyn Fn(&AaPair) -> bool| {
@@ -78,14 +78,14 @@ impl Noise {
             .or_else(|| of(&|_| true))
     }
 
-    /// Sets the variance of each cell's speed, from its target and operation.
+    /// Sets the noise floor of each cell's speed, from its target and operation.
     pub fn tell(&self, labels: &Labels, cells: &mut [CellResult]) {
         let quantile = self.pairs.first().map_or(0.0, |pair| pair.ratio.quantile);
         for cell in cells {
             let speed = labels.metrics.iter().find(|metric| metric.name == cell.metric);
-            cell.instance_variance =
+            let variance =
                 speed.and_then(|speed| self.variance(&[cell.target_index], &cell.operation, speed));
-            cell.noise_floor = cell.instance_variance.map(|variance| noise_floor(variance, quantile));
+            cell.noise_floor = variance.map(|variance| noise_floor(variance, quantile));
         }
     }
 

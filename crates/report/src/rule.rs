@@ -2,7 +2,7 @@
 
 use crate::finding::{Finding, Progress};
 use crate::summary::{Verdict, VerdictResult};
-use kurabe_core::run::{DEFAULT_MARGIN, Run, Until};
+use kurabe_core::run::{DEFAULT_MARGIN, Run, Sampled, Until};
 use kurabe_stats::IntervalSettings;
 use kurabe_stats::interim::{Analyses, at_analysis};
 
@@ -18,8 +18,6 @@ pub(crate) struct Rule {
     until: Option<Until>,
     /// Whether interleaving could detect smaller differences: not if it was used, or a rate is given.
     slices_help: bool,
-    /// Whether servers could be restarted between blocks of rounds, and were not.
-    can_restart: bool,
     /// The number of rounds, and of rounds per block, if servers were restarted between blocks.
     blocks: Option<[u32; 2]>,
 }
@@ -41,10 +39,7 @@ impl Rule {
             }),
             until: spec.until,
             slices_help: spec.slice_ns.is_none() && spec.arrivals.is_none(),
-            blocks: (spec.restarts > 0).then(|| [spec.rounds, spec.rounds / spec.blocks()]),
-            can_restart: spec.restarts == 0
-                && spec.until.is_none()
-                && run.header.cells.iter().any(|cell| cell.second_instance),
+            blocks: (spec.sampled() == Sampled::AnyStart).then(|| [spec.rounds, spec.rounds / spec.blocks()]),
         }
     }
 
@@ -81,9 +76,6 @@ impl Rule {
             let all = Progress::AllConclusive { margin: self.margin, of, not_comparable };
             return (until && of > 0).then_some(all.into());
         }
-        let varies = |verdict: &&Verdict| {
-            verdict.further_rounds.is_none() && verdict.noise_floor.is_some_and(|floor| floor >= self.margin)
-        };
         let further_rounds = open.iter().filter_map(|verdict| verdict.further_rounds).max();
         let restarts = |further: u32| self.blocks.map(|[rounds, each]| (rounds + further) / each.max(1) - 1);
         let undecided = Progress::Undecided {
@@ -94,7 +86,6 @@ impl Rule {
             further_rounds,
             until,
             slices_help: self.slices_help,
-            restarts_help: self.can_restart && open.iter().any(varies),
             restarts: further_rounds.and_then(restarts),
         };
         Some(undecided.into())

@@ -258,9 +258,6 @@ pub struct CellResult {
     /// What instances of its target may make equal cells differ by, as a relative difference of the operation's speed,
     /// beyond the noise of the rounds; `None` if not measured.
     pub noise_floor: Option<f64>,
-    /// The variance between instances from which that follows, of the logarithm of a ratio.
-    #[serde(skip)]
-    pub(crate) instance_variance: Option<f64>,
     /// Its metric of speed.
     pub metric: &'static str,
     /// The target, by position.

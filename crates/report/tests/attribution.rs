@@ -1,6 +1,6 @@
 //! The attribution of trials to bottlenecks, and its sentences.
 
-use crate::common::{INFO, Pattern, Scenario, bottlenecks, observed};
+use crate::common::{INFO, Pattern, Scenario, bottlenecks, observed, of_any_start};
 use kurabe_core::observation::{Observation, ProcessUse, ServerUse, TierUse, WireUse};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::stats_probe::{EngineWaits, WaitGroup, WaitState};
@@ -454,8 +454,8 @@ fn verdicts_name_bottleneck_and_saturated_client_is_never_slower() {
 
 #[test]
 fn runs_with_saturated_clients_are_not_compared() {
-    let first = bottlenecks();
-    let mut second = bottlenecks();
+    let first = of_any_start(bottlenecks());
+    let mut second = first.clone();
     for trial in &mut second.trials {
         let Outcome::Measured(measured) = &mut trial.outcome else { continue };
         measured.elapsed_ns *= 2;

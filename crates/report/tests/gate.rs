@@ -1,6 +1,6 @@
 //! The gate of two runs: what it calls slower, and in which forms it says so.
 
-use crate::common::{At, INFO, Scenario};
+use crate::common::{At, INFO, Scenario, of_any_start};
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::compare::{self, Compared, Decision, Judgement, gate};
 use kurabe_report::{Summary, analyse, terminal};
@@ -12,7 +12,7 @@ fn summary(run: &Run) -> Summary {
 /// A run whose reads of 10 kB have this rate.
 fn run(rate: fn(At<'_>) -> f64, noise: f64) -> Run {
     let compress = vec!["none"];
-    Scenario { rate, noise, rounds: 8, compress, ..Scenario::default() }.run()
+    of_any_start(Scenario { rate, noise, rounds: 8, compress, ..Scenario::default() }.run())
 }
 
 fn usual(at: At<'_>) -> f64 {
@@ -45,6 +45,23 @@ fn slowdown_beyond_margin_fails_gate_and_one_within_does_not() {
     assert_eq!(judged(&base, &slower, 0.3).gate.unwrap().decision, Decision::Passed);
     // What is faster passes.
     assert_eq!(judged(&slower, &base, 0.05).gate.unwrap().decision, Decision::Passed);
+}
+
+#[test]
+fn runs_that_did_not_sample_starts_decide_nothing() {
+    let these = |rate: fn(At<'_>) -> f64| {
+        let mut run = run(rate, 0.01);
+        run.header.spec.restarts = 2;
+        run
+    };
+    for (first, second) in [(these(usual), these(slow_reads)), (run(usual, 0.01), these(slow_reads))] {
+        let compared = judged(&first, &second, 0.05);
+        let found = compared.gate.clone().unwrap();
+        assert_eq!((found.decision, found.slower, found.passed), (Decision::Inconclusive, 0, 0), "{found:?}");
+        let text = compare::terminal(&compared, &terminal::Options::default());
+        assert!(text.contains("Nothing is decided"), "{text}");
+        assert!(compared.rows.iter().all(|row| row.ratio.is_some() && row.low.is_none()), "no interval");
+    }
 }
 
 #[test]
@@ -90,7 +107,7 @@ fn results_that_only_the_base_has_are_not_judged() {
         layouts: vec!["blob"],
         ..Scenario::default()
     };
-    let found = judged(&base, &fewer.run(), 0.05).gate.unwrap();
+    let found = judged(&base, &of_any_start(fewer.run()), 0.05).gate.unwrap();
     assert!(found.not_judged > 0 && found.decision == Decision::Inconclusive, "{found:?}");
 }
 

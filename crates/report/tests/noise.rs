@@ -23,7 +23,7 @@ fn floor_of(summary: &Summary, target: &str, operation: &str) -> f64 {
 }
 
 #[test]
-fn intervals_of_two_targets_include_the_noise_of_both_and_those_of_one_target_its_own() {
+fn comparisons_of_two_targets_name_the_noise_of_both_and_those_of_one_target_its_own() {
     let summary = analyse(&run(), Some(&INFO));
     let (small, large) = (floor_of(&summary, "sqlite", "write"), floor_of(&summary, "postgres", "write"));
     assert!(small < 0.5 * large, "{small} {large}");
@@ -36,11 +36,6 @@ fn intervals_of_two_targets_include_the_noise_of_both_and_those_of_one_target_it
         };
         let floor = verdict.noise_floor.unwrap();
         floors[kind].push(floor);
-        let reach = verdict.high.unwrap() / verdict.ratio.unwrap();
-        assert!(
-            reach >= (1.0 + floor) * (1.0 - 1e-9),
-            "the interval is narrower than its noise: {verdict:?}"
-        );
     }
     let [sqlite, both, postgres] = floors.map(|floors| {
         assert!(!floors.is_empty());
@@ -66,25 +61,4 @@ fn report_names_instance_of_aa_control() {
     let basis = summary.sentences(Section::Basis).join(" ");
     assert!(basis.contains("SQLite on a second instance: writes"), "{basis}");
     assert!(basis.contains("PostgreSQL on the same server: writes"), "{basis}");
-}
-
-#[test]
-fn restarts_are_advised_if_instances_differ_and_more_rounds_would_not_help() {
-    let same = |_: crate::common::At<'_>| 10_000.0;
-    let targets = vec!["sqlite", "postgres"];
-    let mut run = Scenario { targets, rate: same, noise: 0.005, ..Scenario::default() }.run();
-    let advice = |run: &Run| {
-        let warnings = analyse(run, Some(&INFO)).findings;
-        warnings.iter().any(|finding| finding.sentence.contains("--restarts averages over instances"))
-    };
-    assert!(!advice(&run), "instances are equal");
-    for trial in &mut run.trials {
-        let cell = &run.header.cells[trial.cell];
-        if let (Outcome::Measured(measured), true) = (&mut trial.outcome, cell.second_instance) {
-            measured.elapsed_ns = measured.elapsed_ns * 115 / 100;
-        }
-    }
-    assert!(advice(&run));
-    run.header.spec.restarts = 1;
-    assert!(!advice(&run), "they were restarted");
 }

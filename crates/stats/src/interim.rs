@@ -101,13 +101,11 @@ pub fn is_conclusive(verdict: &Verdict, ratio: &PairedRatio, margin: f64) -> boo
 }
 
 /// About how many more rounds would make a comparison conclusive, assuming the same noise and ratio. `None` if there
-/// is no interval, it is conclusive, or no allowed number would be enough. `variance`: that between instances, which
-/// rounds do not reduce. `analyses`: when the run is analysed, if more than once. `settings` are those of one
+/// is no interval, it is conclusive, or no allowed number would be enough. `analyses`: when the run is analysed, if more than once. `settings` are those of one
 /// analysis.
 #[must_use]
 pub fn further_rounds(
     ratio: &PairedRatio,
-    variance: f64,
     margin: f64,
     analyses: Option<&Analyses>,
     settings: &IntervalSettings,
@@ -120,9 +118,7 @@ pub fn further_rounds(
         let settings =
             analyses.map_or(*settings, |analyses| at_analysis(*settings, analyses.number(*rounds as u32)));
         let freedom = (*rounds - 1) as f64;
-        let of_rounds = settings.student(freedom).powi(2) * spread / *rounds as f64;
-        let of_instances = settings.for_comparisons(1).student(freedom).powi(2) * 2.0 * variance;
-        let half = (of_rounds + of_instances).sqrt();
+        let half = settings.student(freedom) * (spread / *rounds as f64).sqrt();
         off > half || off + half <= margin.ln_1p()
     };
     // Doubles the rounds, then bisects: each quantile takes some microseconds.
@@ -204,7 +200,7 @@ mod tests {
     #[test]
     fn a_narrow_interval_needs_fewer_rounds_than_a_wide_one() {
         let settings = IntervalSettings::default();
-        let more = |ratio: &PairedRatio| further_rounds(ratio, 0.0, 0.05, None, &settings);
+        let more = |ratio: &PairedRatio| further_rounds(ratio, 0.05, None, &settings);
         let (narrow, wide) = (more(&ratio(1.0, 1.064)), more(&ratio(1.0, 1.25)));
         assert!(narrow.unwrap() >= 1 && narrow < wide, "{narrow:?} {wide:?}");
         // A difference as large as the margin can only become conclusive by being called.
@@ -212,10 +208,8 @@ mod tests {
         assert!((4..30).contains(&seen), "{seen}");
         // More analyses need more rounds.
         let analyses = Analyses::new(6, []);
-        let several = further_rounds(&ratio(1.0, 1.25), 0.0, 0.05, Some(&analyses), &settings);
+        let several = further_rounds(&ratio(1.0, 1.25), 0.05, Some(&analyses), &settings);
         assert!(several > wide, "{several:?} {wide:?}");
         assert_eq!(more(&ratio(1.0, 1e9)), None);
-        // Rounds do not reduce what instances differ by.
-        assert_eq!(further_rounds(&ratio(1.02, 1.03), 0.03 * 0.03, 0.01, None, &settings), None);
     }
 }

@@ -19,16 +19,13 @@
 //! | [`rng`] | the one pseudo-random generator, also of the generated workloads |
 //!
 //! ```
-//! use kurabe_stats::{IntervalSettings, PairedRatio, Verdict, instance_variance, judge};
+//! use kurabe_stats::{IntervalSettings, PairedRatio, Verdict, judge};
 //!
 //! let settings = IntervalSettings::default();
 //! let baseline = [1000.0, 1015.0, 990.0, 1007.0, 1001.0];
-//! let repeated = [1004.0, 1009.0, 995.0, 1001.0, 1005.0];
 //! let subject = [1302.0, 1317.0, 1290.0, 1311.0, 1299.0];
 //!
-//! let aa = PairedRatio::of(&repeated, &baseline, &settings)?;
-//! let variance = instance_variance(&[aa]).unwrap_or(0.0);
-//! let ratio = PairedRatio::of(&subject, &baseline, &settings)?.among_instances(variance);
+//! let ratio = PairedRatio::of(&subject, &baseline, &settings)?;
 //! assert_eq!(judge(&ratio), Verdict::Faster);
 //! # Ok::<(), kurabe_stats::StatsError>(())
 //! ```

@@ -19,11 +19,9 @@ pub struct PairedRatio {
     pub interval: Option<Interval>,
     /// The standard error of the ratio's logarithm, from the rounds; `None` for fewer than two rounds.
     pub error: Option<f64>,
-    /// Student's quantile of a single comparison: how many standard errors instances may differ by; 0 without an interval.
+    /// Student's quantile of a single comparison; 0 without an interval.
     pub quantile: f64,
-    /// The interval's half width from the rounds alone, of the logarithm; 0 without an interval.
-    pub half_width: f64,
-    /// The number of paired rounds.
+    /// The number of pairs: of rounds, or of [blocks](crate::nested) of them.
     pub rounds: usize,
     /// The number of comparisons that the interval is widened for (Bonferroni).
     pub comparisons: u32,
@@ -60,30 +58,14 @@ impl PairedRatio {
         // A quantile of no degrees of freedom is infinite.
         let of = |settings: &IntervalSettings| if error.is_some() { settings.student(freedom) } else { 0.0 };
         let reach = |error: f64| if error > 0.0 { of(settings) * error } else { 0.0 };
-        let half_width = error.map_or(0.0, reach);
         Self {
             ratio: exp_finite(logarithm),
-            interval: error.map(|_| Interval::around(logarithm, half_width)),
+            interval: error.map(|error| Interval::around(logarithm, reach(error))),
             error,
             quantile: of(&settings.for_comparisons(1)),
-            half_width,
             rounds,
             comparisons: settings.comparisons,
         }
-    }
-
-    /// The same with an interval that also holds differences between instances of the servers, of this variance (see
-    /// [`instance_variance`](crate::instance_variance)).
-    ///
-    /// The half width h becomes `√(h² + 2t²v)`, with Student's quantile t of a single comparison. The variance is counted
-    /// twice because it rests on two pairs of instances only: `tests/nested.rs` shows the error rates.
-    #[must_use]
-    pub fn among_instances(self, variance: f64) -> Self {
-        if self.error.is_none() || variance <= 0.0 {
-            return self;
-        }
-        let half = (self.half_width.powi(2) + 2.0 * variance * self.quantile.powi(2)).sqrt();
-        Self { interval: Some(Interval::around(self.ratio.ln(), half)), ..self }
     }
 
     /// The interval's lower end, if there is an interval.

@@ -2,7 +2,7 @@
 
 use kurabe_stats::{
     Interval, IntervalSettings, PairedRatio, StatsError, Verdict, instance_variance, interval_of_mean, judge,
-    minimum_detectable_ratio, noise_floor,
+    minimum_detectable_ratio,
 };
 use proptest::prelude::*;
 
@@ -77,19 +77,6 @@ proptest! {
     }
 
     #[test]
-    fn differing_instances_never_narrow_an_interval((a, b) in rounds(), variance in 0.0..1.0_f64) {
-        let pair = PairedRatio::of(&a, &b, &ONE).unwrap();
-        let wide = pair.among_instances(variance);
-        prop_assert!(close_pairs(&pair, &pair.among_instances(0.0)));
-        prop_assert!(close(wide.ratio, pair.ratio));
-        if let (Some(narrow), Some(wide)) = (pair.interval, wide.interval) {
-            prop_assert!(wide.low <= narrow.low * (1.0 + 1e-9) && wide.high >= narrow.high * (1.0 - 1e-9));
-            prop_assert!(wide.high / pair.ratio >= (1.0 + noise_floor(variance, pair.quantile)) * (1.0 - 1e-9)
-                || wide.high > 1e300);
-        }
-    }
-
-    #[test]
     fn a_ratio_is_written_and_read_back((a, b) in rounds()) {
         let pair = PairedRatio::of(&a, &b, &ONE.for_comparisons(1_000)).unwrap();
         let text = serde_json::to_string(&pair).unwrap();
@@ -97,8 +84,8 @@ proptest! {
     }
 
     #[test]
-    fn a_called_difference_was_detectable((a, b) in rounds(), variance in 0.0..0.5_f64) {
-        let pair = PairedRatio::of(&a, &b, &ONE).unwrap().among_instances(variance);
+    fn a_called_difference_was_detectable((a, b) in rounds()) {
+        let pair = PairedRatio::of(&a, &b, &ONE).unwrap();
         let far = pair.ratio.ln().abs();
         match (judge(&pair), minimum_detectable_ratio(&pair)) {
             (Verdict::Inconclusive, None) => prop_assert_eq!(pair.rounds, 1),
@@ -115,18 +102,11 @@ fn pair(ratio: f64, reach: f64) -> PairedRatio {
 }
 
 #[test]
-fn a_verdict_needs_an_interval_without_one_that_holds_differences_of_instances() {
+fn a_verdict_needs_an_interval_without_1() {
     assert_eq!(judge(&pair(1.2, 1.1)), Verdict::Faster);
     assert_eq!(judge(&pair(0.8, 1.1)), Verdict::Slower);
     assert_eq!(judge(&pair(1.2, 1.25)), Verdict::Indistinguishable, "the interval holds 1");
-    let close = pair(1.02, 1.01);
-    assert_eq!(judge(&close), Verdict::Faster);
-    let variance = instance_variance(&[pair(0.98, 1.01)]).unwrap();
-    assert_eq!(
-        judge(&close.among_instances(variance)),
-        Verdict::Indistinguishable,
-        "as two instances differ"
-    );
+    assert_eq!(judge(&pair(1.02, 1.01)), Verdict::Faster);
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn predicted_rounds_decide_most_comparisons() {
         if is_conclusive(&verdict, &ratio, 0.03) {
             continue;
         }
-        let Some(more) = further_rounds(&ratio, 0.0, 0.03, None, &settings) else { continue };
+        let Some(more) = further_rounds(&ratio, 0.03, None, &settings) else { continue };
         // The estimate of the spread after six rounds is rough: the prediction may be wrong by half.
         let rounds = (6 + more + more / 2).min(400);
         let (ratio, verdict) = judged(&a[..rounds], &b[..rounds], &settings);

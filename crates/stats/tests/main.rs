@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod comparison;
+mod families;
 mod histogram;
 mod interim;
 mod nested;

@@ -5,7 +5,6 @@ use super::{Answer, Part, Side, Test};
 use crate::analysis::analyse;
 use crate::finding::Interval;
 use crate::metrics::{arithmetic, interval, samples};
-use crate::noise::Noise;
 use crate::rule::Rule;
 use crate::summary::{CellResult, Status, Summary};
 use kurabe_core::axis::AxisValue;
@@ -20,12 +19,7 @@ use std::collections::BTreeMap;
 /// controls show it. A run that is not complete is judged after its next planned analysis only.
 pub fn judge(run: &Run, info: Option<&ExperimentInfo>, tests: &[Test]) -> Vec<Part> {
     let summary = analyse(run, info);
-    let judge = Judge {
-        run,
-        rule: Rule::of(run),
-        noise: Noise::of(&summary.labels, &summary.cells, &summary.spec),
-        summary: &summary,
-    };
+    let judge = Judge { run, rule: Rule::of(run), summary: &summary };
     let compared: Vec<(&Test, Vec<Cells<'_>>)> =
         tests.iter().map(|test| (test, cells(&summary, test))).collect();
     let has_results = |cells: &&Cells<'_>| cells.all().all(|cell| cell.status == Status::Ok);
@@ -86,7 +80,6 @@ struct Judge<'a> {
     run: &'a Run,
     summary: &'a Summary,
     rule: Rule,
-    noise: Noise,
 }
 
 impl Judge<'_> {
@@ -167,10 +160,6 @@ impl Judge<'_> {
             part.why = Some("a value is zero or negative, so that there is no ratio".to_owned());
             return;
         };
-        let targets = cells.map(|cell| cell.target_index);
-        let metric = self.summary.labels.metric(&test.metric);
-        let variance = metric.and_then(|metric| self.noise.variance(&targets, &cells[0].operation, metric));
-        let ratio = ratio.among_instances(variance.unwrap_or(0.0));
         part.found = Some(Interval { value: ratio.ratio, low: ratio.low(), high: ratio.high() });
         let limits = limits(test, cells);
         answer(part, limits);

@@ -6,7 +6,7 @@ use crate::labels::Labels;
 use crate::metrics::is_speed;
 use crate::proof::writes;
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::run::LEAST_INTERLEAVED_ROUNDS;
+use kurabe_core::run::{LEAST_INTERLEAVED_ROUNDS, Sampled};
 use kurabe_core::units;
 use kurabe_core::verification::Verification;
 use serde::Serialize;
@@ -73,7 +73,7 @@ pub struct Agents {
 #[allow(missing_docs, reason = "the first lines of each kind and the schema describe its members")]
 pub enum Basis {
     /// What was tested and how. `slice_ns`: the slice length, if trials were interleaved; `restarts`: restarts of
-    /// throwaway servers between blocks of rounds; `not_interleaved`: why trials were not interleaved.
+    /// throwaway servers between blocks of rounds; `sampled`: what verdicts claim; `not_interleaved`: why trials were not interleaved.
     /// `analysed_after`: rounds; empty if the run was analysed once, at its end. `shared_threads`: the threads that
     /// clients shared, the most of any trial; `None`: each client had its own. `fleet`: the agents that ran the clients.
     Tested {
@@ -84,6 +84,7 @@ pub enum Basis {
         further_comparisons: u32,
         slice_ns: Option<u64>,
         restarts: u32,
+        sampled: Sampled,
         not_interleaved: Option<NotInterleaved>,
         analysed_after: Vec<u32>,
         shared_threads: Option<u64>,
@@ -91,7 +92,7 @@ pub enum Basis {
         fleet: Option<Agents>,
     },
     /// The noise floors.
-    NoiseFloor { largest: Option<f64>, each: Vec<NoiseFloor>, included: bool },
+    NoiseFloor { largest: Option<f64>, each: Vec<NoiseFloor> },
     /// The tool's own overhead for the baseline.
     ToolOverhead { each: Vec<Overhead> },
     /// What was verified in all cells, and the maximum share of the client's CPU for checking. `verification`: `None`
@@ -117,6 +118,7 @@ impl Basis {
                 further_comparisons,
                 slice_ns,
                 restarts,
+                sampled,
                 not_interleaved,
                 analysed_after,
                 shared_threads,
@@ -139,10 +141,16 @@ impl Basis {
                     )
                 });
                 let separate = not_interleaved.as_ref().map_or_else(String::new, not_interleaved_because);
+                let between = match sampled {
+                    Sampled::TheseServers => "between these servers as they ran",
+                    Sampled::AnyStart => "between any two starts of these servers",
+                };
                 let compared = match comparisons {
                     0 => "nothing was compared".to_owned(),
-                    1 => "the interval of 1 comparison holds with 95 % confidence".to_owned(),
-                    n => format!("the intervals of {n} comparisons hold together with 95 % confidence"),
+                    1 => format!("the interval of 1 comparison holds with 95 % confidence {between}"),
+                    n => format!(
+                        "the intervals of {n} comparisons hold together with 95 % confidence {between}"
+                    ),
                 };
                 let further = match further_comparisons {
                     0 => String::new(),
@@ -152,9 +160,13 @@ impl Basis {
                 let blocks = match restarts {
                     0 => String::new(),
                     n => format!(
-                        ", in {} blocks with restarts of throwaway servers in between; intervals use the \
-                         means of blocks",
-                        n + 1
+                        ", in {} blocks with restarts of throwaway servers in between{}",
+                        n + 1,
+                        if *sampled == Sampled::AnyStart {
+                            "; the samples are the means of blocks"
+                        } else {
+                            ""
+                        }
                     ),
                 };
                 let threads = shared_threads.map_or_else(String::new, |n| {
@@ -170,9 +182,7 @@ impl Basis {
                      {compared}{analysed}{further}."
                 )
             }
-            Self::NoiseFloor { largest: Some(largest), each, included } => {
-                noise_floors(*largest, each, *included, labels)
-            }
+            Self::NoiseFloor { largest: Some(largest), each } => noise_floors(*largest, each, labels),
             Self::NoiseFloor { largest: None, .. } => {
                 "noise floor: not measured (needs an A/A control and two rounds).".to_owned()
             }
@@ -240,7 +250,7 @@ fn not_interleaved_because(why: &NotInterleaved) -> String {
     }
 }
 
-fn noise_floors(largest: f64, each: &[NoiseFloor], included: bool, labels: &Labels) -> String {
+fn noise_floors(largest: f64, each: &[NoiseFloor], labels: &Labels) -> String {
     let one = |floor: &NoiseFloor| {
         let of = if is_speed(&floor.metric) { String::new() } else { format!("{} of ", floor.metric) };
         format!("{of}{} {}", labels.plural(&floor.operation), percent(floor.noise_floor))
@@ -253,10 +263,9 @@ fn noise_floors(largest: f64, each: &[NoiseFloor], included: bool, labels: &Labe
     };
     let targets: Vec<String> = each.chunk_by(|a, b| a.target == b.target).map(of_target).collect();
     let whose = if targets.len() > 1 { "the first cell of each target" } else { "the first cell" };
-    let intervals = if included { "include it" } else { "are of blocks and need not include it" };
     let (largest, targets) = (percent(largest), targets.join("; "));
     format!(
         "noise floor: two measurements of {whose} in each round may differ by {largest} more than their rounds \
-         explain ({targets}); intervals {intervals}."
+         explain ({targets}). No interval includes that."
     )
 }

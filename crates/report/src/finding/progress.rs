@@ -23,8 +23,7 @@ pub enum Progress {
     Incomplete { made: u64, planned: u64 },
     /// Inconclusive comparisons, of those with intervals; how many of them additional rounds are expected to decide,
     /// and the number of rounds. `until`: the run adds rounds until all are conclusive. `slices_help`: interleaving
-    /// could detect smaller differences. `restarts_help`: instances of a server differ by more than the margin, which
-    /// only restarts average. `restarts`: the number of restarts that is expected to decide them, if the run had some.
+    /// could detect smaller differences. `restarts`: the number of restarts that is expected to decide them, if the run had some.
     Undecided {
         inconclusive: u32,
         of: u32,
@@ -33,7 +32,6 @@ pub enum Progress {
         further_rounds: Option<u32>,
         until: bool,
         slices_help: bool,
-        restarts_help: bool,
         restarts: Option<u32>,
     },
     /// Additional rounds would change nothing: some comparisons cannot be made, and the others are conclusive.
@@ -71,7 +69,6 @@ impl Progress {
                 further_rounds,
                 until,
                 slices_help,
-                restarts_help,
                 restarts,
             } => {
                 let all = units::count(u64::from(*of));
@@ -94,10 +91,8 @@ impl Progress {
                     },
                 );
                 let finer = if *slices_help { "; --interleave detects smaller differences" } else { "" };
-                let averaged =
-                    if *restarts_help { "; --restarts averages over instances of the servers" } else { "" };
                 format!(
-                    "{inconclusive} of {all} comparisons {verb} inconclusive at ±{}; {more}{finer}{averaged}.",
+                    "{inconclusive} of {all} comparisons {verb} inconclusive at ±{}; {more}{finer}.",
                     percent(*margin)
                 )
             }

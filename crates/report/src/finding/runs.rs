@@ -19,8 +19,9 @@ pub enum Runs {
     Changed { scope: Scope, metric: String, better: bool, ratio: Span, lower_bound: bool },
     /// The changes of primary metrics between two runs.
     Changes { better: u32, worse: u32, no_difference: u32, inconclusive: u32, not_comparable: u32 },
-    /// Two runs at different times are weaker evidence than a single run with both.
-    NotInterleaved { noise_floor: Option<f64> },
+    /// Two runs at different times are weaker evidence than a single run with both. `decided`: both are of any start;
+    /// otherwise nothing is decided, since what changes from one start to the next was not sampled.
+    NotInterleaved { decided: bool },
     /// A target that only one of two runs has.
     OnlyIn { run: String, target: String },
     /// Results that only one of two runs has.
@@ -63,18 +64,13 @@ impl Runs {
                     "of {all} results in both runs, {better} are better in the second and {worse} worse{rest}."
                 )
             }
-            Self::NotInterleaved { noise_floor } => {
-                let floor = noise_floor.map_or_else(String::new, |floor| {
-                    format!(
-                        " Intervals include the noise floor of their target and operation, at most {}.",
-                        percent(floor)
-                    )
-                });
-                format!(
-                    "the runs were made at different times: this is weaker evidence than a single run with \
-                     both.{floor}"
-                )
-            }
+            Self::NotInterleaved { decided: true } => "the runs were made at different times: this is weaker evidence \
+                 than a single run with both."
+                .to_owned(),
+            Self::NotInterleaved { decided: false } => "nothing is decided: the runs were made at different times, and \
+                 not both sampled starts of their servers. Measure both in one run, or throwaway servers with \
+                 --restarts 3 or more in both."
+                .to_owned(),
             Self::OnlyIn { run, target } => format!("only {run} has {target}."),
             Self::Unmatched { run, results } => {
                 let results = many((*results).into(), "result", "results");

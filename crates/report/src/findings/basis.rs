@@ -23,6 +23,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
         further_comparisons: context.comparisons[1],
         slice_ns: header.spec.slice_ns.filter(|_| !interleaved.is_empty()),
         restarts: header.spec.restarts,
+        sampled: header.spec.sampled(),
         not_interleaved: not_interleaved(context, &separate.difference(&interleaved).copied().collect()),
         analysed_after: context.rule.analysed_after(),
         shared_threads: shared_threads(context.run),
@@ -31,7 +32,6 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     let noise = Basis::NoiseFloor {
         largest: context.noise.largest(),
         each: context.noise.list(|target| context.labels.names[target].clone()),
-        included: header.spec.restarts == 0,
     };
     let overhead = overhead(context);
     let overhead = (!overhead.is_empty()).then_some(Basis::ToolOverhead { each: overhead });

@@ -171,8 +171,7 @@ pub(super) fn basis(summary: &Summary) -> Markup {
             p {
                 "Each round measures every cell once, in random order. A ratio is the geometric mean of the rounds' ratios. A \
                  target or a value is called faster if the ratio's interval excludes 1. The interval is corrected for few \
-                 rounds and for all comparisons. It includes the noise floor: what two measurements of a target's first cell \
-                 differ by more than their rounds explain."
+                 rounds and for all comparisons. It holds for what was sampled: these servers as they ran, or any start of them."
             }
             p {
                 "“No difference detected” does not prove equality; the sentence gives the smallest detectable difference. \

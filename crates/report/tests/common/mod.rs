@@ -335,6 +335,13 @@ impl Scenario {
     }
 }
 
+/// The same run with throwaway servers that were started again between four blocks of rounds.
+pub fn of_any_start(mut run: Run) -> Run {
+    run.header.spec.restarts = 3;
+    run.header.spec.targets = run.header.spec.targets.iter().map(|name| format!("up:{name}")).collect();
+    run
+}
+
 /// Two targets in an open loop at two rates; the second target serves only the lower one.
 pub fn open_loop() -> Run {
     let scenario = Scenario {

@@ -1,0 +1,128 @@
+//! Whole runs of equal servers: how often any of their comparisons shows a difference that was not there.
+//!
+//! The simulation has a cause that no interval models: each start of a server is faster or slower for its whole life. What is
+//! there to be found depends on the scope: between these servers, the difference of these starts; between any two starts,
+//! none. Seeds are fixed, so a failure is a change of the rule.
+
+use kurabe_stats::distribution::normal_quantile;
+use kurabe_stats::interim::{Analyses, at_analysis};
+use kurabe_stats::nested::means_of_blocks;
+use kurabe_stats::{IntervalSettings, PairedRatio, Rng, mix};
+
+const RUNS: u64 = 240;
+/// 5 % of the runs, and two and a half standard deviations of that number.
+const FIVE_PERCENT: u64 = 20;
+
+/// A run: each pair of targets is compared in each cell.
+#[derive(Clone, Copy, Debug)]
+struct Family {
+    targets: usize,
+    cells: usize,
+    /// Starts of each server; 1: the samples are rounds, and verdicts are of these servers.
+    blocks: u32,
+    /// Rounds of a block.
+    rounds: u32,
+    /// The standard deviation of starts, and of trials: shares of the rate.
+    starts: f64,
+    trials: f64,
+    /// Whether the run is analysed repeatedly, as with `--until`.
+    until: bool,
+}
+
+const TWO: Family =
+    Family { targets: 2, cells: 1, blocks: 1, rounds: 16, starts: 0.011, trials: 0.028, until: false };
+
+fn normal(rng: &mut Rng) -> f64 {
+    normal_quantile(rng.unit_f64().max(f64::MIN_POSITIVE))
+}
+
+impl Family {
+    /// Whether some interval of the run excludes what is true.
+    fn errs(&self, rng: &mut Rng) -> bool {
+        let all = self.blocks * self.rounds;
+        // By target and block.
+        let starts: Vec<Vec<f64>> = (0..self.targets)
+            .map(|_| (0..self.blocks).map(|_| self.starts * normal(rng)).collect())
+            .collect();
+        let pairs = self.targets * (self.targets - 1) / 2;
+        let once = IntervalSettings::default().for_comparisons((pairs * self.cells) as u32);
+        let analyses: Vec<(u32, IntervalSettings)> = if self.until {
+            let planned = Analyses::new(6, [all]);
+            let rounds = planned.rounds().take_while(|rounds| *rounds <= all);
+            (1..).zip(rounds).map(|(number, rounds)| (rounds, at_analysis(once, number))).collect()
+        } else {
+            vec![(all, once)]
+        };
+        (0..self.cells).any(|_| {
+            let rate = |target: &Vec<f64>, round: u32, rng: &mut Rng| {
+                let start = target[(round / self.rounds) as usize];
+                1_000.0 * (start + self.trials * normal(rng)).exp()
+            };
+            let rates: Vec<Vec<(u32, f64)>> = starts
+                .iter()
+                .map(|target| (0..all).map(|round| (round, rate(target, round, rng))).collect())
+                .collect();
+            let errs = |a: usize, b: usize| {
+                let truth = if self.blocks > 1 { 1.0 } else { (starts[a][0] - starts[b][0]).exp() };
+                analyses.iter().any(|(made, settings)| {
+                    let block = |round: u32| if self.blocks > 1 { round / self.rounds } else { round };
+                    let samples = |target: usize| {
+                        means_of_blocks(rates[target][..*made as usize].iter().copied(), block)
+                    };
+                    let ratio = PairedRatio::of(&samples(a), &samples(b), settings).unwrap();
+                    !ratio.interval.unwrap().contains(truth)
+                })
+            };
+            (0..self.targets).any(|a| (a + 1..self.targets).any(|b| errs(a, b)))
+        })
+    }
+
+    /// How many runs show a difference that was not there.
+    fn errors(&self) -> u64 {
+        let seed = mix(self.targets as u64, mix(self.cells as u64, u64::from(self.blocks * self.rounds)));
+        (0..RUNS).filter(|run| self.errs(&mut Rng::new(mix(seed, *run)))).count() as u64
+    }
+}
+
+#[test]
+fn at_most_five_percent_of_runs_between_these_servers_show_a_difference_that_is_not_there() {
+    for starts in [0.0, 0.011, 0.03] {
+        for (targets, cells) in [(2, 1), (2, 10), (5, 4)] {
+            let family = Family { targets, cells, starts, ..TWO };
+            let errors = family.errors();
+            assert!(errors <= FIVE_PERCENT, "{family:?}: {errors} of {RUNS}");
+        }
+    }
+    for trials in [0.01, 0.028] {
+        let family = Family { cells: 5, trials, until: true, rounds: 21, ..TWO };
+        let errors = family.errors();
+        assert!(errors <= FIVE_PERCENT, "{family:?}: {errors} of {RUNS}");
+    }
+}
+
+#[test]
+fn at_most_five_percent_of_runs_between_any_starts_show_a_difference() {
+    for starts in [0.0, 0.011, 0.03] {
+        for (targets, cells, blocks, rounds) in [(2, 1, 4, 2), (2, 20, 9, 2), (3, 10, 16, 1), (5, 1, 6, 2)] {
+            let family = Family { targets, cells, blocks, rounds, starts, ..TWO };
+            let errors = family.errors();
+            assert!(errors <= FIVE_PERCENT, "{family:?}: {errors} of {RUNS}");
+        }
+    }
+}
+
+/// What a verdict between any two starts would be without restarts: the reason for the two scopes.
+#[test]
+fn rounds_of_one_start_say_nothing_of_another() {
+    let of_any_start = |run: &u64| {
+        let mut rng = Rng::new(*run);
+        let [a, b] = [(); 2].map(|()| {
+            let start = TWO.starts * normal(&mut rng);
+            (0..TWO.rounds).map(|_| (start + TWO.trials * normal(&mut rng)).exp()).collect::<Vec<_>>()
+        });
+        let ratio = PairedRatio::of(&a, &b, &IntervalSettings::default()).unwrap();
+        !ratio.interval.unwrap().contains(1.0)
+    };
+    let errors = (0..RUNS).filter(of_any_start).count();
+    assert!(errors * 100 >= 13 * RUNS as usize, "{errors} of {RUNS}");
+}
