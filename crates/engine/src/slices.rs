@@ -8,20 +8,23 @@
 //! alternate, so that neither takes a processor from the other.
 //!
 //! Each cycle has two slices of each trial, in a random order and then in reverse, so that linear drift affects all
-//! equally.
+//! equally. A slice ends with a whole transaction of each client. Where that takes longer than the slice, the slices of
+//! all trials grow to it, so that each has the same share of the time; a trial ends by its time, not by its slices.
 
 use crate::clock::process_cpu;
 use kurabe_reactor::{Condition, Guard, Lock};
 use kurabe_stats::rng::{Rng, mix};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Separates the seed of the slice order from other uses of the seed.
 const ORDER: u64 = 0x0007_0b45;
 
+/// Slices grow if one takes so many times as long in the mean.
+const GROWN: u32 = 2;
+
 /// Assigns slices of time to trials, one after the other.
 pub(crate) struct SliceScheduler {
-    slice: Duration,
     state: Lock<State>,
     /// For the clients of each trial separately: a slice of one trial must not wake the clients of another.
     called: Vec<Condition>,
@@ -31,6 +34,8 @@ pub(crate) struct SliceScheduler {
 
 struct State {
     lanes: Vec<LaneState>,
+    /// The length of a slice.
+    slice: Duration,
     /// The trial that has the current slice, and the slice's number.
     current: Option<(usize, u64)>,
     over: bool,
@@ -51,6 +56,8 @@ struct LaneState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SliceStats {
     pub(crate) slices: u64,
+    /// How long they took together.
+    took: Duration,
     /// CPU time of the whole process during them.
     pub(crate) cpu: Duration,
     /// How long this process stood still meanwhile, in slices of any trial.
@@ -60,8 +67,12 @@ pub(crate) struct SliceStats {
 impl SliceScheduler {
     pub(crate) fn new(trials: usize, slice: Duration) -> Self {
         Self {
-            slice,
-            state: Lock::new(State { lanes: vec![LaneState::default(); trials], current: None, over: false }),
+            state: Lock::new(State {
+                lanes: vec![LaneState::default(); trials],
+                slice,
+                current: None,
+                over: false,
+            }),
             called: (0..trials).map(|_| Condition::new()).collect(),
             changed: Condition::new(),
         }
@@ -89,8 +100,7 @@ impl SliceScheduler {
         let trials = self.called.len();
         let mut stats = vec![SliceStats::default(); trials];
         let mut rng = Rng::new(mix(seed, ORDER));
-        let most =
-            time.map_or(u64::MAX, |time| time.as_nanos().div_ceil(self.slice.as_nanos().max(1)) as u64);
+        let most = time.unwrap_or(Duration::MAX);
         let mut number = 0;
         'all: loop {
             let mut order: Vec<usize> = (0..trials).collect();
@@ -100,10 +110,18 @@ impl SliceScheduler {
                 if cancel.load(Ordering::Relaxed) {
                     break 'all;
                 }
-                if stats[trial].slices < most && self.run_slice(trial, &mut number, &mut stats[trial]) {
+                if stats[trial].took < most && self.run_slice(trial, &mut number, &mut stats[trial]) {
                     gave = true;
                 }
             }
+            let mean = |stats: &SliceStats| stats.took / stats.slices.clamp(1, u64::from(u32::MAX)) as u32;
+            let longest = stats.iter().map(mean).max().unwrap_or_default();
+            let mut state = self.lock();
+            // A slice of usual length ends with a transaction, too.
+            if longest > state.slice * GROWN {
+                state.slice = longest;
+            }
+            drop(state);
             if !gave {
                 break;
             }
@@ -123,13 +141,14 @@ impl SliceScheduler {
         *number += 1;
         state.lanes[trial].at_work = clients;
         state.current = Some((trial, *number));
-        let cpu = process_cpu();
+        let (cpu, began) = (process_cpu(), Instant::now());
         self.called[trial].notify_all();
         while state.lanes[trial].at_work > 0 {
             state = self.changed.wait(state);
         }
         state.current = None;
         made.slices += 1;
+        made.took += began.elapsed();
         made.cpu += process_cpu().saturating_sub(cpu);
         true
     }
@@ -180,7 +199,7 @@ impl LaneWorker<'_> {
             match state.current {
                 Some((trial, number)) if trial == self.trial && number != self.last => {
                     (self.last, self.at_work) = (number, true);
-                    return Some(scheduler.slice);
+                    return Some(state.slice);
                 }
                 _ if state.over => return None,
                 _ => state = scheduler.called[self.trial].wait(state),
@@ -260,12 +279,40 @@ mod tests {
 
     #[test]
     fn each_cycle_runs_lanes_forward_and_backward() {
-        let (log, stats) = executed(&[1, 1, 1], &[100, 100, 100], Some(Duration::from_millis(4)));
-        assert_eq!(stats.iter().map(|stats| stats.slices).collect::<Vec<_>>(), [4, 4, 4]);
+        let (log, stats) = executed(&[1, 1, 1], &[4, 4, 4], None);
+        assert!(stats.iter().all(|stats| stats.slices >= 4), "{stats:?}");
         assert_eq!(log.len(), 12);
         for cycle in log.chunks(6) {
             assert!((0..3).all(|at| cycle[at] == cycle[5 - at]), "{log:?}");
         }
+    }
+
+    #[test]
+    fn trials_have_equal_time_where_a_transaction_takes_longer_than_a_slice() {
+        let scheduler = SliceScheduler::new(2, Duration::from_millis(1));
+        let never = AtomicBool::new(false);
+        let time = Duration::from_millis(300);
+        let stats = thread::scope(|scope| {
+            for (trial, transaction) in [20, 1].into_iter().enumerate() {
+                let lane = scheduler.lane(trial);
+                lane.ready(1);
+                scope.spawn(move || {
+                    let mut worker = lane.client();
+                    while let Some(slice) = worker.next() {
+                        let began = Instant::now();
+                        while began.elapsed() < slice {
+                            thread::sleep(Duration::from_millis(transaction));
+                        }
+                    }
+                });
+            }
+            scheduler.run(Some(time), 1, &never)
+        });
+        // By number, there would be 300 slices of 20 ms.
+        for trial in &stats {
+            assert!(trial.slices <= 60 && trial.took >= time, "{stats:?}");
+        }
+        assert!(stats[0].slices <= 15, "{stats:?}");
     }
 
     #[test]
