@@ -2,7 +2,7 @@
 
 use crate::common::{At, INFO, Scenario, of_any_start};
 use kurabe_core::run::{Outcome, Run};
-use kurabe_report::compare::{self, Compared, Decision, Judgement, gate};
+use kurabe_report::compare::{self, Compared, Criteria, Decision, Judgement, gate};
 use kurabe_report::{Summary, analyse, terminal};
 
 fn summary(run: &Run) -> Summary {
@@ -26,7 +26,8 @@ fn slow_reads(at: At<'_>) -> f64 {
 fn judged(first: &Run, second: &Run, margin: f64) -> Compared {
     let (first, second) = (summary(first), summary(second));
     let mut compared = compare::compare(&first, &second);
-    gate::judge(&mut compared, &first, &second, margin);
+    let criteria = Criteria { slower: Some(margin), p99: None };
+    gate::judge(&mut compared, &first, &second, criteria);
     compared
 }
 
@@ -157,19 +158,56 @@ fn comment_of_a_pull_request_names_decision_first() {
 }
 
 #[test]
-fn criterion_is_read_with_or_without_margin() {
-    let margin = |text: &str| {
-        gate::criterion(text, 0.05, |share| {
-            share
-                .trim_end_matches('%')
-                .parse::<f64>()
-                .map(|n| n / 100.0)
-                .map_err(|_| kurabe_core::Error::usage("no"))
+fn criteria_are_read_with_or_without_margins() {
+    let parse = |text: &str| {
+        Criteria::parse(text, 0.05, |share| {
+            let number = share.trim_end_matches('%').parse::<f64>();
+            number.map(|n| n / 100.0).map_err(|_| kurabe_core::Error::usage("no"))
         })
+        .map(|criteria| (criteria.slower, criteria.p99))
     };
-    assert_eq!(margin("slower"), Ok(0.05));
-    assert_eq!(margin("slower:10%"), Ok(0.1));
-    for text in ["", "slower:", "faster", "slower:x", "slower 5%"] {
-        assert!(margin(text).is_err(), "{text}");
+    for (text, wanted) in [
+        ("slower", (Some(0.05), None)),
+        ("slower:10%", (Some(0.1), None)),
+        ("p99:20%", (None, Some(0.2))),
+        ("slower:10%,p99", (Some(0.1), Some(0.05))),
+    ] {
+        assert_eq!(parse(text), Ok(wanted), "{text}");
+    }
+    for text in ["", "slower:", "faster", "slower:x", "slower 5%", "p99,p99:3%", "slower,"] {
+        assert!(parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn tail_latency_fails_a_gate_that_names_it() {
+    let base = run(usual, 0.01);
+    let mut slower = run(usual, 0.01);
+    let mut times = kurabe_stats::Histogram::new();
+    times.record_many(50_000, 900);
+    times.record_many(9_000_000, 100);
+    for trial in &mut slower.trials {
+        if let (Outcome::Measured(measured), "read") = (&mut trial.outcome, trial.operation.as_str()) {
+            measured.service = times.clone();
+        }
+    }
+    let judged = |criteria: Criteria| {
+        let (first, second) = (summary(&base), summary(&slower));
+        let mut compared = compare::compare(&first, &second);
+        gate::judge(&mut compared, &first, &second, criteria);
+        compared
+    };
+    let rates = judged(Criteria { slower: Some(0.05), p99: None });
+    assert_eq!(rates.gate.unwrap().decision, Decision::Passed, "rates are equal");
+    for slower in [None, Some(0.05)] {
+        let compared = judged(Criteria { slower, p99: Some(0.1) });
+        assert_eq!(compared.gate.as_ref().unwrap().decision, Decision::Failed);
+        for row in compared.rows.iter().filter(|row| row.gate == Some(Judgement::Slower)) {
+            assert_eq!((row.operation.as_str(), row.metric.as_str()), ("read", "service p99"));
+        }
+        let rates = compared.rows.iter().filter(|row| row.primary && row.gate.is_some()).count();
+        assert_eq!(rates > 0, slower.is_some(), "only what is named is judged");
+        let text = compare::pull_request(&compared);
+        assert!(text.contains("p99") && text.contains("slower |"), "{text}");
     }
 }

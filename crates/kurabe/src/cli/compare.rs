@@ -26,9 +26,9 @@ pub(super) fn gate() -> [Arg; 3] {
 fn fail_on() -> Arg {
     option(
         "fail-on",
-        "slower[:PERCENT]",
-        "Exit with 6 if a primary metric is slower, or worse, by more than this, and with 7 if that is inconclusive; \
-         'slower' is slower:5%. A run of two targets is judged by itself: the second against the first",
+        "slower[:PERCENT]|p99[:PERCENT]",
+        "Exit with 6 if a primary metric is slower, or worse, by more than this, or with p99 the 99th percentile of \
+         times; with 7 if that is inconclusive. 'slower' is slower:5%; several with commas. A run of two targets is judged by itself: the second against the first",
     )
     .help_heading("Gate")
 }

@@ -9,7 +9,7 @@ use clap::ArgMatches;
 use kurabe_core::Error;
 use kurabe_core::run::DEFAULT_MARGIN;
 use kurabe_report::Summary;
-use kurabe_report::compare::{self, Compared, Decision};
+use kurabe_report::compare::{self, Compared, Criteria, Decision};
 use std::path::{Path, PathBuf};
 
 pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
@@ -18,7 +18,7 @@ pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (other, second) = named_run(matches, "b", output)?;
     if one.folder == other.folder {
         let same = format!("both names are those of the same run, {}", one.name);
-        if files.margin.is_some() {
+        if files.criteria.is_some() {
             return Err(Error::usage(same).hint("name two runs; 'kurabe runs ls' lists them").into());
         }
         output.warning(&same);
@@ -30,9 +30,9 @@ pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     judged(compare::compare(&a, &b), [&a, &b], &files, output)
 }
 
-/// What is written besides tables, and the gate's margin.
+/// What is written besides tables, and the gate's criteria.
 pub(super) struct Files {
-    pub(super) margin: Option<f64>,
+    pub(super) criteria: Option<Criteria>,
     markdown: Option<PathBuf>,
     junit: Option<PathBuf>,
     json: Option<PathBuf>,
@@ -47,12 +47,11 @@ impl Files {
         let file = |name: &str| matches.try_get_one::<PathBuf>(name).ok().flatten().cloned();
         let text = |name: &str| matches.try_get_one::<String>(name).ok().flatten().map(String::as_str);
         let criterion = text("fail-on").or(text("against").map(|_| "slower"));
-        let margin =
-            criterion.map(|text| compare::gate::criterion(text, DEFAULT_MARGIN, percentage)).transpose();
-        let margin = margin.map_err(|error| error.context("--fail-on"))?;
+        let criteria = criterion.map(|text| Criteria::parse(text, DEFAULT_MARGIN, percentage)).transpose();
+        let criteria = criteria.map_err(|error| error.context("--fail-on"))?;
         let [markdown, junit, json] = ["export-markdown", "export-junit", "export-json"].map(file);
-        let files = Self { margin, markdown, junit, json };
-        if files.junit.is_some() && margin.is_none() {
+        let files = Self { criteria, markdown, junit, json };
+        if files.junit.is_some() && criteria.is_none() {
             return Err(Error::usage("--export-junit requires --fail-on").hint("add --fail-on slower:5%"));
         }
         if [&files.markdown, &files.junit, &files.json]
@@ -108,8 +107,8 @@ pub(super) fn judged(
     files: &Files,
     output: &Output,
 ) -> Result<Exit> {
-    if let Some(margin) = files.margin {
-        compare::gate::judge(&mut compared, first, second, margin);
+    if let Some(criteria) = files.criteria {
+        compare::gate::judge(&mut compared, first, second, criteria);
     }
     if !files.prints() {
         output.result(&compare::terminal(&compared, &report::terminal_options(output)))?;

@@ -56,7 +56,7 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     match &earlier {
         // Equal data and equal inputs remove one difference between the runs.
         Some(run) if !request.names_seed() => spec.seed = run.header.spec.seed,
-        None if files.margin.is_some() && spec.targets.len() != 2 => {
+        None if files.criteria.is_some() && spec.targets.len() != 2 => {
             return Err(Error::usage("--fail-on judges the second of two targets against the first")
                 .hint("name two targets, or an earlier run with --against")
                 .into());
@@ -78,13 +78,13 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         otlp: push::collector(matches)?,
         origin,
         dry,
-        print: files.margin.is_none() && !files.prints(),
+        print: files.criteria.is_none() && !files.prints(),
         goal: Goal::default(),
         in_suite: None,
     };
     let (exit, made) = execute(&job, output)?;
     let Some(made) = made.filter(|_| exit != exit::INTERRUPTED) else { return Ok(exit) };
-    if files.margin.is_some() {
+    if files.criteria.is_some() {
         return gate::judge(exit, &made, earlier.as_ref(), &files, output);
     }
     report::export(&made, &files, output)?;

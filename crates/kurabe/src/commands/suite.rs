@@ -36,7 +36,7 @@ struct Planned<'a> {
 /// Executes a suite.
 pub(super) fn run(path: &Path, suite: &Several, matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let files = Files::of(matches)?;
-    if files.margin.is_some() {
+    if files.criteria.is_some() {
         return Err(Error::usage(format!("{} has several runs, and a gate judges one", path.display()))
             .hint("give each run a file of its own, which the suite names by 'file'")
             .into());

@@ -1,12 +1,15 @@
 //! The gate: whether a comparison of two runs stops a release.
 //!
-//! A primary result is *slower* if the whole interval of second ÷ first lies below 1 ÷ (1 + margin), and *passed* if the
+//! A result is judged by the margin that `--fail-on` gives its metric: primary metrics by `slower`, the 99th percentile of
+//! service or response times by `p99`. It is *slower* if the whole interval of second ÷ first lies below 1 ÷ (1 + margin), and *passed* if the
 //! whole interval lies above. In between it is *inconclusive*: a slowdown beyond the margin is neither shown nor
 //! excluded. A result that cannot be compared is *not judged*.
 
 use super::{Compared, Difference, Row};
 use crate::finding::{Finding, Runs, Section, Why};
+use crate::format::percent;
 use crate::summary::{CellResult, Status, Summary};
+use kurabe_core::metric::{RESPONSE_P99, SERVICE_P99};
 use kurabe_core::{Error, Result};
 use serde::Serialize;
 
@@ -51,11 +54,64 @@ pub enum Decision {
     Inconclusive,
 }
 
+/// The margins of what is judged: 0.05 is 5 %. `None`: it is not judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Criteria {
+    /// That of primary metrics.
+    pub slower: Option<f64>,
+    /// That of the 99th percentile of service or response times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p99: Option<f64>,
+}
+
+impl Criteria {
+    /// Reads `slower`, `slower:10%`, `p99:20%` or several with commas; without one, a margin is `default`.
+    ///
+    /// # Errors
+    /// [`Usage`](kurabe_core::ErrorKind::Usage) if it is anything else, or names a metric twice.
+    pub fn parse(text: &str, default: f64, margin: impl Fn(&str) -> Result<f64>) -> Result<Self> {
+        let mut criteria = Self::default();
+        for one in text.split(',') {
+            let (metric, share) =
+                one.split_once(':').map_or((one, None), |(metric, share)| (metric, Some(share)));
+            let of = match metric {
+                "slower" => &mut criteria.slower,
+                "p99" => &mut criteria.p99,
+                _ => return Err(unknown(one)),
+            };
+            if of.replace(share.map_or(Ok(default), &margin)?).is_some() {
+                return Err(unknown(text));
+            }
+        }
+        Ok(criteria)
+    }
+
+    /// The margin of a result; `None` if it is not judged.
+    pub fn of(&self, metric: &str, primary: bool) -> Option<f64> {
+        let p99 = self.p99.filter(|_| [SERVICE_P99.name, RESPONSE_P99.name].contains(&metric));
+        p99.or(self.slower.filter(|_| primary))
+    }
+
+    /// Their words: `more than 5 %`, `more than 5 % (p99: 10 %)`.
+    pub(crate) fn words(&self) -> String {
+        match (self.slower, self.p99) {
+            (Some(slower), Some(p99)) => format!("more than {} (p99: {})", percent(slower), percent(p99)),
+            (Some(margin), None) | (None, Some(margin)) => format!("more than {}", percent(margin)),
+            (None, None) => "any margin".to_owned(),
+        }
+    }
+}
+
+fn unknown(text: &str) -> Error {
+    Error::usage(format!("'{text}' is not a criterion"))
+        .hint("write slower, slower:5%, p99:10% or slower:5%,p99:10%")
+}
+
 /// The gate's result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gate {
-    /// The margin: 0.05 is 5 %.
-    pub margin: f64,
+    /// The margins.
+    pub criteria: Criteria,
     /// The decision.
     pub decision: Decision,
     /// The number of primary results for each judgement: passed, slower, inconclusive, not judged.
@@ -70,33 +126,20 @@ pub struct Gate {
     pub obstacles: Vec<Difference>,
 }
 
-/// Reads `slower` or `slower:10%`, and returns the margin; without one it is `default`.
-///
-/// # Errors
-/// [`Usage`](kurabe_core::ErrorKind::Usage) if it is anything else.
-pub fn criterion(text: &str, default: f64, margin: impl Fn(&str) -> Result<f64>) -> Result<f64> {
-    match text.split_once(':') {
-        None if text == "slower" => Ok(default),
-        Some(("slower", share)) => margin(share),
-        _ => Err(Error::usage(format!("'{text}' is not a criterion")).hint("write slower or slower:5%")),
-    }
-}
-
-/// Judges each primary result of a comparison of these runs, and adds the decision to its findings.
-pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, margin: f64) {
+/// Judges the results of a comparison of these runs by these criteria, and adds the decision to its findings.
+pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteria: Criteria) {
     let is_obstacle = |one: &&Difference| CONDITIONS.contains(&one.what.as_str());
     let obstacles: Vec<Difference> = compared.differences.iter().filter(is_obstacle).cloned().collect();
     for row in &mut compared.rows {
-        row.gate = row
-            .primary
-            .then(|| of_row(row, margin))
-            .flatten()
+        let margin = criteria.of(&row.metric, row.primary);
+        row.gate = margin
+            .and_then(|margin| of_row(row, margin))
             .map(|judged| if obstacles.is_empty() { judged } else { Judgement::NotJudged });
     }
     let count =
         |wanted: Judgement| compared.rows.iter().filter(|row| row.gate == Some(wanted)).count() as u32;
     let mut gate = Gate {
-        margin,
+        criteria,
         decision: Decision::Passed,
         passed: count(Judgement::Passed),
         slower: count(Judgement::Slower),
@@ -117,7 +160,7 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, margin:
         second: one.second.clone(),
     });
     let decided = Runs::Gated {
-        margin,
+        criteria,
         decision: gate.decision,
         passed: gate.passed,
         slower: gate.slower,

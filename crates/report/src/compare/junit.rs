@@ -1,4 +1,4 @@
-//! A gated comparison as `JUnit` XML, which CI servers show beside tests: a case for each primary result.
+//! A gated comparison as `JUnit` XML, which CI servers show beside tests: a case for each result that the gate judges.
 
 use super::render::change;
 use super::{Compared, Judgement, Row};
@@ -14,7 +14,8 @@ pub fn junit(compared: &Compared, experiment: &str) -> String {
         tests += 1;
         let class = escaped(&format!("kurabe.{experiment}.{}", row.target));
         let _ = write!(cases, "    <testcase name=\"{}\" classname=\"{class}\"", escaped(&name(row)));
-        let margin = compared.gate.as_ref().map_or(0.0, |gate| gate.margin * 100.0);
+        let margin = compared.gate.as_ref().and_then(|gate| gate.criteria.of(&row.metric, row.primary));
+        let margin = margin.unwrap_or_default() * 100.0;
         match judgement {
             Judgement::Passed => cases.push_str("/>\n"),
             Judgement::Slower => {

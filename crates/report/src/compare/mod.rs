@@ -23,7 +23,7 @@ use kurabe_stats::{IntervalSettings, PairedRatio, mean};
 use serde::Serialize;
 
 pub use differences::Difference;
-pub use gate::{Decision, Gate, Judgement};
+pub use gate::{Criteria, Decision, Gate, Judgement};
 pub use junit::junit;
 pub use page::fragment;
 pub use render::{json, markdown, pull_request, terminal};

@@ -54,7 +54,8 @@ pub fn pull_request(compared: &Compared) -> String {
     publishing(&mut text, &compared.sentences(Section::Publishing));
     let verdict = compared.sentences(Section::Verdict);
     items(&mut text, &verdict[..verdict.len().min(ROWS)]);
-    let mut rows: Vec<Row> = compared.rows.iter().filter(|row| row.primary).cloned().collect();
+    let mut rows: Vec<Row> =
+        compared.rows.iter().filter(|row| row.primary || row.gate.is_some()).cloned().collect();
     let order = |row: &Row| match row.gate {
         Some(Judgement::Slower) => 0,
         Some(Judgement::Inconclusive) => 1,

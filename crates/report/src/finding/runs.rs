@@ -2,8 +2,7 @@
 
 use super::wording::{gained, many, subject, verb};
 use super::{Scope, Span};
-use crate::compare::Decision;
-use crate::format::percent;
+use crate::compare::{Criteria, Decision};
 use crate::labels::Labels;
 use crate::metrics::is_speed;
 use serde::Serialize;
@@ -26,8 +25,15 @@ pub enum Runs {
     OnlyIn { run: String, target: String },
     /// Results that only one of two runs has.
     Unmatched { run: String, results: u32 },
-    /// The decision of a gate over the primary results; `margin`: 0.05 is 5 %.
-    Gated { margin: f64, decision: Decision, passed: u32, slower: u32, inconclusive: u32, not_judged: u32 },
+    /// The decision of a gate over the results that it judges.
+    Gated {
+        criteria: Criteria,
+        decision: Decision,
+        passed: u32,
+        slower: u32,
+        inconclusive: u32,
+        not_judged: u32,
+    },
     /// A difference between two runs because of which a gate judges no result.
     Obstacle { what: String, first: String, second: String },
 }
@@ -76,8 +82,7 @@ impl Runs {
                 let results = many((*results).into(), "result", "results");
                 format!("{results} of {run} have no counterpart: their axis values differ.")
             }
-            Self::Gated { margin, decision, passed, slower, inconclusive, not_judged } => {
-                let margin = percent(*margin);
+            Self::Gated { criteria, decision, passed, slower, inconclusive, not_judged } => {
                 let all = passed + slower + inconclusive + not_judged;
                 let decision = match decision {
                     Decision::Passed => "passed",
@@ -88,10 +93,10 @@ impl Runs {
                 let rest = rest.iter().filter(|(n, _)| **n > 0).map(|(n, text)| format!(", {n} {text}"));
                 let rest = rest.collect::<String>();
                 let (all, are) = (
-                    many(all.into(), "primary result", "primary results"),
+                    many(all.into(), "result", "results"),
                     if *slower == 1 { "is" } else { "are" },
                 );
-                format!("the gate {decision}: of {all}, {slower} {are} slower by more than {margin}{rest}.")
+                format!("the gate {decision}: of {all}, {slower} {are} slower by {}{rest}.", criteria.words())
             }
             Self::Obstacle { what, first, second } => {
                 format!(
