@@ -2,7 +2,7 @@
 
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
-use crate::suite::{Request, Several};
+use crate::suite::{Request, Several, named_files};
 use crate::{cli, places};
 use anyhow::Result;
 use clap::ArgMatches;
@@ -11,7 +11,6 @@ use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::name::{Name, RelativePath};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
-use kurabe_experiments::custom::value_files;
 use kurabe_experiments::registry;
 use kurabe_fleet::{Entry, NO_AGENTS, Queue, State, Submission};
 use serde_json::json;
@@ -44,7 +43,8 @@ pub(crate) fn submit(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     };
     let mut urls: Vec<String> = Vec::new();
     for request in &requests {
-        registry::of(&request.spec()?)?;
+        let spec = request.spec()?;
+        super::worker::refuse_files(&spec, registry::of(&spec)?.info())?;
         let more = [&request.cache, &request.remote].into_iter().flatten().cloned();
         urls.extend(request.target_urls().into_iter().chain(more));
         refuse_passwords(request.fleet.iter().map(String::as_str), path)?;
@@ -190,8 +190,8 @@ fn bundle(path: &Path) -> kurabe_core::Result<(RelativePath, BTreeMap<RelativePa
         let text = std::fs::read_to_string(&full)
             .map_err(|error| Error::usage(format!("the file {} cannot be read: {error}", full.display())))?;
         let beside = Path::new(&*file).parent().unwrap_or(Path::new(""));
-        for value in value_files(&text) {
-            open.push(relative(&beside.join(value))?);
+        for named in named_files(&text) {
+            open.push(relative(&beside.join(named))?);
         }
         files.insert(file, text);
     }
