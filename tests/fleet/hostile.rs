@@ -194,7 +194,7 @@ fn hostile_messages_touch_nothing_outside_of_the_folders_of_worker_and_agent() {
     assert_eq!(wait_for(&place, &broker, &id, "ended")["code"], 0);
     let entry = |id: &str, lane: &str| {
         let state = json!({ "queued": { "attempts": 0 } });
-        json!({ "id": id, "targets": [], "by": "me", "submitted": 1, "lane": lane, "state": state })
+        json!({ "id": id, "targets": [], "by": "me\nforged", "submitted": 1, "lane": lane, "state": state })
             .to_string()
     };
     for (nth, name) in names(root).iter().enumerate() {
@@ -239,6 +239,11 @@ fn hostile_messages_touch_nothing_outside_of_the_folders_of_worker_and_agent() {
     let id = submit(&place, &broker, &valid, &["--agents", "0"]);
     assert_eq!(wait_for(&place, &broker, &id, "ended")["code"], 0);
     assert!(!broker.agent("a").is_empty());
+    let listed = place.run(&["runs", "ls", "--broker", broker.url()]);
+    assert!(
+        listed.out.lines().count() > KINDS && listed.out.lines().all(|line| line.contains(", by ")),
+        "{listed:?}"
+    );
     for process in [&mut worker.0, &mut agent.0] {
         assert!(process.try_wait().unwrap().is_none(), "a hostile message ended it");
         signal(process, "-INT");

@@ -37,6 +37,8 @@ struct Flags {
     cancel: AtomicBool,
     stop: AtomicBool,
     completed: AtomicU64,
+    /// Set before its last message is sent: the next trial may follow that at once.
+    over: AtomicBool,
 }
 
 /// A part of a trial that runs.
@@ -60,6 +62,7 @@ impl Running {
             let ran = catch_unwind(AssertUnwindSafe(|| run(&load, &shared, commands, &out)));
             let ran =
                 ran.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the trial panicked").into()));
+            shared.over.store(true, Ordering::SeqCst);
             // If nobody reads it, the process ends.
             let _ = match ran {
                 Ok(part) => send(part, &out),
@@ -71,7 +74,7 @@ impl Running {
 
     /// Whether its last message was not sent yet.
     pub(super) fn is_running(&self) -> bool {
-        !self.thread.is_finished()
+        !self.flags.over.load(Ordering::SeqCst)
     }
 
     /// Transactions completed so far.

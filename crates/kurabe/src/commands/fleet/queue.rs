@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::name::{Name, RelativePath};
 use kurabe_core::target::TargetUrl;
+use kurabe_core::text::printable;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_experiments::registry;
 use kurabe_fleet::{Entry, NO_AGENTS, Queue, State, Submission};
@@ -120,8 +121,11 @@ fn agents(text: &str) -> kurabe_core::Result<u32> {
 /// Refuses a URL with a password.
 fn refuse_passwords<'a>(words: impl Iterator<Item = &'a str>, path: &Path) -> kurabe_core::Result<()> {
     let is_secret = |url: TargetUrl| {
+        // The token of a broker.
+        let is_token = matches!(&*url.scheme, "nats" | "tls") && url.user.is_some() && url.password.is_none();
         // Servers without a password have an empty one in their URLs.
-        url.password.is_some_and(|password| !password.expose().is_empty())
+        is_token
+            || url.password.is_some_and(|password| !password.expose().is_empty())
             || url.options.keys().any(|name| name.contains("password"))
     };
     // What is no URL as a whole may contain one, such as an option that is.
@@ -223,7 +227,9 @@ pub(crate) fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             } else {
                 format!(" on {}", entry.targets.join(" "))
             };
-            let _ = writeln!(text, "{:width$}  {}{on}, by {}", entry.id, state(&entry.state), entry.by);
+            // What others wrote may have line breaks, which would look like further runs.
+            let line = format!("{:width$}  {}{on}, by {}", entry.id, state(&entry.state), entry.by);
+            let _ = writeln!(text, "{}", printable(&line));
         }
     }
     if !text.is_empty() {
@@ -310,6 +316,7 @@ mod tests {
             "postgres://me:pw@db/x",
             "stack:php/mysqli?db=mysql://u:p@h/x",
             "nats://u:p@h:4222",
+            "nats://token@h:4222",
             "mysql://h/x?sslpassword=y",
         ] {
             let refused = refuse_passwords(std::iter::once(text), Path::new("s.toml")).unwrap_err();
