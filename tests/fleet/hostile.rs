@@ -137,7 +137,7 @@ fn jobs(root: &Path) -> Vec<Vec<u8>> {
 }
 
 /// An order of a trial.
-fn order(experiment: &str, axes: Value, url: &str) -> Value {
+fn order(experiment: &str, axes: &Value, url: &str) -> Value {
     json!({ "load": { "part": { "number": 0, "of": 1 }, "url": url, "order": {
         "cell": { "experiment": experiment, "axes": axes, "seed": 1, "records": 10, "slot": 0, "target": 0,
             "second_instance": false, "durability": null, "timeout_ns": null, "largest_answer": 1_000, "threads": null },
@@ -160,11 +160,13 @@ fn orders(root: &Path) -> Vec<Vec<u8>> {
                 1 => frame(1, json!({ "join": { "run": "valid" } })),
                 2 => frame(
                     2,
-                    order("point-read", json!({ "clients": 1 }), &format!("sqlite:{}", file("new.db"))),
+                    order("point-read", &json!({ "clients": 1 }), &format!("sqlite:{}", file("new.db"))),
                 ),
-                3 => frame(2, order("point-read", json!({ "clients": 1 }), &format!("lmdb:{}", file("new")))),
-                4 => frame(2, order("webapp", json!({ "clients": 1, "postal-codes": file("a") }), "null:")),
-                5 => frame(2, order(name, json!({ "clients": name }), name)),
+                3 => {
+                    frame(2, order("point-read", &json!({ "clients": 1 }), &format!("lmdb:{}", file("new"))))
+                }
+                4 => frame(2, order("webapp", &json!({ "clients": 1, "postal-codes": file("a") }), "null:")),
+                5 => frame(2, order(name, &json!({ "clients": name }), name)),
                 6 => frame(3, json!({ "observe": { "begin": { "host": name, "port": 1 } } })),
                 _ => json!(name),
             };
@@ -289,8 +291,8 @@ fn agent_reads_no_file_and_uses_no_socket_that_an_order_names() {
         format!("lmdb:{folder}/new"),
     ]
     .iter()
-    .map(|url| order("point-read", axes.clone(), url))
-    .chain([order("webapp", json!({ "clients": 1, "connection": "kept", "postal-codes": file }), "null:")])
+    .map(|url| order("point-read", &axes, url))
+    .chain([order("webapp", &json!({ "clients": 1, "connection": "kept", "postal-codes": file }), "null:")])
     .collect();
     let mut process =
         place.command(&["agent", "--stdio"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
