@@ -238,8 +238,9 @@ mod tests {
         let info = kurabe_experiments::registry::find("webapp").unwrap().info();
         let axis = info.axes.iter().find(|axis| axis.name == "postal-codes").unwrap();
         let refused = |text: &str| {
-            let axes = [(axis.name.to_owned(), vec![axis.parse(text).unwrap()])].into();
-            refuse_files(&RunSpec { axes, ..RunSpec::default() }, info).is_err()
+            let mut spec = RunSpec::default();
+            spec.axes.insert(axis.name.to_owned(), vec![axis.parse(text).unwrap()]);
+            refuse_files(&spec, info).is_err()
         };
         assert!(refused("/etc/passwd") && refused("codes.csv"));
         assert!(!refused("auto") && !refused("100"));
