@@ -16,6 +16,8 @@ pub(crate) struct Broker {
     url: String,
     /// Where JetStream keeps its streams; `None`: the broker has no JetStream.
     streams: Option<TempDir>,
+    /// Options with which clients have to log in.
+    login: Vec<String>,
 }
 
 impl Broker {
@@ -26,15 +28,20 @@ impl Broker {
 
     /// As [`Broker::start`], with JetStream.
     pub(crate) fn with_streams() -> Option<Self> {
-        Self::start_with("127.0.0.1", Some(tempfile::tempdir().unwrap()))
+        Self::with_login(&[])
+    }
+
+    /// The same for clients that log in as these options say.
+    pub(crate) fn with_login(login: &[&str]) -> Option<Self> {
+        Self::start_with("127.0.0.1", Some(tempfile::tempdir().unwrap()), login)
     }
 
     /// As [`Broker::start`], at this address of the host.
     pub(crate) fn at(host: &str) -> Option<Self> {
-        Self::start_with(host, None)
+        Self::start_with(host, None, &[])
     }
 
-    fn start_with(host: &str, streams: Option<TempDir>) -> Option<Self> {
+    fn start_with(host: &str, streams: Option<TempDir>, login: &[&str]) -> Option<Self> {
         if !Command::new("nats-server").arg("--version").output().is_ok_and(|output| output.status.success())
         {
             assert!(!testing::required(), "nats-server is not installed");
@@ -43,8 +50,9 @@ impl Broker {
         }
         let free = TcpListener::bind((host, 0)).unwrap().local_addr().unwrap().port();
         let address = format!("{host}:{free}");
-        let child = spawn(&address, streams.as_ref());
-        Some(Self { child, url: format!("nats://{address}"), address, streams })
+        let login: Vec<String> = login.iter().map(|&word| word.to_owned()).collect();
+        let child = spawn(&address, streams.as_ref(), &login);
+        Some(Self { child, url: format!("nats://{address}"), address, streams, login })
     }
 
     /// Its URL.
@@ -61,7 +69,7 @@ impl Broker {
     pub(crate) fn restart(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        self.child = spawn(&self.address, self.streams.as_ref());
+        self.child = spawn(&self.address, self.streams.as_ref(), &self.login);
     }
 
     /// Publishes a message. It has arrived when this returns.
@@ -136,10 +144,15 @@ impl Drop for Broker {
     }
 }
 
-fn spawn(address: &str, streams: Option<&TempDir>) -> Child {
+fn spawn(address: &str, streams: Option<&TempDir>, login: &[String]) -> Child {
     let (host, port) = address.rsplit_once(':').unwrap();
     let mut command = Command::new("nats-server");
-    command.args(["-a", host, "-p", port]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(["-a", host, "-p", port])
+        .args(login)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     if let Some(folder) = streams {
         command.arg("-js").arg("-sd").arg(folder.path());
     }

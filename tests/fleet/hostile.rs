@@ -8,13 +8,19 @@ use crate::support::{Place, eventually, signal};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 /// The number of messages to each: 200, or as many as the variable says (`KURABE_HOSTILE_MESSAGES=1000`).
 fn messages() -> usize {
     std::env::var("KURABE_HOSTILE_MESSAGES").map_or(200, |count| count.parse().unwrap())
 }
+
+/// The kinds of messages to a worker.
+const KINDS: usize = 13;
 
 /// What there is in a folder: each path with its kind, length, times of change and of access, and the target of a link.
 fn fingerprint(folder: &Path) -> BTreeMap<PathBuf, String> {
@@ -81,6 +87,7 @@ fn jobs(root: &Path) -> Vec<Vec<u8>> {
     let file = |name: &str| canary.join(name).display().to_string();
     let plain = "experiment = \"point-read\"\ntargets = [\"null:\"]\nrounds = 1\nrequests = 10\n";
     let custom = |file: &str| format!("targets = [\"null:\"]\n[transaction.x]\nfile = {}\n", json!(file));
+    let suite_of_runs = |file: &str| format!("[[run]]\nfile = {}\n", json!(file));
     let job = |id: &str, suite: &str, files: Value| {
         json!({ "id": id, "submission": {
             "suite": suite, "files": files, "targets": [], "hosts": ["h"], "agents": 0, "labels": {},
@@ -90,10 +97,10 @@ fn jobs(root: &Path) -> Vec<Vec<u8>> {
     let written = |value: Value| value.to_string().into_bytes();
     (0..messages())
         .map(|nth| {
-            let name = &names[nth / 10 % names.len()];
-            // Few names are valid, so that there are few entries to look through.
-            let id = format!("valid-{}", nth % 5);
-            match nth % 10 {
+            let name = &names[nth / KINDS % names.len()];
+            // One valid name for each kind, since a run that is over is not looked at again.
+            let id = format!("valid-{}", nth % KINDS);
+            match nth % KINDS {
                 0 | 1 => written(job(name, "s.toml", json!({ "s.toml": plain }))),
                 2 => written(job(&id, &file("suite.toml"), json!({ "s.toml": plain }))),
                 3 => written(job(&id, &file("suite.toml"), json!({ file("suite.toml"): plain }))),
@@ -110,10 +117,33 @@ fn jobs(root: &Path) -> Vec<Vec<u8>> {
                     job["submission"]["hosts"] = json!(vec![name; 200]);
                     written(job)
                 }
+                9 => written(job(&id, "s.toml", json!({ "s.toml": suite_of_runs(&file("suite.toml")) }))),
+                10 => written(job(
+                    &id,
+                    "s.toml",
+                    json!({ "s.toml": suite_of_runs("../../../canary/suite.toml") }),
+                )),
+                11 => {
+                    let text = format!(
+                        "experiment = \"webapp\"\ntargets = [\"sqlite:\"]\n[axes]\npostal-codes = {}\n",
+                        json!(file("a"))
+                    );
+                    written(job(&id, "s.toml", json!({ "s.toml": text })))
+                }
                 _ => vec![b"[{\0\xff\"-"[nth % 6]; nth * 40],
             }
         })
         .collect()
+}
+
+/// An order of a trial.
+fn order(experiment: &str, axes: &Value, url: &str) -> Value {
+    json!({ "load": { "part": { "number": 0, "of": 1 }, "url": url, "order": {
+        "cell": { "experiment": experiment, "axes": axes, "seed": 1, "records": 10, "slot": 0, "target": 0,
+            "second_instance": false, "durability": null, "timeout_ns": null, "largest_answer": 1_000, "threads": null },
+        "operation": "read", "number": 1, "requests": 10, "duration_ns": null, "least_ns": null, "rate": null,
+        "arrivals": "poisson", "seed": 1, "clients": 1,
+    } } })
 }
 
 /// Messages to an agent.
@@ -121,14 +151,6 @@ fn orders(root: &Path) -> Vec<Vec<u8>> {
     let names = names(root);
     let canary = root.join("canary");
     let frame = |number: u64, message: Value| json!({ "number": number, "seen": 0, "message": message });
-    let load = |experiment: &str, axes: Value, url: &str| {
-        json!({ "load": { "part": { "number": 0, "of": 1 }, "url": url, "order": {
-            "cell": { "experiment": experiment, "axes": axes, "seed": 1, "records": 10, "slot": 0, "target": 0,
-                "second_instance": false, "durability": null, "timeout_ns": null, "largest_answer": 1_000, "threads": null },
-            "operation": "read", "number": 1, "requests": 10, "duration_ns": null, "least_ns": null, "rate": null,
-            "arrivals": "poisson", "seed": 1, "clients": 1,
-        } } })
-    };
     let file = |name: &str| canary.join(name).display().to_string();
     (0..messages())
         .map(|nth| {
@@ -138,11 +160,13 @@ fn orders(root: &Path) -> Vec<Vec<u8>> {
                 1 => frame(1, json!({ "join": { "run": "valid" } })),
                 2 => frame(
                     2,
-                    load("point-read", json!({ "clients": 1 }), &format!("sqlite:{}", file("new.db"))),
+                    order("point-read", &json!({ "clients": 1 }), &format!("sqlite:{}", file("new.db"))),
                 ),
-                3 => frame(2, load("point-read", json!({ "clients": 1 }), &format!("lmdb:{}", file("new")))),
-                4 => frame(2, load("webapp", json!({ "clients": 1, "postal-codes": file("a") }), "null:")),
-                5 => frame(2, load(name, json!({ "clients": name }), name)),
+                3 => {
+                    frame(2, order("point-read", &json!({ "clients": 1 }), &format!("lmdb:{}", file("new"))))
+                }
+                4 => frame(2, order("webapp", &json!({ "clients": 1, "postal-codes": file("a") }), "null:")),
+                5 => frame(2, order(name, &json!({ "clients": name }), name)),
                 6 => frame(3, json!({ "observe": { "begin": { "host": name, "port": 1 } } })),
                 _ => json!(name),
             };
@@ -172,14 +196,14 @@ fn hostile_messages_touch_nothing_outside_of_the_folders_of_worker_and_agent() {
     assert_eq!(wait_for(&place, &broker, &id, "ended")["code"], 0);
     let entry = |id: &str, lane: &str| {
         let state = json!({ "queued": { "attempts": 0 } });
-        json!({ "id": id, "targets": [], "by": "me", "submitted": 1, "lane": lane, "state": state })
+        json!({ "id": id, "targets": [], "by": "me\nforged", "submitted": 1, "lane": lane, "state": state })
             .to_string()
     };
     for (nth, name) in names(root).iter().enumerate() {
         broker.publish(&format!("$KV.kurabe-runs.hostile-{nth}"), None, entry(name, "xh").as_bytes());
         broker.publish(&format!("$KV.kurabe-runs.hostile.{nth}"), None, entry(name, "xh").as_bytes());
     }
-    for nth in 0..5 {
+    for nth in 0..KINDS {
         broker.publish(
             &format!("$KV.kurabe-runs.valid-{nth}"),
             None,
@@ -217,6 +241,11 @@ fn hostile_messages_touch_nothing_outside_of_the_folders_of_worker_and_agent() {
     let id = submit(&place, &broker, &valid, &["--agents", "0"]);
     assert_eq!(wait_for(&place, &broker, &id, "ended")["code"], 0);
     assert!(!broker.agent("a").is_empty());
+    let listed = place.run(&["runs", "ls", "--broker", broker.url()]);
+    assert!(
+        listed.out.lines().count() > KINDS && listed.out.lines().all(|line| line.contains(", by ")),
+        "{listed:?}"
+    );
     for process in [&mut worker.0, &mut agent.0] {
         assert!(process.try_wait().unwrap().is_none(), "a hostile message ended it");
         signal(process, "-INT");
@@ -231,4 +260,68 @@ fn hostile_messages_touch_nothing_outside_of_the_folders_of_worker_and_agent() {
         .collect();
     let new: Vec<_> = after.keys().filter(|path| !before.contains_key(*path)).collect();
     assert!(changed.is_empty() && new.is_empty(), "changed: {changed:?}, new: {new:?}");
+}
+
+#[test]
+fn agent_reads_no_file_and_uses_no_socket_that_an_order_names() {
+    let (place, around) = (Place::new(), tempfile::tempdir().unwrap());
+    let root = around.path();
+    tree(root);
+    let socket = root.join(".s.PGSQL.5432");
+    let listener = UnixListener::bind(&socket).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let before = fingerprint(root);
+    let (file, folder) = (root.join("canary/a").display().to_string(), root.display().to_string());
+    let escaped = folder.replace('/', "%2F");
+    let axes = json!({ "clients": 1, "statement": "once", "connection": "kept", "pipeline": 1 });
+    let orders: Vec<Value> = [
+        format!("postgres://u@127.0.0.1:1/d?tls=verify&ca={file}"),
+        format!("postgres://u@127.0.0.1:1/d?sslmode=verify-ca&sslrootcert={file}"),
+        format!("postgres://u@127.0.0.1:1/d?tls=require&cert={file}&key={file}"),
+        format!("postgres://u@/d?host=127.0.0.1,{folder}&port=1,5432"),
+        format!("postgres://u@127.0.0.1:1,{escaped}:5432/d"),
+        format!("postgres://u@/d?socket={folder}"),
+        format!("mysql://127.0.0.1:1/d?server_public_key_path={file}"),
+        format!("mysql://127.0.0.1:1/d?ssl-mode=VERIFY_CA&ssl-ca={file}"),
+        format!("redis://127.0.0.1:1?tls=verify&ca={file}"),
+        format!("mongodb://127.0.0.1:1/?tls=true&tlsCAFile={file}"),
+        format!("couchdbs://127.0.0.1:1/?ca={file}"),
+        "redis://127.0.0.1:1?tls=verify&ca=/dev/zero".to_owned(),
+        format!("sqlite:{folder}/new.db"),
+        format!("lmdb:{folder}/new"),
+    ]
+    .iter()
+    .map(|url| order("point-read", &axes, url))
+    .chain([order("webapp", &json!({ "clients": 1, "connection": "kept", "postal-codes": file }), "null:")])
+    .collect();
+    let mut process =
+        place.command(&["agent", "--stdio"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut input, mut lines) =
+        (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()).lines());
+    let mut number = 0;
+    let mut send = |message: &Value| {
+        number += 1;
+        writeln!(input, "{}", json!({ "number": number, "seen": number, "message": message })).unwrap();
+    };
+    send(&json!({ "join": { "run": "r" } }));
+    for order in &orders {
+        send(order);
+        let answer = lines.find_map(|line| {
+            let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            line["message"].get("failed").cloned()
+        });
+        let why = answer.unwrap_or_else(|| panic!("{order} ended the agent"))["message"].to_string();
+        assert!(
+            why.contains("a file of the agent's host") || why.contains("over TCP only"),
+            "{order}: {why}"
+        );
+    }
+    drop(input);
+    assert_eq!(process.wait().unwrap().code(), Some(0));
+    assert_eq!(
+        listener.accept().unwrap_err().kind(),
+        ErrorKind::WouldBlock,
+        "the agent connected to a socket"
+    );
+    assert_eq!(fingerprint(root), before);
 }

@@ -241,6 +241,51 @@ fn suite_with_a_password_is_not_submitted() {
 }
 
 #[test]
+fn login_of_the_url_is_used_and_neither_password_nor_token_is_shown() {
+    for (login, right, wrong) in [
+        (&["--user", "me", "--pass", "hunter2@x"][..], "me:hunter2%40x", "me:hunter2"),
+        (&["--auth", "hunter2/x"][..], "hunter2%2Fx", "hunter2"),
+    ] {
+        let Some(broker) = Broker::with_login(login) else { return };
+        let place = Place::new();
+        let list =
+            |who: &str| place.run(&["runs", "ls", "--broker", &format!("nats://{who}@{}", broker.address())]);
+        let answer = list(right);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let answer = list(wrong);
+        assert_eq!(answer.code, Some(3), "{answer:?}");
+        assert!(answer.err.contains("authorization") && !answer.err.contains("hunter2"), "{answer:?}");
+    }
+}
+
+#[test]
+fn suites_that_a_suite_names_are_sent_with_it() {
+    let Some(broker) = Broker::with_streams() else { return };
+    let (place, worker) = (Place::new(), Worker::start(&broker, "w"));
+    suite_of(&place, "one", "null:", 1);
+    let suite = place.home().join("several.toml");
+    fs::write(&suite, "[[run]]\nfile = \"one.toml\"\n").unwrap();
+    let id = submit(&place, &broker, &suite, &["--agents", "0"]);
+    let ended = wait_for(&place, &broker, &id, "ended");
+    assert_eq!(ended["code"], 0, "{ended}");
+    // Others would be files of the worker's host.
+    let submitted = |text: &str| {
+        fs::write(&suite, text).unwrap();
+        let answer =
+            place.run(&["submit", suite.to_str().unwrap(), "--broker", broker.url(), "--agents", "0"]);
+        assert_eq!(answer.code, Some(2), "{answer:?}");
+        answer.err
+    };
+    let elsewhere = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+    fs::copy(place.home().join("one.toml"), elsewhere.path()).unwrap();
+    let named = format!("[[run]]\nfile = '{}'\n", elsewhere.path().display());
+    assert!(submitted(&named).contains("outside its folder"));
+    let webapp = "experiment = 'webapp'\ntargets = ['null:']\naxes.postal-codes = 'codes.csv'\n";
+    assert!(submitted(webapp).contains("cannot read the file codes.csv"));
+    drop(worker);
+}
+
+#[test]
 fn queue_that_cannot_be_used_is_refused_with_what_to_do() {
     let Some(broker) = Broker::start() else { return };
     let place = Place::new();

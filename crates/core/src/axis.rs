@@ -169,6 +169,14 @@ impl AxisInfo {
         }
     }
 
+    /// Whether a value of this axis is the name of a file.
+    pub fn names_file(&self, value: &AxisValue) -> bool {
+        let (AxisKind::CountOrFile { words, .. }, AxisValue::Word(text)) = (self.kind, value) else {
+            return false;
+        };
+        !words.iter().any(|(word, _)| word == text)
+    }
+
     /// The values in a list on the command line, separated by commas. A text with a space is one value.
     pub fn list<'a>(&self, text: &'a str) -> Vec<&'a str> {
         match self.kind {

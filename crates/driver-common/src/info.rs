@@ -10,12 +10,19 @@ pub struct OptionInfo {
     pub name: &'static str,
     /// Its effect and its default, in one line.
     pub help: &'static str,
+    /// Whether its value names a file, a folder or a socket of the client's machine.
+    pub is_file: bool,
 }
 
 impl OptionInfo {
     /// An option and its help.
     pub const fn new(name: &'static str, help: &'static str) -> Self {
-        Self { name, help }
+        Self { name, help, is_file: false }
+    }
+
+    /// The same for one that names a file, a folder or a socket of the client's machine.
+    pub const fn file(name: &'static str, help: &'static str) -> Self {
+        Self { name, help, is_file: true }
     }
 }
 

@@ -86,6 +86,21 @@ pub fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     (driver.open)(url)
 }
 
+/// What of a target's URL names a file, a folder or a socket of the client's machine, besides the database itself; `None` if
+/// nothing does.
+pub fn named_file(url: &TargetUrl) -> Option<String> {
+    let driver = find(&url.scheme)?;
+    let own = driver.own_options(url).ok()?;
+    // A host with a slash is a Unix socket, also among several hosts.
+    let is_file = |name: &str, value: &str| match (name, value) {
+        ("sslrootcert", "system") => false,
+        ("host", hosts) => hosts.contains('/'),
+        _ => driver.options.iter().any(|option| option.is_file && option.name == name),
+    };
+    let option = own.options.iter().find(|(name, value)| is_file(name, value));
+    option.map(|(name, value)| format!("{name}={value}")).or(own.host.filter(|hosts| hosts.contains('/')))
+}
+
 /// Returns an error if a scheme's engine is not built into this program.
 ///
 /// # Errors
@@ -120,6 +135,38 @@ mod tests {
         assert!(error.contains("did you mean 'synchronous'?"), "{error}");
         let error = refused("sqlite:?client=driver");
         assert!(error.contains("no option 'client'") && error.contains("is the only one"), "{error}");
+    }
+
+    #[test]
+    fn files_and_sockets_in_a_url_are_found() {
+        let named = |text: &str| named_file(&TargetUrl::parse(text).unwrap());
+        for (text, file) in [
+            ("postgres://u@h/d?tls=verify&ca=/x", "ca=/x"),
+            ("postgres://u@h/d?sslmode=verify-full&sslrootcert=/x", "sslrootcert=/x"),
+            ("postgres://u@/d?host=h,/run/postgresql", "host=h,/run/postgresql"),
+            ("postgres://u@h:1,%2Frun%2Fpostgresql:5432/d", "h:1,/run/postgresql:5432"),
+            ("mysql://h/d?server_public_key_path=/x", "server_public_key_path=/x"),
+            ("mysql://h/d?ssl-ca=/x", "ssl-ca=/x"),
+            ("mongodb://h/?tlsCAFile=/x", "tlsCAFile=/x"),
+            ("redis://h?socket=/x", "socket=/x"),
+            ("couchdbs://h?cert=/x", "cert=/x"),
+        ] {
+            assert_eq!(named(text).as_deref(), Some(file), "{text}");
+        }
+        for text in [
+            "postgres://u@h1:1,h2:2/d?sslmode=verify-full&sslrootcert=system",
+            "postgres://u@/d?host=h&options=-c%20a=/x",
+            "mysql://h/d?tls=verify",
+            "redis://h/1",
+        ] {
+            assert_eq!(named(text), None, "{text}");
+        }
+        // Whatever is described as a file is one.
+        for option in DRIVERS.iter().flat_map(|driver| driver.options) {
+            let says_so = ["file of ", "path of ", "folder of ", "Unix socket", "(PEM)"];
+            let says_so = says_so.iter().any(|words| option.help.contains(words)) && option.name != "host";
+            assert!(!says_so || option.is_file, "{}", option.name);
+        }
     }
 
     #[test]

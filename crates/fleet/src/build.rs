@@ -103,6 +103,15 @@ mod tests {
     }
 
     #[test]
+    fn releases_and_images_are_built_with_their_commit() {
+        let release = include_str!("../../../.github/workflows/release.yml");
+        let image = include_str!("../../../deploy/Containerfile");
+        assert!(
+            release.contains("KURABE_COMMIT: ${{ github.sha }}") && image.contains("\nARG KURABE_COMMIT\n")
+        );
+    }
+
+    #[test]
     fn this_program_is_the_same_as_itself() {
         let own = Build::this();
         assert!(own.is_same(&own) && own.file.is_some(), "{own:?}");

@@ -4,6 +4,7 @@
 //! what was in flight may be lost ([`crate::delivery`]).
 
 use futures_util::StreamExt;
+use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -199,7 +200,15 @@ pub(crate) async fn connect(url: &str, name: &str) -> Result<async_nats::Client,
     if let Some(file) = variable(CERTIFICATES) {
         options = options.add_root_certificates(file.into());
     }
-    let connecting = tokio::time::timeout(CONNECT, options.connect(url));
+    let mut address = TargetUrl::parse(url).map_err(|error| error.to_string())?;
+    // The client does not read them from the URL.
+    options = match (address.user.take(), address.password.take()) {
+        (Some(user), Some(password)) => options.user_and_password(user, password.expose().to_owned()),
+        // As for NATS's own programs, one word before the host is a token.
+        (Some(token), None) => options.token(token),
+        (None, _) => options,
+    };
+    let connecting = tokio::time::timeout(CONNECT, options.connect(address.to_string()));
     match connecting.await {
         Ok(Ok(client)) => Ok(client),
         Ok(Err(error)) => Err(error.to_string()),

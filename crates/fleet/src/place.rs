@@ -49,10 +49,13 @@ impl FleetUrl {
         Ok(Self::Nats(text.to_owned()))
     }
 
-    /// The same without a password.
+    /// The same without a password or a token, which is a user without a password.
     pub fn shown(&self) -> String {
         match self {
-            Self::Nats(url) => TargetUrl::parse(url).map(|url| url.to_string()).unwrap_or_default(),
+            Self::Nats(url) => {
+                let url = TargetUrl::parse(url).unwrap_or_default();
+                TargetUrl { user: url.user.filter(|_| url.password.is_some()), ..url }.to_string()
+            }
             Self::Ssh(hosts) => format!("ssh:{}", hosts.join(",")),
         }
     }
@@ -147,6 +150,7 @@ mod tests {
         let shown =
             |text: &str| FleetUrl::parse(text).map(|url| url.shown()).map_err(|error| error.to_string());
         assert_eq!(shown("nats://me:hunter2@broker:4222"), Ok("nats://me@broker:4222".to_owned()));
+        assert_eq!(shown("tls://hunter2@broker:4222"), Ok("tls://broker:4222".to_owned()));
         assert_eq!(shown("ssh:a,me@b"), Ok("ssh:a,me@b".to_owned()));
         for wrong in ["", "nats:", "redis://h", "ssh:", "ssh:a,,b", "ssh:-oProxyCommand=x", "ssh:a b"] {
             let error = shown(wrong).unwrap_err();

@@ -12,6 +12,7 @@ use clap::error::{ContextKind, ContextValue};
 use kurabe_core::text::{is_unprintable, printable};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 
 /// Prints help, the version, or a usage error. A password in a URL on the command line is not printed.
@@ -187,7 +188,8 @@ impl Reporter for Output {
     }
 }
 
-/// Escapes a result for display. Lines (which end in CR and LF in CSV), tabs and, if enabled, colour sequences stay.
+/// Escapes a result for display. Lines (which end in CR and LF in CSV), tabs and, if enabled, colour sequences stay. In JSON, which
+/// has no other control characters, the text means the same as before.
 fn screen(text: &str, colour: bool) -> Cow<'_, str> {
     let stays = |character: char| matches!(character, '\n' | '\t');
     if !text.contains(|c| is_unprintable(c) && !stays(c)) {
@@ -198,6 +200,8 @@ fn screen(text: &str, colour: bool) -> Cow<'_, str> {
         let ends_line = character == '\r' && text[at..].starts_with("\r\n");
         if stays(character) || ends_line || colour && character == '\u{1b}' && sets_colour(&text[at..]) {
             out.push(character);
+        } else if character >= '\u{7f}' {
+            let _ = write!(out, "\\u{:04x}", u32::from(character));
         } else {
             out.push_str(&printable(character.encode_utf8(&mut [0; 4])));
         }
@@ -227,8 +231,16 @@ mod tests {
     #[test]
     fn result_keeps_only_enabled_colours() {
         let text = "a\u{1b}[1;31mb\u{1b}[0m\n\tc\u{1b}[2J\u{9b}31m\r";
-        assert_eq!(screen(text, true), "a\u{1b}[1;31mb\u{1b}[0m\n\tc\\u{1b}[2J\\u{9b}31m\\r");
+        assert_eq!(screen(text, true), "a\u{1b}[1;31mb\u{1b}[0m\n\tc\\u{1b}[2J\\u009b31m\\r");
         assert_eq!(screen("\u{1b}[1m", false), "\\u{1b}[1m");
+    }
+
+    #[test]
+    fn result_in_json_means_the_same() {
+        let value = serde_json::json!({ "note": "a\u{7f}\u{85}\u{202e}b\n\u{1b}c\u{feff}" });
+        let shown = screen(&value.to_string(), false).into_owned();
+        assert!(!shown.contains(is_unprintable), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
     }
 
     #[test]

@@ -35,13 +35,13 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "oracle://user[:password]@host[:port]/service",
     options: &[
         OptionInfo::new("sid", "the instance's SID, instead of a service name"),
-        OptionInfo::new(
+        OptionInfo::file(
             "descriptor",
             "a TNS descriptor, an Easy Connect Plus string or a name in tnsnames.ora (TNS_ADMIN), instead of host and service",
         ),
         OptionInfo::new("server", "dedicated, shared or pooled; default: the listener's choice"),
         OptionInfo::new("tls", "off (default), verify (TCPS; the certificate is always checked)"),
-        OptionInfo::new("wallet", "folder of ewallet.pem; its password in KURABE_ORACLE_WALLET_PASSWORD"),
+        OptionInfo::file("wallet", "folder of ewallet.pem; its password in KURABE_ORACLE_WALLET_PASSWORD"),
         OptionInfo::new("statement_cache", "statements that a connection keeps open (default 20)"),
         OptionInfo::new("prefetch", "rows in a query's first reply (default 100)"),
         OptionInfo::new("fetch_size", "rows in each further reply (default 100)"),

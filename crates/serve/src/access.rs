@@ -45,11 +45,16 @@ impl Access {
     /// `secret`: what nobody else knows; with a token, that. `hosts`: names by which the page is reached besides its address.
     pub(crate) fn new(token: Option<String>, secret: &str, bound: SocketAddr, hosts: &[String]) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, token.as_deref().unwrap_or(secret).as_bytes());
-        let with_port = |host: &String| {
+        let names = |host: &String| {
             let host = host.to_ascii_lowercase();
-            if port_of(&host).is_some() { host } else { format!("{host}:{}", bound.port()) }
+            match port_of(&host) {
+                // Browsers leave out the usual ports of both schemes: those of a proxy in front of the page.
+                Some("80" | "443") => vec![host[..host.rfind(':').unwrap_or(host.len())].to_owned(), host],
+                Some(_) => vec![host],
+                None => vec![format!("{host}:{}", bound.port())],
+            }
         };
-        Self { token, key, bound, hosts: hosts.iter().map(with_port).collect() }
+        Self { token, key, bound, hosts: hosts.iter().flat_map(names).collect() }
     }
 
     pub(crate) fn token(&self) -> Option<&str> {
@@ -121,7 +126,12 @@ impl Access {
         let link = !changes && text(MODE) == Some("navigate");
         let origin = text(ORIGIN).is_none_or(|origin| {
             let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-            host.is_some_and(|host| self.is_own(host))
+            // Any address is the page's own where it listens at all of them, but then only the one that was asked.
+            let asked = headers.get(HOST).and_then(|host| host.to_str().ok());
+            let is_asked = |host: &str| !self.bound.ip().is_unspecified() || asked == Some(host);
+            host.is_some_and(|host| {
+                self.is_own(host) && (is_asked(host) || self.hosts.iter().any(|own| own == host))
+            })
         });
         if (same || link) && (origin || !changes) { Ok(()) } else { foreign }
     }
@@ -291,8 +301,10 @@ mod tests {
                     "[::1]:8096",
                     "bench.example:8096",
                     "proxy.example:443",
+                    "proxy.example",
                 ][..],
                 &[
+                    "bench.example",
                     "evil.example:8096",
                     "evil.example",
                     "127.0.0.1",
@@ -347,9 +359,9 @@ mod tests {
 
     #[test]
     fn requests_that_other_sites_cause_are_refused() {
-        let access = access(None, "127.0.0.1:8096", &[]);
+        let page = access(None, "127.0.0.1:8096", &[]);
         let check = |method: Method, pairs: &[(HeaderName, &str)]| {
-            access.check_origin(&method, &headers(pairs)).is_ok()
+            page.check_origin(&method, &headers(pairs)).is_ok()
         };
         let own = "http://127.0.0.1:8096";
         assert!(check(Method::POST, &[]) && check(Method::POST, &[(ORIGIN, own), (SITE, "same-origin")]));
@@ -362,6 +374,15 @@ mod tests {
         for site in ["cross-site", "same-site", "none", "x"] {
             assert!(!check(Method::POST, &[(ORIGIN, own), (SITE, site)]), "{site}");
             assert!(check(Method::GET, &[(SITE, site), (MODE, "navigate")]), "{site}");
+        }
+        let everywhere = access(None, "0.0.0.0:8096", &["proxy.example:443"]);
+        let check_there = |host: &str, origin: &str| {
+            everywhere.check_origin(&Method::POST, &headers(&[(HOST, host), (ORIGIN, origin)])).is_ok()
+        };
+        assert!(check_there("192.0.2.9:8096", "http://192.0.2.9:8096"));
+        assert!(check_there("127.0.0.1:8096", "https://proxy.example"));
+        for origin in ["http://192.0.2.66:8096", "http://localhost:8096", "http://[::1]:8096"] {
+            assert!(!check_there("192.0.2.9:8096", origin), "{origin}");
         }
         for method in [Method::PUT, Method::DELETE, Method::OPTIONS] {
             assert!(!check(method, &[(SITE, "cross-site")]));

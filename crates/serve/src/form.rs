@@ -7,7 +7,7 @@ use crate::{Shared, jobs, page, runs};
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue};
+use kurabe_core::axis::{AxisInfo, AxisKind};
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::{Error, Result};
 use kurabe_experiments::registry::{self, EXPERIMENTS};
@@ -134,7 +134,7 @@ fn arguments(
             (_, Some(axis)) => {
                 for text in axis.list(value) {
                     let value = axis.parse(text.trim())?;
-                    if !targets.any() && names_file(axis, &value) {
+                    if !targets.any() && axis.names_file(&value) {
                         return Err(Error::usage(format!("--{name}: a form of this page names no files"))
                             .hint("start the page with --allow-any-target, or the run with kurabe run"));
                     }
@@ -149,14 +149,6 @@ fn arguments(
         }
     }
     Ok(all)
-}
-
-/// Whether a value of an axis is the name of a file.
-fn names_file(axis: &AxisInfo, value: &AxisValue) -> bool {
-    let (AxisKind::CountOrFile { words, .. }, AxisValue::Word(text)) = (axis.kind, value) else {
-        return false;
-    };
-    !words.iter().any(|(word, _)| word == text)
 }
 
 pub(crate) async fn start(

@@ -15,6 +15,7 @@ use maud::html;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -165,11 +166,27 @@ impl Jobs {
     /// Starts `kurabe` with these arguments; returns the job's name.
     pub(crate) fn start(&self, arguments: &[String]) -> Result<String> {
         self.prune();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // Numbers of equal length, so that names sort by time.
-        let id = format!("{:013}-{:07}", now.as_millis(), std::process::id());
-        let folder = self.dir.join(&id);
-        fs::create_dir(&folder).map_err(|error| failed("create", &folder, &error))?;
+        let mut ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let (id, folder) = loop {
+            // Numbers of equal length, so that names sort by time.
+            let id = format!("{ms:013}-{:07}", std::process::id());
+            let folder = self.dir.join(&id);
+            match fs::create_dir(&folder) {
+                Ok(()) => break (id, folder),
+                // Somebody else starts a run in this millisecond.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => ms += 1,
+                Err(error) => return Err(failed("create", &folder, &error)),
+            }
+        };
+        let started = self.start_in(&folder, arguments);
+        if started.is_err() {
+            // Nothing would find it, or remove it.
+            let _ = fs::remove_dir_all(&folder);
+        }
+        started.map(|()| id)
+    }
+
+    fn start_in(&self, folder: &Path, arguments: &[String]) -> Result<()> {
         let file = |name: &str| {
             let path = folder.join(name);
             File::create_new(&path).map_err(|error| failed("create", &path, &error))
@@ -189,8 +206,12 @@ impl Jobs {
         let text = serde_json::to_vec(&record).unwrap_or_default();
         let path = folder.join("job.json");
         let written = fs::write(&path, text).map_err(|error| failed("write", &path, &error));
+        if written.is_err() {
+            // Nobody could stop it.
+            let _ = child.kill();
+        }
         std::thread::spawn(move || child.wait());
-        written.map(|()| id)
+        written
     }
 
     fn prune(&self) {
@@ -298,8 +319,20 @@ mod tests {
     }
 
     #[test]
-    fn program_that_does_not_exist_is_named() {
+    fn program_that_does_not_exist_is_named_and_leaves_no_folder() {
         let (_dir, jobs) = jobs("/nonexistent/kurabe");
         assert!(jobs.start(&[]).unwrap_err().to_string().contains("/nonexistent/kurabe"));
+        assert_eq!(fs::read_dir(&jobs.dir).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn runs_that_start_at_one_time_have_names_of_their_own() {
+        let (_dir, jobs) = jobs("true");
+        let start = || jobs.start(&[]).unwrap();
+        let ids: std::collections::BTreeSet<String> = std::thread::scope(|scope| {
+            let starts: Vec<_> = (0..32).map(|_| scope.spawn(start)).collect();
+            starts.into_iter().map(|start| start.join().unwrap()).collect()
+        });
+        assert_eq!(ids.len(), 32);
     }
 }

@@ -23,15 +23,17 @@ pub const OPTION: OptionInfo =
     OptionInfo::new("tls", "off (default), require (encrypted), verify (certificate checked too)");
 
 /// The option for trusted certificates.
-pub const CA: OptionInfo =
-    OptionInfo::new("ca", "file of certificates (PEM) to trust with tls=verify; default: the system's store");
+pub const CA: OptionInfo = OptionInfo::file(
+    "ca",
+    "file of certificates (PEM) to trust with tls=verify; default: the system's store",
+);
 
 /// The option for the client's certificate.
 pub const CERT: OptionInfo =
-    OptionInfo::new("cert", "file of the client's certificate (PEM), if the server requires one");
+    OptionInfo::file("cert", "file of the client's certificate (PEM), if the server requires one");
 /// The option for the key of the client's certificate.
 pub const KEY: OptionInfo =
-    OptionInfo::new("key", "file of the private key of cert= (PEM); default: the file of cert=");
+    OptionInfo::file("key", "file of the private key of cert= (PEM); default: the file of cert=");
 
 /// How a server's certificate is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

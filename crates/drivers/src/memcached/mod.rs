@@ -32,7 +32,7 @@ pub static INFO: DriverInfo = DriverInfo {
     about: "a cache: values by key, in the server's memory only",
     url: "memcached://[user:password@][host][:port] or memcached:///path/to.sock",
     options: &[
-        OptionInfo::new("socket", "the server's Unix socket, instead of host and port"),
+        OptionInfo::file("socket", "the server's Unix socket, instead of host and port"),
         ttl::OPTION,
         tls::OPTION,
         tls::CA,

@@ -41,7 +41,7 @@ pub static INFO: DriverInfo = DriverInfo {
     about: "relational server; InnoDB tables unless engine= says otherwise",
     url: "mysql://[user[:password]@][host][:port]/database",
     options: &[
-        OptionInfo::new("socket", "path of the server's Unix socket, instead of TCP"),
+        OptionInfo::file("socket", "path of the server's Unix socket, instead of TCP"),
         tls::OPTION,
         tls::CA,
         tls::CERT,
@@ -51,10 +51,10 @@ pub static INFO: DriverInfo = DriverInfo {
             "as in MySQL's client: DISABLED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY, with ssl-ca; default: that of the \
              option files",
         ),
-        OptionInfo::new("ssl-ca", "as in MySQL's client: file of the certificate authorities"),
-        OptionInfo::new("ssl-cert", "as in MySQL's client: file of the client's certificate"),
-        OptionInfo::new("ssl-key", "as in MySQL's client: file of the client's private key"),
-        OptionInfo::new("ssl-crl", "as in MySQL's client: file of revoked certificates"),
+        OptionInfo::file("ssl-ca", "as in MySQL's client: file of the certificate authorities"),
+        OptionInfo::file("ssl-cert", "as in MySQL's client: file of the client's certificate"),
+        OptionInfo::file("ssl-key", "as in MySQL's client: file of the client's private key"),
+        OptionInfo::file("ssl-crl", "as in MySQL's client: file of revoked certificates"),
         OptionInfo::new(
             "enable_cleartext_plugin",
             "true: allow sending the password in plain text (PAM, LDAP), with tls=verify; default: false",
@@ -64,7 +64,7 @@ pub static INFO: DriverInfo = DriverInfo {
             "true: without TLS, ask the server for the RSA key that encrypts the password (caching_sha2_password); \
              default: false",
         ),
-        OptionInfo::new("server_public_key_path", "file of that key (PEM), instead of asking for it"),
+        OptionInfo::file("server_public_key_path", "file of that key (PEM), instead of asking for it"),
         OptionInfo::new(
             "engine",
             "storage engine of our tables: InnoDB, MyISAM, Aria, MEMORY; default: the server's",

@@ -44,7 +44,7 @@ pub static INFO: DriverInfo = DriverInfo {
     about: "values and hashes by key, in the server's memory, on disk if configured",
     url: "redis://[user[:password]@]host[:port][/database]",
     options: &[
-        OptionInfo::new("socket", "the server's Unix socket, instead of host and port"),
+        OptionInfo::file("socket", "the server's Unix socket, instead of host and port"),
         ttl::OPTION,
         OptionInfo::new("tls", "off (default; rediss: verify), require or verify"),
         tls::CA,

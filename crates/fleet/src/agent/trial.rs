@@ -2,7 +2,7 @@
 
 use super::outbox::Outbox;
 use crate::message::{CLIENTS, Fault, FromAgent, Load};
-use kurabe_core::axis::AxisKind;
+use kurabe_core::axis::AxisInfo;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{DatasetState, Stop};
 use kurabe_core::observation::Endpoint;
@@ -37,6 +37,8 @@ struct Flags {
     cancel: AtomicBool,
     stop: AtomicBool,
     completed: AtomicU64,
+    /// Set before its last message is sent: the next trial may follow that at once.
+    over: AtomicBool,
 }
 
 /// A part of a trial that runs.
@@ -60,6 +62,7 @@ impl Running {
             let ran = catch_unwind(AssertUnwindSafe(|| run(&load, &shared, commands, &out)));
             let ran =
                 ran.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the trial panicked").into()));
+            shared.over.store(true, Ordering::SeqCst);
             // If nobody reads it, the process ends.
             let _ = match ran {
                 Ok(part) => send(part, &out),
@@ -71,7 +74,7 @@ impl Running {
 
     /// Whether its last message was not sent yet.
     pub(super) fn is_running(&self) -> bool {
-        !self.thread.is_finished()
+        !self.flags.over.load(Ordering::SeqCst)
     }
 
     /// Transactions completed so far.
@@ -147,8 +150,10 @@ fn refused(why: &str) -> Error {
 fn run(load: &Load, flags: &Flags, commands: Receiver<Command>, out: &Outbox) -> Result<PartResult, Failure> {
     let order = &load.order;
     let experiment = registry::find(&order.cell.experiment)?;
-    if experiment.info().axes.iter().any(|axis| matches!(axis.kind, AxisKind::CountOrFile { .. })) {
-        return Err(refused("its experiment may read files of the agent's host").into());
+    let names_file =
+        |axis: &AxisInfo| order.cell.axes.get(axis.name).is_some_and(|value| axis.names_file(value));
+    if experiment.info().axes.iter().any(names_file) {
+        return Err(refused("it names a file of the agent's host").into());
     }
     let cell = order.cell.planned(experiment)?;
     if cell.policy.clients as u64 != order.clients {
@@ -162,8 +167,11 @@ fn run(load: &Load, flags: &Flags, commands: Receiver<Command>, out: &Outbox) ->
     ConnectOptions { largest_answer: order.cell.largest_answer, ..ConnectOptions::within(timeout) }
         .make_default();
     let url = TargetUrl::parse(&load.url)?;
-    let mut driver = kurabe_drivers::registry::open(&url)?;
     // Nobody else's files: a coordinator names servers only.
+    if let Some(file) = kurabe_drivers::registry::named_file(&url) {
+        return Err(refused(&format!("the URL names a file of the agent's host: {file}")).into());
+    }
+    let mut driver = kurabe_drivers::registry::open(&url)?;
     if let Endpoint::InProcess | Endpoint::Unix(_) = driver.endpoint() {
         return Err(refused("agents connect to servers over TCP only").into());
     }

@@ -196,6 +196,12 @@ impl Agents {
                 "passwords are not sent to agents, and the URL has one in the option {option}; leave it out, and give it to each agent"
             ));
         }
+        if let Some(file) = kurabe_drivers::registry::named_file(url) {
+            return Some(format!(
+                "agents read no files that a URL names, such as {file}; leave it out: tls=verify trusts the authorities of each \
+                 machine, and of the file that SSL_CERT_FILE names there"
+            ));
+        }
         let is_tcp = matches!(endpoint, Endpoint::Tcp { .. });
         if !is_tcp || !endpoint.is_here() {
             return None;

@@ -2,11 +2,11 @@
 //!
 //! A folder of runs gets a name that this program makes. No name from a message becomes a part of its path. A worker that is
 //! killed leaves its folder, which the next one removes. It knows such a folder by the marker in it: a file that the worker
-//! holds locked while it lives, with its process.
+//! holds locked while it lives. A number of its process would say less: a container that is started again has the same.
 
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use tempfile::TempDir;
@@ -16,8 +16,6 @@ const PREFIX: &str = "kurabe-queue-";
 /// The file that marks it, and the name that it has until it is locked.
 const MARKER: &str = "worker";
 const UNLOCKED: &str = ".worker";
-/// The longest marker that is read.
-const LONGEST: u64 = 64;
 
 /// The folder of a worker. It is removed when this is dropped.
 #[derive(Debug)]
@@ -56,9 +54,8 @@ impl WorkFolder {
 
 /// Writes the marker, which is locked when it appears.
 fn mark(folder: &Path) -> io::Result<File> {
-    let mut file = File::create_new(folder.join(UNLOCKED))?;
+    let file = File::create_new(folder.join(UNLOCKED))?;
     file.lock()?;
-    file.write_all(std::process::id().to_string().as_bytes())?;
     fs::rename(folder.join(UNLOCKED), folder.join(MARKER))?;
     Ok(file)
 }
@@ -72,7 +69,7 @@ fn sweep(base: &Path) {
     }
 }
 
-/// Whether this is the folder of a worker of this user whose process has ended.
+/// Whether this is the folder of a worker of this user that has ended.
 fn is_left(folder: &Path) -> bool {
     let user = rustix::process::geteuid().as_raw();
     if !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == user) {
@@ -83,27 +80,19 @@ fn is_left(folder: &Path) -> bool {
     let Ok(marker) = OpenOptions::new().read(true).custom_flags(flags).open(folder.join(MARKER)) else {
         return false;
     };
-    if !marker.metadata().is_ok_and(|meta| meta.is_file() && meta.uid() == user)
-        || marker.try_lock_shared().is_err()
-    {
-        return false;
-    }
-    let mut process = String::new();
-    let read = (&marker).take(LONGEST).read_to_string(&mut process);
-    // In a container that shares the folder, another process may have the number. Then the folder stays.
-    read.is_ok() && process.parse::<u32>().is_ok_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+    marker.metadata().is_ok_and(|meta| meta.is_file() && meta.uid() == user)
+        && marker.try_lock_shared().is_ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Command, Stdio};
 
-    /// A folder as a worker with this process leaves it.
-    fn left(base: &Path, name: &str, process: &str) -> std::path::PathBuf {
+    /// A folder as a killed worker leaves it.
+    fn left(base: &Path, name: &str) -> std::path::PathBuf {
         let folder = base.join(name);
         fs::create_dir_all(folder.join("run-x/runs")).unwrap();
-        fs::write(folder.join(MARKER), process).unwrap();
+        fs::write(folder.join(MARKER), "").unwrap();
         folder
     }
 
@@ -111,24 +100,18 @@ mod tests {
     fn only_folders_of_killed_workers_are_swept() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path();
-        let mut ended = Command::new("true").stdin(Stdio::null()).spawn().unwrap();
-        let dead = ended.id().to_string();
-        ended.wait().unwrap();
         let living = WorkFolder::make(base).unwrap();
         let _run = living.of_run().unwrap();
-        let killed = left(base, "kurabe-queue-killed", &dead);
-        let kept = [
-            left(base, "kurabe-queue-lives", &std::process::id().to_string()),
-            left(base, "kurabe-queue-odd", "-1"),
-            left(base, "other-queue-killed", &dead),
-            living.path().to_owned(),
-        ];
-        let elsewhere = left(base, "elsewhere", &dead);
+        // Also one of a process that had the number of this one, as in a container that was started again.
+        let killed = left(base, "kurabe-queue-killed");
+        fs::write(killed.join(MARKER), std::process::id().to_string()).unwrap();
+        let kept = [left(base, "other-queue-killed"), living.path().to_owned()];
+        let elsewhere = left(base, "elsewhere");
         std::os::unix::fs::symlink(&elsewhere, base.join("kurabe-queue-link")).unwrap();
         let unmarked = base.join("kurabe-queue-unmarked");
         fs::create_dir(&unmarked).unwrap();
         std::os::unix::fs::symlink(elsewhere.join(MARKER), unmarked.join(MARKER)).unwrap();
-        let locked = left(base, "kurabe-queue-locked", &dead);
+        let locked = left(base, "kurabe-queue-locked");
         let lock = File::open(locked.join(MARKER)).unwrap();
         lock.lock().unwrap();
         let next = WorkFolder::make(base).unwrap();

@@ -1,7 +1,9 @@
 //! Words of earlier versions, each with the word that took its place. They are refused with that word, and do nothing.
 
 use crate::settings;
+use clap::{Arg, Command};
 use kurabe_core::{Error, Result};
+use kurabe_experiments::registry::EXPERIMENTS;
 
 /// Commands: the old one, and how its work is asked for now.
 const COMMANDS: &[(&str, &str)] = &[
@@ -45,7 +47,10 @@ pub(crate) fn renamed(words: &[String]) -> Option<Error> {
     // Options of all commands may precede a command; two of them have values.
     let takes_value = |at: usize| at > 0 && matches!(words[at - 1], "--runs-dir" | "--color");
     let mut plain = (0..words.len()).filter(|at| !words[*at].starts_with('-') && !takes_value(*at));
-    let command = words[plain.next()?];
+    let mut command = words[plain.next()?];
+    if command == "help" {
+        command = words[plain.next()?];
+    }
     if let Some((_, now)) = COMMANDS.iter().find(|(old, _)| *old == command) {
         return Some(Error::usage(format!("there is no command '{command}' any more: {now}")));
     }
@@ -63,7 +68,13 @@ pub(crate) fn renamed(words: &[String]) -> Option<Error> {
 
 /// What took the place of a key of the settings file, such as `run.json` or `gate`.
 pub(crate) fn renamed_setting(key: &str) -> Option<&'static str> {
-    let option = OPTIONS.iter().find(|(of, old, _)| format!("{}.{old}", of.replace(' ', ".")) == key);
+    let is_of = |of: &str| {
+        let (place, _) = key.rsplit_once('.').unwrap_or_default();
+        let of = of.replace(' ', ".");
+        // A table of an experiment has the options of `run` too.
+        place == of || place.rsplit_once('.').is_some_and(|(above, _)| above == of)
+    };
+    let option = OPTIONS.iter().find(|(of, old, _)| key.rsplit('.').next() == Some(old) && is_of(of));
     option.map(|(.., now)| *now).or_else(|| COMMANDS.iter().find(|(old, _)| *old == key).map(|(_, now)| *now))
 }
 
@@ -72,13 +83,19 @@ pub(crate) fn renamed_setting(key: &str) -> Option<&'static str> {
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage) with the variable and what took its place.
 pub(crate) fn refuse_old_settings(variables: impl Iterator<Item = (String, String)>) -> Result<()> {
-    for (name, _) in variables.filter(|(_, value)| !value.is_empty()) {
+    let ours = variables.filter(|(name, value)| name.starts_with("KURABE_") && !value.is_empty());
+    for (name, _) in ours {
         let is_option = |(of, old, _): &&(&str, &str, &str)| {
             let names: Vec<&str> = of.split(' ').collect();
+            let own = |below: &str| settings::variable(&[&names[..], &[below]].concat(), old) == name;
             settings::variable(&names, old) == name
+                || *of == "run" && EXPERIMENTS.iter().any(|one| own(one.info().name))
         };
-        let is_command =
-            |(old, _): &&(&str, &str)| name.starts_with(&format!("{}_", settings::variable(&[], old)));
+        // Kubernetes makes variables of services: KURABE_APP_PORT is none of ours.
+        let is_command = |(old, _): &&(&str, &str)| {
+            let option = name.strip_prefix(&format!("{}_", settings::variable(&[], old)));
+            option.is_some_and(|option| has_option(&super::command(), option))
+        };
         let now = OPTIONS.iter().find(is_option).map(|(.., now)| *now);
         if let Some(now) = now.or_else(|| COMMANDS.iter().find(is_command).map(|(_, now)| *now)) {
             return Err(Error::usage(format!("the variable {name} is of an earlier version: {now}")));
@@ -87,10 +104,17 @@ pub(crate) fn refuse_old_settings(variables: impl Iterator<Item = (String, Strin
     Ok(())
 }
 
+/// Whether a command, or one below it, has an option whose variable ends like this, or had it.
+fn has_option(command: &Command, end: &str) -> bool {
+    let is_it = |long: &str| settings::variable(&[], long).strip_prefix("KURABE_") == Some(end);
+    command.get_arguments().filter_map(Arg::get_long).any(is_it)
+        || OPTIONS.iter().any(|(_, old, _)| is_it(old))
+        || command.get_subcommands().any(|below| has_option(below, end))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Command;
 
     fn words(line: &str) -> Vec<String> {
         line.split(' ').map(str::to_owned).collect()
@@ -109,6 +133,7 @@ mod tests {
             assert!(crate::cli::command().find_subcommand(old).is_none(), "{old}");
             let said = renamed(&words(&format!("--runs-dir x {old} --json y"))).unwrap().to_string();
             assert!(said.contains(now) && !said.contains('\n'), "{said}");
+            assert_eq!(renamed(&words(&format!("help {old}"))).map(|help| help.to_string()), Some(said));
             // Each command that is named there can be parsed.
             for line in now.split('\'').skip(1).step_by(2) {
                 let error = crate::cli::command().try_get_matches_from(line.split(' ')).err();
@@ -141,20 +166,28 @@ mod tests {
     #[test]
     fn old_setting_and_old_variable_are_refused_with_the_new_word() {
         assert_eq!(renamed_setting("runs.ls.json"), Some("--format json"));
+        assert_eq!(renamed_setting("run.bulk.compression"), Some("--wire-compression"));
         assert!(renamed_setting("gate").is_some() && renamed_setting("run.rounds").is_none());
+        assert!(renamed_setting("runs.json").is_none() && renamed_setting("json").is_none());
         let set = |name: &str, value: &str| {
             refuse_old_settings(std::iter::once((name.to_owned(), value.to_owned())))
         };
         for (name, now) in [
             ("KURABE_AGENT_NATS", "--broker"),
             ("KURABE_RUN_JSON_PROGRESS", "--log-format json"),
+            ("KURABE_RUN_BULK_COMPRESSION", "--wire-compression"),
+            ("KURABE_RUN_POINT_READ_JSON", "--export-json"),
             ("KURABE_APP_LISTEN", "kurabe up app"),
+            ("KURABE_GATE_MARKDOWN", "--against BASE"),
         ] {
             let said = set(name, "x").unwrap_err().to_string();
             assert!(said.contains(name) && said.contains(now), "{said}");
             set(name, "").unwrap();
         }
-        for name in ["KURABE_AGENT_BROKER", "KURABE_APPS", "KURABE_UP_APP_LISTEN", "KURABE_RUNS"] {
+        let other = ["KURABE_AGENT_BROKER", "KURABE_APPS", "KURABE_UP_APP_LISTEN", "KURABE_RUNS"];
+        // Of a service "kurabe-app" in Kubernetes.
+        let service = ["KURABE_APP_SERVICE_HOST", "KURABE_APP_PORT", "KURABE_APP_PORT_8080_TCP_ADDR"];
+        for name in other.into_iter().chain(service) {
             set(name, "x").unwrap();
         }
     }

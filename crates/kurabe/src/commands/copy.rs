@@ -187,12 +187,12 @@ fn work(
         reject: rejects.as_ref().map(|file| file as _),
     };
     let mut progress = Progress::new(*output, &plan);
-    let names = [copy.source.name.clone(), copy.target.name.clone()];
+    let both = [copy.source.name.clone(), copy.target.name.clone()];
     let mut shown = Ok(());
     let done = copy.run_as(&plan, &mut *namespace, how, &mut |event| match event {
         Event::Done(done) => {
             progress.bar.finish_and_clear();
-            let text = if json { report(&plan, wanted, &names, done, "") } else { totals(done) };
+            let text = if json { report(&plan, wanted, &both, done, "") } else { totals(done) };
             shown = output.result(&text);
         }
         event => progress.show(&event),

@@ -117,6 +117,7 @@ pub(super) fn attempt(job: &Job<'_>, account: &mut Account, output: &Output) -> 
         kurabe_observe::check()?;
     }
     let experiment = registry::of(&job.spec)?;
+    fleet::check_submitted(&job.spec, experiment.info())?;
     let mut plan = Plan::draft(experiment, job.spec.clone(), &targets::applications(&job.urls)?)?;
     let wish = Wish {
         dry: job.dry,

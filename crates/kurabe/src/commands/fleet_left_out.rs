@@ -4,6 +4,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::targets::Opened;
 use clap::ArgMatches;
+use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::fleet::AgentRecord;
 use kurabe_core::run::RunSpec;
 use kurabe_core::{Error, Result};
@@ -46,6 +47,11 @@ pub(super) fn reach(agents: Agents, _: &mut Opened, _: &Output) -> Agents {
 /// No worker starts this program.
 #[expect(clippy::unnecessary_wraps, reason = "as in a build with the fleet")]
 pub(super) fn end_with_worker() -> Result<()> {
+    Ok(())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "as in a build with the fleet")]
+pub(super) fn check_submitted(_: &RunSpec, _: &ExperimentInfo) -> Result<()> {
     Ok(())
 }
 

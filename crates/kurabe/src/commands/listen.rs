@@ -18,7 +18,7 @@ pub(super) fn listen(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let address = address(text)?;
     if !address.ip().is_loopback() && !matches.get_flag("allow-remote") {
         return Err(Error::usage(format!(
-            "listen: other machines can reach {address}, and it has no authentication"
+            "up tcp: other machines can reach {address}, and it has no authentication"
         ))
         .hint("add --allow-remote to allow that")
         .into());
@@ -49,7 +49,7 @@ fn address(text: &str) -> kurabe_core::Result<SocketAddr> {
     let bare = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     let address = text.parse().ok().or_else(|| bare.ok().map(|ip| SocketAddr::new(ip, PORT)));
     address.ok_or_else(|| {
-        Error::usage(format!("listen: '{text}' is not an address"))
+        Error::usage(format!("up tcp: '{text}' is not an address"))
             .hint("write 192.0.2.1, 192.0.2.1:7007 or [2001:db8::1]:7007")
     })
 }

@@ -64,6 +64,16 @@ pub(crate) struct SuiteRun {
     line: usize,
 }
 
+/// The files that a suite file names, from its own folder: lists of values, and the suites of its runs.
+#[cfg(feature = "fleet")]
+pub(crate) fn named_files(text: &str) -> Vec<String> {
+    let mut named = kurabe_experiments::custom::value_files(text);
+    let table = text.parse::<Table>().unwrap_or_default();
+    let runs = table.get(RUN).and_then(Value::as_array).into_iter().flatten();
+    named.extend(runs.filter_map(|run| word(run.get("file")?, "file").ok()));
+    named
+}
+
 /// Whether a suite file has several runs.
 fn has_runs(text: &str) -> bool {
     text.parse::<Table>().is_ok_and(|table| table.contains_key(RUN))

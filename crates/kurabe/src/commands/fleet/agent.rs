@@ -16,16 +16,15 @@ pub(crate) fn agent(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     for text in matches.get_many::<String>("agent-label").into_iter().flatten() {
         labels.extend(suite::fleet::labels(text).map_err(|error| error.context("--agent-label"))?);
     }
-    if matches
-        .get_one::<String>("role")
-        .is_some_and(|roles| roles.split(',').any(|role| role.trim() == "run"))
-    {
+    let is_worker = |roles: &String| roles.split(',').any(|role| role.trim() == "run");
+    if !matches.get_flag("stdio") && matches.get_one::<String>("role").is_some_and(is_worker) {
         return super::worker::work(matches, &kurabe_fleet::own_name(name.as_deref()), output);
     }
-    let roles = matches.get_one::<String>("role").map_or(Ok(Roles::default()), |text| Roles::parse(text))?;
     // The environment may name a broker for all agents of a host, and those of runs too.
     if let Some(url) = matches.get_one::<String>("broker").filter(|_| !matches.get_flag("stdio")) {
         let url = super::broker(url)?;
+        let roles =
+            matches.get_one::<String>("role").map_or(Ok(Roles::default()), |text| Roles::parse(text))?;
         let stop = signals::watch(exit::DONE, output)?;
         signals::wait_for("the connections of the current run to close");
         kurabe_fleet::serve_nats(&url, name.as_deref(), labels, roles, &stop, &|text| output.note(text))?;

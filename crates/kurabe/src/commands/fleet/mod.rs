@@ -7,7 +7,7 @@ mod worker;
 pub(super) use agent::agent;
 pub(super) use kurabe_fleet::Agents;
 pub(super) use queue::{cancel, fetch, list, submit};
-pub(super) use worker::end_with_worker;
+pub(super) use worker::{check_submitted, end_with_worker};
 
 use crate::output::Output;
 use crate::signals;

@@ -2,7 +2,7 @@
 
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
-use crate::suite::{Request, Several};
+use crate::suite::{Request, Several, named_files};
 use crate::{cli, places};
 use anyhow::Result;
 use clap::ArgMatches;
@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::name::{Name, RelativePath};
 use kurabe_core::target::TargetUrl;
+use kurabe_core::text::printable;
 use kurabe_core::{Error, ErrorKind};
-use kurabe_experiments::custom::value_files;
 use kurabe_experiments::registry;
 use kurabe_fleet::{Entry, NO_AGENTS, Queue, State, Submission};
 use serde_json::json;
@@ -44,7 +44,8 @@ pub(crate) fn submit(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     };
     let mut urls: Vec<String> = Vec::new();
     for request in &requests {
-        registry::of(&request.spec()?)?;
+        let spec = request.spec()?;
+        super::worker::refuse_files(&spec, registry::of(&spec)?.info())?;
         let more = [&request.cache, &request.remote].into_iter().flatten().cloned();
         urls.extend(request.target_urls().into_iter().chain(more));
         refuse_passwords(request.fleet.iter().map(String::as_str), path)?;
@@ -120,8 +121,11 @@ fn agents(text: &str) -> kurabe_core::Result<u32> {
 /// Refuses a URL with a password.
 fn refuse_passwords<'a>(words: impl Iterator<Item = &'a str>, path: &Path) -> kurabe_core::Result<()> {
     let is_secret = |url: TargetUrl| {
+        // The token of a broker.
+        let is_token = matches!(&*url.scheme, "nats" | "tls") && url.user.is_some() && url.password.is_none();
         // Servers without a password have an empty one in their URLs.
-        url.password.is_some_and(|password| !password.expose().is_empty())
+        is_token
+            || url.password.is_some_and(|password| !password.expose().is_empty())
             || url.options.keys().any(|name| name.contains("password"))
     };
     // What is no URL as a whole may contain one, such as an option that is.
@@ -190,8 +194,8 @@ fn bundle(path: &Path) -> kurabe_core::Result<(RelativePath, BTreeMap<RelativePa
         let text = std::fs::read_to_string(&full)
             .map_err(|error| Error::usage(format!("the file {} cannot be read: {error}", full.display())))?;
         let beside = Path::new(&*file).parent().unwrap_or(Path::new(""));
-        for value in value_files(&text) {
-            open.push(relative(&beside.join(value))?);
+        for named in named_files(&text) {
+            open.push(relative(&beside.join(named))?);
         }
         files.insert(file, text);
     }
@@ -223,7 +227,9 @@ pub(crate) fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             } else {
                 format!(" on {}", entry.targets.join(" "))
             };
-            let _ = writeln!(text, "{:width$}  {}{on}, by {}", entry.id, state(&entry.state), entry.by);
+            // What others wrote may have line breaks, which would look like further runs.
+            let line = format!("{:width$}  {}{on}, by {}", entry.id, state(&entry.state), entry.by);
+            let _ = writeln!(text, "{}", printable(&line));
         }
     }
     if !text.is_empty() {
@@ -310,6 +316,7 @@ mod tests {
             "postgres://me:pw@db/x",
             "stack:php/mysqli?db=mysql://u:p@h/x",
             "nats://u:p@h:4222",
+            "nats://token@h:4222",
             "mysql://h/x?sslpassword=y",
         ] {
             let refused = refuse_passwords(std::iter::once(text), Path::new("s.toml")).unwrap_err();

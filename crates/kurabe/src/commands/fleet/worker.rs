@@ -3,12 +3,14 @@
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::signals;
+use crate::suite::named_files;
 use anyhow::Result;
 use clap::ArgMatches;
+use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::name::{Name, RelativePath};
+use kurabe_core::run::RunSpec;
 use kurabe_core::{Error, ErrorKind};
-use kurabe_experiments::custom::value_files;
 use kurabe_fleet::{Execution, Executor, NO_AGENTS, Queue, Submission, WorkFolder};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use std::fs::{self, File};
@@ -68,6 +70,29 @@ pub(crate) fn end_with_worker() -> kurabe_core::Result<()> {
         .map_err(|error| Error::new(ErrorKind::Limit, format!("no thread can be started: {error}")))
 }
 
+/// Refuses files that a submitted run names outside of its suite.
+///
+/// # Errors
+/// As for [`refuse_files`].
+pub(crate) fn check_submitted(spec: &RunSpec, info: &ExperimentInfo) -> kurabe_core::Result<()> {
+    if std::env::var_os(WORKER).is_some() { refuse_files(spec, info) } else { Ok(()) }
+}
+
+/// Refuses axes that name files: a worker would read those of its own host.
+///
+/// # Errors
+/// [`Usage`](ErrorKind::Usage) with the axis and the file.
+pub(super) fn refuse_files(spec: &RunSpec, info: &ExperimentInfo) -> kurabe_core::Result<()> {
+    let values = info.axes.iter().flat_map(|axis| {
+        let values = spec.axes.get(axis.name).into_iter().flatten();
+        values.filter(|value| axis.names_file(value)).map(move |value| (axis.name, value))
+    });
+    values.into_iter().try_for_each(|(axis, file)| {
+        let why = format!("{axis}: a submitted run cannot read the file {file}");
+        Err(Error::usage(why).hint("give a number, or make the run with kurabe run"))
+    })
+}
+
 /// Starts runs as processes.
 struct Runs {
     /// The broker's URL, with its password.
@@ -83,7 +108,7 @@ impl Executor for Runs {
     ) -> Result<Box<dyn Execution>, String> {
         let suite = folder.join("suite");
         for (name, text) in &submission.files {
-            check_values(submission, name, text)?;
+            check_files(submission, name, text)?;
             let path = name.below(&suite);
             path.parent()
                 .map_or(Ok(()), fs::create_dir_all)
@@ -110,14 +135,14 @@ impl Executor for Runs {
     }
 }
 
-/// Checks that the files of values that a file of a submission names were sent with it: the run would read any other.
-fn check_values(submission: &Submission, name: &RelativePath, text: &str) -> Result<(), String> {
+/// Checks that the files that a file of a submission names were sent with it: the run would read any other.
+fn check_files(submission: &Submission, name: &RelativePath, text: &str) -> Result<(), String> {
     let folder = Path::new(&**name).parent().unwrap_or(Path::new(""));
-    for value in value_files(text) {
-        let file = folder.join(&value);
+    for named in named_files(text) {
+        let file = folder.join(&named);
         let sent = file.to_str().and_then(|file| RelativePath::parse(file).ok());
         if !sent.is_some_and(|file| submission.files.contains_key(&file)) {
-            return Err(format!("{name} names the file '{value}', which was not sent with it"));
+            return Err(format!("{name} names the file '{named}', which was not sent with it"));
         }
     }
     Ok(())
@@ -187,21 +212,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_values_that_were_not_sent_are_not_read() {
-        let submitted = |value: &str| {
-            let text = format!("[transaction.x]\nfile = \"{value}\"\n");
+    fn files_that_were_not_sent_are_not_read() {
+        let submitted = |(table, file): (&str, &str)| {
+            let text = format!("[{table}]\nfile = \"{file}\"\n");
             let json = serde_json::json!({
                 "suite": "s/w.toml", "files": { "s/w.toml": text, "s/values.csv": "1\n" }, "targets": [], "hosts": [],
                 "agents": 0, "labels": {}, "on_lost_agent": "fail", "define": {}, "write": false, "by": "me",
             });
             let submission: Submission = serde_json::from_value(json).unwrap();
-            submission.files.iter().try_for_each(|(name, text)| check_values(&submission, name, text))
+            submission.files.iter().try_for_each(|(name, text)| check_files(&submission, name, text))
         };
-        for value in ["values.csv", "./values.csv"] {
-            submitted(value).unwrap();
+        for table in ["transaction.x", "[run]"] {
+            for file in ["values.csv", "./values.csv"] {
+                submitted((table, file)).unwrap();
+            }
+            for file in ["/etc/passwd", "../s/values.csv", "../../etc/passwd", "other.csv", ""] {
+                let why = submitted((table, file)).unwrap_err();
+                assert!(why.contains("was not sent with it"), "{table} {file}: {why}");
+            }
         }
-        for value in ["/etc/passwd", "../s/values.csv", "../../etc/passwd", "other.csv", ""] {
-            assert!(submitted(value).unwrap_err().contains("was not sent with it"), "{value}");
-        }
+    }
+
+    #[test]
+    fn axis_of_a_submitted_run_names_no_file() {
+        let info = kurabe_experiments::registry::find("webapp").unwrap().info();
+        let axis = info.axes.iter().find(|axis| axis.name == "postal-codes").unwrap();
+        let refused = |text: &str| {
+            let mut spec = RunSpec::default();
+            spec.axes.insert(axis.name.to_owned(), vec![axis.parse(text).unwrap()]);
+            refuse_files(&spec, info).is_err()
+        };
+        assert!(refused("/etc/passwd") && refused("codes.csv"));
+        assert!(!refused("auto") && !refused("100"));
     }
 }
