@@ -81,6 +81,7 @@ mod tests {
             settings: settings.iter().map(|(name, value)| Setting::new(*name, *value)).collect(),
             limits: Limits::default(),
             notes: Vec::new(),
+            ..ServerFacts::default()
         }
     }
 

@@ -5,6 +5,7 @@
 //! targets. [`Plan::draft`] plans the cells, [`Plan::compare`] removes those that a target does not support, and
 //! [`Plan::complete`] adds the A/A controls and groups the trials. [`Plan::new`] does all of it.
 
+use crate::fixture::Need;
 use crate::fleet;
 use crate::groups::groups;
 use crate::order;
@@ -209,7 +210,8 @@ impl Plan {
             let shares = shares_threads && matches!(planned.work, Work::Loop(_));
             let threads = || target.refuses_shared_threads().filter(|_| shares);
             let compression = || target.compression_refusal(planned.policy.compression);
-            let refusal = target.refusal(&planned.demand).or_else(cpus).or_else(threads);
+            let refusal = target.refusal(&planned.demand).or_else(|| target.cannot_write_for(planned));
+            let refusal = refusal.or_else(cpus).or_else(threads);
             if let Some(refusal) = refusal.or_else(compression).or_else(on_fleet) {
                 cell.record.unavailable = Some(refusal);
                 continue;
@@ -224,6 +226,17 @@ impl Plan {
             }
             cell.record.unavailable_operations = refused;
         }
+    }
+
+    /// What the cells of a target need there.
+    pub fn need(&self, target: usize) -> Need {
+        let cells = self.available().filter(|(record, _)| record.target == target);
+        let need = |(_, cell): (&CellRecord, &PlannedCell)| match (cell.only_reads(), cell.creates_nothing()) {
+            (true, _) => Need::Nothing,
+            (false, true) => Need::Lease,
+            (false, false) => Need::Tables,
+        };
+        cells.map(need).max().unwrap_or(Need::Tables)
     }
 
     /// Increases the number of records so that each trial can change each record at most once, if the number of

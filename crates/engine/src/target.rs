@@ -5,7 +5,7 @@ use kurabe_core::compression::Compression;
 use kurabe_core::cpus::{CpuAllotment, Placement};
 use kurabe_core::driver::{Driver, Support};
 use kurabe_core::facts::{Limit, ServerFacts};
-use kurabe_core::planned::Demand;
+use kurabe_core::planned::{Demand, PlannedCell};
 use kurabe_core::remote::{Link, RemoteCollection, RemoteServer};
 use kurabe_core::run::CellRecord;
 use kurabe_core::units;
@@ -82,6 +82,18 @@ impl Target {
     /// The function that restricts the server on which a cell is measured to processors.
     pub(crate) fn restrict_of(&self, cell: &CellRecord) -> Option<&Restrict> {
         self.second_instance_of(cell).map_or(self.restrict.as_ref(), |second| second.restrict.as_ref())
+    }
+
+    /// Why a cell cannot have what it creates or changes there; `None` if it can.
+    pub fn cannot_write_for(&self, cell: &PlannedCell) -> Option<String> {
+        let facts = &self.facts;
+        match (&facts.read_only, &facts.no_tables) {
+            (Some(why), _) if !cell.only_reads() => Some(format!("nothing can be written there: {why}")),
+            (_, Some(why)) if !cell.creates_nothing() => {
+                Some(format!("no tables can be created there: {why}"))
+            }
+            _ => None,
+        }
     }
 
     /// Why its server cannot be given these processors; `None` if it can.

@@ -30,7 +30,7 @@ use kurabe_core::compression::Compression;
 use kurabe_core::dump::DumpTool;
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::{Connection, Lean};
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use version::Era;
 
@@ -81,11 +81,15 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let dialect = Arc::new(dialect::dialect(None, None));
     let (engine, era, takes_files) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
     let (allowed, remotes) = (Arc::default(), Vec::new());
-    Ok(Box::new(Mysql { config, dialect, engine, era, allowed, remotes, takes_files }))
+    let closes_idle = AtomicBool::new(false);
+    Ok(Box::new(Mysql { config, dialect, engine, era, allowed, remotes, takes_files, closes_idle }))
 }
 
 /// Makes every transaction of the session read-only, also those of single statements (manual, "SET TRANSACTION").
 const READ_ONLY: &str = "SET SESSION TRANSACTION READ ONLY";
+
+/// The server's default of `wait_timeout`, in seconds.
+const IDLE: u64 = 28_800;
 
 struct Mysql {
     config: Arc<Config>,
@@ -100,11 +104,18 @@ struct Mysql {
     remotes: foreign::Remotes,
     /// Whether the server takes `LOAD DATA LOCAL`, once it was asked.
     takes_files: OnceLock<bool>,
+    /// Whether the server closes connections that are idle for less than [`IDLE`], once it was asked.
+    closes_idle: AtomicBool,
 }
 
 impl Mysql {
     fn lean(&self, options: &ConnectOptions) -> Result<Lean<Connection>> {
-        Lean::connect(&self.config, options, Arc::clone(&self.allowed))
+        let mut lean = Lean::connect(&self.config, options, Arc::clone(&self.allowed))?;
+        // Kurabe's own sessions are idle while clients work. A client is as the application would be.
+        if options.trial == 0 && self.closes_idle.load(Ordering::Relaxed) {
+            lean.query(&format!("SET SESSION wait_timeout = {IDLE}"), &mut Reply::new())?;
+        }
+        Ok(lean)
     }
 
     fn link(&self, options: &ConnectOptions) -> Result<Box<dyn Query>> {
@@ -144,6 +155,9 @@ impl Driver for Mysql {
         let mut link = self.link(&ConnectOptions::default())?;
         let durability = self.durability(&mut *link)?;
         let facts = facts::read(&mut *link, &durability, lean::CLIENT)?;
+        let idle = facts.settings.iter().find(|setting| setting.name == "wait_timeout");
+        let is_short = idle.and_then(|idle| idle.value.parse().ok()).is_some_and(|seconds: u64| seconds < IDLE);
+        self.closes_idle.store(is_short, Ordering::Relaxed);
         link.quit()?;
         Ok(facts)
     }
@@ -154,7 +168,7 @@ impl Driver for Mysql {
         let mut link = self.link(&ConnectOptions::default())?;
         let durability = self.durability(&mut *link)?;
         link.quit()?;
-        if durability.class().0 == class { Ok(()) } else { Err(durability.refusal(class)) }
+        if durability.class().0 == Some(class) { Ok(()) } else { Err(durability.refusal(class)) }
     }
 
     fn endpoint(&self) -> Endpoint {

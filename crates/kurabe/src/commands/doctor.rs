@@ -116,8 +116,20 @@ fn examine(target: &Target, wire: &[(&'static str, String)], clients: u64) -> (S
     most("largest value", &limits.value_bytes, units::size);
     most("largest request", &limits.request_bytes, units::size);
     most("parameters", &limits.parameters, units::count);
-    for (name, answer) in available(target) {
-        line(name, &answer);
+    let writes = match (&facts.read_only, &facts.no_tables) {
+        (Some(why), _) => Some(format!("reads only: {why}")),
+        (None, Some(why)) => Some(format!("existing tables only: {why}")),
+        (None, None) => None,
+    };
+    match writes {
+        Some(why) => {
+            line("access", &why);
+            line("", "what uses tables that are there can be run: pgbench's and sysbench's scripts, custom workloads, estimate --data");
+        }
+        None => available(target).iter().for_each(|(name, answer)| line(name, answer)),
+    }
+    for caution in kurabe_drivers::caution::cautions(facts, 0) {
+        line("caution", &caution);
     }
     for note in &facts.notes {
         line("note", note);

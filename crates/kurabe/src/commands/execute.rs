@@ -7,7 +7,7 @@ use super::push::{self, Collector};
 use super::report;
 use super::scale;
 use super::stopping_rule::StoppingRule;
-use super::warnings::{refuse_unseen, scattered, warnings};
+use super::warnings::{refuse_unseen, scattered, unleased, warnings};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -209,7 +209,7 @@ fn make(
     for warning in &found {
         output.warning(warning);
     }
-    for line in scattered(opened) {
+    for line in scattered(opened).into_iter().chain(unleased(&plan, targets)) {
         output.note(&line);
     }
     signals::check()?;
@@ -232,7 +232,7 @@ fn make(
         agents: agents.map_or_else(Vec::new, Agents::records),
     };
     signals::wait_for("the targets to be prepared");
-    let mut fixtures = Fixture::open_all(targets, &header.run)?;
+    let mut fixtures = Fixture::open_all(&plan, targets, &header.run)?;
     preflight::clear(&plan, targets, &mut fixtures)?;
     eviction::check(&mut plan, targets)?;
     let unanalysed = preflight::unanalysed(&plan, targets, &mut fixtures);
@@ -308,7 +308,7 @@ pub(super) fn go_on(
     let machine = kurabe_observe::machine_facts();
     preflight::check(&plan, &opened.targets, machine.memory_bytes)?;
     signals::wait_for("the targets to be prepared");
-    let mut fixtures = Fixture::open_all(&opened.targets, &run.header.run)?;
+    let mut fixtures = Fixture::open_all(&plan, &opened.targets, &run.header.run)?;
     preflight::clear(&plan, &opened.targets, &mut fixtures)?;
     eviction::check(&mut plan, &opened.targets)?;
     let resumption = Resumption {
