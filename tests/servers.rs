@@ -1,6 +1,7 @@
 //! The program on real servers: measurements, refusals with their reasons, and clean-up.
 
 mod anonymous;
+mod beforehand;
 mod bulk;
 mod cache;
 mod cells;

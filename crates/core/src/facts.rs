@@ -75,6 +75,9 @@ pub struct ServerFacts {
     pub client: String,
     /// The transport: "TCP", "Unix socket", "TCP with TLS 1.3", "in process".
     pub transport: String,
+    /// How long the smallest request takes, in nanoseconds, if that is long; `None`: less, or unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip_ns: Option<u64>,
     /// What an acknowledged write survives; `None` if unknown.
     pub durability: Option<DurabilityClass>,
     /// The settings that decide the durability class.
@@ -130,6 +133,7 @@ impl ServerFacts {
             version: into_printable(self.version),
             client: into_printable(self.client),
             transport: into_printable(self.transport),
+            round_trip_ns: self.round_trip_ns,
             durability: self.durability,
             durability_settings: settings(self.durability_settings).collect(),
             settings: settings(self.settings).collect(),

@@ -66,7 +66,6 @@ pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) 
         )];
     }
     let decisive = durability.settings();
-    notes.extend(commits(link)?);
     let (read_only, no_tables) = access(link, &reported)?;
     // Every server has one; a table without a key is refused only with it.
     for name in ["sql_require_primary_key", "innodb_force_primary_key"] {
@@ -105,6 +104,7 @@ pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) 
         read_only,
         no_tables,
         notes,
+        ..ServerFacts::default()
     })
 }
 
@@ -137,21 +137,6 @@ fn product(version: &str, reported: &Reported) -> &'static str {
 
 fn is_on(value: &str) -> bool {
     matches!(value.to_ascii_uppercase().as_str(), "ON" | "1" | "YES")
-}
-
-/// A note if the server does not commit statements by itself. Sessions are told to.
-fn commits(link: &mut dyn Query) -> Result<Option<String>> {
-    let found = rows(link, "SELECT @@global.autocommit, @@session.autocommit")?.into_iter().next();
-    match found.as_deref() {
-        Some([_, session]) if session == "0" => {
-            Err(Error::unsupported("new sessions do not commit their statements (autocommit = 0 by init_connect)")
-                .hint("change init_connect of the server, or use a user to whom it does not apply"))
-        }
-        Some([global, _]) if global == "0" => {
-            Ok(Some("The server has autocommit = 0; Kurabe's sessions set it to 1.".to_owned()))
-        }
-        _ => Ok(None),
-    }
 }
 
 /// Why nothing can be written, and why no table can be created.

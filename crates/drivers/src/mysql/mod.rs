@@ -21,7 +21,7 @@ mod version;
 use crate::charset;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
-use crate::wire::link::{LinkSession, Query, Supports, value};
+use crate::wire::link::{LinkSession, Query, Supports, rows, value};
 use crate::wire::tls;
 use config::Config;
 use durability::Durability;
@@ -81,8 +81,19 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let dialect = Arc::new(dialect::dialect(None, None));
     let (engine, era, takes_files) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
     let (allowed, remotes) = (Arc::default(), Vec::new());
-    let closes_idle = AtomicBool::new(false);
-    Ok(Box::new(Mysql { config, dialect, engine, era, allowed, remotes, takes_files, closes_idle }))
+    let (closes_idle, commits, requires_keys) = (AtomicBool::new(false), OnceLock::new(), OnceLock::new());
+    Ok(Box::new(Mysql {
+        config,
+        dialect,
+        engine,
+        era,
+        allowed,
+        remotes,
+        takes_files,
+        closes_idle,
+        commits,
+        requires_keys,
+    }))
 }
 
 /// Makes every transaction of the session read-only, also those of single statements (manual, "SET TRANSACTION").
@@ -106,11 +117,18 @@ struct Mysql {
     takes_files: OnceLock<bool>,
     /// Whether the server closes connections that are idle for less than [`IDLE`], once it was asked.
     closes_idle: AtomicBool,
+    /// Whether new sessions commit each statement by themselves, once the server was asked.
+    commits: OnceLock<bool>,
+    /// The setting by which the server refuses tables without a primary key, if it does, once it was asked.
+    requires_keys: OnceLock<String>,
 }
 
 impl Mysql {
     fn lean(&self, options: &ConnectOptions) -> Result<Lean<Connection>> {
         let mut lean = Lean::connect(&self.config, options, Arc::clone(&self.allowed))?;
+        if self.commits.get() == Some(&false) {
+            lean.query("SET autocommit = 1", &mut Reply::new())?;
+        }
         // Kurabe's own sessions are idle while clients work. A client is as the application would be.
         if options.trial == 0 && self.closes_idle.load(Ordering::Relaxed) {
             lean.query(&format!("SET SESSION wait_timeout = {IDLE}"), &mut Reply::new())?;
@@ -122,8 +140,13 @@ impl Mysql {
         let mut link: Box<dyn Query> = Box::new(self.lean(options)?);
         // Read by a statement: the greeting may come from a proxy.
         if self.era.get().is_none() {
-            let era = version::check(&value(&mut *link, "SELECT VERSION()")?.unwrap_or_default())?;
-            let _ = self.era.set(era);
+            let row = rows(&mut *link, "SELECT VERSION(), @@autocommit")?.into_iter().next().unwrap_or_default();
+            let era = version::check(row.first().map_or("", String::as_str))?;
+            let commits = row.get(1).is_none_or(|value| value != "0");
+            if !commits {
+                link.query("SET autocommit = 1", &mut Reply::new())?;
+            }
+            let _ = (self.commits.set(commits), self.era.set(era));
         }
         Ok(link)
     }
@@ -154,10 +177,18 @@ impl Driver for Mysql {
     fn describe(&self) -> Result<ServerFacts> {
         let mut link = self.link(&ConnectOptions::default())?;
         let durability = self.durability(&mut *link)?;
-        let facts = facts::read(&mut *link, &durability, lean::CLIENT)?;
+        let mut facts = facts::read(&mut *link, &durability, lean::CLIENT)?;
+        if self.commits.get() == Some(&false) {
+            facts.notes.push("New sessions have autocommit = 0 here; those of Kurabe set it to 1.".to_owned());
+        }
         let idle = facts.settings.iter().find(|setting| setting.name == "wait_timeout");
         let is_short = idle.and_then(|idle| idle.value.parse().ok()).is_some_and(|seconds: u64| seconds < IDLE);
         self.closes_idle.store(is_short, Ordering::Relaxed);
+        // They are among the facts only if they are on.
+        let keys = facts.settings.iter().find(|setting| setting.name.ends_with("_primary_key"));
+        if let Some(setting) = keys {
+            let _ = self.requires_keys.set(setting.name.clone());
+        }
         link.quit()?;
         Ok(facts)
     }
@@ -178,6 +209,14 @@ impl Driver for Mysql {
     fn supports(&self, operation: &Operation) -> Support {
         let has_times =
             |of: &Arc<Collection>| of.fields.iter().any(|field| field.kind == FieldType::Timestamp);
+        if let (Some(setting), Operation::Insert { collection }) = (self.requires_keys.get(), operation)
+            && collection.key.is_empty()
+        {
+            return Support::No(format!(
+                "the server requires a primary key ({setting} = ON), and table {} has none",
+                collection.name
+            ));
+        }
         if self.era.get() == Some(&Era::Mysql55) && operation.collection().is_some_and(has_times) {
             return Support::no("MySQL 5.5 stores times without microseconds");
         }
@@ -225,6 +264,10 @@ impl Driver for Mysql {
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        if options.trial != 0 && self.era.get().is_none() {
+            // A client of an agent: this process has not described the server.
+            self.link(&ConnectOptions::default())?.quit()?;
+        }
         let dialect = Arc::clone(&self.dialect);
         let supports =
             self.engine().map(|engine| -> Supports { Arc::new(move |operation| engine.supports(operation)) });

@@ -79,6 +79,7 @@ pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
         read_only,
         no_tables,
         notes,
+        ..ServerFacts::default()
     })
 }
 

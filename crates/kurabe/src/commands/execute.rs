@@ -25,7 +25,7 @@ use kurabe_engine::fixture::Fixture;
 use kurabe_engine::fleet::Fleet;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
-use kurabe_engine::{eviction, overhead, preflight};
+use kurabe_engine::{eviction, latency, overhead, preflight};
 use kurabe_experiments::registry;
 use kurabe_observe::{Live, Monitor};
 use kurabe_record::{Resumed, Store, Writer};
@@ -167,6 +167,9 @@ fn make(
     let machine = kurabe_observe::machine_facts();
     let targets = &opened.targets;
     plan.compare(targets);
+    for line in latency::fit(&mut plan, targets)? {
+        output.note(&line);
+    }
     let budget = plan.spec.budget_ns.map(Duration::from_nanos);
     let fit = budget.map(|budget| budget::fit(&mut plan, targets, &job.free, budget));
     if let Some(records) = plan.enlarge_stores(targets)? {
@@ -174,6 +177,7 @@ fn make(
         output
             .note(&format!("loading {records} records, so that each trial changes each record at most once"));
     }
+    plan.leave_out_unconnectable(targets, &job.free.axes);
     plan.complete(targets)?;
     account.cells = plan.records();
     if plan.trials() == 0 {
@@ -306,6 +310,7 @@ pub(super) fn go_on(
         return Err(error.hint("start a new run: kurabe run --again").into());
     }
     let machine = kurabe_observe::machine_facts();
+    plan.limit_connections(&opened.targets);
     preflight::check(&plan, &opened.targets, machine.memory_bytes)?;
     signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(&plan, &opened.targets, &run.header.run)?;

@@ -73,23 +73,20 @@ fn key_refused() -> Error {
     )
 }
 
-/// Responds to the server until it accepts or rejects the login. Returns whether it commits each statement by itself.
+/// Responds to the server until it accepts or rejects the login.
 pub(super) fn finish<S: Peer>(
     packets: &mut Packets<S>,
     config: &Config,
     mut plugin: Plugin,
     mut nonce: Vec<u8>,
     private: bool,
-) -> Result<bool> {
+) -> Result<()> {
     let password = config.password.expose();
     // Bounded, in case the server never ends the exchange.
     for _ in 0..8 {
         packets.next()?;
         match packets.first()? {
-            0 => {
-                let commits = packets.rest().map(commits)?;
-                return packets.skip_rest().map(|()| commits);
-            }
+            0 => return packets.skip_rest(),
             0xff => return Err(packets.error()?),
             // "Protocol::AuthSwitchRequest"
             0xfe => {
@@ -124,12 +121,6 @@ pub(super) fn finish<S: Peer>(
         }
     }
     Err(malformed("the authentication does not end"))
-}
-
-/// Whether the server commits each statement by itself, by the status in its OK packet (`SERVER_STATUS_AUTOCOMMIT`), after
-/// two numbers that are 0 at a login.
-fn commits(ok: &[u8]) -> bool {
-    ok.get(3).is_none_or(|status| status & 2 != 0)
 }
 
 fn ask_for_key<S: Peer>(packets: &mut Packets<S>) -> Result<Vec<u8>> {

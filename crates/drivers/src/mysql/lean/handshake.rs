@@ -84,17 +84,13 @@ impl Lean<Connection> {
             times.tls = Some(laps.lap());
         }
         let private = packets.wire.stream().inner().is_private();
-        let commits = log_in(&mut packets, config, &greeting, ours, private)?;
+        log_in(&mut packets, config, &greeting, ours, private)?;
         times.authenticate = laps.lap();
         packets.wire.stream_mut().compress(options.compression)?;
         let mut lean = Self::over(packets, ours.agreed(), allowed);
         lean.number = greeting.number;
         if config.charset == Charset::Statement {
             lean.simple(COM_QUERY, b"SET NAMES utf8mb4", &mut Reply::new())?;
-            times.set_up += laps.lap();
-        }
-        if !commits {
-            lean.simple(COM_QUERY, b"SET autocommit = 1", &mut Reply::new())?;
             times.set_up += laps.lap();
         }
         if options.access == Access::ReadOnly {
@@ -143,14 +139,14 @@ fn end_connection(config: &Config, options: &ConnectOptions, number: u32) -> Res
     link.quit()
 }
 
-/// Sends the handshake response and authenticates. Returns whether the server commits each statement by itself.
+/// Sends the handshake response and authenticates.
 pub(super) fn log_in<S: Peer>(
     packets: &mut Packets<S>,
     config: &Config,
     greeting: &Greeting,
     ours: Ours,
     private: bool,
-) -> Result<bool> {
+) -> Result<()> {
     let plugin = Plugin::named(&greeting.plugin).unwrap_or(Plugin::Native);
     let nonce = plugin.nonce(&greeting.nonce)?;
     let proof = plugin.first_answer(config, nonce, private)?;

@@ -296,7 +296,7 @@ fn greeting_of(plugin: &str, data: &[u8]) -> Vec<u8> {
     out
 }
 
-fn log_in(answers: Vec<u8>, piece: usize) -> (Result<bool>, Vec<u8>) {
+fn log_in(answers: Vec<u8>, piece: usize) -> (Result<()>, Vec<u8>) {
     log_in_with(&config(), answers, piece, false)
 }
 
