@@ -13,6 +13,7 @@ mod ends;
 mod estimate;
 mod eviction;
 mod footprint;
+mod kills;
 mod link;
 mod load;
 mod memory;

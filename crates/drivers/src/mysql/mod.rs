@@ -16,6 +16,7 @@ mod literals;
 mod metrics;
 mod namespace;
 mod option_file;
+mod proxy;
 mod version;
 
 use crate::charset;
@@ -91,6 +92,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
         remotes,
         takes_files,
         closes_idle,
+        proxy: OnceLock::new(),
         commits,
         requires_keys,
     }))
@@ -117,6 +119,8 @@ struct Mysql {
     takes_files: OnceLock<bool>,
     /// Whether the server closes connections that are idle for less than [`IDLE`], once it was asked.
     closes_idle: AtomicBool,
+    /// The name of what stands before the server, if something does.
+    proxy: OnceLock<String>,
     /// Whether new sessions commit each statement by themselves, once the server was asked.
     commits: OnceLock<bool>,
     /// The setting by which the server refuses tables without a primary key, if it does, once it was asked.
@@ -137,10 +141,15 @@ impl Mysql {
     }
 
     fn link(&self, options: &ConnectOptions) -> Result<Box<dyn Query>> {
-        let mut link: Box<dyn Query> = Box::new(self.lean(options)?);
+        Ok(Box::new(self.asked(options)?))
+    }
+
+    /// A connection to a server that is known to be supported.
+    fn asked(&self, options: &ConnectOptions) -> Result<Lean<Connection>> {
+        let mut link = self.lean(options)?;
         // Read by a statement: the greeting may come from a proxy.
         if self.era.get().is_none() {
-            let row = rows(&mut *link, "SELECT VERSION(), @@autocommit")?.into_iter().next().unwrap_or_default();
+            let row = rows(&mut link, "SELECT VERSION(), @@autocommit")?.into_iter().next().unwrap_or_default();
             let era = version::check(row.first().map_or("", String::as_str))?;
             let commits = row.get(1).is_none_or(|value| value != "0");
             if !commits {
@@ -175,9 +184,18 @@ impl Mysql {
 
 impl Driver for Mysql {
     fn describe(&self) -> Result<ServerFacts> {
-        let mut link = self.link(&ConnectOptions::default())?;
-        let durability = self.durability(&mut *link)?;
-        let mut facts = facts::read(&mut *link, &durability, lean::CLIENT)?;
+        let mut link = self.asked(&ConnectOptions::default())?;
+        let number = link.number();
+        let proxy = proxy::check(&mut link, number, || self.lean(&ConnectOptions::default()))?;
+        let durability = self.durability(&mut link)?;
+        let mut facts = facts::read(&mut link, &durability, lean::CLIENT)?;
+        if let Some(name) = proxy {
+            facts.notes.push(format!(
+                "{name} stands before the server: its time and processor use are part of every result, and the server's processes \
+                 are not observed through it"
+            ));
+            let _ = self.proxy.set(name);
+        }
         if self.commits.get() == Some(&false) {
             facts.notes.push("New sessions have autocommit = 0 here; those of Kurabe set it to 1.".to_owned());
         }
@@ -203,6 +221,9 @@ impl Driver for Mysql {
     }
 
     fn endpoint(&self) -> Endpoint {
+        if let Some(name) = self.proxy.get() {
+            return Endpoint::Elsewhere(format!("{name} stands before it"));
+        }
         self.config.place.endpoint()
     }
 

@@ -33,7 +33,7 @@ use hosts::Hosts;
 use kurabe_core::dump::DumpTool;
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::Lean;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The driver, for the registry.
@@ -84,7 +84,7 @@ pub static INFO: DriverInfo = DriverInfo {
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let (hosts, dialect) = (Hosts::new(Config::from_url(url)?), Arc::new(dialect::dialect()));
-    Ok(Box::new(Postgres { hosts, dialect, remotes: Vec::new(), closes_idle: AtomicBool::new(false) }))
+    Ok(Box::new(Postgres { hosts, dialect, remotes: Vec::new(), closes_idle: AtomicBool::new(false), pooler: OnceLock::new() }))
 }
 
 struct Postgres {
@@ -94,6 +94,8 @@ struct Postgres {
     remotes: foreign::Remotes,
     /// Whether the server closes idle connections (`idle_session_timeout`), once it was asked.
     closes_idle: AtomicBool,
+    /// The name of what stands before the server, if something does.
+    pooler: OnceLock<String>,
 }
 
 impl Postgres {
@@ -119,7 +121,10 @@ impl Driver for Postgres {
         let mut facts = facts::read(&mut link, lean::CLIENT)?;
         let idle = facts.settings.iter().find(|setting| setting.name == "idle_session_timeout");
         self.closes_idle.store(idle.is_some_and(|idle| idle.value != "0"), Ordering::Relaxed);
-        facts.notes.extend(pooler.map(ToOwned::to_owned));
+        if let Some(name) = pooler {
+            facts.notes.push(pooler::note(&name));
+            let _ = self.pooler.set(name);
+        }
         link.quit()?;
         Ok(facts)
     }
@@ -135,6 +140,9 @@ impl Driver for Postgres {
     }
 
     fn endpoint(&self) -> Endpoint {
+        if let Some(name) = self.pooler.get() {
+            return Endpoint::Elsewhere(format!("{name} stands before it"));
+        }
         self.hosts.first().map_or(Endpoint::InProcess, |config| config.place.endpoint())
     }
 

@@ -321,10 +321,6 @@ fn statement(text: &str, place: &str, declared: &mut Declared, write: bool) -> R
     let find =
         |name: &str| declared.relations.iter().position(|relation| relation.name.eq_ignore_ascii_case(name));
     let pieces = sql::pieces(text, &Naming::Plain(&find))?;
-    if let Some(name) = sql::quoted_variables(text).find(|name| declared.variables.find(name).is_some()) {
-        let what = format!("the variable :{name} is within quotes, where only pgbench's -M simple replaces it");
-        return Err(Error::usage(what).hint(format!("write '…' || :{name} || '…', which is the same in every mode")));
-    }
     let on = declared::tables(&pieces);
     let must_read = on.is_empty() && !write;
     if let Some(why) = asks_for_write(&pieces, None).filter(|_| must_read) {

@@ -62,20 +62,6 @@ pub(super) fn pieces(sql: &str, naming: &Naming<'_>) -> Result<Vec<Piece>> {
     Ok(out)
 }
 
-/// The names that follow a colon within quoted texts.
-pub(super) fn quoted_variables(sql: &str) -> impl Iterator<Item = &str> {
-    let mut rest = sql;
-    let texts = std::iter::from_fn(move || {
-        let first = rest.chars().next()?;
-        let length = opaque(rest).max(word(rest).len()).max(first.len_utf8());
-        let (part, after) = rest.split_at(length);
-        rest = after;
-        Some(part)
-    });
-    let is_text = |part: &&str| part.starts_with(['\'', '$']) || part.starts_with("E'") || part.starts_with("e'");
-    texts.filter(is_text).flat_map(|part| part.split(':').skip(1).map(word))
-}
-
 /// Adds a text to the last piece if that is one too.
 fn push_text(pieces: &mut Vec<Piece>, text: &str) {
     match pieces.last_mut() {
@@ -176,12 +162,6 @@ mod tests {
     fn read(sql: &str) -> Result<Vec<Piece>> {
         let find = |name: &str| if name == "users" { Ok(0) } else { Err(Error::usage(format!("no {name}"))) };
         pieces(sql, &Naming::Braces(&find))
-    }
-
-    #[test]
-    fn variables_within_quotes_are_found() {
-        let found = |sql| quoted_variables(sql).collect::<Vec<_>>();
-        assert_eq!(found("SELECT ':a', \":b\", $$x:c y$$ -- ':d'\n, E'\\':e', :f"), ["a", "c", "e"]);
     }
 
     #[test]
