@@ -1,6 +1,7 @@
 //! The program on real servers: measurements, refusals with their reasons, and clean-up.
 
 mod anonymous;
+mod beforehand;
 mod bulk;
 mod cache;
 mod cells;
@@ -12,12 +13,15 @@ mod ends;
 mod estimate;
 mod eviction;
 mod footprint;
+mod kills;
 mod link;
 mod load;
 mod memory;
 mod pooler;
 mod reach;
+mod read_only;
 mod refusals;
 mod secrets;
+mod standby;
 mod tls;
 mod watch;

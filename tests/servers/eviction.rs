@@ -12,13 +12,13 @@ const THEIRS: usize = 10_000;
 const MANY: usize = 4_500;
 
 /// A cache and a way to look into it that shares nothing with the program's drivers.
-struct Cache {
+pub(super) struct Cache {
     engine: &'static str,
     server: testing::Lease,
 }
 
 impl Cache {
-    fn start(engine: &'static str) -> Option<Self> {
+    pub(super) fn start(engine: &'static str) -> Option<Self> {
         let choose = move |options: kurabe_testbed::StartOptions| match engine {
             "memcached" => options.set("m", 64),
             _ => options.set("maxmemory", "60mb").set("maxmemory-policy", "allkeys-lru").set("save", ""),
@@ -26,7 +26,7 @@ impl Cache {
         testing::server_with(engine, choose).map(|server| Self { engine, server })
     }
 
-    fn server(&self) -> &Server {
+    pub(super) fn server(&self) -> &Server {
         &self.server
     }
 
@@ -37,7 +37,7 @@ impl Cache {
     }
 
     /// Stores the values of others.
-    fn fill(&self) {
+    pub(super) fn fill(&self) {
         let (mut stream, mut reader) = self.connect();
         let value = "t".repeat(THEIRS);
         for at in 0..MANY {
@@ -54,7 +54,7 @@ impl Cache {
     }
 
     /// The number of values of others that are still there.
-    fn theirs(&self) -> usize {
+    pub(super) fn theirs(&self) -> usize {
         let (mut stream, mut reader) = self.connect();
         let is_there = |at: &usize| {
             let (request, there) = match self.engine {
@@ -70,7 +70,7 @@ impl Cache {
     }
 
     /// What the server answers to a request, until it closes the connection.
-    fn ask(&self, request: &str) -> String {
+    pub(super) fn ask(&self, request: &str) -> String {
         let (mut stream, mut reader) = self.connect();
         if request.starts_with("lru_crawler") {
             // While it lists keys it reads no other request.

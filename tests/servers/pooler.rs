@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
 /// A `PgBouncer` that is ended with the test.
-struct PgBouncer {
+pub(super) struct PgBouncer {
     child: Child,
     port: u16,
     _folder: tempfile::TempDir,
@@ -15,7 +15,7 @@ struct PgBouncer {
 
 impl PgBouncer {
     /// Starts one before the server; `None`, with a message, if the program is missing.
-    fn start(server: &Server, mode: &str) -> Option<Self> {
+    pub(super) fn start(server: &Server, mode: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let file = folder.path().join("pgbouncer.ini");
@@ -59,7 +59,7 @@ impl PgBouncer {
         Some(Self { child, port, _folder: folder })
     }
 
-    fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         format!("postgres://kurabe@127.0.0.1:{}/kurabe", self.port)
     }
 }
@@ -106,6 +106,8 @@ fn pooler_that_shares_connections_is_refused_before_anything_is_locked() {
     let Some(pooler) = PgBouncer::start(&server, "session") else { return };
     let answer = run(&pooler.url());
     assert_eq!(answer.code, Some(0), "{answer:?}");
+    let stands = answer.err.lines().find(|line| line.contains("not observed")).unwrap_or_default();
+    assert!(stands.contains("PgBouncer") && stands.contains("stands before it"), "{answer:?}");
     let doctor = place.run(&["doctor", &pooler.url()]);
     assert!(doctor.code == Some(0) && doctor.out.contains("PgBouncer"), "{doctor:?}");
     let doctor = place.run(&["doctor", server.url()]);

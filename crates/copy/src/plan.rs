@@ -227,6 +227,14 @@ pub fn plan(
             let why = format!("table {}: {} names have at most {most} bytes", made.name, target.name());
             return Err(Error::unsupported(why).hint("--rename it, or leave it out with --exclude"));
         }
+        if let Some(setting) = facts.requires_keys
+            && made.primary.is_empty()
+            && wanted.parts != Parts::Data
+        {
+            let why = format!("table {} has no primary key, and the target requires one ({setting} = ON)", made.name);
+            let hint = format!("add one, leave the table out with --exclude {}, or have the setting changed", table.name);
+            return Err(Error::unsupported(why).hint(hint));
+        }
         let (page, issues, accepted) = (wanted.page, &mut plan.issues, &wanted.accepted);
         let mut one = OneTable { source, target, facts, table, made, accepted, casts: &casts, page, issues };
         let planned = one.plan(&mut names)?;

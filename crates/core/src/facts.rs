@@ -56,6 +56,12 @@ pub struct Limits {
     pub request_bytes: Option<Limit>,
     /// Parameters of one request.
     pub parameters: Option<Limit>,
+    /// Statements that sessions may have prepared at once, besides those that others have now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepared_statements: Option<Limit>,
+    /// Seconds after which the server closes an idle connection, whatever a session asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_seconds: Option<Limit>,
 }
 
 /// What a driver read from its server.
@@ -69,6 +75,9 @@ pub struct ServerFacts {
     pub client: String,
     /// The transport: "TCP", "Unix socket", "TCP with TLS 1.3", "in process".
     pub transport: String,
+    /// How long the smallest request takes, in nanoseconds, if that is long; `None`: less, or unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip_ns: Option<u64>,
     /// What an acknowledged write survives; `None` if unknown.
     pub durability: Option<DurabilityClass>,
     /// The settings that decide the durability class.
@@ -77,6 +86,12 @@ pub struct ServerFacts {
     pub settings: Vec<Setting>,
     /// Its limits.
     pub limits: Limits,
+    /// Why nothing can be written, as a clause: "it is a standby (in recovery)"; `None` if it can, as far as is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<String>,
+    /// Why no table can be created, as a clause, if existing ones may be changed; `None` if some can, as far as is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_tables: Option<String>,
     /// Unsupported operations and other remarks for the reader, one sentence each.
     pub notes: Vec<String>,
 }
@@ -104,12 +119,21 @@ impl ServerFacts {
         let limit = |limit: Option<Limit>| {
             limit.map(|Limit { most, set_by }| Limit { most, set_by: into_printable(set_by) })
         };
-        let Limits { connections, connections_in_use, value_bytes, request_bytes, parameters } = self.limits;
+        let Limits {
+            connections,
+            connections_in_use,
+            value_bytes,
+            request_bytes,
+            parameters,
+            prepared_statements,
+            idle_seconds,
+        } = self.limits;
         Self {
             engine: into_printable(self.engine),
             version: into_printable(self.version),
             client: into_printable(self.client),
             transport: into_printable(self.transport),
+            round_trip_ns: self.round_trip_ns,
             durability: self.durability,
             durability_settings: settings(self.durability_settings).collect(),
             settings: settings(self.settings).collect(),
@@ -119,7 +143,11 @@ impl ServerFacts {
                 value_bytes: limit(value_bytes),
                 request_bytes: limit(request_bytes),
                 parameters: limit(parameters),
+                prepared_statements: limit(prepared_statements),
+                idle_seconds: limit(idle_seconds),
             },
+            read_only: self.read_only.map(into_printable),
+            no_tables: self.no_tables.map(into_printable),
             notes: self.notes.into_iter().map(into_printable).collect(),
         }
     }

@@ -161,6 +161,21 @@ impl Operation {
         }
     }
 
+    /// Whether it only reads, on every database. A user's own statement may do anything.
+    pub fn reads(&self) -> bool {
+        matches!(
+            self,
+            Self::Ping
+                | Self::Begin
+                | Self::Commit
+                | Self::Rollback
+                | Self::Get { .. }
+                | Self::FindEqual { .. }
+                | Self::FindRange { .. }
+                | Self::Count { .. }
+        )
+    }
+
     /// The collection that it works on; `None` for `Ping`, transactions, pages, flows, and a statement without one.
     pub fn collection(&self) -> Option<&Arc<Collection>> {
         match self {

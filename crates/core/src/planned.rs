@@ -1,6 +1,7 @@
 //! The plan of a cell: what it requires, what the engine provides, and how its clients work. All of these are values.
 //! The engine checks them against targets and groups trials by them.
 
+use crate::collection::Collection;
 use crate::compression::Compression;
 use crate::cpus::CpuAllotment;
 use crate::driver::{Access, Capability, ConnectOptions};
@@ -113,6 +114,33 @@ impl PlannedCell {
             Work::Loop(make) => Ok(make()),
             Work::Job(_) => Err(Error::new(ErrorKind::Internal, "a job is not a loop")),
         }
+    }
+
+    /// Every operation that it may prepare.
+    fn all_operations(&self) -> impl Iterator<Item = &Operation> {
+        fn of(demand: &Demand) -> Box<dyn Iterator<Item = &Operation> + '_> {
+            let own = demand.operations.iter().chain(demand.any_of.iter().flatten());
+            Box::new(own.chain(demand.instead.iter().flat_map(of)))
+        }
+        let single = self.operations.iter().map(|(_, demand)| demand);
+        [&self.demand].into_iter().chain(single).flat_map(of)
+    }
+
+    /// Whether it uses tables that are there, and creates none: it needs no namespace.
+    pub fn creates_nothing(&self) -> bool {
+        let ours = |collection: &Arc<Collection>| Collection::name_is_ours(&collection.name);
+        let custom = |operation: &Operation| matches!(operation, Operation::Raw { .. }) || operation.reads();
+        self.all_operations().next().is_some()
+            && self.all_operations().all(|operation| {
+                operation.collection().map_or_else(|| custom(operation), |collection| !ours(collection))
+            })
+    }
+
+    /// Whether it also changes nothing: it has sessions of which the server refuses writes, or operations that never
+    /// write. It needs no lease either, which a standby could not keep.
+    pub fn only_reads(&self) -> bool {
+        let reads = self.policy.access == Access::ReadOnly || self.all_operations().all(Operation::reads);
+        reads && self.creates_nothing()
     }
 
     /// How its connections are opened.

@@ -44,6 +44,11 @@ impl Reported {
         names.iter().filter_map(|name| Some(Setting::new(*name, self.get(name)?))).collect()
     }
 
+    /// Removes a value.
+    pub fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
     /// Adds values, replacing those with the same names.
     pub fn extend(&mut self, more: impl IntoIterator<Item = (String, String)>) {
         self.0.extend(more);

@@ -18,7 +18,23 @@ const POOLS: [(&str, &str); 7] = [
 
 /// Warnings for a server, one sentence each. `data_bytes` is the size of the largest cell's data.
 pub fn cautions(facts: &ServerFacts, data_bytes: u64) -> Vec<String> {
-    debug_build(facts).into_iter().chain(small_pool(facts, data_bytes)).collect()
+    [debug_build(facts), small_pool(facts, data_bytes), closes_idle(facts)].into_iter().flatten().collect()
+}
+
+/// Warns of a server that closes connections which are idle for less than a minute. Kurabe's own ask for more.
+fn closes_idle(facts: &ServerFacts) -> Option<String> {
+    let seconds = |name| setting(facts, name).and_then(|value| value.parse::<u64>().ok());
+    let short = |name: &'static str| Some((name, seconds(name).filter(|seconds| *seconds < 60)?));
+    let milliseconds = setting(facts, "idle_session_timeout").filter(|value| *value != "0");
+    let (name, value) = match (short("wait_timeout"), milliseconds) {
+        (Some((name, seconds)), _) => (name, format!("{seconds} s")),
+        (None, Some(value)) => ("idle_session_timeout", value.to_owned()),
+        (None, None) => return None,
+    };
+    Some(format!(
+        "the server closes idle connections ({name} = {value}): those of clients that wait longer between requests are lost, \
+         as an application's would be"
+    ))
 }
 
 fn setting<'a>(facts: &'a ServerFacts, name: &str) -> Option<&'a str> {
@@ -81,6 +97,7 @@ mod tests {
             settings: settings.iter().map(|(name, value)| Setting::new(*name, *value)).collect(),
             limits: Limits::default(),
             notes: Vec::new(),
+            ..ServerFacts::default()
         }
     }
 

@@ -5,6 +5,7 @@
 //! is kept; then the run takes longer, and the expected time says so. If trials would be much longer than
 //! a second, rounds are added instead. A cell whose work cannot be shortened has its own minimum.
 
+use crate::latency;
 use crate::plan::Plan;
 use crate::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue};
@@ -210,7 +211,8 @@ impl Cost {
             let own =
                 is_aa_control && (targets[record.target].second.is_some() || plan.spec.slice_ns.is_some());
             if loaded.insert((record.target, own, &cell.dataset)) {
-                let load = Duration::from_secs_f64(cell.demand.loaded_bytes as f64 / LOADED_PER_SECOND);
+                let load = Duration::from_secs_f64(cell.demand.loaded_bytes as f64 / LOADED_PER_SECOND)
+                    + latency::load_time(&targets[record.target], cell);
                 // Data is reloaded after each restart.
                 let again = targets[record.target].restart.is_some();
                 let again = load * if again { plan.spec.restarts } else { 0 };

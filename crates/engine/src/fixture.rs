@@ -2,14 +2,35 @@
 //! its data.
 
 use crate::cancellable::cancellable;
+use crate::plan::Plan;
 use crate::target::Target;
 use kurabe_core::collection::{Collection, Field, FieldType, NAMESPACE_PREFIX};
-use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session};
+use kurabe_core::driver::{Access, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::experiment::{Before, DatasetState, Prepare};
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
+
+/// What the cells of a target need there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// Nothing: they read tables that are there.
+    Nothing,
+    /// The lease: they change tables that are there.
+    Lease,
+    /// Tables of their own.
+    Tables,
+}
+
+impl Need {
+    /// Opens a session that loads and checks.
+    fn session(self, driver: &dyn Driver) -> Result<Box<dyn Session>> {
+        let reads = self == Self::Nothing && driver.capabilities().read_only_sessions == Support::Native;
+        let access = if reads { Access::ReadOnly } else { Access::ReadWrite };
+        driver.connect(&ConnectOptions { access, ..ConnectOptions::default() })
+    }
+}
 
 /// A leased namespace, and a session that loads, clears and checks, separate from the clients. Dropping it removes
 /// what the run created there, if the server can still be reached.
@@ -19,6 +40,7 @@ pub struct Fixture {
     /// Loads and checks. `None` only while the fixture is dropped.
     session: Option<Box<dyn Session>>,
     slot: usize,
+    need: Need,
     /// The loaded datasets, by name.
     datasets: HashMap<String, DatasetState>,
     /// Trials made on this data so far.
@@ -32,13 +54,27 @@ impl Fixture {
     /// # Errors
     /// If the target cannot be reached, or another run holds the lease.
     pub fn open(target: &Target, slot: usize, slots: usize, run: &str) -> Result<Self> {
+        Self::for_need(target, slot, slots, run, Need::Tables)
+    }
+
+    /// The same, as far as the cells need it.
+    ///
+    /// # Errors
+    /// As for [`Fixture::open`].
+    pub(crate) fn for_need(
+        target: &Target,
+        slot: usize,
+        slots: usize,
+        run: &str,
+        need: Need,
+    ) -> Result<Self> {
         let mut namespace = target.driver.namespace()?;
-        if target.claims {
+        if target.claims && need != Need::Nothing {
             namespace.claim(run)?;
         }
         // Other targets of this run may be on the same server; their slots are kept.
         let old = |of: Option<usize>| target.claims && of.is_none_or(|of| of >= slots);
-        Self::within(namespace, &*target.driver, slot, old)
+        Self::within(namespace, &*target.driver, slot, need, old)
     }
 
     /// Opens the fixture of a target's A/A control: on the second instance of its server, or beside the first
@@ -46,13 +82,13 @@ impl Fixture {
     ///
     /// # Errors
     /// If the server cannot be reached.
-    pub(crate) fn of_aa_control(target: &Target, slot: usize, run: &str) -> Result<Self> {
+    pub(crate) fn of_aa_control(target: &Target, slot: usize, run: &str, need: Need) -> Result<Self> {
         let driver = target.second.as_ref().map_or(&target.driver, |second| &second.driver);
         let mut namespace = driver.namespace()?;
-        if target.second.is_some() {
+        if target.second.is_some() && need != Need::Nothing {
             namespace.claim(run)?;
         }
-        Self::within(namespace, &**driver, slot, |_| false)
+        Self::within(namespace, &**driver, slot, need, |_| false)
     }
 
     /// `old`: whether a collection with this slot was left by an earlier run.
@@ -60,10 +96,14 @@ impl Fixture {
         namespace: Box<dyn Namespace>,
         driver: &dyn Driver,
         slot: usize,
+        need: Need,
         old: impl Fn(Option<usize>) -> bool,
     ) -> Result<Self> {
-        let session = Some(driver.connect(&ConnectOptions::default())?);
-        let mut fixture = Self { namespace, session, slot, datasets: HashMap::new(), trials: 0 };
+        let session = Some(need.session(driver)?);
+        let mut fixture = Self { namespace, session, slot, need, datasets: HashMap::new(), trials: 0 };
+        if need != Need::Tables {
+            return Ok(fixture);
+        }
         // Missing permissions should show up now, not after an hour.
         let probe = Collection::new(
             format!("{NAMESPACE_PREFIX}{slot}_probe"),
@@ -146,12 +186,12 @@ impl Fixture {
     ///
     /// # Errors
     /// As for [`Fixture::open`]; the message begins with the target's name.
-    pub fn open_all(targets: &[Target], run: &str) -> Result<Vec<Option<Self>>> {
+    pub fn open_all(plan: &Plan, targets: &[Target], run: &str) -> Result<Vec<Option<Self>>> {
         let open = |(slot, target): (usize, &Target)| {
             if target.skip_reason.is_some() {
                 return Ok(None);
             }
-            Self::open(target, slot, targets.len(), run)
+            Self::for_need(target, slot, targets.len(), run, plan.need(slot))
                 .map(Some)
                 .map_err(|error| error.context(&target.name))
         };
@@ -177,6 +217,9 @@ impl Fixture {
     /// The server's error.
     pub fn clean_up(&mut self) -> Result<()> {
         self.datasets.clear();
+        if self.need != Need::Tables {
+            return Ok(());
+        }
         let slot = self.slot;
         if self.remove(|of| of == Some(slot))? == 0 { self.namespace.finish() } else { Ok(()) }
     }

@@ -35,12 +35,14 @@ pub(crate) fn groups(plan: &Plan) -> Vec<Vec<TrialId>> {
             && !planned.provision.restart
             && Load::of(axes) == Load::Closed
             && clients < CLIENTS;
+        // Every server has few clients in a group of at most CLIENTS.
+        let most = usize::try_from(plan.free_connections[run_cell.record.target]).unwrap_or(usize::MAX).min(CLIENTS);
         let writes = plan.operations[operation].writes;
         let alike = can.then(|| (operation, alike(axes, writes)));
         let fits = |group: &&mut Group| {
             alike.is_some()
                 && group.alike == alike
-                && group.clients + clients <= CLIENTS
+                && group.clients + clients <= most
                 && !(writes && group.slots.contains(&slot))
         };
         if let Some(group) = groups.iter_mut().find(fits) {

@@ -16,6 +16,7 @@ mod gate;
 mod groups;
 mod interleave;
 mod job;
+pub mod latency;
 mod launch;
 mod loopback;
 mod open;

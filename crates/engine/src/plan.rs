@@ -5,11 +5,12 @@
 //! targets. [`Plan::draft`] plans the cells, [`Plan::compare`] removes those that a target does not support, and
 //! [`Plan::complete`] adds the A/A controls and groups the trials. [`Plan::new`] does all of it.
 
+use crate::fixture::Need;
 use crate::fleet;
 use crate::groups::groups;
 use crate::order;
 use crate::records;
-use crate::target::Target;
+use crate::target::{OWN_CONNECTIONS, Target};
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
 use kurabe_core::compression::{COMPRESSION, Compression};
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS, CpuAllotment};
@@ -42,6 +43,8 @@ pub struct Plan {
     pub(crate) groups: Vec<Vec<TrialId>>,
     /// For each target, whether it is an application.
     applications: Vec<bool>,
+    /// For each target, the connections that clients may have at a time.
+    pub(crate) free_connections: Vec<u64>,
 }
 
 /// How a target's A/A control is measured.
@@ -97,6 +100,7 @@ impl Plan {
             trials: Vec::new(),
             groups: Vec::new(),
             applications: applications.to_vec(),
+            free_connections: vec![u64::MAX; applications.len()],
             spec,
         };
         plan.plan_cells()?;
@@ -145,6 +149,23 @@ impl Plan {
     pub fn rewrite(&mut self, experiment: &'static dyn Experiment, spec: RunSpec) -> Result<()> {
         *self = Self::draft(experiment, spec, &self.applications)?;
         Ok(())
+    }
+
+    /// The same on open targets; `false`, and nothing is changed, if there is no such plan, or no cell in it.
+    pub(crate) fn try_rewrite(
+        &mut self,
+        experiment: &'static dyn Experiment,
+        spec: RunSpec,
+        targets: &[Target],
+    ) -> bool {
+        let Ok(mut other) = Self::draft(experiment, spec, &self.applications) else { return false };
+        other.compare(targets);
+        let measurable = |plan: &Self| plan.available().count();
+        if measurable(&other) < measurable(self) {
+            return false;
+        }
+        *self = other;
+        true
     }
 
     fn plan_cells(&mut self) -> Result<()> {
@@ -209,7 +230,8 @@ impl Plan {
             let shares = shares_threads && matches!(planned.work, Work::Loop(_));
             let threads = || target.refuses_shared_threads().filter(|_| shares);
             let compression = || target.compression_refusal(planned.policy.compression);
-            let refusal = target.refusal(&planned.demand).or_else(cpus).or_else(threads);
+            let refusal = target.refusal(&planned.demand).or_else(|| target.cannot_write_for(planned));
+            let refusal = refusal.or_else(cpus).or_else(threads);
             if let Some(refusal) = refusal.or_else(compression).or_else(on_fleet) {
                 cell.record.unavailable = Some(refusal);
                 continue;
@@ -224,6 +246,46 @@ impl Plan {
             }
             cell.record.unavailable_operations = refused;
         }
+    }
+
+    /// What the cells of a target need there.
+    pub fn need(&self, target: usize) -> Need {
+        let cells = self.available().filter(|(record, _)| record.target == target);
+        let need = |(_, cell): (&CellRecord, &PlannedCell)| match (cell.only_reads(), cell.creates_nothing()) {
+            (true, _) => Need::Nothing,
+            (false, true) => Need::Lease,
+            (false, false) => Need::Tables,
+        };
+        cells.map(need).max().unwrap_or(Need::Tables)
+    }
+
+    /// Marks the cells that need more connections, or prepared statements, than a server has left, if a default value of an
+    /// axis is the reason: a cell with another default value has enough. `free` are the axes with default values.
+    pub fn leave_out_unconnectable(&mut self, targets: &[Target], free: &[String]) {
+        let short = |cell: &RunCell| targets[cell.record.target].lacks_connections(cell.available()?);
+        let why: Vec<Option<String>> = self.cells.iter().map(short).collect();
+        let differ_in_free = |a: &Cell, b: &Cell| {
+            let mut values = a.values().iter().filter(|(name, value)| b.values().get(*name) != Some(value));
+            values.all(|(name, _)| free.contains(name))
+        };
+        let has_smaller = |at: usize| {
+            let record = &self.cells[at].record;
+            self.cells.iter().zip(&why).any(|(other, why)| {
+                let fits = why.is_none() && other.available().is_some() && other.record.target == record.target;
+                fits && differ_in_free(&record.axes, &other.record.axes)
+            })
+        };
+        let out: Vec<usize> = (0..why.len()).filter(|at| why[*at].is_some() && has_smaller(*at)).collect();
+        for at in out {
+            self.cells[at].record.unavailable.clone_from(&why[at]);
+        }
+    }
+
+    /// Interleaves no more clients than the servers have connections for.
+    pub fn limit_connections(&mut self, targets: &[Target]) {
+        self.free_connections =
+            targets.iter().map(|target| target.free_connections().saturating_sub(OWN_CONNECTIONS)).collect();
+        self.group();
     }
 
     /// Increases the number of records so that each trial can change each record at most once, if the number of
@@ -271,7 +333,7 @@ impl Plan {
             cell.record.unavailable_operations = first.unavailable_operations;
             self.cells.push(cell);
         }
-        self.group();
+        self.limit_connections(targets);
         Ok(())
     }
 

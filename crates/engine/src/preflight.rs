@@ -10,6 +10,7 @@ use kurabe_core::{Error, ErrorKind, Result, units};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Files that the program itself has open, besides its connections.
 const OWN_FILES: u64 = 64;
@@ -22,21 +23,23 @@ const OWN_FILES: u64 = 64;
 pub fn check(plan: &Plan, targets: &[Target], memory_bytes: u64) -> Result<()> {
     for (record, cell) in plan.available() {
         let (target, demand, clients) = (&targets[record.target], &cell.demand, cell.connections());
-        if let Some(limit) = &target.facts.limits.connections {
-            let free = limit.most.saturating_sub(target.facts.limits.connections_in_use.unwrap_or(0));
-            // One more for the stats probe.
-            if clients + 1 > free {
-                let why = format!(
-                    "{}: the run needs {} connections, and the server has {} free of {} ({})",
-                    target.name,
-                    units::count(clients + 1),
-                    units::count(free),
-                    units::count(limit.most),
-                    limit.set_by
-                );
-                return Err(Error::new(ErrorKind::Limit, why)
-                    .hint("increase the server's limit, or use fewer --clients"));
-            }
+        if let Some(why) = target.lacks_connections(cell) {
+            return Err(Error::new(ErrorKind::Limit, format!("{}: {why}", target.name))
+                .hint("increase the server's limit, or use fewer --clients"));
+        }
+        let longest = plan.operations.iter().filter_map(|operation| plan.stop(operation).duration).max();
+        if let (Some(limit), Some(longest)) = (&target.facts.limits.idle_seconds, longest)
+            && longest >= Duration::from_secs(limit.most)
+        {
+            let why = format!(
+                "{}: the server closes connections that are idle for {} s ({}), and a trial takes about {}: those that load \
+                 and check would be lost",
+                target.name,
+                limit.most,
+                limit.set_by,
+                units::time(longest)
+            );
+            return Err(Error::new(ErrorKind::Limit, why).hint("use a shorter --duration, or have the limit increased"));
         }
         open_files(clients + OWN_FILES)?;
         let held = demand.client_bytes.saturating_mul(clients);

@@ -6,7 +6,7 @@ use crate::cpu_partition::{CpuPartition, PinGuard};
 use crate::draw_seed::DrawSeed;
 use crate::event::Event;
 use crate::eviction::{Stopped, Watch};
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, Need};
 use crate::fleet::{CellOrder, Fleet, FleetClients};
 use crate::plan::{Plan, RunCell, TrialId};
 use crate::rate_search::RateSearch;
@@ -96,7 +96,7 @@ impl<'a> Runner<'a> {
     /// If a fixture cannot be opened, or the experiment's declaration has a defect.
     pub fn trials(&self) -> Result<Vec<TrialRecord>> {
         let mut trials = Vec::new();
-        self.run(Fixture::open_all(self.targets, self.run)?, &[], &mut |event| {
+        self.run(Fixture::open_all(self.plan, self.targets, self.run)?, &[], &mut |event| {
             if let Event::TrialEnds { record } = event {
                 trials.push(record.clone());
             }
@@ -142,7 +142,8 @@ impl Runner<'_> {
         for (slot, fixture) in fixtures.into_iter().enumerate() {
             // A failed trial dropped its fixture, which could not clean up if the connection was lost. A server that
             // was removed needs no clean-up.
-            if fixture.is_none() && self.targets[slot].skip_reason.is_none() {
+            let tables = self.plan.need(slot) == Need::Tables;
+            if tables && fixture.is_none() && self.targets[slot].skip_reason.is_none() {
                 let _ = self.open(slot, &self.targets[slot]);
             }
         }
@@ -440,11 +441,12 @@ impl Runner<'_> {
 
     fn open(&self, slot: usize, target: &Target) -> Result<Fixture> {
         let targets = self.targets.len();
+        let need = self.plan.need(slot % targets);
         if slot < targets {
             // A new first fixture does not remove the collections of A/A controls.
-            Fixture::open(target, slot, 2 * targets, self.run)
+            Fixture::for_need(target, slot, 2 * targets, self.run, need)
         } else {
-            Fixture::of_aa_control(target, slot, self.run)
+            Fixture::of_aa_control(target, slot, self.run, need)
         }
     }
 

@@ -3,13 +3,17 @@
 use crate::cpu_partition::CpuPartition;
 use kurabe_core::compression::Compression;
 use kurabe_core::cpus::{CpuAllotment, Placement};
-use kurabe_core::driver::{Driver, Support};
+use kurabe_core::driver::{Capability, Driver, Support};
 use kurabe_core::facts::{Limit, ServerFacts};
-use kurabe_core::planned::Demand;
+use kurabe_core::planned::{Demand, PlannedCell};
 use kurabe_core::remote::{Link, RemoteCollection, RemoteServer};
 use kurabe_core::run::CellRecord;
 use kurabe_core::units;
 use kurabe_core::{Error, ErrorKind, Result};
+
+/// Connections of Kurabe besides those of clients: two of each fixture, of which an A/A control may have its own, and the
+/// stats probe.
+pub const OWN_CONNECTIONS: u64 = 5;
 
 /// A target, as the engine uses it.
 pub struct Target {
@@ -82,6 +86,53 @@ impl Target {
     /// The function that restricts the server on which a cell is measured to processors.
     pub(crate) fn restrict_of(&self, cell: &CellRecord) -> Option<&Restrict> {
         self.second_instance_of(cell).map_or(self.restrict.as_ref(), |second| second.restrict.as_ref())
+    }
+
+    /// The connections that this user may still open.
+    pub fn free_connections(&self) -> u64 {
+        let limits = &self.facts.limits;
+        let free = |limit: &Limit| limit.most.saturating_sub(limits.connections_in_use.unwrap_or(0));
+        limits.connections.as_ref().map_or(u64::MAX, free)
+    }
+
+    /// Why the server has not enough connections, or prepared statements, for a cell; `None` if it has.
+    pub fn lacks_connections(&self, cell: &PlannedCell) -> Option<String> {
+        let limits = &self.facts.limits;
+        // Two of them are counted among Kurabe's own.
+        let needs = cell.connections() - 2 + OWN_CONNECTIONS;
+        let free = self.free_connections();
+        if let Some(limit) = limits.connections.as_ref().filter(|_| needs > free) {
+            return Some(format!(
+                "the run needs {} connections, and the server has {} free of {} ({})",
+                units::count(needs),
+                units::count(free),
+                units::count(limit.most),
+                limit.set_by
+            ));
+        }
+        // Each client prepares at least one, unless values are put into the text.
+        let clients = cell.connections() - 2 - cell.provision.idle_connections as u64;
+        let prepares = !cell.demand.capabilities.contains(&Capability::Literals);
+        limits.prepared_statements.as_ref().filter(|limit| prepares && clients > limit.most).map(|limit| {
+            format!(
+                "{} clients prepare a statement each, and the server allows {} more ({})",
+                units::count(clients),
+                units::count(limit.most),
+                limit.set_by
+            )
+        })
+    }
+
+    /// Why a cell cannot have what it creates or changes there; `None` if it can.
+    pub fn cannot_write_for(&self, cell: &PlannedCell) -> Option<String> {
+        let facts = &self.facts;
+        match (&facts.read_only, &facts.no_tables) {
+            (Some(why), _) if !cell.only_reads() => Some(format!("nothing can be written there: {why}")),
+            (_, Some(why)) if !cell.creates_nothing() => {
+                Some(format!("no tables can be created there: {why}"))
+            }
+            _ => None,
+        }
     }
 
     /// Why its server cannot be given these processors; `None` if it can.

@@ -90,7 +90,7 @@ fn drawn(interference_check: Option<InterferenceCheck>) -> Vec<Drawn> {
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
     let runner = Runner { interference_check, ..Runner::new(&plan, "keys", &targets) };
     let mut trials = Vec::new();
-    let fixtures = Fixture::open_all(&targets, "keys").unwrap();
+    let fixtures = Fixture::open_all(&plan, &targets, "keys").unwrap();
     let complete = runner.run(fixtures, &[], &mut |event| {
         match event {
             Event::TrialBegins { .. } => log.lock().unwrap().clear(),

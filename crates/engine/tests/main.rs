@@ -3,6 +3,7 @@
 
 mod aa_control;
 mod allocations;
+mod beforehand;
 mod budget;
 mod connecting;
 mod fixture;

@@ -34,7 +34,7 @@ fn run(
     let runner = Runner { interference_check, ..Runner::new(&plan, "again", &targets) };
     let mut trials = Vec::new();
     let mut more = more.iter();
-    let fixtures = Fixture::open_all(&targets, "again").unwrap();
+    let fixtures = Fixture::open_all(&plan, &targets, "again").unwrap();
     let complete = runner.run(fixtures, earlier, &mut |event| {
         match event {
             Event::TrialEnds { record } => trials.push(record.clone()),

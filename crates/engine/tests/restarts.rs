@@ -59,7 +59,7 @@ fn run(spec: &RunSpec, targets: &[Target; 2], earlier: &[TrialRecord]) -> Result
     let experiment = kurabe_experiments::registry::find("point-read").unwrap();
     let plan = Plan::new(experiment, spec, targets).unwrap();
     let mut seen = Seen::default();
-    let fixtures = Fixture::open_all(targets, "restarts").unwrap();
+    let fixtures = Fixture::open_all(&plan, targets, "restarts").unwrap();
     let complete = Runner::new(&plan, "restarts", targets).run(fixtures, earlier, &mut |event| {
         match event {
             Event::TrialEnds { record } => seen.trials.push(record.clone()),

@@ -1,6 +1,7 @@
 //! Loads rows into a collection, and counts them.
 
 use crate::prelude::*;
+use std::time::{Duration, Instant};
 
 /// Rows per request of the load, if the database accepts several: about 20 kB, which every database accepts.
 pub(crate) const REQUEST_ROWS: u64 = 200;
@@ -8,6 +9,11 @@ pub(crate) const REQUEST_ROWS: u64 = 200;
 pub(crate) const PARAMETERS: u64 = 800;
 /// The approximate maximum number of bytes of one request with several rows.
 pub(crate) const REQUEST_BYTES: u64 = 100_000;
+/// Requests that are sent together, or put into one, if a round trip takes long.
+const TOGETHER: u64 = 16;
+const IN_ONE: u64 = 8;
+/// A round trip that takes long.
+const LONG: Duration = Duration::from_millis(10);
 /// Rows per transaction of the load, if the database has transactions.
 const COMMIT_ROWS: u64 = 10_000;
 /// The same for records that are inserted one by one.
@@ -80,34 +86,84 @@ pub(crate) fn fill(
         return Ok(());
     }
     let width = collection.fields.len();
-    let (whole, most, together) = prepare_insert(session, collection, per_request.clamp(1, count))?;
+    let per_request = per_request.clamp(1, count);
+    let is_far = count.div_ceil(per_request) > TOGETHER && round_trip(session)?.is_some_and(|time| time >= LONG);
+    let pipelines = is_far && pipelines(session)?;
+    let per_request = if is_far && !pipelines { (per_request * IN_ONE).min(count) } else { per_request };
+    let (whole, most, together) = prepare_insert(session, collection, per_request)?;
     let rest = match count % most {
         0 => None,
         rest => Some(session.prepare(&insert(collection, rest, together))?),
     };
-    let mut buffers = vec![Vec::new(); most as usize * width];
+    let deep = if pipelines { TOGETHER } else { 1 };
+    let mut buffers = vec![Vec::new(); (deep * most) as usize * width];
     let mut cells = vec![FieldValue::Null; buffers.len()];
-    let mut reply = Reply::new();
-    let (requests, batch) = (count.div_ceil(most), COMMIT_ROWS.div_ceil(most));
-    in_batches_of(batch, session, requests, |session, request| {
-        let done = request * most;
-        let rows = most.min(count - done);
+    let mut replies: Vec<Reply> = (0..deep).map(|_| Reply::new()).collect();
+    let (groups, batch) = (count.div_ceil(most * deep), COMMIT_ROWS.div_ceil(most * deep));
+    in_batches_of(batch, session, groups, |session, group| {
+        let done = group * most * deep;
+        let rows = (most * deep).min(count - done);
         let used = rows as usize * width;
         for (n, (cell, buffer)) in cells.iter_mut().zip(&mut buffers).enumerate().take(used) {
             *cell = make(done + (n / width) as u64, n % width, buffer);
         }
         let values = cells.iter().zip(&buffers).take(used).map(|(cell, buffer)| cell.value(buffer));
         let values: Vec<Value<'_>> = values.collect::<Result<_>>()?;
-        let insert = rest.as_ref().filter(|_| rows < most).unwrap_or(&whole);
-        session.execute(insert, &values, &mut reply)?;
-        match reply.affected() {
-            acknowledged if acknowledged == rows => Ok(()),
-            acknowledged => Err(Error::mismatch(format!(
-                "the server acknowledged {acknowledged} of {rows} inserted rows"
-            ))),
+        let full = rows as usize / most as usize;
+        let (first, last) = values.split_at(full * most as usize * width);
+        if pipelines && full > 1 {
+            session.pipeline(&whole, first, &mut replies[..full])?;
+        } else {
+            for (values, reply) in first.chunks(most as usize * width).zip(&mut replies) {
+                session.execute(&whole, values, reply)?;
+            }
+        }
+        replies[..full].iter().try_for_each(|reply| acknowledges(reply, most))?;
+        match (&rest, last) {
+            (Some(rest), [_, ..]) => {
+                session.execute(rest, last, &mut replies[0])?;
+                acknowledges(&replies[0], rows % most)
+            }
+            _ => Ok(()),
         }
     })?;
     [whole].into_iter().chain(rest).try_for_each(|prepared| session.release(prepared))
+}
+
+/// Checks that the server acknowledged this number of inserted rows.
+fn acknowledges(reply: &Reply, rows: u64) -> Result<()> {
+    match reply.affected() {
+        acknowledged if acknowledged == rows => Ok(()),
+        acknowledged => Err(Error::mismatch(format!(
+            "the server acknowledged {acknowledged} of {rows} inserted rows"
+        ))),
+    }
+}
+
+/// How long the smallest request takes; `None` if the database has none.
+fn round_trip(session: &mut dyn Session) -> Result<Option<Duration>> {
+    let Some(ping) = prepare_if_supported(session, &Operation::Ping)? else { return Ok(None) };
+    let mut reply = Reply::new();
+    let mut shortest = Duration::MAX;
+    for _ in 0..2 {
+        let began = Instant::now();
+        session.execute(&ping, &[], &mut reply)?;
+        shortest = shortest.min(began.elapsed());
+    }
+    session.release(ping)?;
+    Ok(Some(shortest))
+}
+
+/// Whether the session can send requests before it has the answers of earlier ones.
+fn pipelines(session: &mut dyn Session) -> Result<bool> {
+    let Some(ping) = prepare_if_supported(session, &Operation::Ping)? else { return Ok(false) };
+    let made = session.pipeline(&ping, &[], &mut [Reply::new(), Reply::new()]);
+    session.release(ping)?;
+    match made {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Calls `add` for the records 0 to `records`, many in a transaction if the database has transactions.

@@ -54,5 +54,6 @@ pub(crate) fn read(link: &mut FirebirdLink) -> Result<ServerFacts> {
             ..Limits::default()
         },
         notes: NOTES.map(str::to_owned).to_vec(),
+        ..ServerFacts::default()
     })
 }

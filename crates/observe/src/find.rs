@@ -38,8 +38,45 @@ pub(crate) fn listeners(endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
         some if some.iter().any(|pid| pid.number == own) => {
             Err("this process itself listens there".to_owned())
         }
-        some => Ok(some.to_vec()),
+        some => match some.iter().find_map(|pid| forwarder(&program(pid.number)?)) {
+            Some(name) => Err(format!("{name} stands before it")),
+            None => Ok(some.to_vec()),
+        },
     }
+}
+
+/// Programs that pass on what a server says, by the beginning of their name, and what they are called.
+const FORWARDERS: [(&str, &str); 19] = [
+    ("pgbouncer", "PgBouncer"),
+    ("pgcat", "pgcat"),
+    ("odyssey", "Odyssey"),
+    ("pgpool", "Pgpool-II"),
+    ("proxysql", "ProxySQL"),
+    ("maxscale", "MaxScale"),
+    ("mysqlrouter", "MySQL Router"),
+    ("nutcracker", "twemproxy"),
+    ("mcrouter", "mcrouter"),
+    ("haproxy", "HAProxy"),
+    ("envoy", "Envoy"),
+    ("stunnel", "stunnel"),
+    ("socat", "socat"),
+    ("ssh", "an SSH tunnel"),
+    ("kubectl", "kubectl"),
+    ("docker-proxy", "Docker's proxy"),
+    ("rootlessport", "Podman's proxy"),
+    ("cloud-sql-proxy", "Cloud SQL Proxy"),
+    ("cloud_sql_proxy", "Cloud SQL Proxy"),
+];
+
+fn forwarder(program: &str) -> Option<&'static str> {
+    FORWARDERS.iter().find(|(name, _)| program.starts_with(name)).map(|(_, name)| *name)
+}
+
+/// The name of a process's program, which is cut after 15 bytes if its file cannot be seen.
+fn program(process: u32) -> Option<String> {
+    let file = fs::read_link(format!("/proc/{process}/exe")).ok();
+    let file = file.and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    file.or_else(|| Some(fs::read_to_string(format!("/proc/{process}/comm")).ok()?.trim_end().to_owned()))
 }
 
 /// Where on this machine a server listens that others reach at this host and port. If the host is not a name of this
@@ -163,6 +200,16 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
     use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn forwarders_are_told_from_databases() {
+        assert_eq!(forwarder("pgbouncer"), Some("PgBouncer"));
+        for database in ["postgres", "mysqld", "mariadbd", "redis-server", "memcached", "beam.smp", "kurabe"] {
+            assert_eq!(forwarder(database), None, "{database}");
+        }
+        let own = std::env::current_exe().unwrap();
+        assert_eq!(program(std::process::id()).as_deref(), own.file_name().unwrap().to_str());
+    }
 
     #[test]
     fn listener_is_found_by_port_or_path_and_own_process_is_rejected() {

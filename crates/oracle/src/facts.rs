@@ -140,6 +140,7 @@ pub(crate) fn read(link: &mut Link, config: &Config) -> Result<ServerFacts> {
             ..Limits::default()
         },
         notes,
+        ..ServerFacts::default()
     })
 }
 

@@ -110,6 +110,7 @@ impl Anonymiser {
                 settings: Vec::new(),
                 limits: Limits::default(),
                 notes: Vec::new(),
+                ..ServerFacts::default()
             },
         }
     }

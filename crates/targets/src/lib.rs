@@ -12,14 +12,16 @@ mod urls;
 
 pub use stacks::{DB, SERVED as SERVED_BY_STACKS, STACK, StackData, with_database};
 
-use kurabe_core::driver::Driver;
+use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::{ServerFacts, Setting};
 use kurabe_core::observation::Endpoint;
+use kurabe_core::operation::Operation;
 use kurabe_core::planned::CacheNeed;
 use kurabe_core::remote::RemoteServer;
 use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::value::Reply;
 pub use kurabe_core::target::without_passwords;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_drivers::cached::{self, Cached};
@@ -32,6 +34,7 @@ use kurabe_testbed::Server;
 use shared::REUSED;
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use throwaway::{
     announce, not_started_url, options_of, restarting, restricting, start, start_twice, up_options,
 };
@@ -429,7 +432,11 @@ pub fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> Result<
         Some(Err(error)) if error.kind() == ErrorKind::Unsupported => Some(error.to_string()),
         Some(Err(error)) => return Err(error),
     };
-    let facts = driver.describe()?.printable();
+    let began = Instant::now();
+    let mut facts = driver.describe()?.printable();
+    if began.elapsed() > SLOW_DESCRIPTION {
+        facts.round_trip_ns = round_trip(&*driver).filter(|time| *time >= LONG).map(|time| time.as_nanos() as u64);
+    }
     if let Some(class) = durability
         && skip_reason.is_none()
         && facts.durability != Some(class)
@@ -439,6 +446,30 @@ pub fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> Result<
         return Err(Error::new(ErrorKind::Server, why));
     }
     Ok((driver, facts, skip_reason))
+}
+
+/// A server that describes itself faster is not far: that takes a dozen round trips.
+const SLOW_DESCRIPTION: Duration = Duration::from_millis(50);
+
+/// A round trip from which on waiting for it dominates the load of data.
+const LONG: Duration = Duration::from_millis(5);
+
+/// The shortest of a few round trips; `None` if the database has none, or does not answer.
+fn round_trip(driver: &dyn Driver) -> Option<Duration> {
+    if driver.endpoint() == Endpoint::InProcess || driver.capabilities().is_application {
+        return None;
+    }
+    let mut session = driver.connect(&ConnectOptions::default()).ok()?;
+    let ping = session.prepare(&Operation::Ping).ok()?;
+    let mut reply = Reply::new();
+    let mut shortest: Option<Duration> = None;
+    for _ in 0..3 {
+        let began = Instant::now();
+        session.execute(&ping, &[], &mut reply).ok()?;
+        shortest = Some(shortest.unwrap_or(Duration::MAX).min(began.elapsed()));
+    }
+    let _ = session.close();
+    shortest
 }
 
 /// A throwaway server's driver without the server, of which nothing is known but its engine.

@@ -389,6 +389,8 @@ pub struct TargetFacts {
     pub edition: String,
     /// Whether the source's server is of the same engine and edition.
     pub same_server: bool,
+    /// The setting by which it refuses tables without a primary key, if it does.
+    pub requires_keys: Option<&'static str>,
 }
 
 /// All kinds of values that depend on the value, not on the type.

@@ -110,9 +110,22 @@ impl Place {
         }
     }
 
-    /// The error of a read-only file.
-    pub fn read_only(&self) -> Error {
-        Error::new(ErrorKind::NotPermitted, format!("{}: the file is read-only", self.shown()))
+    /// What the operating system does not let this process write: "file", or its "folder", where a database that is
+    /// written has more files. `None` if it does, or there is no file yet.
+    pub fn read_only_part(&self) -> Option<&'static str> {
+        let refused = |path: &Path| {
+            use rustix::fs::{Access, access};
+            matches!(access(path, Access::WRITE_OK), Err(rustix::io::Errno::ACCESS | rustix::io::Errno::ROFS))
+        };
+        let exists = self.path.is_file();
+        [("file", &*self.path), ("folder", self.folder())]
+            .into_iter()
+            .find_map(|(part, path)| (exists && refused(path)).then_some(part))
+    }
+
+    /// The error of a database that can only be read; `why` is a clause.
+    pub fn read_only(&self, why: &str) -> Error {
+        Error::new(ErrorKind::NotPermitted, format!("{}: {why}", self.shown()))
             .hint("Kurabe creates its own tables in it: allow writing, or name another path")
     }
 

@@ -132,6 +132,7 @@ pub(super) fn read(link: &mut Link, deployment: &Deployment) -> Result<ServerFac
         settings: settings(&config, deployment, &status),
         limits: limits(deployment, &status),
         notes,
+        ..ServerFacts::default()
     })
 }
 
@@ -211,6 +212,7 @@ fn limits(deployment: &Deployment, status: &Document) -> Limits {
             .min(deployment.message_bytes.or(document))
             .map(|most| Limit::new(most, "maxBsonObjectSize (a command is a document)")),
         parameters: None,
+        ..Limits::default()
     }
 }
 

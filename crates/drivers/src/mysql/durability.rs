@@ -70,7 +70,8 @@ pub(crate) fn read(link: &mut dyn Query, config: &Config) -> Result<Durability> 
 }
 
 impl Durability {
-    pub(crate) fn class(&self) -> (DurabilityClass, Vec<String>) {
+    /// The class of the tables' storage engine; `None`, with a note, if it is unknown.
+    pub(crate) fn class(&self) -> (Option<DurabilityClass>, Vec<String>) {
         let mut notes = Vec::new();
         (self.of(&self.engine.name, &mut notes), notes)
     }
@@ -92,9 +93,10 @@ impl Durability {
 
     /// The error if another class is required: its settings are global, so only an administrator can change them.
     pub(crate) fn refusal(&self, class: DurabilityClass) -> Error {
-        let (found, _) = self.class();
+        let found = self.class().0.map_or_else(|| "unknown".to_owned(), |found| format!("'{found}'"));
         let has_class = |name: &&str| {
-            ["InnoDB", "Aria", "MyISAM", "MEMORY"].contains(name) && self.of(name, &mut Vec::new()) == class
+            let known = ["InnoDB", "Aria", "MyISAM", "MEMORY"].contains(name);
+            known && self.of(name, &mut Vec::new()) == Some(class)
         };
         let hint = match self.engines.iter().map(|engine| engine.name.as_str()).find(has_class) {
             Some(other) => {
@@ -103,7 +105,7 @@ impl Durability {
             None => "ask the server's administrator, or omit --durability".to_owned(),
         };
         Error::unsupported(format!(
-            "the durability class of {} tables is '{found}' here ({}), not '{class}', and a session cannot change it",
+            "the durability class of {} tables is {found} here ({}), not '{class}', and a session cannot change it",
             self.engine.name,
             Setting::list(&self.settings())
         ))
@@ -118,22 +120,40 @@ impl Durability {
         matches!(self.get(name).to_ascii_uppercase().as_str(), "ON" | "1" | "YES")
     }
 
-    fn of(&self, engine: &str, notes: &mut Vec<String>) -> DurabilityClass {
-        if self.is_replicated(notes) {
-            return DurabilityClass::Replicated;
+    fn of(&self, engine: &str, notes: &mut Vec<String>) -> Option<DurabilityClass> {
+        let engine = engine.to_ascii_lowercase();
+        let decisive = match engine.as_str() {
+            "innodb" => "innodb_flush_log_at_trx_commit",
+            "myisam" => "myisam_recover_options",
+            "aria" => "aria_group_commit",
+            "memory" | "blackhole" => return Some(DurabilityClass::Memory),
+            _ => {
+                notes.push(format!("The durability of {engine} tables is unknown."));
+                return None;
+            }
+        };
+        if self.found.get(decisive).is_none() {
+            notes.push(format!(
+                "The server does not report {decisive}: the durability of an acknowledged write is unknown."
+            ));
+            return None;
         }
-        match engine.to_ascii_lowercase().as_str() {
+        let class = match engine.as_str() {
             "innodb" => self.innodb(notes),
             "myisam" => self.myisam(notes),
-            "aria" => self.aria(notes),
-            "memory" | "blackhole" => DurabilityClass::Memory,
-            _ => {
-                notes.push(format!(
-                    "The durability of {engine} tables is unknown; the lowest class is assumed."
-                ));
-                DurabilityClass::Memory
-            }
+            _ => self.aria(notes),
+        };
+        if !self.is_replicated(notes) {
+            return Some(class);
         }
+        if class < DurabilityClass::Synced {
+            notes.push(
+                "Semisynchronous replication does not count: this server does not flush what a replica acknowledges."
+                    .to_owned(),
+            );
+            return Some(class);
+        }
+        Some(DurabilityClass::Replicated)
     }
 
     /// Whether a replica receives a write before the client's acknowledgement (MySQL manual and MariaDB Knowledge Base,
@@ -269,7 +289,7 @@ mod tests {
     }
 
     fn class(engine: &str, settings: &[(&str, &str)]) -> DurabilityClass {
-        server(settings).of(engine, &mut Vec::new())
+        server(settings).of(engine, &mut Vec::new()).unwrap()
     }
 
     #[test]
@@ -301,7 +321,6 @@ mod tests {
         let late = ("delay_key_write", "ALL");
         let soft = ("aria_group_commit", "soft");
         for (engine, settings, expected) in [
-            ("MyISAM", vec![("flush", "ON")], Memory),
             ("MyISAM", vec![("myisam_recover_options", "OFF")], Memory),
             ("MyISAM", vec![("myisam_recover_options", "BACKUP,QUICK")], Memory),
             ("MyISAM", vec![("myisam_recover_options", "FORCE,QUICK")], Memory),
@@ -311,19 +330,27 @@ mod tests {
             ("Aria", vec![("aria_group_commit", "hard")], Synced),
             ("Aria", vec![soft, ("aria_group_commit_interval", "1000000")], PeriodicSync),
             ("Aria", vec![soft, ("aria_group_commit_interval", "0")], OsCache),
-            ("Aria", vec![("aria_sync_log_dir", "NEVER")], OsCache),
+            ("Aria", vec![("aria_group_commit", "none"), ("aria_sync_log_dir", "NEVER")], OsCache),
             ("MEMORY", vec![("innodb_flush_log_at_trx_commit", "1")], Memory),
-            ("ROCKSDB", vec![], Memory),
         ] {
             assert_eq!(class(engine, &settings), expected, "{engine} {settings:?}");
         }
     }
 
     #[test]
+    fn class_is_unknown_if_its_setting_is_not_reported() {
+        for engine in ["InnoDB", "MyISAM", "Aria", "ROCKSDB"] {
+            let mut notes = Vec::new();
+            assert_eq!(server(&[("flush", "ON")]).of(engine, &mut notes), None, "{engine}");
+            assert!(notes[0].contains("unknown"), "{notes:?}");
+        }
+    }
+
+    #[test]
     fn only_connected_replica_makes_writes_replicated() {
-        let with = |status, clients| {
+        let with = |flush, status, clients| {
             let settings = [
-                ("innodb_flush_log_at_trx_commit", "1"),
+                ("innodb_flush_log_at_trx_commit", flush),
                 ("log_bin", "ON"),
                 ("sync_binlog", "1"),
                 ("rpl_semi_sync_source_enabled", "ON"),
@@ -332,7 +359,10 @@ mod tests {
             ];
             class("InnoDB", &settings)
         };
-        assert_eq!([with("ON", "1"), with("ON", "0"), with("OFF", "1")], [Replicated, Synced, Synced]);
+        assert_eq!(
+            [with("1", "ON", "1"), with("1", "ON", "0"), with("1", "OFF", "1"), with("2", "ON", "1")],
+            [Replicated, Synced, Synced, PeriodicSync]
+        );
     }
 
     #[test]

@@ -44,6 +44,7 @@ mod tests {
             settings: vec![Setting::new("version_comment", comment)],
             limits: Limits::default(),
             notes: Vec::new(),
+            ..ServerFacts::default()
         }
     }
 

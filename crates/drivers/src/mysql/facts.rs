@@ -40,39 +40,200 @@ const OTHERS: &[&str] = &[
     "character_set_server",
     "collation_server",
     "sql_mode",
+    "sql_require_primary_key",
+    "innodb_force_primary_key",
+    "wait_timeout",
 ];
+
+/// Settings by which a server refuses writes of users without further privileges, the strictest first.
+const READ_ONLY: [&str; 3] = ["super_read_only", "innodb_read_only", "read_only"];
+
+/// Privileges with which a user writes in spite of `read_only`.
+const WRITES_ANYWAY: [&str; 4] = ["ALL PRIVILEGES", "SUPER", "CONNECTION_ADMIN", "READ_ONLY ADMIN"];
 
 pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) -> Result<ServerFacts> {
     let version = value(link, "SELECT VERSION()")?.unwrap_or_default();
-    let names = listed(OTHERS.iter().chain(&["max_user_connections"]));
-    let reported =
+    let names = listed(OTHERS.iter().chain(&["max_user_connections", "aurora_version"]).chain(&READ_ONLY));
+    let mut reported =
         Reported::of(rows(link, &format!("SHOW SESSION VARIABLES WHERE Variable_name IN ({names})"))?);
-    let (class, mut notes) = durability.class();
+    let (mut class, mut notes) = durability.class();
+    let engine = product(&version, &reported);
+    if !OWN.contains(&engine) {
+        class = None;
+        notes = vec![format!(
+            "{engine} speaks MySQL's protocol: what an acknowledged write survives there does not follow from settings of \
+             MySQL, and is unknown"
+        )];
+    }
     let decisive = durability.settings();
+    let (read_only, no_tables) = access(link, &reported)?;
+    // Every server has one; a table without a key is refused only with it.
+    for name in ["sql_require_primary_key", "innodb_force_primary_key"] {
+        if !is_on(reported.text(name)) {
+            reported.remove(name);
+        }
+    }
     if dialect::collation(link)?.is_none() {
         notes.push("This server ignores trailing spaces when it compares text.".to_owned());
     }
-    // The count includes our connection.
-    let connected = rows(link, "SHOW GLOBAL STATUS LIKE 'Threads_connected'")?;
-    let connected = connected.first().and_then(|row| row.get(1)?.parse::<u64>().ok());
-    let connections = ["max_connections", "max_user_connections"].map(|name| reported.limit(name));
+    let status = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected', 'Prepared_stmt_count')";
+    let status = Reported::of(rows(link, status)?);
+    let (connections, in_use) = connections(link, &reported, &status)?;
+    let prepared = reported.limit("max_prepared_stmt_count").map(|Limit { most, set_by }| {
+        Limit::new(most.saturating_sub(status.number("prepared_stmt_count").unwrap_or(0)), set_by)
+    });
     let is_other = |setting: &Setting| !decisive.iter().any(|decisive| decisive.name == setting.name);
     let others = reported.pick(OTHERS).into_iter().filter(is_other);
     Ok(ServerFacts {
-        engine: if is_mariadb(&version) { "MariaDB" } else { "MySQL" }.to_owned(),
+        engine: engine.to_owned(),
         version,
         client: client.to_owned(),
         transport: link.transport(),
-        durability: Some(class),
+        durability: class,
         settings: others.chain(dialect::dialect(None, None).statistics()).collect(),
         durability_settings: decisive,
         limits: Limits {
-            connections: connections.into_iter().flatten().min_by_key(|limit| limit.most),
-            connections_in_use: connected.map(|n| n.saturating_sub(1)),
+            connections,
+            connections_in_use: in_use,
+            prepared_statements: prepared,
             value_bytes: reported.limit("max_allowed_packet"),
             request_bytes: reported.limit("max_allowed_packet"),
             parameters: Some(Limit::new(65_535, "the protocol (16-bit count)")),
+            ..Limits::default()
         },
+        read_only,
+        no_tables,
         notes,
+        ..ServerFacts::default()
     })
+}
+
+/// The products whose settings mean what the manuals of MySQL and MariaDB say.
+const OWN: [&str; 2] = ["MySQL", "MariaDB"];
+
+/// The product that answers: many speak MySQL's protocol and report a version of MySQL.
+fn product(version: &str, reported: &Reported) -> &'static str {
+    const BY_TEXT: [(&str, &str); 9] = [
+        ("tidb", "TiDB"),
+        ("vitess", "Vitess"),
+        ("oceanbase", "OceanBase"),
+        ("singlestore", "SingleStore"),
+        ("memsql", "SingleStore"),
+        ("doris", "Apache Doris"),
+        ("starrocks", "StarRocks"),
+        ("clickhouse", "ClickHouse"),
+        ("dolt", "Dolt"),
+    ];
+    let text = format!("{version} {}", reported.text("version_comment")).to_ascii_lowercase();
+    if let Some((_, engine)) = BY_TEXT.iter().find(|(part, _)| text.contains(part)) {
+        return engine;
+    }
+    match (reported.get("aurora_version"), is_mariadb(version)) {
+        (Some(_), _) => "Amazon Aurora MySQL",
+        (None, true) => "MariaDB",
+        (None, false) => "MySQL",
+    }
+}
+
+fn is_on(value: &str) -> bool {
+    matches!(value.to_ascii_uppercase().as_str(), "ON" | "1" | "YES")
+}
+
+/// Why nothing can be written, and why no table can be created.
+fn access(link: &mut dyn Query, reported: &Reported) -> Result<(Option<String>, Option<String>)> {
+    let grants: Vec<String> = match rows(link, "SHOW GRANTS") {
+        Err(error) if error.server_code().is_some() => Vec::new(),
+        found => found?.into_iter().flatten().collect(),
+    };
+    let database = value(link, "SELECT DATABASE()")?.unwrap_or_default();
+    let strictest = READ_ONLY.into_iter().find(|name| {
+        is_on(reported.text(name)) && (*name != "read_only" || !grants.iter().any(|grant| writes_anyway(grant)))
+    });
+    let read_only = strictest.map(|name| format!("{name} = ON"));
+    let creates = grants.is_empty() || grants.iter().any(|grant| may_create(grant, &database));
+    let no_tables = (!creates).then(|| format!("the user has no privilege CREATE on database {database}"));
+    Ok((read_only, no_tables))
+}
+
+/// The privileges and the object of a line of `SHOW GRANTS`; `None` for a role, whose privileges it does not say.
+fn privileges(grant: &str) -> Option<(&str, &str)> {
+    let (privileges, rest) = grant.strip_prefix("GRANT ")?.split_once(" ON ")?;
+    Some((privileges, rest.split_once(" TO ")?.0))
+}
+
+fn writes_anyway(grant: &str) -> bool {
+    // A role may have any.
+    privileges(grant).is_none_or(|(all, object)| {
+        object == "*.*" && all.split(',').any(|one| WRITES_ANYWAY.contains(&one.trim()))
+    })
+}
+
+fn may_create(grant: &str, database: &str) -> bool {
+    privileges(grant).is_none_or(|(all, object)| {
+        let Some(of) = object.strip_suffix(".*") else { return false };
+        // Names may have wildcards.
+        let named = of.trim_matches('`').replace('\\', "");
+        let here = of == "*" || named == database || of.contains('%') || of.contains('_');
+        here && all.split(',').any(|one| ["ALL PRIVILEGES", "CREATE"].contains(&one.trim()))
+    })
+}
+
+/// The limit of connections that leaves the least to this user, and the number of other connections that it counts: the
+/// server counts all of them, a user's limit those of the user.
+fn connections(
+    link: &mut dyn Query,
+    reported: &Reported,
+    status: &Reported,
+) -> Result<(Option<Limit>, Option<u64>)> {
+    // The counts include our connection.
+    let all = status.number("threads_connected").map(|n| n.saturating_sub(1));
+    let mut limits = vec![(reported.limit("max_connections"), all)];
+    let of_user = reported.limit("max_user_connections");
+    if of_user.is_some() {
+        let sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = SUBSTRING_INDEX(USER(), '@', 1)";
+        let count = value(link, sql)?.and_then(|n| n.parse::<u64>().ok());
+        limits.push((of_user, count.map(|n| n.saturating_sub(1))));
+    }
+    let set = limits.into_iter().filter_map(|(limit, used)| Some((limit?, used)));
+    let least = set.min_by_key(|(limit, used)| limit.most.saturating_sub(used.unwrap_or(0)));
+    Ok(least.map_or((None, all), |(limit, used)| (Some(limit), used)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_are_named_as_themselves() {
+        // As the servers report them.
+        for (version, settings, engine) in [
+            ("9.7.4", &[("version_comment", "MySQL Community Server - GPL")][..], "MySQL"),
+            ("8.0.36-28", &[("version_comment", "Percona Server (GPL), Release 28")], "MySQL"),
+            ("10.11.14-MariaDB-0+deb12u2", &[], "MariaDB"),
+            ("8.0.11-TiDB-v7.5.1", &[("version_comment", "TiDB Server (Apache License 2.0)")], "TiDB"),
+            ("8.0.30-Vitess", &[], "Vitess"),
+            ("5.7.32", &[("version_comment", "SingleStoreDB source distribution (compatible)")], "SingleStore"),
+            ("8.0.28", &[("aurora_version", "3.04.0")], "Amazon Aurora MySQL"),
+        ] {
+            assert_eq!(product(version, &settings.into()), engine, "{version}");
+        }
+    }
+
+    #[test]
+    fn grants_say_who_may_create_and_who_writes_in_spite_of_read_only() {
+        for (grant, creates, writes) in [
+            ("GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost` WITH GRANT OPTION", true, true),
+            ("GRANT SELECT, INSERT, CREATE, DROP ON *.* TO `a`@`%`", true, false),
+            ("GRANT USAGE ON *.* TO `a`@`%` IDENTIFIED BY PASSWORD '*x'", false, false),
+            ("GRANT SELECT ON `shop`.* TO `a`@`%`", false, false),
+            ("GRANT ALL PRIVILEGES ON `shop`.* TO `a`@`%`", true, false),
+            ("GRANT ALL PRIVILEGES ON `other`.* TO `a`@`%`", false, false),
+            ("GRANT CREATE ON `sh%`.* TO `a`@`%`", true, false),
+            ("GRANT CREATE ON `shop`.`one` TO `a`@`%`", false, false),
+            ("GRANT CONNECTION_ADMIN,BACKUP_ADMIN ON *.* TO `a`@`%`", false, true),
+            ("GRANT `role`@`%` TO `a`@`%`", true, true),
+        ] {
+            assert_eq!((may_create(grant, "shop"), writes_anyway(grant)), (creates, writes), "{grant}");
+        }
+    }
 }

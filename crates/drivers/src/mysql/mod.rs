@@ -16,12 +16,13 @@ mod literals;
 mod metrics;
 mod namespace;
 mod option_file;
+mod proxy;
 mod version;
 
 use crate::charset;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
-use crate::wire::link::{LinkSession, Query, Supports, value};
+use crate::wire::link::{LinkSession, Query, Supports, rows, value};
 use crate::wire::tls;
 use config::Config;
 use durability::Durability;
@@ -30,7 +31,7 @@ use kurabe_core::compression::Compression;
 use kurabe_core::dump::DumpTool;
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::{Connection, Lean};
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use version::Era;
 
@@ -81,11 +82,27 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let dialect = Arc::new(dialect::dialect(None, None));
     let (engine, era, takes_files) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
     let (allowed, remotes) = (Arc::default(), Vec::new());
-    Ok(Box::new(Mysql { config, dialect, engine, era, allowed, remotes, takes_files }))
+    let (closes_idle, commits, requires_keys) = (AtomicBool::new(false), OnceLock::new(), OnceLock::new());
+    Ok(Box::new(Mysql {
+        config,
+        dialect,
+        engine,
+        era,
+        allowed,
+        remotes,
+        takes_files,
+        closes_idle,
+        proxy: OnceLock::new(),
+        commits,
+        requires_keys,
+    }))
 }
 
 /// Makes every transaction of the session read-only, also those of single statements (manual, "SET TRANSACTION").
 const READ_ONLY: &str = "SET SESSION TRANSACTION READ ONLY";
+
+/// The server's default of `wait_timeout`, in seconds.
+const IDLE: u64 = 28_800;
 
 struct Mysql {
     config: Arc<Config>,
@@ -100,19 +117,45 @@ struct Mysql {
     remotes: foreign::Remotes,
     /// Whether the server takes `LOAD DATA LOCAL`, once it was asked.
     takes_files: OnceLock<bool>,
+    /// Whether the server closes connections that are idle for less than [`IDLE`], once it was asked.
+    closes_idle: AtomicBool,
+    /// The name of what stands before the server, if something does.
+    proxy: OnceLock<String>,
+    /// Whether new sessions commit each statement by themselves, once the server was asked.
+    commits: OnceLock<bool>,
+    /// The setting by which the server refuses tables without a primary key, if it does, once it was asked.
+    requires_keys: OnceLock<String>,
 }
 
 impl Mysql {
     fn lean(&self, options: &ConnectOptions) -> Result<Lean<Connection>> {
-        Lean::connect(&self.config, options, Arc::clone(&self.allowed))
+        let mut lean = Lean::connect(&self.config, options, Arc::clone(&self.allowed))?;
+        if self.commits.get() == Some(&false) {
+            lean.query("SET autocommit = 1", &mut Reply::new())?;
+        }
+        // Kurabe's own sessions are idle while clients work. A client is as the application would be.
+        if options.trial == 0 && self.closes_idle.load(Ordering::Relaxed) {
+            lean.query(&format!("SET SESSION wait_timeout = {IDLE}"), &mut Reply::new())?;
+        }
+        Ok(lean)
     }
 
     fn link(&self, options: &ConnectOptions) -> Result<Box<dyn Query>> {
-        let mut link: Box<dyn Query> = Box::new(self.lean(options)?);
+        Ok(Box::new(self.asked(options)?))
+    }
+
+    /// A connection to a server that is known to be supported.
+    fn asked(&self, options: &ConnectOptions) -> Result<Lean<Connection>> {
+        let mut link = self.lean(options)?;
         // Read by a statement: the greeting may come from a proxy.
         if self.era.get().is_none() {
-            let era = version::check(&value(&mut *link, "SELECT VERSION()")?.unwrap_or_default())?;
-            let _ = self.era.set(era);
+            let row = rows(&mut link, "SELECT VERSION(), @@autocommit")?.into_iter().next().unwrap_or_default();
+            let era = version::check(row.first().map_or("", String::as_str))?;
+            let commits = row.get(1).is_none_or(|value| value != "0");
+            if !commits {
+                link.query("SET autocommit = 1", &mut Reply::new())?;
+            }
+            let _ = (self.commits.set(commits), self.era.set(era));
         }
         Ok(link)
     }
@@ -141,9 +184,29 @@ impl Mysql {
 
 impl Driver for Mysql {
     fn describe(&self) -> Result<ServerFacts> {
-        let mut link = self.link(&ConnectOptions::default())?;
-        let durability = self.durability(&mut *link)?;
-        let facts = facts::read(&mut *link, &durability, lean::CLIENT)?;
+        let mut link = self.asked(&ConnectOptions::default())?;
+        let number = link.number();
+        let proxy = proxy::check(&mut link, number, || self.lean(&ConnectOptions::default()))?;
+        let durability = self.durability(&mut link)?;
+        let mut facts = facts::read(&mut link, &durability, lean::CLIENT)?;
+        if let Some(name) = proxy {
+            facts.notes.push(format!(
+                "{name} stands before the server: its time and processor use are part of every result, and the server's processes \
+                 are not observed through it"
+            ));
+            let _ = self.proxy.set(name);
+        }
+        if self.commits.get() == Some(&false) {
+            facts.notes.push("New sessions have autocommit = 0 here; those of Kurabe set it to 1.".to_owned());
+        }
+        let idle = facts.settings.iter().find(|setting| setting.name == "wait_timeout");
+        let is_short = idle.and_then(|idle| idle.value.parse().ok()).is_some_and(|seconds: u64| seconds < IDLE);
+        self.closes_idle.store(is_short, Ordering::Relaxed);
+        // They are among the facts only if they are on.
+        let keys = facts.settings.iter().find(|setting| setting.name.ends_with("_primary_key"));
+        if let Some(setting) = keys {
+            let _ = self.requires_keys.set(setting.name.clone());
+        }
         link.quit()?;
         Ok(facts)
     }
@@ -154,16 +217,27 @@ impl Driver for Mysql {
         let mut link = self.link(&ConnectOptions::default())?;
         let durability = self.durability(&mut *link)?;
         link.quit()?;
-        if durability.class().0 == class { Ok(()) } else { Err(durability.refusal(class)) }
+        if durability.class().0 == Some(class) { Ok(()) } else { Err(durability.refusal(class)) }
     }
 
     fn endpoint(&self) -> Endpoint {
+        if let Some(name) = self.proxy.get() {
+            return Endpoint::Elsewhere(format!("{name} stands before it"));
+        }
         self.config.place.endpoint()
     }
 
     fn supports(&self, operation: &Operation) -> Support {
         let has_times =
             |of: &Arc<Collection>| of.fields.iter().any(|field| field.kind == FieldType::Timestamp);
+        if let (Some(setting), Operation::Insert { collection }) = (self.requires_keys.get(), operation)
+            && collection.key.is_empty()
+        {
+            return Support::No(format!(
+                "the server requires a primary key ({setting} = ON), and table {} has none",
+                collection.name
+            ));
+        }
         if self.era.get() == Some(&Era::Mysql55) && operation.collection().is_some_and(has_times) {
             return Support::no("MySQL 5.5 stores times without microseconds");
         }
@@ -211,6 +285,10 @@ impl Driver for Mysql {
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        if options.trial != 0 && self.era.get().is_none() {
+            // A client of an agent: this process has not described the server.
+            self.link(&ConnectOptions::default())?.quit()?;
+        }
         let dialect = Arc::clone(&self.dialect);
         let supports =
             self.engine().map(|engine| -> Supports { Arc::new(move |operation| engine.supports(operation)) });

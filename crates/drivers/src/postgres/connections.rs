@@ -136,8 +136,16 @@ pub(super) const CONNECTIONS: Connections = Connections {
         ["sslcrl=FILE", "the same", "refused if revoked, or if the authority has no list in the file"],
     ],
     proxies: &[
-        ("PgBouncer, pgcat, Odyssey in session mode", "a note says that it stands before the server"),
+        (
+            "PgBouncer, pgcat, Odyssey in session mode",
+            "a note names it; the server's processes are not observed",
+        ),
         ("the same in transaction or statement mode", "refused before anything is made"),
+        ("a standby, a role that may only SELECT", "what reads tables that are there runs without a table or a lease"),
+        (
+            "CockroachDB, YugabyteDB, Aurora, Redshift, Neon and others that speak the protocol",
+            "named as themselves; the durability class is unknown",
+        ),
         ("several hosts", "the first that is wanted is measured"),
     ],
 };

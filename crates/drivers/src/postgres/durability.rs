@@ -17,6 +17,9 @@ const SETTINGS: &[&str] = &[
     "wal_writer_delay",
 ];
 
+/// Settings without which the class is unknown.
+const DECISIVE: [&str; 3] = ["fsync", "synchronous_commit", "full_page_writes"];
+
 /// Values of `synchronous_commit` that a session may choose, the strongest first.
 const CHOICES: [&str; 3] = ["on", "local", "off"];
 
@@ -34,13 +37,28 @@ impl Durability {
         self.found.pick(SETTINGS)
     }
 
-    pub(super) fn class(&self) -> (DurabilityClass, Vec<String>) {
-        self.with(self.get("synchronous_commit"))
+    /// The class of the session; `None`, with a note, if the server does not report what decides it.
+    pub(super) fn class(&self) -> (Option<DurabilityClass>, Vec<String>) {
+        let missing: Vec<&str> =
+            DECISIVE.into_iter().filter(|name| self.get(name).is_empty()).collect();
+        if !missing.is_empty() {
+            let note = format!(
+                "the server does not report {}: the durability of an acknowledged write is unknown",
+                missing.join(" and ")
+            );
+            return (None, vec![note]);
+        }
+        let (class, notes) = self.with(self.get("synchronous_commit"));
+        (Some(class), notes)
     }
 
     /// The `synchronous_commit` that gives a session the class; `None` if the session already has the class.
     pub(super) fn require(&self, class: DurabilityClass) -> Result<Option<&'static str>> {
         let (found, _) = self.class();
+        let Some(found) = found else {
+            let what = format!("the server does not report whether its durability class is '{class}'");
+            return Err(Error::unsupported(what).hint("omit --durability"));
+        };
         if found == class {
             return Ok(None);
         }
@@ -109,7 +127,12 @@ mod tests {
     use DurabilityClass::{Memory, OsCache, PeriodicSync, Replicated, Synced};
 
     fn server(settings: &[(&str, &str)]) -> Durability {
-        let usual = [("synchronous_commit", "on"), ("fsync", "on"), ("wal_writer_delay", "200ms")];
+        let usual = [
+            ("synchronous_commit", "on"),
+            ("fsync", "on"),
+            ("full_page_writes", "on"),
+            ("wal_writer_delay", "200ms"),
+        ];
         let all = usual.iter().chain(settings);
         Durability { found: all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect() }
     }
@@ -128,7 +151,16 @@ mod tests {
             (vec![standby, off], PeriodicSync),
             (vec![("full_page_writes", "off")], OsCache),
         ] {
-            assert_eq!(server(&settings).class().0, expected, "{settings:?}");
+            assert_eq!(server(&settings).class().0, Some(expected), "{settings:?}");
+        }
+    }
+
+    #[test]
+    fn class_is_unknown_if_a_decisive_setting_is_not_reported() {
+        for name in DECISIVE {
+            let (class, notes) = server(&[(name, "")]).class();
+            assert!(class.is_none() && notes[0].contains(name), "{notes:?}");
+            assert!(server(&[(name, "")]).require(Synced).is_err(), "{name}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::dialect::dialect;
 use super::durability::Durability;
+use super::product;
 use crate::prelude::*;
 use crate::reported::{Reported, listed};
 use crate::wire::link::{Query, rows, value};
@@ -31,6 +32,7 @@ const OTHERS: &[&str] = &[
     "jit",
     "autovacuum",
     "statement_timeout",
+    "idle_session_timeout",
     "log_statement",
     "shared_preload_libraries",
     "debug_assertions",
@@ -48,16 +50,22 @@ pub(super) fn settings(link: &mut dyn Query, names: &[&str]) -> Result<Reported>
 pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
     let reported = settings(link, OTHERS)?;
     let durability = Durability::read(link)?;
-    let (class, notes) = durability.class();
+    let (mut class, mut notes) = durability.class();
     let version = value(link, "SHOW server_version")?.unwrap_or_default();
+    let product = product::read(link, version)?;
+    if let Some(note) = product.note() {
+        class = None;
+        notes = vec![note];
+    }
     let (connections, in_use) = connections(link, &reported)?;
+    let (read_only, no_tables) = access(link)?;
     let one_gb = |set_by| Some(Limit::new(1_073_741_000, set_by));
     Ok(ServerFacts {
-        engine: "PostgreSQL".to_owned(),
-        version,
+        engine: product.engine.to_owned(),
+        version: product.version,
         client: client.to_owned(),
         transport: link.transport(),
-        durability: Some(class),
+        durability: class,
         durability_settings: durability.settings(),
         settings: reported.pick(OTHERS).into_iter().chain(dialect().statistics()).collect(),
         limits: Limits {
@@ -66,35 +74,70 @@ pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
             value_bytes: one_gb("the engine (1 GB per field)"),
             request_bytes: one_gb("the engine (1 GB per message)"),
             parameters: Some(Limit::new(65_535, "the protocol (16-bit count)")),
+            ..Limits::default()
         },
+        read_only,
+        no_tables,
         notes,
+        ..ServerFacts::default()
     })
 }
 
-/// The number of connections that this user may open, which is the lowest limit of the server, the database and the
-/// role; and the number of other connections.
+/// Why nothing can be written, and why no table can be created.
+fn access(link: &mut dyn Query) -> Result<(Option<String>, Option<String>)> {
+    let sql = "SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only'), \
+               pg_catalog.current_schema(), pg_catalog.has_schema_privilege(pg_catalog.current_schema(), 'CREATE'), current_user";
+    let row = match rows(link, sql) {
+        // A server that speaks the protocol, without these functions.
+        Err(error) if error.server_code().is_some() => return Ok((None, None)),
+        found => found?.into_iter().next().unwrap_or_default(),
+    };
+    let field = |at: usize| row.get(at).map_or("", String::as_str);
+    let read_only = match (field(0), field(1)) {
+        ("t", _) => Some("it is a standby (in recovery)".to_owned()),
+        (_, "on") => Some("its transactions only read (default_transaction_read_only = on)".to_owned()),
+        _ => None,
+    };
+    let no_tables = match (field(2), field(3)) {
+        ("", _) => Some("no schema of the search path exists, or may be used".to_owned()),
+        (schema, "f") => Some(format!("user {} may not create tables in schema {schema}", field(4))),
+        _ => None,
+    };
+    Ok((read_only, no_tables))
+}
+
+/// The limit of connections that leaves the least to this user, and the number of other connections that it counts. The
+/// server, the database and the role count their own connections each; the last two do not limit a superuser.
 fn connections(link: &mut dyn Query, reported: &Reported) -> Result<(Option<Limit>, Option<u64>)> {
     let number = |name: &str| reported.number(name).unwrap_or(0);
     let sql = "SELECT r.rolsuper, r.rolconnlimit, d.datconnlimit, \
-               (SELECT sum(numbackends) FROM pg_catalog.pg_stat_database) \
+               (SELECT sum(numbackends) FROM pg_catalog.pg_stat_database), \
+               (SELECT count(*) FROM pg_catalog.pg_stat_activity a WHERE a.usesysid = r.oid), \
+               (SELECT numbackends FROM pg_catalog.pg_stat_database s WHERE s.datid = d.oid) \
                FROM pg_catalog.pg_roles r, pg_catalog.pg_database d \
                WHERE r.rolname = current_user AND d.datname = pg_catalog.current_database()";
     let row = rows(link, sql)?.into_iter().next().unwrap_or_default();
     let field = |at: usize| row.get(at).map_or("", String::as_str);
+    let is_superuser = field(0) == "t";
+    // The counts include our connection.
+    let in_use = |at: usize| field(at).parse::<u64>().ok().map(|n| n.saturating_sub(1));
     let mut limits = Vec::new();
     let all = number("max_connections");
-    if all > 0 && field(0) == "t" {
-        limits.push(Limit::new(all, "max_connections"));
+    if all > 0 && is_superuser {
+        limits.push((Limit::new(all, "max_connections"), in_use(3)));
     } else if all > 0 {
         let kept = number("superuser_reserved_connections") + number("reserved_connections");
         let set_by = "max_connections - superuser_reserved_connections";
-        limits.push(Limit::new(all.saturating_sub(kept), set_by));
+        limits.push((Limit::new(all.saturating_sub(kept), set_by), in_use(3)));
     }
-    // -1 means no limit.
-    for (at, set_by) in [(1, "the role's CONNECTION LIMIT"), (2, "the database's CONNECTION LIMIT")] {
-        limits.extend(field(at).parse().ok().map(|most| Limit::new(most, set_by)));
+    for (at, used, set_by) in
+        [(1, 4, "the role's CONNECTION LIMIT"), (2, 5, "the database's CONNECTION LIMIT")]
+    {
+        // -1 means no limit.
+        let most = field(at).parse().ok().filter(|_| !is_superuser);
+        limits.extend(most.map(|most| (Limit::new(most, set_by), in_use(used))));
     }
-    // The count includes our connection.
-    let in_use = field(3).parse::<u64>().ok().map(|n| n.saturating_sub(1));
-    Ok((limits.into_iter().min_by_key(|limit| limit.most), in_use))
+    let free = |(limit, used): &(Limit, Option<u64>)| limit.most.saturating_sub(used.unwrap_or(0));
+    let least = limits.into_iter().min_by_key(free);
+    Ok(least.map_or((None, in_use(3)), |(limit, used)| (Some(limit), used)))
 }

@@ -17,6 +17,7 @@ mod mysql_fdw;
 mod namespace;
 mod passfile;
 mod pooler;
+mod product;
 mod read_only;
 mod service;
 mod values;
@@ -24,6 +25,7 @@ mod values;
 use crate::charset;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
+use crate::wire::Stream;
 use crate::wire::link::{LinkSession, Query};
 use crate::wire::tls;
 use config::Config;
@@ -31,7 +33,8 @@ use hosts::Hosts;
 use kurabe_core::dump::DumpTool;
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::Lean;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The driver, for the registry.
 pub static INFO: DriverInfo = DriverInfo {
@@ -81,7 +84,7 @@ pub static INFO: DriverInfo = DriverInfo {
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let (hosts, dialect) = (Hosts::new(Config::from_url(url)?), Arc::new(dialect::dialect()));
-    Ok(Box::new(Postgres { hosts, dialect, remotes: Vec::new() }))
+    Ok(Box::new(Postgres { hosts, dialect, remotes: Vec::new(), closes_idle: AtomicBool::new(false), pooler: OnceLock::new() }))
 }
 
 struct Postgres {
@@ -89,11 +92,24 @@ struct Postgres {
     dialect: Arc<Dialect>,
     /// The servers to which it can link, and why not to the others.
     remotes: foreign::Remotes,
+    /// Whether the server closes idle connections (`idle_session_timeout`), once it was asked.
+    closes_idle: AtomicBool,
+    /// The name of what stands before the server, if something does.
+    pooler: OnceLock<String>,
 }
 
 impl Postgres {
+    fn lean(&self, options: &ConnectOptions) -> Result<Lean<Stream>> {
+        let mut lean = Lean::connect(self.hosts.get()?, options)?;
+        // Kurabe's own sessions are idle while clients work. A client is as the application would be.
+        if options.trial == 0 && self.closes_idle.load(Ordering::Relaxed) {
+            lean.query("SET idle_session_timeout = 0", &mut Reply::new())?;
+        }
+        Ok(lean)
+    }
+
     fn query(&self, options: &ConnectOptions) -> Result<Box<dyn Query>> {
-        Ok(Box::new(Lean::connect(self.hosts.get()?, options)?))
+        Ok(Box::new(self.lean(options)?))
     }
 }
 
@@ -103,7 +119,12 @@ impl Driver for Postgres {
         let mut link = Lean::connect(config, &ConnectOptions::default())?;
         let pooler = pooler::check(&mut link, config)?;
         let mut facts = facts::read(&mut link, lean::CLIENT)?;
-        facts.notes.extend(pooler.map(ToOwned::to_owned));
+        let idle = facts.settings.iter().find(|setting| setting.name == "idle_session_timeout");
+        self.closes_idle.store(idle.is_some_and(|idle| idle.value != "0"), Ordering::Relaxed);
+        if let Some(name) = pooler {
+            facts.notes.push(pooler::note(&name));
+            let _ = self.pooler.set(name);
+        }
         link.quit()?;
         Ok(facts)
     }
@@ -119,6 +140,9 @@ impl Driver for Postgres {
     }
 
     fn endpoint(&self) -> Endpoint {
+        if let Some(name) = self.pooler.get() {
+            return Endpoint::Elsewhere(format!("{name} stands before it"));
+        }
         self.hosts.first().map_or(Endpoint::InProcess, |config| config.place.endpoint())
     }
 
@@ -139,12 +163,12 @@ impl Driver for Postgres {
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let dialect = Arc::clone(&self.dialect);
         let config = self.hosts.get()?;
-        let lean = Lean::connect(config, options)?.watch(config, options);
+        let lean = self.lean(options)?.watch(config, options);
         Ok(Box::new(LinkSession::new(lean, dialect, None)))
     }
 
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
-        Ok(Box::new(metrics::PostgresStatsProbe::new(Lean::connect(self.hosts.get()?, options)?)?))
+        Ok(Box::new(metrics::PostgresStatsProbe::new(self.lean(options)?)?))
     }
 
     fn add_remote(&mut self, remote: RemoteAddress) {

@@ -11,7 +11,7 @@ use crate::wire::{Peer, Stream};
 /// Settings that determine durability, and other settings that affect results.
 const DURABILITY: [&str; 4] = ["appendonly", "appendfsync", "no-appendfsync-on-rewrite", "save"];
 const OTHERS: [&str; 4] = ["maxmemory", "maxmemory-policy", "io-threads", "databases"];
-const LIMITS: [&str; 1] = ["proto-max-bulk-len"];
+const LIMITS: [&str; 2] = ["proto-max-bulk-len", "timeout"];
 
 pub(super) fn read(
     client: &mut Client<Stream>,
@@ -41,18 +41,20 @@ pub(super) fn read(
         }
         _ => {}
     }
-    if greeting.get("role").is_some_and(|role| role == "replica" || role == "slave") {
-        notes.push("the server is a replica, which usually accepts no writes".to_owned());
-    }
     let mut config = Reported::default();
     let mut forbidden = None;
-    for name in DURABILITY.iter().chain(&OTHERS).chain(&LIMITS) {
+    for name in DURABILITY.iter().chain(&OTHERS).chain(&LIMITS).chain(&["replica-read-only"]) {
         // One by one: Redis accepts several names only since version 7.
         match client.ask_text(&["CONFIG", "GET", name]) {
             Ok(node) => config.extend(node.pairs()),
             Err(error) if error.server_code().is_some() => forbidden = Some(error),
             Err(error) => return Err(error),
         }
+    }
+    let is_replica = greeting.get("role").is_some_and(|role| role == "replica" || role == "slave");
+    let read_only = is_replica && config.get("replica-read-only") == Some("yes");
+    if is_replica && !read_only {
+        notes.push("the server is a replica, which usually accepts no writes".to_owned());
     }
     let durability = durability(&config);
     if let Some(error) = forbidden {
@@ -75,7 +77,9 @@ pub(super) fn read(
         durability_settings: config.pick(&DURABILITY),
         settings,
         limits: limits(&info, &config),
+        read_only: read_only.then(|| "it is a replica (replica-read-only = yes)".to_owned()),
         notes,
+        ..ServerFacts::default()
     })
 }
 
@@ -166,6 +170,7 @@ fn limits(info: &Reported, config: &Reported) -> Limits {
             let set_by = "proto-max-bulk-len, less the overhead of a packed row";
             Limit::new(most.saturating_sub(64 * PACKING), set_by)
         }),
+        idle_seconds: config.limit("timeout"),
         ..Limits::default()
     }
 }

@@ -108,8 +108,16 @@ struct Sqlite {
 }
 
 impl Sqlite {
-    fn connection(&self) -> Result<Connection> {
+    /// Why it can only be read, as a clause; `None` if it can be written, as far as the file system says.
+    fn read_only(&self) -> Option<String> {
         if self.settings.read_only {
+            return Some("it is opened with access=read".to_owned());
+        }
+        self.place.read_only_part().map(|part| format!("the {part} is read-only"))
+    }
+
+    fn connection(&self) -> Result<Connection> {
+        if self.read_only().is_some() {
             return self.reader();
         }
         {
@@ -149,9 +157,6 @@ impl Sqlite {
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(self.place.path(), flags)
             .map_err(|e| self.place.explain_open(explain(&e)))?;
-        if connection.is_readonly("main").map_err(|e| explain(&e))? {
-            return Err(self.place.read_only());
-        }
         Ok(connection)
     }
 }
@@ -182,7 +187,9 @@ impl Driver for Sqlite {
                 parameters: limit(Limit::SQLITE_LIMIT_VARIABLE_NUMBER, "SQLITE_MAX_VARIABLE_NUMBER")?,
                 ..Limits::default()
             },
+            read_only: self.read_only(),
             notes,
+            ..ServerFacts::default()
         })
     }
 
@@ -244,7 +251,9 @@ impl Driver for Sqlite {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        let namespace = namespace::SqliteNamespace::new(self.connection()?, self.place.lock_path());
+        let refusal = self.read_only().map(|why| self.place.read_only(&why));
+        let namespace =
+            namespace::SqliteNamespace::new(self.connection()?, self.place.lock_path(), refusal);
         Ok(Box::new(Owned(namespace)))
     }
 

@@ -4,7 +4,7 @@ use super::DIALECT;
 use super::error::explain;
 use crate::embedded::Claim;
 use crate::sql::{Dialect, SqlNamespaceOps};
-use kurabe_core::Result;
+use kurabe_core::{Error, Result};
 use kurabe_core::collection::Collection;
 use kurabe_core::remote::{Link, RemoteServer};
 use rusqlite::types::Value;
@@ -15,11 +15,13 @@ pub(super) struct SqliteNamespace {
     connection: Connection,
     lock_path: PathBuf,
     claim: Claim,
+    /// The error of a file that can only be read.
+    refusal: Option<Error>,
 }
 
 impl SqliteNamespace {
-    pub(super) fn new(connection: Connection, lock_path: PathBuf) -> Self {
-        Self { connection, lock_path, claim: Claim::default() }
+    pub(super) fn new(connection: Connection, lock_path: PathBuf, refusal: Option<Error>) -> Self {
+        Self { connection, lock_path, claim: Claim::default(), refusal }
     }
 }
 
@@ -93,6 +95,9 @@ impl SqlNamespaceOps for SqliteNamespace {
     }
 
     fn lock(&mut self, run: &str) -> Result<()> {
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone());
+        }
         self.claim.take("sqlite", &self.lock_path, run)
     }
 }

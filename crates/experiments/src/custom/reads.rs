@@ -7,7 +7,7 @@
 //! [`Access`]: kurabe_core::driver::Access
 
 use super::declared::Piece;
-use super::scan::{Token, lexes, tokens};
+use super::scan::{Lexis, Token, lexes, tokens};
 
 /// The entries of `side_effects.txt`: where they count, and their words.
 fn entries(place: &str) -> impl Iterator<Item = Vec<&'static str>> {
@@ -78,16 +78,32 @@ const NO_FUNCTIONS: &[&str] = &[
 /// engine of the statement; without one, it may be any.
 pub(super) fn asks_for_write(pieces: &[Piece], engine: Option<&str>) -> Option<String> {
     let text = text(pieces);
-    lexes(engine).iter().find_map(|lexis| side_effect(&tokens(&text, *lexis)))
+    let lexes = lexes(engine);
+    several(&text, lexes).or_else(|| lexes.iter().find_map(|lexis| side_effect(&tokens(&text, *lexis))))
 }
 
 /// Why a statement may change data in a session that writes; `None` if it only reads.
 pub(super) fn may_change(pieces: &[Piece], engine: Option<&str>) -> Option<String> {
     let text = text(pieces);
-    lexes(engine).iter().find_map(|lexis| {
+    let lexes = lexes(engine);
+    several(&text, lexes).or_else(|| lexes.iter().find_map(|lexis| {
         let tokens = tokens(&text, *lexis);
         side_effect(&tokens).or_else(|| unknown_function(&tokens))
-    })
+    }))
+}
+
+/// Whether it is more than one statement. Only PostgreSQL executes several that are sent as one: what looks like several
+/// in the way of another engine, as `E'it\'s; one'` does, is refused by that engine.
+fn several(text: &str, lexes: &[Lexis]) -> Option<String> {
+    let is_several = |lexis: &Lexis| {
+        let mut tokens = tokens(text, *lexis);
+        while tokens.last() == Some(&Token::Mark(';')) {
+            tokens.pop();
+        }
+        tokens.contains(&Token::Mark(';'))
+    };
+    let found = lexes.iter().any(|lexis| lexis.postgres && is_several(lexis)) || lexes.iter().all(is_several);
+    found.then(|| "it is more than one statement".to_owned())
 }
 
 /// As [`asks_for_write`], of a statement without variables, on any engine.
@@ -106,18 +122,11 @@ fn text(pieces: &[Piece]) -> String {
 }
 
 fn side_effect(tokens: &[Token]) -> Option<String> {
-    let mut tokens = tokens;
-    while let Some((Token::Mark(';'), rest)) = tokens.split_last() {
-        tokens = rest;
-    }
     let first = tokens.iter().position(|token| *token != Token::Mark('(')).unwrap_or(tokens.len());
     let is = |token: &Token, word: &&str| token.name() == Some(word);
     let at = |at: usize, words: &[&str]| {
         tokens.get(at..at + words.len()).is_some_and(|tokens| tokens.iter().zip(words).all(|(t, w)| is(t, w)))
     };
-    if tokens.contains(&Token::Mark(';')) {
-        return Some("it is more than one statement".to_owned());
-    }
     let begun = tokens.get(first).and_then(Token::word);
     if begun.is_none() || !entries("begins").any(|words| at(first, &words)) {
         let word = begun.map_or_else(|| "it".to_owned(), str::to_uppercase);
@@ -194,6 +203,7 @@ mod tests {
             "SELECT a FROM t WHERE b GLOB '[a-z]*'",
             "SELECT a FROM t WHERE b IN (\"delete\", \"set_\")",
             "START TRANSACTION READ ONLY",
+            "SELECT E'it\\'s; fine' AS t, k FROM item WHERE id = 1",
         ] {
             assert_eq!(asks_for_write(&pieces(sql), None), None, "{sql}");
         }

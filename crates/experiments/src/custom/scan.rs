@@ -43,7 +43,7 @@ pub(super) struct Lexis {
     /// `#` begins a comment, `--` only before a space, and `/*!` and `/*+` are no comments.
     mysql: bool,
     /// `$tag$ … $tag$` and `E'…\'…'` are texts, and comments nest.
-    postgres: bool,
+    pub(super) postgres: bool,
     /// `q'{…}'` is a text.
     alternative: bool,
     /// `[…]` is a name.

@@ -13,9 +13,10 @@ use kurabe_core::facts::Limit;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::units;
 use kurabe_engine::plan::planned;
-use kurabe_engine::target::Target;
+use kurabe_engine::target::{OWN_CONNECTIONS, Target};
 use kurabe_experiments::registry::EXPERIMENTS;
 use std::fmt::Write;
+use std::time::Duration;
 
 pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     signals::leave_at_once(output)?;
@@ -75,6 +76,9 @@ fn examine(target: &Target, wire: &[(&'static str, String)], clients: u64) -> (S
     line("reachable", &format!("yes, {by}{}", facts.transport));
     line("version", &format!("{} {}", facts.engine, facts.version));
     line("client", &facts.client);
+    if let Some(nanoseconds) = facts.round_trip_ns {
+        line("round trip", &units::time(Duration::from_nanos(nanoseconds)));
+    }
     for (name, value) in wire {
         line(name, value);
     }
@@ -93,8 +97,7 @@ fn examine(target: &Target, wire: &[(&'static str, String)], clients: u64) -> (S
     if let Some(limit) = &limits.connections {
         let used = limits.connections_in_use.unwrap_or(0);
         let free = limit.most.saturating_sub(used);
-        // A run needs two connections beside its clients': one for the namespace, one for checks.
-        fits = clients + 2 <= free;
+        fits = clients.saturating_add(OWN_CONNECTIONS) <= free;
         let verdict = if fits { "enough" } else { "too few" };
         line(
             "connections",
@@ -116,8 +119,21 @@ fn examine(target: &Target, wire: &[(&'static str, String)], clients: u64) -> (S
     most("largest value", &limits.value_bytes, units::size);
     most("largest request", &limits.request_bytes, units::size);
     most("parameters", &limits.parameters, units::count);
-    for (name, answer) in available(target) {
-        line(name, &answer);
+    most("prepared", &limits.prepared_statements, |most| format!("{} statements more", units::count(most)));
+    let writes = match (&facts.read_only, &facts.no_tables) {
+        (Some(why), _) => Some(format!("reads only: {why}")),
+        (None, Some(why)) => Some(format!("existing tables only: {why}")),
+        (None, None) => None,
+    };
+    match writes {
+        Some(why) => {
+            line("access", &why);
+            line("", "what uses tables that are there can be run: pgbench's and sysbench's scripts, custom workloads, estimate --data");
+        }
+        None => available(target).iter().for_each(|(name, answer)| line(name, answer)),
+    }
+    for caution in kurabe_drivers::caution::cautions(facts, 0) {
+        line("caution", &caution);
     }
     for note in &facts.notes {
         line("note", note);

@@ -7,7 +7,7 @@ use super::push::{self, Collector};
 use super::report;
 use super::scale;
 use super::stopping_rule::StoppingRule;
-use super::warnings::{refuse_unseen, scattered, warnings};
+use super::warnings::{refuse_unseen, scattered, unleased, warnings};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -25,7 +25,7 @@ use kurabe_engine::fixture::Fixture;
 use kurabe_engine::fleet::Fleet;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
-use kurabe_engine::{eviction, overhead, preflight};
+use kurabe_engine::{eviction, latency, overhead, preflight};
 use kurabe_experiments::registry;
 use kurabe_observe::{Live, Monitor};
 use kurabe_record::{Resumed, Store, Writer};
@@ -168,6 +168,9 @@ fn make(
     let machine = kurabe_observe::machine_facts();
     let targets = &opened.targets;
     plan.compare(targets);
+    for line in latency::fit(&mut plan, targets)? {
+        output.note(&line);
+    }
     let budget = plan.spec.budget_ns.map(Duration::from_nanos);
     let fit = budget.map(|budget| budget::fit(&mut plan, targets, &job.free, budget));
     if let Some(records) = plan.enlarge_stores(targets)? {
@@ -175,6 +178,7 @@ fn make(
         output
             .note(&format!("loading {records} records, so that each trial changes each record at most once"));
     }
+    plan.leave_out_unconnectable(targets, &job.free.axes);
     plan.complete(targets)?;
     account.cells = plan.records();
     if plan.trials() == 0 {
@@ -210,7 +214,7 @@ fn make(
     for warning in &found {
         output.warning(warning);
     }
-    for line in scattered(opened) {
+    for line in scattered(opened).into_iter().chain(unleased(&plan, targets)) {
         output.note(&line);
     }
     signals::check()?;
@@ -233,7 +237,7 @@ fn make(
         agents: agents.map_or_else(Vec::new, Agents::records),
     };
     signals::wait_for("the targets to be prepared");
-    let mut fixtures = Fixture::open_all(targets, &header.run)?;
+    let mut fixtures = Fixture::open_all(&plan, targets, &header.run)?;
     preflight::clear(&plan, targets, &mut fixtures)?;
     eviction::check(&mut plan, targets)?;
     let unanalysed = preflight::unanalysed(&plan, targets, &mut fixtures);
@@ -307,9 +311,10 @@ pub(super) fn go_on(
         return Err(error.hint("start a new run: kurabe run --again").into());
     }
     let machine = kurabe_observe::machine_facts();
+    plan.limit_connections(&opened.targets);
     preflight::check(&plan, &opened.targets, machine.memory_bytes)?;
     signals::wait_for("the targets to be prepared");
-    let mut fixtures = Fixture::open_all(&opened.targets, &run.header.run)?;
+    let mut fixtures = Fixture::open_all(&plan, &opened.targets, &run.header.run)?;
     preflight::clear(&plan, &opened.targets, &mut fixtures)?;
     eviction::check(&mut plan, &opened.targets)?;
     let resumption = Resumption {

@@ -3,6 +3,7 @@
 use crate::targets::Opened;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::observation::{Endpoint, Observer as _};
+use kurabe_engine::fixture::Need;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::target::Target;
 use kurabe_observe::Monitor;
@@ -20,6 +21,21 @@ pub(super) fn scattered(opened: &Opened) -> Vec<String> {
                 "{}: its server is not pinned to processors; interleaved trials vary less if it is pinned \
                  to {cpus}, as with 'taskset -a -cp {cpus} PID'",
                 target.name
+            )
+        })
+        .collect()
+}
+
+/// Targets on which the run holds no lease, since it only reads tables that are there.
+pub(super) fn unleased(plan: &Plan, targets: &[Target]) -> Vec<String> {
+    let reads = |at: &usize| targets[*at].skip_reason.is_none() && plan.need(*at) == Need::Nothing;
+    (0..targets.len())
+        .filter(reads)
+        .map(|at| {
+            format!(
+                "{}: only tables that are there are read: Kurabe creates nothing and holds no lease, so that another run may \
+                 use the server at the same time",
+                targets[at].name
             )
         })
         .collect()

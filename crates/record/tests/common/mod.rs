@@ -41,6 +41,7 @@ pub fn header(name: &str, began: u64) -> RunHeader {
             ..Limits::default()
         },
         notes: vec!["Ein Satz, mit \"Anführung\".".into()],
+        ..ServerFacts::default()
     };
     RunHeader {
         run: name.to_owned(),

@@ -157,6 +157,7 @@ fn facts(target: &str) -> ServerFacts {
         settings: vec![Setting::new("page_size", "4096")],
         limits: Limits::default(),
         notes: Vec::new(),
+        ..ServerFacts::default()
     }
 }
 

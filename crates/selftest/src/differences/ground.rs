@@ -338,7 +338,7 @@ impl Ground<'_> {
             ..Runner::new(plan, &header.run, targets)
         };
         let mut trials = Vec::new();
-        let fixtures = Fixture::open_all(targets, &header.run)?;
+        let fixtures = Fixture::open_all(plan, targets, &header.run)?;
         let complete = runner.run(fixtures, &[], &mut |event| {
             if let Event::TrialEnds { record } = event {
                 each(record, &header.cells[record.cell])?;

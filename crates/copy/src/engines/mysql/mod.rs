@@ -237,7 +237,15 @@ impl Engine for Mysql {
         let edition = if catalog::is_mariadb(side)? { "MariaDB" } else { "MySQL" }.to_owned();
         let folds_tables = side.number("SELECT @@lower_case_table_names")? != 0;
         let folds_columns = true;
+        // MySQL's setting and MariaDB's.
+        let mut requires_keys = None;
+        for setting in ["sql_require_primary_key", "innodb_force_primary_key"] {
+            let found = side.rows(&format!("SHOW VARIABLES LIKE '{setting}'"))?;
+            let is_on = found.first().is_some_and(|row| matches!(text(row, 1), "ON" | "1"));
+            requires_keys = requires_keys.or(is_on.then_some(setting));
+        }
         Ok(TargetFacts {
+            requires_keys,
             by_bytes,
             collations,
             folds_tables,

@@ -59,6 +59,11 @@ const PAUSE: Duration = Duration::from_millis(20);
 const MOST_TAKEN: u32 = 1 << 30;
 
 impl Lean<Connection> {
+    /// The number of the connection in the greeting.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
     pub(crate) fn port(&self) -> Option<u16> {
         self.packets.wire.stream().inner().port()
     }

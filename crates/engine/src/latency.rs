@@ -1,0 +1,85 @@
+//! What a long round trip means for a run: loading waits for the answer to each request.
+
+use crate::plan::Plan;
+use crate::target::Target;
+use kurabe_core::planned::PlannedCell;
+use kurabe_core::run::RunSpec;
+use kurabe_core::{Result, units};
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// The share of the requests of a load that wait for an answer: the others are sent together, or are parts of one.
+const WAITING: f64 = 1.0 / 8.0;
+/// Round trips before and after a load: to create tables, to count and to read back.
+const AROUND: f64 = 24.0;
+/// A load may take this long before its default number of records is reduced.
+const MOST: Duration = Duration::from_secs(30);
+/// Numbers of records that are tried instead of the default one.
+const FEWER: [u64; 6] = [50_000, 20_000, 10_000, 5_000, 2_000, 1_000];
+
+/// How long the data of a cell is waited for; zero if round trips are short.
+pub(crate) fn load_time(target: &Target, cell: &PlannedCell) -> Duration {
+    let Some(round_trip) = target.facts.round_trip_ns else { return Duration::ZERO };
+    if cell.creates_nothing() {
+        return Duration::ZERO;
+    }
+    let demand = &cell.demand;
+    let requests = demand.loaded_bytes as f64 / demand.request_bytes.max(1) as f64;
+    Duration::from_nanos(round_trip).mul_f64(requests * WAITING + AROUND)
+}
+
+/// The time of all loads of a run's first round, by target.
+fn load_times(plan: &Plan, targets: &[Target]) -> Vec<Duration> {
+    let mut times = vec![Duration::ZERO; targets.len()];
+    let mut loaded = HashSet::new();
+    for (record, cell) in plan.available() {
+        if loaded.insert((record.target, record.aa_control, &cell.dataset)) {
+            times[record.target] += load_time(&targets[record.target], cell);
+        }
+    }
+    times
+}
+
+/// Reduces the default number of records if round trips are so long that loading them would dominate the run. Returns what
+/// to say of it, one sentence for each target whose load takes long.
+///
+/// # Errors
+/// As for [`Plan::new`].
+pub fn fit(plan: &mut Plan, targets: &[Target]) -> Result<Vec<String>> {
+    let is_long = |plan: &Plan| load_times(plan, targets).into_iter().any(|time| time > MOST);
+    if targets.iter().all(|target| target.facts.round_trip_ns.is_none()) {
+        return Ok(Vec::new());
+    }
+    let before = load_times(plan, targets);
+    let mut reduced = None;
+    if plan.spec.records.is_none() && is_long(plan) {
+        for records in FEWER {
+            let spec = RunSpec { records: Some(records), ..plan.spec.clone() };
+            let experiment = plan.experiment;
+            // A custom workload has numbers of its own.
+            if !plan.try_rewrite(experiment, spec, targets) {
+                break;
+            }
+            reduced = Some(records);
+            if !is_long(plan) {
+                break;
+            }
+        }
+    }
+    let after = load_times(plan, targets);
+    let all = targets.iter().zip(before.into_iter().zip(after));
+    let far = all.filter_map(|(target, times)| Some((target, target.facts.round_trip_ns?, times)));
+    let line = |(target, round_trip, (before, after)): (&Target, u64, (Duration, Duration))| {
+        let round_trip = units::time(Duration::from_nanos(round_trip));
+        let fewer = reduced.filter(|_| after < before).map_or_else(String::new, |records| {
+            let records = units::count(records);
+            format!(": {records} records instead of the default number, whose load would take {}", units::time(before))
+        });
+        format!(
+            "{}: a round trip takes {round_trip}, so that loading takes about {}{fewer}",
+            target.name,
+            units::time(after)
+        )
+    };
+    Ok(far.filter(|(_, _, (before, _))| !before.is_zero()).map(line).collect())
+}

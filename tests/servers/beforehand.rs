@@ -1,0 +1,217 @@
+//! What is read of a server before a run, and concluded from: refusals, values that are left out, settings of sessions.
+
+use super::common::{by, cells, sql, tables};
+use crate::support::Place;
+use kurabe_testbed::{Server, testing};
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+#[test]
+fn sessions_commit_although_the_server_does_not() {
+    let place = Place::new();
+    for engine in ["mysql", "mariadb"] {
+        let Some(server) = testing::own_server(engine) else { continue };
+        let Some(_) = sql(&server, "", "SET GLOBAL autocommit = 0") else { continue };
+        let brief = ["--requests", "40", "--records", "50", "--rounds", "1", "--clients", "2"];
+        let answer = place.run(&[&["run", "point-write", server.url()][..], &brief].concat());
+        super::common::assert_all_verified(&place, &answer);
+        let doctor = place.run(&["doctor", server.url()]);
+        assert!(doctor.out.contains("autocommit = 0"), "{engine}: {doctor:?}");
+    }
+}
+
+#[test]
+fn table_without_a_key_is_refused_before_anything_is_made() {
+    let place = Place::new();
+    for (engine, setting) in [("mysql", "sql_require_primary_key"), ("mariadb", "innodb_force_primary_key")] {
+        let Some(server) = testing::own_server(engine) else { continue };
+        let Some(_) = sql(&server, "", &format!("SET GLOBAL {setting} = ON")) else { continue };
+        let answer = place.run(&["run", "pgbench", "--init", server.url(), "--requests", "20", "--rounds", "1"]);
+        assert!(answer.code != Some(0) && answer.err.contains(setting), "{engine}: {answer:?}");
+        assert!(answer.err.contains("pgbench_history") || answer.err.contains("_history"), "{answer:?}");
+        let file = place.home().join("source.db");
+        let made = "CREATE TABLE a (id INTEGER PRIMARY KEY); CREATE TABLE keyless (n INTEGER);";
+        let made = std::process::Command::new("sqlite3").arg(&file).arg(made).status();
+        if made.is_ok_and(|made| made.success()) {
+            let source = format!("sqlite:{}", file.display());
+            let answer = place.run(&["copy", &source, server.url(), "--dry-run"]);
+            assert!(answer.code != Some(0) && answer.err.contains(setting), "{engine}: {answer:?}");
+            assert!(answer.err.contains("keyless"), "{engine}: {answer:?}");
+            std::fs::remove_file(&file).unwrap();
+        }
+        assert_eq!(tables(&server).unwrap().trim(), "", "{engine}");
+    }
+}
+
+#[test]
+fn own_sessions_outlive_a_server_that_closes_idle_ones() {
+    let place = Place::new();
+    for (engine, setting) in
+        [("mysql", "wait_timeout=1"), ("mariadb", "wait_timeout=1"), ("postgres", "idle_session_timeout=1s")]
+    {
+        let (name, value) = setting.split_once('=').unwrap();
+        let Some(server) = testing::own_server_with(engine, |options| options.set(name, value)) else { continue };
+        // A trial takes longer than an idle session lives.
+        let brief = ["--duration", "1500ms", "--records", "50", "--rounds", "1", "--clients", "1"];
+        let answer = place.run(&[&["run", "point-read", server.url()][..], &brief].concat());
+        super::common::assert_all_verified(&place, &answer);
+        let doctor = place.run(&["doctor", server.url()]);
+        assert!(doctor.out.contains("closes idle connections"), "{engine}: {doctor:?}");
+    }
+    let Some(server) = testing::own_server_with("redis", |options| options.set("timeout", 1)) else { return };
+    let brief = ["--duration", "1500ms", "--records", "50", "--rounds", "1", "--clients", "1"];
+    let answer = place.run(&[&["run", "kv", server.url()][..], &brief].concat());
+    assert!(answer.code != Some(0) && answer.err.contains("idle for 1 s (timeout)"), "{answer:?}");
+}
+
+/// Runs `connect` with the default number of clients, 1 and 8, as a user that may open twelve connections.
+fn check_limit(place: &Place, url: &str, set_by: &str) {
+    let brief = ["--requests", "20", "--records", "50", "--rounds", "1", "--connection", "kept"];
+    let run = |more: &[&str]| place.run(&[&["run", "connect", url][..], &brief, more].concat());
+    let answer = run(&[]);
+    assert_eq!(answer.code, Some(0), "{url}: {answer:?}");
+    let report = place.report();
+    let measured = |clients: u64| {
+        cells(&report).iter().any(|cell| cell["status"] == "ok" && cell["axes"]["clients"] == clients)
+    };
+    assert!(measured(1) && !measured(8), "{url}: {report:#}");
+    assert!(answer.err.contains(set_by), "{url}: {answer:?}");
+    // What was asked for is not left out.
+    let answer = run(&["--clients", "1,8"]);
+    assert!(answer.code != Some(0) && answer.err.contains(set_by), "{url}: {answer:?}");
+    let doctor = place.run(&["doctor", url, "--clients", "8"]);
+    assert!(doctor.out.contains("too few") && doctor.out.contains(set_by), "{url}: {doctor:?}");
+}
+
+#[test]
+fn default_numbers_of_clients_keep_to_the_limit_of_a_user() {
+    let place = Place::new();
+    if let Some(server) = testing::own_server("postgres") {
+        sql(&server, "", "CREATE ROLE few LOGIN CONNECTION LIMIT 12; GRANT CREATE ON SCHEMA public TO few;");
+        check_limit(&place, &by(&server, "few", "kurabe"), "the role's CONNECTION LIMIT");
+        sql(&server, "", "ALTER ROLE few CONNECTION LIMIT -1; ALTER DATABASE kurabe CONNECTION LIMIT 12;");
+        check_limit(&place, &by(&server, "few", "kurabe"), "the database's CONNECTION LIMIT");
+    }
+    for engine in ["mysql", "mariadb"] {
+        let Some(server) = testing::own_server(engine) else { continue };
+        let user = "few@'127.0.0.1'";
+        let limit = format!("CREATE USER {user} IDENTIFIED BY 'a' WITH MAX_USER_CONNECTIONS 12");
+        let Some(_) = sql(&server, "", &format!("{limit}; GRANT ALL ON kurabe.* TO {user};")) else { continue };
+        check_limit(&place, &by(&server, "few:a", "kurabe"), "max_user_connections");
+    }
+}
+
+#[test]
+fn prepared_statements_of_all_clients_are_counted_before() {
+    let Some(server) = testing::own_server("mysql") else { return };
+    let Some(_) = sql(&server, "", "SET GLOBAL max_prepared_stmt_count = 6") else { return };
+    let place = Place::new();
+    let answer = place.run(&["run", "point-read", server.url(), "--clients", "7", "--requests", "20"]);
+    assert!(answer.code != Some(0) && answer.err.contains("max_prepared_stmt_count"), "{answer:?}");
+}
+
+/// A relay before a server, each of whose messages takes `delay` in each direction.
+struct Far {
+    port: u16,
+    connections: Arc<Mutex<Vec<Arc<Connection>>>>,
+}
+
+/// What a client sent over a connection.
+#[derive(Default)]
+struct Connection {
+    bytes: AtomicUsize,
+    /// How often it sent after the server had.
+    turns: AtomicUsize,
+    was_server: AtomicBool,
+}
+
+impl Connection {
+    fn client_sent(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::SeqCst);
+        if self.was_server.swap(false, Ordering::SeqCst) {
+            self.turns.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Far {
+    fn start(server: &Server, delay: Duration) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (port, to) = (listener.local_addr().unwrap().port(), server.port());
+        let connections: Arc<Mutex<Vec<Arc<Connection>>>> = Arc::default();
+        let all = Arc::clone(&connections);
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                let (client, server) = (client.unwrap(), TcpStream::connect(("127.0.0.1", to)).unwrap());
+                let one = Arc::new(Connection::default());
+                all.lock().unwrap().push(Arc::clone(&one));
+                let (from, into) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                let sent = Arc::clone(&one);
+                thread::spawn(move || relay(from, into, delay, |bytes| sent.client_sent(bytes)));
+                thread::spawn(move || {
+                    relay(server, client, delay, |_| one.was_server.store(true, Ordering::SeqCst));
+                });
+            }
+        });
+        Self { port, connections }
+    }
+
+    fn url(&self, server: &Server) -> String {
+        server.url().replace(&format!(":{}", server.port()), &format!(":{}", self.port))
+    }
+
+    /// How often the connections that loaded data waited for an answer.
+    fn turns_of_loads(&self) -> Vec<usize> {
+        let all = self.connections.lock().unwrap();
+        let loads = all.iter().filter(|one| one.bytes.load(Ordering::SeqCst) > 1_000_000);
+        loads.map(|one| one.turns.load(Ordering::SeqCst)).collect()
+    }
+}
+
+/// Copies bytes, each this late.
+fn relay(mut from: TcpStream, mut into: TcpStream, delay: Duration, mut seen: impl FnMut(usize)) {
+    let _ = into.set_nodelay(true);
+    let (put, take) = channel::<(Instant, Vec<u8>)>();
+    let deliver = thread::spawn(move || {
+        for (due, bytes) in take {
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            if into.write_all(&bytes).is_err() {
+                break;
+            }
+        }
+        let _ = into.shutdown(Shutdown::Write);
+    });
+    let mut buffer = vec![0; 65_536];
+    while let Ok(length @ 1..) = from.read(&mut buffer) {
+        seen(length);
+        if put.send((Instant::now() + delay, buffer[..length].to_vec())).is_err() {
+            break;
+        }
+    }
+    drop(put);
+    let _ = deliver.join();
+}
+
+#[test]
+fn load_over_a_long_way_does_not_wait_for_each_request() {
+    let place = Place::new();
+    for engine in ["postgres", "mysql"] {
+        let Some(server) = testing::server(engine) else { continue };
+        let far = Far::start(&server, Duration::from_millis(8));
+        let url = far.url(&server);
+        let doctor = place.run(&["doctor", &url]);
+        assert!(doctor.out.contains("round trip"), "{engine}: {doctor:?}");
+        // 150 requests of 200 rows, and two for each to commit and to read back.
+        let brief = ["--records", "30000", "--requests", "8", "--rounds", "1", "--clients", "1"];
+        let answer = place.run(&[&["run", "point-read", &url][..], &brief].concat());
+        super::common::assert_all_verified(&place, &answer);
+        assert!(answer.err.contains("a round trip takes"), "{engine}: {answer:?}");
+        let turns = far.turns_of_loads();
+        assert!(!turns.is_empty() && turns.iter().all(|turns| *turns < 100), "{engine}: {turns:?}");
+    }
+}
