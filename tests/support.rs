@@ -15,6 +15,8 @@ pub(crate) const KURABE: &str = env!("CARGO_BIN_EXE_kurabe");
 pub(crate) struct Place {
     runs: PathBuf,
     home: PathBuf,
+    /// Whether the program starts its servers; otherwise it leases those of tests, where it can.
+    starts_servers: bool,
     _folder: TempDir,
 }
 
@@ -24,7 +26,12 @@ impl Place {
         let [runs, home] = ["runs", "home"].map(|name| folder.path().join(name));
         std::fs::create_dir(&runs).unwrap();
         std::fs::create_dir(&home).unwrap();
-        Self { runs, home, _folder: folder }
+        Self { runs, home, starts_servers: false, _folder: folder }
+    }
+
+    /// For tests of how the program starts its servers and ends them.
+    pub(crate) fn that_starts_servers() -> Self {
+        Self { starts_servers: true, ..Self::new() }
     }
 
     /// The directory of all runs.
@@ -57,6 +64,11 @@ impl Place {
     pub(crate) fn configure(&self, command: &mut Command) {
         command.env("KURABE_RUNS", &self.runs).env("HOME", &self.home).stdin(Stdio::null());
         command.env(testing::SMALL, "1");
+        if self.starts_servers {
+            command.env_remove(testing::POOL);
+        } else {
+            command.env(testing::POOL, testing::pool().unwrap());
+        }
         // Servers that the distribution lacks are in the tester's cache.
         command.envs(cache().map(|folder| ("KURABE_CACHE", folder)));
         for name in [
