@@ -210,6 +210,20 @@ pub(crate) fn eventually<T>(seconds: u64, mut find: impl FnMut() -> Option<T>) -
     }
 }
 
+/// Does this with all at the same time, where each mostly waits. The threads have the name of the test, for its messages.
+pub(crate) fn beside_each_other<T: Send>(all: impl IntoIterator<Item = T>, each: impl Fn(T) + Sync) {
+    let (name, each) = (std::thread::current().name().unwrap_or("a test").to_owned(), &each);
+    std::thread::scope(|scope| {
+        let start = |one| {
+            let thread = std::thread::Builder::new().name(name.clone());
+            thread.spawn_scoped(scope, move || each(one)).unwrap()
+        };
+        let threads: Vec<_> = all.into_iter().map(start).collect();
+        let failed = threads.into_iter().filter_map(|thread| thread.join().err()).next();
+        failed.map(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
 /// Sends a signal to a process that this test started.
 pub(crate) fn signal(child: &Child, signal: &str) {
     let status = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();

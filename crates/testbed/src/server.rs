@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::supervisor::{self, Facts, Report, Request};
 use crate::options::Spec;
+use crate::supervisor::{self, Facts, Report, Request};
 use crate::{StartOptions, TestbedError, affinity, environment, programs, registry, testing};
 
 /// Added to a server's time limit, for the supervisor's work before and after.

@@ -44,8 +44,10 @@ fn ended(result: Result<(), Box<dyn Error>>) -> ExitCode {
     }
 }
 
+#[expect(clippy::print_stdout, reason = "a program speaks to its user")]
 fn pool(name: &str) -> Result<(), Box<dyn Error>> {
     testing::serve_pool(name, std::env::current_exe()?)?;
+    println!("ready");
     std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink())?;
     Ok(())
 }

@@ -17,7 +17,7 @@ use crate::supervisor::{Report, Request};
 use crate::{Server, StartOptions, TestbedError, affinity, server};
 
 /// Idle servers of one kind. One more test than processors runs at once, and most runs of a program use two servers.
-const KEPT: usize = 4;
+const KEPT: usize = 3;
 /// Idle servers with settings of their own, of all kinds: each is of use to few tests.
 const KEPT_WITH_SETTINGS: usize = 6;
 /// A server whose folder takes more bytes on disk is not used again: its next user would pay for the size.
@@ -196,7 +196,10 @@ fn reusable(spec: &Spec) -> Option<(Kind, &'static Reset)> {
     }
     let small = StartOptions { small_files: spec.small_files, ..StartOptions::new("") };
     let with_settings = *tls || spec.settings != small.spec(&spec.engine).settings;
-    Some((Kind { options: serde_json::to_string(spec).ok()?, with_settings }, reset))
+    // Not the order of different ones.
+    let mut kind = spec.clone();
+    kind.settings.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Some((Kind { options: serde_json::to_string(&kind).ok()?, with_settings }, reset))
 }
 
 /// Makes a used server like a new one, and checks that it is.
