@@ -123,7 +123,7 @@ fn watched(mut command: Command, itself: bool) -> (Answer, Seen) {
     let mut child: Child = piped(&mut command);
     let mut seen = Seen::default();
     let mut looks = 0;
-    let ended = eventually(120, || {
+    let ended = eventually(250, || {
         seen.look(&child, itself, &needles);
         looks += 1;
         if looks % 40 == 1 {

@@ -150,10 +150,10 @@ fn leased(pool: &str, engine: &str, options: &StartOptions) -> Result<Option<Ser
 /// A leased server for a program that tests start; `None` if this is no such program, or the pool does not lend such a
 /// server.
 pub(crate) fn for_program(engine: &str, options: &StartOptions) -> Result<Option<Server>, TestbedError> {
-    match std::env::var(POOL) {
-        Ok(pool) if small_servers() => leased(&pool, engine, options),
-        _ => Ok(None),
+    if !small_servers() {
+        return Ok(None);
     }
+    std::env::var(POOL).map_or(Ok(None), |pool| leased(&pool, engine, options))
 }
 
 /// Like [`server_with`], but a server that no other test has used or will use: for tests that send signals to its
