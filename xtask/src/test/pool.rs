@@ -40,3 +40,38 @@ impl Drop for Pool {
         let _ = self.0.wait();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Write;
+    use std::process::Command;
+
+    #[test]
+    fn pool_is_ready_when_tests_learn_its_name_and_has_ended_after_them() {
+        let folder = std::env::temp_dir().join(format!("kurabe-pool-{}", std::process::id()));
+        fs::create_dir_all(folder.join("deps")).unwrap();
+        let script = format!(
+            "#!/bin/sh\necho \"$*\" > {0}/said\necho ready\ncat\necho over >> {0}/said\n",
+            folder.display()
+        );
+        // By another process, as the test of the runner says.
+        let mut install = Command::new("install");
+        install.args(["-m", "755", "/dev/stdin"]).arg(folder.join("kurabe-testbed")).stdin(Stdio::piped());
+        let mut install = install.spawn().unwrap();
+        install.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+        assert!(install.wait().unwrap().success());
+        let path = folder.join("deps/tests-1");
+        let program = Program { label: "x".to_owned(), unit: false, path, folder: folder.clone() };
+        let mut environment = Vec::new();
+        let pool = Pool::start(&[program], &mut environment).unwrap();
+        let [(variable, name)] = &environment[..] else { panic!("{environment:?}") };
+        let said = || fs::read_to_string(folder.join("said")).unwrap();
+        assert_eq!((variable.as_str(), said()), (VARIABLE, format!("pool {name}\n")));
+        drop(pool);
+        assert!(said().ends_with("over\n"));
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(Pool::start(&[], &mut environment).is_none());
+    }
+}
