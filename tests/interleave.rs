@@ -72,7 +72,7 @@ fn first_round_is_observed_and_the_others_are_interleaved() {
 #[test]
 fn throwaway_servers_use_no_processor_of_clients() {
     let Some(_) = testing::server("redis") else { return };
-    let place = Place::new();
+    let place = Place::that_starts_servers();
     let answer = run(&place, &["point-read", "up:redis"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();

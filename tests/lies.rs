@@ -8,7 +8,7 @@ use kurabe_testbed::testing;
 
 /// A short run of many trials.
 const BRIEF: [&str; 9] =
-    ["--rounds", "1", "--requests", "120", "--records", "50", "--seed", "17", "--no-html"];
+    ["--rounds", "1", "--requests", "60", "--records", "50", "--seed", "17", "--no-html"];
 /// Eight cells and the A/A control: a cell that failed once is not measured again.
 const READ: [&str; 4] = ["run", "point-read", "--clients", "1,2,3,4,5,6,7,8"];
 const ADD: [&str; 8] = [

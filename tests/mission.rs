@@ -89,9 +89,11 @@ fn recorded(part: usize) -> &'static Recorded {
         let only = runs_of(part).iter().map(|(name, _)| *name).collect::<Vec<_>>().join(",");
         let small = ["--requests", "100", "--clients", "2", "--no-html", "--export-json", "-"];
         let small = [&["run", "-f", SUITE, "--only", &only], &small[..]].concat();
-        // One size of payloads, where a run has payloads.
-        let payloads = if part == 1 { &[][..] } else { &["--payload", "1k"] };
-        let answer = place.run(&[&small[..], payloads].concat());
+        // One value of what says nothing about engines, where a run of the part has it.
+        let one =
+            ["--payload 1k", "--data uniform --order key", "--payload 1k --connections 20 --table plain"]
+                [part];
+        let answer = place.run(&[&small[..], &one.split(' ').collect::<Vec<_>>()].concat());
         let table: Value = serde_json::from_str(&answer.out).unwrap_or_default();
         let runs = table["runs"].as_array().cloned().unwrap_or_default();
         let report = |run: &Value| {

@@ -57,7 +57,7 @@ pub(crate) fn watch(mut child: Child, name: &str) -> (Answer, BTreeSet<u32>, usi
 fn throwaway_server_has_two_instances_restarted_between_blocks() {
     let Some(_) = testing::server("memcached") else { return };
     for (restarts, servers) in [("0", 2), ("1", 4)] {
-        let place = Place::new();
+        let place = Place::that_starts_servers();
         let what = ["run", "point-read", "up:memcached", "--restarts", restarts];
         let what = [&what[..], &BRIEF].concat();
         let (answer, ever, most) = watch(place.spawn(&what), "memcached");

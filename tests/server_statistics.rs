@@ -2,7 +2,7 @@
 //! session samples, compared with injected waits.
 
 use crate::servers::common::sql;
-use crate::support::{Answer, Place, with};
+use crate::support::{Answer, Place, beside_each_other, with};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::Dataset;
@@ -324,12 +324,13 @@ fn row_lock_of_other_session_is_reported_as_lock_wait_with_statement() {
 
 #[test]
 fn sleeping_statement_is_not_reported_as_lock_wait() {
-    for (engine, statement, event) in [
+    let statements = [
         ("mysql", "SELECT SLEEP(0.05) AS n", "User sleep"),
         ("mariadb", "SELECT SLEEP(0.05) AS n", "User sleep"),
         ("postgres", "SELECT 1 AS n FROM pg_sleep(0.05)", "Timeout: PgSleep"),
-    ] {
-        let Some(server) = testing::server(engine) else { continue };
+    ];
+    beside_each_other(statements, |(engine, statement, event)| {
+        let Some(server) = testing::server(engine) else { return };
         let place = Place::new();
         let path = place.home().join("sleep.toml");
         let text = format!(
@@ -352,7 +353,7 @@ fn sleeping_statement_is_not_reported_as_lock_wait() {
         let said = asleep["statement"].as_str().unwrap().to_ascii_lowercase();
         assert!(asleep["wait_state"] == "other" && said.contains("sleep"), "{engine}: {asleep}");
         assert!(answer.out.contains("Session samples") && answer.out.contains(event), "{answer:?}");
-    }
+    });
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn shared_server_is_started_once_and_later_runs_say_so() {
         return;
     }
     for (servers, starts) in [("shared", 1), ("per-run", 2)] {
-        let place = Place::new();
+        let place = Place::that_starts_servers();
         let first = "experiment = 'kv'\naxes = { clients = 1 }";
         let (answer, table, ever) = on_memcached(&place, servers, first);
         // Each has a second instance for the A/A control.
@@ -168,7 +168,7 @@ fn server_that_was_restricted_to_processors_is_restarted_for_the_next_run() {
     if testing::server("memcached").is_none() {
         return;
     }
-    let place = Place::new();
+    let place = Place::that_starts_servers();
     let first = "experiment = 'cpus'\naxes = { cpus = 1, cpu-placement = 'shared', clients = 1 }";
     let (answer, _, ever) = on_memcached(&place, "shared", first);
     assert_eq!(answer.err.matches("starting throwaway memcached").count(), 1, "{answer:?}");

@@ -15,6 +15,8 @@ pub(crate) const KURABE: &str = env!("CARGO_BIN_EXE_kurabe");
 pub(crate) struct Place {
     runs: PathBuf,
     home: PathBuf,
+    /// Whether the program starts its servers; otherwise it leases those of tests, where it can.
+    starts_servers: bool,
     _folder: TempDir,
 }
 
@@ -24,7 +26,12 @@ impl Place {
         let [runs, home] = ["runs", "home"].map(|name| folder.path().join(name));
         std::fs::create_dir(&runs).unwrap();
         std::fs::create_dir(&home).unwrap();
-        Self { runs, home, _folder: folder }
+        Self { runs, home, starts_servers: false, _folder: folder }
+    }
+
+    /// For tests of how the program starts its servers and ends them.
+    pub(crate) fn that_starts_servers() -> Self {
+        Self { starts_servers: true, ..Self::new() }
     }
 
     /// The directory of all runs.
@@ -57,6 +64,11 @@ impl Place {
     pub(crate) fn configure(&self, command: &mut Command) {
         command.env("KURABE_RUNS", &self.runs).env("HOME", &self.home).stdin(Stdio::null());
         command.env(testing::SMALL, "1");
+        if self.starts_servers {
+            command.env_remove(testing::POOL);
+        } else {
+            command.env(testing::POOL, testing::pool().unwrap());
+        }
         // Servers that the distribution lacks are in the tester's cache.
         command.envs(cache().map(|folder| ("KURABE_CACHE", folder)));
         for name in [
@@ -196,6 +208,20 @@ pub(crate) fn eventually<T>(seconds: u64, mut find: impl FnMut() -> Option<T>) -
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Does this with all at the same time, where each mostly waits. The threads have the name of the test, for its messages.
+pub(crate) fn beside_each_other<T: Send>(all: impl IntoIterator<Item = T>, each: impl Fn(T) + Sync) {
+    let (name, each) = (std::thread::current().name().unwrap_or("a test").to_owned(), &each);
+    std::thread::scope(|scope| {
+        let start = |one| {
+            let thread = std::thread::Builder::new().name(name.clone());
+            thread.spawn_scoped(scope, move || each(one)).unwrap()
+        };
+        let threads: Vec<_> = all.into_iter().map(start).collect();
+        let failed = threads.into_iter().filter_map(|thread| thread.join().err()).next();
+        failed.map(|panic| std::panic::resume_unwind(panic));
+    });
 }
 
 /// Sends a signal to a process that this test started.

@@ -2,7 +2,7 @@
 
 use super::common::broker::{Broker, Tap};
 use super::common::{Agent, children};
-use crate::support::{Answer, Place, eventually, signal};
+use crate::support::{Answer, Place, eventually, piped, signal};
 use kurabe_testbed::testing;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -12,13 +12,20 @@ use std::path::{Path, PathBuf};
 /// A worker, with folders of its own.
 struct Worker {
     agent: Agent,
-    _place: Place,
+    place: Place,
 }
 
 impl Worker {
     fn start(broker: &Broker, name: &str) -> Self {
         let place = Place::new();
-        Self { agent: Agent::start(&place, broker, name, &["--role", "run"]), _place: place }
+        Self { agent: Agent::start(&place, broker, name, &["--role", "run"]), place }
+    }
+
+    /// Its run waits after its first trial.
+    fn that_waits(broker: &Broker, name: &str) -> Self {
+        let place = Place::new();
+        let args = ["agent", "--broker", broker.url(), "--name", name, "--role", "run"];
+        Self { agent: Agent(piped(&mut place.pausing(&args, &[1]))), place }
     }
 }
 
@@ -129,10 +136,10 @@ fn run_of_a_killed_worker_is_executed_by_another_one() {
     let Some(broker) = Broker::with_streams() else { return };
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
-    let first = Worker::start(&broker, "first");
-    let suite = suite_of(&place, "s", server.url(), 5);
+    let first = Worker::that_waits(&broker, "first");
+    let suite = suite_of(&place, "s", server.url(), 3);
     let id = submit(&place, &broker, &suite, &["--agents", "0"]);
-    wait_for(&place, &broker, &id, "running");
+    first.place.wait_for_pause(1);
     let runs = eventually(20, || Some(children(first.agent.0.id())).filter(|runs| !runs.is_empty())).unwrap();
     signal(&first.agent.0, "-KILL");
     let gone = || runs.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()).then_some(());
@@ -148,10 +155,10 @@ fn run_of_a_worker_that_hangs_ends_and_is_executed_by_another_one() {
     let Some(broker) = Broker::with_streams() else { return };
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
-    let first = Worker::start(&broker, "first");
-    let suite = suite_of(&place, "s", server.url(), 34);
+    let first = Worker::that_waits(&broker, "first");
+    let suite = suite_of(&place, "s", server.url(), 3);
     let id = submit(&place, &broker, &suite, &["--agents", "0"]);
-    wait_for(&place, &broker, &id, "running");
+    first.place.wait_for_pause(1);
     let runs = eventually(20, || Some(children(first.agent.0.id())).filter(|runs| !runs.is_empty())).unwrap();
     signal(&first.agent.0, "-STOP");
     let second = Worker::start(&broker, "second");

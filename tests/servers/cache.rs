@@ -1,7 +1,7 @@
 //! A cache in front of a store: `cache-aside` on real stores behind real caches.
 
 use super::common::{ask_line, assert_verified, by, cells, installed, left, tell};
-use crate::support::{Answer, Place};
+use crate::support::{Answer, Place, beside_each_other};
 use kurabe_testbed::testing;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,51 +35,42 @@ fn has(engine: &str) -> bool {
 
 #[test]
 fn hit_ratio_follows_cache_size_and_matches_server_count() {
-    for (store, caches) in [
-        ("sqlite:", &["up:memcached", "up:redis"][..]),
-        ("up:mysql", &["up:redis"]),
-        ("up:postgres", &["up:memcached"]),
-    ] {
-        for cache in caches.iter().copied() {
-            if !has(store) || !has(cache) {
-                continue;
-            }
-            let place = Place::new();
-            // With equal popularity and one write in a hundred requests, the hit ratio is the cached share.
-            let rest = format!(
-                "--cache {cache} --requests 4000 --zipf 0 --write-share 1 --cache-size none,100,50,10"
-            );
-            let found = verified(&place, &run(&place, store, &rest));
-            assert_eq!(found.len(), 4, "{store} {cache}");
-            for cell in &found {
-                assert_verified(cell);
-                let Some(percent) = cell["axes"]["cache-size"].as_f64() else {
-                    assert_eq!(figure(cell, "hit ratio"), None, "{cell:#}");
-                    assert_eq!(figure(cell, "stale"), Some(0.0), "the store itself is never stale: {cell:#}");
-                    continue;
-                };
-                let of = |name: &str| figure(cell, name).unwrap_or_else(|| panic!("no {name}: {cell:#}"));
-                let ratio = of("hit ratio");
-                assert!((ratio - percent / 100.0).abs() < 0.1, "{store} {cache}: {cell:#}");
-                assert!((ratio - of("server-reported")).abs() < 1e-9, "{store} {cache}: {cell:#}");
-                assert_eq!(of("evictions") > 1_000.0, percent < 100.0, "{store} {cache}: {cell:#}");
-                assert!((of("cached") / 10_000.0 - percent / 100.0).abs() < 0.1, "{store} {cache}: {cell:#}");
-                // A read that misses asks the cache, the store, and the cache again.
-                assert!(of("miss") > 0.0 && of("hit") > 0.0 && of("then cache") > 0.0, "{cell:#}");
-            }
-            let engine = if cache == "up:redis" { "Redis 7" } else { "memcached 1" };
-            let settings = &place.report()["targets"][0]["settings"];
-            assert!(
-                settings["cache 50"].as_str().is_some_and(|text| text.starts_with(engine)),
-                "{settings:#}"
-            );
-            let md = place.run(&["report", "--format", "md"]).out;
-            assert!(
-                md.contains("## Requests, more metrics")
-                    && md.contains(&format!("in front of it is {engine}")),
-                "{md}"
-            );
+    for (store, cache) in
+        [("sqlite:", "up:memcached"), ("up:mysql", "up:redis"), ("up:postgres", "up:memcached")]
+    {
+        if !has(store) || !has(cache) {
+            continue;
         }
+        let place = Place::new();
+        // With equal popularity and one write in a hundred requests, the hit ratio is the cached share.
+        let rest =
+            format!("--cache {cache} --requests 4000 --zipf 0 --write-share 1 --cache-size none,100,50,10");
+        let found = verified(&place, &run(&place, store, &rest));
+        assert_eq!(found.len(), 4, "{store} {cache}");
+        for cell in &found {
+            assert_verified(cell);
+            let Some(percent) = cell["axes"]["cache-size"].as_f64() else {
+                assert_eq!(figure(cell, "hit ratio"), None, "{cell:#}");
+                assert_eq!(figure(cell, "stale"), Some(0.0), "the store itself is never stale: {cell:#}");
+                continue;
+            };
+            let of = |name: &str| figure(cell, name).unwrap_or_else(|| panic!("no {name}: {cell:#}"));
+            let ratio = of("hit ratio");
+            assert!((ratio - percent / 100.0).abs() < 0.1, "{store} {cache}: {cell:#}");
+            assert!((ratio - of("server-reported")).abs() < 1e-9, "{store} {cache}: {cell:#}");
+            assert_eq!(of("evictions") > 1_000.0, percent < 100.0, "{store} {cache}: {cell:#}");
+            assert!((of("cached") / 10_000.0 - percent / 100.0).abs() < 0.1, "{store} {cache}: {cell:#}");
+            // A read that misses asks the cache, the store, and the cache again.
+            assert!(of("miss") > 0.0 && of("hit") > 0.0 && of("then cache") > 0.0, "{cell:#}");
+        }
+        let engine = if cache == "up:redis" { "Redis 7" } else { "memcached 1" };
+        let settings = &place.report()["targets"][0]["settings"];
+        assert!(settings["cache 50"].as_str().is_some_and(|text| text.starts_with(engine)), "{settings:#}");
+        let md = place.run(&["report", "--format", "md"]).out;
+        assert!(
+            md.contains("## Requests, more metrics") && md.contains(&format!("in front of it is {engine}")),
+            "{md}"
+        );
     }
 }
 
@@ -109,9 +100,9 @@ fn stale_copies_are_counted_and_rare_with_invalidation() {
 
 #[test]
 fn expired_copies_are_read_from_the_store_again() {
-    for cache in ["up:memcached?ttl=1", "up:redis?ttl=1"] {
+    beside_each_other(["up:memcached?ttl=1", "up:redis?ttl=1"], |cache| {
         if !has(cache.split('?').next().unwrap()) {
-            continue;
+            return;
         }
         let place = Place::new();
         let rest = format!(
@@ -122,7 +113,7 @@ fn expired_copies_are_read_from_the_store_again() {
         let ratio = figure(&found[0], "hit ratio").unwrap();
         assert!((0.2..0.93).contains(&ratio), "{cache}: {ratio}");
         assert_eq!(figure(&found[0], "stale"), Some(0.0));
-    }
+    });
 }
 
 #[test]

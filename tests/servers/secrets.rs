@@ -123,7 +123,7 @@ fn watched(mut command: Command, itself: bool) -> (Answer, Seen) {
     let mut child: Child = piped(&mut command);
     let mut seen = Seen::default();
     let mut looks = 0;
-    let ended = eventually(120, || {
+    let ended = eventually(250, || {
         seen.look(&child, itself, &needles);
         looks += 1;
         if looks % 40 == 1 {
@@ -137,25 +137,31 @@ fn watched(mut command: Command, itself: bool) -> (Answer, Seen) {
     (answer, seen)
 }
 
-/// Runs on the password-protected server and on a throwaway one of the same engine, monitored. The throwaway server
-/// has no password, and ignores the engine's passwords in the user's environment and files.
-fn runs_without_leak(place: &Place, guarded: &Guarded, url: &str, variable: Option<&str>, itself: bool) {
-    let up = format!("up:{}", guarded.engine);
+/// The engines with passwords that can be started here, each with a password-protected server.
+fn guarded() -> Vec<(&'static Guarded, Lease)> {
+    GUARDED.iter().filter_map(|guarded| Some((guarded, guarded.start()?))).collect()
+}
+
+/// Runs on password-protected servers and on throwaway ones of these engines, monitored. The throwaway servers have no
+/// password, and ignore the engine's passwords in the user's environment and files.
+fn runs_without_leak(place: &Place, urls: &[String], engines: &[&str], variables: &[&str], itself: bool) {
+    let ups: Vec<String> = engines.iter().map(|engine| format!("up:{engine}")).collect();
+    let targets: Vec<&str> = urls.iter().chain(&ups).map(String::as_str).collect();
     let mut programs = Vec::new();
-    // A run is short, and may end on a busy machine before its server was inspected. Then it is repeated.
+    // A run is short, and may end on a busy machine before its servers were inspected. Then it is repeated.
     for _ in 0..5 {
-        let mut command = place.command(&session(&[url, &up], &BRIEF));
-        command.envs(variable.map(|name| (name, PASSWORD)));
+        let mut command = place.command(&session(&targets, &BRIEF));
+        command.envs(variables.iter().map(|name| (name, PASSWORD)));
         let (answer, seen) = watched(command, itself);
         assert_all_verified(place, &answer);
         assert_no_password(place, &answer);
         programs.push(seen.programs.len());
-        // The supervisor is this program, and a server is below it.
-        if seen.programs.len() > 1 {
+        // The supervisor is this program, and a server is below each.
+        if seen.programs.len() > engines.len() {
             return;
         }
     }
-    panic!("{}: its server was not observed: {programs:?}", guarded.engine);
+    panic!("{engines:?}: their servers were not observed: {programs:?}");
 }
 
 #[test]
@@ -182,38 +188,45 @@ fn wrong_password_is_one_error_without_the_password() {
 
 #[test]
 fn url_password_is_in_no_output_record_or_report() {
-    for guarded in &GUARDED {
-        let Some(server) = guarded.start() else { continue };
-        let place = Place::new();
-        let url = guarded.full(&server);
-        runs_without_leak(&place, guarded, &url, None, false);
-        for args in [
-            &["report", "--format", "html"][..],
-            &["report", "--format", "md"],
-            &["report", "--format", "csv"],
-            &["report", "--format", "json"],
-            &["report", "--format", "ab"],
-            &["report", "--format", "html", "--output", "-"],
-            &["report", "--format", "json", "--anonymise"],
-            &["report", "--format", "md", "--leave-out", guarded.engine],
-            &["runs", "ls"],
-            &["report", "last", "--color", "always"],
-            &["compare", "last", "last"],
-            &["list"],
-            &["doctor", &url],
-            &["run", "--resume", "last"],
-            &["completions", "bash"],
-            &["completions", "fish"],
-            &session(&[&url], &["--dry-run"]),
-        ] {
-            let answer = run_without_leak(&place, args);
-            assert_eq!(answer.code, Some(0), "{args:?}: {answer:?}");
-        }
-        // The run file cannot contain it, so that a rerun without it is rejected, and one with it works.
-        let alone = run_without_leak(&place, &session(&[&url], &BRIEF));
-        assert_all_verified(&place, &alone);
-        assert_eq!(run_without_leak(&place, &["run", "--again", "last"]).code, Some(3));
-        assert_eq!(run_without_leak(&place, &["run", "--again", "last", &url]).code, Some(0));
+    let servers = guarded();
+    if servers.is_empty() {
+        return;
+    }
+    let place = Place::that_starts_servers();
+    let urls: Vec<String> = servers.iter().map(|(guarded, server)| guarded.full(server)).collect();
+    // The password is in no variable and no file, of which each engine has its own: one throwaway server is enough.
+    let left_out = servers[0].0.engine;
+    runs_without_leak(&place, &urls, &[left_out], &[], false);
+    let targets: Vec<&str> = urls.iter().map(String::as_str).collect();
+    for args in [
+        &["report", "--format", "html"][..],
+        &["report", "--format", "md"],
+        &["report", "--format", "csv"],
+        &["report", "--format", "json"],
+        &["report", "--format", "ab"],
+        &["report", "--format", "html", "--output", "-"],
+        &["report", "--format", "json", "--anonymise"],
+        &["report", "--format", "md", "--leave-out", left_out],
+        &["runs", "ls"],
+        &["report", "last", "--color", "always"],
+        &["compare", "last", "last"],
+        &["list"],
+        &["run", "--resume", "last"],
+        &["completions", "bash"],
+        &["completions", "fish"],
+        &session(&targets, &["--dry-run"]),
+    ] {
+        let answer = run_without_leak(&place, args);
+        assert_eq!(answer.code, Some(0), "{args:?}: {answer:?}");
+    }
+    // The run file cannot contain it, so that a rerun without it is rejected, and one with it works.
+    let alone = run_without_leak(&place, &session(&targets, &BRIEF));
+    assert_all_verified(&place, &alone);
+    assert_eq!(run_without_leak(&place, &["run", "--again", "last"]).code, Some(3));
+    let again = [&["run", "--again", "last"], &targets[..]].concat();
+    assert_eq!(run_without_leak(&place, &again).code, Some(0));
+    for ((_, server), url) in servers.iter().zip(&targets) {
+        assert_eq!(run_without_leak(&place, &["doctor", url]).code, Some(0));
         for pid in [server.supervisor_pid(), server.pid()] {
             for file in ["cmdline", "environ"] {
                 let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap();
@@ -227,22 +240,30 @@ fn url_password_is_in_no_output_record_or_report() {
 
 #[test]
 fn password_from_environment_works_and_is_not_leaked() {
-    for guarded in &GUARDED {
-        let Some((variable, server)) = guarded.variable.zip(guarded.start()) else { continue };
-        runs_without_leak(&Place::new(), guarded, &guarded.url(&server, guarded.user), Some(variable), true);
-    }
+    let mut servers = guarded();
+    servers.retain(|(guarded, _)| guarded.variable.is_some());
+    let urls: Vec<String> =
+        servers.iter().map(|(guarded, server)| guarded.url(server, guarded.user)).collect();
+    let engines: Vec<&str> = servers.iter().map(|(guarded, _)| guarded.engine).collect();
+    let variables: Vec<&str> = servers.iter().filter_map(|(guarded, _)| guarded.variable).collect();
+    runs_without_leak(&Place::that_starts_servers(), &urls, &engines, &variables, true);
 }
 
 #[test]
 fn password_from_engine_file_works_and_is_not_leaked() {
+    let (mut urls, mut engines, mut servers) = (Vec::new(), Vec::new(), Vec::new());
+    let place = Place::that_starts_servers();
     for guarded in &GUARDED {
         let Some(((name, text, user), server)) = guarded.file.zip(guarded.start()) else { continue };
-        let place = Place::new();
+        // The file of MySQL is that of MariaDB.
         let file = place.home().join(name);
         fs::write(&file, text(&server)).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        runs_without_leak(&place, guarded, &guarded.url(&server, user), None, true);
+        urls.push(guarded.url(&server, user));
+        engines.push(guarded.engine);
+        servers.push(server);
     }
+    runs_without_leak(&place, &urls, &engines, &[], true);
 }
 
 #[test]
@@ -304,24 +325,21 @@ fn password_in_suite_url_is_not_leaked() {
 
 #[test]
 fn killed_server_error_does_not_leak_password() {
-    for guarded in &GUARDED {
-        let Some(server) = guarded.start() else { continue };
-        let place = Place::new();
-        let url = guarded.full(&server);
-        let long = ["--payload", "1k", "--requests", "300", "--records", "20", "--rounds", "8"];
-        let (child, _) = place.spawn_to_trial(&session(&[&url], &long), 4);
-        place.go_on(4);
-        server.kill_hard().unwrap();
-        let answer = Answer::of(&child.wait_with_output().unwrap());
-        assert_no_password(&place, &answer);
-        assert_eq!(answer.code, Some(4), "{answer:?}");
-        for args in [
-            &["report", "--format", "json"][..],
-            &["report", "last"],
-            &["doctor", &url],
-            &["run", "--again", "last", &url],
-        ] {
-            run_without_leak(&place, args);
-        }
+    let servers = guarded();
+    let place = Place::new();
+    let urls: Vec<String> = servers.iter().map(|(guarded, server)| guarded.full(server)).collect();
+    let targets: Vec<&str> = urls.iter().map(String::as_str).collect();
+    let long = ["--payload", "1k", "--requests", "300", "--records", "20", "--rounds", "8"];
+    let (child, _) = place.spawn_to_trial(&session(&targets, &long), 4);
+    place.go_on(4);
+    servers.iter().for_each(|(_, server)| server.kill_hard().unwrap());
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    assert_no_password(&place, &answer);
+    assert_eq!(answer.code, Some(4), "{answer:?}");
+    let doctors = targets.iter().map(|url| vec!["doctor", url]);
+    let again = [&["run", "--again", "last"], &targets[..]].concat();
+    let reports = [vec!["report", "--format", "json"], vec!["report", "last"], again];
+    for args in reports.into_iter().chain(doctors) {
+        run_without_leak(&place, &args);
     }
 }

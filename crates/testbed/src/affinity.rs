@@ -52,6 +52,21 @@ pub(crate) fn restrict(root: u32, cpus: &[u32], pinned: bool) -> io::Result<()> 
     Err(io::Error::other("its threads start faster than they can be restricted"))
 }
 
+/// The processors of the calling thread; `None` if the system does not tell.
+pub(crate) fn own() -> Option<Vec<u32>> {
+    sched_getaffinity(None).ok().map(|set| list(&set))
+}
+
+/// The processors of a process's first thread.
+pub(crate) fn of(process: u32) -> Option<Vec<u32>> {
+    let set = read(Pid::from_raw(i32::try_from(process).ok()?)?).ok()??;
+    Some(list(&set))
+}
+
+fn list(set: &CpuSet) -> Vec<u32> {
+    (0..CpuSet::MAX_CPU as u32).filter(|cpu| set.is_set(*cpu as usize)).collect()
+}
+
 fn set_of(cpus: &[u32]) -> CpuSet {
     let mut set = CpuSet::new();
     for cpu in cpus.iter().filter(|cpu| (**cpu as usize) < CpuSet::MAX_CPU) {
@@ -86,14 +101,9 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    fn allowed() -> Vec<u32> {
-        let own = sched_getaffinity(None).unwrap();
-        (0..CpuSet::MAX_CPU).filter(|cpu| own.is_set(*cpu)).map(|cpu| cpu as u32).collect()
-    }
-
     #[test]
     fn processes_that_exist_and_that_start_later_are_restricted() {
-        let cpus = allowed();
+        let cpus = own().unwrap();
         let one = &cpus[cpus.len() - 1..];
         let script = "sleep 60 & echo ready; read next; sleep 60 & echo again; read end; kill %1 %2";
         let mut shell = Command::new("sh");

@@ -47,7 +47,7 @@ pub(crate) static FIREBIRD: Engine = Engine {
 };
 
 /// The password if none is given: Firebird has no users without a password.
-const PASSWORD: &str = "masterkey";
+pub(crate) const PASSWORD: &str = "masterkey";
 
 /// The setting of the database that decides whether a commit waits for the storage.
 const FORCED_WRITES: &str = "ForcedWrites";

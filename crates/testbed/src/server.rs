@@ -1,18 +1,20 @@
-//! The tool's side: a handle to a server that a supervisor runs.
+//! The tool's side: a handle to a server that a supervisor runs, or that a pool of tests lends.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::options::Spec;
 use crate::supervisor::{self, Facts, Report, Request};
-use crate::{StartOptions, TestbedError, environment, programs, registry};
+use crate::{StartOptions, TestbedError, affinity, environment, programs, registry, testing};
 
 /// Added to a server's time limit, for the supervisor's work before and after.
 const MARGIN: Duration = Duration::from_secs(30);
@@ -28,15 +30,27 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 pub fn start(engine: &str, options: &StartOptions) -> Result<Server, TestbedError> {
     // Checked here as well as in the supervisor, so that simple mistakes need no process.
     registry::by_name(engine)?;
-    let error = |what: String| TestbedError::Supervisor { engine: engine.to_owned(), what };
+    match testing::for_program(engine, options)? {
+        Some(server) => Ok(server),
+        None => start_own(&options.supervisor_program, options.programs.as_deref(), &options.spec(engine)),
+    }
+}
+
+/// Starts a server under a supervisor of its own.
+pub(crate) fn start_own(
+    program: &Path,
+    programs: Option<&Path>,
+    spec: &Spec,
+) -> Result<Server, TestbedError> {
+    let error = |what: String| TestbedError::Supervisor { engine: spec.engine.clone(), what };
     if std::env::var_os(supervisor::ENVIRONMENT).is_some() {
         return Err(error("a supervisor cannot start another supervisor".to_owned()));
     }
-    let shown = options.supervisor_program.display();
-    let mut child = environment::without_secrets(&mut Command::new(&options.supervisor_program))
+    let shown = program.display();
+    let mut child = environment::without_secrets(&mut Command::new(program))
         .arg(supervisor::SUBCOMMAND)
         .env(supervisor::ENVIRONMENT, "1")
-        .envs(options.programs.iter().map(|folder| (programs::ONLY, folder)))
+        .envs(programs.iter().map(|folder| (programs::ONLY, folder)))
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -46,31 +60,49 @@ pub fn start(engine: &str, options: &StartOptions) -> Result<Server, TestbedErro
     let (Some(pipe), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(error("it has no pipes".to_owned()));
     };
-    let died = Arc::new(Mutex::new(None));
-    let reports = listen(output, died.clone());
-    let mut link = Link {
-        engine: engine.to_owned(),
-        timeout: options.timeout + MARGIN,
-        child,
-        pipe: Some(pipe),
-        reports,
-        facts: None,
-    };
-    let spec =
-        serde_json::to_string(&options.spec(engine)).map_err(TestbedError::io("writing the request"))?;
+    let started = open(spec, Some(child), Box::new(pipe), output)?;
+    started.ok_or_else(|| error("unexpected message".to_owned()))
+}
+
+/// Leases a server from a pool, whose end of a connection speaks as a supervisor does; `None` if the pool does not lend
+/// such a server.
+pub(crate) fn lease(pool: UnixStream, spec: &Spec) -> Result<Option<Server>, TestbedError> {
+    let output = pool.try_clone().map_err(TestbedError::io("connecting to the pool of servers"))?;
+    let server = open(spec, None, Box::new(ToPool(pool)), output)?;
+    // A supervisor passes its processors on to its server.
+    if let Some(server) = &server {
+        server.keep_processors()?;
+    }
+    Ok(server)
+}
+
+/// Requests the server. `None` if there is none with these options.
+fn open(
+    spec: &Spec,
+    child: Option<Child>,
+    pipe: Box<dyn Write + Send>,
+    output: impl Read + Send + 'static,
+) -> Result<Option<Server>, TestbedError> {
+    let events = Arc::new(Events::default());
+    let reports = listen(output, events.clone());
+    let timeout = Duration::from_millis(spec.timeout_ms) + MARGIN;
+    let mut link =
+        Link { engine: spec.engine.clone(), timeout, child, pipe: Some(pipe), reports, facts: None };
+    let text = serde_json::to_string(spec).map_err(TestbedError::io("writing the request"))?;
     // If this fails, the supervisor has ended, and the missing answer gives a better error.
-    let _ = link.send(&spec);
+    let _ = link.send(&text);
     match link.receive()? {
         Report::Ready(facts) => {
             link.facts = Some(facts.clone());
-            Ok(Server { facts, died, link: Mutex::new(link), changed: AtomicBool::new(false) })
+            let processors = if link.child.is_none() { affinity::own() } else { None };
+            Ok(Some(Server { facts, events, link: Mutex::new(link), processors }))
         }
         Report::Failed(error) => {
             // Waits until its folder is removed, so that nothing is left when the error is shown.
             link.end();
             Err(error)
         }
-        _ => Err(error("unexpected message".to_owned())),
+        Report::Done | Report::Died(_) => Ok(None),
     }
 }
 
@@ -85,10 +117,10 @@ pub fn sweep(base: Option<&Path>) -> Vec<PathBuf> {
 /// A running throwaway server.
 pub struct Server {
     facts: Facts,
-    died: Arc<Mutex<Option<String>>>,
+    events: Arc<Events>,
     link: Mutex<Link>,
-    /// Whether it was killed, restarted, paused or restricted.
-    changed: AtomicBool,
+    /// The processors of a leased server; `None`: those of its supervisor.
+    processors: Option<Vec<u32>>,
 }
 
 impl Server {
@@ -116,7 +148,7 @@ impl Server {
 
     /// The number of its supervisor's process.
     pub fn supervisor_pid(&self) -> u32 {
-        lock(&self.link).child.id()
+        self.facts.supervisor
     }
 
     /// Its version, as the program reports it.
@@ -151,7 +183,7 @@ impl Server {
 
     /// How it ended, if it ended unexpectedly.
     pub fn died(&self) -> Option<String> {
-        lock(&self.died).clone()
+        lock(&self.events.died).clone()
     }
 
     /// Kills it with all its processes, as in a power failure. Its data, port and folder stay.
@@ -159,7 +191,7 @@ impl Server {
     /// # Errors
     /// If it is not running, or its supervisor does not answer.
     pub fn kill_hard(&self) -> Result<(), TestbedError> {
-        self.request(Request::Kill)
+        self.request(Request::Kill).map(drop)
     }
 
     /// Starts it again with the same data and port; kills it first if it runs. Returns when it answers.
@@ -168,8 +200,7 @@ impl Server {
     /// If it does not start, or its supervisor does not answer.
     pub fn restart(&self) -> Result<(), TestbedError> {
         self.request(Request::Restart)?;
-        *lock(&self.died) = None;
-        Ok(())
+        self.keep_processors()
     }
 
     /// Stops all its processes with SIGSTOP: connections stay open, and requests get no answer.
@@ -177,7 +208,7 @@ impl Server {
     /// # Errors
     /// If it is not running, or its supervisor does not answer.
     pub fn pause(&self) -> Result<(), TestbedError> {
-        self.request(Request::Pause)
+        self.request(Request::Pause).map(drop)
     }
 
     /// Resumes it after [`Server::pause`].
@@ -185,7 +216,7 @@ impl Server {
     /// # Errors
     /// If it is not running, or its supervisor does not answer.
     pub fn resume(&self) -> Result<(), TestbedError> {
-        self.request(Request::Resume)
+        self.request(Request::Resume).map(drop)
     }
 
     /// Restricts all threads of all its processes, and those that start later, to these processors; `pinned`: each
@@ -194,10 +225,9 @@ impl Server {
     /// # Errors
     /// If the system refuses.
     pub fn restrict(&self, cpus: &[u32], pinned: bool) -> Result<(), TestbedError> {
-        self.changed.store(true, Ordering::Relaxed);
         let numbers: Vec<String> = cpus.iter().map(u32::to_string).collect();
         let what = format!("restricting the server to processors {}", numbers.join(","));
-        crate::affinity::restrict(self.pid(), cpus, pinned).map_err(TestbedError::io(what))
+        affinity::restrict(self.pid(), cpus, pinned).map_err(TestbedError::io(what))
     }
 
     /// Stops it and removes its folder; returns when both are done. Dropping does the same, and ignores errors.
@@ -208,25 +238,40 @@ impl Server {
         lock(&self.link).wait_for_stop()
     }
 
-    /// Whether it was killed, restarted, paused or restricted, so that it is not as it was started.
-    pub(crate) fn was_changed(&self) -> bool {
-        self.changed.load(Ordering::Relaxed)
+    /// The newest facts.
+    pub(crate) fn facts(&self) -> Facts {
+        lock(&self.link).facts.clone().unwrap_or_else(|| self.facts.clone())
     }
 
-    fn request(&self, request: Request) -> Result<(), TestbedError> {
-        self.changed.store(true, Ordering::Relaxed);
+    /// Calls this when the server ends unexpectedly, until the next call.
+    pub(crate) fn when_it_dies(&self, watcher: Option<Watcher>) {
+        *lock(&self.events.watcher) = watcher;
+    }
+
+    /// Keeps a leased server to the processors of its user, where it has others.
+    fn keep_processors(&self) -> Result<(), TestbedError> {
+        match &self.processors {
+            Some(cpus) if affinity::of(self.pid()).as_ref() != Some(cpus) => self.restrict(cpus, false),
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks the supervisor, and returns its answer, which is no failure.
+    pub(crate) fn request(&self, request: Request) -> Result<Report, TestbedError> {
         let mut link = lock(&self.link);
         let text = serde_json::to_string(&request).map_err(TestbedError::io("writing the request"))?;
         link.send(&text)?;
-        match link.receive()? {
-            Report::Done => Ok(()),
+        let report = link.receive()?;
+        match &report {
+            Report::Done => {}
             Report::Ready(facts) => {
-                link.facts = Some(facts);
-                Ok(())
+                link.facts = Some(facts.clone());
+                *lock(&self.events.died) = None;
             }
-            Report::Failed(error) => Err(error),
-            Report::Died(_) => Err(link.error("unexpected message".to_owned())),
+            Report::Failed(error) => return Err(error.clone()),
+            Report::Died(_) => return Err(link.error("unexpected message".to_owned())),
         }
+        Ok(report)
     }
 }
 
@@ -236,13 +281,53 @@ impl std::fmt::Debug for Server {
     }
 }
 
-/// The pipes to and from a supervisor.
+/// Is told how the server ended.
+pub(crate) type Watcher = Box<dyn Fn(&str) + Send>;
+
+/// The unexpected end of a server.
+#[derive(Default)]
+struct Events {
+    died: Mutex<Option<String>>,
+    watcher: Mutex<Option<Watcher>>,
+}
+
+impl Events {
+    fn died(&self, how: String) {
+        if let Some(watcher) = &*lock(&self.watcher) {
+            watcher(&how);
+        }
+        *lock(&self.died) = Some(how);
+    }
+}
+
+/// The direction to a pool. Dropping it gives the server back, although the other direction is still open.
+struct ToPool(UnixStream);
+
+impl Write for ToPool {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Drop for ToPool {
+    fn drop(&mut self) {
+        // If the pool has ended, there is nothing to give back.
+        let _ = self.0.shutdown(Shutdown::Write);
+    }
+}
+
+/// The pipes to and from a supervisor, or a connection to a pool.
 struct Link {
     engine: String,
     timeout: Duration,
-    child: Child,
-    /// Closing it makes the supervisor exit.
-    pipe: Option<ChildStdin>,
+    /// The supervisor; `None` if a pool lends the server.
+    child: Option<Child>,
+    /// Closing it makes the supervisor exit, or gives the server back.
+    pipe: Option<Box<dyn Write + Send>>,
     reports: Receiver<Report>,
     /// The newest facts, once received.
     facts: Option<Facts>,
@@ -267,7 +352,10 @@ impl Link {
             }
             Err(RecvTimeoutError::Disconnected) => {
                 self.end();
-                let status = self.child.try_wait().ok().flatten();
+                let Some(child) = &mut self.child else {
+                    return Err(self.error("the pool of servers has ended".to_owned()));
+                };
+                let status = child.try_wait().ok().flatten();
                 if let Some(status) = status.filter(|status| status.signal().is_some()) {
                     return Err(self.error(format!("it was killed ({status})")));
                 }
@@ -278,12 +366,16 @@ impl Link {
         }
     }
 
-    /// Closes the pipe and waits for the supervisor to end; returns whether it did.
+    /// Closes the pipe and waits for the supervisor to end, or the pool to take the server back; returns whether it did.
     fn end(&mut self) -> bool {
         self.pipe = None;
         let until = Instant::now() + STOP_TIMEOUT;
+        let Some(child) = &mut self.child else {
+            let ended = |left| matches!(self.reports.recv_timeout(left), Err(RecvTimeoutError::Disconnected));
+            return ended(STOP_TIMEOUT);
+        };
         loop {
-            match self.child.try_wait() {
+            match child.try_wait() {
                 Ok(None) if Instant::now() < until => thread::sleep(Duration::from_millis(3)),
                 Ok(None) => return false,
                 Ok(Some(_)) | Err(_) => return true,
@@ -293,8 +385,8 @@ impl Link {
 
     /// Removes the server and the folder that a killed supervisor left.
     fn sweep_after_kill(&mut self) {
-        let killed =
-            self.child.try_wait().is_ok_and(|ended| ended.is_some_and(|status| status.code().is_none()));
+        let Some(child) = &mut self.child else { return };
+        let killed = child.try_wait().is_ok_and(|ended| ended.is_some_and(|status| status.code().is_none()));
         let folder = self.facts.as_ref().map(|facts| facts.dir.clone());
         if let Some(base) = folder.as_deref().and_then(Path::parent).filter(|_| killed) {
             crate::folder::sweep(base);
@@ -324,12 +416,12 @@ impl Drop for Link {
 }
 
 /// Forwards the supervisor's messages, except the server's unexpected end, for which there may be no receiver.
-fn listen(output: impl std::io::Read + Send + 'static, died: Arc<Mutex<Option<String>>>) -> Receiver<Report> {
+fn listen(output: impl Read + Send + 'static, events: Arc<Events>) -> Receiver<Report> {
     let (sender, reports) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(output).lines() {
             match line.ok().and_then(|line| serde_json::from_str(&line).ok()) {
-                Some(Report::Died(how)) => *lock(&died) = Some(how),
+                Some(Report::Died(how)) => events.died(how),
                 Some(report) => {
                     let _ = sender.send(report);
                 }
@@ -337,7 +429,9 @@ fn listen(output: impl std::io::Read + Send + 'static, died: Arc<Mutex<Option<St
             }
         }
         // The system kills the server with its supervisor.
-        lock(&died).get_or_insert_with(|| "its supervisor has exited".to_owned());
+        if lock(&events.died).is_none() {
+            events.died("its supervisor has exited".to_owned());
+        }
     });
     reports
 }
@@ -359,13 +453,15 @@ mod tests {
         command.args(["-c", script, &answer]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (pipe, output) = (child.stdin.take(), child.stdout.take().unwrap());
-        let died = Arc::new(Mutex::new(None));
-        let reports = listen(output, died.clone());
+        let events = Arc::new(Events::default());
+        let reports = listen(output, events.clone());
         let timeout = Duration::from_millis(100);
-        let mut link = Link { engine: "none".to_owned(), timeout, child, pipe, reports, facts: None };
+        let pipe = pipe.map(|pipe| Box::new(pipe) as Box<dyn Write + Send>);
+        let mut link =
+            Link { engine: "none".to_owned(), timeout, child: Some(child), pipe, reports, facts: None };
         link.send("first").unwrap();
         assert!(link.receive().unwrap_err().to_string().contains("does not answer"));
-        while lock(&died).is_none() {
+        while lock(&events.died).is_none() {
             thread::sleep(Duration::from_millis(10));
         }
         assert!(link.send("second").unwrap_err().to_string().contains("has exited"));

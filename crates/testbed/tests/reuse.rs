@@ -2,9 +2,29 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use kurabe_testbed::StartOptions;
 use kurabe_testbed::testing::{self, Lease};
+
+use crate::common::{PROGRAM, Tool, eventually};
+
+/// These tests know which server is the next one: they run one after the other.
+fn in_turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A server of a kind that no other tests use, even if they share the pool.
+fn leased(engine: &str) -> Option<Lease> {
+    testing::server_with(engine, ours)
+}
+
+fn ours(options: StartOptions) -> StartOptions {
+    StartOptions { timeout: Duration::from_secs(61), ..options }
+}
 
 /// What the engine's own client program prints; `None` if it is not installed.
 fn ask(server: &Lease, statements: &str) -> Option<String> {
@@ -49,7 +69,8 @@ fn raw(server: &Lease, request: &str) -> String {
 
 /// Soils a server, gives it back, and checks that the next user gets the same server as it was.
 fn is_as_before(engine: &str, soil: &[&str], look: &[&str]) {
-    let Some(server) = testing::server(engine) else { return };
+    let _turn = in_turn();
+    let Some(server) = leased(engine) else { return };
     let all = |server: &Lease| look.iter().map(|what| ask(server, what)).collect::<Option<Vec<_>>>();
     let Some(before) = all(&server) else { return };
     for statements in soil {
@@ -58,7 +79,7 @@ fn is_as_before(engine: &str, soil: &[&str], look: &[&str]) {
     assert_ne!(all(&server).unwrap(), before, "{engine}: nothing was changed");
     let pid = server.pid();
     drop(server);
-    let server = testing::server(engine).unwrap();
+    let server = leased(engine).unwrap();
     assert_eq!(server.pid(), pid, "{engine}: it is another server");
     assert_eq!(all(&server).unwrap(), before, "{engine}");
 }
@@ -143,11 +164,12 @@ fn redis_and_valkey_are_as_before() {
 
 #[test]
 fn memcached_is_as_before() {
-    let Some(server) = testing::server("memcached") else { return };
+    let _turn = in_turn();
+    let Some(server) = leased("memcached") else { return };
     let pid = server.pid();
     assert_eq!(raw(&server, "set a 0 0 1\r\nx\r\nquit\r\n"), "STORED\r\n");
     drop(server);
-    let server = testing::server("memcached").unwrap();
+    let server = leased("memcached").unwrap();
     assert_eq!(server.pid(), pid);
     let answer = raw(&server, "get a\r\nstats\r\nquit\r\n");
     assert!(answer.starts_with("END\r\n") && answer.contains("STAT curr_items 0\r\n"), "{answer}");
@@ -156,7 +178,8 @@ fn memcached_is_as_before() {
 
 #[test]
 fn couchdb_is_as_before() {
-    let Some(server) = testing::server("couchdb") else { return };
+    let _turn = in_turn();
+    let Some(server) = leased("couchdb") else { return };
     let http = |server: &Lease, method: &str, path: &str| {
         let admin = server.url().contains("kurabe:kurabe@");
         let user = if admin { "\r\nAuthorization: Basic a3VyYWJlOmt1cmFiZQ==" } else { "" };
@@ -169,7 +192,7 @@ fn couchdb_is_as_before() {
     assert!(made.starts_with("HTTP/1.1 201"), "{made}");
     assert!(http(&server, "GET", "/_all_dbs").contains("some_db"));
     drop(server);
-    let server = testing::server("couchdb").unwrap();
+    let server = leased("couchdb").unwrap();
     assert_eq!(server.pid(), pid);
     let names = |answer: &str| answer.rsplit("\r\n\r\n").next().unwrap().trim().to_owned();
     assert_eq!(names(&http(&server, "GET", "/_all_dbs")), names(&before));
@@ -177,12 +200,13 @@ fn couchdb_is_as_before() {
 
 #[test]
 fn session_of_earlier_test_is_closed() {
-    let Some(server) = testing::server("mariadb") else { return };
+    let _turn = in_turn();
+    let Some(server) = leased("mariadb") else { return };
     let mut left = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
     left.read_exact(&mut [0; 4]).unwrap();
     let pid = server.pid();
     drop(server);
-    let server = testing::server("mariadb").unwrap();
+    let server = leased("mariadb").unwrap();
     assert_eq!(server.pid(), pid);
     let mut rest = Vec::new();
     // The rest of the greeting, and the end; a reset is an end too.
@@ -191,39 +215,92 @@ fn session_of_earlier_test_is_closed() {
 }
 
 #[test]
-fn server_that_cannot_be_reset_or_was_changed_is_not_used_again() {
+fn firebird_is_as_before() {
+    let _turn = in_turn();
+    let Some(server) = leased("firebird") else { return };
+    let isql = |server: &Lease, statements: &str| {
+        let mut command = Command::new("isql-fb");
+        command.args(["-bail", "-q", "-user", "SYSDBA", "-password", "masterkey"]);
+        command.arg(format!("127.0.0.1/{}:kurabe", server.port()));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(statements.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{statements}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let look = "SELECT COUNT(*) FROM RDB$RELATIONS; SELECT SEC$USER_NAME FROM SEC$USERS; SELECT RDB$DESCRIPTION FROM \
+                RDB$DATABASE;";
+    let (pid, before) = (server.pid(), isql(&server, look));
+    isql(
+        &server,
+        "CREATE TABLE T (A INT); CREATE USER reader PASSWORD 'x'; COMMENT ON DATABASE IS 'soiled';",
+    );
+    assert_ne!(isql(&server, look), before);
+    drop(server);
+    let server = leased("firebird").unwrap();
+    assert_eq!((server.pid(), isql(&server, look)), (pid, before));
+}
+
+/// The processors to which a process is restricted, as the system shows them.
+fn processors(pid: u32) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    status.lines().find(|line| line.starts_with("Cpus_allowed_list:")).unwrap().to_owned()
+}
+
+#[test]
+fn restarted_and_restricted_servers_are_as_before() {
+    let _turn = in_turn();
+    let Some(server) = leased("redis") else { return };
+    let all = processors(server.pid());
+    ask(&server, "SET key value");
+    server.restart().unwrap();
+    server.restrict(&[0], true).unwrap();
+    let pid = server.pid();
+    drop(server);
+    let server = leased("redis").unwrap();
+    assert_eq!((server.pid(), processors(server.pid())), (pid, all));
+    assert!(ask(&server, "DBSIZE").is_none_or(|keys| keys == "0"));
+}
+
+#[test]
+fn server_that_cannot_be_reset_or_does_not_run_is_not_used_again() {
+    let _turn = in_turn();
     type Change = fn(&Lease);
-    let changes: [(&str, Change); 4] = [
-        ("redis", |server| server.restart().unwrap()),
+    let killed: Change = |server| {
+        crate::common::send(server.pid(), rustix::process::Signal::KILL);
+        eventually("its end is known", || server.died().is_some());
+    };
+    let changes: [(&str, Change); 3] = [
         ("redis", |server| server.kill_hard().unwrap()),
         ("memcached", |server| server.pause().unwrap()),
-        ("memcached", |server| server.restrict(&[0], true).unwrap()),
+        ("memcached", killed),
     ];
     for (engine, change) in changes {
-        let Some(server) = testing::server(engine) else { continue };
+        let Some(server) = leased(engine) else { continue };
         change(&server);
         let (pid, dir) = (server.pid(), server.dir().to_owned());
         drop(server);
         assert!(!dir.exists(), "it was not removed");
-        assert_ne!(testing::server(engine).unwrap().pid(), pid);
+        assert_ne!(leased(engine).unwrap().pid(), pid);
     }
     // No statement takes a plugin's data out of the server again.
-    let Some(server) = testing::server("mariadb") else { return };
+    let Some(server) = leased("mariadb") else { return };
     if ask(&server, "INSTALL SONAME 'auth_ed25519'").is_some() {
         let pid = server.pid();
         drop(server);
-        let next = testing::server("mariadb").unwrap();
+        let next = leased("mariadb").unwrap();
         assert_ne!(next.pid(), pid);
     }
 }
 
 #[test]
 fn server_of_failed_test_is_not_used_again() {
+    let _turn = in_turn();
     if !crate::common::installed("memcached") {
         return;
     }
     let failed = std::thread::spawn(|| {
-        let server = testing::server("memcached").unwrap();
+        let server = leased("memcached").unwrap();
         std::panic::panic_any(server.dir().to_owned());
     });
     let dir = *failed.join().unwrap_err().downcast::<std::path::PathBuf>().unwrap();
@@ -232,9 +309,9 @@ fn server_of_failed_test_is_not_used_again() {
 
 #[test]
 fn two_users_at_once_have_two_servers_and_options_make_kinds() {
-    let with_memory = || testing::server_with("memcached", |options| options.set("m", 77));
-    let (Some(one), Some(two), Some(other)) =
-        (testing::server("memcached"), testing::server("memcached"), with_memory())
+    let _turn = in_turn();
+    let with_memory = || testing::server_with("memcached", |options| ours(options).set("m", 77));
+    let (Some(one), Some(two), Some(other)) = (leased("memcached"), leased("memcached"), with_memory())
     else {
         return;
     };
@@ -242,4 +319,40 @@ fn two_users_at_once_have_two_servers_and_options_make_kinds() {
     let pid = other.pid();
     drop(other);
     assert_eq!(with_memory().unwrap().pid(), pid);
+}
+
+#[test]
+fn program_leases_a_server_and_returns_it_however_it_ends() {
+    let _turn = in_turn();
+    // No test uses this setting.
+    let lease = || testing::server_with("memcached", |options| options.set("m", 79));
+    let Some(server) = lease() else { return };
+    let pid = server.pid();
+    drop(server);
+    let tool = |small: bool| {
+        let mut command = Command::new(PROGRAM);
+        command.args(["up", "memcached", "m=79"]).env(testing::POOL, testing::pool().unwrap());
+        if small {
+            command.env(testing::SMALL, "1");
+        }
+        Tool::of(&mut command)
+    };
+    let mut of_its_own = tool(false);
+    assert_ne!(of_its_own.server, pid, "its servers are not those of tests");
+    of_its_own.child.kill().unwrap();
+    let mut leasing = tool(true);
+    assert_eq!(leasing.server, pid);
+    let mut others = vec![lease().unwrap()];
+    assert_ne!(others[0].pid(), pid, "it has two users");
+    leasing.child.kill().unwrap();
+    leasing.child.wait().unwrap();
+    eventually("the server is back", || {
+        let next = lease().unwrap();
+        let back = next.pid() == pid;
+        others.push(next);
+        back || {
+            std::thread::sleep(Duration::from_millis(100));
+            false
+        }
+    });
 }

@@ -6,6 +6,7 @@
 
 mod build;
 mod output;
+mod pool;
 pub mod runner;
 mod start;
 mod summary;
@@ -73,7 +74,7 @@ pub fn run(args: &[String]) -> Outcome {
     if tier == Tier::Full {
         environment.push(("KURABE_STACKS".to_owned(), "1".to_owned()));
     }
-    let options = Options { filters, threads: threads(), limit: tier.limit(), environment };
+    let mut options = Options { filters, threads: threads(), limit: tier.limit(), environment };
     let mut report = Report::default();
     let programs = match built {
         Ok(programs) => programs,
@@ -88,7 +89,9 @@ pub fn run(args: &[String]) -> Outcome {
     let (installed, installing) = setup.join().map_err(|_| "set-up panicked".to_owned())?;
     installed?;
     println!("set-up took {:.0} s beside that", installing.as_secs_f64());
+    let pool = pool::Pool::start(&with_servers, &mut options.environment);
     runner::run(&with_servers, &options, &mut report);
+    drop(pool);
     let mut problems = Vec::new();
     if options.filters.is_empty() {
         problems.extend([examples(tier), others::run()].into_iter().filter_map(Result::err));

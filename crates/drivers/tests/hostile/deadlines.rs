@@ -7,6 +7,7 @@ use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 const PACE: Duration = Duration::from_millis(20);
@@ -21,20 +22,31 @@ fn fails_in_time(what: &str, template: &str, port: u16) -> Error {
     error
 }
 
+/// Describes all servers at the same time, and checks that each fails within the timeout.
+fn all_fail_in_time<'a>(servers: impl IntoIterator<Item = (&'a str, &'a str, u16)>, check: fn(&str, &Error)) {
+    thread::scope(|scope| {
+        for (what, template, port) in servers {
+            scope.spawn(move || {
+                check(template, &fails_in_time(&format!("{template}: {what}"), template, port))
+            });
+        }
+    });
+}
+
 #[test]
 fn silent_server_times_out() {
     let _alone = alone();
-    for template in [MYSQL, POSTGRES, REDIS, MEMCACHED, COUCHDB, APPLICATION] {
-        let error = fails_in_time("silence", template, silent());
+    let templates = [MYSQL, POSTGRES, REDIS, MEMCACHED, COUCHDB, APPLICATION];
+    all_fail_in_time(templates.map(|template| ("silence", template, silent())), |template, error| {
         assert_eq!(error.kind(), ErrorKind::Timeout, "{template}: {error}");
-    }
+    });
 }
 
 #[test]
 fn slow_reply_has_one_deadline() {
     let _alone = alone();
     let slow = |first: &[u8], again: &[u8]| endless(first.to_vec(), again.to_vec(), PACE);
-    for (what, template, port) in [
+    let servers = [
         ("a greeting", MYSQL, slow(b"\xff\xff\0\0\x0a", b"x")),
         ("authentication", MYSQL, slow(&mysql_login()[..60], b"")),
         ("rows", MYSQL, {
@@ -62,9 +74,8 @@ fn slow_reply_has_one_deadline() {
             slow(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n")
         }),
         ("a body", COUCHDB, slow(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b"x")),
-    ] {
-        fails_in_time(&format!("{template}: {what}"), template, port);
-    }
+    ];
+    all_fail_in_time(servers, |_, _| {});
 }
 
 #[test]
@@ -91,11 +102,14 @@ fn endless_stream_times_out() {
 fn slow_tls_handshake_has_one_deadline() {
     let _alone = alone();
     let slow = || endless(b"\x16\x03\x03\x3f\xff\x02".to_vec(), b"\0".to_vec(), PACE);
-    fails_in_time("TLS", "redis://127.0.0.1:{port}?tls=require", slow());
-    fails_in_time("TLS", "couchdb://127.0.0.1:{port}?tls=require", slow());
-    let slow = || endless(b"S\x16\x03\x03\x3f\xff\x02".to_vec(), b"\0".to_vec(), PACE);
-    // PostgreSQL's client rejects bytes received before the handshake, or times out.
-    fails_in_time("TLS", "postgres://u:p@127.0.0.1:{port}/d?tls=require", slow());
+    let early = endless(b"S\x16\x03\x03\x3f\xff\x02".to_vec(), b"\0".to_vec(), PACE);
+    let servers = [
+        ("TLS", "redis://127.0.0.1:{port}?tls=require", slow()),
+        ("TLS", "couchdb://127.0.0.1:{port}?tls=require", slow()),
+        // PostgreSQL's client rejects bytes received before the handshake, or times out.
+        ("TLS", "postgres://u:p@127.0.0.1:{port}/d?tls=require", early),
+    ];
+    all_fail_in_time(servers, |_, _| {});
 }
 
 fn rows() -> Arc<Collection> {
@@ -110,7 +124,7 @@ fn request_that_server_does_not_read_has_deadline() {
     let port = serve(move |mut stream| {
         use std::io::Write as _;
         let _ = stream.write_all(&[HELLO, marker].concat());
-        std::thread::sleep(ALLOWED + SLACK);
+        thread::sleep(ALLOWED + SLACK);
     });
     let mut session = open(&url(REDIS, port)).connect(&ConnectOptions::default()).unwrap();
     let put = session.prepare(&Operation::Put { collection: rows() }).unwrap();
@@ -130,9 +144,9 @@ fn session_is_not_used_again_after_timeout() {
         serve(move |mut stream| {
             use std::io::Write as _;
             let _ = stream.write_all(&first);
-            std::thread::sleep(ALLOWED + ALLOWED / 2);
+            thread::sleep(ALLOWED + ALLOWED / 2);
             let _ = stream.write_all(late);
-            std::thread::sleep(SLACK);
+            thread::sleep(SLACK);
         })
     };
     let redis = b"%2\r\n+title\r\n+collections of Kurabe\r\n+kurabe_a\r\n+x\r\n";
@@ -144,7 +158,7 @@ fn session_is_not_used_again_after_timeout() {
         let get = session.prepare(&Operation::Get { collection: rows(), fields: vec![1] }).unwrap();
         let mut ask = || session.execute(&get, &[Value::Text("a")], &mut Reply::new()).unwrap_err().kind();
         assert_eq!(ask(), ErrorKind::Timeout, "{template}");
-        std::thread::sleep(ALLOWED);
+        thread::sleep(ALLOWED);
         // The late reply has arrived by now.
         assert_eq!(ask(), ErrorKind::ConnectionLost, "{template}");
     }

@@ -1,10 +1,12 @@
 //! The supervisor as a separate program for tests. It also has minimal commands of the testbed:
-//! `kurabe-testbed available`, and `kurabe-testbed up ENGINE`, which runs a server until standard input ends.
+//! `kurabe-testbed available`; `kurabe-testbed up ENGINE`, which runs a server until standard input ends; and
+//! `kurabe-testbed pool NAME`, which lends servers to tests until then.
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use kurabe_testbed::{StartOptions, supervisor};
+use kurabe_testbed::{StartOptions, supervisor, testing};
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a program speaks to its user")]
 fn main() -> ExitCode {
@@ -22,22 +24,36 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        (Some("up"), Some(engine)) => match up(engine, &rest[1..]) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("{error}");
-                ExitCode::FAILURE
-            }
-        },
+        (Some("up"), Some(engine)) => ended(up(engine, &rest[1..])),
+        (Some("pool"), Some(name)) => ended(pool(name)),
         _ => {
-            eprintln!("kurabe-testbed available | up ENGINE [KEY=VALUE …]");
+            eprintln!("kurabe-testbed available | up ENGINE [KEY=VALUE …] | pool NAME");
             ExitCode::from(2)
         }
     }
 }
 
+#[expect(clippy::print_stderr, reason = "a program speaks to its user")]
+fn ended(result: Result<(), Box<dyn Error>>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 #[expect(clippy::print_stdout, reason = "a program speaks to its user")]
-fn up(engine: &str, settings: &[OsString]) -> Result<(), Box<dyn std::error::Error>> {
+fn pool(name: &str) -> Result<(), Box<dyn Error>> {
+    testing::serve_pool(name, std::env::current_exe()?)?;
+    println!("ready");
+    std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink())?;
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "a program speaks to its user")]
+fn up(engine: &str, settings: &[OsString]) -> Result<(), Box<dyn Error>> {
     let mut options = StartOptions { sync_data: false, ..StartOptions::new(std::env::current_exe()?) };
     for setting in settings {
         let text = setting.to_str().ok_or("a setting is not UTF-8")?;

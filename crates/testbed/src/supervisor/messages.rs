@@ -17,6 +17,8 @@ pub(crate) enum Request {
     Pause,
     /// Let them continue.
     Resume,
+    /// Stop the server, and not use it again. Only the pool of tests has this request.
+    Discard,
 }
 
 /// A message of the supervisor.
@@ -24,7 +26,7 @@ pub(crate) enum Request {
 pub(crate) enum Report {
     /// The server answers.
     Ready(Facts),
-    /// The request was executed.
+    /// The request was executed. To a request for a server: there is none with these options.
     Done,
     /// The start or a request failed. After a failed start the supervisor cleans up and exits.
     Failed(TestbedError),
@@ -44,4 +46,6 @@ pub(crate) struct Facts {
     pub dir: PathBuf,
     pub log: PathBuf,
     pub ca: Option<PathBuf>,
+    /// The number of the supervisor's process.
+    pub supervisor: u32,
 }

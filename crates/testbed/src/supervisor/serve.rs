@@ -286,6 +286,7 @@ impl Supervisor {
                     .start(false, deadline)
                     .map_or_else(Report::Failed, |()| Report::Ready(self.facts()));
             }
+            (Request::Discard, _) => {}
             (_, None) => return Report::Failed(self.error("the server is not running")),
             (Request::Kill, Some(running)) => {
                 running.kill();
@@ -342,6 +343,7 @@ impl Supervisor {
             dir: self.instance.dir.clone(),
             log: self.instance.log(),
             ca: self.instance.tls.as_ref().map(|tls| tls.ca.clone()),
+            supervisor: std::process::id(),
         }
     }
 

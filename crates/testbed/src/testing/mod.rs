@@ -9,15 +9,16 @@
 mod pool;
 mod reset;
 
-use std::io::Write;
+use std::io::{self, Write};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-pub use pool::Lease;
-
-use crate::{Server, StartOptions, TestbedError, start};
+use crate::options::Spec;
+use crate::supervisor::{Report, Request};
+use crate::{Server, StartOptions, TestbedError, server};
 
 /// If this is set (`cargo xtask test` does under `CI=true`), a missing server fails the test.
 pub const REQUIRE: &str = "KURABE_REQUIRE_SERVERS";
@@ -25,6 +26,10 @@ pub const REQUIRE: &str = "KURABE_REQUIRE_SERVERS";
 /// If this is set, a program that tests start makes its throwaway servers small too. Only builds with debug assertions read
 /// it: servers that are measured have the engine's default files.
 pub const SMALL: &str = "KURABE_SMALL_SERVERS";
+
+/// The name of a pool of servers, a Unix socket of an abstract name: tests lease servers there, and so does a program that
+/// makes its servers [small](SMALL) instead of starting some. Tests whose environment does not have it make a pool.
+pub const POOL: &str = "KURABE_SERVER_POOL";
 
 /// The free bytes of the file system in memory from which servers of tests are there. Some six run at once, of 20 to
 /// 100 MB each, and the largest tests fill one with half a gigabyte.
@@ -46,7 +51,109 @@ pub fn server(engine: &str) -> Option<Lease> {
 /// Like [`server`].
 #[must_use]
 pub fn server_with(engine: &str, choose: impl FnOnce(StartOptions) -> StartOptions) -> Option<Lease> {
-    or_skipped(options().and_then(|options| pool::lease(engine, &choose(options))))
+    or_skipped(options().map(choose).and_then(|options| {
+        let pool = pool().map_err(TestbedError::io("making a pool of servers"))?;
+        let server = match leased(pool, engine, &options)? {
+            Some(server) => server,
+            None => start(engine, &options)?,
+        };
+        Ok(Lease(Some(server)))
+    }))
+}
+
+/// A server that one test uses. When the value is dropped, another test may get the server, or a program that it starts.
+///
+/// It is like a new server: its databases, users, settings and sessions are those of the start, which is checked before
+/// it is handed out. A server that was killed, that is paused or that ended otherwise, whose user failed, or that cannot
+/// be made like a new one, is not used again. Tests that send signals to its processes themselves use [`own_server`].
+pub struct Lease(Option<Server>);
+
+impl Lease {
+    /// Stops it and removes its folder, see [`Server::stop`].
+    ///
+    /// # Errors
+    /// Like [`Server::stop`].
+    pub fn stop(mut self) -> Result<(), TestbedError> {
+        let Some(server) = self.0.take() else { return Ok(()) };
+        discard(&server);
+        server.stop()
+    }
+}
+
+impl Deref for Lease {
+    type Target = Server;
+
+    #[expect(clippy::expect_used, reason = "it is taken only by those who consume the value")]
+    fn deref(&self) -> &Server {
+        self.0.as_ref().expect("a lease has a server until its end")
+    }
+}
+
+impl std::fmt::Debug for Lease {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // A failed test may have left the server in any state, and its own log is of interest.
+        if let Some(server) = self.0.as_ref().filter(|_| std::thread::panicking()) {
+            discard(server);
+        }
+    }
+}
+
+/// Asks for the server not to be used again. The supervisor of a server that is not leased ignores this.
+fn discard(server: &Server) {
+    // A server whose pool or supervisor has ended is not used again either.
+    let _: Result<Report, TestbedError> = server.request(Request::Discard);
+}
+
+/// The name of the pool of this process's tests: that of the environment, or one of its own, made once.
+///
+/// # Errors
+/// If the system does not let it listen.
+pub fn pool() -> io::Result<&'static str> {
+    static NAME: OnceLock<Result<String, String>> = OnceLock::new();
+    let make = || {
+        if let Ok(name) = std::env::var(POOL) {
+            return Ok(name);
+        }
+        let name = format!("kurabe-servers-{}", std::process::id());
+        let program = supervisor_program().map_err(|error| error.to_string())?;
+        serve_pool(&name, program).map_err(|error| error.to_string()).map(|()| name)
+    };
+    NAME.get_or_init(make).as_deref().map_err(|why| io::Error::other(why.as_str()))
+}
+
+/// Serves a pool of this name until the process ends. `supervisor_program` as in [`StartOptions`].
+///
+/// # Errors
+/// If the system does not let it listen, as if another pool has the name.
+pub fn serve_pool(name: &str, supervisor_program: PathBuf) -> io::Result<()> {
+    pool::listen(name, supervisor_program)
+}
+
+/// A leased server; `None` if the pool does not lend such a server.
+fn leased(pool: &str, engine: &str, options: &StartOptions) -> Result<Option<Server>, TestbedError> {
+    if options.programs.is_some() || std::env::var_os(crate::programs::ONLY).is_some() {
+        return Ok(None);
+    }
+    let spec = options.spec(engine);
+    let spec = Spec { base: Some(crate::folder::base(&spec)), ..spec };
+    // A program on another host, a network namespace, does not reach it.
+    let Ok(stream) = pool::connect(pool) else { return Ok(None) };
+    server::lease(stream, &spec)
+}
+
+/// A leased server for a program that tests start; `None` if this is no such program, or the pool does not lend such a
+/// server.
+pub(crate) fn for_program(engine: &str, options: &StartOptions) -> Result<Option<Server>, TestbedError> {
+    if !small_servers() {
+        return Ok(None);
+    }
+    std::env::var(POOL).map_or(Ok(None), |pool| leased(&pool, engine, options))
 }
 
 /// Like [`server_with`], but a server that no other test has used or will use: for tests that send signals to its
@@ -56,7 +163,11 @@ pub fn server_with(engine: &str, choose: impl FnOnce(StartOptions) -> StartOptio
 /// Like [`server`].
 #[must_use]
 pub fn own_server_with(engine: &str, choose: impl FnOnce(StartOptions) -> StartOptions) -> Option<Server> {
-    or_skipped(options().and_then(|options| start(engine, &choose(options))))
+    or_skipped(options().map(choose).and_then(|options| start(engine, &options)))
+}
+
+fn start(engine: &str, options: &StartOptions) -> Result<Server, TestbedError> {
+    server::start_own(&options.supervisor_program, options.programs.as_deref(), &options.spec(engine))
 }
 
 /// Like [`own_server_with`], with default settings.
@@ -72,6 +183,11 @@ pub fn own_server(engine: &str) -> Option<Server> {
 fn options() -> Result<StartOptions, TestbedError> {
     let options = StartOptions::new(supervisor_program()?);
     Ok(StartOptions { sync_data: false, small_files: true, base: memory().map(Path::to_owned), ..options })
+}
+
+/// The parent of the folders of servers in a pool.
+fn base() -> PathBuf {
+    memory().map_or_else(|| crate::folder::base(&StartOptions::new("").spec("")), Path::to_owned)
 }
 
 /// The folder of the file system in memory, if it has room for the servers of tests and no other folder for temporary files

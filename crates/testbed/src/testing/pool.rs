@@ -1,81 +1,42 @@
-//! Servers that tests use one after the other.
+//! Servers that tests, and the programs that they start, use one after the other.
+//!
+//! A pool listens at a Unix socket of an abstract name. Each connection is a lease: the user sends the options, and then
+//! the requests that a supervisor takes. The lease ends with the connection, however the user ends.
 
 use std::collections::BTreeMap;
-use std::ops::Deref;
-use std::path::Path;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use super::reset::{self, Reset, State};
-use crate::{Server, StartOptions, TestbedError, server};
+use crate::options::Spec;
+use crate::supervisor::{Report, Request};
+use crate::{Server, StartOptions, TestbedError, affinity, server};
 
-/// Idle servers of one kind. As many tests run at once as there are processors, and some use two servers.
-const KEPT: usize = 2;
+/// Idle servers of one kind. One more test than processors runs at once, and most runs of a program use two servers.
+const KEPT: usize = 3;
 /// Idle servers with settings of their own, of all kinds: each is of use to few tests.
-const KEPT_WITH_SETTINGS: usize = 3;
+const KEPT_WITH_SETTINGS: usize = 6;
 /// A server whose folder takes more bytes on disk is not used again: its next user would pay for the size.
 const LARGEST: u64 = 512 << 20;
 
 /// The servers that no test uses now, the one that was used last at the end.
 static IDLE: Mutex<Vec<Idle>> = Mutex::new(Vec::new());
 
-/// A server that one test uses. When the value is dropped, another test may get the server.
-///
-/// It is like a new server: its databases, users, settings and sessions are those of the start, which is checked before
-/// it is handed out. A server that was stopped, killed, restarted, paused, restricted to processors or that ended
-/// otherwise, whose user failed, or that cannot be made like a new one, is not used again. Tests that send signals to
-/// its processes themselves use [`super::own_server`].
-pub struct Lease {
-    server: Arc<Server>,
-    /// What its next user must find; `None`: there is none.
-    reuse: Option<Reuse>,
-}
-
-impl Lease {
-    /// Stops it and removes its folder, see [`Server::stop`].
-    ///
-    /// # Errors
-    /// Like [`Server::stop`].
-    pub fn stop(mut self) -> Result<(), TestbedError> {
-        self.reuse = None;
-        let server = self.server.clone();
-        drop(self);
-        Arc::into_inner(server).map_or(Ok(()), Server::stop)
-    }
-}
-
-impl Deref for Lease {
-    type Target = Server;
-
-    fn deref(&self) -> &Server {
-        &self.server
-    }
-}
-
-impl std::fmt::Debug for Lease {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.server.fmt(f)
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        let Some(reuse) = self.reuse.take() else { return };
-        // A failed test may have left the server in any state, and its own log is of interest.
-        if std::thread::panicking() || self.server.was_changed() || self.server.died().is_some() {
-            return;
-        }
-        let mut idle = idle();
-        idle.push(Idle { server: self.server.clone(), reuse });
-        // Stopped after the lock is released.
-        let _too_many = too_many(&mut idle, |idle| &idle.reuse.kind);
-        drop(idle);
-    }
-}
-
 /// A server between two users.
 struct Idle {
-    server: Arc<Server>,
+    server: Server,
     reuse: Reuse,
+}
+
+/// A server with a user.
+struct Lease {
+    server: Server,
+    /// What its next user must find; `None`: there is none.
+    reuse: Option<Reuse>,
 }
 
 /// How another test may use a server.
@@ -115,19 +76,94 @@ fn too_many<T>(idle: &mut Vec<T>, kind: impl Fn(&T) -> &Kind) -> Vec<T> {
     removed
 }
 
-/// Takes an idle server of this kind, or starts one. It never waits for another user.
-pub(super) fn lease(engine: &str, options: &StartOptions) -> Result<Lease, TestbedError> {
-    let Some((kind, reset)) = reusable(engine, options) else {
-        return Ok(Lease { server: Arc::new(server::start(engine, options)?), reuse: None });
+/// Connects to a pool.
+pub(super) fn connect(name: &str) -> io::Result<UnixStream> {
+    UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)
+}
+
+/// Listens as a pool, in a thread. The supervisors of its servers are this program.
+pub(super) fn listen(name: &str, supervisor_program: PathBuf) -> io::Result<()> {
+    let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
+    let serve_all = move || {
+        for stream in listener.incoming().flatten() {
+            let program = supervisor_program.clone();
+            // Without a thread the connection is closed, and its user reports that.
+            let _ = thread::Builder::new().name("lease".to_owned()).spawn(move || serve(stream, program));
+        }
     };
+    thread::Builder::new().name("pool".to_owned()).spawn(serve_all).map(drop)
+}
+
+/// Serves one lease.
+fn serve(stream: UnixStream, supervisor_program: PathBuf) {
+    let Ok(input) = stream.try_clone() else { return };
+    let out = Arc::new(Mutex::new(stream));
+    let mut lines = BufReader::new(input).lines().map_while(Result::ok);
+    let Some(spec) = lines.next().and_then(|line| serde_json::from_str::<Spec>(&line).ok()) else { return };
+    let mut lease = match lease(spec, supervisor_program) {
+        Ok(Some(lease)) => lease,
+        Ok(None) => return report(&out, &Report::Done),
+        Err(error) => return report(&out, &Report::Failed(error)),
+    };
+    let news = out.clone();
+    lease.server.when_it_dies(Some(Box::new(move |how| report(&news, &Report::Died(how.to_owned())))));
+    report(&out, &Report::Ready(lease.server.facts()));
+    let mut runs = true;
+    for request in lines.map_while(|line| serde_json::from_str(&line).ok()) {
+        if request == Request::Discard {
+            lease.reuse = None;
+            report(&out, &Report::Done);
+            continue;
+        }
+        let done = lease.server.request(request);
+        runs = matches!(request, Request::Restart | Request::Resume) && done.is_ok();
+        report(&out, &done.unwrap_or_else(Report::Failed));
+    }
+    lease.server.when_it_dies(None);
+    if runs {
+        lease.end();
+    }
+}
+
+/// Sends a message to the user; ignores errors if it has ended.
+fn report(out: &Mutex<UnixStream>, report: &Report) {
+    if let Ok(mut line) = serde_json::to_vec(report) {
+        line.push(b'\n');
+        let _ = out.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line);
+    }
+}
+
+impl Lease {
+    /// Keeps the server for its next user, if there can be one.
+    fn end(self) {
+        let Self { server, reuse: Some(reuse) } = self else { return };
+        if server.died().is_some() {
+            return;
+        }
+        let mut idle = idle();
+        idle.push(Idle { server, reuse });
+        // Stopped after the lock is released.
+        let too_many = too_many(&mut idle, |idle| &idle.reuse.kind);
+        drop(idle);
+        for Idle { reuse, .. } in too_many {
+            super::note(&format!("an idle server is one too many: {}", reuse.kind.options));
+        }
+    }
+}
+
+/// Takes an idle server of this kind, or starts one. It never waits for another user. `None` if only one user can have
+/// such a server.
+fn lease(spec: Spec, supervisor_program: PathBuf) -> Result<Option<Lease>, TestbedError> {
+    let Some((kind, reset)) = reusable(&spec) else { return Ok(None) };
+    let engine = &spec.engine;
     while let Some(Idle { server, reuse }) = take(&kind) {
         match renew(&server, &reuse) {
-            Ok(()) => return Ok(Lease { server, reuse: Some(reuse) }),
+            Ok(()) => return Ok(Some(Lease { server, reuse: Some(reuse) })),
             Err(why) => super::note(&format!("a {engine} is not used again: {why}")),
         }
     }
-    let options = StartOptions { shared: true, ..options.clone() };
-    let server = Arc::new(server::start(engine, &options)?);
+    let spec = Spec { shared: true, ..spec.clone() };
+    let server = server::start_own(&supervisor_program, None, &spec)?;
     let first = state(&server, reset);
     let reuse = match first {
         Ok(first) => Some(Reuse { kind, reset, first }),
@@ -136,7 +172,7 @@ pub(super) fn lease(engine: &str, options: &StartOptions) -> Result<Lease, Testb
             None
         }
     };
-    Ok(Lease { server, reuse })
+    Ok(Some(Lease { server, reuse }))
 }
 
 fn take(kind: &Kind) -> Option<Idle> {
@@ -145,23 +181,25 @@ fn take(kind: &Kind) -> Option<Idle> {
     Some(idle.remove(at))
 }
 
-/// The kind of server with these options, and how it is reset; `None` if only one test can use it.
-fn reusable(engine: &str, options: &StartOptions) -> Option<(Kind, &'static Reset)> {
-    let reset = reset::of(engine)?;
-    let StartOptions { base, programs, password, application, socket_only, tls, .. } = options;
-    // Sessions for the reset have no password, and tests that choose a folder look at it.
-    let only_one = programs.is_some()
-        || password.is_some()
+/// The kind of server with these options, and how it is reset; `None` if only one user can have it.
+fn reusable(spec: &Spec) -> Option<(Kind, &'static Reset)> {
+    let reset = reset::of(&spec.engine)?;
+    let Spec { password, application, socket_only, tls, base, .. } = spec;
+    // Sessions for the reset have no password, and who chooses a folder looks at it.
+    let only_one = password.is_some()
         || application.is_some()
         || *socket_only
-        || base.as_deref() != super::memory();
-    let spec = options.spec(engine);
-    let own_host = spec.settings.iter().any(|(name, _)| name == crate::host::SETTING);
-    if only_one || own_host || *tls && !reset.with_tls {
+        || base.as_ref() != Some(&super::base())
+        || spec.settings.iter().any(|(name, _)| name == crate::host::SETTING);
+    if only_one || *tls && !reset.with_tls {
         return None;
     }
-    let with_settings = *tls || !options.settings.is_empty();
-    Some((Kind { options: serde_json::to_string(&spec).ok()?, with_settings }, reset))
+    let small = StartOptions { small_files: spec.small_files, ..StartOptions::new("") };
+    let with_settings = *tls || spec.settings != small.spec(&spec.engine).settings;
+    // Not the order of different ones.
+    let mut kind = spec.clone();
+    kind.settings.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Some((Kind { options: serde_json::to_string(&kind).ok()?, with_settings }, reset))
 }
 
 /// Makes a used server like a new one, and checks that it is.
@@ -172,6 +210,9 @@ fn renew(server: &Server, reuse: &Reuse) -> Result<(), String> {
     let bytes = size(server.dir());
     if bytes > LARGEST {
         return Err(format!("it takes {} MB", bytes >> 20));
+    }
+    if let Some(cpus) = affinity::own() {
+        affinity::restrict(server.pid(), &cpus, false).map_err(|error| error.to_string())?;
     }
     (reuse.reset.clean)(server, &reuse.first)?;
     let now = state(server, reuse.reset)?;

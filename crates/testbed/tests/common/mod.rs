@@ -51,7 +51,11 @@ impl Tool {
     }
 
     pub fn start(engine: &str, base: &Path) -> Self {
-        let mut child = Self::command(engine, base).spawn().unwrap();
+        Self::of(&mut Self::command(engine, base))
+    }
+
+    pub fn of(command: &mut Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let mut line = || lines.next().expect("the tool has started a server");
         let _url = line();

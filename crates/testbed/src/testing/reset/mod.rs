@@ -3,6 +3,7 @@
 //! Kurabe's drivers are what tests test, so that none of this uses them.
 
 mod couchdb;
+mod firebird;
 mod memcached;
 mod mongodb;
 mod mysql;
@@ -37,6 +38,7 @@ pub(super) fn of(engine: &str) -> Option<&'static Reset> {
         "memcached" => Some(&memcached::RESET),
         "mongodb" => Some(&mongodb::RESET),
         "couchdb" => Some(&couchdb::RESET),
+        "firebird" => Some(&firebird::RESET),
         // It keeps nothing.
         "tcp" => Some(&TCP),
         _ => None,

@@ -11,8 +11,8 @@ pub(super) static RESET: Reset = Reset { with_tls: true, state, clean };
 
 /// Databases that belong to the server.
 const OF_SERVER: [&str; 4] = ["information_schema", "mysql", "performance_schema", "sys"];
-/// Variables that the server changes.
-const OF_ITSELF: [&str; 2] = ["gtid_", "innodb_thread_sleep_delay"];
+/// Variables that the server changes, and the file of which the first start only makes use.
+const OF_ITSELF: [&str; 3] = ["gtid_", "innodb_thread_sleep_delay", "init_file"];
 const VARIABLE: &str = "variable ";
 
 fn state(server: &Server) -> Result<State, String> {
