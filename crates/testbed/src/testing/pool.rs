@@ -270,13 +270,17 @@ mod tests {
 
     #[test]
     fn those_that_were_used_last_are_kept() {
-        let mut kinds =
-            idle_of(&[("a", false), ("x", true), ("a", false), ("y", true), ("a", false), ("z", true)]);
+        // One more than is kept of a kind, with others between, the oldest first.
+        let plain = (0..=KEPT).flat_map(|_| [("a", false), ("b", false)]).collect::<Vec<_>>();
+        let mut kinds = idle_of(&plain[..2 * KEPT + 1]);
         let removed = too_many(&mut kinds, |kind| kind);
-        assert_eq!(removed.len(), 1);
-        assert!(removed[0].options == "a" && kinds[0].options == "x");
-        kinds.extend(idle_of(&[("u", true)]));
+        assert_eq!(removed.iter().map(|kind| &*kind.options).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(&*kinds[0].options, "b", "the newest are kept");
+        // With settings of their own, all kinds count together.
+        let names: Vec<String> = (0..=KEPT_WITH_SETTINGS).map(|n| format!("x{n}")).collect();
+        let own: Vec<(&str, bool)> = names.iter().map(|name| (&**name, true)).collect();
+        kinds.extend(idle_of(&own));
         let removed = too_many(&mut kinds, |kind| kind);
-        assert_eq!(removed.iter().map(|kind| &*kind.options).collect::<Vec<_>>(), ["x"]);
+        assert_eq!(removed.iter().map(|kind| &*kind.options).collect::<Vec<_>>(), ["x0"]);
     }
 }
