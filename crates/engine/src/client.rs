@@ -375,14 +375,15 @@ impl<'a> Worker<'a> {
 
     /// Runs in slices. Its time is the sum of its own slices.
     fn in_slices(&mut self, lane: &Lane<'_>) -> Result<()> {
-        let mut worker = lane.client();
+        let (mut worker, mut last) = (lane.client(), 0);
         while !self.ended()
-            && let Some(slice) = worker.next()
+            && let Some(slice) = worker.next(last)
         {
             let (began, completed) = (Instant::now(), self.outcome.tally.completed);
             let measured = self.transactions(Some(slice));
             self.outcome.elapsed += began.elapsed();
             measured?;
+            last = (self.outcome.tally.completed - completed) / self.shared.pipeline.max(1);
             if slice <= PROGRESS_INTERVAL {
                 // Too short for a separate progress report.
                 self.shared

@@ -9,7 +9,7 @@
 //!
 //! Each cycle has two slices of each trial, in a random order and then in reverse, so that linear drift affects all
 //! equally. A slice ends with a whole transaction of each client. Where that takes longer than the slice, the slices of
-//! all trials grow to it, so that each has the same share of the time; a trial ends by its time, not by its slices.
+//! all trials grow to it, so that each has the same share of the time; a trial then has fewer of them.
 
 use crate::clock::process_cpu;
 use kurabe_reactor::{Condition, Guard, Lock};
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// Separates the seed of the slice order from other uses of the seed.
 const ORDER: u64 = 0x0007_0b45;
 
-/// Slices grow if one takes so many times as long in the mean.
+/// Slices grow if they take so many times as long.
 const GROWN: u32 = 2;
 
 /// Assigns slices of time to trials, one after the other.
@@ -50,14 +50,16 @@ struct LaneState {
     clients: usize,
     /// Clients whose slice has not ended.
     at_work: usize,
+    /// Whether a client made several transactions in the last slice.
+    made_several: bool,
 }
 
 /// The slices of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SliceStats {
     pub(crate) slices: u64,
-    /// How long they took together.
-    took: Duration,
+    /// The length of all of them, without what they were late.
+    time: Duration,
     /// CPU time of the whole process during them.
     pub(crate) cpu: Duration,
     /// How long this process stood still meanwhile, in slices of any trial.
@@ -103,6 +105,8 @@ impl SliceScheduler {
         let most = time.unwrap_or(Duration::MAX);
         let mut number = 0;
         'all: loop {
+            // How long the longest transaction took that was longer than both of its trial's slices in a cycle.
+            let mut shortest = vec![Duration::MAX; trials];
             let mut order: Vec<usize> = (0..trials).collect();
             rng.shuffle(&mut order);
             let mut gave = false;
@@ -110,16 +114,18 @@ impl SliceScheduler {
                 if cancel.load(Ordering::Relaxed) {
                     break 'all;
                 }
-                if stats[trial].took < most && self.run_slice(trial, &mut number, &mut stats[trial]) {
+                if stats[trial].time < most
+                    && let Some(took) = self.run_slice(trial, &mut number, &mut stats[trial])
+                {
                     gave = true;
+                    shortest[trial] = shortest[trial].min(took);
                 }
             }
-            let mean = |stats: &SliceStats| stats.took / stats.slices.clamp(1, u64::from(u32::MAX)) as u32;
-            let longest = stats.iter().map(mean).max().unwrap_or_default();
+            let took = shortest.into_iter().filter(|took| *took < Duration::MAX).max().unwrap_or_default();
             let mut state = self.lock();
             // A slice of usual length ends with a transaction, too.
-            if longest > state.slice * GROWN {
-                state.slice = longest;
+            if took > state.slice * GROWN {
+                state.slice = took;
             }
             drop(state);
             if !gave {
@@ -131,15 +137,15 @@ impl SliceScheduler {
         stats
     }
 
-    /// `false` if the trial has ended.
-    fn run_slice(&self, trial: usize, number: &mut u64, made: &mut SliceStats) -> bool {
+    /// How long the slice took, if it was one transaction of each client; `None` if the trial has ended.
+    fn run_slice(&self, trial: usize, number: &mut u64, made: &mut SliceStats) -> Option<Duration> {
         let mut state = self.lock();
         let clients = state.lanes[trial].clients;
         if clients == 0 {
-            return false;
+            return None;
         }
         *number += 1;
-        state.lanes[trial].at_work = clients;
+        (state.lanes[trial].at_work, state.lanes[trial].made_several) = (clients, false);
         state.current = Some((trial, *number));
         let (cpu, began) = (process_cpu(), Instant::now());
         self.called[trial].notify_all();
@@ -148,9 +154,10 @@ impl SliceScheduler {
         }
         state.current = None;
         made.slices += 1;
-        made.took += began.elapsed();
+        made.time += state.slice;
         made.cpu += process_cpu().saturating_sub(cpu);
-        true
+        // Several transactions took longer together only if the machine was disturbed.
+        Some(if state.lanes[trial].made_several { Duration::ZERO } else { began.elapsed() })
     }
 }
 
@@ -165,7 +172,7 @@ impl<'a> Lane<'a> {
     /// Reports that this many clients are ready.
     pub(crate) fn ready(&self, clients: usize) {
         let mut state = self.scheduler.lock();
-        state.lanes[self.trial] = LaneState { ready: true, clients, at_work: 0 };
+        state.lanes[self.trial] = LaneState { ready: true, clients, ..LaneState::default() };
         self.scheduler.changed.notify_all();
     }
 
@@ -190,10 +197,12 @@ pub(crate) struct LaneWorker<'a> {
 }
 
 impl LaneWorker<'_> {
-    /// Ends the client's slice and waits for the next. Returns its length; `None` if there is none.
-    pub(crate) fn next(&mut self) -> Option<Duration> {
+    /// Ends the client's slice, in which it made so many transactions, and waits for the next. Returns its length; `None` if
+    /// there is none.
+    pub(crate) fn next(&mut self, transactions: u64) -> Option<Duration> {
         let scheduler = self.scheduler;
         let mut state = scheduler.lock();
+        state.lanes[self.trial].made_several |= transactions > 1;
         self.rest(&mut state);
         loop {
             match state.current {
@@ -256,7 +265,7 @@ mod tests {
                     scope.spawn(move || {
                         let mut worker = lane.client();
                         for _ in 0..*ends_after {
-                            let Some(slice) = worker.next() else { return };
+                            let Some(slice) = worker.next(2) else { return };
                             {
                                 let mut inside = inside.lock().unwrap();
                                 assert!(*inside == 0 || *inside == trial + 1, "two trials run at once");
@@ -297,11 +306,13 @@ mod tests {
                 let lane = scheduler.lane(trial);
                 lane.ready(1);
                 scope.spawn(move || {
-                    let mut worker = lane.client();
-                    while let Some(slice) = worker.next() {
+                    let (mut worker, mut made) = (lane.client(), 0);
+                    while let Some(slice) = worker.next(made) {
                         let began = Instant::now();
+                        made = 0;
                         while began.elapsed() < slice {
                             thread::sleep(Duration::from_millis(transaction));
+                            made += 1;
                         }
                     }
                 });
@@ -310,7 +321,7 @@ mod tests {
         });
         // By number, there would be 300 slices of 20 ms.
         for trial in &stats {
-            assert!(trial.slices <= 60 && trial.took >= time, "{stats:?}");
+            assert!(trial.slices <= 60 && trial.time >= time, "{stats:?}");
         }
         assert!(stats[0].slices <= 15, "{stats:?}");
     }
