@@ -36,10 +36,8 @@ fn pools_connections_per_request_and_slices_work_on_shared_threads() {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
         let args = ["run", "connect", server.url(), "--clients", "24", "--pool", "5", "--requests", "600"];
-        // The first round is observed, and not in slices.
-        let rest = ["--records", "500", "--rounds", "2", "--threads", "2", "--no-html"];
-        let kinds = ["--connection", "pool,per-request"];
-        let answer = place.run(&[&args[..], &rest, &kinds].concat());
+        let rest = ["--records", "500", "--rounds", "3", "--threads", "2", "--no-html"];
+        let answer = place.run(&[&args[..], &rest].concat());
         assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
         let trials = measured(&place);
         assert!(trials.iter().all(|trial| trial["threads"] == 2), "{engine}");

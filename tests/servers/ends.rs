@@ -18,7 +18,7 @@ const LONG: [&str; 12] = [
     "--payload",
     "1k",
     "--requests",
-    "300",
+    "60",
     "--records",
     "20",
     "--rounds",
@@ -32,8 +32,8 @@ fn killed_server_fails_only_its_cells_with_reason() {
     // This target must continue, and need not wait for the disk.
     let targets: Vec<&str> = std::iter::once("sqlite:?synchronous=off").chain(urls).collect();
     let place = Place::new();
-    // Half of the first round.
-    let made = 3 * targets.len();
+    // A third of the first round.
+    let made = 2 * targets.len();
     let (child, _) = place.spawn_to_trial(&session(&targets, &LONG), made);
     place.go_on(made);
     servers.iter().for_each(|server| server.kill_hard().unwrap());

@@ -264,8 +264,8 @@ fn restarted_and_restricted_servers_are_as_before() {
 
 #[test]
 fn server_that_cannot_be_reset_or_does_not_run_is_not_used_again() {
-    let _turn = in_turn();
     type Change = fn(&Lease);
+    let _turn = in_turn();
     let killed: Change = |server| {
         crate::common::send(server.pid(), rustix::process::Signal::KILL);
         eventually("its end is known", || server.died().is_some());

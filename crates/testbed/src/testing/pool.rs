@@ -88,19 +88,19 @@ pub(super) fn listen(name: &str, supervisor_program: PathBuf) -> io::Result<()> 
         for stream in listener.incoming().flatten() {
             let program = supervisor_program.clone();
             // Without a thread the connection is closed, and its user reports that.
-            let _ = thread::Builder::new().name("lease".to_owned()).spawn(move || serve(stream, program));
+            let _ = thread::Builder::new().name("lease".to_owned()).spawn(move || serve(stream, &program));
         }
     };
     thread::Builder::new().name("pool".to_owned()).spawn(serve_all).map(drop)
 }
 
 /// Serves one lease.
-fn serve(stream: UnixStream, supervisor_program: PathBuf) {
+fn serve(stream: UnixStream, supervisor_program: &Path) {
     let Ok(input) = stream.try_clone() else { return };
     let out = Arc::new(Mutex::new(stream));
     let mut lines = BufReader::new(input).lines().map_while(Result::ok);
     let Some(spec) = lines.next().and_then(|line| serde_json::from_str::<Spec>(&line).ok()) else { return };
-    let mut lease = match lease(spec, supervisor_program) {
+    let mut lease = match lease(&spec, supervisor_program) {
         Ok(Some(lease)) => lease,
         Ok(None) => return report(&out, &Report::Done),
         Err(error) => return report(&out, &Report::Failed(error)),
@@ -108,6 +108,10 @@ fn serve(stream: UnixStream, supervisor_program: PathBuf) {
     let news = out.clone();
     lease.server.when_it_dies(Some(Box::new(move |how| report(&news, &Report::Died(how.to_owned())))));
     report(&out, &Report::Ready(lease.server.facts()));
+    // As long as nobody watched it.
+    if let Some(how) = lease.server.died() {
+        report(&out, &Report::Died(how));
+    }
     let mut runs = true;
     for request in lines.map_while(|line| serde_json::from_str(&line).ok()) {
         if request == Request::Discard {
@@ -153,8 +157,8 @@ impl Lease {
 
 /// Takes an idle server of this kind, or starts one. It never waits for another user. `None` if only one user can have
 /// such a server.
-fn lease(spec: Spec, supervisor_program: PathBuf) -> Result<Option<Lease>, TestbedError> {
-    let Some((kind, reset)) = reusable(&spec) else { return Ok(None) };
+fn lease(spec: &Spec, supervisor_program: &Path) -> Result<Option<Lease>, TestbedError> {
+    let Some((kind, reset)) = reusable(spec) else { return Ok(None) };
     let engine = &spec.engine;
     while let Some(Idle { server, reuse }) = take(&kind) {
         match renew(&server, &reuse) {
@@ -163,7 +167,7 @@ fn lease(spec: Spec, supervisor_program: PathBuf) -> Result<Option<Lease>, Testb
         }
     }
     let spec = Spec { shared: true, ..spec.clone() };
-    let server = server::start_own(&supervisor_program, None, &spec)?;
+    let server = server::start_own(supervisor_program, None, &spec)?;
     let first = state(&server, reset);
     let reuse = match first {
         Ok(first) => Some(Reuse { kind, reset, first }),
