@@ -29,7 +29,8 @@ fn table_without_a_key_is_refused_before_anything_is_made() {
     for (engine, setting) in [("mysql", "sql_require_primary_key"), ("mariadb", "innodb_force_primary_key")] {
         let Some(server) = testing::own_server(engine) else { continue };
         let Some(_) = sql(&server, "", &format!("SET GLOBAL {setting} = ON")) else { continue };
-        let answer = place.run(&["run", "pgbench", "--init", server.url(), "--requests", "20", "--rounds", "1"]);
+        let answer =
+            place.run(&["run", "pgbench", "--init", server.url(), "--requests", "20", "--rounds", "1"]);
         assert!(answer.code != Some(0) && answer.err.contains(setting), "{engine}: {answer:?}");
         assert!(answer.err.contains("pgbench_history") || answer.err.contains("_history"), "{answer:?}");
         let file = place.home().join("source.db");
@@ -53,7 +54,9 @@ fn own_sessions_outlive_a_server_that_closes_idle_ones() {
         [("mysql", "wait_timeout=1"), ("mariadb", "wait_timeout=1"), ("postgres", "idle_session_timeout=1s")]
     {
         let (name, value) = setting.split_once('=').unwrap();
-        let Some(server) = testing::own_server_with(engine, |options| options.set(name, value)) else { continue };
+        let Some(server) = testing::own_server_with(engine, |options| options.set(name, value)) else {
+            continue;
+        };
         // A trial takes longer than an idle session lives.
         let brief = ["--duration", "1500ms", "--records", "50", "--rounds", "1", "--clients", "1"];
         let answer = place.run(&[&["run", "point-read", server.url()][..], &brief].concat());
@@ -99,7 +102,9 @@ fn default_numbers_of_clients_keep_to_the_limit_of_a_user() {
         let Some(server) = testing::own_server(engine) else { continue };
         let user = "few@'127.0.0.1'";
         let limit = format!("CREATE USER {user} IDENTIFIED BY 'a' WITH MAX_USER_CONNECTIONS 12");
-        let Some(_) = sql(&server, "", &format!("{limit}; GRANT ALL ON kurabe.* TO {user};")) else { continue };
+        let Some(_) = sql(&server, "", &format!("{limit}; GRANT ALL ON kurabe.* TO {user};")) else {
+            continue;
+        };
         check_limit(&place, &by(&server, "few:a", "kurabe"), "max_user_connections");
     }
 }

@@ -64,7 +64,11 @@ fn user_who_may_only_select_reads_without_a_table_or_a_lease() {
         } else {
             for (user, what) in [("reader", "SELECT"), ("writer", "SELECT, UPDATE")] {
                 let at = format!("{user}@'127.0.0.1'");
-                sql(&server, "", &format!("CREATE USER {at} IDENTIFIED BY 'a'; GRANT {what} ON kurabe.* TO {at};"));
+                sql(
+                    &server,
+                    "",
+                    &format!("CREATE USER {at} IDENTIFIED BY 'a'; GRANT {what} ON kurabe.* TO {at};"),
+                );
             }
             ("reader:a", "no privilege CREATE on database kurabe")
         };

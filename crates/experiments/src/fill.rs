@@ -87,7 +87,8 @@ pub(crate) fn fill(
     }
     let width = collection.fields.len();
     let per_request = per_request.clamp(1, count);
-    let is_far = count.div_ceil(per_request) > TOGETHER && round_trip(session)?.is_some_and(|time| time >= LONG);
+    let is_far =
+        count.div_ceil(per_request) > TOGETHER && round_trip(session)?.is_some_and(|time| time >= LONG);
     let pipelines = is_far && pipelines(session)?;
     let per_request = if is_far && !pipelines { (per_request * IN_ONE).min(count) } else { per_request };
     let (whole, most, together) = prepare_insert(session, collection, per_request)?;
@@ -134,9 +135,9 @@ pub(crate) fn fill(
 fn acknowledges(reply: &Reply, rows: u64) -> Result<()> {
     match reply.affected() {
         acknowledged if acknowledged == rows => Ok(()),
-        acknowledged => Err(Error::mismatch(format!(
-            "the server acknowledged {acknowledged} of {rows} inserted rows"
-        ))),
+        acknowledged => {
+            Err(Error::mismatch(format!("the server acknowledged {acknowledged} of {rows} inserted rows")))
+        }
     }
 }
 
