@@ -102,13 +102,11 @@ fn read_only_server_is_read_without_a_table_or_a_lease() {
 /// A file with a table of its owner, made by SQLite's own program; `None`, with a message, if it is missing.
 fn sqlite_file(place: &Place) -> Option<PathBuf> {
     let file = place.home().join("theirs.db");
-    match Command::new("sqlite3").arg(&file).arg(THEIRS).status() {
-        Ok(status) => assert!(status.success()),
-        Err(_) => {
-            super::common::skip("there is no program sqlite3");
-            return None;
-        }
-    }
+    let Ok(status) = Command::new("sqlite3").arg(&file).arg(THEIRS).status() else {
+        super::common::skip("there is no program sqlite3");
+        return None;
+    };
+    assert!(status.success());
     Some(file)
 }
 

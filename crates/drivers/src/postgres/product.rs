@@ -51,8 +51,8 @@ pub(super) fn read(link: &mut dyn Query, version: String) -> Result<Product> {
 
 impl Product {
     fn of(text: &str, names: &[String], version: String) -> Self {
-        let named = BY_NAME.iter().find(|(start, _)| names.iter().any(|name| name.starts_with(start)));
-        let Some((_, engine)) = BY_VERSION.iter().find(|(part, _)| text.contains(part)).or(named) else {
+        let by_name = BY_NAME.iter().find(|(start, _)| names.iter().any(|name| name.starts_with(start)));
+        let Some((_, engine)) = BY_VERSION.iter().find(|(part, _)| text.contains(part)).or(by_name) else {
             return Self { engine: POSTGRES, version };
         };
         // What they report as the version of PostgreSQL says little.
