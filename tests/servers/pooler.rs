@@ -106,8 +106,9 @@ fn pooler_that_shares_connections_is_refused_before_anything_is_locked() {
     let Some(pooler) = PgBouncer::start(&server, "session") else { return };
     let answer = run(&pooler.url());
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let stands = answer.err.lines().find(|line| line.contains("not observed")).unwrap_or_default();
-    assert!(stands.contains("PgBouncer") && stands.contains("stands before it"), "{answer:?}");
+    let told = answer.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("the server was not observed: PgBouncer 1."), "{answer:?}");
+    assert!(told.contains("stands before it"), "{answer:?}");
     let doctor = place.run(&["doctor", &pooler.url()]);
     assert!(doctor.code == Some(0) && doctor.out.contains("PgBouncer"), "{doctor:?}");
     let doctor = place.run(&["doctor", server.url()]);

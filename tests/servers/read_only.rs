@@ -64,7 +64,11 @@ fn user_who_may_only_select_reads_without_a_table_or_a_lease() {
         } else {
             for (user, what) in [("reader", "SELECT"), ("writer", "SELECT, UPDATE")] {
                 let at = format!("{user}@'127.0.0.1'");
-                sql(&server, "", &format!("CREATE USER {at} IDENTIFIED BY 'a'; GRANT {what} ON kurabe.* TO {at};"));
+                sql(
+                    &server,
+                    "",
+                    &format!("CREATE USER {at} IDENTIFIED BY 'a'; GRANT {what} ON kurabe.* TO {at};"),
+                );
             }
             ("reader:a", "no privilege CREATE on database kurabe")
         };
@@ -98,13 +102,11 @@ fn read_only_server_is_read_without_a_table_or_a_lease() {
 /// A file with a table of its owner, made by SQLite's own program; `None`, with a message, if it is missing.
 fn sqlite_file(place: &Place) -> Option<PathBuf> {
     let file = place.home().join("theirs.db");
-    match Command::new("sqlite3").arg(&file).arg(THEIRS).status() {
-        Ok(status) => assert!(status.success()),
-        Err(_) => {
-            super::common::skip("there is no program sqlite3");
-            return None;
-        }
-    }
+    let Ok(status) = Command::new("sqlite3").arg(&file).arg(THEIRS).status() else {
+        super::common::skip("there is no program sqlite3");
+        return None;
+    };
+    assert!(status.success());
     Some(file)
 }
 

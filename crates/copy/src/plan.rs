@@ -231,8 +231,14 @@ pub fn plan(
             && made.primary.is_empty()
             && wanted.parts != Parts::Data
         {
-            let why = format!("table {} has no primary key, and the target requires one ({setting} = ON)", made.name);
-            let hint = format!("add one, leave the table out with --exclude {}, or have the setting changed", table.name);
+            let why = format!(
+                "table {} has no primary key, and the target requires one ({setting} = ON)",
+                made.name
+            );
+            let hint = format!(
+                "add one, leave the table out with --exclude {}, or have the setting changed",
+                table.name
+            );
             return Err(Error::unsupported(why).hint(hint));
         }
         let (page, issues, accepted) = (wanted.page, &mut plan.issues, &wanted.accepted);

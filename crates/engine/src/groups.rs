@@ -36,7 +36,8 @@ pub(crate) fn groups(plan: &Plan) -> Vec<Vec<TrialId>> {
             && Load::of(axes) == Load::Closed
             && clients < CLIENTS;
         // Every server has few clients in a group of at most CLIENTS.
-        let most = usize::try_from(plan.free_connections[run_cell.record.target]).unwrap_or(usize::MAX).min(CLIENTS);
+        let most =
+            usize::try_from(plan.free_connections[run_cell.record.target]).unwrap_or(usize::MAX).min(CLIENTS);
         let writes = plan.operations[operation].writes;
         let alike = can.then(|| (operation, alike(axes, writes)));
         let fits = |group: &&mut Group| {

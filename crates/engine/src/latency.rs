@@ -73,7 +73,10 @@ pub fn fit(plan: &mut Plan, targets: &[Target]) -> Result<Vec<String>> {
         let round_trip = units::time(Duration::from_nanos(round_trip));
         let fewer = reduced.filter(|_| after < before).map_or_else(String::new, |records| {
             let records = units::count(records);
-            format!(": {records} records instead of the default number, whose load would take {}", units::time(before))
+            format!(
+                ": {records} records instead of the default number, whose load would take {}",
+                units::time(before)
+            )
         });
         format!(
             "{}: a round trip takes {round_trip}, so that loading takes about {}{fewer}",

@@ -251,7 +251,8 @@ impl Plan {
     /// What the cells of a target need there.
     pub fn need(&self, target: usize) -> Need {
         let cells = self.available().filter(|(record, _)| record.target == target);
-        let need = |(_, cell): (&CellRecord, &PlannedCell)| match (cell.only_reads(), cell.creates_nothing()) {
+        let need = |(_, cell): (&CellRecord, &PlannedCell)| match (cell.only_reads(), cell.creates_nothing())
+        {
             (true, _) => Need::Nothing,
             (false, true) => Need::Lease,
             (false, false) => Need::Tables,
@@ -271,7 +272,8 @@ impl Plan {
         let has_smaller = |at: usize| {
             let record = &self.cells[at].record;
             self.cells.iter().zip(&why).any(|(other, why)| {
-                let fits = why.is_none() && other.available().is_some() && other.record.target == record.target;
+                let fits =
+                    why.is_none() && other.available().is_some() && other.record.target == record.target;
                 fits && differ_in_free(&record.axes, &other.record.axes)
             })
         };

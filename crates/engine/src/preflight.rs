@@ -39,7 +39,8 @@ pub fn check(plan: &Plan, targets: &[Target], memory_bytes: u64) -> Result<()> {
                 limit.set_by,
                 units::time(longest)
             );
-            return Err(Error::new(ErrorKind::Limit, why).hint("use a shorter --duration, or have the limit increased"));
+            return Err(Error::new(ErrorKind::Limit, why)
+                .hint("use a shorter --duration, or have the limit increased"));
         }
         open_files(clients + OWN_FILES)?;
         let held = demand.client_bytes.saturating_mul(clients);

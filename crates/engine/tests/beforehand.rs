@@ -40,7 +40,9 @@ fn planned(
 
 #[test]
 fn fewer_records_are_loaded_over_a_long_way_unless_their_number_was_given() {
-    let far = |milliseconds: u64| move |target: &mut Target| target.facts.round_trip_ns = Some(milliseconds * 1_000_000);
+    let far = |milliseconds: u64| {
+        move |target: &mut Target| target.facts.round_trip_ns = Some(milliseconds * 1_000_000)
+    };
     let (mut plan, targets) = planned("point-read", &[1], None, |_| {});
     assert!(latency::fit(&mut plan, &targets).unwrap().is_empty() && plan.spec.records.is_none());
     let (mut plan, targets) = planned("point-read", &[1], None, far(10));

@@ -87,7 +87,8 @@ pub(crate) fn fill(
     }
     let width = collection.fields.len();
     let per_request = per_request.clamp(1, count);
-    let is_far = count.div_ceil(per_request) > TOGETHER && round_trip(session)?.is_some_and(|time| time >= LONG);
+    let is_far =
+        count.div_ceil(per_request) > TOGETHER && round_trip(session)?.is_some_and(|time| time >= LONG);
     let pipelines = is_far && pipelines(session)?;
     let per_request = if is_far && !pipelines { (per_request * IN_ONE).min(count) } else { per_request };
     let (whole, most, together) = prepare_insert(session, collection, per_request)?;
@@ -134,9 +135,9 @@ pub(crate) fn fill(
 fn acknowledges(reply: &Reply, rows: u64) -> Result<()> {
     match reply.affected() {
         acknowledged if acknowledged == rows => Ok(()),
-        acknowledged => Err(Error::mismatch(format!(
-            "the server acknowledged {acknowledged} of {rows} inserted rows"
-        ))),
+        acknowledged => {
+            Err(Error::mismatch(format!("the server acknowledged {acknowledged} of {rows} inserted rows")))
+        }
     }
 }
 
@@ -259,5 +260,85 @@ pub(crate) fn prepare_if_supported(
         Ok(prepared) => Ok(Some(prepared)),
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A session that stores keys, and counts for how many answers its user waits.
+    struct Far {
+        /// How long the smallest request takes.
+        round_trip: Duration,
+        pipelines: bool,
+        operations: Vec<Operation>,
+        keys: Vec<i64>,
+        waits: usize,
+    }
+
+    impl Far {
+        fn store(&mut self, parameters: &[Value<'_>], out: &mut Reply) {
+            let keys = parameters.chunks(2).map(|row| if let Value::Int(key) = row[0] { key } else { -1 });
+            self.keys.extend(keys);
+            out.clear();
+            out.set_affected(parameters.len() as u64 / 2);
+        }
+    }
+
+    impl Session for Far {
+        fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+            if matches!(operation, Operation::Begin) {
+                return Err(Error::unsupported("no transactions"));
+            }
+            self.operations.push(operation.clone());
+            Ok(Prepared(self.operations.len() - 1))
+        }
+
+        fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+            self.waits += 1;
+            if self.operations[prepared.0] == Operation::Ping {
+                std::thread::sleep(self.round_trip);
+            } else {
+                self.store(parameters, out);
+            }
+            Ok(())
+        }
+
+        fn pipeline(&mut self, _: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
+            if !self.pipelines {
+                return Err(Error::unsupported("one at a time"));
+            }
+            self.waits += 1;
+            let each = (parameters.len() / out.len()).max(1);
+            parameters.chunks(each).zip(out).for_each(|(values, reply)| self.store(values, reply));
+            Ok(())
+        }
+
+        fn release(&mut self, _: Prepared) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn rows_are_loaded_over_a_long_way_without_waiting_for_each_request() {
+        let fields = ["id", "data"].map(|name| Field { name, kind: FieldType::Int });
+        let collection = Arc::new(Collection::new("kurabe_0_far".to_owned(), fields.to_vec(), vec![0]));
+        let long = LONG + Duration::from_millis(1);
+        let load = |count: u64, round_trip, pipelines| {
+            let mut far = Far { round_trip, pipelines, operations: Vec::new(), keys: Vec::new(), waits: 0 };
+            fill(&mut far, &collection, count, 20, |row, _, _| FieldValue::Int(row as i64)).unwrap();
+            assert_eq!(far.keys, (0..count as i64).collect::<Vec<_>>(), "{count} {pipelines}");
+            far.waits
+        };
+        // 322 requests and a last one with fewer rows.
+        assert!(load(6_450, long, true) < 30);
+        assert!(load(6_450, long, false) < 60);
+        // Two are for the length of the way.
+        assert_eq!(load(6_450, Duration::ZERO, false), 325);
+        for count in [1, 19, 20, 21, 320, 321, 340, 6_400] {
+            load(count, long, true);
+            load(count, long, false);
+        }
     }
 }

@@ -204,7 +204,8 @@ mod tests {
     #[test]
     fn forwarders_are_told_from_databases() {
         assert_eq!(forwarder("pgbouncer"), Some("PgBouncer"));
-        for database in ["postgres", "mysqld", "mariadbd", "redis-server", "memcached", "beam.smp", "kurabe"] {
+        for database in ["postgres", "mysqld", "mariadbd", "redis-server", "memcached", "beam.smp", "kurabe"]
+        {
             assert_eq!(forwarder(database), None, "{database}");
         }
         let own = std::env::current_exe().unwrap();

@@ -21,8 +21,8 @@ use kurabe_core::planned::CacheNeed;
 use kurabe_core::remote::RemoteServer;
 use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
-use kurabe_core::value::Reply;
 pub use kurabe_core::target::without_passwords;
+use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_drivers::cached::{self, Cached};
 use kurabe_drivers::members::Member;
@@ -435,7 +435,8 @@ pub fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> Result<
     let began = Instant::now();
     let mut facts = driver.describe()?.printable();
     if began.elapsed() > SLOW_DESCRIPTION {
-        facts.round_trip_ns = round_trip(&*driver).filter(|time| *time >= LONG).map(|time| time.as_nanos() as u64);
+        facts.round_trip_ns =
+            round_trip(&*driver).filter(|time| *time >= LONG).map(|time| time.as_nanos() as u64);
     }
     if let Some(class) = durability
         && skip_reason.is_none()

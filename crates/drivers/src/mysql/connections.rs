@@ -169,7 +169,10 @@ pub(super) const CONNECTIONS: Connections = Connections {
             "ProxySQL, MaxScale: the greeting has another number of the connection than the server's list",
             "a note names it; refused if clients share connections; tried with a stand-in only",
         ),
-        ("super_read_only, read_only, a user who may only SELECT", "what reads tables that are there runs without a table or a lease"),
+        (
+            "super_read_only, read_only, a user who may only SELECT",
+            "what reads tables that are there runs without a table or a lease",
+        ),
         (
             "TiDB, Aurora, Vitess, SingleStore, OceanBase and others that speak the protocol",
             "named as themselves; the durability class is unknown",

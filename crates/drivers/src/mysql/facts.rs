@@ -147,7 +147,8 @@ fn access(link: &mut dyn Query, reported: &Reported) -> Result<(Option<String>, 
     };
     let database = value(link, "SELECT DATABASE()")?.unwrap_or_default();
     let strictest = READ_ONLY.into_iter().find(|name| {
-        is_on(reported.text(name)) && (*name != "read_only" || !grants.iter().any(|grant| writes_anyway(grant)))
+        is_on(reported.text(name))
+            && (*name != "read_only" || !grants.iter().any(|grant| writes_anyway(grant)))
     });
     let read_only = strictest.map(|name| format!("{name} = ON"));
     let creates = grants.is_empty() || grants.iter().any(|grant| may_create(grant, &database));
@@ -212,7 +213,11 @@ mod tests {
             ("10.11.14-MariaDB-0+deb12u2", &[], "MariaDB"),
             ("8.0.11-TiDB-v7.5.1", &[("version_comment", "TiDB Server (Apache License 2.0)")], "TiDB"),
             ("8.0.30-Vitess", &[], "Vitess"),
-            ("5.7.32", &[("version_comment", "SingleStoreDB source distribution (compatible)")], "SingleStore"),
+            (
+                "5.7.32",
+                &[("version_comment", "SingleStoreDB source distribution (compatible)")],
+                "SingleStore",
+            ),
             ("8.0.28", &[("aurora_version", "3.04.0")], "Amazon Aurora MySQL"),
         ] {
             assert_eq!(product(version, &settings.into()), engine, "{version}");

@@ -149,7 +149,8 @@ impl Mysql {
         let mut link = self.lean(options)?;
         // Read by a statement: the greeting may come from a proxy.
         if self.era.get().is_none() {
-            let row = rows(&mut link, "SELECT VERSION(), @@autocommit")?.into_iter().next().unwrap_or_default();
+            let row =
+                rows(&mut link, "SELECT VERSION(), @@autocommit")?.into_iter().next().unwrap_or_default();
             let era = version::check(row.first().map_or("", String::as_str))?;
             let commits = row.get(1).is_none_or(|value| value != "0");
             if !commits {
@@ -197,10 +198,13 @@ impl Driver for Mysql {
             let _ = self.proxy.set(name);
         }
         if self.commits.get() == Some(&false) {
-            facts.notes.push("New sessions have autocommit = 0 here; those of Kurabe set it to 1.".to_owned());
+            facts
+                .notes
+                .push("New sessions have autocommit = 0 here; those of Kurabe set it to 1.".to_owned());
         }
         let idle = facts.settings.iter().find(|setting| setting.name == "wait_timeout");
-        let is_short = idle.and_then(|idle| idle.value.parse().ok()).is_some_and(|seconds: u64| seconds < IDLE);
+        let is_short =
+            idle.and_then(|idle| idle.value.parse().ok()).is_some_and(|seconds: u64| seconds < IDLE);
         self.closes_idle.store(is_short, Ordering::Relaxed);
         // They are among the facts only if they are on.
         let keys = facts.settings.iter().find(|setting| setting.name.ends_with("_primary_key"));

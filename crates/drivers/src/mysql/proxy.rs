@@ -62,7 +62,8 @@ pub(super) fn check<L: Query>(
 
 /// The proxy's name, by what only it answers.
 fn name(link: &mut dyn Query) -> Result<String> {
-    for (sql, name) in [("PROXYSQL INTERNAL SESSION", "ProxySQL"), ("SELECT @@maxscale_version", "MaxScale")] {
+    for (sql, name) in [("PROXYSQL INTERNAL SESSION", "ProxySQL"), ("SELECT @@maxscale_version", "MaxScale")]
+    {
         match value(link, sql) {
             Ok(_) => return Ok(name.to_owned()),
             Err(error) if error.server_code().is_some() => {}
@@ -120,7 +121,10 @@ mod tests {
         assert!(check(vec![40], 41, false).unwrap().unwrap().contains("MaxScale"));
         for (first, second) in [(vec![40], 40), (vec![40, 40, 41], 42)] {
             let error = check(first, second, true).unwrap_err();
-            assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("ProxySQL"), "{error}");
+            assert!(
+                error.kind() == ErrorKind::Unsupported && error.to_string().contains("ProxySQL"),
+                "{error}"
+            );
         }
     }
 }

@@ -141,7 +141,10 @@ pub(super) const CONNECTIONS: Connections = Connections {
             "a note names it; the server's processes are not observed",
         ),
         ("the same in transaction or statement mode", "refused before anything is made"),
-        ("a standby, a role that may only SELECT", "what reads tables that are there runs without a table or a lease"),
+        (
+            "a standby, a role that may only SELECT",
+            "what reads tables that are there runs without a table or a lease",
+        ),
         (
             "CockroachDB, YugabyteDB, Aurora, Redshift, Neon and others that speak the protocol",
             "named as themselves; the durability class is unknown",

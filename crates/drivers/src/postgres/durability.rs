@@ -39,8 +39,7 @@ impl Durability {
 
     /// The class of the session; `None`, with a note, if the server does not report what decides it.
     pub(super) fn class(&self) -> (Option<DurabilityClass>, Vec<String>) {
-        let missing: Vec<&str> =
-            DECISIVE.into_iter().filter(|name| self.get(name).is_empty()).collect();
+        let missing: Vec<&str> = DECISIVE.into_iter().filter(|name| self.get(name).is_empty()).collect();
         if !missing.is_empty() {
             let note = format!(
                 "the server does not report {}: the durability of an acknowledged write is unknown",

@@ -33,8 +33,8 @@ use hosts::Hosts;
 use kurabe_core::dump::DumpTool;
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::Lean;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The driver, for the registry.
 pub static INFO: DriverInfo = DriverInfo {
@@ -84,7 +84,13 @@ pub static INFO: DriverInfo = DriverInfo {
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let (hosts, dialect) = (Hosts::new(Config::from_url(url)?), Arc::new(dialect::dialect()));
-    Ok(Box::new(Postgres { hosts, dialect, remotes: Vec::new(), closes_idle: AtomicBool::new(false), pooler: OnceLock::new() }))
+    Ok(Box::new(Postgres {
+        hosts,
+        dialect,
+        remotes: Vec::new(),
+        closes_idle: AtomicBool::new(false),
+        pooler: OnceLock::new(),
+    }))
 }
 
 struct Postgres {

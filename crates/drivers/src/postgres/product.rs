@@ -42,15 +42,17 @@ pub(super) fn read(link: &mut dyn Query, version: String) -> Result<Product> {
         found => found,
     };
     let text = ask("SELECT version()")?.into_iter().flatten().next().unwrap_or_default();
-    let names = ask("SELECT proname::text FROM pg_catalog.pg_proc WHERE proname = 'aurora_version' UNION ALL \
-                     SELECT name FROM pg_catalog.pg_settings WHERE name LIKE 'alloydb.%' OR name LIKE 'neon.%' OR name LIKE 'polar$_%' ESCAPE '$'")?;
+    let names = ask(
+        "SELECT proname::text FROM pg_catalog.pg_proc WHERE proname = 'aurora_version' UNION ALL \
+                     SELECT name FROM pg_catalog.pg_settings WHERE name LIKE 'alloydb.%' OR name LIKE 'neon.%' OR name LIKE 'polar$_%' ESCAPE '$'",
+    )?;
     Ok(Product::of(&text, &names.into_iter().flatten().collect::<Vec<_>>(), version))
 }
 
 impl Product {
     fn of(text: &str, names: &[String], version: String) -> Self {
-        let named = BY_NAME.iter().find(|(start, _)| names.iter().any(|name| name.starts_with(start)));
-        let Some((_, engine)) = BY_VERSION.iter().find(|(part, _)| text.contains(part)).or(named) else {
+        let by_name = BY_NAME.iter().find(|(start, _)| names.iter().any(|name| name.starts_with(start)));
+        let Some((_, engine)) = BY_VERSION.iter().find(|(part, _)| text.contains(part)).or(by_name) else {
             return Self { engine: POSTGRES, version };
         };
         // What they report as the version of PostgreSQL says little.
@@ -84,7 +86,11 @@ mod tests {
                 "CockroachDB",
             ),
             ("PostgreSQL 11.2-YB-2.18.0.1-b0 on x86_64-pc-linux-gnu", &[], "YugabyteDB"),
-            ("PostgreSQL 8.0.2 on i686-pc-linux-gnu, compiled by GCC, Redshift 1.0.54239", &[], "Amazon Redshift"),
+            (
+                "PostgreSQL 8.0.2 on i686-pc-linux-gnu, compiled by GCC, Redshift 1.0.54239",
+                &[],
+                "Amazon Redshift",
+            ),
             (
                 "PostgreSQL 14.6 on x86_64-pc-linux-gnu, compiled by gcc",
                 &["aurora_version"],

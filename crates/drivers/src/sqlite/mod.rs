@@ -252,8 +252,7 @@ impl Driver for Sqlite {
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let refusal = self.read_only().map(|why| self.place.read_only(&why));
-        let namespace =
-            namespace::SqliteNamespace::new(self.connection()?, self.place.lock_path(), refusal);
+        let namespace = namespace::SqliteNamespace::new(self.connection()?, self.place.lock_path(), refusal);
         Ok(Box::new(Owned(namespace)))
     }
 

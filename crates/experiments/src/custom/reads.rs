@@ -86,10 +86,12 @@ pub(super) fn asks_for_write(pieces: &[Piece], engine: Option<&str>) -> Option<S
 pub(super) fn may_change(pieces: &[Piece], engine: Option<&str>) -> Option<String> {
     let text = text(pieces);
     let lexes = lexes(engine);
-    several(&text, lexes).or_else(|| lexes.iter().find_map(|lexis| {
-        let tokens = tokens(&text, *lexis);
-        side_effect(&tokens).or_else(|| unknown_function(&tokens))
-    }))
+    several(&text, lexes).or_else(|| {
+        lexes.iter().find_map(|lexis| {
+            let tokens = tokens(&text, *lexis);
+            side_effect(&tokens).or_else(|| unknown_function(&tokens))
+        })
+    })
 }
 
 /// Whether it is more than one statement. Only PostgreSQL executes several that are sent as one: what looks like several

@@ -128,7 +128,10 @@ fn examine(target: &Target, wire: &[(&'static str, String)], clients: u64) -> (S
     match writes {
         Some(why) => {
             line("access", &why);
-            line("", "what uses tables that are there can be run: pgbench's and sysbench's scripts, custom workloads, estimate --data");
+            line(
+                "",
+                "what uses tables that are there can be run: pgbench's and sysbench's scripts, custom workloads, estimate --data",
+            );
         }
         None => available(target).iter().for_each(|(name, answer)| line(name, answer)),
     }

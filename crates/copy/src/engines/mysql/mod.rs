@@ -245,12 +245,12 @@ impl Engine for Mysql {
             requires_keys = requires_keys.or(is_on.then_some(setting));
         }
         Ok(TargetFacts {
-            requires_keys,
             by_bytes,
             collations,
             folds_tables,
             folds_columns,
             edition,
+            requires_keys,
             ..TargetFacts::default()
         })
     }
