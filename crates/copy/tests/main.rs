@@ -3,6 +3,7 @@
 
 mod choices;
 mod common;
+mod faults;
 mod kinds;
 mod pairs;
 mod random;

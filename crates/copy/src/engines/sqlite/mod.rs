@@ -11,6 +11,7 @@ use crate::rows::Encoded;
 use crate::run::begin_reading;
 use crate::sql::{GAP, Side};
 use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
+use crate::verify::form::Shape;
 use kurabe_core::value::Value;
 use kurabe_core::{Error, ErrorKind, Result};
 
@@ -100,6 +101,15 @@ impl Engine for Sqlite {
 
     fn read(&self, kind: &Kind, column: &str) -> String {
         if kind.class == Class::Native { with_storage_class(column) } else { column.to_owned() }
+    }
+
+    /// The storage class, and the value by a function that quotes it. No function writes every real number exactly.
+    fn check(&self, _: &Kind, _: bool, x: &str) -> (Shape, String) {
+        let text = format!(
+            "CASE typeof({x}) WHEN 'text' THEN 't' || json_quote({x} || '') WHEN 'blob' THEN 'b' || hex({x}) \
+             WHEN 'integer' THEN '#' || {x} ELSE {x} END"
+        );
+        (Shape::Tagged, text)
     }
 
     fn read_key(&self, column: &str) -> Option<String> {
