@@ -204,7 +204,7 @@ impl Engine for Mysql {
     fn has_unfit(&self, kind: &Kind, unfit: IssueKind, column: &str) -> Option<String> {
         let date = matches!(kind.class, Class::Date | Class::Timestamp | Class::TimestampTz);
         match unfit {
-            IssueKind::ZeroDate | IssueKind::DateRange if date => {
+            IssueKind::ZeroDate if date => {
                 Some(format!("(YEAR({column}) = 0 OR MONTH({column}) = 0 OR DAYOFMONTH({column}) = 0)"))
             }
             IssueKind::TimeRange if kind.class == Class::Time => {

@@ -188,18 +188,17 @@ impl Engine for Sqlite {
     }
 
     fn has_unfit(&self, kind: &Kind, unfit: IssueKind, column: &str) -> Option<String> {
+        let date = matches!(kind.class, Class::Date | Class::Timestamp | Class::TimestampTz);
         match unfit {
             IssueKind::NulCharacter if kind.class.is_text() || kind.class == Class::Json => {
                 Some(format!("instr(CAST({column} AS BLOB), x'00') > 0"))
             }
-            IssueKind::ZeroDate | IssueKind::DateRange
-                if matches!(kind.class, Class::Date | Class::Timestamp | Class::TimestampTz) =>
-            {
-                Some(format!(
-                    "({column} NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*' \
-                     OR {column} LIKE '0000-%' OR {column} LIKE '____-00-%' OR {column} LIKE '____-__-00%')"
-                ))
-            }
+            IssueKind::ZeroDate if date => Some(format!(
+                "({column} LIKE '0000-%' OR {column} LIKE '____-00-%' OR {column} LIKE '____-__-00%')"
+            )),
+            IssueKind::DateRange if date => Some(format!(
+                "({column} NOT GLOB '[0-9][0-9][0-9][0-9]-*' OR {column} LIKE '0000-%' OR {column} LIKE '%BC')"
+            )),
             IssueKind::TimeRange if kind.class == Class::Time => {
                 Some(format!("({column} NOT GLOB '[0-2][0-9]:*' OR {column} >= '24')"))
             }
