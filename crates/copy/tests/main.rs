@@ -7,5 +7,4 @@ mod faults;
 mod kinds;
 mod pairs;
 mod random;
-mod servers;
 mod sqlite;
