@@ -18,6 +18,7 @@ use std::fmt::Write as _;
 
 /// A column of a new table.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of a column that do not depend on one another")]
 pub struct ColumnPlan {
     /// Its name, on both sides.
     pub name: String,

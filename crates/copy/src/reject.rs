@@ -5,8 +5,10 @@
 
 use crate::page::Page;
 use crate::plan::TablePlan;
+use crate::pool::Work;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -18,9 +20,6 @@ pub struct Rejects {
     /// The file, and the digest of the plan by which the lines of a copy are known.
     to: Mutex<(File, String)>,
 }
-
-/// The rows of each range of each table that were recorded as refused.
-pub(crate) type Recorded = HashMap<(String, usize), u64>;
 
 fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error {
     move |error| Error::new(ErrorKind::Environment, format!("{}: {error}", path.display()))
@@ -37,9 +36,11 @@ impl Rejects {
     }
 
     /// Removes the lines of this copy that no transaction recorded, and a line that is not whole. Those of other copies stay.
-    pub(crate) fn keep(&self, copy: &str, recorded: &mut Recorded) -> Result<()> {
+    pub(crate) fn keep(&self, copy: &str, works: &[Work<'_>]) -> Result<()> {
         let failed = failed(&self.path);
-        let new = self.path.with_added_extension("new");
+        let mut recorded: HashMap<_, _> = works.iter().flat_map(Work::rejected).collect();
+        let mut new = self.path.clone().into_os_string();
+        new.push(".new");
         let mut lines = BufReader::new(File::open(&self.path).map_err(&failed)?);
         let mut out = BufWriter::new(File::create(&new).map_err(&failed)?);
         let mut line = Vec::new();
@@ -83,7 +84,8 @@ impl Rejects {
             let line = serde_json::json!({
                 "copy": to.1, "table": table.name, "range": range, "row": values, "reason": reason.to_string(),
             });
-            lines += &format!("{line}\n");
+            // Writing to a String cannot fail.
+            let _ = writeln!(lines, "{line}");
         }
         to.0.write_all(lines.as_bytes()).map_err(failed(&self.path))
     }

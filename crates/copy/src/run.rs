@@ -4,7 +4,7 @@ use crate::event::{Event, TableDone};
 use crate::issue::{Accepted, Issue};
 use crate::plan::{Named, Parts, Plan, Resume, TablePlan, Wanted, plan};
 use crate::pool::{Halt, Pool, Work};
-use crate::reject::{Recorded, Rejects};
+use crate::reject::Rejects;
 use crate::splits::splits;
 use crate::sql::Side;
 use crate::state::{self, OfTable, Phase, State, Whole};
@@ -198,10 +198,7 @@ impl Copy<'_> {
             let one = self.make(table, begun, exists, &state, plan.parts, jobs);
             works.push(one.map_err(|error| error.context(format!("table {}", table.name)))?);
         }
-        if let Some(file) = how.reject {
-            let mut recorded: Recorded = works.iter().flat_map(Work::rejected).collect();
-            file.keep(&whole.fingerprint, &mut recorded)?;
-        }
+        how.reject.map_or(Ok(()), |file| file.keep(&whole.fingerprint, &works))?;
         let pool = Pool::new(works, &halt);
         self.work(&pool, state, plan.parts, &there.names, how.reject, how.more, events)?;
         let (done, mut refused) = pool.end();

@@ -93,7 +93,9 @@ impl<'d> Worker<'d, '_> {
                     only_refused(error)?;
                     let refused = refused_rows(target, table, &page)?;
                     file.write(table, *range, &page, &refused)?;
-                    refused.iter().for_each(|(row, _)| next.reject(digests[*row]));
+                    for (row, _) in &refused {
+                        next.reject(digests[*row]);
+                    }
                     done.rejected += refused.len() as u64;
                     page = page.with_rows(|row| !refused.iter().any(|(refused, _)| *refused == row));
                     insert(target, &page, &mut next)?;

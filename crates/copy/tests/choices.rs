@@ -198,11 +198,10 @@ fn row_that_is_refused_is_once_in_the_file_of_a_copy_that_was_killed() {
             }
         });
         assert_eq!(copied.is_ok(), stop_at.is_empty());
-        let mut text = std::fs::read_to_string(&path).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
         if !stop_at.is_empty() {
             let last = text.lines().last().unwrap().to_owned();
-            text += &format!("{last}\n{}", &last[..30]);
-            std::fs::write(&path, text).unwrap();
+            std::fs::write(&path, format!("{text}{last}\n{}", &last[..30])).unwrap();
         }
     }
     assert_eq!(ids(&path), [0, 7, 51, 52, 300, 1007, 1051, 1052, 1300]);

@@ -175,7 +175,9 @@ fn time(field: &Field<'_>, text: &str) -> String {
         return format!("{sign}{text}{before_christ}");
     }
     numbers.resize(all, "0");
-    numbers.iter_mut().for_each(|number| *number = number.trim_start_matches('0'));
+    for number in &mut numbers {
+        *number = number.trim_start_matches('0');
+    }
     let part = part.get(..field.digits.min(part.len())).unwrap_or(part).trim_end_matches('0');
     format!("{sign}{}.{part}{before_christ}", numbers.join(":"))
 }
