@@ -14,6 +14,8 @@ pub struct Catalog {
     pub names: Vec<String>,
     /// Types and sequences, as the engine renders them, which tables need.
     pub before: Vec<Named>,
+    /// The types of extensions, which come with them.
+    pub extension_types: Vec<String>,
     /// The statements that set the positions of these sequences, by their names.
     pub after: Vec<Named>,
 }

@@ -1,6 +1,5 @@
 //! The plan of one table: its columns, its key and the statements that make it.
 
-use crate::canonical::Purpose;
 use crate::casts::Casts;
 use crate::catalog::{Collation, Column, Table};
 use crate::ddl;
@@ -238,6 +237,12 @@ impl OneTable<'_> {
         Ok((all, longest))
     }
 
+    /// The expression that reads a column.
+    fn read(&self, at: usize, types: &Types) -> String {
+        let engine = self.source.engine;
+        engine.read(&types.kinds[at], &quoted(engine, &self.table.columns[at].name))
+    }
+
     /// A column as the engine renders it.
     fn native_column(&mut self, at: usize, types: &Types) -> ColumnPlan {
         let column = &self.table.columns[at];
@@ -256,7 +261,8 @@ impl OneTable<'_> {
             exact: types.exact[at],
             mend: Vec::new(),
             identity: None,
-            compared: Purpose::Compare,
+            read: self.read(at, types),
+            rounds: false,
             written: column.generated.is_none(),
         }
     }
@@ -352,7 +358,8 @@ impl OneTable<'_> {
             exact: types.exact[at],
             mend,
             identity: identity.is_some().then(|| column.next.unwrap_or(1)),
-            compared: if rounds { Purpose::CompareRounded } else { Purpose::Compare },
+            read: self.read(at, types),
+            rounds,
             written: true,
         })
     }

@@ -25,6 +25,7 @@ pub mod names;
 pub mod page;
 pub mod plan;
 pub mod pool;
+pub mod reject;
 pub mod rows;
 pub mod run;
 pub mod sample;

@@ -1,6 +1,6 @@
 //! What a copy will make on the target, and what does not map.
 
-use crate::canonical::{Mend, Purpose, Reading};
+use crate::canonical::Mend;
 use crate::casts::{Casts, UserCasts};
 use crate::catalog::{Catalog, ForeignKey, Table};
 use crate::columns::{OneTable, differ_in_more_than_case};
@@ -18,6 +18,7 @@ use std::fmt::Write as _;
 
 /// A column of a new table.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of a column that do not depend on one another")]
 pub struct ColumnPlan {
     /// Its name, on both sides.
     pub name: String,
@@ -35,8 +36,10 @@ pub struct ColumnPlan {
     pub mend: Vec<Mend>,
     /// The next number, if the target's server gives it numbers.
     pub identity: Option<i128>,
-    /// How its values are compared: the target may round the numbers in its documents.
-    pub compared: Purpose,
+    /// The expression that reads it for the target. Verification has its own.
+    pub read: String,
+    /// Whether the target's numbers in documents have 64 bits.
+    pub rounds: bool,
     /// Whether its values are inserted; if not, the target's server generates them.
     pub written: bool,
 }
@@ -91,16 +94,6 @@ pub struct TablePlan {
 }
 
 impl TablePlan {
-    /// How the values of a side are read.
-    pub fn readings(&self, engine: &dyn Engine, purpose: Purpose) -> Vec<Reading> {
-        let hex = engine.bytes_as_hex();
-        let reading = |column: &ColumnPlan| {
-            let purpose = if purpose == Purpose::Compare { column.compared } else { purpose };
-            Reading { class: column.kind.class, hex, exact: column.exact, purpose }
-        };
-        self.columns.iter().map(reading).collect()
-    }
-
     /// The condition of the rows that are copied, with the word before it; empty if all are.
     pub fn filtered(&self) -> String {
         self.filter.as_ref().map(|filter| format!(" WHERE ({filter})")).unwrap_or_default()
@@ -484,6 +477,7 @@ fn types_exist(tables: &[Table], catalog: &Catalog, facts: &TargetFacts) -> Resu
         let full = tail.map_or(name.to_owned(), |tail| format!("{name}{}", tail.trim_end_matches("[]")));
         facts.types.contains(&full)
             || name.starts_with("interval")
+            || catalog.extension_types.contains(&full)
             || catalog.before.iter().any(|made| made.name == name.trim_matches('"'))
     };
     for table in tables.iter().filter(|_| !facts.types.is_empty()) {

@@ -77,6 +77,12 @@ impl<'p> Work<'p> {
         work
     }
 
+    /// How many rows of each range the target has refused so far.
+    pub fn rejected(&self) -> impl Iterator<Item = ((String, usize), u64)> {
+        let name = &self.table.name;
+        self.ranges.iter().enumerate().map(move |(at, range)| ((name.clone(), at), range.rejected))
+    }
+
     /// The table's new state, once all its ranges are copied.
     fn sum(&mut self) -> Option<OfTable> {
         if self.open > 0 {

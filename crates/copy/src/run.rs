@@ -4,6 +4,7 @@ use crate::event::{Event, TableDone};
 use crate::issue::{Accepted, Issue};
 use crate::plan::{Named, Parts, Plan, Resume, TablePlan, Wanted, plan};
 use crate::pool::{Halt, Pool, Work};
+use crate::reject::Rejects;
 use crate::splits::splits;
 use crate::sql::Side;
 use crate::state::{self, OfTable, Phase, State, Whole};
@@ -13,8 +14,6 @@ use kurabe_core::operation::Operation;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::Write;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
@@ -42,7 +41,7 @@ pub struct How<'a> {
     /// Further sessions of the source and the target, which were [prepared](Copy::plan_with).
     pub more: Vec<(Side, Side)>,
     /// Takes the rows that the target refuses, a JSON document a line.
-    pub reject: Option<&'a Mutex<dyn Write + Send>>,
+    pub reject: Option<&'a Rejects>,
 }
 
 impl Copy<'_> {
@@ -199,6 +198,7 @@ impl Copy<'_> {
             let one = self.make(table, begun, exists, &state, plan.parts, jobs);
             works.push(one.map_err(|error| error.context(format!("table {}", table.name)))?);
         }
+        how.reject.map_or(Ok(()), |file| file.keep(&whole.fingerprint, &works))?;
         let pool = Pool::new(works, &halt);
         self.work(&pool, state, plan.parts, &there.names, how.reject, how.more, events)?;
         let (done, mut refused) = pool.end();
@@ -232,7 +232,7 @@ impl Copy<'_> {
         state: State,
         parts: Parts,
         there: &'w [String],
-        reject: Option<&'w Mutex<dyn Write + Send>>,
+        reject: Option<&'w Rejects>,
         mut more: Vec<(Side, Side)>,
         events: &mut dyn FnMut(Event<'_>),
     ) -> Result<()> {

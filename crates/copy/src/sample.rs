@@ -253,7 +253,7 @@ fn time(random: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::canonical::{Purpose, Reading, push as canonical};
+    use crate::canonical::{Reading, push as canonical};
 
     #[test]
     fn every_engine_has_a_column_for_every_class() {
@@ -282,7 +282,7 @@ mod tests {
                     Cell::Bytes(bytes) => Value::Bytes(bytes),
                 };
                 let mut form = Page::new(1);
-                let reading = Reading { class: *class, hex: false, exact: false, purpose: Purpose::Write };
+                let reading = Reading { class: *class, hex: false, exact: false };
                 canonical(reading, value, &mut form).unwrap();
                 assert_eq!(form.cell(0, 0), cell, "{name}");
             }

@@ -2,10 +2,8 @@
 //! table changes in the transaction that inserts its rows.
 
 use crate::page::{Cell, Page};
-use crate::plan::TablePlan;
 use crate::rows::Range;
 use crate::sql::Side;
-use crate::verify::digests;
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{Namespace, Prepared};
 use kurabe_core::operation::Operation;
@@ -105,9 +103,8 @@ impl OfTable {
         Range { from: from.copied(), to: self.splits.get(range).copied() }
     }
 
-    /// Counts a row of a page that the target refused.
-    pub fn reject(&mut self, table: &TablePlan, page: &Page, row: usize) {
-        let (chunk, digests) = digests(table, page, row, &mut Vec::new());
+    /// Counts a row that the target refused.
+    pub fn reject(&mut self, (chunk, digests): (usize, [u64; 2])) {
         self.add(&Self { rejected: 1, sums: BTreeMap::from([(chunk, digests)]), ..Self::new(self.phase) });
     }
 

@@ -4,13 +4,12 @@ use crate::event::{Event, Step, TableDone};
 use crate::page::Page;
 use crate::plan::{Parts, TablePlan};
 use crate::pool::{Halt, Item, Pool};
-use crate::rows::{Range, Reader, Writer, in_transaction, refused_rows, stream};
+use crate::reject::Rejects;
+use crate::rows::{Range, Read, Reader, Writer, in_transaction, refused_rows, stream};
 use crate::sql::Side;
 use crate::state::{OfTable, Phase, State};
 use crate::verify::verify;
 use kurabe_core::{Error, ErrorKind, Result};
-use std::io::Write;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// A session's part of a copy.
@@ -18,7 +17,7 @@ pub(crate) struct Worker<'d, 'n> {
     pub(crate) state: State,
     pub(crate) halt: &'d Halt<'d>,
     /// Takes the rows that the target refuses.
-    pub(crate) reject: Option<&'d Mutex<dyn Write + Send>>,
+    pub(crate) reject: Option<&'d Rejects>,
     pub(crate) parts: Parts,
     /// The tables of the target before this process made any.
     pub(crate) there: &'d [String],
@@ -72,11 +71,11 @@ impl<'d> Worker<'d, '_> {
     ) -> Result<(OfTable, TableDone)> {
         let mut done = TableDone::default();
         let start = Instant::now();
-        let reader = Reader::new(source.engine, table, now.last().as_ref(), bounds)?;
+        let reader = Reader::new(source.engine, table, now.last().as_ref(), bounds, self.reject.is_some())?;
         let mut writer = Writer::new(target.engine, table);
         stream(source, &reader, self.halt, |pages| {
             for read in pages {
-                let (mut page, last) = read?;
+                let Read { mut page, last, digests } = read?;
                 // The reader may have read the rest of the table already.
                 self.halt.check()?;
                 let mut next = now.clone();
@@ -93,10 +92,9 @@ impl<'d> Worker<'d, '_> {
                     let Some(file) = self.reject else { return Err(error) };
                     only_refused(error)?;
                     let refused = refused_rows(target, table, &page)?;
-                    let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-                    for (row, reason) in &refused {
-                        next.reject(table, &page, *row);
-                        write_rejected(&mut *file, table, &page, *row, reason)?;
+                    file.write(table, *range, &page, &refused)?;
+                    for (row, _) in &refused {
+                        next.reject(digests[*row]);
                     }
                     done.rejected += refused.len() as u64;
                     page = page.with_rows(|row| !refused.iter().any(|(refused, _)| *refused == row));
@@ -171,23 +169,6 @@ impl<'d> Worker<'d, '_> {
         }
         Ok(done)
     }
-}
-
-/// Appends a row that the target refused to the file of such rows.
-fn write_rejected(
-    file: &mut dyn Write,
-    table: &TablePlan,
-    page: &Page,
-    row: usize,
-    reason: &Error,
-) -> Result<()> {
-    let values =
-        table.columns.iter().enumerate().map(|(at, column)| (column.name.clone(), page.cell(row, at).json()));
-    let values: serde_json::Map<String, serde_json::Value> = values.collect();
-    let line = serde_json::json!({ "table": table.name, "row": values, "reason": reason.to_string() });
-    writeln!(file, "{line}")
-        .and_then(|()| file.flush())
-        .map_err(|error| Error::new(ErrorKind::Environment, format!("the file of --reject: {error}")))
 }
 
 /// The indexes of a table that an earlier process made. A new table has none.

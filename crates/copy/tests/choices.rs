@@ -7,9 +7,10 @@ use kurabe_copy::engines;
 use kurabe_copy::event::{Event, Step, TableDone};
 use kurabe_copy::issue::{Accepted, IssueKind};
 use kurabe_copy::plan::{Parts, Plan, Wanted};
+use kurabe_copy::reject::Rejects;
 use kurabe_copy::run::{Copy, How, refusal};
 use kurabe_core::{ErrorKind, Result};
-use std::sync::Mutex;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How a copy is done, and what it leaves.
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 struct Done {
     jobs: usize,
     truncate: bool,
-    rejected: Option<Mutex<Vec<u8>>>,
+    rejected: Option<Rejects>,
     /// What changes on the source between the plan and the first row.
     meanwhile: &'static str,
     stop: AtomicBool,
@@ -53,8 +54,7 @@ impl Done {
         let driver = driver(&to.url());
         let mut namespace = driver.namespace()?;
         namespace.claim("copy")?;
-        let reject = self.rejected.as_ref().map(|file| file as _);
-        let how = How { truncate: self.truncate, more, reject, ..How::default() };
+        let how = How { truncate: self.truncate, more, reject: self.rejected.as_ref(), ..How::default() };
         let done = copy.run_as(&plan, &mut *namespace, how, events)?;
         Ok((plan, done))
     }
@@ -167,9 +167,50 @@ fn objects_are_left_out_by_name_and_refused_ones_do_not_stop_the_others() {
     assert!(error.to_string().contains("nothing that would be made is named 'by_nothing'"), "{error}");
 }
 
+/// The keys of the rows in a file of those that were refused.
+fn ids(path: &Path) -> Vec<i64> {
+    let file = std::fs::read_to_string(path).unwrap();
+    let line = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["row"]["id"].as_i64();
+    file.lines().filter_map(line).collect()
+}
+
+/// A process that is killed has written lines that it has not recorded, perhaps half of one.
+#[test]
+fn row_that_is_refused_is_once_in_the_file_of_a_copy_that_was_killed() {
+    let Some((folder, from, to)) = places(["sqlite", "postgres"]) else { return };
+    from.ask(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT); CREATE TABLE u (id INTEGER, rowid INT, _rowid_ INT, oid INT, v TEXT); \
+         WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 300) \
+         INSERT INTO t SELECT n, iif(n IN (7, 51, 52, 300), 'word', n) FROM n; \
+         INSERT INTO u SELECT id + 1000, 1, 1, 1, v FROM t",
+    );
+    let mut casts = UserCasts::default();
+    casts.add("text=integer").unwrap();
+    let wanted = Wanted { casts, ..all() };
+    let path = folder.path().join("refused");
+    std::fs::write(&path, "{\"copy\": \"another\", \"table\": \"t\", \"range\": 0, \"row\": {\"id\": 0}}\n")
+        .unwrap();
+    for stop_at in ["t", "u", ""] {
+        let done = Done { rejected: Some(Rejects::open(&path).unwrap()), ..Done::by(1) };
+        let copied = done.watched(&from, &to, &wanted, &mut |event| {
+            if let Event::Progress { table, step: Step::Copy, rows } = event {
+                done.stop.store(table.name == stop_at && rows >= 100, Ordering::Relaxed);
+            }
+        });
+        assert_eq!(copied.is_ok(), stop_at.is_empty());
+        let text = std::fs::read_to_string(&path).unwrap();
+        if !stop_at.is_empty() {
+            let last = text.lines().last().unwrap().to_owned();
+            std::fs::write(&path, format!("{text}{last}\n{}", &last[..30])).unwrap();
+        }
+    }
+    assert_eq!(ids(&path), [0, 7, 51, 52, 300, 1007, 1051, 1052, 1300]);
+    assert_eq!(to.ask("SELECT count(*) FROM t; SELECT count(*) FROM u"), "296\n296");
+}
+
 #[test]
 fn rows_that_the_target_refuses_go_to_a_file_with_the_reason() {
-    let Some((_folder, from, to)) = places(["sqlite", "postgres"]) else { return };
+    let Some((folder, from, to)) = places(["sqlite", "postgres"]) else { return };
     from.ask(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT); WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n \
          WHERE n < 300) INSERT INTO t SELECT n, CASE WHEN n IN (7, 51, 52, 300) THEN 'word' ELSE n END FROM n",
@@ -177,19 +218,16 @@ fn rows_that_the_target_refuses_go_to_a_file_with_the_reason() {
     let mut casts = UserCasts::default();
     casts.add("t.v=integer").unwrap();
     let wanted = Wanted { casts, ..all() };
-    let done = Done { rejected: Some(Mutex::default()), ..Done::by(1) };
+    let path = folder.path().join("refused");
+    let done = Done { rejected: Some(Rejects::open(&path).unwrap()), ..Done::by(1) };
     let (_, tables) = done.copy(&from, &to, &wanted).unwrap();
     assert_eq!((tables[0].rows, tables[0].copied, tables[0].rejected), (296, 296, 4));
     assert_eq!(
         to.ask("SELECT count(*), sum(v), pg_typeof(min(v)) FROM t"),
         format!("296|{}|integer", 45_150 - 410)
     );
-    let file = String::from_utf8(done.rejected.unwrap().into_inner().unwrap()).unwrap();
-    let lines: Vec<serde_json::Value> =
-        file.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let ids: Vec<i64> = lines.iter().map(|line| line["row"]["id"].as_i64().unwrap()).collect();
-    assert_eq!(ids, [7, 51, 52, 300]);
-    assert!(lines[0]["reason"].as_str().unwrap().contains("invalid input syntax"), "{file}");
+    assert_eq!(ids(&path), [7, 51, 52, 300]);
+    assert!(std::fs::read_to_string(&path).unwrap().contains("invalid input syntax"));
     to.ask("DROP TABLE t");
     let error = Done::by(1).copy(&from, &to, &wanted).unwrap_err();
     assert!(error.to_string().contains("invalid input syntax"), "{error}");
@@ -198,13 +236,14 @@ fn rows_that_the_target_refuses_go_to_a_file_with_the_reason() {
 /// A file of rows that were refused does not hide a row that was lost.
 #[test]
 fn row_that_is_lost_beside_refused_ones_is_an_error() {
-    let Some((_folder, from, to)) = places(["sqlite", "postgres"]) else { return };
+    let Some((folder, from, to)) = places(["sqlite", "postgres"]) else { return };
     from.ask(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT); INSERT INTO t VALUES (1, '1'), (2, 'x'), (3, '3')",
     );
     let mut casts = UserCasts::default();
     casts.add("text=integer").unwrap();
-    let done = Done { rejected: Some(Mutex::default()), ..Done::by(1) };
+    let rejected = Rejects::open(&folder.path().join("refused")).ok();
+    let done = Done { rejected, ..Done::by(1) };
     let error = done
         .watched(&from, &to, &Wanted { casts, ..all() }, &mut |event| {
             if matches!(event, Event::Progress { step: Step::Copy, .. }) {

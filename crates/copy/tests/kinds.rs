@@ -462,11 +462,11 @@ fn mysql_tables_keep_their_own_text() {
 #[test]
 fn postgres_tables_keep_the_servers_own_text() {
     let sql = "CREATE TYPE mood AS ENUM ('ok', 'bad'); CREATE DOMAIN short AS text CHECK (length(value) <= 3); \
-        CREATE TYPE pair AS (a int, b mood); CREATE SEQUENCE ords START 5; \
+        CREATE TYPE pair AS (a int, b mood); CREATE SEQUENCE ords START 5; CREATE EXTENSION citext; \
         CREATE TABLE person (id serial PRIMARY KEY, m mood DEFAULT 'ok', s short, moods mood[], ab pair, n numeric(5,-2), \
           o text DEFAULT 'ord-' || nextval('ords'), day date DEFAULT '2024-01-01'::date + make_interval(days => 1), \
-          g int GENERATED ALWAYS AS (length(s)) STORED, price numeric(8,2), doc json, docb jsonb, w varchar(3) COLLATE \"C\"); \
-        INSERT INTO person (m, s, moods, ab, n, price, doc, docb) VALUES ('bad', 'abc', '{ok,bad}', '(1,ok)', 1234567, 1.50, \
+          g int GENERATED ALWAYS AS (length(s)) STORED, price numeric(8,2), doc json, docb jsonb, w varchar(3) COLLATE \"C\", ci citext); \
+        INSERT INTO person (ci, m, s, moods, ab, n, price, doc, docb) VALUES ('Ci', 'bad', 'abc', '{ok,bad}', '(1,ok)', 1234567, 1.50, \
           '{ \"b\": 1.0, \"a\" : 1 }', '{\"b\": 1.00, \"a\": 1}'); \
         CREATE TABLE p (a int, b int, PRIMARY KEY (a, b)); INSERT INTO p VALUES (1, 1); \
         CREATE TABLE c (id bigint GENERATED ALWAYS AS IDENTITY (START WITH 1000 INCREMENT BY 10) PRIMARY KEY, a int, b int, \

@@ -3,8 +3,8 @@
 
 mod choices;
 mod common;
+mod faults;
 mod kinds;
 mod pairs;
 mod random;
-mod servers;
 mod sqlite;

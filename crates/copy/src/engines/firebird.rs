@@ -5,6 +5,7 @@ use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table
 use crate::issue::IssueKind;
 use crate::sql::{Row, Side, text};
 use crate::types::{Class, Kind, Mapped};
+use crate::verify::form::Shape;
 use kurabe_core::Result;
 
 /// Firebird.
@@ -102,6 +103,42 @@ impl Engine for Firebird {
             Class::Date | Class::Time | Class::Timestamp => format!("CAST({column} AS VARCHAR(30))"),
             Class::Bool => format!("IIF({column} IS NULL, NULL, IIF({column}, 1, 0))"),
             _ => column.to_owned(),
+        }
+    }
+
+    fn check(&self, kind: &Kind, _: bool, x: &str) -> (Shape, String) {
+        let parts = |parts: &[(&str, &str)]| {
+            let parts = parts.iter().map(|(before, part)| format!("'{before}' || EXTRACT({part} FROM {x})"));
+            (Shape::Plain, parts.collect::<Vec<_>>().join(" || "))
+        };
+        let date = [("", "YEAR"), ("-", "MONTH"), ("-", "DAY")];
+        let time = [("", "HOUR"), (":", "MINUTE"), (":", "SECOND")];
+        match kind.class {
+            Class::Bool => (Shape::Plain, format!("CAST({x} AS VARCHAR(5))")),
+            Class::Float32 => (Shape::Plain, format!("'' || CAST({x} AS DOUBLE PRECISION)")),
+            // A number is written with 16 digits, and has up to 17: in two parts, after T. J. Dekker (1971).
+            Class::Float64 => {
+                let high = format!("({x} * 134217729 - ({x} * 134217729 - {x}))");
+                let halves = format!("{high} || '|' || ({x} - {high})");
+                (Shape::Halves, format!("CASE WHEN ABS({x}) < 1e290 THEN {halves} ELSE {x} || '|0' END"))
+            }
+            Class::Date => parts(&date),
+            Class::Time => parts(&time),
+            Class::Timestamp => parts(&[&date[..], &[(" ", "HOUR")], &time[1..]].concat()),
+            Class::Binary | Class::Varbinary => {
+                (Shape::Plain, format!("CAST({x} AS VARCHAR({}) CHARACTER SET OCTETS)", kind.n))
+            }
+            // The bytes of the text in UTF-8.
+            Class::Char | Class::Varchar if kind.n <= 8_000 => {
+                let text = format!("CAST({x} AS VARCHAR({}) CHARACTER SET UTF8)", kind.n);
+                (Shape::Plain, format!("CAST({text} AS VARCHAR({}) CHARACTER SET OCTETS)", 4 * kind.n))
+            }
+            Class::Char | Class::Varchar | Class::Text => {
+                let text = format!("CAST({x} AS BLOB SUB_TYPE TEXT CHARACTER SET UTF8)");
+                (Shape::Plain, format!("CAST({text} AS BLOB SUB_TYPE BINARY)"))
+            }
+            Class::Blob => (Shape::Plain, x.to_owned()),
+            _ => (Shape::Plain, format!("'' || {x}")),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::rows::Encoded;
 use crate::run::begin_reading;
 use crate::sql::{Side, quoted};
 use crate::types::{Class, Declared, Kind, Mapped};
+use crate::verify::form::Shape;
 use kurabe_core::value::Value;
 use kurabe_core::{Error, Result};
 
@@ -117,6 +118,11 @@ pub trait Engine: Sync {
 
     /// The expression that reads a column.
     fn read(&self, kind: &Kind, column: &str) -> String;
+
+    /// The expression by which verification reads a column, and how it writes the value: by other functions of the server
+    /// than [`Engine::read`], and without regard to the session's settings. `exact`: the other side is a server of this
+    /// kind, and has the same type.
+    fn check(&self, kind: &Kind, exact: bool, column: &str) -> (Shape, String);
 
     /// What a copy does to the source's other users, a sentence; `None`: nothing.
     fn hinders(&self, source: &mut Side) -> Result<Option<&'static str>> {

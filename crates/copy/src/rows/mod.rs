@@ -42,8 +42,15 @@ pub fn in_transaction<T>(side: &mut Side, work: impl FnOnce(&mut Side) -> Result
     }
 }
 
-/// A page, and the key of its last row as the side has it.
-pub type Read = (Page, Option<Page>);
+/// What is read at a time.
+pub struct Read {
+    /// The rows.
+    pub page: Page,
+    /// The key of the last row, as the side has it.
+    pub last: Option<Page>,
+    /// The chunk and the digest of each row, as verification reads it, if they are asked for.
+    pub digests: Vec<(usize, [u64; 2])>,
+}
 
 /// Reads pages in a thread of their own, two ahead of `work`, until the table ends, something fails or the user stops.
 pub fn stream<T>(

@@ -2,12 +2,13 @@
 //! come in its order, and a later process can continue after the last one.
 
 use super::{Encoded, Range, Read};
-use crate::canonical::{Purpose, Reading, push, push_mended};
+use crate::canonical::{Reading, push, push_mended};
 use crate::engines::Engine;
 use crate::page::Page;
-use crate::plan::{Resume, TablePlan};
+use crate::plan::{ColumnPlan, Resume, TablePlan};
 use crate::sql::{GAP, ROWS, Side, quoted};
 use crate::types::Kind;
+use crate::verify::{Checks, Forms, Of};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fmt::Write as _;
@@ -21,10 +22,12 @@ pub struct Reader<'a> {
     parameters: Vec<Option<Page>>,
     /// The positions in a row of the key's fields.
     key: Vec<usize>,
+    /// What verification reads of each row, and the first position of it.
+    checks: Option<(Checks<'a>, usize)>,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of the rows of a range after the one with the key `after`.
+    /// A reader of the rows of a range after the one with the key `after`. `digests`: also of what verification reads of them.
     ///
     /// # Errors
     /// [`Damaged`](ErrorKind::Damaged) if `after` is no key of this table.
@@ -33,12 +36,9 @@ impl<'a> Reader<'a> {
         table: &'a TablePlan,
         after: Option<&Page>,
         bounds: Range,
+        digests: bool,
     ) -> Result<Self> {
-        let mut list: Vec<String> = table
-            .columns
-            .iter()
-            .map(|column| engine.read(&column.kind, &quoted(engine, &column.name)))
-            .collect();
+        let mut list: Vec<String> = table.columns.iter().map(|column| column.read.clone()).collect();
         let mut key = Vec::new();
         // As the side has the key: its order, and the expression of each field.
         let mut fields: Vec<(String, Kind)> = Vec::new();
@@ -64,6 +64,9 @@ impl<'a> Reader<'a> {
             }
             Resume::Restart => {}
         }
+        let checks = digests.then(|| Checks::new(engine, table, Of::Source)).transpose()?;
+        let checks = checks.map(|checks| (checks, list.len()));
+        list.extend(checks.iter().flat_map(|(checks, _)| checks.list.iter().cloned()));
         let mut sql = format!("SELECT {} FROM {} {ROWS}", list.join(", "), table.from);
         let mut parameters = Vec::new();
         let mut conditions: Vec<String> = table.filter.iter().map(|filter| format!("({filter})")).collect();
@@ -100,7 +103,13 @@ impl<'a> Reader<'a> {
             let _ = write!(sql, " ORDER BY {}", by.join(", "));
         }
         debug_assert_eq!(sql.matches(GAP).count(), parameters.len());
-        Ok(Self { table, readings: table.readings(engine, Purpose::Write), sql, parameters, key })
+        let reading = |column: &ColumnPlan| Reading {
+            class: column.kind.class,
+            hex: engine.bytes_as_hex(),
+            exact: column.exact,
+        };
+        let readings = table.columns.iter().map(reading).collect();
+        Ok(Self { table, readings, sql, parameters, key, checks })
     }
 
     /// Passes on all rows, in canonical form and as the target holds them, with the key of each page's last row.
@@ -120,7 +129,12 @@ impl<'a> Reader<'a> {
                         .map_err(|error| self.named(error, at))?;
                 }
             }
-            each((page, self.last(reply)?))
+            let (mut digests, mut forms) = (Vec::new(), Forms::default());
+            if let Some((checks, from)) = &self.checks {
+                let all = (0..reply.rows()).map(|row| checks.digests(reply, row, *from, &mut forms));
+                digests = all.collect::<Result<_>>()?;
+            }
+            each(Read { page, last: self.last(reply)?, digests })
         })
     }
 

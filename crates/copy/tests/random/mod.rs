@@ -84,6 +84,10 @@ fn dump(place: &Place, engine: &str, table: &Table) -> Result<Vec<Cells>, String
     let cell = |text: &str| match text.split_once(':') {
         Some(("h", digits)) => Some(unhex(digits)),
         Some(("v", value)) => Some(value.as_bytes().to_vec()),
+        // No version of the program writes every floating-point number exactly.
+        Some(("f", digits)) => {
+            Some(format!("{:?}", f64::from_bits(u64::from_str_radix(digits, 16).unwrap())).into_bytes())
+        }
         _ => None,
     };
     let split = |out: &str| -> Vec<Cells> {
@@ -95,7 +99,7 @@ fn dump(place: &Place, engine: &str, table: &Table) -> Result<Vec<Cells>, String
         "sqlite" => split(&ask(&format!(
             "SELECT {} FROM {of}",
             expressions(&|c| format!(
-                "CASE typeof({c}) WHEN 'null' THEN 'n' WHEN 'real' THEN 'v:' || printf('%!.17g', {c}) \
+                "CASE typeof({c}) WHEN 'null' THEN 'n' WHEN 'real' THEN 'f:' || hex(ieee754_to_blob({c})) \
                  WHEN 'integer' THEN 'v:' || {c} ELSE 'h:' || hex({c}) END"
             ))
         ))?),

@@ -11,6 +11,7 @@ use kurabe_copy::engines;
 use kurabe_copy::event::{Event, Step, TableDone};
 use kurabe_copy::issue::Accepted;
 use kurabe_copy::plan::{Parts, Plan, Wanted};
+use kurabe_copy::reject::Rejects;
 use kurabe_copy::run::{Copy, How, refusal};
 use kurabe_copy::sql::Side;
 use kurabe_core::driver::ConnectOptions;
@@ -19,8 +20,8 @@ use kurabe_core::{Error, ErrorKind, units};
 use kurabe_targets::Opened;
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::sync::Mutex;
+use std::fs;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -174,17 +175,14 @@ fn work(
     signals::wait_for("the current rows to be copied");
     let rejects = match matches.get_one::<String>("reject") {
         None => None,
-        Some(path) => {
-            let file = File::options().create(true).append(true).open(path);
-            Some(Mutex::new(file.map_err(|error| file_error(path, &error))?))
-        }
+        Some(path) => Some(Rejects::open(Path::new(path))?),
     };
     let how = How {
         restart: matches.get_flag("no-resume"),
         truncate: matches.get_flag("truncate-target"),
         keep: matches.get_flag("keep-record"),
         more,
-        reject: rejects.as_ref().map(|file| file as _),
+        reject: rejects.as_ref(),
     };
     let mut progress = Progress::new(*output, &plan);
     let both = [copy.source.name.clone(), copy.target.name.clone()];

@@ -8,6 +8,7 @@ use crate::issue::IssueKind;
 use crate::page::Cell;
 use crate::sql::{GAP, Side, text};
 use crate::types::{Class, Kind, Mapped, UNLIMITED};
+use crate::verify::form::Shape;
 use kurabe_core::Result;
 
 /// MySQL and MariaDB.
@@ -148,6 +149,29 @@ impl Engine for Mysql {
         }
     }
 
+    fn check(&self, kind: &Kind, exact: bool, x: &str) -> (Shape, String) {
+        let plain = |text: String| (Shape::Plain, text);
+        match kind.class {
+            Class::Float32 => plain(format!("CONCAT({x} * 1e0)")),
+            Class::Bits => plain(format!("CONV(HEX({x}), 16, 10)")),
+            Class::Date => plain(format!("DATE_FORMAT({x}, '%Y-%m-%d')")),
+            Class::Time => plain(format!("TIME_FORMAT({x}, '%H:%i:%s.%f')")),
+            Class::Timestamp => plain(format!("DATE_FORMAT({x}, '%Y-%m-%d %H:%i:%s.%f')")),
+            // Without the session's time zone. An instant of zero is none.
+            Class::TimestampTz => {
+                let from_era = format!("'1970-01-01' + INTERVAL UNIX_TIMESTAMP({x}) SECOND");
+                let text = format!("DATE_FORMAT({from_era}, '%Y-%m-%d %H:%i:%s.%f')");
+                plain(format!("IF(YEAR({x}) = 0, '0000-00-00 00:00:00', {text})"))
+            }
+            class if class.is_bytes() => (Shape::Hex, format!("HEX({x})")),
+            Class::Geometry if !exact => (Shape::Hex, format!("HEX(ST_AsWKT({x}))")),
+            class if class.is_text() || matches!(class, Class::Uuid | Class::Json | Class::Native) => {
+                (Shape::Hex, format!("HEX(CONVERT({x} USING utf8mb4))"))
+            }
+            _ => plain(format!("CONCAT({x})")),
+        }
+    }
+
     fn write(&self, stored: &Kind) -> String {
         match stored.class {
             // As an unsigned integer, MySQL 9 reads the text of a number from 2^63 on as a negative one.
@@ -180,7 +204,7 @@ impl Engine for Mysql {
     fn has_unfit(&self, kind: &Kind, unfit: IssueKind, column: &str) -> Option<String> {
         let date = matches!(kind.class, Class::Date | Class::Timestamp | Class::TimestampTz);
         match unfit {
-            IssueKind::ZeroDate | IssueKind::DateRange if date => {
+            IssueKind::ZeroDate if date => {
                 Some(format!("(YEAR({column}) = 0 OR MONTH({column}) = 0 OR DAYOFMONTH({column}) = 0)"))
             }
             IssueKind::TimeRange if kind.class == Class::Time => {

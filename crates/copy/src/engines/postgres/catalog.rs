@@ -36,18 +36,23 @@ pub(super) fn of_database(side: &mut Side) -> Result<Collation> {
     })
 }
 
-/// Extensions that indexes and defaults need; enumerations, domains and composite types, each after those that were made before it.
+/// Extensions that columns, indexes and defaults need; enumerations, domains and composite types, each after those that were made before it.
 fn types(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let sql = "SELECT DISTINCT e.extname::text, 'CREATE EXTENSION IF NOT EXISTS ' || quote_ident(e.extname) \
                FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_depend x ON x.classid = d.refclassid AND x.objid = d.refobjid \
                AND x.deptype = 'e' JOIN pg_catalog.pg_extension e ON e.oid = x.refobjid \
                LEFT JOIN pg_catalog.pg_attrdef a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid \
                JOIN pg_catalog.pg_class c ON c.oid = coalesce(a.adrelid, d.objid) \
-               WHERE (a.oid IS NOT NULL OR d.classid = 'pg_class'::regclass AND c.relkind IN ('i', 'I')) \
+               WHERE (a.oid IS NOT NULL OR d.classid = 'pg_class'::regclass AND c.relkind IN ('i', 'I', 'r', 'p')) \
                AND c.relnamespace = current_schema()::regnamespace ORDER BY 1";
     for row in side.rows(sql)? {
         catalog.before.push(Named { name: text(&row, 0).to_owned(), sql: text(&row, 1).to_owned() });
     }
+    // One in a schema that is not searched has its name before the type's: the target may have the extension elsewhere.
+    let sql = "SELECT pg_catalog.format_type(t.oid, NULL)::text FROM pg_catalog.pg_type t JOIN pg_catalog.pg_depend x \
+               ON x.classid = 'pg_type'::regclass AND x.objid = t.oid AND x.deptype = 'e' \
+               WHERE pg_catalog.pg_type_is_visible(t.oid)";
+    catalog.extension_types = side.rows(sql)?.iter().map(|row| text(row, 0).to_owned()).collect();
     let sql = "SELECT t.typname::text, CASE t.typtype \
                WHEN 'e' THEN 'CREATE TYPE ' || quote_ident(t.typname) || ' AS ENUM (' || coalesce((SELECT \
                string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e \

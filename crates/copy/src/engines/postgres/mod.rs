@@ -8,6 +8,7 @@ use crate::issue::IssueKind;
 use crate::run::begin_reading;
 use crate::sql::{Side, literal, quoted, text};
 use crate::types::{Class, Kind, Mapped, UNLIMITED};
+use crate::verify::form::Shape;
 use kurabe_core::Result;
 
 /// PostgreSQL.
@@ -137,6 +138,43 @@ impl Engine for Postgres {
         match kind.class {
             Class::Int16 | Class::Int32 | Class::Int64 => column.to_owned(),
             _ => format!("{column}::text"),
+        }
+    }
+
+    /// What the server sends of a value in binary, or writes by another function than the type's own.
+    fn check(&self, kind: &Kind, exact: bool, x: &str) -> (Shape, String) {
+        let era = |first: &str, pattern: &str, from: String| {
+            let text =
+                format!("to_char({from}, '{pattern}') || CASE WHEN {x} < '{first}' THEN ' BC' ELSE '' END");
+            (Shape::Plain, format!("CASE WHEN isfinite({x}) THEN {text} ELSE {x}::text END"))
+        };
+        let hex = |shape: Shape, bytes: String| (shape, format!("encode({bytes}, 'hex')"));
+        match kind.class {
+            Class::Bool => (Shape::Plain, format!("{x}::int::text")),
+            Class::Int16 | Class::Int32 | Class::Int64 | Class::Decimal => {
+                (Shape::Plain, format!("{x}::text"))
+            }
+            Class::Float32 => hex(Shape::Bits, format!("float4send({x})")),
+            Class::Float64 => hex(Shape::Bits, format!("float8send({x})")),
+            Class::Blob => hex(Shape::Hex, x.to_owned()),
+            Class::Uuid => hex(Shape::Plain, format!("uuid_send({x})")),
+            Class::Date => era("0001-01-01", "YYYY-MM-DD", x.to_owned()),
+            Class::Time => (Shape::Plain, format!("to_char({x}::interval, 'HH24:MI:SS.US')")),
+            Class::Timestamp => era("0001-01-01", "YYYY-MM-DD HH24:MI:SS.US", x.to_owned()),
+            Class::TimestampTz => {
+                era("0001-01-01 00:00:00+00", "YYYY-MM-DD HH24:MI:SS.US", format!("{x} AT TIME ZONE 'UTC'"))
+            }
+            // Numbers of objects are not those of another server, nor are types in arrays of types of one's own.
+            Class::Native
+                if exact && !kind.declared.starts_with("reg") && !kind.declared.starts_with("acl") =>
+            {
+                let own = format!("textsend(to_json({x})::text)");
+                let sent = format!(
+                    "CASE WHEN pg_typeof({x})::oid < 16384 THEN record_send(ROW({x})) ELSE {own} END"
+                );
+                (Shape::Plain, format!("encode({sent}, 'hex')"))
+            }
+            _ => hex(Shape::Hex, format!("textsend({x}::text)")),
         }
     }
 

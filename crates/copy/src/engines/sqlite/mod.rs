@@ -11,6 +11,7 @@ use crate::rows::Encoded;
 use crate::run::begin_reading;
 use crate::sql::{GAP, Side};
 use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
+use crate::verify::form::Shape;
 use kurabe_core::value::Value;
 use kurabe_core::{Error, ErrorKind, Result};
 
@@ -102,6 +103,15 @@ impl Engine for Sqlite {
         if kind.class == Class::Native { with_storage_class(column) } else { column.to_owned() }
     }
 
+    /// The storage class, and the value by a function that quotes it. No function writes every real number exactly.
+    fn check(&self, _: &Kind, _: bool, x: &str) -> (Shape, String) {
+        let text = format!(
+            "CASE typeof({x}) WHEN 'text' THEN 't' || json_quote({x} || '') WHEN 'blob' THEN 'b' || hex({x}) \
+             WHEN 'integer' THEN '#' || {x} ELSE {x} END"
+        );
+        (Shape::Tagged, text)
+    }
+
     fn read_key(&self, column: &str) -> Option<String> {
         Some(with_storage_class(column))
     }
@@ -178,18 +188,17 @@ impl Engine for Sqlite {
     }
 
     fn has_unfit(&self, kind: &Kind, unfit: IssueKind, column: &str) -> Option<String> {
+        let date = matches!(kind.class, Class::Date | Class::Timestamp | Class::TimestampTz);
         match unfit {
             IssueKind::NulCharacter if kind.class.is_text() || kind.class == Class::Json => {
                 Some(format!("instr(CAST({column} AS BLOB), x'00') > 0"))
             }
-            IssueKind::ZeroDate | IssueKind::DateRange
-                if matches!(kind.class, Class::Date | Class::Timestamp | Class::TimestampTz) =>
-            {
-                Some(format!(
-                    "({column} NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*' \
-                     OR {column} LIKE '0000-%' OR {column} LIKE '____-00-%' OR {column} LIKE '____-__-00%')"
-                ))
-            }
+            IssueKind::ZeroDate if date => Some(format!(
+                "({column} LIKE '0000-%' OR {column} LIKE '____-00-%' OR {column} LIKE '____-__-00%')"
+            )),
+            IssueKind::DateRange if date => Some(format!(
+                "({column} NOT GLOB '[0-9][0-9][0-9][0-9]-*' OR {column} LIKE '0000-%' OR {column} LIKE '%BC')"
+            )),
             IssueKind::TimeRange if kind.class == Class::Time => {
                 Some(format!("({column} NOT GLOB '[0-2][0-9]:*' OR {column} >= '24')"))
             }

@@ -1,0 +1,362 @@
+//! The form in which verification compares values: from the texts that [`Engine::check`](crate::engines::Engine::check) has
+//! each server write of a value, by a parser that the copying does not use.
+//!
+//! Between servers of one kind the texts themselves are compared. Otherwise numbers are compared by their digits without
+//! zeros at the ends, floating-point numbers by their bits, dates and times by the numbers of which they consist, documents
+//! by sorted keys, and text and bytes byte by byte.
+
+use super::Field;
+use crate::types::Class;
+use kurabe_core::{Error, ErrorKind, Result};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// How a server writes a value for verification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// As it is: text of a number or of a time, or bytes.
+    Plain,
+    /// The hexadecimal digits of its bytes.
+    Hex,
+    /// The hexadecimal digits of a floating-point number of IEEE 754, the sign first.
+    Bits,
+    /// Two floating-point numbers with a `|` between, whose sum it is; the first has at most 26 significant bits.
+    Halves,
+    /// By its storage class on SQLite: an integer after a `#`, text as JSON after a `t`, hexadecimal digits after a `b`; a
+    /// real number is as it is.
+    Tagged,
+}
+
+/// A value without its shape.
+#[derive(Debug, PartialEq)]
+pub enum Bare<'v> {
+    /// Text or bytes.
+    Bytes(Cow<'v, [u8]>),
+    /// A floating-point number.
+    Float(f64),
+}
+
+/// A value without its shape; `None` if the text is not of the shape.
+pub fn bare(shape: Shape, text: &[u8]) -> Option<Bare<'_>> {
+    let word = || std::str::from_utf8(text).ok();
+    Some(match shape {
+        Shape::Plain => Bare::Bytes(Cow::Borrowed(text)),
+        Shape::Hex => Bare::Bytes(Cow::Owned(unhex(text)?)),
+        Shape::Bits if text.len() == 8 => {
+            Bare::Float(f32::from_bits(u32::from_str_radix(word()?, 16).ok()?).into())
+        }
+        Shape::Bits => Bare::Float(f64::from_bits(u64::from_str_radix(word()?, 16).ok()?)),
+        Shape::Halves => {
+            let (high, low) = word()?.split_once('|')?;
+            // A server that writes 16 digits is exact for so few bits.
+            let high = (high.trim().parse::<f64>().ok()?.to_bits() + (1 << 24)) & !((1 << 25) - 1);
+            Bare::Float(f64::from_bits(high) + low.trim().parse::<f64>().ok()?)
+        }
+        Shape::Tagged => {
+            let (tag, rest) = text.split_first()?;
+            match tag {
+                b'#' => Bare::Bytes(Cow::Borrowed(rest)),
+                b't' => Bare::Bytes(Cow::Owned(serde_json::from_slice::<String>(rest).ok()?.into_bytes())),
+                b'b' => Bare::Bytes(Cow::Owned(unhex(rest)?)),
+                _ => Bare::Float(word()?.parse().ok()?),
+            }
+        }
+    })
+}
+
+fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
+    let (pairs, rest) = digits.as_chunks::<2>();
+    let mut bytes = Vec::with_capacity(pairs.len());
+    for pair in pairs {
+        let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
+        bytes.push((high? << 4 | low?) as u8);
+    }
+    rest.is_empty().then_some(bytes)
+}
+
+/// Appends the form of a value, so that different values never give the same bytes.
+///
+/// # Errors
+/// [`Mismatch`](ErrorKind::Mismatch) for a text that is no value of the class.
+pub fn push(field: &Field<'_>, text: Option<&[u8]>, out: &mut Vec<u8>) -> Result<()> {
+    let Some(text) = text else {
+        out.push(0);
+        return Ok(());
+    };
+    let form = if field.exact { Some(Cow::Borrowed(text)) } else { form(field, text) };
+    let form = form.ok_or_else(|| {
+        let shown: String = String::from_utf8_lossy(text).chars().take(60).collect();
+        Error::new(ErrorKind::Mismatch, format!("a value of class {:?} is not one: {shown}", field.class))
+    })?;
+    out.push(1);
+    out.extend((form.len() as u64).to_le_bytes());
+    out.extend_from_slice(&form);
+    Ok(())
+}
+
+fn form<'v>(field: &Field<'_>, text: &'v [u8]) -> Option<Cow<'v, [u8]>> {
+    let bytes = match (bare(field.shape, text)?, field.class) {
+        (Bare::Float(number), Class::Float32) => return Some(bits(f64::from(number as f32))),
+        (Bare::Float(number), Class::Float64) => return Some(bits(number)),
+        (Bare::Float(number), _) => Cow::Owned(number.to_string().into_bytes()),
+        (Bare::Bytes(bytes), _) => bytes,
+    };
+    let owned = |text: String| Some(Cow::Owned(text.into_bytes()));
+    let word = || std::str::from_utf8(&bytes).ok().map(str::trim);
+    match field.class {
+        class if class.is_whole() || matches!(class, Class::Bool | Class::Decimal) => owned(number(word()?)?),
+        Class::Float32 => Some(bits(word()?.parse::<f32>().ok()?.into())),
+        Class::Float64 => Some(bits(word()?.parse().ok()?)),
+        Class::Date | Class::Time | Class::Timestamp | Class::TimestampTz => owned(time(field, word()?)),
+        Class::Uuid => owned(word()?.replace('-', "").to_ascii_lowercase()),
+        Class::Json => {
+            let text = word()?;
+            let _: serde::de::IgnoredAny = serde_json::from_str(text).ok()?;
+            owned(document(&mut &*text, field.rounds))
+        }
+        _ => {
+            let mut bytes = bytes;
+            if let Some(other) = field.no_nul {
+                bytes = Cow::Owned(bytes.split(|byte| *byte == 0).collect::<Vec<_>>().join(other.as_bytes()));
+            }
+            if field.class == Class::Char {
+                let spaces = bytes.iter().rev().take_while(|byte| **byte == b' ').count();
+                bytes = Cow::Owned(bytes[..bytes.len() - spaces].to_vec());
+            }
+            Some(bytes)
+        }
+    }
+}
+
+/// The bits of a number. A zero has no sign, and all that are no number are one.
+fn bits(number: f64) -> Cow<'static, [u8]> {
+    let number = if number.is_nan() { f64::NAN } else { number + 0.0 };
+    Cow::Owned(number.to_bits().to_be_bytes().to_vec())
+}
+
+/// A number as its significant digits and an exponent; a truth as 1 or 0.
+fn number(text: &str) -> Option<String> {
+    match text.to_ascii_lowercase().as_str() {
+        "t" | "true" => return Some("1e0".to_owned()),
+        "f" | "false" => return Some("0".to_owned()),
+        "nan" => return Some("nan".to_owned()),
+        "inf" | "infinity" => return Some("inf".to_owned()),
+        "-inf" | "-infinity" => return Some("-inf".to_owned()),
+        _ => {}
+    }
+    let (sign, digits) = match text.as_bytes().first()? {
+        b'-' => ("-", &text[1..]),
+        b'+' => ("", &text[1..]),
+        _ => ("", text),
+    };
+    let (digits, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let all = [whole, part].concat();
+    if all.is_empty() || !all.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let significant = all.trim_end_matches('0');
+    let zeros = all.len() - significant.len();
+    let exponent = exponent.parse::<i64>().ok()? + zeros as i64 - part.len() as i64;
+    let significant = significant.trim_start_matches('0');
+    Some(if significant.is_empty() { "0".to_owned() } else { format!("{sign}{significant}e{exponent}") })
+}
+
+/// A date, a time or both: the numbers of which it consists. What is no such text stays as it is.
+fn time(field: &Field<'_>, text: &str) -> String {
+    let (text, before_christ) = text.strip_suffix(" BC").map_or((text, ""), |text| (text, " BC"));
+    let text = ["+00:00", "+00", "Z", " UTC"].iter().find_map(|zone| text.strip_suffix(zone)).unwrap_or(text);
+    let (text, sign) = text.strip_prefix('-').map_or((text, ""), |text| (text, "-"));
+    let (clock, part) = text.split_once('.').unwrap_or((text, ""));
+    let mut numbers: Vec<&str> = clock.split(['-', ':', ' ', 'T']).collect();
+    let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+    let all = if field.class == Class::Time { 3 } else { 6 };
+    if numbers.len() > all || !numbers.iter().all(is_number) || !(part.is_empty() || is_number(&part)) {
+        return format!("{sign}{text}{before_christ}");
+    }
+    numbers.resize(all, "0");
+    for number in &mut numbers {
+        *number = number.trim_start_matches('0');
+    }
+    let part = part.get(..field.digits.min(part.len())).unwrap_or(part).trim_end_matches('0');
+    format!("{sign}{}.{part}{before_christ}", numbers.join(":"))
+}
+
+/// The form of a JSON document, which is known to be one: without spaces, by sorted keys of which the last of each name
+/// counts, with numbers as decimal numbers. What was read is cut off `rest`.
+fn document(rest: &mut &str, rounded: bool) -> String {
+    *rest = rest.trim_ascii_start();
+    let first = rest.bytes().next().unwrap_or_default();
+    match first {
+        b'[' | b'{' => {
+            *rest = &rest[1..];
+            let (mut list, mut members) = (Vec::new(), BTreeMap::new());
+            loop {
+                *rest = rest.trim_ascii_start().trim_start_matches(',').trim_ascii_start();
+                if rest.is_empty() || rest.starts_with([']', '}']) {
+                    *rest = rest.get(1..).unwrap_or_default();
+                    break;
+                }
+                let part = document(rest, rounded);
+                if first == b'{' {
+                    *rest = rest.trim_ascii_start().trim_start_matches(':');
+                    members.insert(part, document(rest, rounded));
+                } else {
+                    list.push(part);
+                }
+            }
+            if first == b'[' {
+                return format!("[{}]", list.join(","));
+            }
+            let members: Vec<String> = members.iter().map(|(key, value)| format!("{key}:{value}")).collect();
+            format!("{{{}}}", members.join(","))
+        }
+        b'"' => {
+            let bytes = rest.as_bytes();
+            let mut end = 1;
+            while bytes.get(end).is_some_and(|byte| *byte != b'"') {
+                end += if bytes[end] == b'\\' { 2 } else { 1 };
+            }
+            let (word, after) = rest.split_at((end + 1).min(rest.len()));
+            *rest = after;
+            // The same character may be written in several ways.
+            serde_json::from_str(word)
+                .map_or_else(|_| word.to_owned(), |text: serde_json::Value| text.to_string())
+        }
+        _ => {
+            let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c)));
+            let (word, after) = rest.split_at(end.unwrap_or(rest.len()).max(1).min(rest.len()));
+            *rest = after;
+            let is_whole = word.parse::<i64>().is_ok() || word.parse::<u64>().is_ok();
+            match word.parse::<f64>() {
+                Ok(float) if rounded && !is_whole => number(&format!("{float:e}")),
+                Ok(_) => number(word),
+                Err(_) => None,
+            }
+            .unwrap_or_else(|| word.to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn field(class: Class, shape: Shape) -> Field<'static> {
+        Field { shape, class, exact: false, rounds: false, no_nul: None, digits: usize::MAX }
+    }
+
+    fn of(field: &Field<'_>, text: &str) -> Result<Vec<u8>> {
+        let mut form = Vec::new();
+        push(field, Some(text.as_bytes()), &mut form).map(|()| form)
+    }
+
+    #[test]
+    fn texts_of_one_value_have_one_form() {
+        for (class, texts) in [
+            (Class::Decimal, &["1.5", "1.50", "01.5", "+1.5", "15e-1"][..]),
+            (Class::Decimal, &["0", "-0.00", "0e5", ".0"]),
+            (Class::Decimal, &["-Infinity", "-Inf", "-inf"]),
+            (Class::Decimal, &["-12000", "-12000.0", "-1.2e4"]),
+            (Class::Float64, &["0.1", "0.10000000000000001", "1e-1"]),
+            (Class::Float64, &["0", "-0.0"]),
+            (Class::Float32, &["0.1", "0.10000000149011612"]),
+            (Class::Char, &["a", "a  "]),
+            (Class::Date, &["2024-02-29", "2024-02-29 00:00:00", "2024-2-29"]),
+            (Class::Time, &["01:02:03.5", "01:02:03.500000", "1:2:3.5"]),
+            (Class::Timestamp, &["2024-02-29 01:02:03", "2024-02-29T01:02:03.000"]),
+            (Class::TimestampTz, &["2024-02-29 00:00:00+00", "2024-02-29", "2024-02-29T00:00:00Z"]),
+            (Class::TimestampTz, &["0044-03-15 01:02:03+00 BC", "0044-03-15 01:02:03.000000 BC"]),
+            (Class::Json, &["{\"a\":1,\"b\":[]}", "{ \"b\": [], \"a\": 1 }", "{\"a\":2,\"b\":[],\"a\":1.0}"]),
+            (Class::Json, &["[\"\\u00e9,}\", 1e2, null]", "[\"é,}\",100.0,null ]"]),
+            (Class::Bool, &["t", "true", "1"]),
+            (Class::UInt64, &["18446744073709551615", "18446744073709551615.0"]),
+            (Class::Uuid, &["A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "a0eebc999c0b4ef8bb6d6bb9bd380a11"]),
+        ] {
+            let field = field(class, Shape::Plain);
+            for text in texts {
+                assert_eq!(of(&field, text).unwrap(), of(&field, texts[0]).unwrap(), "{class:?} {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn different_values_have_different_forms() {
+        for (class, a, b) in [
+            (Class::Int64, "1", "10"),
+            (Class::Decimal, "1.5", "-1.5"),
+            (Class::Decimal, "0.1", "0.10000000000000000000001"),
+            (Class::Float64, "0.1", "0.10000000000000002"),
+            (Class::Varchar, "a", "a "),
+            (Class::Date, "2024-02-29", "2024-02-28"),
+            (Class::Time, "01:02:03", "-01:02:03"),
+            (Class::Timestamp, "2024-02-29 01:02:03", "2024-02-29 01:02:03.000001"),
+            (Class::Timestamp, "2024-02-29 10:00:00", "2024-02-29 10:00:00-05:00"),
+            (Class::Timestamp, "0044-03-15 01:02:03", "0044-03-15 01:02:03 BC"),
+            (Class::Timestamp, "infinity", "-infinity"),
+            (Class::Json, "{\"a\":1}", "{\"a\":\"1\"}"),
+            (Class::Json, "[0.1]", "[0.10000000000000000001]"),
+            (Class::Json, "12345678901234567890123", "12345678901234567890124"),
+            (Class::Json, "[[1],2]", "[[1,2]]"),
+            (Class::Json, "\"a\\\\\"", "\"a\\\"\""),
+        ] {
+            let field = field(class, Shape::Plain);
+            assert_ne!(of(&field, a).unwrap(), of(&field, b).unwrap(), "{class:?}");
+        }
+        for (class, text) in
+            [(Class::Bool, "yes"), (Class::Int32, "x"), (Class::Decimal, "1.2.3"), (Class::Json, "{")]
+        {
+            assert!(of(&field(class, Shape::Plain), text).is_err(), "{class:?} {text}");
+        }
+        let rounded = Field { rounds: true, ..field(Class::Json, Shape::Plain) };
+        let [a, b, c] = ["[12345678901234567890123]", "[12345678901234567890124]", "[18446744073709551615]"];
+        assert_eq!(of(&rounded, a).unwrap(), of(&rounded, b).unwrap());
+        assert_ne!(of(&rounded, c).unwrap(), of(&rounded, "[18446744073709551614]").unwrap());
+    }
+
+    #[test]
+    fn shapes_hold_one_value_in_several_ways() {
+        let same = |class: Class, texts: &[(Shape, &str)]| {
+            for (shape, text) in texts {
+                let first = of(&field(class, texts[0].0), texts[0].1).unwrap();
+                assert_eq!(of(&field(class, *shape), text).unwrap(), first, "{class:?} {shape:?} {text}");
+            }
+        };
+        same(
+            Class::Float64,
+            &[(Shape::Bits, "3fb999999999999a"), (Shape::Plain, "0.1"), (Shape::Tagged, "0.1")],
+        );
+        same(Class::Float32, &[(Shape::Bits, "3dcccccd"), (Shape::Tagged, "0.10000000149011612")]);
+        same(Class::Float64, &[(Shape::Bits, "fff0000000000000"), (Shape::Tagged, "-inf")]);
+        same(
+            Class::Text,
+            &[(Shape::Hex, "610062"), (Shape::Tagged, "t\"a\\u0000b\""), (Shape::Plain, "a\0b")],
+        );
+        same(Class::Blob, &[(Shape::Hex, "6100FF"), (Shape::Tagged, "b6100ff")]);
+        same(Class::Int64, &[(Shape::Plain, "-70"), (Shape::Tagged, "#-70"), (Shape::Tagged, "t\"-70\"")]);
+        for (shape, text) in
+            [(Shape::Hex, "abc"), (Shape::Hex, "0g"), (Shape::Halves, "1"), (Shape::Tagged, "")]
+        {
+            assert_eq!(bare(shape, text.as_bytes()), None, "{shape:?} {text}");
+        }
+    }
+
+    proptest! {
+        /// As Firebird writes the parts: with 16 digits.
+        #[test]
+        fn halves_of_sixteen_digits_are_the_number(bits in any::<u64>()) {
+            let number = f64::from_bits(bits);
+            prop_assume!(number.is_normal() && number.abs() < 1e290 && number.abs() > 1e-290);
+            let high = number * 134_217_729.0 - (number * 134_217_729.0 - number);
+            let text = format!("{high:.15e}|{:.15e}", number - high);
+            prop_assert_eq!(bare(Shape::Halves, text.as_bytes()), Some(Bare::Float(number)));
+        }
+
+        #[test]
+        fn numbers_keep_all_digits(whole in "[1-9][0-9]{0,40}", part in "[0-9]{0,40}[1-9]") {
+            let places = part.len();
+            prop_assert_eq!(number(&format!("00{whole}.{part}000")), Some(format!("{whole}{part}e-{places}")));
+        }
+    }
+}

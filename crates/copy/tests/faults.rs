@@ -1,0 +1,246 @@
+//! Faults in the copy's own reader, one for each type: each must be found by verification, which reads in another way. A
+//! check that read as the copy does would see the same wrong values on both sides.
+
+use crate::common::{PAGE, Place, driver, side};
+use kurabe_copy::issue::Accepted;
+use kurabe_copy::plan::{Plan, Resume, TablePlan, Wanted};
+use kurabe_copy::pool::Halt;
+use kurabe_copy::run::Copy;
+use kurabe_copy::state::{OfTable, Phase};
+use kurabe_copy::verify::verify;
+use kurabe_core::driver::Namespace;
+use kurabe_core::{ErrorKind, Result};
+use std::cell::RefCell;
+use std::sync::atomic::AtomicBool;
+
+/// A type, a value, and what is read instead of the column, `{}`.
+type Fault = (&'static str, &'static str, &'static str);
+
+const POSTGRES: &[Fault] = &[
+    ("smallint", "5", "{} + 1"),
+    ("bigint", "9007199254740993", "{}::float8::int8"),
+    ("numeric(20,6)", "1.123456", "round({}, 2)::text"),
+    ("numeric", "1e-30", "{}::float8::text || '1'"),
+    ("real", "1.25", "round({}::numeric)::text"),
+    ("double precision", "0.12345678901234567", "{}::real::text"),
+    ("boolean", "true", "(NOT {})::text"),
+    ("char(9)", "'ab'", "substr({}, 1, 1)"),
+    ("varchar(9)", "'abc '", "rtrim({})"),
+    ("text", "'größe'", "convert_from(convert_to({}, 'LATIN1'), 'LATIN1') || ' '"),
+    ("text", "NULL", "coalesce({}, '')"),
+    ("text", "''", "nullif({}, '')"),
+    ("bytea", "'\\x00ff00'", "substr({}, 1, 2)::text"),
+    ("date", "'2024-02-29'", "({} - 1)::text"),
+    ("time(6)", "'01:02:03.000004'", "{}::time(3)::text"),
+    ("timestamp(6)", "'2024-02-29 23:00:00'", "({} AT TIME ZONE 'Asia/Tokyo' AT TIME ZONE 'UTC')::text"),
+    ("timestamptz", "'2024-02-29 23:00:00+00'", "({} AT TIME ZONE 'Asia/Tokyo')::text"),
+    ("uuid", "md5('a')::uuid", "md5({}::text)::uuid::text"),
+    ("json", "'{\"a\": 1, \"b\": 2}'", "({}::jsonb - 'a')::text"),
+    ("jsonb", "'[1.50]'", "'[1.5000001]'"),
+    ("inet", "'10.0.0.1/8'", "host({})"),
+    ("interval", "'1 month 1 day'", "justify_interval({} + interval '1 second')::text"),
+    ("int[]", "'{1,NULL}'", "array_remove({}, NULL)::text"),
+    ("mood", "'bad'", "'ok'"),
+];
+
+const MYSQL: &[Fault] = &[
+    ("tinyint", "-5", "ABS({})"),
+    ("bigint", "9007199254740993", "CAST({} * 1e0 AS SIGNED)"),
+    ("bigint unsigned", "18446744073709551615", "'18446744073709551614'"),
+    ("decimal(20,6)", "1.123456", "ROUND({}, 2)"),
+    ("float", "0.1", "ROUND({}, 0)"),
+    ("double", "0.12345678901234567", "ROUND({}, 6)"),
+    ("char(9)", "'ab'", "LEFT({}, 1)"),
+    ("varchar(9)", "'abc '", "RTRIM({})"),
+    ("varchar(9) CHARACTER SET latin1", "'größe'", "CONVERT({} USING ascii)"),
+    ("text", "NULL", "COALESCE({}, '')"),
+    ("text", "''", "NULLIF({}, '')"),
+    ("binary(4)", "x'00ff0000'", "LEFT({}, 1)"),
+    ("blob", "x'00ff00'", "LEFT({}, 2)"),
+    ("date", "'2024-02-29'", "CAST({} - INTERVAL 1 DAY AS CHAR)"),
+    ("time(6)", "'01:02:03.000004'", "CAST(CAST({} AS TIME) AS CHAR)"),
+    ("time", "'23:00:00'", "CAST(ADDTIME({}, '00:30:00') AS CHAR)"),
+    ("datetime(6)", "'2024-02-29 01:02:03.000004'", "CAST(CAST({} AS DATETIME) AS CHAR)"),
+    ("timestamp", "'2024-02-29 23:00:00'", "CAST(CONVERT_TZ({}, '+00:00', '+09:00') AS CHAR)"),
+    ("year", "2024", "{} - 1"),
+    ("json", "'{\"a\": 1, \"b\": 2}'", "JSON_REMOVE({}, '$.a')"),
+    ("enum('a','b')", "'b'", "ELT(1, 'a', {})"),
+    ("set('a','b')", "'a,b'", "SUBSTRING_INDEX({}, ',', 1)"),
+    ("bit(64)", "18446744073709551615", "'18446744073709551614'"),
+    ("point", "point(1, 2)", "point(2, 1)"),
+];
+
+const SQLITE: &[Fault] = &[
+    ("INTEGER", "9007199254740993", "CAST(CAST({} AS REAL) AS INTEGER)"),
+    ("REAL", "0.12345678901234567", "round({}, 6)"),
+    ("TEXT", "'it''s'", "substr({}, 1, 3)"),
+    ("TEXT", "NULL", "coalesce({}, '')"),
+    ("TEXT", "CAST(x'610062' AS TEXT)", "printf('%s', {})"),
+    ("BLOB", "x'00ff00'", "substr({}, 1, 2)"),
+    ("DATE_TEXT", "'2024-02-29'", "date({}, '-1 day')"),
+    ("TIMESTAMPTZ_TEXT(6)", "'2024-02-29 23:00:00'", "datetime({}, '+9 hours')"),
+    ("TIME_TEXT(6)", "'01:02:03.000004'", "time({})"),
+    ("DECIMAL_TEXT(30,10)", "'12345678901234567890.5'", "CAST(CAST({} AS REAL) AS TEXT)"),
+    ("JSON_TEXT", "'{\"a\":1,\"b\":2}'", "json_remove({}, '$.a')"),
+    ("UUID_TEXT", "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'", "replace({}, 'a', 'b')"),
+    ("BOOLEAN", "1", "NOT {}"),
+];
+
+const FIREBIRD: &[Fault] = &[
+    ("SMALLINT", "5", "{} + 1"),
+    ("BIGINT", "9007199254740993", "CAST({} - 1 AS BIGINT)"),
+    ("DECIMAL(18,4)", "1.1234", "CAST(ROUND({}, 2) AS VARCHAR(40))"),
+    ("FLOAT", "1.25", "CAST(ROUND({}, 0) AS FLOAT)"),
+    ("DOUBLE PRECISION", "0.1234567890123456", "CAST(CAST({} AS FLOAT) AS DOUBLE PRECISION)"),
+    ("DOUBLE PRECISION", "0.125", "{} + 1e-16"),
+    ("BOOLEAN", "TRUE", "NOT {}"),
+    ("CHAR(9) CHARACTER SET UTF8", "'ab'", "LEFT({}, 1)"),
+    ("VARCHAR(9) CHARACTER SET UTF8", "'abc '", "TRIM({})"),
+    ("VARCHAR(9) CHARACTER SET OCTETS", "x'00ff00'", "LEFT({}, 2)"),
+    ("BLOB SUB_TYPE TEXT CHARACTER SET UTF8", "'abc'", "CAST(LEFT({}, 2) AS BLOB SUB_TYPE TEXT)"),
+    ("DATE", "DATE '2024-02-29'", "CAST({} - 1 AS VARCHAR(30))"),
+    ("TIME", "TIME '01:02:03.0004'", "CAST({} + 1 AS VARCHAR(30))"),
+    ("TIMESTAMP", "TIMESTAMP '2024-02-29 23:00:00'", "CAST(DATEADD(9 HOUR TO {}) AS VARCHAR(30))"),
+];
+
+/// Settings of the source's session, and the type whose values the copy then reads wrongly.
+const SETTINGS: &[Fault] = &[
+    ("p", "SET TimeZone TO 'Asia/Tokyo'", "timestamptz"),
+    ("p", "SET extra_float_digits TO -5", "real"),
+    ("m", "SET SESSION time_zone = '+09:00'", "timestamp"),
+];
+
+/// A copy after something of its plan was changed. What an earlier one left is removed.
+fn run(
+    copy: &mut Copy<'_>,
+    plan: &Plan,
+    namespace: &mut dyn Namespace,
+    change: &dyn Fn(&mut TablePlan),
+) -> Result<()> {
+    let mut plan = plan.clone();
+    change(&mut plan.tables[0]);
+    copy.run(&plan, namespace, true, &mut |_| {}).map(drop)
+}
+
+/// Plans the copy of all tables, and passes it on with the namespace of the target.
+fn with_plan(from: &Place, to: &Place, work: &dyn Fn(&mut Copy<'_>, &Plan, &mut dyn Namespace)) {
+    let stop = AtomicBool::new(false);
+    let mut copy = Copy { source: side(&from.url()), target: side(&to.url()), stop: &stop, begun: false };
+    let wanted = Wanted { accepted: Accepted::all(), page: PAGE, ..Wanted::default() };
+    let plan = copy.plan(&wanted).unwrap();
+    let driver = driver(&to.url());
+    let mut namespace = driver.namespace().unwrap();
+    namespace.claim("copy").unwrap();
+    work(&mut copy, &plan, &mut *namespace);
+}
+
+#[test]
+fn fault_in_the_copys_reader_of_any_type_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut wrong = Vec::new();
+    for (engine, faults, before) in [
+        ("sqlite", SQLITE, ""),
+        ("postgres", POSTGRES, "CREATE TYPE mood AS ENUM ('ok', 'bad'); "),
+        ("mysql", MYSQL, ""),
+        ("mariadb", MYSQL, ""),
+        ("firebird", FIREBIRD, ""),
+    ] {
+        let Some(from) = Place::new(engine, folder.path()) else { continue };
+        let columns: Vec<String> =
+            faults.iter().enumerate().map(|(at, (declared, ..))| format!("c{at} {declared}")).collect();
+        let values: Vec<&str> = faults.iter().map(|(_, value, _)| *value).collect();
+        let commit = if engine == "firebird" { "COMMIT; " } else { "" };
+        let before = if engine.starts_with('m') { "SET time_zone = '+00:00'; " } else { before };
+        from.ask(&format!(
+            "{before}CREATE TABLE t (id INTEGER NOT NULL PRIMARY KEY, {}); {commit}INSERT INTO t VALUES (7, {})",
+            columns.join(", "),
+            values.join(", ")
+        ));
+        // A target of the same kind gets the server's own text, others a common form.
+        let others: &[&str] = if engine == "sqlite" { &["sqlite", "postgres"] } else { &["sqlite", engine] };
+        for to in others {
+            let Some(to) = Place::new(to, folder.path()) else { continue };
+            wrong.extend(sweep(engine, &from, &to, faults));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Copies a row with a fault in each column, verifies each column by itself, and then copies it without faults.
+fn sweep(engine: &str, from: &Place, to: &Place, faults: &[Fault]) -> Vec<String> {
+    let wrong = RefCell::new(Vec::new());
+    with_plan(from, to, &|copy, plan, namespace| {
+        let done = run(copy, plan, namespace, &|table| {
+            for (column, (.., fault)) in table.columns[1..].iter_mut().zip(faults) {
+                let name = quoted(engine, &column.name);
+                column.read = column.read.replace(&name, &format!("({})", fault.replace("{}", &name)));
+            }
+        });
+        let error = done.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Mismatch, "{engine} to {}: {error}", to.url());
+        let (stop, now) = (AtomicBool::new(false), OfTable { rows: 1, ..OfTable::new(Phase::Copied) });
+        for (at, (declared, value, fault)) in faults.iter().enumerate() {
+            let mut one = plan.tables[0].clone();
+            one.columns = vec![one.columns[0].clone(), one.columns[at + 1].clone()];
+            let done = verify(&mut copy.source, &mut copy.target, &one, &now, &Halt::new(&stop), &mut |_| {});
+            let part = format!("row 7, column {}: ", one.columns[1].name);
+            if !done.as_ref().is_err_and(|error| error.to_string().contains(&part)) {
+                wrong
+                    .borrow_mut()
+                    .push(format!("{engine} to {}, {declared} {value}, read as {fault}: {done:?}", to.url()));
+            }
+        }
+    });
+    // Settings of the session change what the copy reads, and not what verification reads in the same session.
+    let none = ("", "");
+    let of_engine = SETTINGS.iter().filter(|(of, ..)| engine.starts_with(of)).map(|of| (of.1, of.2));
+    // A server of the same kind reads the zone in a text, too.
+    let hides = |declared: &str| declared == "timestamptz" && to.url().starts_with("postgres");
+    for (setting, declared) in of_engine.filter(|(_, declared)| !hides(declared)).chain([none]) {
+        with_plan(from, to, &|copy, plan, namespace| {
+            if setting.is_empty() {
+                let done = run(copy, plan, namespace, &|_| {});
+                wrong
+                    .borrow_mut()
+                    .extend(done.err().map(|error| format!("{engine} to {}: {error}", to.url())));
+                return;
+            }
+            copy.source.run(setting).unwrap();
+            let at = faults.iter().position(|fault| fault.0 == declared).unwrap();
+            let done = run(copy, plan, namespace, &|_| {});
+            let part = format!("row 7, column {}: ", plan.tables[0].columns[at + 1].name);
+            if !done.as_ref().is_err_and(|error| error.to_string().contains(&part)) {
+                wrong.borrow_mut().push(format!("{engine} to {}, {setting}: {done:?}", to.url()));
+            }
+        });
+    }
+    wrong.into_inner()
+}
+
+/// A column's name in quotes.
+fn quoted(engine: &str, name: &str) -> String {
+    if engine.starts_with('m') { format!("`{name}`") } else { format!("\"{name}\"") }
+}
+
+/// A reader that loses a row, or reads one twice, is found by the counts.
+#[test]
+fn row_that_the_reader_loses_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = Place::new("sqlite", folder.path()).unwrap();
+    from.ask(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+    );
+    let to = Place::new("sqlite", folder.path()).unwrap();
+    with_plan(&from, &to, &|copy, plan, namespace| {
+        for (fault, part) in [
+            ("(SELECT * FROM t WHERE id <> 2)", "the plan counted 3"),
+            ("(SELECT id, v FROM t UNION ALL SELECT 4, 'd')", "the plan counted 3"),
+        ] {
+            let done = run(copy, plan, namespace, &|table| {
+                (table.from, table.resume) = (fault.to_owned(), Resume::Restart);
+            });
+            let error = done.expect_err(fault);
+            assert!(error.to_string().contains(part), "{fault}: {error}");
+        }
+    });
+}
