@@ -141,7 +141,13 @@ impl Begun {
 
     /// Answers the server's first message, `r=nonce,s=salt,i=iterations`. `least` is the smallest number of iterations that
     /// the client accepts.
-    pub(crate) fn prove(&self, password: &[u8], first: &[u8], least: u64, kept: Option<&Kept>) -> Result<Proved> {
+    pub(crate) fn prove(
+        &self,
+        password: &[u8],
+        first: &[u8],
+        least: u64,
+        kept: Option<&Kept>,
+    ) -> Result<Proved> {
         let wrong = || malformed("SCRAM: the server's first message is invalid");
         let first = std::str::from_utf8(first).map_err(|_| wrong())?;
         let mut parts = first.split(',');
@@ -280,7 +286,7 @@ mod tests {
         for (first, part) in [
             ("r=other,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "does not continue ours"),
             ("r=rOprNGfwEbeRWgbNEkqOx,s=!,i=4096", "is invalid"),
-            ("r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=0", "is invalid"),
+            ("r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=0", "0 iterations"),
             ("r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==", "is invalid"),
             ("m=x,r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "is invalid"),
             ("r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=1000001", "1000001 iterations"),

@@ -1,5 +1,9 @@
 //! What the MongoDB driver has beyond the conformance body: one connection a session, errors, TLS, limits.
 
+mod fake;
+mod login;
+mod protocol;
+
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver, Session, Support};
 use kurabe_core::durability::DurabilityClass;
@@ -31,12 +35,16 @@ fn refused(url: &str) -> Error {
     open(url).connect(&options).err().unwrap()
 }
 
-fn collection(driver: &dyn Driver) -> Arc<Collection> {
+fn collection_of(name: &'static str) -> Arc<Collection> {
     let fields =
         vec![Field { name: "id", kind: FieldType::Int }, Field { name: "data", kind: FieldType::LongBytes }];
-    let collection = Collection::new("kurabe_test_mongodb", fields, vec![0]);
+    Arc::new(Collection::new(name, fields, vec![0]))
+}
+
+fn collection(driver: &dyn Driver) -> Arc<Collection> {
+    let collection = collection_of("kurabe_test_mongodb");
     driver.namespace().unwrap().create(&collection).unwrap();
-    Arc::new(collection)
+    collection
 }
 
 fn run(session: &mut dyn Session, operation: &Operation, parameters: &[Value<'_>]) -> Result<Reply, Error> {
@@ -158,7 +166,7 @@ fn a_server_that_says_nothing_is_given_up_in_time() {
     let started = Instant::now();
     let error = refused(&format!("mongodb://{}/db", listener.local_addr().unwrap()));
     assert!(matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Timeout), "{error}");
-    assert!(error.to_string().len() < 400 , "{error}");
+    assert!(error.to_string().len() < 400, "{error}");
     assert!(started.elapsed() < ALLOWED + AT_ONCE, "{:?}", started.elapsed());
 }
 

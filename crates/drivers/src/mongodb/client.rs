@@ -370,9 +370,11 @@ impl<S: Peer> Client<S> {
     fn receive_whole(&mut self, number: i32) -> Result<()> {
         let header = Header::read(self.wire.peek(HEADER)?)?;
         if header.answers != number {
-            let what = "the server sent the answer to another request, or more answers than there were requests";
-            return Err(malformed(what)
-                .hint("the results of such a trial are unreliable: check for a proxy between client and server"));
+            let what =
+                "the server sent the answer to another request, or more answers than there were requests";
+            return Err(malformed(what).hint(
+                "the results of such a trial are unreliable: check for a proxy between client and server",
+            ));
         }
         if header.rest <= LONG && !header.is_compressed {
             let length = HEADER + header.rest;
@@ -439,7 +441,9 @@ impl Client<Stream> {
             return Ok(());
         }
         // The answer comes after everything that was sent before it.
-        self.run(|out| { out.int("ping", 1); })?;
+        self.run(|out| {
+            out.int("ping", 1);
+        })?;
         self.release();
         let is_quiet = self.wire.buffered().is_empty() && !self.wire.stream_mut().stirred();
         if is_quiet || self.wire.has_ended()? { Ok(()) } else { Err(self.wire.surplus()) }

@@ -21,10 +21,7 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("readConcernLevel", "local, available, majority, linearizable or snapshot"),
     OptionInfo::new("compressors", "compression of requests and answers: zstd, zlib; default: none"),
     OptionInfo::new("zlibCompressionLevel", "-1 to 9"),
-    OptionInfo::new(
-        "authSource",
-        "the database that defines the user; default: that of the URL, or admin",
-    ),
+    OptionInfo::new("authSource", "the database that defines the user; default: that of the URL, or admin"),
     OptionInfo::new("authMechanism", "SCRAM-SHA-256, SCRAM-SHA-1, MONGODB-X509, PLAIN"),
     OptionInfo::new("replicaSet", "the replica set's name"),
     OptionInfo::new("directConnection", "true: connect to this member of a replica set only"),
@@ -293,7 +290,8 @@ fn hosts(url: &TargetUrl) -> Result<Vec<Place>> {
             _ => Place::from_url(url, PORT),
         }]);
     };
-    let wrong = |part: &str| url.wrong(format!("'{part}' among the hosts is no host")).hint("host:port,host:port");
+    let wrong =
+        |part: &str| url.wrong(format!("'{part}' among the hosts is no host")).hint("host:port,host:port");
     text.split(',').map(|part| host(part).ok_or_else(|| wrong(part))).collect()
 }
 
@@ -414,11 +412,15 @@ fn tls(url: &TargetUrl) -> Result<tls::Mode> {
     let names = truth(url, "tlsAllowInvalidHostnames")?;
     let insecure = truth(url, "tlsInsecure")?;
     if insecure.is_some() && (certificates.is_some() || names.is_some()) {
-        return Err(url.wrong("tlsInsecure does not go with tlsAllowInvalidCertificates or tlsAllowInvalidHostnames"));
+        return Err(
+            url.wrong("tlsInsecure does not go with tlsAllowInvalidCertificates or tlsAllowInvalidHostnames")
+        );
     }
     let implied = ca.is_some() || key.is_some() || certificates.or(names).or(insecure).is_some();
     match asked {
-        Some(false) if implied => return Err(url.wrong("tls=false does not go with the other options of TLS")),
+        Some(false) if implied => {
+            return Err(url.wrong("tls=false does not go with the other options of TLS"));
+        }
         Some(false) => return Ok(tls::Mode::Off),
         None if !implied => return Ok(tls::Mode::Off),
         _ => {}

@@ -56,7 +56,8 @@ pub(super) fn log_in(reached: Reached, config: &Config, kept: &Kept) -> Result<C
         Some(agreed) => {
             let offered = config.offered(client.offered);
             let method = offered.into_iter().find(|method| method.name() == agreed);
-            let unknown = || malformed(format!("the server chose compression by {agreed}, which was not offered"));
+            let unknown =
+                || malformed(format!("the server chose compression by {agreed}, which was not offered"));
             Some(Compressor::new(method.ok_or_else(unknown)?)?)
         }
     };
@@ -230,7 +231,12 @@ fn scram<S: Peer>(
     Step::read(answer.raw())?.finish()
 }
 
-fn proceed<S: Peer>(client: &mut Client<S>, source: &str, conversation: i32, payload: &[u8]) -> Result<Document> {
+fn proceed<S: Peer>(
+    client: &mut Client<S>,
+    source: &str,
+    conversation: i32,
+    payload: &[u8],
+) -> Result<Document> {
     on(client, source, |out| {
         out.int("saslContinue", 1).int("conversationId", conversation).binary("payload", payload);
     })

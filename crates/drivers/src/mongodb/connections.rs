@@ -37,7 +37,11 @@ pub(super) const CONNECTIONS: Connections = Connections {
     ],
     tls: &[
         ["tls=false", "the same", "plain text"],
-        ["tls=true", "the same", "encrypted; of an authority in tlsCAFile= or the system's store, and for the host"],
+        [
+            "tls=true",
+            "the same",
+            "encrypted; of an authority in tlsCAFile= or the system's store, and for the host",
+        ],
         ["tlsAllowInvalidHostnames=true", "the same", "encrypted; of such an authority, for any host"],
         ["tlsAllowInvalidCertificates=true", "the same", "encrypted; any certificate is accepted"],
     ],

@@ -33,7 +33,9 @@ pub(super) struct Deployment {
 
 impl Deployment {
     pub(super) fn ask(link: &mut Link) -> Result<Self> {
-        let build = link.ask(|out| { out.int("buildInfo", 1); })?;
+        let build = link.ask(|out| {
+            out.int("buildInfo", 1);
+        })?;
         Ok(Self::of(&link.hello, build.raw()))
     }
 
@@ -76,10 +78,18 @@ pub(super) fn read(link: &mut Link, config: &Config, deployment: &Deployment) ->
         Err(error) if matches!(error.kind(), ConnectionLost | Protocol | Timeout | Unreachable) => Err(error),
         answer => Ok(answer.unwrap_or_default()),
     };
-    let status: Document = ask(&|out| { out.int("serverStatus", 1); })?;
-    let options: Document = ask(&|out| { out.int("getCmdLineOpts", 1); })?;
-    let defaults: Document = ask(&|out| { out.int("getDefaultRWConcern", 1); })?;
-    let interval: Document = ask(&|out| { out.int("getParameter", 1).int("journalCommitInterval", 1); })?;
+    let status: Document = ask(&|out| {
+        out.int("serverStatus", 1);
+    })?;
+    let options: Document = ask(&|out| {
+        out.int("getCmdLineOpts", 1);
+    })?;
+    let defaults: Document = ask(&|out| {
+        out.int("getDefaultRWConcern", 1);
+    })?;
+    let interval: Document = ask(&|out| {
+        out.int("getParameter", 1).int("journalCommitInterval", 1);
+    })?;
     let status = status.raw();
     let parsed = options.raw().document("parsed");
     let journal = parsed.and_then(|parsed| parsed.document("storage")?.document("journal"));
@@ -222,7 +232,11 @@ mod tests {
     #[test]
     fn deployment_is_read_from_hello_and_build_info() {
         let build = |fields: &[(&str, &str)]| {
-            Document::of(|out| fields.iter().for_each(|(name, value)| { out.text(name, value); }))
+            Document::of(|out| {
+                fields.iter().for_each(|(name, value)| {
+                    out.text(name, value);
+                })
+            })
         };
         let old = build(&[("version", "7.0.42"), ("ferretdbVersion", "v1.24.0")]);
         let ferret = Deployment::of(&Hello::default(), old.raw());

@@ -205,7 +205,8 @@ mod tests {
     use super::*;
 
     /// A `ping` as MongoDB's own shell sends it, and the answer of FerretDB 1.24, captured.
-    const ANSWER: &[u8] = b"\x26\0\0\0\x04\0\0\0\x01\0\0\0\xdd\x07\0\0\0\0\0\0\0\x11\0\0\0\x01ok\0\0\0\0\0\0\0\xf0?\0";
+    const ANSWER: &[u8] =
+        b"\x26\0\0\0\x04\0\0\0\x01\0\0\0\xdd\x07\0\0\0\0\0\0\0\x11\0\0\0\x01ok\0\0\0\0\0\0\0\xf0?\0";
 
     #[test]
     fn captured_answer_is_read() {

@@ -26,7 +26,9 @@ pub(super) fn probe(client: Link) -> Counters<Link> {
 }
 
 fn read(link: &mut Link, reading: &mut Reading) -> Result<()> {
-    let asked = link.administer(|out| { out.int("serverStatus", 1); });
+    let asked = link.administer(|out| {
+        out.int("serverStatus", 1);
+    });
     if let Some(status) = reading.reported(asked, "all statistics", "serverStatus may not be asked: ")? {
         counts(status, reading);
     }
@@ -43,8 +45,8 @@ fn counts(status: Raw<'_>, reading: &mut Reading) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use super::super::bson::Document;
+    use super::*;
 
     #[test]
     fn counters_are_read_from_their_paths_and_others_are_unavailable() {

@@ -44,8 +44,7 @@ impl MongoNamespace {
                 && document.text("made_by").is_some_and(|by| by.starts_with("kurabe "))
                 && document.number("made_at").is_some_and(|at| at > 0)
         };
-        if found.iter().any(|document| document.raw().text("_id") == Some(TITLE)) && found.iter().all(ours)
-        {
+        if found.iter().any(|document| document.raw().text("_id") == Some(TITLE)) && found.iter().all(ours) {
             return Ok(found);
         }
         Err(self.words().foreign_marker(""))
@@ -66,7 +65,9 @@ impl MongoNamespace {
     }
 
     fn drop_collection(&mut self, name: &str) -> Result<()> {
-        match self.link.run(|out| { out.text("drop", name); }) {
+        match self.link.run(|out| {
+            out.text("drop", name);
+        }) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
@@ -102,7 +103,13 @@ impl NamespaceOps for MongoNamespace {
     }
 
     fn strike(&mut self, name: &str) -> Result<()> {
-        write(&mut self.link, delete(|query| { query.text("_id", name); })).map(drop)
+        write(
+            &mut self.link,
+            delete(|query| {
+                query.text("_id", name);
+            }),
+        )
+        .map(drop)
     }
 
     /// Creates the collection with its indexes. Clearing does the same: MongoDB deletes documents one by one, but drops
@@ -110,7 +117,9 @@ impl NamespaceOps for MongoNamespace {
     fn make(&mut self, collection: &Collection, _known: bool) -> Result<()> {
         self.drop_collection(&collection.name)?;
         let own = collection.name.as_str();
-        self.link.run(|out| { out.text("create", own); })?;
+        self.link.run(|out| {
+            out.text("create", own);
+        })?;
         // A key of one field is `_id`, which always has an index.
         let whole_key = (collection.key.len() > 1).then_some((&collection.key, true));
         let all = whole_key.into_iter().chain(collection.indexes.iter().map(|fields| (fields, false)));
@@ -173,7 +182,12 @@ impl ClaimStore for Link {
         let query = |out: &mut Writer| {
             out.text("_id", CLAIM).begin("renewed").long("$lte", ended).end();
         };
-        Ok(write(self, update(query, |set| { set.text("holder", holder).long("renewed", now()); }))? == 1)
+        Ok(write(
+            self,
+            update(query, |set| {
+                set.text("holder", holder).long("renewed", now());
+            }),
+        )? == 1)
     }
 
     fn holder(&mut self) -> Result<Option<String>> {
@@ -182,12 +196,26 @@ impl ClaimStore for Link {
     }
 
     fn renew(&mut self, holder: &str) -> Result<()> {
-        let query = |out: &mut Writer| { out.text("_id", CLAIM).text("holder", holder); };
-        write(self, update(query, |set| { set.long("renewed", now()); })).map(drop)
+        let query = |out: &mut Writer| {
+            out.text("_id", CLAIM).text("holder", holder);
+        };
+        write(
+            self,
+            update(query, |set| {
+                set.long("renewed", now());
+            }),
+        )
+        .map(drop)
     }
 
     fn release(&mut self, holder: &str) -> Result<()> {
-        write(self, delete(|query| { query.text("_id", CLAIM).text("holder", holder); })).map(drop)
+        write(
+            self,
+            delete(|query| {
+                query.text("_id", CLAIM).text("holder", holder);
+            }),
+        )
+        .map(drop)
     }
 }
 
@@ -198,7 +226,9 @@ fn now() -> i64 {
 
 /// The fields of a document of the ownership table.
 fn entry(name: &str) -> impl Fn(&mut Writer) {
-    move |out| { out.text("_id", name).text("made_by", MADE_BY).long("made_at", now() / 1_000); }
+    move |out| {
+        out.text("_id", name).text("made_by", MADE_BY).long("made_at", now() / 1_000);
+    }
 }
 
 /// The command that finds the claim.

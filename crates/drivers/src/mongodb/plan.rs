@@ -278,9 +278,9 @@ pub(super) fn write_concern(out: &mut Writer, writes: &WriteConcern) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bson::{Document, doc};
     use kurabe_core::collection::Field;
     use kurabe_core::target::TargetUrl;
-    use bson::{Document, doc};
     use std::sync::Arc;
 
     fn config(options: &str) -> Config {

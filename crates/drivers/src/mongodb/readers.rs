@@ -89,7 +89,9 @@ fn ask(
         // One that cannot be reached answers no reads.
         let Ok(mut member) = shared.open_reader(&place, options) else { continue };
         let (began, at) = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH));
-        let hello = Hello::of(member.administer(|out| { out.int("hello", 1); })?);
+        let hello = Hello::of(member.administer(|out| {
+            out.int("hello", 1);
+        })?);
         let at = at.map_or(0, |since| since.as_millis() as i64);
         members.push(Member { place, hello, took: began.elapsed(), at });
         shared.keep_session(&mut member);
@@ -105,7 +107,9 @@ fn allowed(mut members: Vec<Member>, preference: &ReadPreference) -> Vec<Place> 
     let primary = members.iter().find(|member| member.hello.is_writable).and_then(written);
     let newest = members.iter().filter_map(written).map(|(_, write)| write).max();
     let lags = |member: &Member| {
-        let (Some(most), Some((behind, write))) = (preference.staleness, written(member)) else { return false };
+        let (Some(most), Some((behind, write))) = (preference.staleness, written(member)) else {
+            return false;
+        };
         let lag = match (primary, newest) {
             (Some((primary, _)), _) => behind - primary,
             (None, Some(newest)) => newest - write,
@@ -124,7 +128,11 @@ fn allowed(mut members: Vec<Member>, preference: &ReadPreference) -> Vec<Place> 
         Mode::SecondaryPreferred => {
             let any = members.iter().any(|member| member.hello.is_secondary && fits(member) && !lags(member));
             members.retain(|member| {
-                if any { member.hello.is_secondary && fits(member) && !lags(member) } else { member.hello.is_writable }
+                if any {
+                    member.hello.is_secondary && fits(member) && !lags(member)
+                } else {
+                    member.hello.is_writable
+                }
             });
         }
         Mode::Nearest => members.retain(|member| fits(member) && (member.hello.is_writable || !lags(member))),

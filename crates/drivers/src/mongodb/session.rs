@@ -42,10 +42,9 @@ struct Transaction {
 }
 
 impl Transaction {
-    /// What the next command ends with.
-    fn tail(&mut self) -> Tail {
-        let begins = !std::mem::replace(&mut self.has_begun, true);
-        if begins { Tail::Begin(self.number) } else { Tail::Transaction(self.number) }
+    /// What its next command ends with.
+    fn tail(self) -> Tail {
+        if self.has_begun { Tail::Transaction(self.number) } else { Tail::Begin(self.number) }
     }
 }
 
@@ -123,7 +122,7 @@ impl MongoSession {
     fn write(&mut self, prepared: &Prepared, parameters: &[Value<'_>]) -> Result<u64> {
         let Self { shared, link, transaction, slots, deployment, options, .. } = self;
         let retries = shared.config.retries_writes && deployment.no_transactions.is_none();
-        let tail = match (transaction, &mut link.session) {
+        let tail = match (&*transaction, &mut link.session) {
             (Some(transaction), _) => transaction.tail(),
             (None, Some(session)) if retries => {
                 session.last += 1;
@@ -133,6 +132,7 @@ impl MongoSession {
         };
         let plan = slots.get(prepared)?;
         fill(link, plan, parameters, tail, &shared.config, deployment)?;
+        begun(transaction);
         let done = link.exchange().and_then(written);
         let (Err(error), Tail::Retryable(_)) = (&done, tail) else { return done };
         if error.kind() != ErrorKind::ConnectionLost && !link.may_be_retried() {
@@ -170,15 +170,24 @@ impl MongoSession {
         let plan = slots.get(prepared)?;
         // Reads in a transaction use the primary.
         let (link, tail, next) = match transaction {
-            Some(transaction) => (link, transaction.tail(), transaction.tail()),
+            Some(transaction) => (link, transaction.tail(), Tail::Transaction(transaction.number)),
             None => (reader.as_mut().unwrap_or(link), Tail::Read, Tail::Read),
         };
         fill(link, plan, parameters, tail, &shared.config, deployment)?;
+        begun(transaction);
         let collection = plan.operation.collection().map_or("", |collection| collection.name.as_str());
         let most = link.wire.stream().most();
         link.read(collection, BATCH, next, |document| row(plan, document, out, most))?;
         end_count(plan, out);
         Ok(())
+    }
+}
+
+/// Notes that a command of the transaction is sent.
+#[inline]
+fn begun(transaction: &mut Option<Transaction>) {
+    if let Some(transaction) = transaction {
+        transaction.has_begun = true;
     }
 }
 
@@ -242,7 +251,12 @@ impl Session for MongoSession {
             Operation::Begin => self.begin(),
             Operation::Commit => self.end(true),
             Operation::Rollback => self.end(false),
-            Operation::Ping => self.link.run(|out| { out.int("ping", 1); }).map(drop),
+            Operation::Ping => self
+                .link
+                .run(|out| {
+                    out.int("ping", 1);
+                })
+                .map(drop),
             Operation::InsertMany { .. } => {
                 self.insert_many(prepared, parameters).map(|count| out.set_affected(count))
             }
@@ -266,7 +280,7 @@ impl Session for MongoSession {
         }
         let link = if plan.is_read && transaction.is_none() { reader.as_mut().unwrap_or(link) } else { link };
         let most = link.wire.stream().most();
-        link.pipeline(
+        let done = link.pipeline(
             out.len(),
             |link, n| {
                 let tail = match transaction {
@@ -274,7 +288,9 @@ impl Session for MongoSession {
                     None if plan.is_read => Tail::Read,
                     None => Tail::Plain,
                 };
-                fill(link, plan, &parameters[n * each..(n + 1) * each], tail, &shared.config, deployment)
+                fill(link, plan, &parameters[n * each..(n + 1) * each], tail, &shared.config, deployment)?;
+                begun(transaction);
+                Ok(())
             },
             |n, answer| {
                 let reply = &mut out[n];
@@ -295,12 +311,11 @@ impl Session for MongoSession {
                 });
                 done.inspect_err(|_| reply.clear())
             },
-        )
-        .inspect_err(|error| {
-            if matches!(error.kind(), ErrorKind::ConnectionLost | ErrorKind::Timeout | ErrorKind::Protocol) {
-                out.iter_mut().for_each(Reply::clear);
-            }
-        })
+        );
+        if link.is_broken() {
+            out.iter_mut().for_each(Reply::clear);
+        }
+        done
     }
 
     fn read_rows(

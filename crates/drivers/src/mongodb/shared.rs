@@ -179,7 +179,9 @@ impl Shared {
             if let Element::Document(operation) = operation
                 && let Some(number) = operation.get("opid")?
             {
-                link.administer(|out| { out.int("killOp", 1).element("op", &number); })?;
+                link.administer(|out| {
+                    out.int("killOp", 1).element("op", &number);
+                })?;
                 has_killed = true;
             }
         }
@@ -226,7 +228,10 @@ fn is_gone(error: &Error) -> bool {
 
 /// The members of a replica set, the primary first.
 pub(super) fn places(hello: &Hello) -> Vec<Place> {
-    let all = hello.primary.iter().chain(hello.members.iter().filter(|member| Some(*member) != hello.primary.as_ref()));
+    let all = hello
+        .primary
+        .iter()
+        .chain(hello.members.iter().filter(|member| Some(*member) != hello.primary.as_ref()));
     all.filter_map(|address| super::config::host(address)).collect()
 }
 

@@ -65,7 +65,10 @@ fn mechanism_decides_on_database_of_the_user_and_what_is_needed() {
         ("mongodb://h?authMechanism=MONGODB-X509", "needs tlsCertificateKeyFile"),
         ("mongodb://u:hunter2@h?authMechanism=MONGODB-X509", "without a password"),
         ("mongodb://h?authMechanism=MONGODB-X509&authSource=admin", "no authSource but $external"),
-        ("mongodb://u:hunter2@h?authMechanism=GSSAPI", "one of: SCRAM-SHA-256, SCRAM-SHA-1, MONGODB-X509, PLAIN"),
+        (
+            "mongodb://u:hunter2@h?authMechanism=GSSAPI",
+            "one of: SCRAM-SHA-256, SCRAM-SHA-1, MONGODB-X509, PLAIN",
+        ),
         ("mongodb://u:hunter2@h?authMechanism=MONGODB-CR", "MONGODB-CR is unknown"),
         ("mongodb://u:hunter2@h?authSource=", "names no database"),
     ] {
@@ -111,12 +114,10 @@ fn options_of_tls_decide_how_certificates_are_checked() {
 fn hosts_are_a_list_of_names_addresses_and_sockets() {
     let hosts = |url: &str| config(url).unwrap().hosts;
     let socket = || Place::Unix("/tmp/mongodb-1.sock".into());
-    assert_eq!(hosts("mongodb://[::1]:5,h,%2Ftmp%2Fmongodb-1.sock,[fe80::1]/db"), [
-        tcp("::1", 5),
-        tcp("h", 27_017),
-        socket(),
-        tcp("fe80::1", 27_017),
-    ]);
+    assert_eq!(
+        hosts("mongodb://[::1]:5,h,%2Ftmp%2Fmongodb-1.sock,[fe80::1]/db"),
+        [tcp("::1", 5), tcp("h", 27_017), socket(), tcp("fe80::1", 27_017),]
+    );
     assert_eq!(hosts("mongodb://[::1]"), [tcp("::1", 27_017)]);
     for url in ["a,", ",a", "a,,b", "a:0,b", "a:65536,b", "a:,b", "[::1,b", "[::1]x,b", "a,:1"] {
         let message = refused(&format!("mongodb://{url}/db"));
