@@ -200,48 +200,10 @@ impl<S: Peer> Client<S> {
     pub(super) fn exchange(&mut self) -> Result<Raw<'_>> {
         self.seal()?;
         self.begin()?;
-        let message = Self::message(&self.out, &self.packed, self.compressor.as_ref());
-        let done = self.wire.send(message).and_then(|()| self.receive(self.number));
+        let message = if self.compressor.is_some() { &*self.packed } else { self.out.bytes() };
+        let done = self.wire.send(message).and_then(|()| self.receive());
         self.end(done)?;
         self.accepted()
-    }
-
-    /// Sends several commands at once, which `fill` writes into `out`. Each answer is passed to `each`, and so is the error
-    /// of one that was not sent. The first error of a command is returned at the end; one of the connection ends all.
-    pub(super) fn pipeline(
-        &mut self,
-        commands: usize,
-        mut fill: impl FnMut(&mut Self, usize) -> Result<()>,
-        mut each: impl FnMut(usize, Result<Raw<'_>>) -> Result<()>,
-    ) -> Result<()> {
-        let (mut all, mut numbers) = (Vec::new(), Vec::with_capacity(commands));
-        for command in 0..commands {
-            let filled = fill(self, command).and_then(|()| self.seal());
-            if filled.is_ok() {
-                all.extend_from_slice(Self::message(&self.out, &self.packed, self.compressor.as_ref()));
-            }
-            numbers.push(filled.map(|()| self.number));
-        }
-        self.begin()?;
-        let mut done = self.wire.send_pipeline(&mut all);
-        let mut result = Ok(());
-        for (command, number) in numbers.into_iter().enumerate() {
-            let answer = match number {
-                Err(refused) => Err(refused),
-                Ok(number) => {
-                    self.release();
-                    self.wire.next_answer();
-                    done = done.and_then(|()| self.receive(number));
-                    if done.is_err() {
-                        break;
-                    }
-                    self.accepted()
-                }
-            };
-            result = result.and(each(command, answer));
-        }
-        self.end(done)?;
-        result
     }
 
     fn begin(&mut self) -> Result<()> {
@@ -353,23 +315,17 @@ impl<S: Peer> Client<S> {
         }
     }
 
-    /// The sealed message.
+    /// Receives the answer to the last request.
     #[inline]
-    fn message<'c>(out: &'c Writer, packed: &'c [u8], compressor: Option<&Compressor>) -> &'c [u8] {
-        if compressor.is_some() { packed } else { out.bytes() }
-    }
-
-    /// Receives the answer to a request.
-    #[inline]
-    fn receive(&mut self, number: i32) -> Result<()> {
-        let received = self.receive_whole(number);
+    fn receive(&mut self) -> Result<()> {
+        let received = self.receive_whole();
         self.wire.settle(received)
     }
 
     #[inline]
-    fn receive_whole(&mut self, number: i32) -> Result<()> {
+    fn receive_whole(&mut self) -> Result<()> {
         let header = Header::read(self.wire.peek(HEADER)?)?;
-        if header.answers != number {
+        if header.answers != self.number {
             let what =
                 "the server sent the answer to another request, or more answers than there were requests";
             return Err(malformed(what).hint(
@@ -452,11 +408,7 @@ impl Client<Stream> {
 
 /// Passes on the documents of a cursor's answer. Returns the number of the cursor too, 0 if there are no more.
 #[inline]
-pub(super) fn documents(
-    answer: Raw<'_>,
-    name: &str,
-    row: &mut impl FnMut(Raw<'_>) -> Result<()>,
-) -> (i64, Result<()>) {
+fn documents(answer: Raw<'_>, name: &str, row: &mut impl FnMut(Raw<'_>) -> Result<()>) -> (i64, Result<()>) {
     let missing = || malformed("the server's answer to a query has no cursor");
     let Some(cursor) = answer.document("cursor") else { return (0, Err(missing())) };
     let Some(number) = cursor.number("id") else { return (0, Err(missing())) };

@@ -36,8 +36,6 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("connectTimeoutMS", "for one attempt to connect; default: 10 s"),
     OptionInfo::new("serverSelectionTimeoutMS", "until a server is found; default: 2 s"),
     OptionInfo::new("appName", "how the server's log names this client; default: kurabe"),
-    OptionInfo::new("srvServiceName", "service name of the DNS records, with mongodb+srv:; default: mongodb"),
-    OptionInfo::new("srvMaxHosts", "maximum number of hosts from the DNS records, with mongodb+srv:"),
     OptionInfo::new("readPreference", "members that serve reads: primary (default), secondary, nearest …"),
     OptionInfo::new("readPreferenceTags", "tags of the members that serve reads: dc:tokyo,rack:1"),
     OptionInfo::new("maxStalenessSeconds", "maximum replication lag of a secondary that serves reads"),
@@ -275,9 +273,8 @@ impl Config {
 /// The error of a URL whose hosts DNS knows.
 fn srv(url: &TargetUrl) -> Error {
     let host = url.host.as_deref().unwrap_or("HOST");
-    let service = url.option("srvServiceName").unwrap_or("mongodb");
     url.wrong("the hosts behind this name are in DNS records that Kurabe does not read").hint(format!(
-        "name them: `dig +short SRV _{service}._tcp.{host}` prints port and host of each, and `dig +short TXT {host}` \
+        "name them: `dig +short SRV _mongodb._tcp.{host}` prints port and host of each, and `dig +short TXT {host}` \
          options; then mongodb://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?tls=true&OPTIONS"
     ))
 }

@@ -2,7 +2,11 @@
 
 use crate::prelude::*;
 
+const NO_SRV: Meaning = Meaning::Refused("DNS records of hosts are not read: name the hosts with mongodb://");
+
 const FOREIGN: &[ForeignOption] = &[
+    ForeignOption { name: "srvServiceName", value: None, meaning: NO_SRV, from: "MongoDB's drivers" },
+    ForeignOption { name: "srvMaxHosts", value: None, meaning: NO_SRV, from: "MongoDB's drivers" },
     ForeignOption {
         name: "loadBalanced",
         value: Some("false"),

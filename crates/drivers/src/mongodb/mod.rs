@@ -90,7 +90,8 @@ impl Driver for Mongo {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::without_statements("MongoDB", Support::Native).sharing_threads()
+        let why = "MongoDB's clients await each answer before they send the next request";
+        Capabilities::without_statements("MongoDB", Support::no(why)).sharing_threads()
     }
 
     fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {

@@ -1,7 +1,7 @@
 //! A session, which keeps prepared operations as commands without parameters.
 
 use super::bson::Raw;
-use super::client::{Tail, documents};
+use super::client::Tail;
 use super::config::Config;
 use super::errors::{self, written};
 use super::facts::Deployment;
@@ -263,59 +263,6 @@ impl Session for MongoSession {
             _ if plan.is_read => self.read(prepared, parameters, out).inspect_err(|_| out.clear()),
             _ => self.write(prepared, parameters).map(|count| out.set_affected(count)),
         }
-    }
-
-    /// MongoDB's drivers await each answer, but a server reads the next command when it has answered the last one.
-    fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
-        out.iter_mut().for_each(Reply::clear);
-        let Self { shared, link, reader, transaction, slots, deployment, .. } = self;
-        let plan = slots.get(prepared)?;
-        let each = plan.operation.parameters();
-        check_parameters("a pipeline", each * out.len(), parameters.len())?;
-        if matches!(
-            plan.operation,
-            Operation::Begin | Operation::Commit | Operation::Rollback | Operation::InsertMany { .. }
-        ) {
-            return Err(Error::unsupported("mongodb: transactions cannot be pipelined"));
-        }
-        let link = if plan.is_read && transaction.is_none() { reader.as_mut().unwrap_or(link) } else { link };
-        let most = link.wire.stream().most();
-        let done = link.pipeline(
-            out.len(),
-            |link, n| {
-                let tail = match transaction {
-                    Some(transaction) => transaction.tail(),
-                    None if plan.is_read => Tail::Read,
-                    None => Tail::Plain,
-                };
-                fill(link, plan, &parameters[n * each..(n + 1) * each], tail, &shared.config, deployment)?;
-                begun(transaction);
-                Ok(())
-            },
-            |n, answer| {
-                let reply = &mut out[n];
-                let done = answer.and_then(|answer| match plan.operation {
-                    Operation::Ping => Ok(()),
-                    _ if plan.is_read => {
-                        let (cursor, rows) =
-                            documents(answer, "firstBatch", &mut |document| row(plan, document, reply, most));
-                        rows?;
-                        if cursor != 0 {
-                            let message = "mongodb: an answer of several batches cannot be pipelined";
-                            return Err(Error::unsupported(message));
-                        }
-                        end_count(plan, reply);
-                        Ok(())
-                    }
-                    _ => written(answer).map(|count| reply.set_affected(count)),
-                });
-                done.inspect_err(|_| reply.clear())
-            },
-        );
-        if link.is_broken() {
-            out.iter_mut().for_each(Reply::clear);
-        }
-        done
     }
 
     fn read_rows(

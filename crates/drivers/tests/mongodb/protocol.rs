@@ -376,37 +376,6 @@ fn both_ends_compress_as_agreed_and_not_the_greeting() {
 }
 
 #[test]
-fn requests_of_a_pipeline_are_independent() {
-    let fake = Fake::greeting(alone, |request| match request.command.get_document("filter") {
-        Ok(filter) if filter.get_i64("_id").ok() == Some(2) => {
-            Reaction::Answer(failed(50, "MaxTimeMSExpired"))
-        }
-        Ok(filter) => {
-            let row = doc! { "data": format!("row {}", filter.get_i64("_id").unwrap()) };
-            Reaction::Answer(cursor(0, "firstBatch", vec![row]))
-        }
-        _ => written(1),
-    });
-    let driver = open(&fake.url(""));
-    let mut session = connect(driver.as_ref());
-    let get = session.prepare(&get()).unwrap();
-    let mut out: Vec<Reply> = (0..3).map(|_| Reply::new()).collect();
-    let error = session.pipeline(&get, &[1, 2, 3].map(Value::Int), &mut out).unwrap_err();
-    assert_eq!(error.server_code(), Some("50"), "{error}");
-    let found: Vec<_> = out.iter().map(|reply| reply.field_bytes(0, 0)).collect();
-    assert_eq!(found, [Some(&b"row 1"[..]), None, Some(b"row 3")]);
-    // One that is refused here is not sent.
-    let insert = session.prepare(&insert()).unwrap();
-    let rows = [ROW, [Value::Null, Value::Bytes(b"")], ROW].concat();
-    let error = session.pipeline(&insert, &rows, &mut out).unwrap_err();
-    assert_eq!(error.server_code(), Some("NULL_KEY"));
-    assert_eq!(out.iter().map(Reply::affected).collect::<Vec<_>>(), [1, 0, 1]);
-    assert_eq!(fake.requests("insert").len(), 2);
-    let begin = session.prepare(&Operation::Begin).unwrap_err();
-    assert_eq!(begin.kind(), ErrorKind::Unsupported);
-}
-
-#[test]
 fn servers_that_are_too_old_are_refused() {
     let fake = Fake::greeting(|_| doc! { "ismaster": true, "maxWireVersion": 5, "ok": 1.0 }, |_| ok());
     let error = open(&fake.url("")).connect(&ConnectOptions::default()).err().unwrap();
