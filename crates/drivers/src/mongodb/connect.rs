@@ -274,6 +274,3 @@ impl<'a> Step<'a> {
         if self.is_done { Ok(()) } else { Err(malformed("the server does not end the authentication")) }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -204,7 +204,7 @@ pub(super) fn decompress(rest: &[u8], length: usize, out: &mut Vec<u8>) -> Resul
 mod tests {
     use super::*;
 
-    /// A `ping` as MongoDB's own shell sends it, and the answer of FerretDB 1.24, captured.
+    /// The answer of FerretDB 1.24 to a `ping`, captured.
     const ANSWER: &[u8] =
         b"\x26\0\0\0\x04\0\0\0\x01\0\0\0\xdd\x07\0\0\0\0\0\0\0\x11\0\0\0\x01ok\0\0\0\0\0\0\0\xf0?\0";
 
