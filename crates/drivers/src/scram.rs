@@ -139,13 +139,13 @@ impl Begun {
         format!("{}{}", self.binding.header(), self.bare)
     }
 
-    /// Answers the server's first message, `r=nonce,s=salt,i=iterations`. `least` is the smallest number of iterations that
-    /// the client accepts.
+    /// Answers the server's first message, `r=nonce,s=salt,i=iterations`. `fewest` is the number of iterations that the
+    /// client requires.
     pub(crate) fn prove(
         &self,
         password: &[u8],
         first: &[u8],
-        least: u64,
+        fewest: u64,
         kept: Option<&Kept>,
     ) -> Result<Proved> {
         let wrong = || malformed("SCRAM: the server's first message is invalid");
@@ -155,7 +155,7 @@ impl Begun {
         let (nonce, salt, iterations) = (part("r=")?, part("s=")?, part("i=")?);
         let salt = STANDARD.decode(salt).map_err(|_| wrong())?;
         let iterations: u64 = iterations.parse().map_err(|_| wrong())?;
-        if iterations > MOST_ITERATIONS || iterations < least {
+        if iterations > MOST_ITERATIONS || iterations < fewest {
             return Err(malformed(format!("SCRAM: the server requests {iterations} iterations")));
         }
         if !nonce.starts_with(&self.nonce) {

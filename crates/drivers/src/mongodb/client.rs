@@ -211,12 +211,6 @@ impl<S: Peer> Client<S> {
             return Err(Error::new(ErrorKind::ConnectionLost, "the connection failed before"));
         }
         self.release();
-        if !self.wire.buffered().is_empty() {
-            let error = self.wire.surplus();
-            self.wire.note(&error);
-            self.is_broken = true;
-            return Err(error);
-        }
         // Until the answer has been received, even on unwinding.
         self.is_broken = true;
         if let Some(killer) = &self.killer {

@@ -343,13 +343,11 @@ fn preference(url: &TargetUrl) -> Result<Option<ReadPreference>> {
     let staleness: Option<i64> = number(url, "maxStalenessSeconds")?;
     let staleness = match staleness {
         None | Some(-1) => None,
-        Some(seconds) => match u64::try_from(seconds) {
-            Ok(seconds @ LEAST_STALENESS..) => Some(seconds),
-            _ => {
-                let what = format!("maxStalenessSeconds={seconds} is below {LEAST_STALENESS}");
-                return Err(url.wrong(what));
-            }
-        },
+        Some(seconds) => {
+            let allowed = u64::try_from(seconds).ok().filter(|seconds| *seconds >= LEAST_STALENESS);
+            let low = || url.wrong(format!("maxStalenessSeconds={seconds} is below {LEAST_STALENESS}"));
+            Some(allowed.ok_or_else(low)?)
+        }
     };
     let mut tags = Vec::new();
     for tag in url.option("readPreferenceTags").into_iter().flat_map(|tags| tags.split(',')) {

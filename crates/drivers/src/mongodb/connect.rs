@@ -193,7 +193,7 @@ fn authenticate<S: Peer>(
 fn scram<S: Peer>(
     client: &mut Client<S>,
     credential: &Credential,
-    began: Began,
+    opening: Began,
     hash: Hash,
     kept: &Kept,
 ) -> Result<()> {
@@ -208,7 +208,7 @@ fn scram<S: Peer>(
         Hash::Sha256 => password.as_bytes(),
     };
     let source = &credential.source;
-    let (begun, first) = match (began.scram, began.answer) {
+    let (begun, first) = match (opening.scram, opening.answer) {
         (Some(begun), Some(answer)) if begun.hash() == hash => (begun, answer),
         _ => {
             let begun = Begun::new(hash, user, Binding::None)?;

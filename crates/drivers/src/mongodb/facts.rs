@@ -233,9 +233,9 @@ mod tests {
     fn deployment_is_read_from_hello_and_build_info() {
         let build = |fields: &[(&str, &str)]| {
             Document::of(|out| {
-                fields.iter().for_each(|(name, value)| {
+                for (name, value) in fields {
                     out.text(name, value);
-                })
+                }
             })
         };
         let old = build(&[("version", "7.0.42"), ("ferretdbVersion", "v1.24.0")]);

@@ -9,6 +9,7 @@ pub(super) const OLDEST: i64 = 6;
 
 /// An answer to `hello`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "as the server says it")]
 pub(super) struct Hello {
     /// The name of the replica set of which it is a member.
     pub(super) set: Option<String>,

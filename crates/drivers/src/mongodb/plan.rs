@@ -179,7 +179,7 @@ pub(super) fn foreign(name: &str) -> Error {
 fn object_id() -> [u8; 12] {
     static PROCESS: OnceLock<[u8; 5]> = OnceLock::new();
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let random = || generate(&SystemRandom::new()).map_or([0; 5], |random| random.expose());
+    let random = || generate(&SystemRandom::new()).map_or([0; 5], ring::rand::Random::expose);
     let mut id = [0; 12];
     id[..4].copy_from_slice(&(crate::ownership::now().as_secs() as u32).to_be_bytes());
     id[4..9].copy_from_slice(PROCESS.get_or_init(random));

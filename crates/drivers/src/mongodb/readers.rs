@@ -54,12 +54,11 @@ impl Readers {
             return Ok(None);
         }
         let known = self.allowed.lock().clone();
-        let allowed = match known {
-            Some(allowed) => allowed,
-            None => {
-                let allowed: Arc<[Place]> = ask(shared, link, preference, options)?.into();
-                Arc::clone(self.allowed.lock().insert(allowed))
-            }
+        let allowed = if let Some(allowed) = known {
+            allowed
+        } else {
+            let asked: Arc<[Place]> = ask(shared, link, preference, options)?.into();
+            Arc::clone(self.allowed.lock().insert(asked))
         };
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         let Some(place) = allowed.get(turn % allowed.len().max(1)) else {

@@ -72,7 +72,7 @@ impl Shared {
         let mut members = Vec::new();
         if let Some(found) = found {
             match self.open(&found.primary, options) {
-                Ok(Opened::Primary(link)) => return self.ready(*link, &found.primary, options),
+                Ok(Opened::Primary(link)) => return Ok(self.ready(*link, &found.primary, options)),
                 Ok(Opened::Other(hello, _)) => members = places(&hello),
                 // Another one may be the primary now.
                 Err(error) if is_gone(&error) && found.members.len() + hosts.len() > 2 => {}
@@ -81,7 +81,7 @@ impl Shared {
             members.extend(found.members);
         }
         let (link, place) = self.search(&members, options)?;
-        self.ready(link, &place, options)
+        Ok(self.ready(link, &place, options))
     }
 
     /// Opens a connection to a server. Only to a primary it is made ready.
@@ -135,14 +135,14 @@ impl Shared {
     }
 
     /// Makes the connection to a primary ready, and remembers where it is.
-    fn ready(self: &Arc<Self>, link: Link, place: &Place, options: &ConnectOptions) -> Result<Link> {
+    fn ready(self: &Arc<Self>, link: Link, place: &Place, options: &ConnectOptions) -> Link {
         let mut found = self.found.lock();
         if found.as_ref().is_none_or(|found| found.primary != *place) {
             *found = Some(Found { primary: place.clone(), members: places(&link.hello) });
             self.readers.forget();
         }
         drop(found);
-        Ok(self.equip(link, place, options))
+        self.equip(link, place, options)
     }
 
     /// Gives a connection its session on the server, and has its operations killed when nobody waits for them any more.

@@ -7,7 +7,7 @@ use kurabe_core::compression::Compression;
 use kurabe_core::driver::{ConnectOptions, Support};
 use kurabe_core::operation::Operation;
 use kurabe_core::transfer::Fetch;
-use kurabe_core::value::{Reply, Value};
+use kurabe_core::value::Value;
 use kurabe_core::{Error, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
