@@ -1,3 +1,3 @@
-//! Names of the client crates, each with the version that is built in: `mongodb crate 3.9.1`.
+//! Names of the client crates, each with the version that is built in: `rusqlite crate 0.41.0`.
 
 include!(concat!(env!("OUT_DIR"), "/clients.rs"));

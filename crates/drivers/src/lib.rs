@@ -33,6 +33,8 @@ pub mod postgres;
 #[cfg(feature = "redis")]
 pub mod redis;
 pub mod registry;
+#[cfg(any(feature = "mongodb", feature = "postgres"))]
+mod scram;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod tcp;

@@ -6,7 +6,6 @@ mod couchdb;
 mod https;
 mod literals;
 mod memcached;
-#[cfg(feature = "mongodb")]
 mod mongodb;
 mod read_only;
 mod redis;

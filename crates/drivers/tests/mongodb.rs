@@ -1,5 +1,9 @@
 //! What the MongoDB driver has beyond the conformance body: one connection a session, errors, TLS, limits.
 
+mod fake;
+mod login;
+mod protocol;
+
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver, Session, Support};
 use kurabe_core::durability::DurabilityClass;
@@ -31,12 +35,16 @@ fn refused(url: &str) -> Error {
     open(url).connect(&options).err().unwrap()
 }
 
-fn collection(driver: &dyn Driver) -> Arc<Collection> {
+fn collection_of(name: &'static str) -> Arc<Collection> {
     let fields =
         vec![Field { name: "id", kind: FieldType::Int }, Field { name: "data", kind: FieldType::LongBytes }];
-    let collection = Collection::new("kurabe_test_mongodb", fields, vec![0]);
+    Arc::new(Collection::new(name, fields, vec![0]))
+}
+
+fn collection(driver: &dyn Driver) -> Arc<Collection> {
+    let collection = collection_of("kurabe_test_mongodb");
     driver.namespace().unwrap().create(&collection).unwrap();
-    Arc::new(collection)
+    collection
 }
 
 fn run(session: &mut dyn Session, operation: &Operation, parameters: &[Value<'_>]) -> Result<Reply, Error> {
@@ -63,12 +71,9 @@ fn connections(server: &Server) -> Vec<String> {
     found
 }
 
-/// The one by which the crate watches the server.
-const WATCH: usize = 1;
-
 fn eventually(server: &Server, sessions: usize) {
     let until = Instant::now() + Duration::from_secs(30);
-    while connections(server).len() != sessions + WATCH {
+    while connections(server).len() != sessions {
         assert!(Instant::now() < until, "{} connections, {sessions} sessions", connections(server).len());
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -113,8 +118,7 @@ fn a_session_for_each_request_opens_a_connection_each_time() {
         seen.extend(connections(&server));
         session.close().unwrap();
     }
-    // Whatever watches the server is among them.
-    assert!(seen.len() >= 10 + WATCH, "{seen:?}");
+    assert!(seen.len() >= 10, "{seen:?}");
 }
 
 #[test]
@@ -127,7 +131,7 @@ fn a_closed_port_is_said_at_once() {
     assert!(!error.to_string().contains("hunter2"), "{error}");
     assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
     let error = refused("mongodb:?socket=/nowhere/mongodb-1.sock");
-    assert!(error.to_string().contains("nothing listens at /nowhere/mongodb-1.sock"), "{error}");
+    assert!(error.to_string().contains("no server listens at /nowhere/mongodb-1.sock"), "{error}");
 }
 
 #[test]
@@ -162,7 +166,7 @@ fn a_server_that_says_nothing_is_given_up_in_time() {
     let started = Instant::now();
     let error = refused(&format!("mongodb://{}/db", listener.local_addr().unwrap()));
     assert!(matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Timeout), "{error}");
-    assert!(error.to_string().len() < 400 && !error.to_string().contains("Topology"), "{error}");
+    assert!(error.to_string().len() < 400, "{error}");
     assert!(started.elapsed() < ALLOWED + AT_ONCE, "{:?}", started.elapsed());
 }
 
@@ -180,7 +184,7 @@ fn tls_is_spoken_where_both_want_it_and_said_where_one_does_not() {
     let Some(server) = testing::server_with("mongodb", StartOptions::with_tls) else { return };
     let ca = server.ca().unwrap().display();
     let driver = open(&format!("{}?tls=true&tlsCAFile={ca}", server.url()));
-    assert_eq!(driver.describe().unwrap().transport, "TCP with TLS");
+    assert_eq!(driver.describe().unwrap().transport, "TCP with TLS 1.3");
     let error = refused(&format!("{}?tls=true", server.url()));
     assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     assert!(error.to_string().contains("tlsCAFile=FILE"), "{error}");

@@ -276,12 +276,6 @@ fn roots(ca: Option<&Path>) -> Result<RootCertStore> {
     Ok(roots)
 }
 
-/// The file of the system's certificate authorities, for clients that take only a file; `None` if there is none.
-pub fn system_file() -> Option<PathBuf> {
-    let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
-    named.or_else(|| openssl_probe::probe().cert_file)
-}
-
 /// The error of a system without certificate authorities.
 fn no_store(errors: &[rustls_native_certs::Error]) -> Error {
     let why = errors.first().map_or_else(String::new, |error| format!(" ({error})"));

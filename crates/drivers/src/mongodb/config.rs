@@ -1,15 +1,16 @@
-//! Conversion of a target's URL into the connection string that the `mongodb` crate parses.
+//! Settings of a target's URL.
 //!
 //! Options have MongoDB's names and meanings
 //! (<https://www.mongodb.com/docs/manual/reference/connection-string-options/>).
-//! Options that size the pool are accepted and ignored: Kurabe sizes it.
+//! Options that size the pool are accepted and ignored: each client has its own connection.
 
+use super::frame::{Method, ZLIB_LEVEL};
 use crate::info::OptionInfo;
 use crate::prelude::*;
-use crate::wire::UNRESERVED;
+use crate::scram::Hash;
+use crate::wire::Place;
+use crate::wire::tls::{self, Check, Identity, Wanted};
 use kurabe_core::compression::Compression;
-use mongodb::options::{Acknowledgment, Compressor, ConnectionString, ReadPreference, Tls, WriteConcern};
-use percent_encoding::utf8_percent_encode;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -20,26 +21,29 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("readConcernLevel", "local, available, majority, linearizable or snapshot"),
     OptionInfo::new("compressors", "compression of requests and answers: zstd, zlib; default: none"),
     OptionInfo::new("zlibCompressionLevel", "-1 to 9"),
-    OptionInfo::new("authSource", "the database that defines the user; default: admin"),
+    OptionInfo::new("authSource", "the database that defines the user; default: that of the URL, or admin"),
     OptionInfo::new("authMechanism", "SCRAM-SHA-256, SCRAM-SHA-1, MONGODB-X509, PLAIN"),
     OptionInfo::new("replicaSet", "the replica set's name"),
     OptionInfo::new("directConnection", "true: connect to this member of a replica set only"),
     OptionInfo::new("tls", "true: encrypted, certificate checked"),
     OptionInfo::new("ssl", "the old name of tls"),
     OptionInfo::file("tlsCAFile", "file of certificates (PEM) to trust; default: the system's store"),
-    OptionInfo::file("tlsCertificateKeyFile", "the client's certificate and key (PEM)"),
+    OptionInfo::file("tlsCertificateKeyFile", "file of the client's certificate and key (PEM)"),
     OptionInfo::new("tlsAllowInvalidCertificates", "true: the certificate is not checked"),
+    OptionInfo::new("tlsAllowInvalidHostnames", "true: the certificate may be for another host"),
     OptionInfo::new("tlsInsecure", "as tlsAllowInvalidCertificates"),
     OptionInfo::file("socket", "path of the server's Unix socket, instead of TCP"),
     OptionInfo::new("connectTimeoutMS", "for one attempt to connect; default: 10 s"),
     OptionInfo::new("serverSelectionTimeoutMS", "until a server is found; default: 2 s"),
     OptionInfo::new("appName", "how the server's log names this client; default: kurabe"),
-    OptionInfo::new("srvServiceName", "service name of the DNS records, with mongodb+srv:; default: mongodb"),
-    OptionInfo::new("srvMaxHosts", "maximum number of hosts from the DNS records, with mongodb+srv:"),
     OptionInfo::new("readPreference", "members that serve reads: primary (default), secondary, nearest …"),
     OptionInfo::new("readPreferenceTags", "tags of the members that serve reads: dc:tokyo,rack:1"),
     OptionInfo::new("maxStalenessSeconds", "maximum replication lag of a secondary that serves reads"),
-    OptionInfo::new("retryWrites", "accepted and ignored: Kurabe sends each request once"),
+    OptionInfo::new(
+        "retryWrites",
+        "true: writes carry a number by which the server executes them once, and are sent again once if the primary \
+         is lost; default: false",
+    ),
     OptionInfo::new("retryReads", "accepted and ignored: Kurabe sends each request once"),
     OptionInfo::new("maxPoolSize", POOL),
     OptionInfo::new("minPoolSize", POOL),
@@ -50,287 +54,423 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
 
 const POOL: &str = "accepted and ignored: each client has its own connection, unless --pool is set";
 
+const PORT: u16 = 27_017;
+
 const DATABASE: &str = "kurabe";
 
-/// Default server selection timeout. The crate's default of 30 s suits failovers, not a wrong port.
+/// Default server selection timeout. That of MongoDB's drivers, 30 s, suits failovers, not a wrong port.
 const SELECTION: Duration = Duration::from_secs(2);
+
+/// Default timeout of one attempt to connect.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// The smallest `maxStalenessSeconds` that MongoDB accepts.
+const LEAST_STALENESS: u64 = 90;
+
+/// How many members acknowledge a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Acknowledged {
+    By(u32),
+    Majority,
+    /// A name that the replica set defines.
+    As(String),
+}
+
+impl Acknowledged {
+    pub(super) fn of(text: &str) -> Self {
+        match (text, text.parse()) {
+            ("majority", _) => Self::Majority,
+            (_, Ok(members)) => Self::By(members),
+            _ => Self::As(text.to_owned()),
+        }
+    }
+}
+
+/// A write concern. A part that is `None` is left to the server's default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct WriteConcern {
+    pub(super) w: Option<Acknowledged>,
+    pub(super) journal: Option<bool>,
+    pub(super) timeout: Option<u64>,
+}
+
+/// Which members answer reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Primary,
+    PrimaryPreferred,
+    Secondary,
+    SecondaryPreferred,
+    Nearest,
+}
+
+const MODES: [(&str, Mode); 5] = [
+    ("primary", Mode::Primary),
+    ("primaryPreferred", Mode::PrimaryPreferred),
+    ("secondary", Mode::Secondary),
+    ("secondaryPreferred", Mode::SecondaryPreferred),
+    ("nearest", Mode::Nearest),
+];
+
+/// A read preference other than the primary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ReadPreference {
+    pub(super) mode: Mode,
+    /// Tags that a secondary must have.
+    pub(super) tags: Vec<(String, String)>,
+    /// The most seconds that a secondary may lag behind.
+    pub(super) staleness: Option<u64>,
+}
+
+impl ReadPreference {
+    pub(super) fn name(&self) -> &'static str {
+        MODES.iter().find(|(_, mode)| *mode == self.mode).map_or("", |(name, _)| name)
+    }
+}
+
+/// An authentication mechanism.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mechanism {
+    /// SCRAM by a hash; `None`: by the best that the server has for the user.
+    Scram(Option<Hash>),
+    Plain,
+    X509,
+}
+
+const MECHANISMS: [(&str, Mechanism); 4] = [
+    ("SCRAM-SHA-256", Mechanism::Scram(Some(Hash::Sha256))),
+    ("SCRAM-SHA-1", Mechanism::Scram(Some(Hash::Sha1))),
+    ("MONGODB-X509", Mechanism::X509),
+    ("PLAIN", Mechanism::Plain),
+];
+
+/// Who connects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Credential {
+    pub(super) mechanism: Mechanism,
+    /// With a certificate, `None` is the one of the certificate.
+    pub(super) user: Option<String>,
+    pub(super) password: Secret,
+    /// The database that defines the user.
+    pub(super) source: String,
+}
 
 /// Connection settings. The `Debug` output contains no password.
 #[derive(Clone, Debug)]
 pub(super) struct Config {
-    /// The connection string, including the password.
-    string: Secret,
-    password: Secret,
+    pub(super) hosts: Vec<Place>,
+    /// Whether only the member that is named is used, whatever it is.
+    pub(super) is_direct: bool,
+    pub(super) set: Option<String>,
+    pub(super) credential: Option<Credential>,
     pub(super) database: String,
-    /// Hosts and ports, for messages.
-    pub(super) place: String,
-    pub(super) transport: &'static str,
-    /// The write concern. A part that is `None` is left to the server's default.
+    pub(super) tls: tls::Mode,
     pub(super) writes: WriteConcern,
     pub(super) reads: Option<String>,
-    /// Read preference outside transactions: the URL's value and the parsed one; `None` means the primary.
-    pub(super) preference: Option<(String, ReadPreference)>,
+    /// Read preference outside transactions; `None` means the primary.
+    pub(super) preference: Option<ReadPreference>,
+    pub(super) retries_writes: bool,
     /// `maxPoolSize` of the URL, which is not used.
     pub(super) pool_size: Option<u32>,
-    pub(super) compressors: Option<String>,
+    /// The compression that the URL asks for, the preferred first.
+    pub(super) compressors: Vec<Method>,
+    pub(super) connect_timeout: Duration,
+    pub(super) selection_timeout: Duration,
+    pub(super) application: String,
 }
 
 impl Config {
     pub(super) fn from_url(url: &TargetUrl) -> Result<Self> {
+        if url.scheme != "mongodb" {
+            return Err(srv(url));
+        }
         let hosts = hosts(url)?;
-        let string = string(url, &hosts);
-        let password = url.password.clone().unwrap_or_default();
-        let parsed = ConnectionString::parse(&string)
-            .map_err(|error| url.wrong(without(&password, &error.kind.to_string())))?;
-        // The crate would send an unknown level to the server as it is, and each read would fail.
+        let tls = tls(url)?;
+        for place in &hosts {
+            tls.check(place, url)?;
+        }
+        let set = url.option("replicaSet").map(ToOwned::to_owned);
+        if set.as_deref() == Some("") {
+            return Err(url.wrong("replicaSet= names no replica set"));
+        }
+        let is_direct = truth(url, "directConnection")?.unwrap_or(false);
+        if is_direct && hosts.len() > 1 {
+            return Err(url.wrong("directConnection=true is for one host"));
+        }
         let reads = url.option("readConcernLevel").map(ToOwned::to_owned);
         let levels = ["local", "available", "majority", "linearizable", "snapshot"];
         if let Some(level) = reads.as_deref().filter(|level| !levels.contains(level)) {
             return Err(url.wrong(format!("readConcernLevel={level} is unknown")).hint(levels.join(", ")));
         }
-        let writes = parsed.write_concern.unwrap_or_default();
-        match &writes.w {
-            Some(Acknowledgment::Nodes(0)) => {
-                let message = "w=0 requests unacknowledged writes, which the mongodb crate cannot send";
-                return Err(
-                    Error::unsupported(format!("mongodb: {message}")).hint("use w=1 or more, or majority")
-                );
-            }
-            None | Some(Acknowledgment::Nodes(_) | Acknowledgment::Majority | Acknowledgment::Custom(_)) => {}
-            Some(_) => return Err(url.wrong("this kind of w is unknown")),
-        }
-        if parsed.max_pool_size == Some(0) {
+        let pool_size = number(url, "maxPoolSize")?;
+        if pool_size == Some(0) {
             return Err(url.wrong("maxPoolSize must be at least 1"));
         }
-        let tls = matches!(parsed.tls, Some(Tls::Enabled(_))) || url.scheme == "mongodb+srv";
-        let encrypted = tls && !matches!(parsed.tls, Some(Tls::Disabled));
+        for ignored in ["minPoolSize", "maxIdleTimeMS", "maxConnecting", "waitQueueTimeoutMS"] {
+            number::<u32>(url, ignored)?;
+        }
+        truth(url, "retryReads")?;
+        let timeout = |name: &str, default: Duration| -> Result<Duration> {
+            // 0 is no timeout; then that of the run is the only one.
+            Ok(match number(url, name)? {
+                None => default,
+                Some(0) => Duration::MAX,
+                Some(milliseconds) => Duration::from_millis(milliseconds),
+            })
+        };
         Ok(Self {
-            transport: match (hosts.starts_with("%2F"), encrypted) {
-                (true, _) => "Unix socket",
-                (false, true) => "TCP with TLS",
-                (false, false) => "TCP",
-            },
-            string: Secret::new(string),
-            password,
+            is_direct,
+            set,
+            credential: credential(url, &tls)?,
             database: if url.path.is_empty() { DATABASE.to_owned() } else { url.path.clone() },
-            place: hosts.replace("%2F", "/").replace("%20", " "),
-            writes,
+            writes: writes(url)?,
             reads,
-            preference: url
-                .option("readPreference")
-                .map(ToOwned::to_owned)
-                .zip(parsed.read_preference)
-                .filter(|(_, preference)| *preference != ReadPreference::Primary),
-            pool_size: parsed.max_pool_size,
-            compressors: url.option("compressors").map(ToOwned::to_owned),
+            preference: preference(url)?,
+            retries_writes: truth(url, "retryWrites")?.unwrap_or(false),
+            pool_size,
+            compressors: compressors(url)?,
+            connect_timeout: timeout("connectTimeoutMS", CONNECT)?,
+            selection_timeout: timeout("serverSelectionTimeoutMS", SELECTION)?,
+            application: url.option("appName").unwrap_or("kurabe").to_owned(),
+            hosts,
+            tls,
         })
     }
 
-    /// The client options, without the event handlers.
-    ///
-    /// # Errors
-    /// Errors of the crate, which may query DNS here.
-    pub(super) async fn options(
-        &self,
-        compression: Compression,
-    ) -> mongodb::error::Result<mongodb::options::ClientOptions> {
-        let mut options = mongodb::options::ClientOptions::parse(self.string.expose()).await?;
+    /// The compression to offer, the preferred first.
+    pub(super) fn offered(&self, compression: Compression) -> Vec<Method> {
         match compression {
-            // As the URL says.
-            Compression::Off => {}
-            Compression::Zlib => options.compressors = Some(vec![Compressor::Zlib { level: None }]),
-            Compression::Zstd => options.compressors = Some(vec![Compressor::Zstd { level: None }]),
+            Compression::Off => self.compressors.clone(),
+            Compression::Zlib => vec![Method::Zlib(ZLIB_LEVEL)],
+            Compression::Zstd => vec![Method::Zstd],
         }
-        if let Some(Tls::Enabled(tls)) = &mut options.tls
-            && tls.ca_file_path.is_none()
-        {
-            // The crate would use a list of its own.
-            tls.ca_file_path = crate::wire::tls::system_file();
-        }
-        options.app_name.get_or_insert_with(|| "kurabe".to_owned());
-        options.server_selection_timeout.get_or_insert(SELECTION);
-        // One connection for each session, opened without delay and kept open.
-        options.max_pool_size = Some(u32::MAX);
-        options.min_pool_size = Some(0);
-        options.max_idle_time = None;
-        options.max_connecting = Some(1_024);
-        // Polling needs one monitoring connection; streaming needs two.
-        options.server_monitoring_mode = Some(mongodb::options::ServerMonitoringMode::Poll);
-        // Each request contains its concerns, and each read its read preference.
-        options.write_concern = None;
-        options.read_concern = None;
-        options.selection_criteria = None;
-        Ok(options)
     }
 
-    /// Whether the URL names exactly one server, so that its refusal is final.
-    pub(super) fn names_one_server(&self) -> bool {
-        !self.place.contains(',') && !self.string.expose().starts_with("mongodb+srv:")
+    /// The compression that the URL asks for.
+    pub(super) fn compressor_names(&self) -> Option<String> {
+        let names: Vec<&str> = self.compressors.iter().map(|method| method.name()).collect();
+        (!names.is_empty()).then(|| names.join(","))
+    }
+
+    /// Hosts and ports, for messages.
+    pub(super) fn place(&self) -> String {
+        let mut text = String::new();
+        for (n, place) in self.hosts.iter().enumerate() {
+            let _ = write!(text, "{}{place}", if n == 0 { "" } else { "," });
+        }
+        text
     }
 
     /// The server's endpoint, if the URL names exactly one server.
     pub(super) fn endpoint(&self) -> Endpoint {
-        if !self.names_one_server() {
-            return Endpoint::Elsewhere("it is several servers, or found by DNS".to_owned());
+        match &*self.hosts {
+            [only] => only.endpoint(),
+            _ => Endpoint::Elsewhere("it is one of several servers".to_owned()),
         }
-        if self.place.starts_with('/') {
-            return Endpoint::Unix(self.place.clone().into());
-        }
-        let named = self.place.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
-        let Some((host, port)) = named else {
-            return Endpoint::Elsewhere(format!("{} names no port", self.place));
-        };
-        Endpoint::Tcp { host: host.trim_start_matches('[').trim_end_matches(']').to_owned(), port }
-    }
-
-    /// Replaces the password in a text of the crate by `***`.
-    pub(super) fn without_password(&self, text: &str) -> String {
-        without(&self.password, text)
     }
 }
 
-fn without(password: &Secret, text: &str) -> String {
-    if password.expose().is_empty() { text.to_owned() } else { text.replace(password.expose(), "***") }
+/// The error of a URL whose hosts DNS knows.
+fn srv(url: &TargetUrl) -> Error {
+    let host = url.host.as_deref().unwrap_or("HOST");
+    url.wrong("the hosts behind this name are in DNS records that Kurabe does not read").hint(format!(
+        "name them: `dig +short SRV _mongodb._tcp.{host}` prints port and host of each, and `dig +short TXT {host}` \
+         options; then mongodb://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?tls=true&OPTIONS"
+    ))
 }
 
-/// The hosts part of the connection string, with paths of Unix sockets percent-encoded.
-fn hosts(url: &TargetUrl) -> Result<String> {
-    let host = match (url.option("socket"), url.host.as_deref()) {
-        (Some(path), _) if !path.to_ascii_lowercase().ends_with(".sock") => {
-            return Err(Error::usage(
-                "mongodb: the mongodb crate takes a Unix socket whose name ends with .sock",
-            )
-            .hint("as mongod names its own: /tmp/mongodb-27017.sock"));
-        }
-        (Some(path), _) => return Ok(escaped(path)),
-        (None, Some(path)) if path.starts_with('/') => return Ok(escaped(path)),
-        (None, host) => host.unwrap_or("127.0.0.1"),
+fn hosts(url: &TargetUrl) -> Result<Vec<Place>> {
+    let Some(text) = url.host.as_deref().filter(|text| text.contains(',') && url.option("socket").is_none())
+    else {
+        return Ok(vec![match url.host.as_deref() {
+            Some(path) if path.starts_with('/') && url.option("socket").is_none() => Place::Unix(path.into()),
+            _ => Place::from_url(url, PORT),
+        }]);
     };
-    let host = if host.contains(':') && !host.contains(',') { format!("[{host}]") } else { host.to_owned() };
-    Ok(match url.port {
-        Some(port) => format!("{host}:{port}"),
-        None if url.scheme == "mongodb+srv" || host.contains(',') => host,
-        None => format!("{host}:27017"),
-    })
+    let wrong =
+        |part: &str| url.wrong(format!("'{part}' among the hosts is no host")).hint("host:port,host:port");
+    text.split(',').map(|part| host(part).ok_or_else(|| wrong(part))).collect()
 }
 
-fn escaped(text: &str) -> String {
-    utf8_percent_encode(text, UNRESERVED).to_string()
+/// A host with a port, or the path of a Unix socket.
+pub(super) fn host(text: &str) -> Option<Place> {
+    if text.starts_with('/') {
+        return Some(Place::Unix(text.into()));
+    }
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']')? {
+            (host, "") => (host, None),
+            (host, after) => (host, Some(after.strip_prefix(':')?)),
+        },
+        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    let port = port.map_or(Some(PORT), |port| port.parse().ok().filter(|port| *port != 0))?;
+    (!host.is_empty()).then(|| Place::Tcp { host: host.to_owned(), port })
 }
 
-fn string(url: &TargetUrl, hosts: &str) -> String {
-    let mut string = format!("{}://", url.scheme);
-    if let Some(user) = &url.user {
-        string += &escaped(user);
-        if let Some(password) = &url.password {
-            let _ = write!(string, ":{}", escaped(password.expose()));
+/// An option that is true or false.
+fn truth(url: &TargetUrl, name: &str) -> Result<Option<bool>> {
+    match url.option(name) {
+        None => Ok(None),
+        Some("true") => Ok(Some(true)),
+        Some("false") => Ok(Some(false)),
+        Some(other) => Err(url.wrong(format!("{name}={other} is neither true nor false"))),
+    }
+}
+
+fn number<T: std::str::FromStr>(url: &TargetUrl, name: &str) -> Result<Option<T>> {
+    let Some(text) = url.option(name) else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| url.wrong(format!("{name}={text} is no such number")))
+}
+
+fn writes(url: &TargetUrl) -> Result<WriteConcern> {
+    let w = url.option("w").map(Acknowledged::of);
+    match &w {
+        Some(Acknowledged::By(0)) => {
+            let message = "mongodb: w=0 requests unacknowledged writes, of which nothing is known";
+            return Err(Error::unsupported(message).hint("use w=1 or more, or majority"));
         }
-        string.push('@');
+        Some(Acknowledged::As(name)) if name.is_empty() || name.parse::<f64>().is_ok() => {
+            return Err(url.wrong(format!("w={name} is neither a number of members nor a name")));
+        }
+        _ => {}
     }
-    let _ = write!(string, "{hosts}/{}", escaped(&url.path));
-    let mut sign = '?';
-    for (name, value) in url.options.iter().filter(|(name, _)| *name != "socket") {
-        let _ = write!(string, "{sign}{name}={}", escaped(value));
-        sign = '&';
+    Ok(WriteConcern { w, journal: truth(url, "journal")?, timeout: number(url, "wTimeoutMS")? })
+}
+
+fn preference(url: &TargetUrl) -> Result<Option<ReadPreference>> {
+    let mode = url.choice("readPreference", &MODES)?;
+    let staleness: Option<i64> = number(url, "maxStalenessSeconds")?;
+    let staleness = match staleness {
+        None | Some(-1) => None,
+        Some(seconds) => {
+            let allowed = u64::try_from(seconds).ok().filter(|seconds| *seconds >= LEAST_STALENESS);
+            let low = || url.wrong(format!("maxStalenessSeconds={seconds} is below {LEAST_STALENESS}"));
+            Some(allowed.ok_or_else(low)?)
+        }
+    };
+    let mut tags = Vec::new();
+    for tag in url.option("readPreferenceTags").into_iter().flat_map(|tags| tags.split(',')) {
+        match tag.split_once(':') {
+            Some((name, value)) => tags.push((name.to_owned(), value.to_owned())),
+            None if tag.is_empty() => {}
+            None => return Err(url.wrong(format!("readPreferenceTags: '{tag}' is not name:value"))),
+        }
     }
-    string
+    if mode != Mode::Primary {
+        return Ok(Some(ReadPreference { mode, tags, staleness }));
+    }
+    match (staleness, &*tags) {
+        (None, []) => Ok(None),
+        _ => Err(url
+            .wrong("readPreferenceTags and maxStalenessSeconds select secondaries, and readPreference=primary none")
+            .hint("use readPreference=secondaryPreferred")),
+    }
+}
+
+fn compressors(url: &TargetUrl) -> Result<Vec<Method>> {
+    let level: Option<i32> = number(url, "zlibCompressionLevel")?;
+    let level = match level {
+        None | Some(-1) => ZLIB_LEVEL,
+        Some(level @ 0..=9) => level.unsigned_abs(),
+        Some(level) => return Err(url.wrong(format!("zlibCompressionLevel={level} is not from -1 to 9"))),
+    };
+    let Some(names) = url.option("compressors") else { return Ok(Vec::new()) };
+    let mut methods = Vec::new();
+    for name in names.split(',') {
+        match name {
+            "zlib" => methods.push(Method::Zlib(level)),
+            "zstd" => methods.push(Method::Zstd),
+            // The next one is used, as by clients that are built without it.
+            "snappy" => {}
+            other => {
+                return Err(url.wrong(format!("compressors={other} is unknown")).hint("one of: zstd, zlib"));
+            }
+        }
+    }
+    if methods.is_empty() {
+        let message = "mongodb: compression by snappy is not supported";
+        return Err(Error::unsupported(message).hint("use zstd or zlib"));
+    }
+    Ok(methods)
+}
+
+fn tls(url: &TargetUrl) -> Result<tls::Mode> {
+    let asked = match (truth(url, "tls")?, truth(url, "ssl")?) {
+        (Some(tls), Some(ssl)) if tls != ssl => {
+            return Err(url.wrong("tls and ssl contradict each other").hint("remove one"));
+        }
+        (tls, ssl) => tls.or(ssl),
+    };
+    let (ca, key) = (url.option("tlsCAFile"), url.option("tlsCertificateKeyFile"));
+    let certificates = truth(url, "tlsAllowInvalidCertificates")?;
+    let names = truth(url, "tlsAllowInvalidHostnames")?;
+    let insecure = truth(url, "tlsInsecure")?;
+    if insecure.is_some() && (certificates.is_some() || names.is_some()) {
+        return Err(
+            url.wrong("tlsInsecure does not go with tlsAllowInvalidCertificates or tlsAllowInvalidHostnames")
+        );
+    }
+    let implied = ca.is_some() || key.is_some() || certificates.or(names).or(insecure).is_some();
+    match asked {
+        Some(false) if implied => {
+            return Err(url.wrong("tls=false does not go with the other options of TLS"));
+        }
+        Some(false) => return Ok(tls::Mode::Off),
+        None if !implied => return Ok(tls::Mode::Off),
+        _ => {}
+    }
+    let check = match (certificates == Some(true) || insecure == Some(true), names) {
+        (true, _) => Check::Nothing,
+        (false, Some(true)) => Check::Authority,
+        (false, _) => Check::Host,
+    };
+    let identity = key.map(|file| Identity::new(file, None::<&str>));
+    tls::Mode::on(Wanted { check, ca: ca.map(Into::into), crl: None, identity })
+}
+
+fn credential(url: &TargetUrl, tls: &tls::Mode) -> Result<Option<Credential>> {
+    let mechanism = match url.option("authMechanism") {
+        None => Mechanism::Scram(None),
+        Some(_) => url.choice("authMechanism", &MECHANISMS)?,
+    };
+    let source = url.option("authSource");
+    if source == Some("") {
+        return Err(url.wrong("authSource= names no database"));
+    }
+    let needs = |what: &str| {
+        let name = url.option("authMechanism").unwrap_or("authMechanism");
+        Err(url.wrong(format!("{name} needs {what}")))
+    };
+    let database = Some(url.path.as_str()).filter(|path| !path.is_empty());
+    let default = match mechanism {
+        Mechanism::Scram(_) => database.unwrap_or("admin"),
+        Mechanism::Plain => database.unwrap_or("$external"),
+        Mechanism::X509 => "$external",
+    };
+    let source = source.unwrap_or(default);
+    if mechanism == Mechanism::X509 {
+        if url.password.is_some() {
+            return Err(url.wrong("MONGODB-X509 goes without a password"));
+        }
+        if source != "$external" {
+            return Err(url.wrong("MONGODB-X509 has no authSource but $external"));
+        }
+        if !matches!(tls, tls::Mode::On { wanted: Wanted { identity: Some(_), .. }, .. }) {
+            return needs("tlsCertificateKeyFile, the client's certificate");
+        }
+    } else if url.user.is_none() {
+        return match url.option("authMechanism") {
+            Some(_) => needs("a user"),
+            None => Ok(None),
+        };
+    } else if url.password.is_none() {
+        let message = "mongodb: the user has no password in the URL";
+        return Err(Error::usage(message).hint("mongodb://USER:PASSWORD@HOST"));
+    }
+    let password = url.password.clone().unwrap_or_default();
+    Ok(Some(Credential { mechanism, user: url.user.clone(), password, source: source.to_owned() }))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn config(url: &str) -> Result<Config> {
-        Config::from_url(&TargetUrl::parse(url).unwrap())
-    }
-
-    fn refused(url: &str) -> String {
-        config(url).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn common_connection_string_options_are_parsed() {
-        let config = config(
-            "mongodb://app:p%40ss@a.example:27018,b.example/shop?replicaSet=rs&w=majority&journal=true\
-             &readConcernLevel=majority&compressors=zstd,zlib&authSource=admin&retryWrites=true&tls=true",
-        )
-        .unwrap();
-        assert_eq!(config.place, "a.example:27018,b.example");
-        assert_eq!((config.database.as_str(), config.transport), ("shop", "TCP with TLS"));
-        assert_eq!(
-            (config.writes.w.clone(), config.writes.journal),
-            (Some(Acknowledgment::Majority), Some(true))
-        );
-        assert_eq!(config.reads.as_deref(), Some("majority"));
-        assert!(!format!("{config:?}").contains("p@ss") && !format!("{config:?}").contains("p%40ss"));
-    }
-
-    #[test]
-    fn defaults_are_localhost_and_database_kurabe() {
-        let config = config("mongodb:").unwrap();
-        assert_eq!((config.place.as_str(), config.database.as_str()), ("127.0.0.1:27017", "kurabe"));
-        assert_eq!((config.transport, config.writes, config.reads), ("TCP", WriteConcern::default(), None));
-    }
-
-    #[test]
-    fn one_server_has_an_endpoint_and_several_have_none() {
-        let endpoint = |url: &str| config(url).unwrap().endpoint();
-        let tcp = |host: &str, port| Endpoint::Tcp { host: host.to_owned(), port };
-        assert_eq!(endpoint("mongodb:"), tcp("127.0.0.1", 27_017));
-        assert_eq!(endpoint("mongodb://[::1]:5/db"), tcp("::1", 5));
-        assert_eq!(
-            endpoint("mongodb://%2Ftmp%2Fmongodb-1.sock/db"),
-            Endpoint::Unix("/tmp/mongodb-1.sock".into())
-        );
-        assert!(matches!(endpoint("mongodb://a.example,b.example/db"), Endpoint::Elsewhere(_)));
-    }
-
-    #[test]
-    fn a_unix_socket_is_named_as_host_or_as_option() {
-        for url in
-            ["mongodb://%2Ftmp%2Fmongodb-1.sock/db", "mongodb://localhost/db?socket=/tmp/mongodb-1.sock"]
-        {
-            let config = config(url).unwrap();
-            assert_eq!(
-                (config.transport, config.place.as_str()),
-                ("Unix socket", "/tmp/mongodb-1.sock"),
-                "{url}"
-            );
-        }
-        assert!(refused("mongodb:?socket=/tmp/mongo").contains("ends with .sock"));
-    }
-
-    #[test]
-    fn srv_url_uses_dns_and_tls() {
-        let config =
-            config("mongodb+srv://app:x@cluster.example.net/shop?retryWrites=true&w=majority").unwrap();
-        assert_eq!((config.place.as_str(), config.transport), ("cluster.example.net", "TCP with TLS"));
-        assert!(!config.names_one_server());
-    }
-
-    #[test]
-    fn read_preference_is_used_and_pool_sizes_are_ignored() {
-        let all = config(
-            "mongodb://a,b/shop?readPreference=secondaryPreferred&readPreferenceTags=dc:tokyo&maxStalenessSeconds=90\
-             &maxPoolSize=10&minPoolSize=2&maxIdleTimeMS=1000&waitQueueTimeoutMS=500&maxConnecting=3",
-        )
-        .unwrap();
-        let (word, preference) = all.preference.unwrap();
-        let preference = format!("{preference:?}");
-        assert!(preference.contains("SecondaryPreferred") && preference.contains("tokyo"), "{preference}");
-        assert_eq!((word.as_str(), all.pool_size), ("secondaryPreferred", Some(10)));
-        assert!(config("mongodb://a/shop?readPreference=primary").unwrap().preference.is_none());
-    }
-
-    #[test]
-    fn invalid_options_are_reported_without_the_password() {
-        assert!(refused("mongodb://h/db?readPreference=slave").contains("slave"));
-        assert!(refused("mongodb://h/db?maxPoolSize=0").contains("maxPoolSize"));
-        assert!(refused("mongodb://h/db?w=0").contains("unacknowledged"));
-        assert!(refused("mongodb://h/db?readConcernLevel=lokal").contains("lokal is unknown"));
-        for url in ["mongodb://bob:hunter2@h/db?journal=yes", "mongodb+srv://bob:hunter2@h:27017/db"] {
-            let message = refused(url);
-            assert!(message.starts_with("mongodb") && !message.contains("hunter2"), "{message}");
-        }
-    }
-}
+mod tests;

@@ -3,9 +3,9 @@
 //! Sources: <https://www.mongodb.com/docs/manual/reference/write-concern/>,
 //! <https://www.mongodb.com/docs/manual/core/journaling/>.
 
+use super::config::{Acknowledged, WriteConcern};
 use super::facts::Deployment;
 use kurabe_core::durability::DurabilityClass;
-use mongodb::options::{Acknowledgment, WriteConcern};
 
 /// The facts that determine the durability class.
 #[derive(Debug)]
@@ -46,10 +46,10 @@ pub(super) fn durability(evidence: &Evidence<'_>, notes: &mut Vec<String>) -> Du
         return DurabilityClass::Memory;
     }
     // In a set of one member a majority write waits for that member's journal (writeConcernMajorityJournalDefault).
-    let majority = matches!(w, Some(Acknowledgment::Majority)) && deployment.replica_set.is_some();
+    let majority = matches!(w, Some(Acknowledged::Majority)) && deployment.replica_set.is_some();
     let another = match w {
-        Some(Acknowledgment::Majority) => deployment.members >= 2,
-        Some(Acknowledgment::Nodes(n)) => *n >= 2,
+        Some(Acknowledged::Majority) => deployment.members >= 2,
+        Some(Acknowledged::By(n)) => *n >= 2,
         _ => false,
     };
     if another && (deployment.replica_set.is_some() || deployment.mongos) {
@@ -61,7 +61,7 @@ pub(super) fn durability(evidence: &Evidence<'_>, notes: &mut Vec<String>) -> Du
         );
         return DurabilityClass::Memory;
     }
-    if let Some(Acknowledgment::Custom(name)) = w {
+    if let Some(Acknowledged::As(name)) = w {
         notes.push(format!("w={name} is defined by the replica set; Kurabe assumes one member."));
     }
     if deployment.mongos {
@@ -83,12 +83,12 @@ pub(super) fn durability(evidence: &Evidence<'_>, notes: &mut Vec<String>) -> Du
 /// The write concern that requests a class, if there is one.
 pub(super) fn writes_for(class: DurabilityClass, asked: &WriteConcern) -> Option<WriteConcern> {
     let (w, journal) = match class {
-        DurabilityClass::PeriodicSync => (Acknowledgment::Nodes(1), false),
-        DurabilityClass::Synced => (Acknowledgment::Nodes(1), true),
-        DurabilityClass::Replicated => (Acknowledgment::Majority, true),
+        DurabilityClass::PeriodicSync => (Acknowledged::By(1), false),
+        DurabilityClass::Synced => (Acknowledged::By(1), true),
+        DurabilityClass::Replicated => (Acknowledged::Majority, true),
         DurabilityClass::Memory | DurabilityClass::OsCache => return None,
     };
-    Some(WriteConcern::builder().w(w).journal(journal).w_timeout(asked.w_timeout).build())
+    Some(WriteConcern { w: Some(w), journal: Some(journal), timeout: asked.timeout })
 }
 
 #[cfg(test)]
@@ -106,8 +106,8 @@ mod tests {
         durability(&evidence, &mut Vec::new())
     }
 
-    fn writes(w: Option<Acknowledgment>, journal: Option<bool>) -> WriteConcern {
-        WriteConcern::builder().w(w).journal(journal).build()
+    fn writes(w: Option<Acknowledged>, journal: Option<bool>) -> WriteConcern {
+        WriteConcern { w, journal, timeout: None }
     }
 
     fn alone() -> Deployment {
@@ -120,15 +120,15 @@ mod tests {
         let nothing = WriteConcern::default();
         assert_eq!(class(&alone(), tiger, &nothing, None), DurabilityClass::PeriodicSync);
         assert_eq!(
-            class(&alone(), tiger, &writes(Some(Acknowledgment::Nodes(1)), Some(true)), None),
+            class(&alone(), tiger, &writes(Some(Acknowledged::By(1)), Some(true)), None),
             DurabilityClass::Synced
         );
         // The majority of a standalone server is that server.
         assert_eq!(
-            class(&alone(), tiger, &writes(Some(Acknowledgment::Majority), None), None),
+            class(&alone(), tiger, &writes(Some(Acknowledged::Majority), None), None),
             DurabilityClass::PeriodicSync
         );
-        let default = writes(Some(Acknowledgment::Nodes(1)), Some(true));
+        let default = writes(Some(Acknowledged::By(1)), Some(true));
         assert_eq!(class(&alone(), tiger, &nothing, Some(default)), DurabilityClass::Synced);
         assert_eq!(
             class(&alone(), Some("inMemory"), &writes(None, Some(true)), None),
@@ -157,7 +157,7 @@ mod tests {
     fn majority_decides_in_a_replica_set() {
         let set = |members| Deployment { replica_set: Some("rs".to_owned()), members, ..alone() };
         let tiger = Some("wiredTiger");
-        let majority = writes(Some(Acknowledgment::Majority), None);
+        let majority = writes(Some(Acknowledged::Majority), None);
         assert_eq!(class(&set(3), tiger, &majority, None), DurabilityClass::Replicated);
         assert_eq!(class(&set(1), tiger, &majority, None), DurabilityClass::Synced);
         // The default since version 5.
@@ -166,15 +166,15 @@ mod tests {
             DurabilityClass::Replicated
         );
         assert_eq!(
-            class(&set(3), tiger, &writes(Some(Acknowledgment::Nodes(1)), None), None),
+            class(&set(3), tiger, &writes(Some(Acknowledged::By(1)), None), None),
             DurabilityClass::PeriodicSync
         );
         assert_eq!(
-            class(&set(3), tiger, &writes(Some(Acknowledgment::Nodes(1)), Some(true)), None),
+            class(&set(3), tiger, &writes(Some(Acknowledged::By(1)), Some(true)), None),
             DurabilityClass::Synced
         );
         assert_eq!(
-            class(&set(3), tiger, &writes(Some(Acknowledgment::Nodes(2)), None), None),
+            class(&set(3), tiger, &writes(Some(Acknowledged::By(2)), None), None),
             DurabilityClass::Replicated
         );
     }

@@ -1,14 +1,15 @@
 //! Server facts: version, durability, settings and limits.
 
-use super::config::Config;
+use super::bson::{Document, Element, Raw, Writer};
+use super::config::{Acknowledged, Config, WriteConcern};
 use super::durability::{Evidence, durability};
-use super::link::Link;
-use super::session::{number, whole};
-use crate::clients::MONGODB as CLIENT;
+use super::hello::Hello;
+use super::shared::Link;
 use crate::prelude::*;
+use crate::wire::Peer as _;
 use kurabe_core::ErrorKind::{ConnectionLost, Protocol, Timeout, Unreachable};
-use mongodb::bson::{Bson, Document, RawDocumentBuf, rawdoc};
-use mongodb::options::{Acknowledgment, ReadConcern, ReadConcernLevel, TransactionOptions, WriteConcern};
+
+const CLIENT: &str = "Kurabe's lean client";
 
 /// Bytes of a document reserved for its names and its other fields.
 const AROUND: u64 = 4_096;
@@ -32,28 +33,26 @@ pub(super) struct Deployment {
 
 impl Deployment {
     pub(super) fn ask(link: &mut Link) -> Result<Self> {
-        let hello = link.administer(rawdoc! { "hello": 1 })?;
-        let build = link.administer(rawdoc! { "buildInfo": 1 })?;
-        Ok(Self::from(&hello, &build))
+        let build = link.ask(|out| {
+            out.int("buildInfo", 1);
+        })?;
+        Ok(Self::of(&link.hello, build.raw()))
     }
 
-    fn from(hello: &Document, build: &Document) -> Self {
-        let text = |document: &Document, name: &str| document.get_str(name).ok().map(ToOwned::to_owned);
-        let version = text(build, "version").unwrap_or_else(|| "0 (not said)".to_owned());
+    fn of(hello: &Hello, build: Raw<'_>) -> Self {
+        let version = build.text("version").unwrap_or("0 (not said)").to_owned();
         // FerretDB 1 reports its version in a field, FerretDB 2 in a nested document.
-        let ferret = text(build, "ferretdbVersion")
-            .or_else(|| build.get_document("ferretdb").ok().and_then(|document| text(document, "version")));
-        let replica_set = text(hello, "setName");
-        let mongos = hello.get_str("msg").is_ok_and(|kind| kind == "isdbgrid");
-        let sessions = hello.contains_key("logicalSessionTimeoutMinutes");
+        let nested = || build.document("ferretdb").and_then(|document| document.text("version"));
+        let ferret = build.text("ferretdbVersion").or_else(nested);
+        let (replica_set, mongos) = (hello.set.clone(), hello.is_router);
         let no_transactions = match (&ferret, replica_set.is_some() || mongos) {
             (Some(_), _) => Some("FerretDB has no transactions of several requests".to_owned()),
-            (None, true) if sessions => None,
+            (None, true) if hello.has_sessions => None,
             (None, _) => {
                 Some("MongoDB has transactions on replica sets only, and this server is in none".to_owned())
             }
         };
-        let members = hello.get_array("hosts").map_or(0, Vec::len);
+        let members = hello.members.len();
         let (engine, version, like) = match ferret {
             Some(ferret) => ("FerretDB", ferret.trim_start_matches('v').to_owned(), Some(version)),
             None => ("MongoDB", version, None),
@@ -66,37 +65,46 @@ impl Deployment {
             members,
             mongos,
             no_transactions,
-            document_bytes: size(hello, "maxBsonObjectSize"),
-            message_bytes: size(hello, "maxMessageSizeBytes"),
+            document_bytes: hello.document_bytes,
+            message_bytes: hello.message_bytes,
         }
     }
 }
 
 /// Queries the server. Facts that this user may not read are omitted, and the durability class is then the lower one.
-pub(super) fn read(link: &mut Link, deployment: &Deployment) -> Result<ServerFacts> {
-    let config = link.shared.config.clone();
-    let mut ask = |command: RawDocumentBuf| match link.administer(command) {
+pub(super) fn read(link: &mut Link, config: &Config, deployment: &Deployment) -> Result<ServerFacts> {
+    let mut ask = |command: &dyn Fn(&mut Writer)| match link.ask(command) {
         // After a lost connection the next command would fail too.
         Err(error) if matches!(error.kind(), ConnectionLost | Protocol | Timeout | Unreachable) => Err(error),
         answer => Ok(answer.unwrap_or_default()),
     };
-    let status = ask(rawdoc! { "serverStatus": 1 })?;
-    let options = ask(rawdoc! { "getCmdLineOpts": 1 })?;
-    let defaults = ask(rawdoc! { "getDefaultRWConcern": 1 })?;
-    let interval = ask(rawdoc! { "getParameter": 1, "journalCommitInterval": 1 })?;
-    let storage =
-        at(&options, &["parsed", "storage"]).and_then(Bson::as_document).cloned().unwrap_or_default();
+    let status: Document = ask(&|out| {
+        out.int("serverStatus", 1);
+    })?;
+    let options: Document = ask(&|out| {
+        out.int("getCmdLineOpts", 1);
+    })?;
+    let defaults: Document = ask(&|out| {
+        out.int("getDefaultRWConcern", 1);
+    })?;
+    let interval: Document = ask(&|out| {
+        out.int("getParameter", 1).int("journalCommitInterval", 1);
+    })?;
+    let status = status.raw();
+    let parsed = options.raw().document("parsed");
+    let journal = parsed.and_then(|parsed| parsed.document("storage")?.document("journal"));
+    let engine = status.document("storageEngine").and_then(|engine| engine.text("name"));
     let evidence = Evidence {
         deployment,
-        storage_engine: at(&status, &["storageEngine", "name"]).and_then(Bson::as_str).map(ToOwned::to_owned),
-        journal: at(&storage, &["journal", "enabled"]).and_then(Bson::as_bool),
-        default: default_concern(&defaults),
+        storage_engine: engine.map(ToOwned::to_owned),
+        journal: journal.and_then(|journal| journal.bool("enabled")),
+        default: default_concern(defaults.raw()),
         asked: &config.writes,
     };
     let mut notes = Vec::new();
     let class = durability(&evidence, &mut notes);
-    let commit_interval = number(&interval, "journalCommitInterval")
-        .or_else(|| number(storage.get_document("journal").unwrap_or(&Document::new()), "commitIntervalMs"));
+    let commit_interval = interval.raw().number("journalCommitInterval");
+    let commit_interval = commit_interval.or_else(|| journal?.number("commitIntervalMs"));
     let (w, journal) = concern_settings(&config.writes, evidence.default.as_ref());
     let durability_settings = known([
         ("w", Some(w)),
@@ -110,10 +118,11 @@ pub(super) fn read(link: &mut Link, deployment: &Deployment) -> Result<ServerFac
     notes.push(
         "Timestamps are stored as whole numbers of microseconds: BSON dates have milliseconds.".to_owned(),
     );
-    if let Some((word, _)) = &config.preference {
+    if let Some(preference) = &config.preference {
+        let word = preference.name();
         notes.push(format!(
-            "Reads use readPreference={word}, over connections that the mongodb crate opens for them and keeps. A \
-             stale read from a secondary fails its trial."
+            "Reads use readPreference={word}, in a replica set over a second connection of each client. A stale read \
+             from a secondary fails its trial."
         ));
     }
     if let Some(size) = config.pool_size {
@@ -126,35 +135,33 @@ pub(super) fn read(link: &mut Link, deployment: &Deployment) -> Result<ServerFac
         engine: deployment.engine.to_owned(),
         version: deployment.version.clone(),
         client: CLIENT.to_owned(),
-        transport: config.transport.to_owned(),
+        transport: transport(link),
         durability: Some(class),
         durability_settings,
-        settings: settings(&config, deployment, &status),
-        limits: limits(deployment, &status),
+        settings: settings(config, deployment, status),
+        limits: limits(deployment, status),
         notes,
         ..ServerFacts::default()
     })
 }
 
-/// A non-negative number of an answer: a size or a count.
-pub(super) fn size(document: &Document, name: &str) -> Option<u64> {
-    number(document, name).and_then(|n| u64::try_from(n).ok())
-}
-
-/// The value at a path of nested documents.
-pub(super) fn at<'d>(document: &'d Document, path: &[&str]) -> Option<&'d Bson> {
-    let (last, path) = path.split_last()?;
-    path.iter().try_fold(document, |document, name| document.get_document(name).ok())?.get(last)
+/// The transport, and the compression of what is sent.
+fn transport(link: &Link) -> String {
+    let transport = link.wire.stream().transport();
+    match &link.compressor {
+        None => transport,
+        Some(compressor) => format!("{transport}, compressed by {}", compressor.method().name()),
+    }
 }
 
 /// The cluster's default write concern (since 4.4).
-fn default_concern(defaults: &Document) -> Option<WriteConcern> {
-    let concern = defaults.get_document("defaultWriteConcern").ok()?;
-    let w = match concern.get("w") {
-        Some(Bson::String(text)) => Some(Acknowledgment::from(text.as_str())),
-        _ => number(concern, "w").and_then(|n| u32::try_from(n).ok()).map(Acknowledgment::Nodes),
+fn default_concern(defaults: Raw<'_>) -> Option<WriteConcern> {
+    let concern = defaults.document("defaultWriteConcern")?;
+    let w = match concern.get("w").ok()?? {
+        Element::Text(text) => Some(Acknowledged::of(std::str::from_utf8(text).ok()?)),
+        other => other.number().and_then(|n| u32::try_from(n).ok()).map(Acknowledged::By),
     };
-    Some(WriteConcern::builder().w(w).journal(concern.get_bool("j").ok()).build())
+    Some(WriteConcern { w, journal: concern.bool("j"), timeout: None })
 }
 
 /// `w` and `j`, as shown, with their origin.
@@ -164,9 +171,9 @@ fn concern_settings(asked: &WriteConcern, default: Option<&WriteConcern>) -> (St
     let journal = asked.journal.or(default.and_then(|default| default.journal));
     let w = match w {
         None => "1".to_owned(),
-        Some(Acknowledgment::Nodes(n)) => n.to_string(),
-        Some(Acknowledgment::Custom(name)) => name.clone(),
-        Some(_) => "majority".to_owned(),
+        Some(Acknowledged::By(n)) => n.to_string(),
+        Some(Acknowledged::As(name)) => name.clone(),
+        Some(Acknowledged::Majority) => "majority".to_owned(),
     };
     let journal = journal.map(|journal| format!("{journal}{}", origin(asked.journal.is_some())));
     (w + origin(asked.w.is_some()), journal)
@@ -178,31 +185,35 @@ fn known<const N: usize>(settings: [(&str, Option<String>); N]) -> Vec<Setting> 
 }
 
 /// Other settings that affect results.
-fn settings(config: &Config, deployment: &Deployment, status: &Document) -> Vec<Setting> {
-    let cache = at(status, &["wiredTiger", "cache", "maximum bytes configured"]).and_then(whole);
+fn settings(config: &Config, deployment: &Deployment, status: Raw<'_>) -> Vec<Setting> {
+    let cache = status.at(&["wiredTiger", "cache", "maximum bytes configured"]);
+    let cache = cache.and_then(|cache| cache.number());
+    let retries = match (config.retries_writes, deployment.no_transactions.is_none()) {
+        (false, _) => "false (each request is sent once)",
+        (true, true) => "true (a write is sent again once if the primary is lost)",
+        (true, false) => "true, but this server knows no retryable writes: each request is sent once",
+    };
     known([
         ("MongoDB version it is like", deployment.like.clone()),
         ("kind", deployment.mongos.then(|| "mongos".to_owned())),
         ("wiredTiger cache", cache.map(|bytes| format!("{bytes} B"))),
         ("readConcernLevel", config.reads.clone()),
-        ("readPreference", config.preference.as_ref().map(|(word, _)| word.clone())),
-        ("compressors", config.compressors.clone()),
-        ("retryWrites", Some("false (each request is sent once)".to_owned())),
+        ("readPreference", config.preference.as_ref().map(|preference| preference.name().to_owned())),
+        ("compressors", config.compressor_names()),
+        ("retryWrites", Some(retries.to_owned())),
     ])
 }
 
-fn limits(deployment: &Deployment, status: &Document) -> Limits {
-    let connection = |name: &str| size(status.get_document("connections").ok()?, name);
+fn limits(deployment: &Deployment, status: Raw<'_>) -> Limits {
+    let connection = |name: &str| status.document("connections")?.size(name);
     let (current, available) = (connection("current"), connection("available"));
     let document = deployment.document_bytes;
     Limits {
-        connections: current.zip(available).map(|(current, available)| Limit {
-            // The crate's monitor uses one connection.
-            most: (current + available).saturating_sub(1).max(1),
-            set_by: "net.maxIncomingConnections, less one for the crate's monitor".to_owned(),
+        connections: current.zip(available).map(|(current, available)| {
+            Limit::new(current + available, "net.maxIncomingConnections".to_owned())
         }),
-        // The count includes this connection and the monitor's.
-        connections_in_use: current.map(|open| open.saturating_sub(2)),
+        // The count includes this connection.
+        connections_in_use: current.map(|open| open.saturating_sub(1)),
         value_bytes: document.map(|most| {
             let set_by = format!("maxBsonObjectSize, less {AROUND} bytes for the rest of a document");
             Limit::new(most.saturating_sub(AROUND), set_by)
@@ -216,53 +227,53 @@ fn limits(deployment: &Deployment, status: &Document) -> Limits {
     }
 }
 
-/// The URL's read and write concerns as transaction options.
-pub(super) fn transaction_options(config: &Config) -> TransactionOptions {
-    let level = config.reads.as_deref().map(|level| match level {
-        "majority" => ReadConcernLevel::Majority,
-        "snapshot" => ReadConcernLevel::Snapshot,
-        other => ReadConcernLevel::Custom(other.to_owned()),
-    });
-    TransactionOptions::builder()
-        .write_concern((config.writes != WriteConcern::default()).then(|| config.writes.clone()))
-        .read_concern(level.map(ReadConcern::from))
-        .build()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mongodb::bson::doc;
 
     #[test]
     fn deployment_is_read_from_hello_and_build_info() {
-        let sizes = doc! { "maxBsonObjectSize": 16_777_216, "maxMessageSizeBytes": 48_000_000 };
-        let ferret = Deployment::from(&sizes, &doc! { "version": "7.0.42", "ferretdbVersion": "v1.24.0" });
+        let build = |fields: &[(&str, &str)]| {
+            Document::of(|out| {
+                for (name, value) in fields {
+                    out.text(name, value);
+                }
+            })
+        };
+        let old = build(&[("version", "7.0.42"), ("ferretdbVersion", "v1.24.0")]);
+        let ferret = Deployment::of(&Hello::default(), old.raw());
         assert_eq!((ferret.engine, ferret.version.as_str()), ("FerretDB", "1.24.0"));
         assert_eq!(ferret.like.as_deref(), Some("7.0.42"));
         assert!(ferret.no_transactions.is_some());
-        let build = doc! { "version": "8.0.4" };
-        let alone = Deployment::from(&doc! { "logicalSessionTimeoutMinutes": 30 }, &build);
-        assert_eq!((alone.engine, alone.version.as_str()), ("MongoDB", "8.0.4"));
-        assert!(alone.no_transactions.is_some_and(|reason| reason.contains("replica sets only")));
-        let member = doc! {
-            "logicalSessionTimeoutMinutes": 30, "setName": "rs", "hosts": ["a:1", "b:1", "c:1"],
-        };
-        let member = Deployment::from(&member, &build);
+        let new = Document::of(|out| {
+            out.text("version", "7.0.77").begin("ferretdb").text("version", "v2.0.0").end();
+        });
+        let ferret = Deployment::of(&Hello::default(), new.raw());
+        assert_eq!((ferret.engine, ferret.version.as_str()), ("FerretDB", "2.0.0"));
+        let build = build(&[("version", "8.0.4")]);
+        let alone = Hello { has_sessions: true, ..Hello::default() };
+        let deployment = Deployment::of(&alone, build.raw());
+        assert_eq!((deployment.engine, deployment.version.as_str()), ("MongoDB", "8.0.4"));
+        assert!(deployment.no_transactions.is_some_and(|reason| reason.contains("replica sets only")));
+        let members = ["a:1", "b:1", "c:1"].map(str::to_owned).to_vec();
+        let member = Hello { set: Some("rs".to_owned()), members, ..alone.clone() };
+        let member = Deployment::of(&member, build.raw());
         assert_eq!((member.no_transactions, member.members), (None, 3));
-        let router =
-            Deployment::from(&doc! { "logicalSessionTimeoutMinutes": 30, "msg": "isdbgrid" }, &build);
+        let router = Deployment::of(&Hello { is_router: true, ..alone }, build.raw());
         assert!(router.mongos && router.no_transactions.is_none());
     }
 
     #[test]
     fn limits_are_the_servers_own() {
-        let hello = doc! { "maxBsonObjectSize": 16_777_216, "maxMessageSizeBytes": 48_000_000 };
-        let deployment = Deployment::from(&hello, &doc! { "version": "8.0.4" });
-        let status = doc! { "connections": { "current": 5, "available": 95 } };
-        let limits = limits(&deployment, &status);
-        assert_eq!(limits.connections.map(|limit| limit.most), Some(99));
-        assert_eq!(limits.connections_in_use, Some(3));
+        let (document_bytes, message_bytes) = (Some(16_777_216), Some(48_000_000));
+        let hello = Hello { document_bytes, message_bytes, ..Hello::default() };
+        let deployment = Deployment::of(&hello, Document::default().raw());
+        let status = Document::of(|out| {
+            out.begin("connections").int("current", 5).int("available", 95).end();
+        });
+        let limits = limits(&deployment, status.raw());
+        assert_eq!(limits.connections.map(|limit| limit.most), Some(100));
+        assert_eq!(limits.connections_in_use, Some(4));
         assert_eq!(limits.value_bytes.map(|limit| limit.most), Some(16_777_216 - AROUND));
         assert_eq!(limits.request_bytes.map(|limit| limit.most), Some(16_777_216));
     }

@@ -1,13 +1,11 @@
 //! Server statistics from `serverStatus` (MongoDB Manual, "serverStatus"). Not tested with `mongod` yet. FerretDB,
 //! which was tested, reports none of these counters.
 
-use super::facts::at;
-use super::link::Link;
-use super::session::whole;
+use super::bson::Raw;
+use super::shared::Link;
 use crate::probe::Counters;
 use kurabe_core::Result;
 use kurabe_core::stats_probe::{Counter, CounterScope, Reading};
-use mongodb::bson::{Document, rawdoc};
 
 /// Counters and their paths in the answer.
 const COUNTERS: &[(Counter, &[&str])] = &[
@@ -24,20 +22,22 @@ pub(super) fn probe(client: Link) -> Counters<Link> {
     // with `mongod`.
     let no_samples =
         "wait states of its sessions are not supported: Kurabe has not been tested with waits in currentOp";
-    Counters { client, read, no_samples, port: |_| None }
+    Counters { client, read, no_samples, port: Link::port }
 }
 
 fn read(link: &mut Link, reading: &mut Reading) -> Result<()> {
-    let asked = link.administer(rawdoc! { "serverStatus": 1 });
+    let asked = link.administer(|out| {
+        out.int("serverStatus", 1);
+    });
     if let Some(status) = reading.reported(asked, "all statistics", "serverStatus may not be asked: ")? {
-        counts(&status, reading);
+        counts(status, reading);
     }
     Ok(())
 }
 
-fn counts(status: &Document, reading: &mut Reading) {
+fn counts(status: Raw<'_>, reading: &mut Reading) {
     for (what, path) in COUNTERS {
-        let value = at(status, path).and_then(whole).and_then(|n| u64::try_from(n).ok());
+        let value = status.at(path).and_then(|value| value.number()).and_then(|n| u64::try_from(n).ok());
         let missing = "the answer to serverStatus does not hold it";
         reading.count(*what, value, &path.join("."), CounterScope::Server, missing);
     }
@@ -45,17 +45,17 @@ fn counts(status: &Document, reading: &mut Reading) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bson::Document;
     use super::*;
-    use mongodb::bson::doc;
 
     #[test]
     fn counters_are_read_from_their_paths_and_others_are_unavailable() {
-        let status = doc! {
-            "wiredTiger": { "log": { "log bytes written": 7_i64 } },
-            "metrics": { "document": { "returned": 3 } },
-        };
+        let status = Document::of(|out| {
+            out.begin("wiredTiger").begin("log").long("log bytes written", 7).end().end();
+            out.begin("metrics").begin("document").int("returned", 3).end().end();
+        });
         let mut reading = Reading::default();
-        counts(&status, &mut reading);
+        counts(status.raw(), &mut reading);
         let found: Vec<(Counter, u64)> =
             reading.counts.iter().map(|count| (count.what, count.value)).collect();
         assert_eq!(found, [(Counter::LogBytes, 7), (Counter::RowsReturned, 3)]);

@@ -7,12 +7,13 @@
 //! holder renews three times a minute. A claim that was not renewed for a minute has expired; another run takes it over
 //! by a conditional update.
 
-use super::link::Link;
+use super::bson::{Document, Element, Raw, Writer};
+use super::errors::written;
 use super::plan::name;
-use super::session::{exists, number};
+use super::session::exists;
+use super::shared::{Link, Shared};
 use crate::ownership::{self, Claim, ClaimStore, MADE_BY, MARKER, NamespaceOps, Words};
 use crate::prelude::*;
-use mongodb::bson::{Document, RawArrayBuf, RawDocumentBuf, rawdoc};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ const TITLE: &str = "Kurabe's own collections";
 const CLAIM: &str = "the run that uses them";
 
 pub(super) struct MongoNamespace {
+    pub(super) shared: Arc<Shared>,
     pub(super) link: Link,
     pub(super) claim: Claim,
     /// The holder of this run's claim, once requested.
@@ -30,19 +32,19 @@ pub(super) struct MongoNamespace {
 impl MongoNamespace {
     /// All documents of the ownership table; empty if it does not exist.
     fn marker(&mut self) -> Result<Vec<Document>> {
-        let found =
-            documents(&mut self.link, rawdoc! { "find": MARKER, "sort": { "_id": 1 }, "batchSize": 10_000 })?;
+        let found = documents(&mut self.link, |out| {
+            out.text("find", MARKER).begin("sort").int("_id", 1).end().int("batchSize", 10_000);
+        })?;
         if found.is_empty() && !exists(&mut self.link, MARKER)? {
             return Ok(found);
         }
         let ours = |document: &Document| {
-            document.get_str("_id").is_ok()
-                && document.get_str("made_by").is_ok_and(|by| by.starts_with("kurabe "))
-                && number(document, "made_at").is_some_and(|at| at > 0)
+            let document = document.raw();
+            document.text("_id").is_some()
+                && document.text("made_by").is_some_and(|by| by.starts_with("kurabe "))
+                && document.number("made_at").is_some_and(|at| at > 0)
         };
-        if found.iter().any(|document| document.get_str("_id").is_ok_and(|id| id == TITLE))
-            && found.iter().all(ours)
-        {
+        if found.iter().any(|document| document.raw().text("_id") == Some(TITLE)) && found.iter().all(ours) {
             return Ok(found);
         }
         Err(self.words().foreign_marker(""))
@@ -53,7 +55,7 @@ impl MongoNamespace {
         if !self.marker()?.is_empty() {
             return Ok(());
         }
-        match write(&mut self.link, insert(&entry(TITLE))) {
+        match write(&mut self.link, insert(entry(TITLE))) {
             // Another run may have created it first.
             Err(error) if error.server_code() != Some(DUPLICATE) => {
                 Err(error.context(format!("cannot create collection {MARKER}")))
@@ -63,7 +65,9 @@ impl MongoNamespace {
     }
 
     fn drop_collection(&mut self, name: &str) -> Result<()> {
-        match self.link.run(rawdoc! { "drop": name }) {
+        match self.link.run(|out| {
+            out.text("drop", name);
+        }) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
@@ -79,16 +83,14 @@ impl NamespaceOps for MongoNamespace {
     fn claim(&mut self, run: &str) -> Result<()> {
         self.begin_marker()?;
         self.holder = Some(ownership::holder(run));
-        let (words, shared) = (self.words(), Arc::clone(&self.link.shared));
-        self.claim.take(&words, &mut self.link, run, move |options| {
-            Link::open(Arc::clone(&shared), options.timeout)
-        })
+        let (words, shared) = (self.words(), Arc::clone(&self.shared));
+        self.claim.take(&words, &mut self.link, run, move |options| shared.connect(options))
     }
 
     fn entries(&mut self) -> Result<Vec<String>> {
-        let names =
-            self.marker()?.into_iter().filter_map(|document| document.get_str("_id").ok().map(str::to_owned));
-        Ok(names.filter(|name| Collection::name_is_ours(name)).collect())
+        let found = self.marker()?;
+        let names = found.iter().filter_map(|document| document.raw().text("_id"));
+        Ok(names.filter(|name| Collection::name_is_ours(name)).map(ToOwned::to_owned).collect())
     }
 
     fn in_the_way(&mut self, name: &str) -> Result<Option<String>> {
@@ -97,46 +99,58 @@ impl NamespaceOps for MongoNamespace {
 
     fn enter(&mut self, collection: &Collection) -> Result<()> {
         self.begin_marker()?;
-        write(&mut self.link, insert(&entry(&collection.name))).map(drop)
+        write(&mut self.link, insert(entry(&collection.name))).map(drop)
     }
 
     fn strike(&mut self, name: &str) -> Result<()> {
-        write(&mut self.link, delete(&rawdoc! { "_id": name })).map(drop)
+        write(
+            &mut self.link,
+            delete(|query| {
+                query.text("_id", name);
+            }),
+        )
+        .map(drop)
     }
 
     /// Creates the collection with its indexes. Clearing does the same: MongoDB deletes documents one by one, but drops
     /// a collection at once.
     fn make(&mut self, collection: &Collection, _known: bool) -> Result<()> {
         self.drop_collection(&collection.name)?;
-        self.link.run(rawdoc! { "create": collection.name.as_str() })?;
-        let mut indexes = RawArrayBuf::new();
+        let own = collection.name.as_str();
+        self.link.run(|out| {
+            out.text("create", own);
+        })?;
         // A key of one field is `_id`, which always has an index.
         let whole_key = (collection.key.len() > 1).then_some((&collection.key, true));
         let all = whole_key.into_iter().chain(collection.indexes.iter().map(|fields| (fields, false)));
-        for (number, (fields, unique)) in all.enumerate() {
-            let mut keys = RawDocumentBuf::new();
-            for field in fields {
-                keys.append(cstring(name(collection, *field))?, 1);
+        let all: Vec<_> = all.enumerate().collect();
+        if all.is_empty() {
+            return Ok(());
+        }
+        let create = |out: &mut Writer| {
+            out.text("createIndexes", own).begin_array("indexes");
+            for (number, (fields, unique)) in all {
+                out.begin(&number.to_string()).begin("key");
+                for field in fields {
+                    out.int(name(collection, *field), 1);
+                }
+                out.end().text("name", &format!("kurabe_{number}")).bool("unique", unique).end();
             }
-            indexes.push(rawdoc! { "key": keys, "name": format!("kurabe_{number}"), "unique": unique });
-        }
-        if !indexes.is_empty() {
-            let name = collection.name.as_str();
-            self.link.run(rawdoc! { "createIndexes": name, "indexes": indexes })?;
-        }
-        Ok(())
+            out.end();
+        };
+        self.link.run(create).map(drop)
     }
 
     fn destroy(&mut self, name: &str) -> Result<()> {
-        self.link.shared.seen().remove(name);
+        self.shared.seen().remove(name);
         self.drop_collection(name)
     }
 
     fn remove_marker(&mut self) -> Result<()> {
         let ours = self.holder.as_deref();
         // Another run's claim is left in place.
-        let claimed = documents(&mut self.link, rawdoc! { "find": MARKER, "filter": { "_id": CLAIM } })?;
-        if claimed.iter().any(|claim| claim.get_str("holder").ok() != ours) {
+        let claimed = documents(&mut self.link, claim)?;
+        if claimed.iter().any(|claim| claim.raw().text("holder") != ours) {
             return Ok(());
         }
         self.drop_collection(MARKER)
@@ -146,6 +160,7 @@ impl NamespaceOps for MongoNamespace {
 impl Drop for MongoNamespace {
     fn drop(&mut self) {
         self.claim.give_back(&mut self.link);
+        self.shared.keep_session(&mut self.link);
     }
 }
 
@@ -155,30 +170,52 @@ impl ClaimStore for Link {
     const LASTS: Duration = Duration::from_secs(60);
 
     fn add(&mut self, holder: &str) -> Result<bool> {
-        let mut claim = entry(CLAIM);
-        claim.append(mongodb::bson::cstr!("holder"), holder);
-        claim.append(mongodb::bson::cstr!("renewed"), now());
-        match write(self, insert(&claim)) {
+        let claim = |out: &mut Writer| {
+            entry(CLAIM)(out);
+            out.text("holder", holder).long("renewed", now());
+        };
+        match write(self, insert(claim)) {
             Err(error) if error.server_code() == Some(DUPLICATE) => {}
             result => return result.map(|_| true),
         }
         let ended = now() - Self::LASTS.as_millis() as i64;
-        let query = rawdoc! { "_id": CLAIM, "renewed": { "$lte": ended } };
-        Ok(write(self, update(&query, rawdoc! { "holder": holder, "renewed": now() }))? == 1)
+        let query = |out: &mut Writer| {
+            out.text("_id", CLAIM).begin("renewed").long("$lte", ended).end();
+        };
+        Ok(write(
+            self,
+            update(query, |set| {
+                set.text("holder", holder).long("renewed", now());
+            }),
+        )? == 1)
     }
 
     fn holder(&mut self) -> Result<Option<String>> {
-        let found = documents(self, rawdoc! { "find": MARKER, "filter": { "_id": CLAIM } })?;
-        Ok(found.first().map(|claim| claim.get_str("holder").unwrap_or("another run").to_owned()))
+        let found = documents(self, claim)?;
+        Ok(found.first().map(|claim| claim.raw().text("holder").unwrap_or("another run").to_owned()))
     }
 
     fn renew(&mut self, holder: &str) -> Result<()> {
-        let query = rawdoc! { "_id": CLAIM, "holder": holder };
-        write(self, update(&query, rawdoc! { "renewed": now() })).map(drop)
+        let query = |out: &mut Writer| {
+            out.text("_id", CLAIM).text("holder", holder);
+        };
+        write(
+            self,
+            update(query, |set| {
+                set.long("renewed", now());
+            }),
+        )
+        .map(drop)
     }
 
     fn release(&mut self, holder: &str) -> Result<()> {
-        write(self, delete(&rawdoc! { "_id": CLAIM, "holder": holder })).map(drop)
+        write(
+            self,
+            delete(|query| {
+                query.text("_id", CLAIM).text("holder", holder);
+            }),
+        )
+        .map(drop)
     }
 }
 
@@ -187,34 +224,54 @@ fn now() -> i64 {
     ownership::now().as_millis() as i64
 }
 
-/// A document of the ownership table.
-fn entry(name: &str) -> RawDocumentBuf {
-    rawdoc! { "_id": name, "made_by": MADE_BY, "made_at": now() / 1_000 }
+/// The fields of a document of the ownership table.
+fn entry(name: &str) -> impl Fn(&mut Writer) {
+    move |out| {
+        out.text("_id", name).text("made_by", MADE_BY).long("made_at", now() / 1_000);
+    }
 }
 
-fn insert(document: &RawDocumentBuf) -> RawDocumentBuf {
-    rawdoc! { "insert": MARKER, "documents": [document.clone()] }
+/// The command that finds the claim.
+fn claim(out: &mut Writer) {
+    out.text("find", MARKER).begin("filter").text("_id", CLAIM).end();
 }
 
-fn update(query: &RawDocumentBuf, set: RawDocumentBuf) -> RawDocumentBuf {
-    rawdoc! { "update": MARKER, "updates": [{ "q": query.clone(), "u": { "$set": set } }] }
+fn insert(document: impl Fn(&mut Writer)) -> impl Fn(&mut Writer) {
+    move |out| {
+        out.text("insert", MARKER).begin_array("documents").begin("0");
+        document(out);
+        out.end().end();
+    }
 }
 
-fn delete(query: &RawDocumentBuf) -> RawDocumentBuf {
-    rawdoc! { "delete": MARKER, "deletes": [{ "q": query.clone(), "limit": 1 }] }
+fn update(query: impl Fn(&mut Writer), set: impl Fn(&mut Writer)) -> impl Fn(&mut Writer) {
+    move |out| {
+        out.text("update", MARKER).begin_array("updates").begin("0").begin("q");
+        query(out);
+        out.end().begin("u").begin("$set");
+        set(out);
+        out.end().end().end().end();
+    }
 }
 
-fn write(link: &mut Link, command: RawDocumentBuf) -> Result<u64> {
-    super::session::written(&link.run(command)?)
+fn delete(query: impl Fn(&mut Writer)) -> impl Fn(&mut Writer) {
+    move |out| {
+        out.text("delete", MARKER).begin_array("deletes").begin("0").begin("q");
+        query(out);
+        out.end().int("limit", 1).end().end();
+    }
+}
+
+fn write(link: &mut Link, command: impl Fn(&mut Writer)) -> Result<u64> {
+    written(link.run(command)?)
 }
 
 /// The documents of a `find` whose answer fits into its first batch.
-fn documents(link: &mut Link, find: RawDocumentBuf) -> Result<Vec<Document>> {
-    let answer = link.run(find)?;
-    let batch = answer.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
-    Ok(batch.into_iter().flatten().filter_map(|value| value.as_document().cloned()).collect())
-}
-
-fn cstring(name: &str) -> Result<&mongodb::bson::raw::CStr> {
-    name.try_into().map_err(|_| Error::new(ErrorKind::Internal, format!("'{name}' cannot be a field's name")))
+fn documents(link: &mut Link, find: impl Fn(&mut Writer)) -> Result<Vec<Document>> {
+    let batch = link.run(find)?.document("cursor").and_then(|cursor| cursor.array("firstBatch"));
+    let document = |value| match value {
+        Element::Document(document) => Some(document.to_owned()),
+        _ => None,
+    };
+    Ok(batch.into_iter().flat_map(Raw::values).filter_map(document).collect())
 }

@@ -5,15 +5,16 @@
 //!
 //! Commands: <https://www.mongodb.com/docs/manual/reference/command/>.
 
-use super::config::Config;
-use super::writer::Writer;
+use super::bson::{Element, Raw, Writer};
+use super::config::{Acknowledged, Config, WriteConcern};
+use super::frame::HEAD;
 use crate::prelude::*;
-use mongodb::bson::oid::ObjectId;
-use mongodb::bson::{RawBsonRef, RawDocument, RawDocumentBuf};
-use mongodb::options::{Acknowledgment, WriteConcern};
+use ring::rand::{SystemRandom, generate};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Batch size of an answer, in documents. The default is 101, and each further batch is a round trip.
-const BATCH: i32 = 100_000;
+pub(super) const BATCH: i32 = 100_000;
 
 /// A prepared operation: its command without the parameters.
 #[derive(Debug)]
@@ -22,9 +23,10 @@ pub(super) struct Plan {
     /// The names of the collection's fields in a document.
     names: Vec<&'static str>,
     /// The command up to its parameters.
-    start: Writer,
+    pub(super) start: Writer,
     /// The concern of a request outside a transaction; those of a transaction are set when it starts.
-    concern: Writer,
+    pub(super) concern: Vec<u8>,
+    pub(super) is_read: bool,
 }
 
 /// The name of a field in a document.
@@ -42,30 +44,30 @@ impl Plan {
             .collection()
             .map(|c| (0..c.fields.len()).map(|field| name(c, field)).collect())
             .unwrap_or_default();
-        let mut concern = Writer::new();
-        match operation {
+        let is_read = matches!(
+            operation,
             Operation::Get { .. }
-            | Operation::FindEqual { .. }
-            | Operation::FindRange { .. }
-            | Operation::Count { .. } => {
-                if let Some(level) = &config.reads {
-                    concern.begin("readConcern").text("level", level).end();
-                }
-            }
-            _ => write_concern(&mut concern, &config.writes),
-        }
-        Self { operation: operation.clone(), names, start: begin(operation), concern }
+                | Operation::FindEqual { .. }
+                | Operation::FindRange { .. }
+                | Operation::Count { .. }
+        );
+        let concern = Writer::fields(|out| match &config.reads {
+            Some(level) if is_read => drop(out.begin("readConcern").text("level", level).end()),
+            None if is_read => {}
+            _ => write_concern(out, &config.writes),
+        });
+        Self { operation: operation.clone(), names, start: begin(operation), concern, is_read }
     }
 
-    pub(super) fn command(&self, parameters: &[Value<'_>], in_transaction: bool) -> Result<RawDocumentBuf> {
-        let mut out = self.start.continued(parameters, &self.concern);
+    /// Writes the command with its parameters, without its concern and what all commands end with.
+    #[inline]
+    pub(super) fn write(&self, out: &mut Writer, parameters: &[Value<'_>]) -> Result<()> {
+        out.clone_from(&self.start);
         if let Some(collection) = self.operation.collection() {
-            self.fill(&mut out, collection, parameters)?;
+            self.fill(out, collection, parameters)?;
         }
-        if !in_transaction {
-            out.append_last(&self.concern);
-        }
-        out.finish().map_err(|error| not_bson(&error))
+        out.close_nested();
+        Ok(())
     }
 
     fn fill(&self, out: &mut Writer, collection: &Collection, parameters: &[Value<'_>]) -> Result<()> {
@@ -125,17 +127,12 @@ impl Plan {
         out.begin(place);
         // A replacement document keeps the `_id` of the original.
         if fresh && !self.names.contains(&"_id") {
-            out.object_id("_id", ObjectId::new());
+            out.object_id("_id", object_id());
         }
         for (name, value) in self.names.iter().zip(values) {
             out.value(name, value);
         }
         out.end();
-    }
-
-    /// The command of an insert without its rows; [`Plan::add_row`] adds them and [`Plan::end_insert`] ends it.
-    pub(super) fn begin_insert(&self) -> Writer {
-        self.start.continued(&[], &self.concern)
     }
 
     /// Adds a row to an insert, which has so many already. Returns the length of the command so far, in bytes.
@@ -144,36 +141,26 @@ impl Plan {
         out.length()
     }
 
-    /// Ends an insert.
-    pub(super) fn end_insert(&self, mut out: Writer) -> Result<RawDocumentBuf> {
-        out.append_last(&self.concern);
-        out.finish().map_err(|error| not_bson(&error))
-    }
-
     /// Appends a document of the answer to the reply as a row.
-    pub(super) fn row(&self, document: &RawDocument, out: &mut Reply) -> Result<()> {
+    pub(super) fn row(&self, document: Raw<'_>, out: &mut Reply) -> Result<()> {
         let (Operation::Get { collection, fields }
         | Operation::FindEqual { collection, fields, .. }
         | Operation::FindRange { collection, fields, .. }) = &self.operation
         else {
             // The result of a count.
-            let count = document.get("n").ok().flatten().and_then(whole);
+            let count = document.get("n")?.and_then(|count| count.whole());
             out.push_int(count.ok_or_else(|| foreign("n"))?);
             out.end_row();
             return Ok(());
         };
         for field in fields {
             let name = self.names[*field];
-            let value = document.get(name).map_err(|_| foreign(name))?;
-            match (value, collection.fields[*field].kind) {
-                (None | Some(RawBsonRef::Null), _) => out.push_null(),
-                (Some(RawBsonRef::Binary(binary)), _) => out.push_bytes(binary.bytes),
-                (Some(RawBsonRef::String(text)), _) => out.push_bytes(text.as_bytes()),
-                (Some(RawBsonRef::DateTime(at)), _) => {
-                    out.push_time(at.timestamp_millis().saturating_mul(1_000));
-                }
+            match (document.get(name)?, collection.fields[*field].kind) {
+                (None | Some(Element::Null), _) => out.push_null(),
+                (Some(Element::Binary(bytes) | Element::Text(bytes)), _) => out.push_bytes(bytes),
+                (Some(Element::DateTime(at)), _) => out.push_time(at.saturating_mul(1_000)),
                 (Some(value), kind) => {
-                    let number = whole(value).ok_or_else(|| foreign(name))?;
+                    let number = value.whole().ok_or_else(|| foreign(name))?;
                     if kind == FieldType::Timestamp { out.push_time(number) } else { out.push_int(number) }
                 }
             }
@@ -183,26 +170,27 @@ impl Plan {
     }
 }
 
-/// A whole number of any width.
-pub(super) fn whole(value: RawBsonRef<'_>) -> Option<i64> {
-    match value {
-        RawBsonRef::Int32(n) => Some(i64::from(n)),
-        RawBsonRef::Int64(n) => Some(n),
-        _ => None,
-    }
-}
-
-fn not_bson(error: &mongodb::error::Error) -> Error {
-    Error::new(ErrorKind::Limit, format!("mongodb: the request cannot be a BSON document: {error}"))
-}
-
 pub(super) fn foreign(name: &str) -> Error {
     Error::mismatch(format!("mongodb: field '{name}' holds a value of a type that Kurabe never wrote"))
 }
 
+/// A new identifier: seconds since 1970, five random bytes of this process, and a count
+/// (<https://www.mongodb.com/docs/manual/reference/bson-types/#objectid>).
+fn object_id() -> [u8; 12] {
+    static PROCESS: OnceLock<[u8; 5]> = OnceLock::new();
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let random = || generate(&SystemRandom::new()).map_or([0; 5], ring::rand::Random::expose);
+    let mut id = [0; 12];
+    id[..4].copy_from_slice(&(crate::ownership::now().as_secs() as u32).to_be_bytes());
+    id[4..9].copy_from_slice(PROCESS.get_or_init(random));
+    id[9..].copy_from_slice(&COUNT.fetch_add(1, Ordering::Relaxed).to_be_bytes()[1..]);
+    id
+}
+
 /// The command up to its parameters, with the document or array that holds them open.
 fn begin(operation: &Operation) -> Writer {
-    let mut out = Writer::new();
+    let mut out = Writer::default();
+    out.restart(HEAD);
     // Writes the projection and the sort order, and opens the filter.
     let find = |out: &mut Writer, collection: &Collection, fields: &[usize], order: &[usize]| {
         out.begin("projection");
@@ -267,22 +255,22 @@ fn begin(operation: &Operation) -> Writer {
     out
 }
 
-fn write_concern(out: &mut Writer, writes: &WriteConcern) {
+pub(super) fn write_concern(out: &mut Writer, writes: &WriteConcern) {
     if *writes == WriteConcern::default() {
         return;
     }
     out.begin("writeConcern");
     match &writes.w {
         None => {}
-        Some(Acknowledgment::Nodes(n)) => drop(out.int("w", *n as i32)),
-        Some(Acknowledgment::Custom(name)) => drop(out.text("w", name)),
-        Some(_) => drop(out.text("w", "majority")),
+        Some(Acknowledged::By(n)) => drop(out.int("w", *n as i32)),
+        Some(Acknowledged::As(name)) => drop(out.text("w", name)),
+        Some(Acknowledged::Majority) => drop(out.text("w", "majority")),
     }
     if let Some(journal) = writes.journal {
         out.bool("j", journal);
     }
-    if let Some(timeout) = writes.w_timeout {
-        out.long("wtimeout", timeout.as_millis() as i64);
+    if let Some(timeout) = writes.timeout {
+        out.long("wtimeout", timeout as i64);
     }
     out.end();
 }
@@ -290,9 +278,9 @@ fn write_concern(out: &mut Writer, writes: &WriteConcern) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bson::{Document, doc};
     use kurabe_core::collection::Field;
     use kurabe_core::target::TargetUrl;
-    use mongodb::bson::{Document, doc};
     use std::sync::Arc;
 
     fn config(options: &str) -> Config {
@@ -316,7 +304,12 @@ mod tests {
         transaction: bool,
     ) -> Document {
         let plan = Plan::new(operation, &config(options));
-        Document::try_from(plan.command(parameters, transaction).unwrap()).unwrap()
+        let mut out = Writer::default();
+        plan.write(&mut out, parameters).unwrap();
+        if !transaction {
+            out.append(&plan.concern);
+        }
+        Document::from_reader(&out.finish().unwrap()[HEAD..]).unwrap()
     }
 
     const ROW: [Value<'static>; 3] = [Value::Text("a"), Value::Int(1), Value::Text("x")];

@@ -1,17 +1,17 @@
 //! A session, which keeps prepared operations as commands without parameters.
 
-use super::errors;
-use super::facts::{Deployment, size};
-use super::link::{Link, Shared};
-use super::plan::Plan;
+use super::bson::Raw;
+use super::client::Tail;
+use super::config::Config;
+use super::errors::{self, written};
+use super::facts::Deployment;
+use super::plan::{BATCH, Plan, write_concern};
+use super::shared::{Link, Shared};
 use super::transfer;
 use crate::prelude::*;
-use crate::slots::{Slots, check_parameters};
-use mongodb::ClientSession;
-use mongodb::bson::{Bson, Document, RawDocumentBuf, rawdoc};
-use mongodb::options::SelectionCriteria;
+use crate::slots::Slots;
+use crate::wire::{Peer as _, too_much};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Bytes by which a command may exceed the largest document: `BSONObjMaxInternalSize` in MongoDB's source.
 const COMMAND_ROOM: u64 = 16 * 1_024;
@@ -34,29 +34,57 @@ pub(super) fn supports(operation: &Operation, deployment: &Deployment) -> Suppor
     }
 }
 
+/// A transaction. The server learns of it with its first command.
+#[derive(Clone, Copy, Debug)]
+struct Transaction {
+    number: i64,
+    has_begun: bool,
+}
+
+impl Transaction {
+    /// What its next command ends with.
+    fn tail(self) -> Tail {
+        if self.has_begun { Tail::Transaction(self.number) } else { Tail::Begin(self.number) }
+    }
+}
+
 pub(super) struct MongoSession {
-    // Dropped before the link, whose runtime ends it.
-    transaction: Option<ClientSession>,
+    shared: Arc<Shared>,
+    options: ConnectOptions,
+    /// The connection to the primary.
     link: Link,
+    /// The one for reads, where the URL's read preference is for other members.
+    reader: Option<Link>,
+    transaction: Option<Transaction>,
     slots: Slots<Plan>,
     deployment: Arc<Deployment>,
 }
 
 impl MongoSession {
-    pub(super) fn open(shared: Arc<Shared>, timeout: Duration, deployment: Arc<Deployment>) -> Result<Self> {
-        let link = Link::open(shared, timeout)?;
-        Ok(Self { transaction: None, link, slots: Slots::default(), deployment })
+    pub(super) fn open(shared: &Arc<Shared>, options: &ConnectOptions) -> Result<Self> {
+        let mut link = shared.connect(options)?;
+        let deployment = shared.deployment(&mut link)?;
+        let reader = shared.readers.connect(shared, &link, options)?;
+        Ok(Self {
+            shared: Arc::clone(shared),
+            options: *options,
+            link,
+            reader,
+            transaction: None,
+            slots: Slots::default(),
+            deployment,
+        })
     }
 
     /// Checks that the collection exists: MongoDB finds nothing in a missing one, and creates it at the first write.
     fn must_exist(&mut self, name: &str) -> Result<()> {
-        if self.link.shared.seen().contains(name) {
+        if self.shared.seen().contains(name) {
             return Ok(());
         }
         if !exists(&mut self.link, name)? {
             return Err(Error::new(ErrorKind::NotFound, format!("mongodb: there is no collection {name}")));
         }
-        self.link.shared.seen().insert(name.to_owned());
+        self.shared.seen().insert(name.to_owned());
         Ok(())
     }
 
@@ -64,46 +92,69 @@ impl MongoSession {
         if self.transaction.is_some() {
             return Err(errors::server(0, "Transaction", "a transaction is already in progress"));
         }
-        let client = self.link.shared.client.clone();
-        let options = super::facts::transaction_options(&self.link.shared.config);
-        let session = self.link.wait(async move {
-            let mut session = client.start_session().await?;
-            session.start_transaction().with_options(options).await?;
-            Ok(session)
-        })?;
-        self.transaction = Some(session);
+        let Some(session) = &mut self.link.session else {
+            return Err(Error::unsupported("mongodb: the server has no sessions, and so no transactions"));
+        };
+        session.last += 1;
+        self.transaction = Some(Transaction { number: session.last, has_begun: false });
         Ok(())
     }
 
     fn end(&mut self, commit: bool) -> Result<()> {
-        let Some(mut session) = self.transaction.take() else {
+        let Some(Transaction { number, has_begun }) = self.transaction.take() else {
             return Err(errors::server(0, "Transaction", "no transaction is in progress"));
         };
-        let result = self.link.wait(async {
-            if commit { session.commit_transaction().await } else { session.abort_transaction().await }
+        if !has_begun {
+            return Ok(());
+        }
+        let writes = &self.shared.config.writes;
+        let ended = self.link.administer(|out| {
+            out.int(if commit { "commitTransaction" } else { "abortTransaction" }, 1);
+            out.long("txnNumber", number).bool("autocommit", false);
+            write_concern(out, writes);
         });
-        self.link.shared.within(|| drop(session));
-        result
+        let ended = ended.and_then(errors::concern);
+        // An error of the server means that it has undone the transaction already.
+        if commit || self.link.is_broken() { ended } else { Ok(()) }
     }
 
     /// Writes, and returns the number of matching documents.
-    fn write(&mut self, command: RawDocumentBuf) -> Result<u64> {
-        let database = self.link.shared.database.clone();
-        let action = database.run_raw_command(command);
-        let answer = match &mut self.transaction {
-            None => self.link.wait(action.into_future()),
-            Some(session) => self.link.wait(action.session(session).into_future()),
-        }?;
-        written(&answer)
+    fn write(&mut self, prepared: &Prepared, parameters: &[Value<'_>]) -> Result<u64> {
+        let Self { shared, link, transaction, slots, deployment, options, .. } = self;
+        let retries = shared.config.retries_writes && deployment.no_transactions.is_none();
+        let tail = match (&*transaction, &mut link.session) {
+            (Some(transaction), _) => transaction.tail(),
+            (None, Some(session)) if retries => {
+                session.last += 1;
+                Tail::Retryable(session.last)
+            }
+            _ => Tail::Plain,
+        };
+        let plan = slots.get(prepared)?;
+        fill(link, plan, parameters, tail, &shared.config, deployment)?;
+        begun(transaction);
+        let done = link.exchange().and_then(written);
+        let (Err(error), Tail::Retryable(_)) = (&done, tail) else { return done };
+        if error.kind() != ErrorKind::ConnectionLost && !link.may_be_retried() {
+            return done;
+        }
+        // Once more, to the server that is the primary now, which knows the write by the session's number and its own.
+        let Ok(mut again) = shared.connect(options) else { return done };
+        std::mem::swap(&mut again.session, &mut link.session);
+        again.set_tails(&shared.config);
+        // The other session is not used any more, and that of the new connection was never used.
+        *link = again;
+        fill(link, plan, parameters, tail, &shared.config, deployment)?;
+        link.exchange().and_then(written)
     }
 
     /// Inserts several documents in the current transaction, or in a new one.
-    fn insert_many(&mut self, command: RawDocumentBuf) -> Result<u64> {
+    fn insert_many(&mut self, prepared: &Prepared, parameters: &[Value<'_>]) -> Result<u64> {
         if self.transaction.is_some() {
-            return self.write(command);
+            return self.write(prepared, parameters);
         }
         self.begin()?;
-        match self.write(command) {
+        match self.write(prepared, parameters) {
             Ok(count) => self.end(true).map(|()| count),
             Err(error) => {
                 // The server aborts the transaction too; the first error is returned.
@@ -113,38 +164,71 @@ impl MongoSession {
         }
     }
 
-    fn read(&mut self, slot: &Prepared, command: RawDocumentBuf, out: &mut Reply) -> Result<()> {
-        let Self { transaction, link, slots, .. } = self;
-        let plan = slots.get(slot)?;
-        let shared = Arc::clone(&link.shared);
-        let action = shared.database.run_raw_cursor_command(command);
-        // Kurabe's own error, which the crate's future cannot return.
-        let mut wrong = None;
-        let mut row = |document: &mongodb::bson::RawDocument| {
-            wrong = plan.row(document, out).err();
-            wrong.is_none()
+    #[inline]
+    fn read(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        let Self { shared, link, reader, transaction, slots, deployment, .. } = self;
+        let plan = slots.get(prepared)?;
+        // Reads in a transaction use the primary.
+        let (link, tail, next) = match transaction {
+            Some(transaction) => (link, transaction.tail(), Tail::Transaction(transaction.number)),
+            None => (reader.as_mut().unwrap_or(link), Tail::Read, Tail::Read),
         };
-        match transaction {
-            None => link.wait(async {
-                // Reads in a transaction use the primary.
-                let action = match &shared.config.preference {
-                    None => action,
-                    Some((_, preference)) => {
-                        action.selection_criteria(SelectionCriteria::ReadPreference(preference.clone()))
-                    }
-                };
-                let mut cursor = action.await?;
-                while cursor.advance().await? && row(cursor.current()) {}
-                Ok(())
-            }),
-            Some(session) => link.wait(async {
-                let mut cursor = action.session(&mut *session).await?;
-                while cursor.advance(session).await? && row(cursor.current()) {}
-                Ok(())
-            }),
-        }?;
-        wrong.map_or(Ok(()), Err)
+        fill(link, plan, parameters, tail, &shared.config, deployment)?;
+        begun(transaction);
+        let collection = plan.operation.collection().map_or("", |collection| collection.name.as_str());
+        let most = link.wire.stream().most();
+        link.read(collection, BATCH, next, |document| row(plan, document, out, most))?;
+        end_count(plan, out);
+        Ok(())
     }
+}
+
+/// Notes that a command of the transaction is sent.
+#[inline]
+fn begun(transaction: &mut Option<Transaction>) {
+    if let Some(transaction) = transaction {
+        transaction.has_begun = true;
+    }
+}
+
+/// Appends a document to the reply.
+#[inline]
+fn row(plan: &Plan, document: Raw<'_>, out: &mut Reply, most: u64) -> Result<()> {
+    plan.row(document, out)?;
+    if out.held() as u64 > most { Err(too_much(most)) } else { Ok(()) }
+}
+
+/// `$group` returns no row for an empty collection.
+fn end_count(plan: &Plan, out: &mut Reply) {
+    if out.rows() == 0 && matches!(plan.operation, Operation::Count { .. }) {
+        out.push_int(0);
+        out.end_row();
+    }
+}
+
+/// Writes the command of a plan.
+#[inline]
+fn fill(
+    link: &mut Link,
+    plan: &Plan,
+    parameters: &[Value<'_>],
+    tail: Tail,
+    config: &Config,
+    deployment: &Deployment,
+) -> Result<()> {
+    plan.write(&mut link.out, parameters)?;
+    match (tail, &config.reads) {
+        (Tail::Transaction(_), _) | (Tail::Begin(_), None) => {}
+        (Tail::Begin(_), Some(level)) => drop(link.out.begin("readConcern").text("level", level).end()),
+        _ => drop(link.out.append(&plan.concern)),
+    }
+    link.complete(tail);
+    let bytes = link.out.length() as u64;
+    if deployment.document_bytes.is_none_or(|most| bytes <= most + COMMAND_ROOM) {
+        return Ok(());
+    }
+    let message = format!("mongodb: a request of {bytes} bytes exceeds the server's limit");
+    Err(Error::new(ErrorKind::Limit, message).hint("a document holds at most 16 MB: use a smaller payload"))
 }
 
 impl Session for MongoSession {
@@ -155,53 +239,30 @@ impl Session for MongoSession {
         if let Some(collection) = operation.collection() {
             self.must_exist(&collection.name)?;
         }
-        Ok(self.slots.insert(Plan::new(operation, &self.link.shared.config)))
+        Ok(self.slots.insert(Plan::new(operation, &self.shared.config)))
     }
 
+    #[inline]
     fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         out.clear();
         let plan = self.slots.get(prepared)?;
         check_parameters(plan.operation.name(), plan.operation.parameters(), parameters.len())?;
-        let most = self.deployment.document_bytes.map(|most| most + COMMAND_ROOM);
-        let in_transaction = self.transaction.is_some();
-        let command = |in_transaction: bool| {
-            let command = plan.command(parameters, in_transaction)?;
-            let bytes = command.as_bytes().len();
-            if most.is_none_or(|most| bytes as u64 <= most) {
-                return Ok(command);
-            }
-            let message = format!("mongodb: a request of {bytes} bytes exceeds the server's limit");
-            Err(Error::new(ErrorKind::Limit, message)
-                .hint("a document holds at most 16 MB: use a smaller payload"))
-        };
-        let counts = matches!(plan.operation, Operation::Count { .. });
         match plan.operation {
-            Operation::Begin => return self.begin(),
-            Operation::Commit => return self.end(true),
-            Operation::Rollback => return self.end(false),
-            Operation::Ping => return self.link.run(rawdoc! { "ping": 1 }).map(drop),
-            Operation::Get { .. }
-            | Operation::FindEqual { .. }
-            | Operation::FindRange { .. }
-            | Operation::Count { .. } => {
-                let command = command(in_transaction)?;
-                self.read(prepared, command, out).inspect_err(|_| out.clear())?;
-                if counts && out.rows() == 0 {
-                    // `$group` returns no row for an empty collection.
-                    out.push_int(0);
-                    out.end_row();
-                }
-            }
+            Operation::Begin => self.begin(),
+            Operation::Commit => self.end(true),
+            Operation::Rollback => self.end(false),
+            Operation::Ping => self
+                .link
+                .run(|out| {
+                    out.int("ping", 1);
+                })
+                .map(drop),
             Operation::InsertMany { .. } => {
-                let command = command(true)?;
-                out.set_affected(self.insert_many(command)?);
+                self.insert_many(prepared, parameters).map(|count| out.set_affected(count))
             }
-            _ => {
-                let command = command(in_transaction)?;
-                out.set_affected(self.write(command)?);
-            }
+            _ if plan.is_read => self.read(prepared, parameters, out).inspect_err(|_| out.clear()),
+            _ => self.write(prepared, parameters).map(|count| out.set_affected(count)),
         }
-        Ok(())
     }
 
     fn read_rows(
@@ -212,12 +273,17 @@ impl Session for MongoSession {
         row: &mut RowSink<'_>,
     ) -> Result<Moved> {
         self.must_exist(&collection.name)?;
-        transfer::read(&mut self.link, collection, fields, fetch, row)
+        let link = self.reader.as_mut().unwrap_or(&mut self.link);
+        transfer::read(link, &self.shared.config, collection, fields, fetch, row)
     }
 
     fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
         self.must_exist(&collection.name)?;
-        transfer::write(&mut self.link, collection, rows)
+        transfer::write(&mut self.link, &self.shared.config, collection, rows)
+    }
+
+    fn connect_times(&self) -> Option<ConnectTimes> {
+        self.link.times
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {
@@ -225,8 +291,8 @@ impl Session for MongoSession {
     }
 
     fn close_checked(mut self: Box<Self>) -> Result<()> {
-        // The link closes its connection when it is dropped.
-        self.link.close_checked()
+        let read = self.reader.as_mut().map_or(Ok(()), Link::close_checked);
+        self.link.close_checked().and(read)
     }
 }
 
@@ -235,60 +301,17 @@ impl Drop for MongoSession {
         if self.transaction.is_some() {
             let _ = self.end(false);
         }
+        for link in [Some(&mut self.link), self.reader.as_mut()].into_iter().flatten() {
+            self.shared.keep_session(link);
+        }
     }
-}
-
-/// The number of documents that a write matched. Errors of single documents and of the write concern are in an answer
-/// whose status is success.
-pub(super) fn written(answer: &Document) -> Result<u64> {
-    let first = answer.get_array("writeErrors").ok().and_then(|errors| errors.first()?.as_document());
-    if let Some(error) = first.or_else(|| answer.get_document("writeConcernError").ok()) {
-        let code = number(error, "code").unwrap_or(0) as i32;
-        let message = error.get_str("errmsg").unwrap_or_default();
-        return Err(errors::server(code, error.get_str("codeName").unwrap_or("Write"), message));
-    }
-    size(answer, "n")
-        .ok_or_else(|| Error::new(ErrorKind::Protocol, "mongodb: the answer to a write has no count"))
 }
 
 /// Whether a collection or a view of that name exists.
 pub(super) fn exists(link: &mut Link, name: &str) -> Result<bool> {
-    let filter = rawdoc! { "listCollections": 1, "nameOnly": true, "filter": { "name": name } };
-    let answer = link.run(filter)?;
-    let found = answer.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
-    Ok(found.is_ok_and(|batch| !batch.is_empty()))
-}
-
-/// A whole number of any numeric type.
-pub(super) fn number(document: &Document, name: &str) -> Option<i64> {
-    document.get(name).and_then(whole)
-}
-
-/// As [`number`], of a value.
-pub(super) fn whole(value: &Bson) -> Option<i64> {
-    match value {
-        Bson::Int32(n) => Some(i64::from(*n)),
-        Bson::Int64(n) => Some(*n),
-        Bson::Double(n) => Some(*n as i64),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use mongodb::bson::doc;
-
-    #[test]
-    fn write_errors_in_an_answer_are_errors() {
-        assert_eq!(written(&doc! { "n": 1, "nModified": 0, "ok": 1.0 }), Ok(1));
-        let twice =
-            doc! { "n": 0, "writeErrors": [{"index": 0, "code": 11_000, "errmsg": "E11000 duplicate key"}] };
-        let error = written(&twice).unwrap_err();
-        assert_eq!((error.kind(), error.server_code()), (ErrorKind::Server, Some("11000")));
-        let alone =
-            doc! { "n": 1, "writeConcernError": {"code": 100, "codeName": "UnsatisfiableWriteConcern"} };
-        assert!(written(&alone).unwrap_err().to_string().contains("members that w= requires"));
-        assert!(written(&doc! { "ok": 1 }).is_err());
-    }
+    let answer = link.run(|out| {
+        out.int("listCollections", 1).bool("nameOnly", true).begin("filter").text("name", name).end();
+    })?;
+    let found = answer.document("cursor").and_then(|cursor| cursor.array("firstBatch"));
+    Ok(found.is_some_and(|batch| batch.values().next().is_some()))
 }

@@ -36,7 +36,7 @@ fn all_fail_in_time<'a>(servers: impl IntoIterator<Item = (&'a str, &'a str, u16
 #[test]
 fn silent_server_times_out() {
     let _alone = alone();
-    let templates = [MYSQL, POSTGRES, REDIS, MEMCACHED, COUCHDB, APPLICATION];
+    let templates = [MYSQL, POSTGRES, REDIS, MEMCACHED, COUCHDB, MONGODB, APPLICATION];
     all_fail_in_time(templates.map(|template| ("silence", template, silent())), |template, error| {
         assert_eq!(error.kind(), ErrorKind::Timeout, "{template}: {error}");
     });
@@ -62,6 +62,9 @@ fn slow_reply_has_one_deadline() {
         ("pushed messages", REDIS, slow(HELLO, b">1\r\n+x\r\n")),
         ("a version", MEMCACHED, slow(b"VERSION 1", b"1")),
         ("statistics", MEMCACHED, slow(VERSION, b"STAT a 1\r\n")),
+        ("a header", MONGODB, slow(b"\x25", b"\0")),
+        ("a greeting", MONGODB, slow(&mongodb_header(9_999, 1, 2013), b"\0")),
+        ("a reply", MONGODB, slow(&[mongodb_hello(), mongodb_header(9_999, 2, 2013)].concat(), b"\0")),
         ("100 Continue", APPLICATION, slow(b"", b"HTTP/1.1 100 Continue\r\n\r\n")),
         ("a head", APPLICATION, slow(b"HTTP/1.1 200 OK\r\n", b"a: b\r\n")),
         ("chunks", APPLICATION, {

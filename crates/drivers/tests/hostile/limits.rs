@@ -50,6 +50,31 @@ fn redis_reply_has_limit() {
 }
 
 #[test]
+fn mongodb_reply_has_limit() {
+    let _alone = alone();
+    let second = |header: Vec<u8>, rest: &[u8]| [mongodb_hello(), header, rest.to_vec()].concat();
+    let zeros = zstd::encode_all(&*vec![0; 40_000_000], 3).unwrap();
+    let compressed = |length: u32| {
+        let head = [&2013_u32.to_le_bytes()[..], &length.to_le_bytes(), &[3]].concat();
+        second(mongodb_header(16 + 9 + zeros.len() as u32, 2, 2012), &[&head, &*zeros].concat())
+    };
+    for (what, port) in [
+        ("a greeting", flood(&mongodb_header(48_000_000, 1, 2013), b"\0")),
+        ("a length of all bits", flood(&mongodb_header(u32::MAX >> 1, 1, 2013), b"\0")),
+        ("a reply", flood(&second(mongodb_header(48_000_000, 2, 2013), b""), b"\0")),
+        (
+            "a reply within the limit of length",
+            flood(&second(mongodb_header(20_000_000, 2, 2013), b""), b"\0"),
+        ),
+        ("messages", flood(&mongodb_hello(), &mongodb_hello())),
+        ("compressed content", flood(&compressed(40_000_000), b"\0")),
+        ("compressed content that is longer than announced", flood(&compressed(20_000_000), b"\0")),
+    ] {
+        stays_small(what, MONGODB, port);
+    }
+}
+
+#[test]
 fn memcached_reply_has_limit() {
     let _alone = alone();
     let names = generated(VERSION.to_vec(), Duration::ZERO, |n| {

@@ -110,6 +110,7 @@ pub(crate) const POSTGRES: &str = "postgres://u:p@127.0.0.1:{port}/d";
 pub(crate) const REDIS: &str = "redis://127.0.0.1:{port}";
 pub(crate) const MEMCACHED: &str = "memcached://127.0.0.1:{port}";
 pub(crate) const COUCHDB: &str = "couchdb://127.0.0.1:{port}";
+pub(crate) const MONGODB: &str = "mongodb://127.0.0.1:{port}/d";
 pub(crate) const APPLICATION: &str = "http://127.0.0.1:{port}";
 
 pub(crate) const HELLO: &[u8] = b"%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n";
@@ -148,4 +149,16 @@ pub(crate) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
 /// PostgreSQL's replies to a successful login.
 pub(crate) fn postgres_login() -> Vec<u8> {
     [message(b'R', &[0; 4]), message(b'Z', b"I")].concat()
+}
+
+/// The start of a MongoDB message of this length that answers a request.
+pub(crate) fn mongodb_header(length: u32, answers: u32, code: u32) -> Vec<u8> {
+    [length, 1, answers, code].map(u32::to_le_bytes).concat()
+}
+
+/// MongoDB's reply to `hello`, the first request.
+pub(crate) fn mongodb_hello() -> Vec<u8> {
+    let hello = b"\x21\0\0\0\x10maxWireVersion\0\x15\0\0\0\x10ok\0\x01\0\0\0\0";
+    let length = 16 + 5 + hello.len() as u32;
+    [&mongodb_header(length, 1, 2013)[..], &[0; 5], hello].concat()
 }

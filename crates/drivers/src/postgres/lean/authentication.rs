@@ -1,14 +1,17 @@
 //! Authentication: trust, password, MD5, SCRAM-SHA-256 (manual, "Message Flow", "Start-up"; "SASL Authentication").
 
-use super::scram::{self, Begun, Binding, Proved};
 use super::{answer, binding, request};
 use crate::postgres::config::{ChannelBinding, Config};
+use crate::scram::{Begun, Binding, Hash, Proved};
 use crate::wire::{Peer, Stream, Wire, malformed};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use kurabe_core::{Error, ErrorKind, Result, md5};
-use ring::rand::{SystemRandom, generate};
 use std::time::{Duration, Instant};
+
+/// The name of the mechanism.
+const MECHANISM: &str = "SCRAM-SHA-256";
+
+/// The name of the mechanism with channel binding.
+const BOUND: &str = "SCRAM-SHA-256-PLUS";
 
 /// What is known of the connection below the exchange.
 #[derive(Default)]
@@ -99,7 +102,7 @@ pub(super) fn authenticate<S: Peer>(
             10 => scram = Scram::Begun(begin(data, config, channel, &mut out)?),
             11 => match &scram {
                 Scram::Begun(begun) => {
-                    let proved = begun.prove(password(config)?, data)?;
+                    let proved = begun.prove(password(config)?, data, 1, None)?;
                     request::password(&mut out, proved.message.as_bytes())?;
                     scram = Scram::Proved(proved);
                 }
@@ -151,7 +154,7 @@ fn unbound(why: &str) -> Error {
 fn begin(mechanisms: &[u8], config: &Config, channel: &Channel, out: &mut Vec<u8>) -> Result<Begun> {
     let offers = |wanted: &str| mechanisms.split(|b| *b == 0).any(|name| name == wanted.as_bytes());
     let binding = match (&channel.end_point, config.channel_binding) {
-        (Some(hash), ChannelBinding::Prefer | ChannelBinding::Require) if offers(scram::BOUND) => {
+        (Some(hash), ChannelBinding::Prefer | ChannelBinding::Require) if offers(BOUND) => {
             Binding::EndPoint(hash.clone())
         }
         (_, ChannelBinding::Require) if !channel.encrypted => {
@@ -162,7 +165,7 @@ fn begin(mechanisms: &[u8], config: &Config, channel: &Channel, out: &mut Vec<u8
         (Some(_), ChannelBinding::Prefer) => Binding::NotOffered,
         _ => Binding::None,
     };
-    let mechanism = if let Binding::EndPoint(_) = binding { scram::BOUND } else { scram::MECHANISM };
+    let mechanism = if let Binding::EndPoint(_) = binding { BOUND } else { MECHANISM };
     if !offers(mechanism) {
         let names = String::from_utf8_lossy(mechanisms).replace('\0', " ");
         return Err(Error::new(ErrorKind::Denied, format!("the server offers only {}", names.trim()))
@@ -170,9 +173,7 @@ fn begin(mechanisms: &[u8], config: &Config, channel: &Channel, out: &mut Vec<u8
     }
     // Fails before the exchange begins if there is no password.
     password(config)?;
-    let none = |_| Error::new(ErrorKind::Environment, "the system gives no random bytes");
-    let random: [u8; 18] = generate(&SystemRandom::new()).map_err(none)?.expose();
-    let begun = Begun::new("", STANDARD.encode(random), binding);
+    let begun = Begun::new(Hash::Sha256, "", binding)?;
     let message = begun.message();
     let mut text = [mechanism.as_bytes(), b"\0"].concat();
     text.extend_from_slice(&(message.len() as u32).to_be_bytes());

@@ -6,7 +6,6 @@ mod answer;
 mod authentication;
 mod binding;
 mod request;
-mod scram;
 mod startup;
 #[cfg(test)]
 mod tests;
