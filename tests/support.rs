@@ -219,8 +219,10 @@ pub(crate) fn beside_each_other<T: Send>(all: impl IntoIterator<Item = T>, each:
             thread.spawn_scoped(scope, move || each(one)).unwrap()
         };
         let threads: Vec<_> = all.into_iter().map(start).collect();
-        let failed = threads.into_iter().filter_map(|thread| thread.join().err()).next();
-        failed.map(|panic| std::panic::resume_unwind(panic));
+        let failed = threads.into_iter().find_map(|thread| thread.join().err());
+        if let Some(panic) = failed {
+            std::panic::resume_unwind(panic);
+        }
     });
 }
 

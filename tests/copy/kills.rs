@@ -37,7 +37,7 @@ fn sqlite(file: &Path, statements: &str) -> String {
 /// Where a copy goes.
 enum Target {
     File(PathBuf),
-    Server(Lease),
+    Server(Box<Lease>),
 }
 
 impl Target {
@@ -84,7 +84,7 @@ pub(crate) fn kill(engines: &[&str], count: usize, mut seed: u64) {
         let target = match *engine {
             "sqlite" => Target::File(place.home().join("target.db")),
             engine => match testing::server(engine) {
-                Some(server) => Target::Server(server),
+                Some(server) => Target::Server(Box::new(server)),
                 None => continue,
             },
         };

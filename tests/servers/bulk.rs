@@ -193,7 +193,9 @@ fn server_killed_during_a_transfer_fails_its_trials_with_reason() {
     let run = ["run", "bulk", "sqlite:?synchronous=off", "--no-html"];
     let child = place.spawn(&[&run[..], &urls, &rest].concat());
     place.wait_for_trials(3);
-    servers.iter().for_each(|server| server.kill_hard().unwrap());
+    for server in &servers {
+        server.kill_hard().unwrap();
+    }
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(4), "{answer:?}");
     let report = place.report();

@@ -36,7 +36,9 @@ fn killed_server_fails_only_its_cells_with_reason() {
     let made = 2 * targets.len();
     let (child, _) = place.spawn_to_trial(&session(&targets, &LONG), made);
     place.go_on(made);
-    servers.iter().for_each(|server| server.kill_hard().unwrap());
+    for server in &servers {
+        server.kill_hard().unwrap();
+    }
     let killed = Instant::now();
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert!(killed.elapsed() < Duration::from_secs(120), "it took {:?}", killed.elapsed());

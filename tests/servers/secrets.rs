@@ -332,7 +332,9 @@ fn killed_server_error_does_not_leak_password() {
     let long = ["--payload", "1k", "--requests", "300", "--records", "20", "--rounds", "8"];
     let (child, _) = place.spawn_to_trial(&session(&targets, &long), 4);
     place.go_on(4);
-    servers.iter().for_each(|(_, server)| server.kill_hard().unwrap());
+    for (_, server) in &servers {
+        server.kill_hard().unwrap();
+    }
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_no_password(&place, &answer);
     assert_eq!(answer.code, Some(4), "{answer:?}");

@@ -122,12 +122,12 @@ impl SliceScheduler {
                 }
             }
             let took = shortest.into_iter().filter(|took| *took < Duration::MAX).max().unwrap_or_default();
-            let mut state = self.lock();
+            let mut shared = self.lock();
             // A slice of usual length ends with a transaction, too.
-            if took > state.slice * GROWN {
-                state.slice = took;
+            if took > shared.slice * GROWN {
+                shared.slice = took;
             }
-            drop(state);
+            drop(shared);
             if !gave {
                 break;
             }

@@ -45,20 +45,20 @@ fn compare(rng: &mut Rng, noise: Noise, rounds: usize, factor: f64, comparisons:
 fn at_most_five_percent_of_runs_without_any_difference_show_one() {
     const RUNS: u64 = 400;
     for (case, noise) in (0..).zip(NOISES) {
-        let (mut runs, mut called) = (0, 0);
+        let (mut runs, mut called) = (0_u32, 0_u32);
         for rounds in [5, 7, 10] {
             for run in 0..RUNS {
                 let mut rng = Rng::new(mix(mix(1, case), mix(rounds as u64, run)));
                 let differs = (0..COMPARISONS).any(|_| {
                     judge(&compare(&mut rng, noise, rounds, 1.0, COMPARISONS)) != Verdict::Indistinguishable
                 });
-                called += u64::from(differs);
+                called += u32::from(differs);
                 runs += 1;
             }
         }
         // Two standard deviations of the number of such runs if 5 % have one.
-        let chance = 2.0 * (0.05 * 0.95 * runs as f64).sqrt();
-        assert!(called as f64 <= 0.05 * runs as f64 + chance, "{noise:?}: {called} of {runs} runs");
+        let chance = 2.0 * (0.05 * 0.95 * f64::from(runs)).sqrt();
+        assert!(f64::from(called) <= 0.05 * f64::from(runs) + chance, "{noise:?}: {called} of {runs} runs");
     }
 }
 

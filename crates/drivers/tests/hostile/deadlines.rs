@@ -27,7 +27,7 @@ fn all_fail_in_time<'a>(servers: impl IntoIterator<Item = (&'a str, &'a str, u16
     thread::scope(|scope| {
         for (what, template, port) in servers {
             scope.spawn(move || {
-                check(template, &fails_in_time(&format!("{template}: {what}"), template, port))
+                check(template, &fails_in_time(&format!("{template}: {what}"), template, port));
             });
         }
     });

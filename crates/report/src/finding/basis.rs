@@ -141,34 +141,13 @@ impl Basis {
                     )
                 });
                 let separate = not_interleaved.as_ref().map_or_else(String::new, not_interleaved_because);
-                let between = match sampled {
-                    Sampled::TheseServers => "between these servers as they ran",
-                    Sampled::AnyStart => "between any two starts of these servers",
-                };
-                let compared = match comparisons {
-                    0 => "nothing was compared".to_owned(),
-                    1 => format!("the interval of 1 comparison holds with 95 % confidence {between}"),
-                    n => format!(
-                        "the intervals of {n} comparisons hold together with 95 % confidence {between}"
-                    ),
-                };
+                let compared = compared(*comparisons, *sampled);
                 let further = match further_comparisons {
                     0 => String::new(),
                     1 => "; so does that of 1 comparison of another metric, separately".to_owned(),
                     n => format!("; so do those of {n} comparisons of other metrics, separately"),
                 };
-                let blocks = match restarts {
-                    0 => String::new(),
-                    n => format!(
-                        ", in {} blocks with restarts of throwaway servers in between{}",
-                        n + 1,
-                        if *sampled == Sampled::AnyStart {
-                            "; the samples are the means of blocks"
-                        } else {
-                            ""
-                        }
-                    ),
-                };
+                let blocks = blocks(*restarts, *sampled);
                 let threads = shared_threads.map_or_else(String::new, |n| {
                     format!("; where there were more clients, they shared {}", many(n, "thread", "threads"))
                 });
@@ -230,6 +209,28 @@ impl Agents {
             n => format!("clients on {n} agents ({names}), which started at most {spread} apart"),
         }
     }
+}
+
+/// With what confidence the intervals of the comparisons hold, and of what, as a clause.
+fn compared(comparisons: u32, sampled: Sampled) -> String {
+    let between = match sampled {
+        Sampled::TheseServers => "between these servers as they ran",
+        Sampled::AnyStart => "between any two starts of these servers",
+    };
+    match comparisons {
+        0 => "nothing was compared".to_owned(),
+        1 => format!("the interval of 1 comparison holds with 95 % confidence {between}"),
+        n => format!("the intervals of {n} comparisons hold together with 95 % confidence {between}"),
+    }
+}
+
+/// The blocks of rounds, as a clause; empty without restarts.
+fn blocks(restarts: u32, sampled: Sampled) -> String {
+    if restarts == 0 {
+        return String::new();
+    }
+    let means = if sampled == Sampled::AnyStart { "; the samples are the means of blocks" } else { "" };
+    format!(", in {} blocks with restarts of throwaway servers in between{means}", restarts + 1)
 }
 
 /// Why trials were not interleaved, as a clause.

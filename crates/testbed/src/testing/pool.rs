@@ -276,7 +276,7 @@ mod tests {
     fn those_that_were_used_last_are_kept() {
         // One more than is kept of a kind, with others between, the oldest first.
         let plain = (0..=KEPT).flat_map(|_| [("a", false), ("b", false)]).collect::<Vec<_>>();
-        let mut kinds = idle_of(&plain[..2 * KEPT + 1]);
+        let mut kinds = idle_of(&plain[..=2 * KEPT]);
         let removed = too_many(&mut kinds, |kind| kind);
         assert_eq!(removed.iter().map(|kind| &*kind.options).collect::<Vec<_>>(), ["a"]);
         assert_eq!(&*kinds[0].options, "b", "the newest are kept");
