@@ -126,7 +126,8 @@ impl Durability {
             "innodb" => "innodb_flush_log_at_trx_commit",
             "myisam" => "myisam_recover_options",
             "aria" => "aria_group_commit",
-            "memory" | "blackhole" => return Some(DurabilityClass::Memory),
+            // ARCHIVE compresses rows in a buffer of the process (MySQL manual, "The ARCHIVE Storage Engine").
+            "memory" | "blackhole" | "archive" => return Some(DurabilityClass::Memory),
             _ => {
                 notes.push(format!("The durability of {engine} tables is unknown."));
                 return None;
