@@ -52,8 +52,16 @@ pub(super) fn durability(evidence: &Evidence<'_>, notes: &mut Vec<String>) -> Du
         Some(Acknowledged::By(n)) => *n >= 2,
         _ => false,
     };
+    // A second member counts only if it, and this one, have the write in their journals: a majority has by default.
+    let flushed = *journal != Some(false) && (synced || matches!(w, Some(Acknowledged::Majority)));
     if another && (deployment.replica_set.is_some() || deployment.mongos) {
-        return DurabilityClass::Replicated;
+        if flushed {
+            return DurabilityClass::Replicated;
+        }
+        notes.push(
+            "Other members do not count: they acknowledge a write before it is in their journals (add journal=true)."
+                .to_owned(),
+        );
     }
     if *journal == Some(false) {
         notes.push(
@@ -173,10 +181,19 @@ mod tests {
             class(&set(3), tiger, &writes(Some(Acknowledged::By(1)), Some(true)), None),
             DurabilityClass::Synced
         );
-        assert_eq!(
-            class(&set(3), tiger, &writes(Some(Acknowledged::By(2)), None), None),
-            DurabilityClass::Replicated
-        );
+        let two = |journal| writes(Some(Acknowledged::By(2)), journal);
+        assert_eq!(class(&set(3), tiger, &two(Some(true)), None), DurabilityClass::Replicated);
+        assert_eq!(class(&set(3), tiger, &two(None), None), DurabilityClass::PeriodicSync);
+        let asked = writes(Some(Acknowledged::Majority), None);
+        let deployment = &set(3);
+        let without_journal = Evidence {
+            deployment,
+            storage_engine: tiger.map(ToOwned::to_owned),
+            journal: Some(false),
+            default: None,
+            asked: &asked,
+        };
+        assert_eq!(durability(&without_journal, &mut Vec::new()), DurabilityClass::Memory);
     }
 
     #[test]
