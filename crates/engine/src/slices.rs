@@ -105,7 +105,7 @@ impl SliceScheduler {
         let most = time.unwrap_or(Duration::MAX);
         let mut number = 0;
         'all: loop {
-            // How long the longest transaction took that was longer than both of its trial's slices in a cycle.
+            // Of each trial, the shorter of its two slices in this cycle; 0 if a client made several transactions in one.
             let mut shortest = vec![Duration::MAX; trials];
             let mut order: Vec<usize> = (0..trials).collect();
             rng.shuffle(&mut order);
