@@ -131,7 +131,7 @@ impl Side {
     ) -> Result<()> {
         let prepared = self.prepare(sql)?;
         let mut pages = Pages::new(size.rows, size.bytes, each);
-        let done = self.session.execute_in_pages(&prepared, parameters, &mut pages);
+        let done = self.session.bulk()?.execute_in_pages(&prepared, parameters, &mut pages);
         done.map_err(|error| self.explain(error, sql))?;
         self.session.release(prepared)
     }

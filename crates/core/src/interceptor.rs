@@ -7,8 +7,8 @@
 use crate::collection::Collection;
 use crate::compression::Compression;
 use crate::driver::{
-    CacheCounters, Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, RowEstimate,
-    Session, Support,
+    Bulk, Cache, Capabilities, ConnectOptions, ConnectTimes, Driver, Links, Namespace, Planner, Prepared,
+    RowEstimate, Session, Support,
 };
 use crate::dump::DumpTool;
 use crate::durability::DurabilityClass;
@@ -17,12 +17,10 @@ use crate::facts::ServerFacts;
 use crate::memory::LimitedServer;
 use crate::observation::Endpoint;
 use crate::operation::Operation;
-use crate::remote::{Link, RemoteAddress, RemoteServer};
 use crate::stats_probe::StatsProbe;
 use crate::transfer::{Fetch, Moved, Pages, RowSink, RowSource, Transfer};
 use crate::value::{Reply, Value};
 use std::ops::DerefMut;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Changes what one session does. Each method forwards to `inner` unless it is overridden.
@@ -79,7 +77,7 @@ pub trait Interceptor: Send {
         inner.pipeline(prepared, parameters, out)
     }
 
-    /// Passes on a row that [`Session::read_rows`] has read.
+    /// Passes on a row that [`Bulk::read_rows`] has read.
     ///
     /// # Errors
     /// The error of `row`, or any other: the transfer ends.
@@ -87,7 +85,7 @@ pub trait Interceptor: Send {
         row(fields)
     }
 
-    /// Passes on a row to [`Session::write_rows`].
+    /// Passes on a row to [`Bulk::write_rows`].
     ///
     /// # Errors
     /// The error of `put`, or any other: the transfer ends.
@@ -185,20 +183,12 @@ where
         self.inner.limited_servers(options)
     }
 
-    fn file(&self) -> Option<PathBuf> {
-        self.inner.file()
+    fn links(&self) -> Result<&dyn Links> {
+        self.inner.links()
     }
 
-    fn add_remote(&mut self, remote: RemoteAddress) {
-        self.inner.add_remote(remote);
-    }
-
-    fn remote(&self, server: RemoteServer) -> Result<&dyn Driver> {
-        self.inner.remote(server)
-    }
-
-    fn links(&self, server: RemoteServer, link: &Link) -> Result<Support> {
-        self.inner.links(server, link)
+    fn links_mut(&mut self) -> Option<&mut dyn Links> {
+        self.inner.links_mut()
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
@@ -298,46 +288,6 @@ impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
         self.interceptor.pipeline(&mut *self.inner, prepared, parameters, out)
     }
 
-    fn read_rows(
-        &mut self,
-        collection: &Arc<Collection>,
-        fields: &[usize],
-        fetch: Fetch,
-        row: &mut RowSink<'_>,
-    ) -> Result<Moved> {
-        let interceptor = &mut self.interceptor;
-        interceptor.before_request()?;
-        let mut received = 0_u64;
-        self.inner.read_rows(collection, fields, fetch, &mut |fields| {
-            received += 1;
-            if received.is_multiple_of(EACH) {
-                interceptor.before_request()?;
-            }
-            interceptor.read_row(fields, row)
-        })
-    }
-
-    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
-        self.interceptor.before_request()?;
-        let mut rows = InterceptedRows { rows, interceptor: &mut self.interceptor, sent: 0 };
-        self.inner.write_rows(collection, &mut rows)
-    }
-
-    fn execute_in_pages(
-        &mut self,
-        prepared: &Prepared,
-        parameters: &[Value<'_>],
-        pages: &mut Pages<'_>,
-    ) -> Result<()> {
-        self.interceptor.before_request()?;
-        self.inner.execute_in_pages(prepared, parameters, pages)
-    }
-
-    fn load_text(&mut self, statement: &str, rows: &[u8]) -> Result<u64> {
-        self.interceptor.before_request()?;
-        self.inner.load_text(statement, rows)
-    }
-
     fn flush_stats(&mut self) -> Result<()> {
         self.inner.flush_stats()
     }
@@ -346,13 +296,18 @@ impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
         self.inner.connect_times()
     }
 
-    fn cache_counters(&mut self, collection: &Collection) -> Result<CacheCounters> {
-        self.inner.cache_counters(collection)
+    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
+        self.inner.bulk()?;
+        Ok(self)
     }
 
-    fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {
-        self.interceptor.before_request()?;
-        self.inner.estimate(operation, parameters)
+    fn planner(&mut self) -> Result<&mut dyn Planner> {
+        self.inner.planner()?;
+        Ok(self)
+    }
+
+    fn cache(&mut self) -> Result<&mut dyn Cache> {
+        self.inner.cache()
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {
@@ -367,5 +322,54 @@ impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
     fn close_checked(mut self: Box<Self>) -> Result<()> {
         self.interceptor.closing(&mut *self.inner)?;
         self.inner.close_checked()
+    }
+}
+
+impl<S: SessionHandle, H: Interceptor> Planner for InterceptedSession<S, H> {
+    fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {
+        self.interceptor.before_request()?;
+        self.inner.planner()?.estimate(operation, parameters)
+    }
+}
+
+impl<S: SessionHandle, H: Interceptor> Bulk for InterceptedSession<S, H> {
+    fn read_rows(
+        &mut self,
+        collection: &Arc<Collection>,
+        fields: &[usize],
+        fetch: Fetch,
+        row: &mut RowSink<'_>,
+    ) -> Result<Moved> {
+        let interceptor = &mut self.interceptor;
+        interceptor.before_request()?;
+        let mut received = 0_u64;
+        self.inner.bulk()?.read_rows(collection, fields, fetch, &mut |fields| {
+            received += 1;
+            if received.is_multiple_of(EACH) {
+                interceptor.before_request()?;
+            }
+            interceptor.read_row(fields, row)
+        })
+    }
+
+    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
+        self.interceptor.before_request()?;
+        let mut rows = InterceptedRows { rows, interceptor: &mut self.interceptor, sent: 0 };
+        self.inner.bulk()?.write_rows(collection, &mut rows)
+    }
+
+    fn execute_in_pages(
+        &mut self,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        pages: &mut Pages<'_>,
+    ) -> Result<()> {
+        self.interceptor.before_request()?;
+        self.inner.bulk()?.execute_in_pages(prepared, parameters, pages)
+    }
+
+    fn load_text(&mut self, statement: &str, rows: &[u8]) -> Result<u64> {
+        self.interceptor.before_request()?;
+        self.inner.bulk()?.load_text(statement, rows)
     }
 }

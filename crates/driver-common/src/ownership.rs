@@ -106,25 +106,22 @@ pub trait NamespaceOps: Send {
         true
     }
 
-    /// Whether the engine analyses tables.
-    fn analyses(&self) -> bool {
-        false
+    /// The statistics of the planner, if it has some.
+    fn statistics(&mut self) -> Option<&mut dyn StatisticsOps> {
+        None
     }
+}
 
-    /// Like [`Namespace::analyse`], for a collection of Kurabe's.
-    fn analyse(&mut self, _name: &str) -> Result<()> {
-        Ok(())
-    }
+/// Like [`TableStatistics`], for collections of Kurabe's.
+pub trait StatisticsOps {
+    /// Like [`TableStatistics::analyse`].
+    fn analyse(&mut self, name: &str) -> Result<()>;
 
-    /// Like [`Namespace::hold_statistics`], for a collection of Kurabe's.
-    fn hold_statistics(&mut self, _name: &str) -> Result<()> {
-        Ok(())
-    }
+    /// Like [`TableStatistics::hold`].
+    fn hold(&mut self, name: &str) -> Result<()>;
 
-    /// Like [`Namespace::unanalysed`].
-    fn unanalysed(&mut self, _table: &str) -> Result<Option<String>> {
-        Ok(None)
-    }
+    /// Like [`TableStatistics::missing`].
+    fn missing(&mut self, table: &str) -> Result<Option<String>>;
 }
 
 /// A [`Namespace`] that enforces the ownership rules.
@@ -189,25 +186,13 @@ impl<H: NamespaceOps> Namespace for Owned<H> {
         self.0.clear(collection)
     }
 
-    fn analyse(&mut self, collection: &Collection) -> Result<()> {
-        if !self.0.analyses() {
-            return Ok(());
-        }
-        self.must_be_ours(&collection.name)?;
-        self.0.analyse(&collection.name)
+    fn statistics(&mut self) -> Option<&mut dyn TableStatistics> {
+        self.0.statistics()?;
+        Some(self)
     }
 
     fn key_prefix(&mut self, collection: &Collection) -> Result<Option<String>> {
         self.0.key_prefix(&collection.name)
-    }
-
-    fn hold_statistics(&mut self, collection: &Collection) -> Result<()> {
-        self.must_be_ours(&collection.name)?;
-        self.0.hold_statistics(&collection.name)
-    }
-
-    fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {
-        self.0.unanalysed(table)
     }
 
     fn remove(&mut self, name: &str) -> Result<()> {
@@ -234,6 +219,32 @@ impl<H: NamespaceOps> Namespace for Owned<H> {
             return self.0.remove_marker();
         }
         Err(Error::new(ErrorKind::Internal, format!("{MARKER} still has entries: {}", left.join(", "))))
+    }
+}
+
+impl<H: NamespaceOps> Owned<H> {
+    /// Does something with the statistics, if there are any.
+    fn with_statistics<T: Default>(
+        &mut self,
+        work: impl FnOnce(&mut dyn StatisticsOps) -> Result<T>,
+    ) -> Result<T> {
+        self.0.statistics().map_or_else(|| Ok(T::default()), work)
+    }
+}
+
+impl<H: NamespaceOps> TableStatistics for Owned<H> {
+    fn analyse(&mut self, collection: &Collection) -> Result<()> {
+        self.must_be_ours(&collection.name)?;
+        self.with_statistics(|statistics| statistics.analyse(&collection.name))
+    }
+
+    fn hold(&mut self, collection: &Collection) -> Result<()> {
+        self.must_be_ours(&collection.name)?;
+        self.with_statistics(|statistics| statistics.hold(&collection.name))
+    }
+
+    fn missing(&mut self, table: &str) -> Result<Option<String>> {
+        self.with_statistics(|statistics| statistics.missing(table))
     }
 }
 

@@ -7,11 +7,17 @@ pub use crate::ownership::Owned;
 pub use crate::slots::check_parameters;
 pub use crate::wire::malformed;
 pub use kurabe_core::collection::{Collection, FieldType};
+pub use kurabe_core::compression::Compression;
 pub use kurabe_core::driver::{
-    Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, RowEstimate, Session, Support,
+    Bulk, Cache, CacheCounters, Capabilities, ConnectOptions, ConnectTimes, Driver, Links, Namespace,
+    Planner, Prepared, RowEstimate, Session, Support, TableStatistics, in_one_page, no_bulk, no_cache,
+    no_compression, no_dump_tool, no_links, no_planner, no_remote, no_stats_probe, no_text, no_transfer,
+    only_class,
 };
+pub use kurabe_core::dump::DumpTool;
 pub use kurabe_core::durability::DurabilityClass;
 pub use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
+pub use kurabe_core::memory::LimitedServer;
 pub use kurabe_core::observation::Endpoint;
 pub use kurabe_core::operation::{NO_FLOW, Operation};
 pub use kurabe_core::secret::Secret;

@@ -4,12 +4,13 @@
 //! A collection is in the cache that it names ([`Collection::cache`]), or else in the store. Everything else about the
 //! target comes from the store.
 
-use crate::members::{Member, Members, PairNamespace, PairSession, add_facts, limited_servers};
+use crate::members::{
+    Member, Members, PairNamespace, PairSession, add_facts, capabilities, limited_servers,
+    supports_compression,
+};
 use crate::prelude::*;
 use kurabe_core::memory::LimitedServer;
 use kurabe_core::observation::Member as Part;
-use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The role of a cache, in messages.
@@ -64,14 +65,16 @@ impl Driver for Cached {
         }
     }
 
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        self.store.supports_transfer(transfer)
+    }
+
+    fn supports_compression(&self, compression: Compression) -> Support {
+        supports_compression(&*self.store, &self.caches, compression)
+    }
+
     fn capabilities(&self) -> Capabilities {
-        let mut capabilities = self.store.capabilities();
-        for cache in self.caches.iter() {
-            if let refusal @ Support::No(_) = cache.driver.capabilities().shared_threads {
-                capabilities.shared_threads = refusal;
-            }
-        }
-        capabilities
+        capabilities(&*self.store, &self.caches)
     }
 
     fn endpoint(&self) -> Endpoint {
@@ -98,16 +101,16 @@ impl Driver for Cached {
         limited_servers(&*self.store, &self.caches, options)
     }
 
-    fn file(&self) -> Option<PathBuf> {
-        self.store.file()
+    fn links(&self) -> Result<&dyn Links> {
+        self.store.links()
     }
 
-    fn add_remote(&mut self, remote: RemoteAddress) {
-        self.store.add_remote(remote);
+    fn links_mut(&mut self) -> Option<&mut dyn Links> {
+        self.store.links_mut()
     }
 
-    fn links(&self, server: RemoteServer, link: &Link) -> Result<Support> {
-        self.store.links(server, link)
+    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        self.store.dump_tool()
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -27,6 +27,7 @@ pub mod memcached;
 pub mod mongodb;
 #[cfg(feature = "mysql")]
 pub mod mysql;
+mod nothing;
 pub mod null;
 #[cfg(feature = "postgres")]
 pub mod postgres;

@@ -207,7 +207,7 @@ impl Target {
 
     /// Why its server cannot read another's tables by this link; `None` if it can, or if it is not started.
     fn cannot_link(&self, server: RemoteServer, link: &Link) -> Option<String> {
-        match self.driver.links(server, link) {
+        match self.driver.links().and_then(|links| links.supports(server, link)) {
             Ok(Support::Native) => None,
             Ok(Support::No(reason)) => Some(reason),
             Err(error) if self.is_not_started(&error) => None,

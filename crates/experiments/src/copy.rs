@@ -292,7 +292,7 @@ impl Prepare for CopyJob {
 impl Job for CopyJob {
     fn run(&self, _operation: &str, state: &DatasetState, context: &mut JobContext<'_>) -> Result<()> {
         let here = context.driver();
-        let there = here.remote(self.server)?;
+        let there = here.links()?.remote(self.server)?;
         let drivers = match self.direction {
             Direction::Out => [here, there],
             Direction::Into => [there, here],

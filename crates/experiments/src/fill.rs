@@ -266,6 +266,7 @@ pub(crate) fn prepare_if_supported(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kurabe_core::driver::{Bulk, Cache, Planner, no_bulk, no_cache, no_planner};
 
     /// A session that stores keys, and counts for how many answers its user waits.
     struct Far {
@@ -313,6 +314,18 @@ mod tests {
             let each = (parameters.len() / out.len()).max(1);
             parameters.chunks(each).zip(out).for_each(|(values, reply)| self.store(values, reply));
             Ok(())
+        }
+
+        fn bulk(&mut self) -> Result<&mut dyn Bulk> {
+            no_bulk()
+        }
+
+        fn planner(&mut self) -> Result<&mut dyn Planner> {
+            no_planner()
+        }
+
+        fn cache(&mut self) -> Result<&mut dyn Cache> {
+            no_cache()
         }
 
         fn release(&mut self, _: Prepared) -> Result<()> {

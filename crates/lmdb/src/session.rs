@@ -113,6 +113,33 @@ impl Session for LmdbSession {
         Ok(())
     }
 
+    fn release(&mut self, prepared: Prepared) -> Result<()> {
+        self.slots.remove(&prepared).map(drop)
+    }
+
+    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
+        Ok(self)
+    }
+
+    fn planner(&mut self) -> Result<&mut dyn Planner> {
+        no_planner()
+    }
+
+    fn cache(&mut self) -> Result<&mut dyn Cache> {
+        no_cache()
+    }
+}
+
+impl Bulk for LmdbSession {
+    fn execute_in_pages(
+        &mut self,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        pages: &mut Pages<'_>,
+    ) -> Result<()> {
+        in_one_page(self, prepared, parameters, pages)
+    }
+
     fn read_rows(
         &mut self,
         collection: &Arc<Collection>,
@@ -130,8 +157,8 @@ impl Session for LmdbSession {
         transfer::write(self, collection, rows)
     }
 
-    fn release(&mut self, prepared: Prepared) -> Result<()> {
-        self.slots.remove(&prepared).map(drop)
+    fn load_text(&mut self, _: &str, _: &[u8]) -> Result<u64> {
+        no_text()
     }
 }
 

@@ -22,7 +22,6 @@ use kurabe_driver_common::{contain, info, prelude, reported, slots, sql, watchdo
 use crate::info::{BenchmarkClause, Connections};
 use crate::prelude::*;
 use config::Config;
-use kurabe_core::remote::{LinkWay, RemoteServer};
 use link::Link;
 use session::OracleSession;
 use std::sync::Arc;
@@ -132,16 +131,39 @@ impl Driver for Oracle {
         Ok(Box::new(metrics::OracleStatsProbe::new(link)))
     }
 
-    fn links(&self, _: RemoteServer, link: &kurabe_core::remote::Link) -> Result<Support> {
-        Ok(Support::no(match link.way {
-            LinkWay::DatabaseLink => {
-                "Kurabe does not create database links of Oracle yet: there was no server to verify them against"
-            }
-            _ => "Oracle reads another server's tables by database links only",
-        }))
+    fn links(&self) -> Result<&dyn Links> {
+        Err(Error::unsupported(
+            "Oracle reads another server's tables by database links only, which Kurabe does not create yet: there was no \
+             server to verify them against",
+        ))
+    }
+
+    fn links_mut(&mut self) -> Option<&mut dyn Links> {
+        None
+    }
+
+    /// No server was available to verify which processes belong to a listener.
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::Elsewhere("its driver does not report where it listens".to_owned())
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         Ok(Box::new(Owned(namespace::OracleNamespace::open(&self.config)?)))
+    }
+
+    fn supports_compression(&self, compression: Compression) -> Support {
+        no_compression(self, compression)
+    }
+
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        no_transfer(transfer)
+    }
+
+    fn limited_servers(&self, _: &ConnectOptions) -> Result<Vec<LimitedServer>> {
+        Ok(Vec::new())
+    }
+
+    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        no_dump_tool()
     }
 }

@@ -248,7 +248,7 @@ pub trait Engine: Sync {
     /// The maximum numbers of rows and parameters of an insert.
     fn insert_limits(&self) -> (usize, usize);
 
-    /// The statement that takes rows as text ([`Session::load_text`](kurabe_core::driver::Session::load_text)), for a quoted
+    /// The statement that takes rows as text ([`Bulk::load_text`](kurabe_core::driver::Bulk::load_text)), for a quoted
     /// table and its quoted columns; `None` if the engine has none. The text is that of PostgreSQL's `COPY`.
     fn load_text(&self, table: &str, columns: &str) -> Option<String> {
         let _ = (table, columns);

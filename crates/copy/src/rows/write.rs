@@ -161,7 +161,7 @@ impl<'a> Writer<'a> {
             text.push(b'\n');
         }
         let statement = self.load.as_deref().unwrap_or_default();
-        let loaded = side.session.load_text(statement, &text);
+        let loaded = side.session.bulk().and_then(|bulk| bulk.load_text(statement, &text));
         self.text = text;
         match loaded {
             Err(error) if error.kind() == ErrorKind::Unsupported => {

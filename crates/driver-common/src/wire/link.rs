@@ -93,7 +93,7 @@ pub trait Link: Query {
         Vec::new()
     }
 
-    /// Executes a prepared query whose answer is passed on in pages ([`Session::execute_in_pages`]).
+    /// Executes a prepared query whose answer is passed on in pages ([`Bulk::execute_in_pages`]).
     fn run_in_pages(
         &mut self,
         statement: &mut Self::Statement,
@@ -117,19 +117,19 @@ pub trait Link: Query {
         Err(Error::unsupported("this client awaits each answer before it sends the next request"))
     }
 
-    /// Reads all rows of a table ([`Session::read_rows`]).
+    /// Reads all rows of a table ([`Bulk::read_rows`]).
     fn read_rows(&mut self, text: &RowsText, fetch: Fetch, row: &mut RowSink<'_>) -> Result<Moved> {
         let _ = (text, fetch, row);
         Err(Error::unsupported("this client reads an answer whole"))
     }
 
-    /// Loads rows into a table ([`Session::write_rows`]).
+    /// Loads rows into a table ([`Bulk::write_rows`]).
     fn write_rows(&mut self, text: &RowsText, rows: &mut dyn RowSource) -> Result<Moved> {
         let _ = (text, rows);
         Err(Error::unsupported("this client has no bulk load"))
     }
 
-    /// Executes a statement that takes rows as text ([`Session::load_text`]).
+    /// Executes a statement that takes rows as text ([`Bulk::load_text`]).
     fn load_text(&mut self, sql: &str, rows: &[u8]) -> Result<u64> {
         let _ = (sql, rows);
         Err(Error::unsupported("this client sends no rows as text"))
@@ -280,20 +280,6 @@ impl<L: Link> Session for LinkSession<L> {
         .inspect_err(|_| out.clear())
     }
 
-    fn execute_in_pages(
-        &mut self,
-        prepared: &Prepared,
-        parameters: &[Value<'_>],
-        pages: &mut Pages<'_>,
-    ) -> Result<()> {
-        match self.slots.get_mut(prepared)? {
-            Slot::Statement(statement) => self.link.run_in_pages(statement, parameters, pages),
-            Slot::Ping | Slot::Text(_) | Slot::Literal(..) | Slot::Parts(_) => {
-                Err(Error::unsupported("only prepared statements have pages"))
-            }
-        }
-    }
-
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         out.iter_mut().for_each(Reply::clear);
         match self.slots.get_mut(prepared)? {
@@ -304,29 +290,16 @@ impl<L: Link> Session for LinkSession<L> {
         }
     }
 
-    fn read_rows(
-        &mut self,
-        collection: &Arc<Collection>,
-        fields: &[usize],
-        fetch: Fetch,
-        row: &mut RowSink<'_>,
-    ) -> Result<Moved> {
-        self.link.read_rows(&RowsText::new(&self.dialect, collection, fields)?, fetch, row)
+    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
+        Ok(self)
     }
 
-    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
-        self.link.write_rows(&RowsText::of_all(&self.dialect, collection)?, rows)
+    fn planner(&mut self) -> Result<&mut dyn Planner> {
+        Ok(self)
     }
 
-    fn load_text(&mut self, statement: &str, rows: &[u8]) -> Result<u64> {
-        self.link.load_text(statement, rows)
-    }
-
-    fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {
-        self.check_support(operation)?;
-        let template = self.templates.get(operation, || Template::new(&self.dialect, operation))?;
-        template.fill(parameters, &mut self.sql)?;
-        self.link.estimate(&self.sql)
+    fn cache(&mut self) -> Result<&mut dyn Cache> {
+        no_cache()
     }
 
     fn flush_stats(&mut self) -> Result<()> {
@@ -355,5 +328,48 @@ impl<L: Link> Session for LinkSession<L> {
 
     fn close_checked(mut self: Box<Self>) -> Result<()> {
         self.link.quit_checked()
+    }
+}
+
+impl<L: Link> Planner for LinkSession<L> {
+    fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {
+        self.check_support(operation)?;
+        let template = self.templates.get(operation, || Template::new(&self.dialect, operation))?;
+        template.fill(parameters, &mut self.sql)?;
+        self.link.estimate(&self.sql)
+    }
+}
+
+impl<L: Link> Bulk for LinkSession<L> {
+    fn execute_in_pages(
+        &mut self,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        pages: &mut Pages<'_>,
+    ) -> Result<()> {
+        match self.slots.get_mut(prepared)? {
+            Slot::Statement(statement) => self.link.run_in_pages(statement, parameters, pages),
+            Slot::Ping | Slot::Text(_) | Slot::Literal(..) | Slot::Parts(_) => {
+                Err(Error::unsupported("only prepared statements have pages"))
+            }
+        }
+    }
+
+    fn read_rows(
+        &mut self,
+        collection: &Arc<Collection>,
+        fields: &[usize],
+        fetch: Fetch,
+        row: &mut RowSink<'_>,
+    ) -> Result<Moved> {
+        self.link.read_rows(&RowsText::new(&self.dialect, collection, fields)?, fetch, row)
+    }
+
+    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
+        self.link.write_rows(&RowsText::of_all(&self.dialect, collection)?, rows)
+    }
+
+    fn load_text(&mut self, statement: &str, rows: &[u8]) -> Result<u64> {
+        self.link.load_text(statement, rows)
     }
 }

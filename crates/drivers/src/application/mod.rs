@@ -4,16 +4,15 @@
 //! Its sessions only request pages. The application keeps its own data, so nothing is created or removed.
 
 pub(crate) mod facts;
-mod namespace;
 mod session;
 mod several;
 
 use crate::http::Server;
 use crate::info::{Connections, DriverInfo, OptionInfo};
+use crate::nothing::Nothing;
 use crate::prelude::*;
 use crate::wire::{Place, tls};
 use kurabe_core::observation::{Member, Tier};
-use namespace::ApplicationNamespace;
 use session::ApplicationSession;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -151,7 +150,35 @@ impl Driver for Application {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(ApplicationNamespace))
+        Ok(Box::new(Nothing))
+    }
+
+    fn supports_compression(&self, compression: Compression) -> Support {
+        no_compression(self, compression)
+    }
+
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        no_transfer(transfer)
+    }
+
+    fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
+        only_class(self, class)
+    }
+
+    fn limited_servers(&self, _: &ConnectOptions) -> Result<Vec<LimitedServer>> {
+        Ok(Vec::new())
+    }
+
+    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        no_dump_tool()
+    }
+
+    fn links(&self) -> Result<&dyn Links> {
+        no_links()
+    }
+
+    fn links_mut(&mut self) -> Option<&mut dyn Links> {
+        None
     }
 }
 

@@ -86,6 +86,18 @@ impl Session for ApplicationSession {
     fn close_checked(mut self: Box<Self>) -> Result<()> {
         self.connection.check_rest()
     }
+
+    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
+        no_bulk()
+    }
+
+    fn planner(&mut self) -> Result<&mut dyn Planner> {
+        no_planner()
+    }
+
+    fn cache(&mut self) -> Result<&mut dyn Cache> {
+        no_cache()
+    }
 }
 
 /// The error of an unsuccessful answer.

@@ -112,6 +112,37 @@ impl Session for CouchSession {
         done.inspect_err(|_| out.clear())
     }
 
+    fn release(&mut self, prepared: Prepared) -> Result<()> {
+        self.slots.remove(&prepared).map(drop)
+    }
+
+    fn close_checked(mut self: Box<Self>) -> Result<()> {
+        self.client.check_rest()
+    }
+
+    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
+        Ok(self)
+    }
+
+    fn planner(&mut self) -> Result<&mut dyn Planner> {
+        no_planner()
+    }
+
+    fn cache(&mut self) -> Result<&mut dyn Cache> {
+        no_cache()
+    }
+}
+
+impl Bulk for CouchSession {
+    fn execute_in_pages(
+        &mut self,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        pages: &mut Pages<'_>,
+    ) -> Result<()> {
+        in_one_page(self, prepared, parameters, pages)
+    }
+
     /// Reads pages of `_all_docs`, each from the last id on.
     fn read_rows(
         &mut self,
@@ -148,12 +179,12 @@ impl Session for CouchSession {
         }
     }
 
-    fn release(&mut self, prepared: Prepared) -> Result<()> {
-        self.slots.remove(&prepared).map(drop)
+    fn write_rows(&mut self, _: &Arc<Collection>, _: &mut dyn RowSource) -> Result<Moved> {
+        no_bulk()
     }
 
-    fn close_checked(mut self: Box<Self>) -> Result<()> {
-        self.client.check_rest()
+    fn load_text(&mut self, _: &str, _: &[u8]) -> Result<u64> {
+        no_text()
     }
 }
 

@@ -8,7 +8,10 @@
 mod probe;
 mod session;
 
-use crate::members::{Member, Members, PairNamespace, PairSession, add_facts, limited_servers};
+use crate::members::{
+    Member, Members, PairNamespace, PairSession, add_facts, capabilities, limited_servers,
+    supports_compression,
+};
 use crate::prelude::*;
 use kurabe_core::interceptor::InterceptedSession;
 use kurabe_core::memory::LimitedServer;
@@ -88,8 +91,16 @@ impl Driver for Linked {
         }
     }
 
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        self.target.supports_transfer(transfer)
+    }
+
+    fn supports_compression(&self, compression: Compression) -> Support {
+        supports_compression(&*self.target, &self.remotes, compression)
+    }
+
     fn capabilities(&self) -> Capabilities {
-        self.target.capabilities()
+        capabilities(&*self.target, &self.remotes)
     }
 
     /// The target and its remotes, each a tier of its own.
@@ -126,8 +137,28 @@ impl Driver for Linked {
         limited_servers(&*self.target, &self.remotes, options)
     }
 
+    fn links(&self) -> Result<&dyn Links> {
+        self.target.links()?;
+        Ok(self)
+    }
+
+    fn links_mut(&mut self) -> Option<&mut dyn Links> {
+        self.target.links_mut()?;
+        Some(self)
+    }
+
+    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        self.target.dump_tool()
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        Ok(Box::new(PairNamespace::new(self.target.namespace()?, Arc::clone(&self.remotes), place)))
+    }
+}
+
+impl Links for Linked {
     fn file(&self) -> Option<PathBuf> {
-        self.target.file()
+        self.target.links().ok()?.file()
     }
 
     fn add_remote(&mut self, remote: RemoteAddress) {
@@ -145,14 +176,10 @@ impl Driver for Linked {
         })
     }
 
-    fn links(&self, server: RemoteServer, link: &Link) -> Result<Support> {
+    fn supports(&self, server: RemoteServer, link: &Link) -> Result<Support> {
         match self.why_missing(server) {
             Some(why) => Ok(Support::no(why)),
-            None => self.target.links(server, link),
+            None => self.target.links()?.supports(server, link),
         }
-    }
-
-    fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(PairNamespace::new(self.target.namespace()?, Arc::clone(&self.remotes), place)))
     }
 }

@@ -35,6 +35,34 @@ pub(crate) type Members = Arc<Vec<Member>>;
 /// Finds the index of the member that a collection is on; `None` if it is on the target's own server.
 pub(crate) type Place = fn(&[Member], &Collection) -> Option<Result<usize>>;
 
+/// What a target supports with its members: clients share a thread only if none of their connections blocks it.
+pub(crate) fn capabilities(own: &dyn Driver, members: &[Member]) -> Capabilities {
+    let mut all = own.capabilities();
+    for member in members {
+        if let refusal @ Support::No(_) = member.driver.capabilities().shared_threads {
+            all.shared_threads = refusal;
+        }
+    }
+    all
+}
+
+/// Whether all connections of a session can compress: to the target, and to members in other processes.
+pub(crate) fn supports_compression(
+    own: &dyn Driver,
+    members: &[Member],
+    compression: Compression,
+) -> Support {
+    let elsewhere = members.iter().map(|member| &*member.driver);
+    let elsewhere = elsewhere.filter(|driver| driver.endpoint() != Endpoint::InProcess);
+    let all = [own].into_iter().chain(elsewhere);
+    Support::unless(all.map(|driver| driver.supports_compression(compression)).find_map(|support| {
+        match support {
+            Support::No(why) => Some(why),
+            Support::Native => None,
+        }
+    }))
+}
+
 /// The servers with limited memory of a target and its members that may have other users.
 pub(crate) fn limited_servers(
     own: &dyn Driver,

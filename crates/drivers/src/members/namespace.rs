@@ -77,18 +77,6 @@ impl Namespace for PairNamespace {
         self.of(collection)?.clear(collection)
     }
 
-    fn analyse(&mut self, collection: &Collection) -> Result<()> {
-        self.of(collection)?.analyse(collection)
-    }
-
-    fn hold_statistics(&mut self, collection: &Collection) -> Result<()> {
-        self.of(collection)?.hold_statistics(collection)
-    }
-
-    fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {
-        self.store.unanalysed(table)
-    }
-
     fn remove(&mut self, name: &str) -> Result<()> {
         self.store.remove(name)?;
         // The data of a throwaway member is removed with its server; a cache may also have evicted the ownership table.
@@ -118,5 +106,31 @@ impl Namespace for PairNamespace {
             self.attempt(at, |member| if member.list()?.is_empty() { member.finish() } else { Ok(()) });
         }
         self.lost.iter_mut().find_map(Option::take).map_or(Ok(()), Err)
+    }
+
+    fn statistics(&mut self) -> Option<&mut dyn TableStatistics> {
+        Some(self)
+    }
+
+    fn keeps_insertion_order(&self) -> bool {
+        self.store.keeps_insertion_order()
+    }
+
+    fn key_prefix(&mut self, collection: &Collection) -> Result<Option<String>> {
+        self.of(collection)?.key_prefix(collection)
+    }
+}
+
+impl TableStatistics for PairNamespace {
+    fn analyse(&mut self, collection: &Collection) -> Result<()> {
+        self.of(collection)?.analyse(collection)
+    }
+
+    fn hold(&mut self, collection: &Collection) -> Result<()> {
+        self.of(collection)?.hold_statistics(collection)
+    }
+
+    fn missing(&mut self, table: &str) -> Result<Option<String>> {
+        self.store.unanalysed(table)
     }
 }

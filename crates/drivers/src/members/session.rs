@@ -7,7 +7,7 @@
 use super::{Members, Place};
 use crate::prelude::*;
 use crate::slots::Slots;
-use kurabe_core::driver::CacheCounters;
+use std::sync::Arc;
 
 pub(crate) struct PairSession {
     members: Members,
@@ -86,37 +86,13 @@ impl Session for PairSession {
         open(&mut self.sessions, *number)?.execute(prepared, parameters, out)
     }
 
-    fn execute_in_pages(
-        &mut self,
-        prepared: &Prepared,
-        parameters: &[Value<'_>],
-        pages: &mut Pages<'_>,
-    ) -> Result<()> {
-        let (number, prepared) = self.slots.get(prepared)?;
-        open(&mut self.sessions, *number)?.execute_in_pages(prepared, parameters, pages)
-    }
-
-    /// By the server whose statement was prepared last, as a transaction is.
-    fn load_text(&mut self, statement: &str, rows: &[u8]) -> Result<u64> {
-        open(&mut self.sessions, self.last)?.load_text(statement, rows)
-    }
-
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         let (number, prepared) = self.slots.get(prepared)?;
         open(&mut self.sessions, *number)?.pipeline(prepared, parameters, out)
     }
 
-    fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {
-        let (_, session) = self.of(operation.collection().map(|collection| &**collection))?;
-        session.estimate(operation, parameters)
-    }
-
     fn connect_times(&self) -> Option<ConnectTimes> {
         self.sessions.first()?.as_ref()?.connect_times()
-    }
-
-    fn cache_counters(&mut self, collection: &Collection) -> Result<CacheCounters> {
-        self.of(Some(collection))?.1.cache_counters(collection)
     }
 
     fn flush_stats(&mut self) -> Result<()> {
@@ -136,5 +112,61 @@ impl Session for PairSession {
 
     fn close_checked(self: Box<Self>) -> Result<()> {
         self.sessions.into_iter().flatten().map(Session::close_checked).fold(Ok(()), Result::and)
+    }
+
+    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
+        Ok(self)
+    }
+
+    fn planner(&mut self) -> Result<&mut dyn Planner> {
+        Ok(self)
+    }
+
+    fn cache(&mut self) -> Result<&mut dyn Cache> {
+        Ok(self)
+    }
+}
+
+impl Bulk for PairSession {
+    fn execute_in_pages(
+        &mut self,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        pages: &mut Pages<'_>,
+    ) -> Result<()> {
+        let (number, prepared) = self.slots.get(prepared)?;
+        open(&mut self.sessions, *number)?.bulk()?.execute_in_pages(prepared, parameters, pages)
+    }
+
+    /// By the server whose statement was prepared last, as a transaction is.
+    fn load_text(&mut self, statement: &str, rows: &[u8]) -> Result<u64> {
+        open(&mut self.sessions, self.last)?.bulk()?.load_text(statement, rows)
+    }
+
+    fn read_rows(
+        &mut self,
+        collection: &Arc<Collection>,
+        fields: &[usize],
+        fetch: Fetch,
+        row: &mut RowSink<'_>,
+    ) -> Result<Moved> {
+        self.of(Some(collection))?.1.read_rows(collection, fields, fetch, row)
+    }
+
+    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
+        self.of(Some(collection))?.1.write_rows(collection, rows)
+    }
+}
+
+impl Planner for PairSession {
+    fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {
+        let (_, session) = self.of(operation.collection().map(|collection| &**collection))?;
+        session.planner()?.estimate(operation, parameters)
+    }
+}
+
+impl Cache for PairSession {
+    fn counters(&mut self, collection: &Collection) -> Result<CacheCounters> {
+        self.of(Some(collection))?.1.cache()?.counters(collection)
     }
 }

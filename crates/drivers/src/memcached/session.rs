@@ -143,18 +143,6 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         self.client.times
     }
 
-    fn cache_counters(&mut self, _collection: &Collection) -> Result<CacheCounters> {
-        let stats = self.client.stats("stats");
-        let stats = self.client.wire.settle(stats)?;
-        let number = |name: &str| stats.number(name).unwrap_or_default();
-        Ok(CacheCounters {
-            hits: number("get_hits"),
-            misses: number("get_misses"),
-            evictions: number("evictions"),
-            items: number("curr_items"),
-        })
-    }
-
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         self.slots.remove(&prepared).map(drop)
     }
@@ -166,6 +154,32 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
 
     fn close_checked(mut self: Box<Self>) -> Result<()> {
         self.client.quit_checked()
+    }
+
+    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
+        no_bulk()
+    }
+
+    fn planner(&mut self) -> Result<&mut dyn Planner> {
+        no_planner()
+    }
+
+    fn cache(&mut self) -> Result<&mut dyn Cache> {
+        Ok(self)
+    }
+}
+
+impl<S: Peer + Send> Cache for MemcachedSession<S> {
+    fn counters(&mut self, _collection: &Collection) -> Result<CacheCounters> {
+        let stats = self.client.stats("stats");
+        let stats = self.client.wire.settle(stats)?;
+        let number = |name: &str| stats.number(name).unwrap_or_default();
+        Ok(CacheCounters {
+            hits: number("get_hits"),
+            misses: number("get_misses"),
+            evictions: number("evictions"),
+            items: number("curr_items"),
+        })
     }
 }
 

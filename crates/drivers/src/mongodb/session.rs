@@ -265,6 +265,42 @@ impl Session for MongoSession {
         }
     }
 
+    fn connect_times(&self) -> Option<ConnectTimes> {
+        self.link.times
+    }
+
+    fn release(&mut self, prepared: Prepared) -> Result<()> {
+        self.slots.remove(&prepared).map(drop)
+    }
+
+    fn close_checked(mut self: Box<Self>) -> Result<()> {
+        let read = self.reader.as_mut().map_or(Ok(()), Link::close_checked);
+        self.link.close_checked().and(read)
+    }
+
+    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
+        Ok(self)
+    }
+
+    fn planner(&mut self) -> Result<&mut dyn Planner> {
+        no_planner()
+    }
+
+    fn cache(&mut self) -> Result<&mut dyn Cache> {
+        no_cache()
+    }
+}
+
+impl Bulk for MongoSession {
+    fn execute_in_pages(
+        &mut self,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        pages: &mut Pages<'_>,
+    ) -> Result<()> {
+        in_one_page(self, prepared, parameters, pages)
+    }
+
     fn read_rows(
         &mut self,
         collection: &Arc<Collection>,
@@ -282,17 +318,8 @@ impl Session for MongoSession {
         transfer::write(&mut self.link, &self.shared.config, collection, rows)
     }
 
-    fn connect_times(&self) -> Option<ConnectTimes> {
-        self.link.times
-    }
-
-    fn release(&mut self, prepared: Prepared) -> Result<()> {
-        self.slots.remove(&prepared).map(drop)
-    }
-
-    fn close_checked(mut self: Box<Self>) -> Result<()> {
-        let read = self.reader.as_mut().map_or(Ok(()), Link::close_checked);
-        self.link.close_checked().and(read)
+    fn load_text(&mut self, _: &str, _: &[u8]) -> Result<u64> {
+        no_text()
     }
 }
 

@@ -304,20 +304,6 @@ impl Driver for Mysql {
         Ok(Box::new(metrics::MysqlStatsProbe::new(self.lean(options)?)?))
     }
 
-    fn add_remote(&mut self, remote: RemoteAddress) {
-        self.remotes.push((remote.server, foreign::address(&remote.url)));
-    }
-
-    fn links(&self, server: RemoteServer, link: &Link) -> Result<Support> {
-        if let Some(why) = foreign::refusal(&self.remotes, server, link) {
-            return Ok(Support::No(why));
-        }
-        let mut connection = self.link(&ConnectOptions::default())?;
-        let missing = foreign::missing(&mut *connection, server, link.way)?;
-        connection.quit()?;
-        Ok(Support::unless(missing))
-    }
-
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let mut link = self.link(&ConnectOptions::default())?;
         // Tables are created only through the namespace.
@@ -342,5 +328,41 @@ impl Driver for Mysql {
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
         let link = self.link(&ConnectOptions::default())?;
         Ok(Box::new(dump::MysqlDump::new(&self.config, link)?))
+    }
+
+    fn limited_servers(&self, _: &ConnectOptions) -> Result<Vec<LimitedServer>> {
+        Ok(Vec::new())
+    }
+
+    fn links(&self) -> Result<&dyn Links> {
+        Ok(self)
+    }
+
+    fn links_mut(&mut self) -> Option<&mut dyn Links> {
+        Some(self)
+    }
+}
+
+impl Links for Mysql {
+    fn file(&self) -> Option<std::path::PathBuf> {
+        None
+    }
+
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        self.remotes.push((remote.server, foreign::address(&remote.url)));
+    }
+
+    fn remote(&self, server: RemoteServer) -> Result<&dyn Driver> {
+        no_remote(server)
+    }
+
+    fn supports(&self, server: RemoteServer, link: &Link) -> Result<Support> {
+        if let Some(why) = foreign::refusal(&self.remotes, server, link) {
+            return Ok(Support::No(why));
+        }
+        let mut connection = self.link(&ConnectOptions::default())?;
+        let missing = foreign::missing(&mut *connection, server, link.way)?;
+        connection.quit()?;
+        Ok(Support::unless(missing))
     }
 }

@@ -89,6 +89,18 @@ impl Session for NullSession {
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         self.slots.remove(&prepared).map(drop)
     }
+
+    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
+        no_bulk()
+    }
+
+    fn planner(&mut self) -> Result<&mut dyn Planner> {
+        no_planner()
+    }
+
+    fn cache(&mut self) -> Result<&mut dyn Cache> {
+        no_cache()
+    }
 }
 
 impl Drop for NullSession {

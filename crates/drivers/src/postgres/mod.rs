@@ -177,20 +177,6 @@ impl Driver for Postgres {
         Ok(Box::new(metrics::PostgresStatsProbe::new(self.lean(options)?)?))
     }
 
-    fn add_remote(&mut self, remote: RemoteAddress) {
-        self.remotes.push((remote.server, foreign::address(&remote.url)));
-    }
-
-    fn links(&self, server: RemoteServer, link: &Link) -> Result<Support> {
-        if let Some(why) = foreign::refusal(&self.remotes, server, link) {
-            return Ok(Support::No(why));
-        }
-        let mut connection = self.query(&ConnectOptions::default())?;
-        let missing = foreign::missing(&mut *connection, link.way)?;
-        connection.quit()?;
-        Ok(Support::unless(missing))
-    }
-
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let link = self.query(&ConnectOptions::default())?;
         let (dialect, remotes) = (Arc::clone(&self.dialect), self.remotes.clone());
@@ -200,5 +186,45 @@ impl Driver for Postgres {
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
         let link = self.query(&ConnectOptions::default())?;
         Ok(Box::new(dump::PostgresDump::new(self.hosts.get()?, link)?))
+    }
+
+    fn supports_compression(&self, compression: Compression) -> Support {
+        no_compression(self, compression)
+    }
+
+    fn limited_servers(&self, _: &ConnectOptions) -> Result<Vec<LimitedServer>> {
+        Ok(Vec::new())
+    }
+
+    fn links(&self) -> Result<&dyn Links> {
+        Ok(self)
+    }
+
+    fn links_mut(&mut self) -> Option<&mut dyn Links> {
+        Some(self)
+    }
+}
+
+impl Links for Postgres {
+    fn file(&self) -> Option<std::path::PathBuf> {
+        None
+    }
+
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        self.remotes.push((remote.server, foreign::address(&remote.url)));
+    }
+
+    fn remote(&self, server: RemoteServer) -> Result<&dyn Driver> {
+        no_remote(server)
+    }
+
+    fn supports(&self, server: RemoteServer, link: &Link) -> Result<Support> {
+        if let Some(why) = foreign::refusal(&self.remotes, server, link) {
+            return Ok(Support::No(why));
+        }
+        let mut connection = self.query(&ConnectOptions::default())?;
+        let missing = foreign::missing(&mut *connection, link.way)?;
+        connection.quit()?;
+        Ok(Support::unless(missing))
     }
 }

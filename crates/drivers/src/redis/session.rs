@@ -77,7 +77,30 @@ impl<S: Peer + Send> Session for RedisSession<S> {
         self.work.client.times
     }
 
-    fn cache_counters(&mut self, _collection: &Collection) -> Result<CacheCounters> {
+    fn release(&mut self, prepared: Prepared) -> Result<()> {
+        self.slots.remove(&prepared).map(drop)
+    }
+
+    /// Sends `QUIT`. It is deprecated and not needed to close, but shows whether the server sent surplus answers.
+    fn close_checked(mut self: Box<Self>) -> Result<()> {
+        self.work.client.quit_checked()
+    }
+
+    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
+        no_bulk()
+    }
+
+    fn planner(&mut self) -> Result<&mut dyn Planner> {
+        no_planner()
+    }
+
+    fn cache(&mut self) -> Result<&mut dyn Cache> {
+        Ok(self)
+    }
+}
+
+impl<S: Peer + Send> Cache for RedisSession<S> {
+    fn counters(&mut self, _collection: &Collection) -> Result<CacheCounters> {
         let node = self.work.client.ask_text(&["INFO"])?;
         let info = lines(&node);
         let number = |name: &str| info.number(name).unwrap_or_default();
@@ -88,15 +111,6 @@ impl<S: Peer + Send> Session for RedisSession<S> {
             evictions: number("evicted_keys"),
             items: items.text().parse().unwrap_or_default(),
         })
-    }
-
-    fn release(&mut self, prepared: Prepared) -> Result<()> {
-        self.slots.remove(&prepared).map(drop)
-    }
-
-    /// Sends `QUIT`. It is deprecated and not needed to close, but shows whether the server sent surplus answers.
-    fn close_checked(mut self: Box<Self>) -> Result<()> {
-        self.work.client.quit_checked()
     }
 }
 

@@ -109,10 +109,13 @@ mod tests {
             }
         }
         let mut url = TargetUrl::parse("sqlite:").unwrap();
-        url.path = far.file().unwrap().to_string_lossy().into_owned();
+        url.path = far.links().unwrap().file().unwrap().to_string_lossy().into_owned();
         near.add_remote(kurabe_core::remote::RemoteAddress { server: RemoteServer::Second, url });
         let collection = linked(RemoteServer::Second);
-        assert_eq!(near.links(RemoteServer::Second, collection.link().unwrap()).unwrap(), Support::Native);
+        assert_eq!(
+            near.links().unwrap().supports(RemoteServer::Second, collection.link().unwrap()).unwrap(),
+            Support::Native
+        );
         let mut session = near.connect(&ConnectOptions::default()).unwrap();
         for operation in [
             Operation::Count { collection: Arc::clone(&collection) },

@@ -236,6 +236,34 @@ impl Driver for Sqlite {
         Ok(Box::new(ProcessStatsProbe))
     }
 
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        let refusal = self.read_only().map(|why| self.place.read_only(&why));
+        let namespace = namespace::SqliteNamespace::new(self.connection()?, self.place.lock_path(), refusal);
+        Ok(Box::new(Owned(namespace)))
+    }
+
+    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        Ok(Box::new(dump::SqliteDump::new(self.connection()?, self.place.path())?))
+    }
+
+    fn supports_compression(&self, compression: Compression) -> Support {
+        no_compression(self, compression)
+    }
+
+    fn limited_servers(&self, _: &ConnectOptions) -> Result<Vec<LimitedServer>> {
+        Ok(Vec::new())
+    }
+
+    fn links(&self) -> Result<&dyn Links> {
+        Ok(self)
+    }
+
+    fn links_mut(&mut self) -> Option<&mut dyn Links> {
+        Some(self)
+    }
+}
+
+impl Links for Sqlite {
     fn file(&self) -> Option<PathBuf> {
         std::path::absolute(self.place.path()).ok()
     }
@@ -246,18 +274,12 @@ impl Driver for Sqlite {
         self.remotes = Arc::new(remotes);
     }
 
-    fn links(&self, server: RemoteServer, link: &Link) -> Result<Support> {
+    fn remote(&self, server: RemoteServer) -> Result<&dyn Driver> {
+        no_remote(server)
+    }
+
+    fn supports(&self, server: RemoteServer, link: &Link) -> Result<Support> {
         Ok(Support::unless(attach::refusal(&self.remotes, server, link)))
-    }
-
-    fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        let refusal = self.read_only().map(|why| self.place.read_only(&why));
-        let namespace = namespace::SqliteNamespace::new(self.connection()?, self.place.lock_path(), refusal);
-        Ok(Box::new(Owned(namespace)))
-    }
-
-    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
-        Ok(Box::new(dump::SqliteDump::new(self.connection()?, self.place.path())?))
     }
 }
 

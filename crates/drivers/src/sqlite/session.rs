@@ -175,6 +175,34 @@ impl Session for SqliteSession {
         })
     }
 
+    fn release(&mut self, prepared: Prepared) -> Result<()> {
+        let Slot::Statement(statement) = self.slots.remove(&prepared)? else { return Ok(()) };
+        self.live -= 1;
+        let cached = self.connection.prepare_cached(&statement.sql).map_err(|e| explain(&e))?;
+        cached.discard();
+        Ok(())
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.connection.close().map_err(|(_, error)| {
+            Error::new(ErrorKind::Server, format!("the connection did not close: {}", explain(&error)))
+        })
+    }
+
+    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
+        Ok(self)
+    }
+
+    fn planner(&mut self) -> Result<&mut dyn Planner> {
+        no_planner()
+    }
+
+    fn cache(&mut self) -> Result<&mut dyn Cache> {
+        no_cache()
+    }
+}
+
+impl Bulk for SqliteSession {
     fn execute_in_pages(
         &mut self,
         prepared: &Prepared,
@@ -213,18 +241,8 @@ impl Session for SqliteSession {
         transfer::write(&self.connection, collection, rows)
     }
 
-    fn release(&mut self, prepared: Prepared) -> Result<()> {
-        let Slot::Statement(statement) = self.slots.remove(&prepared)? else { return Ok(()) };
-        self.live -= 1;
-        let cached = self.connection.prepare_cached(&statement.sql).map_err(|e| explain(&e))?;
-        cached.discard();
-        Ok(())
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        self.connection.close().map_err(|(_, error)| {
-            Error::new(ErrorKind::Server, format!("the connection did not close: {}", explain(&error)))
-        })
+    fn load_text(&mut self, _: &str, _: &[u8]) -> Result<u64> {
+        no_text()
     }
 }
 

@@ -5,6 +5,7 @@ mod channel;
 mod session;
 
 use crate::info::{Connections, DriverInfo};
+use crate::nothing::Nothing;
 use crate::prelude::*;
 use crate::wire::lost;
 use kurabe_core::operation::Flow;
@@ -163,6 +164,34 @@ impl Driver for Tcp {
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         Ok(Box::new(Nothing))
     }
+
+    fn supports_compression(&self, compression: Compression) -> Support {
+        no_compression(self, compression)
+    }
+
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        no_transfer(transfer)
+    }
+
+    fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
+        only_class(self, class)
+    }
+
+    fn limited_servers(&self, _: &ConnectOptions) -> Result<Vec<LimitedServer>> {
+        Ok(Vec::new())
+    }
+
+    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        no_dump_tool()
+    }
+
+    fn links(&self) -> Result<&dyn Links> {
+        no_links()
+    }
+
+    fn links_mut(&mut self) -> Option<&mut dyn Links> {
+        None
+    }
 }
 
 /// The kernels' settings that decide how fast a connection is, of both ends.
@@ -178,35 +207,6 @@ fn settings(hello: &Hello, session: &session::TcpSession) -> Result<Vec<Setting>
         Setting::new(format!("listener's {RECEIVE_LIMIT}"), hello.largest_receive.to_string()),
     ];
     Ok(both.into_iter().chain(ours).filter(|setting| !setting.value.is_empty()).collect())
-}
-
-/// The namespace of a listener, which keeps nothing.
-struct Nothing;
-
-impl Namespace for Nothing {
-    fn claim(&mut self, _run: &str) -> Result<()> {
-        Ok(())
-    }
-
-    fn create(&mut self, _collection: &Collection) -> Result<()> {
-        Ok(())
-    }
-
-    fn clear(&mut self, _collection: &Collection) -> Result<()> {
-        Ok(())
-    }
-
-    fn remove(&mut self, _name: &str) -> Result<()> {
-        Ok(())
-    }
-
-    fn list(&mut self) -> Result<Vec<String>> {
-        Ok(Vec::new())
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -187,6 +187,18 @@ impl Session for TcpSession {
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         self.slots.remove(&prepared).map(drop)
     }
+
+    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
+        no_bulk()
+    }
+
+    fn planner(&mut self) -> Result<&mut dyn Planner> {
+        no_planner()
+    }
+
+    fn cache(&mut self) -> Result<&mut dyn Cache> {
+        no_cache()
+    }
 }
 
 impl Stream {

@@ -140,7 +140,7 @@ impl CacheWorkload {
     /// The cache's own counters; `None` if it has none.
     fn counters(&self, session: &mut dyn Session) -> Result<Option<CacheCounters>> {
         let Some(cached) = &self.shared.store.cached else { return Ok(None) };
-        match session.cache_counters(cached) {
+        match session.cache().and_then(|cache| cache.counters(cached)) {
             Ok(counters) => Ok(Some(counters)),
             Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
             Err(error) => Err(error),

@@ -1,9 +1,10 @@
-//! The namespace of an application, which does nothing: the application keeps its own data.
+//! The namespace of a target in which Kurabe creates nothing: a listener keeps nothing, and an application its own data.
 
 use crate::prelude::*;
-pub(super) struct ApplicationNamespace;
 
-impl Namespace for ApplicationNamespace {
+pub(crate) struct Nothing;
+
+impl Namespace for Nothing {
     fn claim(&mut self, _run: &str) -> Result<()> {
         Ok(())
     }
@@ -14,6 +15,18 @@ impl Namespace for ApplicationNamespace {
 
     fn clear(&mut self, _collection: &Collection) -> Result<()> {
         Ok(())
+    }
+
+    fn statistics(&mut self) -> Option<&mut dyn TableStatistics> {
+        None
+    }
+
+    fn keeps_insertion_order(&self) -> bool {
+        true
+    }
+
+    fn key_prefix(&mut self, _collection: &Collection) -> Result<Option<String>> {
+        Ok(None)
     }
 
     fn remove(&mut self, _name: &str) -> Result<()> {

@@ -1,0 +1,45 @@
+//! Links from one database to another.
+
+use super::{Driver, Support};
+use crate::error::{Error, Result};
+use crate::remote::{Link, RemoteAddress, RemoteServer};
+use std::path::PathBuf;
+
+/// A database that can be linked to others.
+pub trait Links {
+    /// The file of an embedded database, which another database may attach; `None` if it has no such file.
+    fn file(&self) -> Option<PathBuf>;
+
+    /// Gives the driver the address of a remote server, to which later namespaces and sessions can link. Nothing is
+    /// contacted yet. An address that it cannot link to is a reason for [`Links::supports`].
+    fn add_remote(&mut self, remote: RemoteAddress);
+
+    /// The driver of a remote server, for what the client does there over connections of its own.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if the run has no such server.
+    fn remote(&self, server: RemoteServer) -> Result<&dyn Driver>;
+
+    /// Whether its server can read collections of a remote server by this link. May ask the server. If the address of
+    /// the remote is not known yet, it is not considered.
+    ///
+    /// # Errors
+    /// As for [`Driver::connect`].
+    fn supports(&self, server: RemoteServer, link: &Link) -> Result<Support>;
+}
+
+/// The error of a driver without [`Links`].
+///
+/// # Errors
+/// Always.
+pub fn no_links<T>() -> Result<T> {
+    Err(Error::unsupported("Kurabe knows no way by which this database reads another one's tables"))
+}
+
+/// The error of a run without this remote.
+///
+/// # Errors
+/// Always.
+pub fn no_remote<T>(server: RemoteServer) -> Result<T> {
+    Err(Error::unsupported(format!("this run has no remote '{}'", server.name())))
+}

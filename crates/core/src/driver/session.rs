@@ -1,0 +1,186 @@
+//! One open connection.
+
+use super::{Bulk, Cache, Planner, RowEstimate};
+use crate::collection::Collection;
+use crate::error::{Error, Result};
+use crate::operation::Operation;
+use crate::transfer::{Fetch, Moved, RowSink, RowSource};
+use crate::value::{Reply, Value};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One open connection of a driver, used by one client at a time.
+pub trait Session: Send {
+    /// Translates an operation for the database, and prepares it on the server if the protocol has prepared
+    /// statements (one round trip).
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason, or the server's error.
+    fn prepare(&mut self, operation: &Operation) -> Result<Prepared>;
+
+    /// Prepares to send an operation as text with its parameters as literals. The server learns nothing yet:
+    /// [`Session::execute`] writes the text for its parameters, and the server parses it each time. The reply is the
+    /// same as that of [`Session::prepare`]'s statement.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if [`Capabilities::literals`] says no, or this operation
+    /// cannot be written that way.
+    fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
+        let _ = operation;
+        Err(Error::unsupported("this client cannot write values into the statement text"))
+    }
+
+    /// Executes a prepared operation of this session and replaces the content of `out` by the reply.
+    ///
+    /// # Errors
+    /// The server's error with its code. The session stays usable unless the kind is
+    /// [`ConnectionLost`](crate::ErrorKind::ConnectionLost) or [`Protocol`](crate::ErrorKind::Protocol).
+    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()>;
+
+    /// Executes a prepared operation once for each of `out`, and sends all requests before it reads the first
+    /// reply. `parameters` holds those of the first request, then of the second, and so on. Requests are independent:
+    /// they are not one transaction, and a failed one does not undo the others.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if [`Capabilities::pipelining`] says no. Otherwise the
+    /// first error of any request, after all replies are read: replies of failed requests are empty, the others are
+    /// valid. The session stays usable as after [`Session::execute`].
+    fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
+        let _ = (prepared, parameters, out);
+        Err(Error::unsupported("this client does not support pipelining"))
+    }
+
+    /// Flushes this session's statistics on the server, so that they are not counted for a later trial. Takes a
+    /// round trip on servers that report statistics late.
+    ///
+    /// # Errors
+    /// If the connection is lost.
+    fn flush_stats(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// How long each phase of connecting took; `None` if the client does not measure it.
+    fn connect_times(&self) -> Option<ConnectTimes> {
+        None
+    }
+
+    /// What moves many rows.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if the client has no such requests.
+    fn bulk(&mut self) -> Result<&mut dyn Bulk>;
+
+    /// The optimizer's estimates.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if the client does not read them.
+    fn planner(&mut self) -> Result<&mut dyn Planner>;
+
+    /// The counters of a cache.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if the target is no cache.
+    fn cache(&mut self) -> Result<&mut dyn Cache>;
+
+    /// Frees a prepared operation, on the server too.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn release(&mut self, prepared: Prepared) -> Result<()>;
+
+    /// Closes the connection as the protocol requires. Without such a message, dropping the connection closes it.
+    ///
+    /// # Errors
+    /// If the message could not be sent. The connection is closed in any case.
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Closes the connection as [`Session::close`] does, waits until the server has closed it too, and checks
+    /// that the server sent nothing more. A duplicated reply would otherwise go unnoticed. Clients that cannot check
+    /// this only close.
+    ///
+    /// # Errors
+    /// [`Protocol`](crate::ErrorKind::Protocol) if the server sent unexpected data,
+    /// [`Timeout`](crate::ErrorKind::Timeout) if it does not close the connection; or as for [`Session::close`].
+    fn close_checked(self: Box<Self>) -> Result<()> {
+        self.close()
+    }
+}
+
+/// The requests that only some sessions have.
+impl dyn Session + '_ {
+    /// As [`Bulk::read_rows`].
+    ///
+    /// # Errors
+    /// As for that method and [`Session::bulk`].
+    pub fn read_rows(
+        &mut self,
+        collection: &Arc<Collection>,
+        fields: &[usize],
+        fetch: Fetch,
+        row: &mut RowSink<'_>,
+    ) -> Result<Moved> {
+        self.bulk()?.read_rows(collection, fields, fetch, row)
+    }
+
+    /// As [`Bulk::write_rows`].
+    ///
+    /// # Errors
+    /// As for that method and [`Session::bulk`].
+    pub fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
+        self.bulk()?.write_rows(collection, rows)
+    }
+
+    /// As [`Planner::estimate`].
+    ///
+    /// # Errors
+    /// As for that method and [`Session::planner`].
+    pub fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {
+        self.planner()?.estimate(operation, parameters)
+    }
+}
+
+/// The error of a session without [`Bulk`].
+///
+/// # Errors
+/// Always.
+pub fn no_bulk<T>() -> Result<T> {
+    Err(Error::unsupported("this client has no requests that move many rows"))
+}
+
+/// The error of a session without [`Planner`].
+///
+/// # Errors
+/// Always.
+pub fn no_planner<T>() -> Result<T> {
+    Err(Error::unsupported("this client does not read the optimizer's estimates"))
+}
+
+/// The error of a session without [`Cache`].
+///
+/// # Errors
+/// Always.
+pub fn no_cache<T>() -> Result<T> {
+    Err(Error::unsupported("this target has no cache counters"))
+}
+
+/// A prepared operation of a session. The driver chooses the number.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Prepared(pub usize);
+
+/// How long each phase of opening a connection took, as the client measured it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectTimes {
+    /// To reach the server: the TCP handshake or the Unix socket. A native client resolves a name once for all
+    /// connections.
+    pub reach: Duration,
+    /// To negotiate encryption, including the request for it if the protocol has one; `None` without TLS.
+    pub tls: Option<Duration>,
+    /// To authenticate. It is 0 if PostgreSQL requires no authentication. MySQL's login packet always counts
+    /// here.
+    pub authenticate: Duration,
+    /// The server's own time to set up the session: MySQL's thread, before its greeting; PostgreSQL's process,
+    /// until it is ready.
+    pub set_up: Duration,
+}
