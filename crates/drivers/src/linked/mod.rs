@@ -138,12 +138,10 @@ impl Driver for Linked {
     }
 
     fn links(&self) -> Result<&dyn Links> {
-        self.target.links()?;
         Ok(self)
     }
 
     fn links_mut(&mut self) -> Option<&mut dyn Links> {
-        self.target.links_mut()?;
         Some(self)
     }
 
