@@ -10,9 +10,7 @@ pub use kurabe_core::collection::{Collection, FieldType};
 pub use kurabe_core::compression::Compression;
 pub use kurabe_core::driver::{
     Bulk, Cache, CacheCounters, Capabilities, ConnectOptions, ConnectTimes, Driver, Links, Namespace,
-    Planner, Prepared, RowEstimate, Session, Support, TableStatistics, in_one_page, no_bulk, no_cache,
-    no_compression, no_dump_tool, no_links, no_planner, no_remote, no_stats_probe, no_text, no_transfer,
-    only_class,
+    Planner, Prepared, RowEstimate, Session, Support, TableStatistics, no_remote,
 };
 pub use kurabe_core::dump::DumpTool;
 pub use kurabe_core::durability::DurabilityClass;
@@ -28,4 +26,4 @@ pub use kurabe_core::stats_probe::{
 pub use kurabe_core::target::TargetUrl;
 pub use kurabe_core::transfer::{Fetch, Moved, Pages, RowSink, RowSource, Transfer};
 pub use kurabe_core::value::{Reply, Value};
-pub use kurabe_core::{Error, ErrorKind, Result};
+pub use kurabe_core::{Error, ErrorKind, Result, without};

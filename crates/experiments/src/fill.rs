@@ -266,7 +266,7 @@ pub(crate) fn prepare_if_supported(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kurabe_core::driver::{Bulk, Cache, Planner, no_bulk, no_cache, no_planner};
+    use kurabe_core::without;
 
     /// A session that stores keys, and counts for how many answers its user waits.
     struct Far {
@@ -316,21 +316,11 @@ mod tests {
             Ok(())
         }
 
-        fn bulk(&mut self) -> Result<&mut dyn Bulk> {
-            no_bulk()
-        }
-
-        fn planner(&mut self) -> Result<&mut dyn Planner> {
-            no_planner()
-        }
-
-        fn cache(&mut self) -> Result<&mut dyn Cache> {
-            no_cache()
-        }
-
         fn release(&mut self, _: Prepared) -> Result<()> {
             Ok(())
         }
+
+        without!(bulk, planner, cache);
     }
 
     #[test]

@@ -143,23 +143,5 @@ impl Driver for Lmdb {
         Ok(Box::new(Owned(LmdbNamespace { store: self.store()?, lock, claim: Claim::default() })))
     }
 
-    fn supports_compression(&self, compression: Compression) -> Support {
-        no_compression(self, compression)
-    }
-
-    fn limited_servers(&self, _: &ConnectOptions) -> Result<Vec<LimitedServer>> {
-        Ok(Vec::new())
-    }
-
-    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
-        no_dump_tool()
-    }
-
-    fn links(&self) -> Result<&dyn Links> {
-        no_links()
-    }
-
-    fn links_mut(&mut self) -> Option<&mut dyn Links> {
-        None
-    }
+    without!(compression, limited_memory, links, dump_tool);
 }

@@ -121,25 +121,10 @@ impl Session for LmdbSession {
         Ok(self)
     }
 
-    fn planner(&mut self) -> Result<&mut dyn Planner> {
-        no_planner()
-    }
-
-    fn cache(&mut self) -> Result<&mut dyn Cache> {
-        no_cache()
-    }
+    without!(planner, cache);
 }
 
 impl Bulk for LmdbSession {
-    fn execute_in_pages(
-        &mut self,
-        prepared: &Prepared,
-        parameters: &[Value<'_>],
-        pages: &mut Pages<'_>,
-    ) -> Result<()> {
-        in_one_page(self, prepared, parameters, pages)
-    }
-
     fn read_rows(
         &mut self,
         collection: &Arc<Collection>,
@@ -157,9 +142,7 @@ impl Bulk for LmdbSession {
         transfer::write(self, collection, rows)
     }
 
-    fn load_text(&mut self, _: &str, _: &[u8]) -> Result<u64> {
-        no_text()
-    }
+    without!(text, pages);
 }
 
 /// Fails if a collection has neither an entry in the ownership table nor rows, as after its removal.

@@ -151,19 +151,5 @@ impl Driver for Oracle {
         Ok(Box::new(Owned(namespace::OracleNamespace::open(&self.config)?)))
     }
 
-    fn supports_compression(&self, compression: Compression) -> Support {
-        no_compression(self, compression)
-    }
-
-    fn supports_transfer(&self, transfer: Transfer) -> Support {
-        no_transfer(transfer)
-    }
-
-    fn limited_servers(&self, _: &ConnectOptions) -> Result<Vec<LimitedServer>> {
-        Ok(Vec::new())
-    }
-
-    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
-        no_dump_tool()
-    }
+    without!(transfers, compression, limited_memory, dump_tool);
 }

@@ -163,17 +163,7 @@ impl Session for OracleSession {
         self.link.quit()
     }
 
-    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
-        no_bulk()
-    }
-
-    fn planner(&mut self) -> Result<&mut dyn Planner> {
-        no_planner()
-    }
-
-    fn cache(&mut self) -> Result<&mut dyn Cache> {
-        no_cache()
-    }
+    without!(bulk, planner, cache);
 }
 
 /// Updates the row, or inserts it if it does not exist; updates again if another session inserted it in between.

@@ -1,10 +1,10 @@
 //! Requests that move many rows.
 
-use super::{Prepared, Session};
+use super::Prepared;
 use crate::collection::Collection;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::transfer::{Fetch, Moved, Pages, RowSink, RowSource};
-use crate::value::{Reply, Value};
+use crate::value::Value;
 use std::sync::Arc;
 
 /// A session that moves many rows by requests of their own.
@@ -53,27 +53,4 @@ pub trait Bulk {
     /// [`Unsupported`](crate::ErrorKind::Unsupported) if the client knows no such statement; the server's error, after
     /// which the session stays usable as after [`Session::execute`](super::Session::execute).
     fn load_text(&mut self, statement: &str, rows: &[u8]) -> Result<u64>;
-}
-
-/// [`Bulk::execute_in_pages`] of a client that receives an answer whole.
-///
-/// # Errors
-/// As for that method.
-pub fn in_one_page(
-    session: &mut dyn Session,
-    prepared: &Prepared,
-    parameters: &[Value<'_>],
-    pages: &mut Pages<'_>,
-) -> Result<()> {
-    let mut whole = Reply::new();
-    session.execute(prepared, parameters, &mut whole)?;
-    pages.end(&mut whole)
-}
-
-/// [`Bulk::load_text`] of a client without such statements.
-///
-/// # Errors
-/// Always.
-pub fn no_text<T>() -> Result<T> {
-    Err(Error::unsupported("this client sends no rows as text"))
 }

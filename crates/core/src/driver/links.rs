@@ -28,14 +28,6 @@ pub trait Links {
     fn supports(&self, server: RemoteServer, link: &Link) -> Result<Support>;
 }
 
-/// The error of a driver without [`Links`].
-///
-/// # Errors
-/// Always.
-pub fn no_links<T>() -> Result<T> {
-    Err(Error::unsupported("Kurabe knows no way by which this database reads another one's tables"))
-}
-
 /// The error of a run without this remote.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 //! collections.
 //!
 //! What only some databases have is behind an accessor, such as [`Session::bulk`], which returns a small trait. An accessor
-//! has no default: a wrapper that forgets one does not compile.
+//! has no default: a wrapper that forgets one does not compile. [`without!`](crate::without) says what there is not.
 
 mod bulk;
 mod cache;
@@ -12,20 +12,21 @@ mod namespace;
 mod options;
 mod planner;
 mod session;
+mod without;
 
-pub use bulk::{Bulk, in_one_page, no_text};
+pub use bulk::Bulk;
 pub use cache::{Cache, CacheCounters};
 pub use capabilities::{Capabilities, Capability};
-pub use links::{Links, no_links, no_remote};
+pub use links::{Links, no_remote};
 pub use namespace::Namespace;
 pub use options::{Access, ConnectOptions};
 pub use planner::{Planner, RowEstimate, TableStatistics};
-pub use session::{ConnectTimes, Prepared, Session, no_bulk, no_cache, no_planner};
+pub use session::{ConnectTimes, Prepared, Session};
 
 use crate::compression::Compression;
 use crate::dump::DumpTool;
 use crate::durability::DurabilityClass;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::facts::ServerFacts;
 use crate::memory::LimitedServer;
 use crate::observation::Endpoint;
@@ -116,22 +117,6 @@ impl dyn Driver + '_ {
             links.add_remote(remote);
         }
     }
-}
-
-/// [`Driver::dump_tool`] of a driver without such programs.
-///
-/// # Errors
-/// Always.
-pub fn no_dump_tool<T>() -> Result<T> {
-    Err(Error::unsupported("its driver knows no programs that dump and restore tables"))
-}
-
-/// [`Driver::stats_probe`] of a driver without one.
-///
-/// # Errors
-/// Always.
-pub fn no_stats_probe<T>() -> Result<T> {
-    Err(Error::unsupported("its driver does not read server statistics"))
 }
 
 /// [`Driver::supports_transfer`] of a driver without [`Bulk`].

@@ -141,30 +141,6 @@ impl dyn Session + '_ {
     }
 }
 
-/// The error of a session without [`Bulk`].
-///
-/// # Errors
-/// Always.
-pub fn no_bulk<T>() -> Result<T> {
-    Err(Error::unsupported("this client has no requests that move many rows"))
-}
-
-/// The error of a session without [`Planner`].
-///
-/// # Errors
-/// Always.
-pub fn no_planner<T>() -> Result<T> {
-    Err(Error::unsupported("this client does not read the optimizer's estimates"))
-}
-
-/// The error of a session without [`Cache`].
-///
-/// # Errors
-/// Always.
-pub fn no_cache<T>() -> Result<T> {
-    Err(Error::unsupported("this target has no cache counters"))
-}
-
 /// A prepared operation of a session. The driver chooses the number.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Prepared(pub usize);

@@ -298,10 +298,6 @@ impl<L: Link> Session for LinkSession<L> {
         Ok(self)
     }
 
-    fn cache(&mut self) -> Result<&mut dyn Cache> {
-        no_cache()
-    }
-
     fn flush_stats(&mut self) -> Result<()> {
         let Some(sql) = self.link.settling() else { return Ok(()) };
         match self.link.query(sql, &mut Reply::new()) {
@@ -329,6 +325,8 @@ impl<L: Link> Session for LinkSession<L> {
     fn close_checked(mut self: Box<Self>) -> Result<()> {
         self.link.quit_checked()
     }
+
+    without!(cache);
 }
 
 impl<L: Link> Planner for LinkSession<L> {

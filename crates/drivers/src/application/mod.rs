@@ -153,33 +153,7 @@ impl Driver for Application {
         Ok(Box::new(Nothing))
     }
 
-    fn supports_compression(&self, compression: Compression) -> Support {
-        no_compression(self, compression)
-    }
-
-    fn supports_transfer(&self, transfer: Transfer) -> Support {
-        no_transfer(transfer)
-    }
-
-    fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
-        only_class(self, class)
-    }
-
-    fn limited_servers(&self, _: &ConnectOptions) -> Result<Vec<LimitedServer>> {
-        Ok(Vec::new())
-    }
-
-    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
-        no_dump_tool()
-    }
-
-    fn links(&self) -> Result<&dyn Links> {
-        no_links()
-    }
-
-    fn links_mut(&mut self) -> Option<&mut dyn Links> {
-        None
-    }
+    without!(transfers, compression, other_durability, limited_memory, links, dump_tool);
 }
 
 #[cfg(test)]

@@ -87,17 +87,7 @@ impl Session for ApplicationSession {
         self.connection.check_rest()
     }
 
-    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
-        no_bulk()
-    }
-
-    fn planner(&mut self) -> Result<&mut dyn Planner> {
-        no_planner()
-    }
-
-    fn cache(&mut self) -> Result<&mut dyn Cache> {
-        no_cache()
-    }
+    without!(bulk, planner, cache);
 }
 
 /// The error of an unsuccessful answer.

@@ -119,31 +119,5 @@ impl Driver for CouchDb {
         Ok(Box::new(Owned(CouchNamespace::new(self.client(&ConnectOptions::default())?)?)))
     }
 
-    fn supports_compression(&self, compression: Compression) -> Support {
-        no_compression(self, compression)
-    }
-
-    fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
-        only_class(self, class)
-    }
-
-    fn stats_probe(&self, _: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
-        no_stats_probe()
-    }
-
-    fn limited_servers(&self, _: &ConnectOptions) -> Result<Vec<LimitedServer>> {
-        Ok(Vec::new())
-    }
-
-    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
-        no_dump_tool()
-    }
-
-    fn links(&self) -> Result<&dyn Links> {
-        no_links()
-    }
-
-    fn links_mut(&mut self) -> Option<&mut dyn Links> {
-        None
-    }
+    without!(compression, other_durability, statistics, limited_memory, links, dump_tool);
 }

@@ -124,25 +124,10 @@ impl Session for CouchSession {
         Ok(self)
     }
 
-    fn planner(&mut self) -> Result<&mut dyn Planner> {
-        no_planner()
-    }
-
-    fn cache(&mut self) -> Result<&mut dyn Cache> {
-        no_cache()
-    }
+    without!(planner, cache);
 }
 
 impl Bulk for CouchSession {
-    fn execute_in_pages(
-        &mut self,
-        prepared: &Prepared,
-        parameters: &[Value<'_>],
-        pages: &mut Pages<'_>,
-    ) -> Result<()> {
-        in_one_page(self, prepared, parameters, pages)
-    }
-
     /// Reads pages of `_all_docs`, each from the last id on.
     fn read_rows(
         &mut self,
@@ -179,13 +164,7 @@ impl Bulk for CouchSession {
         }
     }
 
-    fn write_rows(&mut self, _: &Arc<Collection>, _: &mut dyn RowSource) -> Result<Moved> {
-        no_bulk()
-    }
-
-    fn load_text(&mut self, _: &str, _: &[u8]) -> Result<u64> {
-        no_text()
-    }
+    without!(text, writes, pages);
 }
 
 /// An operation in progress.

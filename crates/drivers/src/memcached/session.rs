@@ -156,17 +156,11 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         self.client.quit_checked()
     }
 
-    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
-        no_bulk()
-    }
-
-    fn planner(&mut self) -> Result<&mut dyn Planner> {
-        no_planner()
-    }
-
     fn cache(&mut self) -> Result<&mut dyn Cache> {
         Ok(self)
     }
+
+    without!(bulk, planner);
 }
 
 impl<S: Peer + Send> Cache for MemcachedSession<S> {

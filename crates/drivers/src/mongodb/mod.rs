@@ -126,19 +126,5 @@ impl Driver for Mongo {
         Ok(Box::new(Owned(MongoNamespace { shared, link, claim: Claim::default(), holder: None })))
     }
 
-    fn limited_servers(&self, _: &ConnectOptions) -> Result<Vec<LimitedServer>> {
-        Ok(Vec::new())
-    }
-
-    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
-        no_dump_tool()
-    }
-
-    fn links(&self) -> Result<&dyn Links> {
-        no_links()
-    }
-
-    fn links_mut(&mut self) -> Option<&mut dyn Links> {
-        None
-    }
+    without!(limited_memory, links, dump_tool);
 }

@@ -282,25 +282,10 @@ impl Session for MongoSession {
         Ok(self)
     }
 
-    fn planner(&mut self) -> Result<&mut dyn Planner> {
-        no_planner()
-    }
-
-    fn cache(&mut self) -> Result<&mut dyn Cache> {
-        no_cache()
-    }
+    without!(planner, cache);
 }
 
 impl Bulk for MongoSession {
-    fn execute_in_pages(
-        &mut self,
-        prepared: &Prepared,
-        parameters: &[Value<'_>],
-        pages: &mut Pages<'_>,
-    ) -> Result<()> {
-        in_one_page(self, prepared, parameters, pages)
-    }
-
     fn read_rows(
         &mut self,
         collection: &Arc<Collection>,
@@ -318,9 +303,7 @@ impl Bulk for MongoSession {
         transfer::write(&mut self.link, &self.shared.config, collection, rows)
     }
 
-    fn load_text(&mut self, _: &str, _: &[u8]) -> Result<u64> {
-        no_text()
-    }
+    without!(text, pages);
 }
 
 impl Drop for MongoSession {

@@ -330,10 +330,6 @@ impl Driver for Mysql {
         Ok(Box::new(dump::MysqlDump::new(&self.config, link)?))
     }
 
-    fn limited_servers(&self, _: &ConnectOptions) -> Result<Vec<LimitedServer>> {
-        Ok(Vec::new())
-    }
-
     fn links(&self) -> Result<&dyn Links> {
         Ok(self)
     }
@@ -341,6 +337,8 @@ impl Driver for Mysql {
     fn links_mut(&mut self) -> Option<&mut dyn Links> {
         Some(self)
     }
+
+    without!(limited_memory);
 }
 
 impl Links for Mysql {

@@ -188,14 +188,6 @@ impl Driver for Postgres {
         Ok(Box::new(dump::PostgresDump::new(self.hosts.get()?, link)?))
     }
 
-    fn supports_compression(&self, compression: Compression) -> Support {
-        no_compression(self, compression)
-    }
-
-    fn limited_servers(&self, _: &ConnectOptions) -> Result<Vec<LimitedServer>> {
-        Ok(Vec::new())
-    }
-
     fn links(&self) -> Result<&dyn Links> {
         Ok(self)
     }
@@ -203,6 +195,8 @@ impl Driver for Postgres {
     fn links_mut(&mut self) -> Option<&mut dyn Links> {
         Some(self)
     }
+
+    without!(compression, limited_memory);
 }
 
 impl Links for Postgres {

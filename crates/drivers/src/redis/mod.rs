@@ -120,23 +120,5 @@ impl Driver for Redis {
         })))
     }
 
-    fn supports_compression(&self, compression: Compression) -> Support {
-        no_compression(self, compression)
-    }
-
-    fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
-        only_class(self, class)
-    }
-
-    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
-        no_dump_tool()
-    }
-
-    fn links(&self) -> Result<&dyn Links> {
-        no_links()
-    }
-
-    fn links_mut(&mut self) -> Option<&mut dyn Links> {
-        None
-    }
+    without!(compression, other_durability, links, dump_tool);
 }

@@ -86,17 +86,11 @@ impl<S: Peer + Send> Session for RedisSession<S> {
         self.work.client.quit_checked()
     }
 
-    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
-        no_bulk()
-    }
-
-    fn planner(&mut self) -> Result<&mut dyn Planner> {
-        no_planner()
-    }
-
     fn cache(&mut self) -> Result<&mut dyn Cache> {
         Ok(self)
     }
+
+    without!(bulk, planner);
 }
 
 impl<S: Peer + Send> Cache for RedisSession<S> {

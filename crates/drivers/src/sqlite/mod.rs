@@ -246,14 +246,6 @@ impl Driver for Sqlite {
         Ok(Box::new(dump::SqliteDump::new(self.connection()?, self.place.path())?))
     }
 
-    fn supports_compression(&self, compression: Compression) -> Support {
-        no_compression(self, compression)
-    }
-
-    fn limited_servers(&self, _: &ConnectOptions) -> Result<Vec<LimitedServer>> {
-        Ok(Vec::new())
-    }
-
     fn links(&self) -> Result<&dyn Links> {
         Ok(self)
     }
@@ -261,6 +253,8 @@ impl Driver for Sqlite {
     fn links_mut(&mut self) -> Option<&mut dyn Links> {
         Some(self)
     }
+
+    without!(compression, limited_memory);
 }
 
 impl Links for Sqlite {

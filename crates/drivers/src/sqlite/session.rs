@@ -193,13 +193,7 @@ impl Session for SqliteSession {
         Ok(self)
     }
 
-    fn planner(&mut self) -> Result<&mut dyn Planner> {
-        no_planner()
-    }
-
-    fn cache(&mut self) -> Result<&mut dyn Cache> {
-        no_cache()
-    }
+    without!(planner, cache);
 }
 
 impl Bulk for SqliteSession {
@@ -241,9 +235,7 @@ impl Bulk for SqliteSession {
         transfer::write(&self.connection, collection, rows)
     }
 
-    fn load_text(&mut self, _: &str, _: &[u8]) -> Result<u64> {
-        no_text()
-    }
+    without!(text);
 }
 
 /// Compiles a text, executes it and finalizes it.

@@ -188,17 +188,7 @@ impl Session for TcpSession {
         self.slots.remove(&prepared).map(drop)
     }
 
-    fn bulk(&mut self) -> Result<&mut dyn Bulk> {
-        no_bulk()
-    }
-
-    fn planner(&mut self) -> Result<&mut dyn Planner> {
-        no_planner()
-    }
-
-    fn cache(&mut self) -> Result<&mut dyn Cache> {
-        no_cache()
-    }
+    without!(bulk, planner, cache);
 }
 
 impl Stream {
