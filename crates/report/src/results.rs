@@ -86,13 +86,16 @@ fn of_cell(
         figures.reason = Some("not measured: the run ended before it reached this cell".to_owned());
     } else {
         figures.status = Status::Ok;
-        let counted = counted(&measured);
-        fill(&mut figures, &counted, &run.header.spec);
-        figures.detail = Some(Box::new(detail::of_cell(&counted, &measured)));
-        // Interleaved trials are not observed; the separate trial before them was.
+        figures.metrics = metrics::of_cell(
+            metrics,
+            Load::of(&cell.axes),
+            [&trials_of(&measured, false), &trials_of(&measured, true)],
+            &run.header.spec,
+        );
+        let measured = trials_of(&measured, false);
+        fill(&mut figures, &measured, &run.header.spec);
+        figures.detail = Some(Box::new(detail::of_cell(&measured)));
         figures.server_cpu_us_per_op = server_cpu(&measured);
-        figures.metrics =
-            metrics::of_cell(metrics, Load::of(&cell.axes), &counted, &measured, &run.header.spec);
         figures.points = measured.values().next_back().map(|last| last.points.clone()).unwrap_or_default();
         figures.counters = engine::figures(&measured);
         figures.sessions = engine::sessions(&measured);
@@ -104,11 +107,15 @@ fn of_cell(
     figures
 }
 
-/// The trials whose speed counts: interleaved ones if there are any, since separate trials ran under different
-/// conditions.
-fn counted<'a>(measured: &BTreeMap<u32, &'a Measurement>) -> BTreeMap<u32, &'a Measurement> {
-    let interleaved = measured.values().any(|measurement| measurement.slices > 0);
-    measured.iter().filter(|(_, m)| !interleaved || m.slices > 0).map(|(round, m)| (*round, *m)).collect()
+/// The continuous trials, or those that are compared: interleaved ones, since trials of the other kind ran under other
+/// conditions. All trials if there are none of this kind.
+fn trials_of<'a>(
+    measured: &BTreeMap<u32, &'a Measurement>,
+    interleaved: bool,
+) -> BTreeMap<u32, &'a Measurement> {
+    let has = |m: &Measurement| (m.slices > 0) == interleaved;
+    let any = measured.values().any(|m| has(m));
+    measured.iter().filter(|(_, m)| !any || has(m)).map(|(round, m)| (*round, *m)).collect()
 }
 
 /// An observation without its time series.

@@ -289,7 +289,7 @@ fn row(
         return row;
     }
     let figures = |summary: &Summary, cell: &CellResult| {
-        let rounds = cell.metric(&metric.name).map(|found| &found.by_round);
+        let rounds = cell.metric(&metric.name).map(|found| &found.continuous);
         let good = |(round, value): (&u32, &f64)| (*round, metric.goodness(*value));
         samples(rounds.into_iter().flatten().map(good), &summary.spec)
     };
