@@ -86,13 +86,9 @@ fn of_cell(
         figures.reason = Some("not measured: the run ended before it reached this cell".to_owned());
     } else {
         figures.status = Status::Ok;
-        figures.metrics = metrics::of_cell(
-            metrics,
-            Load::of(&cell.axes),
-            [&trials_of(&measured, false), &trials_of(&measured, true)],
-            &run.header.spec,
-        );
-        let measured = trials_of(&measured, false);
+        let [measured, compared] = [false, true].map(|interleaved| trials_of(&measured, interleaved));
+        figures.metrics =
+            metrics::of_cell(metrics, Load::of(&cell.axes), [&measured, &compared], &run.header.spec);
         fill(&mut figures, &measured, &run.header.spec);
         figures.detail = Some(Box::new(detail::of_cell(&measured)));
         figures.server_cpu_us_per_op = server_cpu(&measured);
@@ -100,6 +96,8 @@ fn of_cell(
         figures.counters = engine::figures(&measured);
         figures.sessions = engine::sessions(&measured);
         figures.attribution = attribution::of_trials(measured.values().copied(), figures.overhead_ns_per_op);
+        let disturbed = figures.attribution.as_ref().and_then(|found| found.disturbed.clone());
+        figures.disturbed = disturbed.or_else(|| mostly_disturbed(&compared));
         figures.steady = steady::of_trials(measured.values().copied());
         figures.observed =
             measured.values().filter_map(|measured| measured.observed.as_deref()).map(bare).collect();
@@ -116,6 +114,12 @@ fn trials_of<'a>(
     let has = |m: &Measurement| (m.slices > 0) == interleaved;
     let any = measured.values().any(|m| has(m));
     measured.iter().filter(|(_, m)| !any || has(m)).map(|(round, m)| (*round, *m)).collect()
+}
+
+/// The interference during most of these trials, as a clause.
+fn mostly_disturbed(measured: &BTreeMap<u32, &Measurement>) -> Option<String> {
+    let mut found: Vec<String> = measured.values().filter_map(|m| attribution::disturbed(m)).collect();
+    (found.len() * 2 > measured.len()).then(|| found.swap_remove(0))
 }
 
 /// An observation without its time series.

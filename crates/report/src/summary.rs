@@ -264,6 +264,10 @@ pub struct CellResult {
     pub noise_floor: Option<f64>,
     /// Its metric of speed.
     pub metric: &'static str,
+    /// Why its trials should not be relied on: other load on the machine, during the continuous ones or most of the
+    /// interleaved ones.
+    #[serde(skip)]
+    pub(crate) disturbed: Option<String>,
     /// The target, by position.
     #[serde(skip)]
     pub(crate) target_index: usize,
