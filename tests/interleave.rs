@@ -36,8 +36,9 @@ fn first_round_is_observed_and_the_others_are_interleaved() {
         let said = answer.out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             said.contains(
-                "the first with separate, observed trials, the others interleaved in slices of 5 ms"
-            ),
+                "the first of each block with continuous trials, which are the figures, the others interleaved in slices of \
+                 5 ms, which give the ratios"
+            ) && said.contains("4 rounds (figures: 1 continuous; ratios: 3 interleaved)"),
             "{answer:?}"
         );
         let all = measured(&place);
@@ -45,10 +46,11 @@ fn first_round_is_observed_and_the_others_are_interleaved() {
         assert!(all.len() >= 12, "{}", all.len());
         for (round, figures) in &all {
             let slices = figures["slices"].as_u64().unwrap_or(0);
+            let observed = ["observed", "observed_group"].map(|name| !figures[name].is_null());
             if *round == 0 {
-                assert_eq!((slices, figures["observed"].is_null()), (0, false), "round {round}: {figures:#}");
+                assert_eq!((slices, observed), (0, [true, false]), "round {round}: {figures:#}");
             } else {
-                assert!(slices >= 8 && figures["observed"].is_null(), "round {round}: {figures:#}");
+                assert_eq!((slices >= 8, observed), (true, [false, true]), "round {round}: {figures:#}");
                 assert!(figures["elapsed_ns"].as_u64().unwrap() >= 8 * 5_000_000, "{figures:#}");
             }
         }
@@ -66,6 +68,34 @@ fn first_round_is_observed_and_the_others_are_interleaved() {
             );
         }
         assert_eq!(report["verdicts"][0]["rounds"], 3, "{:#}", report["verdicts"]);
+        assert_rows_are_of_one_trial(&report, &all);
+    }
+}
+
+/// Whether each row has the rate, the times, the CPU time and the bottleneck of the one continuous trial of its cell, and
+/// these fit together.
+fn assert_rows_are_of_one_trial(report: &Value, trials: &[(u64, Value)]) {
+    let cpus = report["machine"]["cpus"].as_f64().unwrap();
+    for cell in report["cells"].as_array().unwrap() {
+        let rate = cell["ops_per_second"]["mean"].as_f64().unwrap();
+        let number = |value: &Value| value.as_f64().unwrap();
+        let of_rate = |(round, trial): &&(u64, Value)| {
+            let made = number(&trial["completed"]) * 1e9 / number(&trial["elapsed_ns"]);
+            *round == 0 && (made / rate - 1.0).abs() < 1e-6
+        };
+        let (_, trial) =
+            trials.iter().find(of_rate).unwrap_or_else(|| panic!("no trial has this rate: {cell:#}"));
+        let cpu = number(&cell["client_cpu_us_per_op"]);
+        assert!(
+            (number(&trial["client_cpu_ns"]) / number(&trial["completed"]) / 1e3 / cpu - 1.0).abs() < 1e-6
+        );
+        let max_us = number(&trial["service"]["max"]) / 1e3;
+        assert!((number(&cell["latency_us"]["max"]) / max_us - 1.0).abs() < 1e-6, "{cell:#}");
+        assert_eq!(cell["observed"][0]["wall_ns"], trial["observed"]["wall_ns"]);
+        assert_eq!((&cell["attribution"]["of_trials"], &cell["rounds"]), (&1.into(), &1.into()), "{cell:#}");
+        let server = cell["server_cpu_us_per_op"].as_f64().unwrap_or(0.0);
+        // Counters are read a moment before and after the clock.
+        assert!((cpu + server) * rate <= cpus * 1.1e6, "more than {cpus} processors: {cell:#}");
     }
 }
 
@@ -79,6 +109,7 @@ fn throwaway_servers_use_no_processor_of_clients() {
     let cpus: u64 = report["machine"]["cpus"].as_u64().unwrap();
     // Known from the first round, which is observed.
     assert!(report["cells"][0]["server_cpu_us_per_op"].as_f64() > Some(0.0), "{report:#}");
+    assert_rows_are_of_one_trial(&report, &measured(&place));
     for (_, figures) in measured(&place).iter().filter(|(round, _)| *round == 0) {
         let servers = figures.pointer("/observed/server/seen/cpus").unwrap().as_array().unwrap();
         let half = cpus - cpus / 2;
@@ -101,9 +132,11 @@ fn killed_server_does_not_block_others() {
     for cell in report["cells"].as_array().unwrap() {
         let wanted = if cell["target"] == "sqlite" { "ok" } else { "failed" };
         assert_eq!(cell["status"], wanted, "{cell:#}");
-        // Of interleaved trials: the first round is observed and does not count.
-        assert!(wanted == "failed" || cell["rounds"] == 29, "{cell:#}");
     }
+    // The other cell and its A/A control were measured to the end.
+    let interleaved =
+        measured(&place).iter().filter(|(round, trial)| *round > 0 && trial["slices"].is_u64()).count();
+    assert!(interleaved >= 2 * 29, "{interleaved}");
 }
 
 #[test]

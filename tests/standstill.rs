@@ -1,4 +1,4 @@
-//! A trial in which Kurabe itself was stopped does not count: it is rerun.
+//! A trial in which Kurabe itself was stopped does not count: it is rerun. Of interleaved trials only the slice does not.
 
 use crate::support::{Answer, Place, eventually, signal};
 use serde_json::Value;
@@ -84,7 +84,7 @@ fn assert_made_again(rest: &[&str]) {
 
 #[test]
 fn stopped_trial_is_rerun() {
-    assert_made_again(&[]);
+    assert_made_again(&["--interleave=off"]);
 }
 
 #[test]
@@ -93,6 +93,32 @@ fn stopped_open_loop_trial_is_rerun() {
 }
 
 #[test]
-fn stopped_interleaved_trials_are_rerun() {
-    assert_made_again(&["--interleave"]);
+fn stopped_slice_is_void_and_its_trial_counts() {
+    let place = Place::new();
+    let args = ["run", "point-read", "null:", "--records", "100", "--duration", "200ms", "--no-html"];
+    let child = place.spawn(&[&args[..], &["--interleave", "--rounds", "500"]].concat());
+    let file = place.wait_for_trials(2);
+    let number = |trial: &Value, name: &str| trial["outcome"]["measured"][name].as_u64().unwrap_or(0);
+    let void = |trial: &Value| number(trial, "slices") > 0 && number(trial, "void_slices") > 0;
+    let mut found = None;
+    for _ in 0..4 * ATTEMPTS {
+        signal(&child, "-STOP");
+        std::thread::sleep(Duration::from_millis(200));
+        signal(&child, "-CONT");
+        std::thread::sleep(Duration::from_millis(500));
+        found = records(&file).into_iter().find(void);
+        if found.is_some() {
+            break;
+        }
+    }
+    let after = records(&file).len();
+    eventually(60, || (records(&file).len() > after + 6).then_some(()));
+    signal(&child, "-INT");
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    let Some(found) = found else { panic!("no slice is void: {answer:?}") };
+    assert!(number(&found, "slices") > number(&found, "void_slices"), "{found:#}");
+    assert_eq!(stood_still(&found), 0, "the rest of the trial counts: {found:#}");
+    let same = |trial: &&Value| ["round", "cell"].iter().all(|name| trial[*name] == found[*name]);
+    assert_eq!(records(&file).iter().filter(same).count(), 1, "it is not made again");
+    assert!(records(&file).iter().all(|trial| trial["outcome"].get("measured").is_some()), "{answer:?}");
 }

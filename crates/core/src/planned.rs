@@ -150,13 +150,22 @@ impl PlannedCell {
         ConnectOptions { compression, access, trial, ..ConnectOptions::default() }
     }
 
+    /// The number of connections that its clients have at the same time.
+    pub fn client_connections(&self) -> u64 {
+        match self.policy.connections {
+            Connections::Pool(size) => size as u64,
+            Connections::Kept | Connections::PerRequest => self.policy.clients as u64,
+        }
+    }
+
     /// The number of connections open at the same time: the clients', idle ones, and two for loading and checking.
     pub fn connections(&self) -> u64 {
-        let clients = match self.policy.connections {
-            Connections::Pool(size) => size,
-            Connections::Kept | Connections::PerRequest => self.policy.clients,
-        };
-        (clients + self.provision.idle_connections) as u64 + 2
+        self.client_connections() + self.provision.idle_connections as u64 + 2
+    }
+
+    /// The memory that its clients hold, in bytes.
+    pub fn held_bytes(&self) -> u64 {
+        self.demand.client_bytes.saturating_mul(self.policy.clients as u64)
     }
 }
 

@@ -12,9 +12,11 @@ use crate::load::Arrivals;
 use crate::metric::{MetricValue, Points};
 use crate::observation::Observation;
 use crate::origin::Origin;
+use crate::target::is_throwaway;
 use crate::threads::ClientThreads;
 use crate::verification::Verification;
 use kurabe_stats::Histogram;
+use kurabe_stats::interim::Analyses;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -76,6 +78,10 @@ pub struct RunSpec {
     /// The number of restarts of throwaway servers, between blocks of rounds; 0, and not written: none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub restarts: u32,
+    /// Whether each block has a round of continuous trials if the others are interleaved, and rounds that are added later
+    /// are further blocks. `false`, and not written, in runs of earlier versions: only the first block has such a round.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub full_blocks: bool,
     /// The threads of a trial's clients; `None`, and not written: as [`ClientThreads::shared`] decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<ClientThreads>,
@@ -102,11 +108,11 @@ pub const LEAST_BLOCKS: u32 = 4;
 /// time, and counters with a resolution of 10 ms cannot show disturbances.
 pub const LEAST_TRIAL: Duration = Duration::from_millis(150);
 
-/// The minimum number of rounds for interleaving: the first round consists of separate trials, and an interval needs
+/// The minimum number of rounds for interleaving: the first round consists of continuous trials, and an interval needs
 /// two more.
 pub const LEAST_INTERLEAVED_ROUNDS: u32 = 3;
 
-/// The minimum number of rounds per block, if servers are restarted between blocks.
+/// The minimum number of compared rounds per block, if servers are restarted between blocks.
 pub const LEAST_BLOCK: u32 = 2;
 
 /// The default margin: differences below 5 % do not matter.
@@ -134,34 +140,60 @@ impl RunSpec {
             targets: targets.into_iter().map(Into::into).collect(),
             rounds: 1,
             seed: 1,
+            full_blocks: true,
             ..Self::default()
         }
     }
 
-    /// The number of rounds that are not compared: the first one, if the others are interleaved.
-    fn uncounted(&self) -> u32 {
+    /// The number of rounds of a block that are not compared: one of continuous trials, if the others are interleaved.
+    fn uncompared(&self) -> u32 {
         u32::from(self.slice_ns.is_some())
+    }
+
+    /// Whether each trial of a round runs alone and without a pause. Such trials are the figures of their cells. If trials
+    /// are interleaved, these are the first round of each block, and the others are compared.
+    pub fn is_continuous(&self, round: u32) -> bool {
+        let place = if self.full_blocks && self.restarts > 0 { round % self.block_length() } else { round };
+        self.slice_ns.is_none() || place == 0
+    }
+
+    /// Whether a target is a throwaway server, which Kurabe starts, restarts and removes.
+    pub fn is_throwaway(&self, target: usize) -> bool {
+        self.targets.get(target).is_some_and(|url| is_throwaway(url))
+    }
+
+    /// Whether all targets are: only then can verdicts be of any start.
+    pub fn are_throwaway(&self) -> bool {
+        self.targets.iter().all(|url| is_throwaway(url))
     }
 
     /// What its verdicts claim: see [`Sampled`].
     pub fn sampled(&self) -> Sampled {
-        if self.blocks() >= LEAST_BLOCKS && self.targets.iter().all(|url| url.starts_with("up:")) {
+        if self.blocks() >= LEAST_BLOCKS && self.are_throwaway() {
             Sampled::AnyStart
         } else {
             Sampled::TheseServers
         }
     }
 
-    /// The number of blocks: one more than there are restarts.
+    /// The number of blocks: one more than there are restarts. Further rounds are further blocks.
     pub fn blocks(&self) -> u32 {
         self.restarts.saturating_add(1)
     }
 
-    /// The block of a round, from 0. All blocks have the same number of compared rounds; the first block also has the
-    /// one that is not compared.
+    /// The number of rounds of a block.
+    pub fn block_length(&self) -> u32 {
+        (self.rounds / self.blocks()).max(1)
+    }
+
+    /// The block of a round, from 0. All blocks have the same number of compared rounds.
     pub fn block(&self, round: u32) -> u32 {
-        let length = (self.rounds.saturating_sub(self.uncounted()) / self.blocks()).max(1);
-        (round.saturating_sub(self.uncounted()) / length).min(self.restarts)
+        if !self.full_blocks {
+            let length = (self.rounds.saturating_sub(self.uncompared()) / self.blocks()).max(1);
+            return (round.saturating_sub(self.uncompared()) / length).min(self.restarts);
+        }
+        let last = if self.restarts > 0 && self.until.is_some() { u32::MAX } else { self.restarts };
+        (round / self.block_length()).min(last)
     }
 
     /// The smallest number of rounds, at least `least`, that can be divided into blocks of equal length.
@@ -169,8 +201,8 @@ impl RunSpec {
         if self.restarts == 0 {
             return least;
         }
-        let length = least.saturating_sub(self.uncounted()).div_ceil(self.blocks()).max(LEAST_BLOCK);
-        length.saturating_mul(self.blocks()).saturating_add(self.uncounted())
+        let length = least.div_ceil(self.blocks()).max(LEAST_BLOCK + self.uncompared());
+        length.saturating_mul(self.blocks())
     }
 }
 
@@ -364,9 +396,13 @@ pub struct Measurement {
     pub exhausted: Option<u64>,
     /// Time to prepare and verify the trial, in nanoseconds.
     pub overhead_ns: u64,
-    /// Observations of client, server and machine; `None` without an observer.
+    /// Observations of client, server and machine; `None` without an observer, and of interleaved trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Box<Observation>>,
+    /// Of an interleaved trial: the client, the servers and the machine while all trials of its group ran; `None`, and not
+    /// written, without an observer, and of continuous trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_group: Option<Box<Observation>>,
     /// Values of metrics that not every trial has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricValue>,
@@ -388,6 +424,10 @@ pub struct Measurement {
     /// The number of its slices, if it was interleaved; 0, and not written, for separate trials.
     #[serde(default, skip_serializing_if = "is_default")]
     pub slices: u64,
+    /// The number of its slices that do not count, because Kurabe itself stood still in them; 0, and not written, for nearly
+    /// all trials. Their transactions are counted as warm-up.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub void_slices: u64,
     /// How long Kurabe itself stood still in the measured phase, in nanoseconds; 0, and not written, for nearly all
     /// trials. Such a trial is repeated.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -519,11 +559,21 @@ impl Run {
         self.end.as_ref().is_some_and(|end| end.complete)
     }
 
-    /// The maximum numbers of rounds, at the start and at each resumption; empty if the number of rounds is fixed.
+    /// The maximum numbers of rounds, at the start and at each resumption; empty if the number of rounds is fixed. If
+    /// servers are restarted between blocks, the last block is a full one.
     pub fn max_rounds(&self) -> Vec<u32> {
-        let Some(until) = self.header.spec.until else { return Vec::new() };
+        let spec = &self.header.spec;
+        let Some(until) = spec.until else { return Vec::new() };
         let later = self.resumptions.iter().filter_map(|resumption| resumption.max_rounds);
-        [until.max_rounds].into_iter().chain(later).collect()
+        let most = [until.max_rounds].into_iter().chain(later);
+        most.map(|most| most - if spec.restarts > 0 { most % spec.block_length() } else { 0 }).collect()
+    }
+
+    /// When it is analysed, if more than once: at the end of a block if servers are restarted between blocks.
+    pub fn analyses(&self) -> Option<Analyses> {
+        let spec = &self.header.spec;
+        let block = if spec.restarts > 0 { spec.block_length() } else { 1 };
+        spec.until.map(|_| Analyses::new(spec.rounds, self.max_rounds()).in_blocks_of(block))
     }
 }
 
@@ -531,16 +581,37 @@ impl Run {
 mod tests {
     use super::*;
 
-    fn blocks(rounds: u32, restarts: u32, slice_ns: Option<u64>) -> Vec<u32> {
-        let spec = RunSpec { rounds, slice_ns, restarts, ..RunSpec::new("x", ["null:"]) };
-        (0..rounds).map(|round| spec.block(round)).collect()
+    fn spec(rounds: u32, restarts: u32, slice_ns: Option<u64>) -> RunSpec {
+        RunSpec { rounds, slice_ns, restarts, ..RunSpec::new("x", ["null:"]) }
+    }
+
+    fn blocks(spec: &RunSpec) -> Vec<u32> {
+        (0..spec.rounds).map(|round| spec.block(round)).collect()
     }
 
     #[test]
-    fn blocks_have_equal_numbers_of_counted_rounds() {
-        assert_eq!(blocks(4, 0, None), [0, 0, 0, 0]);
-        assert_eq!(blocks(6, 1, None), [0, 0, 0, 1, 1, 1]);
-        assert_eq!(blocks(7, 2, Some(1)), [0, 0, 0, 1, 1, 2, 2]);
+    fn blocks_have_equal_numbers_of_compared_rounds() {
+        assert_eq!(blocks(&spec(4, 0, None)), [0, 0, 0, 0]);
+        assert_eq!(blocks(&spec(6, 1, None)), [0, 0, 0, 1, 1, 1]);
+        let interleaved = spec(6, 1, Some(1));
+        assert_eq!(blocks(&interleaved), [0, 0, 0, 1, 1, 1]);
+        let continuous = |spec: &RunSpec| -> Vec<u32> {
+            (0..spec.rounds).filter(|round| spec.is_continuous(*round)).collect()
+        };
+        assert_eq!(continuous(&interleaved), [0, 3]);
+        assert_eq!(continuous(&spec(6, 0, Some(1))), [0]);
+        // As recorded by earlier versions.
+        let earlier = RunSpec { full_blocks: false, ..spec(7, 2, Some(1)) };
+        assert_eq!((blocks(&earlier), continuous(&earlier)), (vec![0, 0, 0, 1, 1, 2, 2], vec![0]));
+    }
+
+    #[test]
+    fn further_rounds_are_further_blocks() {
+        let until = Until { margin: 0.05, max_rounds: 100, budget_ns: None };
+        let spec = RunSpec { until: Some(until), ..spec(12, 3, Some(1)) };
+        assert_eq!([11, 12, 14, 15].map(|round| spec.block(round)), [3, 4, 4, 5]);
+        assert!(spec.is_continuous(12) && !spec.is_continuous(13));
+        assert_eq!(RunSpec { restarts: 0, ..spec }.block(99), 0);
     }
 
     #[test]
@@ -548,17 +619,17 @@ mod tests {
         for slice_ns in [None, Some(1)] {
             for restarts in 1..6 {
                 for least in 0..20 {
-                    let spec = RunSpec { slice_ns, restarts, ..RunSpec::new("x", ["null:"]) };
-                    let rounds = spec.rounds_in_blocks(least);
-                    let skipped = usize::from(slice_ns.is_some());
-                    let found = blocks(rounds, restarts, slice_ns).split_off(skipped);
+                    let mut spec = spec(1, restarts, slice_ns);
+                    spec.rounds = spec.rounds_in_blocks(least);
+                    let compared = (0..spec.rounds).filter(|r| slice_ns.is_none() || !spec.is_continuous(*r));
+                    let found: Vec<u32> = compared.map(|round| spec.block(round)).collect();
                     let lengths: Vec<usize> = found.chunk_by(|a, b| a == b).map(<[u32]>::len).collect();
-                    assert!(rounds >= least && lengths.len() as u32 == restarts + 1, "{found:?}");
+                    assert!(spec.rounds >= least && lengths.len() as u32 == restarts + 1, "{found:?}");
                     assert!(
                         lengths[0] >= 2 && lengths.iter().all(|length| *length == lengths[0]),
                         "{found:?}"
                     );
-                    assert_eq!(spec.rounds_in_blocks(rounds), rounds);
+                    assert_eq!(spec.rounds_in_blocks(spec.rounds), spec.rounds);
                 }
             }
         }

@@ -30,8 +30,13 @@ pub struct TargetUrl {
     pub options: BTreeMap<String, String>,
 }
 
-/// The scheme of throwaway servers.
-const UP: &str = "up";
+/// The scheme of throwaway servers: `up:postgres`.
+pub const UP: &str = "up";
+
+/// Whether a URL names a throwaway server, which Kurabe starts, restarts and removes.
+pub fn is_throwaway(url: &str) -> bool {
+    url.split_once(':').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case(UP))
+}
 
 impl TargetUrl {
     /// Parses a target URL.

@@ -130,7 +130,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
 /// Adds the default number of restarts, or as many as the budget allows, with the rounds that their blocks need.
 fn add_restarts(plan: &mut Plan, targets: &[Target], without: Cost, budget: Duration) -> Cost {
     // A verdict is of any start only if all targets are started again.
-    if plan.spec.restarts > 0 || targets.iter().any(|target| target.restart.is_none()) {
+    if plan.spec.restarts > 0 || !plan.spec.are_throwaway() {
         return without;
     }
     let rounds = plan.spec.rounds;
@@ -202,7 +202,8 @@ impl Cost {
             let least = if Load::of(&record.axes) == Load::Highest { LEAST_SEARCH } else { LEAST_TRIAL };
             let least = least.max(cell.least_time);
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
-            let restart = cell.provision.restart && targets[record.target].restart.is_some();
+            let throwaway = plan.spec.is_throwaway(record.target);
+            let restart = cell.provision.restart && throwaway;
             let each = AROUND + CONNECT * connections + if restart { RESTART } else { Duration::ZERO };
             cost.trials += f64::from(times);
             cost.measured += least * times;
@@ -214,8 +215,7 @@ impl Cost {
                 let load = Duration::from_secs_f64(cell.demand.loaded_bytes as f64 / LOADED_PER_SECOND)
                     + latency::load_time(&targets[record.target], cell);
                 // Data is reloaded after each restart.
-                let again = targets[record.target].restart.is_some();
-                let again = load * if again { plan.spec.restarts } else { 0 };
+                let again = load * if throwaway { plan.spec.restarts } else { 0 };
                 cost.fixed += load + again;
                 cost.restarting += again;
             }

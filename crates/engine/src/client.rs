@@ -7,6 +7,7 @@ use crate::gate::Gate;
 use crate::open::{Paced, Warmup, sleep_sharply, tick_of};
 use crate::pool::Pool;
 use crate::schedule::Schedule;
+use crate::sliced::{Kept, Mark};
 use crate::slices::Lane;
 use crate::spans::Spans;
 use crate::tail::Tail;
@@ -32,7 +33,7 @@ pub(crate) type Tick = quanta::Instant;
 /// One of this many checks is timed, so that timing costs nothing.
 const TIMED_CHECKS: u64 = 64;
 /// How often a client reports its progress.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 /// Warm-up is a twentieth of the client's requests, but at least one request, …
 const WARMUP_PART: u64 = 20;
 /// … at most a tenth of the trial's time, …
@@ -79,6 +80,8 @@ pub(crate) struct Times {
     pub(crate) tail: Tail,
     /// The results of an open loop; `None` for a closed loop.
     pub(crate) paced: Option<Box<Paced>>,
+    /// Of interleaved trials: the times of earlier slices.
+    pub(crate) kept: Option<Box<Kept>>,
 }
 
 impl Times {
@@ -151,7 +154,7 @@ pub(crate) fn goodbye(session: Box<dyn Session>) -> Result<()> {
 }
 
 pub(crate) struct Worker<'a> {
-    shared: &'a Shared<'a>,
+    pub(crate) shared: &'a Shared<'a>,
     pub(crate) transaction: Box<dyn Transaction>,
     session: Option<Box<dyn Session>>,
     limits: Limits,
@@ -159,6 +162,8 @@ pub(crate) struct Worker<'a> {
     pub(crate) times: &'a RefCell<Times>,
     /// Boxed: it would be on the stack several times.
     pub(crate) outcome: Box<Outcome>,
+    /// Of an interleaved trial: the results when the last slice began.
+    pub(crate) mark: Option<Box<Mark>>,
 }
 
 /// The limits of a client's part of a trial, besides time.
@@ -198,7 +203,7 @@ impl<'a> Worker<'a> {
         let done = ClientSummary { client, completed: 0, rows_written: 0, notes: None };
         let (tally, timeline) = (Tally::default(), Timeline::new(client.count));
         let outcome = Box::new(Outcome { done, tally, elapsed: Duration::ZERO, timeline, error: None });
-        Self { shared, transaction, session: None, limits, times, outcome }
+        Self { shared, transaction, session: None, limits, times, outcome, mark: None }
     }
 
     /// Runs the client from its connection to its last transaction. It reports to each gate exactly once in all
@@ -242,6 +247,8 @@ impl<'a> Worker<'a> {
 
     /// Takes what the transaction has noted, and closes a kept connection.
     fn end(&mut self) {
+        self.settle_last();
+        self.outcome.done.completed += self.outcome.tally.completed;
         self.outcome.done.rows_written = self.transaction.rows_written();
         self.outcome.done.notes = self.transaction.notes();
         if let Some(session) = self.session.take() {
@@ -357,7 +364,6 @@ impl<'a> Worker<'a> {
             self.outcome.elapsed = start.elapsed();
             measured
         };
-        self.outcome.done.completed += self.outcome.tally.completed;
         self.outcome.tally.retries = self.transaction.retries() - retries;
         self.outcome.tally.spans = Spans::of(self.transaction.spans()).since(&before);
         measured?;
@@ -373,29 +379,7 @@ impl<'a> Worker<'a> {
         self.paced(tick_of(start), schedule)
     }
 
-    /// Runs in slices. Its time is the sum of its own slices.
-    fn in_slices(&mut self, lane: &Lane<'_>) -> Result<()> {
-        let (mut worker, mut last) = (lane.client(), 0);
-        while !self.ended()
-            && let Some(slice) = worker.next(last)
-        {
-            let (began, completed) = (Instant::now(), self.outcome.tally.completed);
-            let measured = self.transactions(Some(slice));
-            self.outcome.elapsed += began.elapsed();
-            measured?;
-            last = (self.outcome.tally.completed - completed) / self.shared.pipeline.max(1);
-            if slice <= PROGRESS_INTERVAL {
-                // Too short for a separate progress report.
-                self.shared
-                    .trial
-                    .progress
-                    .fetch_add(self.outcome.tally.completed - completed, Ordering::Relaxed);
-            }
-        }
-        Ok(())
-    }
-
-    fn ended(&self) -> bool {
+    pub(crate) fn ended(&self) -> bool {
         let early = self.shared.trial.stop.least.is_some_and(|least| self.outcome.elapsed < least);
         self.outcome.tally.offered >= self.limits.requests.unwrap_or(u64::MAX) && !early || self.stopped()
     }
@@ -413,7 +397,7 @@ impl<'a> Worker<'a> {
         made.saturating_add(self.shared.pipeline) > self.limits.capacity
     }
 
-    fn transactions(&mut self, time: Option<Duration>) -> Result<()> {
+    pub(crate) fn transactions(&mut self, time: Option<Duration>) -> Result<()> {
         let mut ended = Tick::now();
         let deadline = time.map(|time| ended + time);
         let least =

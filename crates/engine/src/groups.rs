@@ -4,8 +4,8 @@ use crate::plan::{Plan, TrialId};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
 
-/// The maximum number of clients that are ready at the same time, below the connection limit of any server.
-const CLIENTS: usize = 64;
+/// The maximum number of connections that clients have at the same time, below the limit of any server.
+const CONNECTIONS: u64 = 64;
 
 /// Trials that are interleaved with each other.
 struct Group {
@@ -14,13 +14,17 @@ struct Group {
     trials: Vec<TrialId>,
     /// Their fixtures.
     slots: Vec<usize>,
-    clients: usize,
+    /// The connections of their clients, all of which are open at the same time.
+    connections: u64,
+    /// The memory that their clients hold, in bytes.
+    held: u64,
 }
 
 /// Groups the trials that are interleaved. Without interleaving, each trial is a group.
 ///
 /// A group contains cells of one operation that are compared with each other: those that differ in the target or in a
-/// choice, but not in an amount. If they write, a group has one cell of each fixture, since two would see each
+/// choice, but not in an amount. All of them are connected at the same time, so that the limits of servers and machine are
+/// those of the group; what does not fit is in another one. If they write, a group has one cell of each fixture, since two would see each
 /// other's rows.
 pub(crate) fn groups(plan: &Plan) -> Vec<Vec<TrialId>> {
     if plan.spec.slice_ns.is_none() {
@@ -30,28 +34,35 @@ pub(crate) fn groups(plan: &Plan) -> Vec<Vec<TrialId>> {
     for &(cell, operation) in &plan.trials {
         let run_cell = &plan.cells[cell];
         let Some(planned) = run_cell.available() else { continue };
-        let (axes, slot, clients) = (&run_cell.record.axes, run_cell.slot, planned.policy.clients);
+        let (axes, slot) = (&run_cell.record.axes, run_cell.slot);
+        let (connections, held) = (planned.client_connections(), planned.held_bytes());
         let can = planned.policy.interleave
             && !planned.provision.restart
             && Load::of(axes) == Load::Closed
-            && clients < CLIENTS;
-        // Every server has few clients in a group of at most CLIENTS.
-        let most =
-            usize::try_from(plan.free_connections[run_cell.record.target]).unwrap_or(usize::MAX).min(CLIENTS);
+            && connections < CONNECTIONS;
+        let most = plan.free_connections[run_cell.record.target].min(CONNECTIONS);
         let writes = plan.operations[operation].writes;
         let alike = can.then(|| (operation, alike(axes, writes)));
         let fits = |group: &&mut Group| {
             alike.is_some()
                 && group.alike == alike
-                && group.clients + clients <= most
+                && group.connections + connections <= most
+                && group.held + held <= plan.most_held
                 && !(writes && group.slots.contains(&slot))
         };
         if let Some(group) = groups.iter_mut().find(fits) {
             group.trials.push((cell, operation));
             group.slots.push(slot);
-            group.clients += clients;
+            group.connections += connections;
+            group.held += held;
         } else {
-            groups.push(Group { alike, trials: vec![(cell, operation)], slots: vec![slot], clients });
+            groups.push(Group {
+                alike,
+                trials: vec![(cell, operation)],
+                slots: vec![slot],
+                connections,
+                held,
+            });
         }
     }
     groups.into_iter().map(|group| group.trials).collect()

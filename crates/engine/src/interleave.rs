@@ -8,10 +8,11 @@ use crate::plan::TrialId;
 use crate::run_state::{Progress, Rerun, TrialResult};
 use crate::runner::{Emit, Fixtures, Runner, unavailable};
 use crate::slices::{Lane, SliceScheduler, SliceStats};
-use crate::standstill::Monitor;
+use crate::standstill::Sleeps;
 use crate::trial::{Clients, Executed, Failure, LoadModel, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::Workload;
+use kurabe_core::observation::{Endpoint, Member, MonitorGuard, Observation};
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::run::{Measurement, Outcome, TrialRecord};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -132,13 +133,29 @@ impl Runner<'_> {
             seed: seed.of_probe(0),
             cancel: self.cancel,
             progress: self.progress,
-            // Its effect on counters could not be separated from that of the others.
+            // Its effect on counters could not be separated from that of the others: the group is observed.
             observer: None,
             cpu_partition: self.cpu_partition,
             connected: None,
             clients: Clients::HERE,
             threads: self.plan.spec.threads,
         })
+    }
+
+    /// Observes the client, the servers of all trials, and the machine.
+    fn observe(&self, trials: &[Result<Trial<'_>, Failure>]) -> Option<Box<dyn MonitorGuard>> {
+        let mut members: Vec<Member> = Vec::new();
+        for trial in trials.iter().flatten() {
+            let endpoint = trial.driver.endpoint();
+            if !members.iter().any(|member| member.endpoint == endpoint) {
+                members.push(Member { endpoint, tier: None });
+            }
+        }
+        let in_process = members.iter().all(|member| member.endpoint == Endpoint::InProcess);
+        let endpoint = if in_process { Endpoint::InProcess } else { Endpoint::Composite(members) };
+        let observer = self.observer?;
+        // Clients wait for their slices; a panic of the observer must not block them.
+        catch_unwind(AssertUnwindSafe(|| observer.begin(&endpoint))).ok()
     }
 
     /// Runs the clients of all trials that could be prepared, interleaved.
@@ -178,24 +195,27 @@ impl Runner<'_> {
                 scheduler.wait_until_ready(number);
                 playing.push(thread);
             }
-            let monitor = Monitor::start();
-            let mut stats = scheduler.run(time, seed, self.cancel);
-            // Trials that ran interleaved are repeated interleaved, whichever of them was disturbed.
-            let stood_still = monitor.end();
-            for stats in &mut stats {
-                stats.stood_still = stood_still;
-            }
-            let ended = |(thread, stats): (std::io::Result<thread::ScopedJoinHandle<'_, _>>, SliceStats)| {
+            let guard = self.observe(trials);
+            let mut sleeps = Sleeps::begin();
+            let stats = scheduler.run(time, seed, self.cancel, &mut || sleeps.stood_still());
+            let observed = guard.and_then(ended);
+            let result = |(thread, stats): (std::io::Result<thread::ScopedJoinHandle<'_, _>>, SliceStats)| {
                 let thread = thread.map_err(|e| {
                     Error::new(ErrorKind::Limit, format!("cannot start a trial's thread: {e}"))
                 })?;
                 let executed: Result<Executed, Failure> =
                     thread.join().unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
-                Ok((executed?, stats))
+                Ok((Executed { observed_group: observed.clone(), ..executed? }, stats))
             };
-            playing.into_iter().zip(stats).map(ended).collect()
+            playing.into_iter().zip(stats).map(result).collect()
         })
     }
+}
+
+/// What was observed, without its time series: slices of all trials alternate in it.
+fn ended(guard: Box<dyn MonitorGuard>) -> Option<Observation> {
+    let observed = catch_unwind(AssertUnwindSafe(|| guard.end())).ok()?;
+    Some(Observation { samples: Vec::new(), ..observed })
 }
 
 /// Adds up and verifies the results of a trial's clients.

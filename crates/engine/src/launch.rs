@@ -142,7 +142,7 @@ fn start_group<'scope, 'env>(
 /// Gives the times of a thread to its first client that has results.
 fn with_times(mut ended: Vec<Result<Box<Outcome>>>, times: RefCell<Times>) -> Vec<Result<Box<Outcome>>> {
     if let Some(first) = ended.iter_mut().find_map(|one| one.as_mut().ok()) {
-        first.tally.times = Some(Box::new(times.into_inner()));
+        first.tally.times = Some(Box::new(times.into_inner().of_counted_slices()));
     }
     ended
 }

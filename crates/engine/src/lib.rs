@@ -33,6 +33,7 @@ pub mod runner;
 mod schedule;
 mod server_memory;
 mod server_stats;
+mod sliced;
 mod slices;
 mod spans;
 mod standstill;

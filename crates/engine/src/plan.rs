@@ -10,7 +10,7 @@ use crate::fleet;
 use crate::groups::groups;
 use crate::order;
 use crate::records;
-use crate::target::{OWN_CONNECTIONS, Target};
+use crate::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
 use kurabe_core::compression::{COMPRESSION, Compression};
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS, CpuAllotment};
@@ -45,6 +45,8 @@ pub struct Plan {
     applications: Vec<bool>,
     /// For each target, the connections that clients may have at a time.
     pub(crate) free_connections: Vec<u64>,
+    /// The memory that clients may hold at a time, in bytes.
+    pub(crate) most_held: u64,
 }
 
 /// How a target's A/A control is measured.
@@ -101,6 +103,7 @@ impl Plan {
             groups: Vec::new(),
             applications: applications.to_vec(),
             free_connections: vec![u64::MAX; applications.len()],
+            most_held: u64::MAX,
             spec,
         };
         plan.plan_cells()?;
@@ -283,10 +286,9 @@ impl Plan {
         }
     }
 
-    /// Interleaves no more clients than the servers have connections for.
+    /// Interleaves no more clients than the servers have connections, and prepared statements, for.
     pub fn limit_connections(&mut self, targets: &[Target]) {
-        self.free_connections =
-            targets.iter().map(|target| target.free_connections().saturating_sub(OWN_CONNECTIONS)).collect();
+        self.free_connections = targets.iter().map(Target::room_for_clients).collect();
         self.group();
     }
 
@@ -339,6 +341,18 @@ impl Plan {
         Ok(())
     }
 
+    /// Interleaves no more clients than this memory is enough for.
+    pub(crate) fn limit_memory(&mut self, bytes: u64) {
+        self.most_held = bytes;
+        self.group();
+    }
+
+    /// The maximum number of connections that clients have at the same time, of all trials of a group together.
+    pub(crate) fn connections_at_once(&self) -> u64 {
+        let of = |id: &TrialId| self.cells[id.0].available().map_or(0, PlannedCell::connections);
+        self.groups.iter().map(|group| group.iter().map(of).sum()).max().unwrap_or(0)
+    }
+
     /// Whether a target's A/A control should run on a second instance of its server, if possible: in a new run
     /// always, in a recorded one as before.
     pub fn wants_second_instance(&self, target: usize) -> bool {
@@ -364,7 +378,7 @@ impl Plan {
         self.groups = groups(self);
     }
 
-    /// Whether a trial is interleaved with others, in every round except the first.
+    /// Whether a trial is interleaved with others, except in continuous rounds.
     pub(crate) fn is_interleaved(&self, trial: TrialId) -> bool {
         self.groups.iter().any(|group| group.len() > 1 && group.contains(&trial))
     }
@@ -448,9 +462,8 @@ impl Plan {
 
     /// The trials of a round, grouped for interleaving, in execution order.
     pub(crate) fn round(&self, round: u32) -> Vec<Vec<TrialId>> {
-        // In the first round trials are separate and observed, even if the others are interleaved.
         let alone = || self.trials.iter().map(|trial| vec![*trial]).collect();
-        let mut groups = if round == 0 { alone() } else { self.groups.clone() };
+        let mut groups = if self.spec.is_continuous(round) { alone() } else { self.groups.clone() };
         order::shuffle(self.spec.seed, round, &mut groups);
         // Trials of a group connect and warm up one after the other. The last was measured to be 2 % faster.
         for group in &mut groups {

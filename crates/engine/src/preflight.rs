@@ -15,14 +15,14 @@ use std::time::Duration;
 /// Files that the program itself has open, besides its connections.
 const OWN_FILES: u64 = 64;
 
-/// Checks the cells against the limits of servers and machine, and raises this process's limit of open files as
-/// needed.
+/// Checks the cells against the limits of servers and machine, has no more of them interleaved than the machine has memory
+/// for, and raises this process's limit of open files as needed.
 ///
 /// # Errors
 /// [`Limit`](ErrorKind::Limit) with what is short and which setting to change.
-pub fn check(plan: &Plan, targets: &[Target], memory_bytes: u64) -> Result<()> {
+pub fn check(plan: &mut Plan, targets: &[Target], memory_bytes: u64) -> Result<()> {
     for (record, cell) in plan.available() {
-        let (target, demand, clients) = (&targets[record.target], &cell.demand, cell.connections());
+        let (target, demand, clients) = (&targets[record.target], &cell.demand, cell.policy.clients);
         if let Some(why) = target.lacks_connections(cell) {
             return Err(Error::new(ErrorKind::Limit, format!("{}: {why}", target.name))
                 .hint("increase the server's limit, or use fewer --clients"));
@@ -42,8 +42,7 @@ pub fn check(plan: &Plan, targets: &[Target], memory_bytes: u64) -> Result<()> {
             return Err(Error::new(ErrorKind::Limit, why)
                 .hint("use a shorter --duration, or have the limit increased"));
         }
-        open_files(clients + OWN_FILES)?;
-        let held = demand.client_bytes.saturating_mul(clients);
+        let held = cell.held_bytes();
         if memory_bytes > 0 && held > memory_bytes / 2 {
             let [held, memory] = [held, memory_bytes].map(units::size);
             let (many, need) = if clients == 1 { ("", "needs") } else { ("s", "need") };
@@ -61,7 +60,10 @@ pub fn check(plan: &Plan, targets: &[Target], memory_bytes: u64) -> Result<()> {
             return Err(error.hint("use fewer --records or a smaller --payload"));
         }
     }
-    Ok(())
+    if memory_bytes > 0 {
+        plan.limit_memory(memory_bytes / 2);
+    }
+    open_files(plan.connections_at_once() + OWN_FILES)
 }
 
 /// Checks that no foreign collection has a name that the cells need, and removes those of earlier runs.

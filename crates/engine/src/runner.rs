@@ -112,7 +112,7 @@ const HIGHEST_TIME: Duration = Duration::from_secs(10);
 /// Reruns may take this share of the time of all other trials.
 const RERUN_SHARE: f64 = 0.2;
 /// The maximum number of reruns of a trial in which Kurabe itself stood still.
-const MAX_STALL_RERUNS: u32 = 2;
+const MAX_STALL_RERUNS: u32 = 5;
 
 impl Runner<'_> {
     /// Executes the trials, and removes what the run created on the targets. Trials in `earlier` are not repeated; a
@@ -290,7 +290,7 @@ impl Runner<'_> {
             [] => Ok(Some(Vec::new())),
             // If the other trials of the group have failed, the last one still runs in slices: only equally made
             // trials are compared.
-            [id] if round == 0 || !self.plan.is_interleaved(id) => {
+            [id] if self.plan.spec.is_continuous(round) || !self.plan.is_interleaved(id) => {
                 let made = self.attempt(round, id, rerun, fixtures, progress, emit)?;
                 Ok(made.map(|one| vec![one]))
             }

@@ -10,8 +10,12 @@
 //! Each cycle has two slices of each trial, in a random order and then in reverse, so that linear drift affects all
 //! equally. A slice ends with a whole transaction of each client. Where that takes longer than the slice, the slices of
 //! all trials grow to it, so that each has the same share of the time; a trial then has fewer of them.
+//!
+//! A slice in which this process stood still is void: it is made again, and its transactions do not count. The rest of the
+//! trial does.
 
 use crate::clock::process_cpu;
+use crate::standstill::TICK;
 use kurabe_reactor::{Condition, Guard, Lock};
 use kurabe_stats::rng::{Rng, mix};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +26,10 @@ const ORDER: u64 = 0x0007_0b45;
 
 /// Slices grow if they take so many times as long.
 const GROWN: u32 = 2;
+/// A group of trials is void if more slices than this are, and more than …
+const MOST_VOID: u64 = 10;
+/// … one of so many.
+const VOID_PART: u64 = 4;
 
 /// Assigns slices of time to trials, one after the other.
 pub(crate) struct SliceScheduler {
@@ -42,7 +50,7 @@ struct State {
 }
 
 /// The state of an interleaved trial.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct LaneState {
     /// Its clients are ready, or it ended before they were.
     ready: bool,
@@ -52,18 +60,25 @@ struct LaneState {
     at_work: usize,
     /// Whether a client made several transactions in the last slice.
     made_several: bool,
+    /// The numbers of its void slices.
+    void: Vec<u64>,
 }
 
 /// The slices of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SliceStats {
+    /// Those that count.
     pub(crate) slices: u64,
-    /// The length of all of them, without what they were late.
+    /// Those that do not.
+    pub(crate) void: u64,
+    /// The length of those that count, without what they were late.
     time: Duration,
     /// CPU time of the whole process during them.
     pub(crate) cpu: Duration,
     /// How long this process stood still meanwhile, in slices of any trial.
     pub(crate) stood_still: Duration,
+    /// Whether it stood still in so many slices that none counts.
+    pub(crate) is_void: bool,
 }
 
 impl SliceScheduler {
@@ -97,8 +112,15 @@ impl SliceScheduler {
         }
     }
 
-    /// Assigns slices until each trial has ended or has had this much time.
-    pub(crate) fn run(&self, time: Option<Duration>, seed: u64, cancel: &AtomicBool) -> Vec<SliceStats> {
+    /// Assigns slices until each trial has ended or has had this much time. `stood_still` says how long this process has
+    /// stood still since the last call; it is called at least once every [`TICK`].
+    pub(crate) fn run(
+        &self,
+        time: Option<Duration>,
+        seed: u64,
+        cancel: &AtomicBool,
+        stood_still: &mut dyn FnMut() -> Duration,
+    ) -> Vec<SliceStats> {
         let trials = self.called.len();
         let mut stats = vec![SliceStats::default(); trials];
         let mut rng = Rng::new(mix(seed, ORDER));
@@ -115,9 +137,15 @@ impl SliceScheduler {
                     break 'all;
                 }
                 if stats[trial].time < most
-                    && let Some(took) = self.run_slice(trial, &mut number, &mut stats[trial])
+                    && let Some(took) = self.run_slice(trial, &mut number, &mut stats[trial], stood_still)
                 {
                     gave = true;
+                    let sum = |of: fn(&SliceStats) -> u64| stats.iter().map(of).sum::<u64>();
+                    let (counted, void) = (sum(|one| one.slices), sum(|one| one.void));
+                    if void > MOST_VOID && void * VOID_PART > counted + void {
+                        stats.iter_mut().for_each(|one| one.is_void = true);
+                        break 'all;
+                    }
                     shortest[trial] = shortest[trial].min(took);
                 }
             }
@@ -134,11 +162,20 @@ impl SliceScheduler {
         }
         self.lock().over = true;
         self.called.iter().for_each(Condition::notify_all);
+        // Whichever slices it stood still in: an error of any trial may follow from it.
+        let stood_still = stats.iter().map(|one| one.stood_still).sum();
+        stats.iter_mut().for_each(|one| one.stood_still = stood_still);
         stats
     }
 
-    /// How long the slice took, if it was one transaction of each client; `None` if the trial has ended.
-    fn run_slice(&self, trial: usize, number: &mut u64, made: &mut SliceStats) -> Option<Duration> {
+    /// How long the slice took, if it counts and was one transaction of each client; `None` if the trial has ended.
+    fn run_slice(
+        &self,
+        trial: usize,
+        number: &mut u64,
+        made: &mut SliceStats,
+        stood_still: &mut dyn FnMut() -> Duration,
+    ) -> Option<Duration> {
         let mut state = self.lock();
         let clients = state.lanes[trial].clients;
         if clients == 0 {
@@ -149,10 +186,21 @@ impl SliceScheduler {
         state.current = Some((trial, *number));
         let (cpu, began) = (process_cpu(), Instant::now());
         self.called[trial].notify_all();
-        while state.lanes[trial].at_work > 0 {
-            state = self.changed.wait(state);
+        let mut still = Duration::ZERO;
+        loop {
+            still += stood_still();
+            if state.lanes[trial].at_work == 0 {
+                break;
+            }
+            state = self.changed.wait_for(state, TICK).0;
         }
         state.current = None;
+        made.stood_still += still;
+        if !still.is_zero() {
+            state.lanes[trial].void.push(*number);
+            made.void += 1;
+            return Some(Duration::ZERO);
+        }
         made.slices += 1;
         made.time += state.slice;
         made.cpu += process_cpu().saturating_sub(cpu);
@@ -172,13 +220,24 @@ impl<'a> Lane<'a> {
     /// Reports that this many clients are ready.
     pub(crate) fn ready(&self, clients: usize) {
         let mut state = self.scheduler.lock();
-        state.lanes[self.trial] = LaneState { ready: true, clients, ..LaneState::default() };
+        let lane = &mut state.lanes[self.trial];
+        (lane.ready, lane.clients, lane.at_work) = (true, clients, 0);
         self.scheduler.changed.notify_all();
     }
 
     /// Ends the trial's part. The scheduler no longer waits for it, and its clients stop waiting.
     pub(crate) fn leave(&self) {
         self.ready(0);
+    }
+
+    /// Whether a slice that all clients have ended is void.
+    pub(crate) fn is_void(&self, slice: u64) -> bool {
+        let mut state = self.scheduler.lock();
+        // It is known at once: the thread that assigns slices was notified.
+        while state.current == Some((self.trial, slice)) {
+            state = self.scheduler.called[self.trial].wait_for(state, Duration::from_millis(1)).0;
+        }
+        state.lanes[self.trial].void.contains(&slice)
     }
 
     /// The part of one of its clients.
@@ -197,9 +256,14 @@ pub(crate) struct LaneWorker<'a> {
 }
 
 impl LaneWorker<'_> {
-    /// Ends the client's slice, in which it made so many transactions, and waits for the next. Returns its length; `None` if
-    /// there is none.
-    pub(crate) fn next(&mut self, transactions: u64) -> Option<Duration> {
+    /// The number of its last slice; 0 before the first.
+    pub(crate) fn slice(&self) -> u64 {
+        self.last
+    }
+
+    /// Ends the client's slice, in which it made so many transactions, and waits for the next. Returns its length, and
+    /// whether the last one is void; `None` if there is none.
+    pub(crate) fn next(&mut self, transactions: u64) -> Option<(Duration, bool)> {
         let scheduler = self.scheduler;
         let mut state = scheduler.lock();
         state.lanes[self.trial].made_several |= transactions > 1;
@@ -207,8 +271,9 @@ impl LaneWorker<'_> {
         loop {
             match state.current {
                 Some((trial, number)) if trial == self.trial && number != self.last => {
+                    let was_void = state.lanes[self.trial].void.contains(&self.last);
                     (self.last, self.at_work) = (number, true);
-                    return Some(state.slice);
+                    return Some((state.slice, was_void));
                 }
                 _ if state.over => return None,
                 _ => state = scheduler.called[self.trial].wait(state),
@@ -244,6 +309,7 @@ impl Drop for LaneWorker<'_> {
 mod tests {
     use super::*;
     use std::sync::Mutex as Log;
+    use std::sync::atomic::AtomicU64;
     use std::thread;
 
     /// The order of the slices of some trials, where each client ends after that many slices.
@@ -265,7 +331,7 @@ mod tests {
                     scope.spawn(move || {
                         let mut worker = lane.client();
                         for _ in 0..*ends_after {
-                            let Some(slice) = worker.next(2) else { return };
+                            let Some((slice, _)) = worker.next(2) else { return };
                             {
                                 let mut inside = inside.lock().unwrap();
                                 assert!(*inside == 0 || *inside == trial + 1, "two trials run at once");
@@ -281,7 +347,7 @@ mod tests {
                 }
                 scheduler.wait_until_ready(trial);
             }
-            scheduler.run(time, 1, &never)
+            scheduler.run(time, 1, &never, &mut || Duration::ZERO)
         });
         (log.into_inner().unwrap(), stats)
     }
@@ -307,7 +373,7 @@ mod tests {
                 lane.ready(1);
                 scope.spawn(move || {
                     let (mut worker, mut made) = (lane.client(), 0);
-                    while let Some(slice) = worker.next(made) {
+                    while let Some((slice, _)) = worker.next(made) {
                         let began = Instant::now();
                         made = 0;
                         while began.elapsed() < slice {
@@ -317,13 +383,70 @@ mod tests {
                     }
                 });
             }
-            scheduler.run(Some(time), 1, &never)
+            scheduler.run(Some(time), 1, &never, &mut || Duration::ZERO)
         });
         // By number, there would be 300 slices of 20 ms.
         for trial in &stats {
             assert!(trial.slices <= 60 && trial.time >= time, "{stats:?}");
         }
         assert!(stats[0].slices <= 20, "{stats:?}");
+    }
+
+    /// Two trials of one client each while this process stands still in these of all slices, counted from 1: the statistics,
+    /// and whether each client's slices were void, in order.
+    fn with_standstills(still: impl Fn(u64) -> bool) -> (Vec<SliceStats>, Vec<Vec<(u64, bool)>>) {
+        let scheduler = SliceScheduler::new(2, Duration::from_millis(1));
+        let (never, current) = (AtomicBool::new(false), AtomicU64::new(0));
+        thread::scope(|scope| {
+            let clients: Vec<_> = (0..2)
+                .map(|trial| {
+                    let (lane, current) = (scheduler.lane(trial), &current);
+                    lane.ready(1);
+                    scope.spawn(move || {
+                        let (mut worker, mut seen) = (lane.client(), Vec::new());
+                        while let Some((_, was_void)) = worker.next(2) {
+                            if let Some((last, void)) = seen.last_mut() {
+                                *void = was_void;
+                                assert_eq!(lane.is_void(*last), was_void);
+                            }
+                            seen.push((worker.slice(), false));
+                            current.store(worker.slice(), Ordering::SeqCst);
+                        }
+                        if let Some((last, void)) = seen.last_mut() {
+                            *void = lane.is_void(*last);
+                        }
+                        seen
+                    })
+                })
+                .collect();
+            let mut told = 0;
+            let mut stood_still = || {
+                let slice = current.load(Ordering::SeqCst);
+                let now = slice != told && still(slice);
+                told = slice;
+                Duration::from_millis(if now { 200 } else { 0 })
+            };
+            let stats = scheduler.run(Some(Duration::from_millis(20)), 1, &never, &mut stood_still);
+            (stats, clients.into_iter().map(|client| client.join().unwrap()).collect())
+        })
+    }
+
+    #[test]
+    fn slice_in_which_kurabe_stood_still_is_void_and_made_again() {
+        let (stats, clients) = with_standstills(|slice| slice == 5 || slice == 18);
+        assert_eq!(stats.iter().map(|trial| trial.void).sum::<u64>(), 2, "{stats:?}");
+        for (trial, slices) in stats.iter().zip(&clients) {
+            assert_eq!((trial.slices, trial.is_void), (20, false), "{stats:?}");
+            assert_eq!(slices.len() as u64, 20 + trial.void);
+            assert!(slices.iter().all(|(slice, void)| *void == (*slice == 5 || *slice == 18)), "{slices:?}");
+            assert_eq!(trial.stood_still, Duration::from_millis(400));
+        }
+    }
+
+    #[test]
+    fn trials_of_which_most_slices_are_void_end() {
+        let (stats, _) = with_standstills(|_| true);
+        assert!(stats.iter().all(|trial| trial.is_void), "{stats:?}");
     }
 
     #[test]
@@ -345,7 +468,7 @@ mod tests {
                 thread::sleep(Duration::from_millis(5));
                 drop(worker);
             });
-            scheduler.run(None, 1, &never)
+            scheduler.run(None, 1, &never, &mut || Duration::ZERO)
         });
         assert_eq!(stats[0].slices, 0);
     }

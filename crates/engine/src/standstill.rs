@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// The length of one sleep.
-const TICK: Duration = Duration::from_millis(50);
+pub(crate) const TICK: Duration = Duration::from_millis(50);
 /// Shorter delays are ordinary noise, left to the statistics.
 const LEAST: Duration = Duration::from_millis(100);
 /// The shortest delay that counts if the kernel does not report waits for a processor.
@@ -67,19 +67,38 @@ impl Drop for Monitor {
 }
 
 fn watch(total_ns: &AtomicU64, stopped: &Receiver<()>) {
-    let schedstat = File::open("/proc/thread-self/schedstat").ok();
-    let mut waited = schedstat.as_ref().and_then(waited_for_processor);
+    let mut sleeps = Sleeps::begin();
     loop {
-        let began = Instant::now();
         let ended = stopped.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout);
-        let took = began.elapsed();
-        let now = schedstat.as_ref().and_then(waited_for_processor);
-        let explained = waited.zip(now).map(|(before, now)| now.saturating_sub(before));
-        total_ns.fetch_add(standstill(took, explained).as_nanos() as u64, Ordering::Relaxed);
-        waited = now;
+        total_ns.fetch_add(sleeps.stood_still().as_nanos() as u64, Ordering::Relaxed);
         if ended {
             return;
         }
+    }
+}
+
+/// The sleeps of a thread, none longer than [`TICK`].
+pub(crate) struct Sleeps {
+    schedstat: Option<File>,
+    waited: Option<Duration>,
+    began: Instant,
+}
+
+impl Sleeps {
+    /// Those of this thread, from now on.
+    pub(crate) fn begin() -> Self {
+        let schedstat = File::open("/proc/thread-self/schedstat").ok();
+        let waited = schedstat.as_ref().and_then(waited_for_processor);
+        Self { schedstat, waited, began: Instant::now() }
+    }
+
+    /// How long this process stood still in the sleep that has just ended.
+    pub(crate) fn stood_still(&mut self) -> Duration {
+        let took = self.began.elapsed();
+        let now = self.schedstat.as_ref().and_then(waited_for_processor);
+        let explained = self.waited.zip(now).map(|(before, now)| now.saturating_sub(before));
+        (self.waited, self.began) = (now, Instant::now());
+        standstill(took, explained)
     }
 }
 

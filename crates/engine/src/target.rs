@@ -95,6 +95,12 @@ impl Target {
         limits.connections.as_ref().map_or(u64::MAX, free)
     }
 
+    /// The clients that it may have at a time. Each may prepare a statement.
+    pub(crate) fn room_for_clients(&self) -> u64 {
+        let statements = self.facts.limits.prepared_statements.as_ref().map_or(u64::MAX, |limit| limit.most);
+        self.free_connections().saturating_sub(OWN_CONNECTIONS).min(statements)
+    }
+
     /// Why the server has not enough connections, or prepared statements, for a cell; `None` if it has.
     pub fn lacks_connections(&self, cell: &PlannedCell) -> Option<String> {
         let limits = &self.facts.limits;

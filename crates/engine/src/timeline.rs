@@ -55,6 +55,13 @@ impl Timeline {
         self.start = now.checked_sub(worked).unwrap_or(now);
     }
 
+    /// Forgets what was noted after this much work.
+    pub(crate) fn rewind(&mut self, worked: Duration) {
+        let worked = worked.as_nanos() as u64;
+        self.points.retain(|point| point.0 <= worked);
+        self.next = worked + self.every;
+    }
+
     /// Nanoseconds of work until now.
     #[inline]
     pub(crate) fn since_start(&self, now: Tick) -> u64 {

@@ -181,7 +181,7 @@ impl Trial<'_> {
             warmup_detector: self
                 .stop
                 .duration
-                .filter(|_| self.load_model == LoadModel::Closed && lane.is_none())
+                .filter(|_| self.load_model == LoadModel::Closed)
                 .and_then(WarmupDetector::of),
             lane,
             cpus: cpu_partition.map_or(&[], |cpu_partition| &cpu_partition.clients),
@@ -209,8 +209,11 @@ impl Trial<'_> {
         state: &DatasetState,
         session: &mut dyn Session,
     ) -> Result<Measurement, Failure> {
-        let Executed { totals, schedule, cpu, threads, observed, memory, fleet, .. } = executed;
+        let Executed { totals, schedule, cpu, threads, observed, observed_group, memory, fleet, .. } =
+            executed;
         let Executed { stood_still, stood_still_in_all, .. } = executed;
+        let stood_still = slices
+            .map_or(stood_still, |slices| if slices.is_void { slices.stood_still } else { Duration::ZERO });
         let stood_still_in_all = slices.map_or(stood_still_in_all, |slices| slices.stood_still);
         if let Some(error) = totals.error {
             let mismatches = totals.mismatches;
@@ -268,12 +271,14 @@ impl Trial<'_> {
             exhausted: self.capacity().filter(|_| exhausted).map(|capacity| capacity.records),
             overhead_ns: 0,
             observed: observed.map(Box::new),
+            observed_group: observed_group.map(Box::new),
             points: Vec::new(),
             windows,
             windows_ns,
             tail: times.tail.course(),
             slices: slices.map_or(0, |slices| slices.slices),
-            stood_still_ns: slices.map_or(stood_still, |slices| slices.stood_still).as_nanos() as u64,
+            void_slices: slices.map_or(0, |slices| slices.void),
+            stood_still_ns: stood_still.as_nanos() as u64,
             threads: threads.unwrap_or_default() as u64,
             fleet,
             metrics: [
@@ -367,7 +372,7 @@ impl Trial<'_> {
         let reads_idle = provision.server_memory && provision.idle_connections > 0;
         let mut memory = reading(provision.server_memory && !reads_idle)?;
         let mut idle = Vec::new();
-        // With interleaving, one detector serves all trials.
+        // Interleaved trials are watched together.
         let monitor = shared.lane.is_none().then(Monitor::start);
         thread::scope(|scope| {
             let mut started = self.start(scope, shared, state, threads);
@@ -455,6 +460,7 @@ impl Trial<'_> {
                 cpu,
                 threads,
                 observed,
+                observed_group: None,
                 memory,
                 stood_still,
                 stood_still_in_all,
@@ -475,6 +481,8 @@ pub(crate) struct Executed {
     /// The number of threads that shared the clients; `None`: each had its own.
     pub(crate) threads: Option<usize>,
     pub(crate) observed: Option<Observation>,
+    /// Of an interleaved trial: what was observed of all trials of its group.
+    pub(crate) observed_group: Option<Observation>,
     /// The memory cost of connections on the server, if requested.
     pub(crate) memory: Result<Vec<MetricValue>>,
     /// How long this process stood still in the measured phase, and since the first connection.

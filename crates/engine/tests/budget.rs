@@ -5,7 +5,7 @@ use kurabe_core::run::{LEAST_TRIAL, RunSpec};
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::budget::{Fit, Free, fit};
 use kurabe_engine::plan::Plan;
-use kurabe_engine::target::{Restart, Target};
+use kurabe_engine::target::Target;
 use std::time::Duration;
 
 /// Fits `session` with this number of rounds, and all axes at their defaults, into a budget.
@@ -41,14 +41,12 @@ fn fitted_of(
         operations: info.operation_names(),
         rounds,
         budget_ns: Some(budget.as_nanos() as u64),
-        ..RunSpec::new(info.name, vec!["null:"; targets])
+        ..RunSpec::new(info.name, vec![if throwaway { "up:null" } else { "null:" }; targets])
     };
     let target = |number: usize| {
         let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
         let facts = driver.describe().unwrap();
-        let mut target = Target::new(format!("null#{number}"), driver, facts);
-        target.restart = throwaway.then(|| -> Restart { Box::new(|| Ok(())) });
-        target
+        Target::new(format!("null#{number}"), driver, facts)
     };
     let targets: Vec<Target> = (0..targets).map(target).collect();
     let mut plan = Plan::draft(experiment, spec, &vec![false; targets.len()]).unwrap();

@@ -7,6 +7,7 @@ mod beforehand;
 mod budget;
 mod connecting;
 mod fixture;
+mod interleaved;
 mod keys;
 mod lies;
 mod noop_job;

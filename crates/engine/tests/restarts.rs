@@ -1,6 +1,6 @@
 //! Throwaway servers are restarted between blocks of rounds, and reloaded.
 
-use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
+use kurabe_core::run::{Outcome, RunSpec, TrialRecord, Until};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::event::Event;
@@ -65,6 +65,9 @@ fn run(spec: &RunSpec, targets: &[Target; 2], earlier: &[TrialRecord]) -> Result
             Event::TrialEnds { record } => seen.trials.push(record.clone()),
             Event::Restarting => seen.restarts.push(seen.trials.len()),
             Event::Loading { .. } => seen.loads += 1,
+            Event::RoundsEnd { rounds, further } if spec.until.is_some() && rounds == spec.rounds => {
+                *further = 4;
+            }
             _ => {}
         }
         Ok(())
@@ -82,7 +85,7 @@ fn both_instances_are_restarted_between_blocks_and_reloaded() {
     // Two targets and two A/A controls per round.
     for (spec, before) in [
         (spec(6, 2, None), vec![8, 16]),
-        (spec(7, 2, Some(1_000_000)), vec![12, 20]),
+        (spec(9, 2, Some(1_000_000)), vec![12, 24]),
         (spec(6, 0, None), vec![]),
     ] {
         let counts = Counts::default();
@@ -90,6 +93,12 @@ fn both_instances_are_restarted_between_blocks_and_reloaded() {
         assert_eq!(seen.restarts, before);
         assert_eq!(counted(&counts), [spec.restarts; 3]);
         assert_eq!(seen.trials.len() as u32, 4 * spec.rounds);
+        for trial in &seen.trials {
+            let Outcome::Measured(measured) = &trial.outcome else { panic!("{trial:?}") };
+            // Each block begins with continuous trials.
+            let continuous = spec.slice_ns.is_none() || trial.round % 3 == 0;
+            assert_eq!(measured.slices == 0, continuous, "{trial:?}");
+        }
         // Each instance; and a second store on the server without a second instance, if trials are interleaved.
         let stores = if spec.slice_ns.is_some() { 4 } else { 3 };
         assert_eq!(seen.loads as u32, stores * spec.blocks());
@@ -107,6 +116,16 @@ fn resumed_run_continues_with_the_same_blocks() {
         assert_eq!(counted(&counts), [before.len() as u32; 3]);
         assert_eq!(seen.trials.len(), 24 - made);
     }
+}
+
+#[test]
+fn further_rounds_are_further_blocks() {
+    let until = Until { margin: 0.05, max_rounds: 8, budget_ns: None };
+    let counts = Counts::default();
+    let spec = RunSpec { until: Some(until), ..spec(4, 1, None) };
+    let seen = run(&spec, &targets(&counts), &[]).unwrap();
+    assert_eq!((seen.trials.len(), seen.restarts), (32, vec![8, 16, 24]));
+    assert_eq!(counted(&counts), [3; 3]);
 }
 
 #[test]

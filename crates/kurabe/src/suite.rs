@@ -405,6 +405,7 @@ impl Request {
             until,
             slice_ns: slice.map(|slice| slice.as_nanos() as u64),
             restarts: 0,
+            full_blocks: true,
             threads: self.threads,
             fleet: self.fleet_spec()?,
         };

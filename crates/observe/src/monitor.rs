@@ -10,8 +10,8 @@ use crate::sampler::{SampleSeries, Sampler};
 use crate::tiers;
 use crate::wire::Wire;
 use kurabe_core::observation::{
-    Endpoint, MemoryUsage, MonitorGuard, Observation, Observer, ProcessUse, Sample, ServerUse, TierUse,
-    WireUse,
+    Endpoint, Member, MemoryUsage, MonitorGuard, Observation, Observer, ProcessUse, Sample, ServerUse,
+    TierUse, WireUse,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,8 +53,17 @@ impl Monitor {
     }
 
     /// The endpoint at which a server really listens that is reached through a relay.
-    fn real<'a>(&'a self, endpoint: &'a Endpoint) -> &'a Endpoint {
-        self.behind.iter().find(|(given, _)| given == endpoint).map_or(endpoint, |(_, real)| real)
+    fn real(&self, endpoint: &Endpoint) -> Endpoint {
+        match self.behind.iter().find(|(given, _)| given == endpoint) {
+            Some((_, real)) => real.clone(),
+            None => match endpoint {
+                Endpoint::Composite(members) => {
+                    let real = |one: &Member| Member { endpoint: self.real(&one.endpoint), tier: one.tier };
+                    Endpoint::Composite(members.iter().map(real).collect())
+                }
+                other => other.clone(),
+            },
+        }
     }
 
     fn roots(&self, endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
@@ -77,7 +86,7 @@ impl Observer for Monitor {
     }
 
     fn begin_excluding(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn MonitorGuard> {
-        let real = self.real(endpoint);
+        let real = &self.real(endpoint);
         // First, so that the CPU time of the request is not counted here.
         let far = self.elsewhere.iter().find(|(server, _)| server == endpoint).map(|(_, observer)| {
             let Endpoint::Tcp { host, port } = real else {
@@ -111,7 +120,7 @@ impl Observer for Monitor {
     }
 
     fn memory_usage(&self, endpoint: &Endpoint) -> Result<MemoryUsage, String> {
-        let real = self.real(endpoint);
+        let real = &self.real(endpoint);
         if *real == Endpoint::InProcess {
             return memory::of(Pid::of(std::process::id()).as_slice());
         }

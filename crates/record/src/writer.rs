@@ -208,6 +208,8 @@ mod tests {
             points: Vec::new(),
             windows: Vec::new(),
             windows_ns: 0,
+            observed_group: None,
+            void_slices: 0,
             tail: None,
             slices: 0,
             stood_still_ns: 0,

@@ -11,8 +11,7 @@ const POINTS: u64 = 30;
 
 /// What trials of a cell show besides its results.
 ///
-/// Interleaved trials have no course of their own: their slices alternate with those of others. So courses are those of
-/// separate trials, such as the first round's.
+/// They are the continuous ones: slices of interleaved trials alternate with those of others, and have no course.
 #[derive(Clone, Debug)]
 pub(crate) struct Detail {
     /// Times over all trials, in nanoseconds: response times of an open loop, otherwise service times.
@@ -81,13 +80,10 @@ pub(crate) struct Event {
     pub to_ms: u64,
 }
 
-/// The details of a cell. `counted` are the trials whose speed counts; `measured` includes those that were observed.
-pub(crate) fn of_cell(
-    counted: &BTreeMap<u32, &Measurement>,
-    measured: &BTreeMap<u32, &Measurement>,
-) -> Detail {
+/// The details of a cell.
+pub(crate) fn of_cell(measured: &BTreeMap<u32, &Measurement>) -> Detail {
     let mut times = Histogram::new();
-    for trial in counted.values() {
+    for trial in measured.values() {
         times.merge(trial.open.as_ref().map_or(&trial.service, |open| &open.response));
     }
     let observed = || measured.values().filter_map(|trial| trial.observed.as_deref());

@@ -86,17 +86,18 @@ fn of_cell(
         figures.reason = Some("not measured: the run ended before it reached this cell".to_owned());
     } else {
         figures.status = Status::Ok;
-        let counted = counted(&measured);
-        fill(&mut figures, &counted, &run.header.spec);
-        figures.detail = Some(Box::new(detail::of_cell(&counted, &measured)));
-        // Interleaved trials are not observed; the separate trial before them was.
-        figures.server_cpu_us_per_op = server_cpu(&measured);
+        let [measured, compared] = [false, true].map(|interleaved| trials_of(&measured, interleaved));
         figures.metrics =
-            metrics::of_cell(metrics, Load::of(&cell.axes), &counted, &measured, &run.header.spec);
+            metrics::of_cell(metrics, Load::of(&cell.axes), [&measured, &compared], &run.header.spec);
+        fill(&mut figures, &measured, &run.header.spec);
+        figures.detail = Some(Box::new(detail::of_cell(&measured)));
+        figures.server_cpu_us_per_op = server_cpu(&measured);
         figures.points = measured.values().next_back().map(|last| last.points.clone()).unwrap_or_default();
         figures.counters = engine::figures(&measured);
         figures.sessions = engine::sessions(&measured);
         figures.attribution = attribution::of_trials(measured.values().copied(), figures.overhead_ns_per_op);
+        let disturbed = figures.attribution.as_ref().and_then(|found| found.disturbed.clone());
+        figures.disturbed = disturbed.or_else(|| mostly_disturbed(&compared));
         figures.steady = steady::of_trials(measured.values().copied());
         figures.observed =
             measured.values().filter_map(|measured| measured.observed.as_deref()).map(bare).collect();
@@ -104,11 +105,21 @@ fn of_cell(
     figures
 }
 
-/// The trials whose speed counts: interleaved ones if there are any, since separate trials ran under different
-/// conditions.
-fn counted<'a>(measured: &BTreeMap<u32, &'a Measurement>) -> BTreeMap<u32, &'a Measurement> {
-    let interleaved = measured.values().any(|measurement| measurement.slices > 0);
-    measured.iter().filter(|(_, m)| !interleaved || m.slices > 0).map(|(round, m)| (*round, *m)).collect()
+/// The continuous trials, or those that are compared: interleaved ones, since trials of the other kind ran under other
+/// conditions. All trials if there are none of this kind.
+fn trials_of<'a>(
+    measured: &BTreeMap<u32, &'a Measurement>,
+    interleaved: bool,
+) -> BTreeMap<u32, &'a Measurement> {
+    let has = |m: &Measurement| (m.slices > 0) == interleaved;
+    let any = measured.values().any(|m| has(m));
+    measured.iter().filter(|(_, m)| !any || has(m)).map(|(round, m)| (*round, *m)).collect()
+}
+
+/// The interference during most of these trials, as a clause.
+fn mostly_disturbed(measured: &BTreeMap<u32, &Measurement>) -> Option<String> {
+    let mut found: Vec<String> = measured.values().filter_map(|m| attribution::disturbed(m)).collect();
+    (found.len() * 2 > measured.len()).then(|| found.swap_remove(0))
 }
 
 /// An observation without its time series.

@@ -27,7 +27,7 @@ impl Rule {
     pub fn of(run: &Run) -> Self {
         let spec = &run.header.spec;
         let made = run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0);
-        let analyses = spec.until.map(|_| Analyses::new(spec.rounds, run.max_rounds()));
+        let analyses = run.analyses();
         // The last round may be incomplete.
         let next = analyses.as_ref().map_or(spec.rounds, |analyses| analyses.after(made.saturating_sub(1)));
         Self {
@@ -39,7 +39,8 @@ impl Rule {
             }),
             until: spec.until,
             slices_help: spec.slice_ns.is_none() && spec.arrivals.is_none(),
-            blocks: (spec.sampled() == Sampled::AnyStart).then(|| [spec.rounds, spec.rounds / spec.blocks()]),
+            blocks: (spec.sampled() == Sampled::AnyStart)
+                .then(|| [made.max(spec.rounds), spec.block_length()]),
         }
     }
 

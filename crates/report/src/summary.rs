@@ -117,15 +117,18 @@ pub struct MetricResult {
     pub name: String,
     /// The unit.
     pub unit: Unit,
-    /// The mean of the rounds.
+    /// The mean of the continuous trials.
     pub value: f64,
-    /// The lower end of its interval; `None` with one round, which has no interval.
+    /// The lower end of its interval; `None` of one trial, which has no interval.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
-    /// The values by round.
+    /// The values by round of the trials that are compared: interleaved ones if there are any.
     #[serde(skip)]
     pub(crate) by_round: BTreeMap<u32, f64>,
+    /// Those of the continuous trials.
+    #[serde(skip)]
+    pub(crate) continuous: BTreeMap<u32, f64>,
 }
 
 impl MetricResult {
@@ -199,16 +202,17 @@ pub struct CellResult {
     pub status: Status,
     /// Why there are none.
     pub reason: Option<String>,
-    /// Throughput: the geometric mean of the rounds with its interval.
+    /// Throughput: the geometric mean of the continuous trials with its interval. All values of a cell but its
+    /// verification are of these trials; interleaved ones give the ratios of verdicts.
     pub ops_per_second: Option<Rate>,
-    /// Service times over all rounds, in microseconds.
+    /// Service times over all continuous trials, in microseconds.
     pub latency_us: Option<Latency>,
     /// The additional results of an open loop; absent for a closed one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_loop: Option<OpenLoopResult>,
     /// CPU time of the client per transaction, in microseconds.
     pub client_cpu_us_per_op: Option<f64>,
-    /// CPU time of the server's processes per transaction, in microseconds, over the rounds in which they were
+    /// CPU time of the server's processes per transaction, in microseconds, over the trials in which they were
     /// observed, including all tiers. Absent if they were not observed, and for an embedded database.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_cpu_us_per_op: Option<f64>,
@@ -234,7 +238,7 @@ pub struct CellResult {
     /// The bottleneck with its evidence; absent without observations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
-    /// The observations of each round with results, in order, without the time series of the run file.
+    /// The observations of each continuous trial, in order, without the time series of the run file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub observed: Vec<Observation>,
     /// The increases of the server's counters, if it reports them, with its own names.
@@ -246,7 +250,7 @@ pub struct CellResult {
     /// Whether its trials were steady; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<Steady>,
-    /// The number of rounds with results.
+    /// The number of continuous trials with results.
     pub rounds: u32,
     /// Mean bytes per record sent to the database.
     pub stored_bytes: Option<u64>,
@@ -260,6 +264,10 @@ pub struct CellResult {
     pub noise_floor: Option<f64>,
     /// Its metric of speed.
     pub metric: &'static str,
+    /// Why its trials should not be relied on: other load on the machine, during the continuous ones or most of the
+    /// interleaved ones.
+    #[serde(skip)]
+    pub(crate) disturbed: Option<String>,
     /// The target, by position.
     #[serde(skip)]
     pub(crate) target_index: usize,

@@ -1,7 +1,7 @@
 //! The report for a terminal: tables, cells without results, and findings.
 
 use crate::engine;
-use crate::finding::wording::rounds;
+use crate::finding::wording::rounds_of;
 use crate::finding::{Agents, Basis, Finding, Section};
 use crate::format::{GLUE, capital, command_line, glued, list, origin, timestamp};
 use crate::summary::{Status, Summary};
@@ -46,7 +46,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
     page.gap();
     page.section("Verdict", summary.sentences(Section::Verdict));
     let mut left_out = 0;
-    let (fixed, rounds) = (fixed_axes(summary).join(" · "), rounds(summary.rounds));
+    let (fixed, rounds) = (fixed_axes(summary).join(" · "), rounds_of(summary));
     let labels = &summary.labels;
     let target = (!labels.several_targets()).then(|| format!(" on {}", labels.targets.join("")));
     let target = target.unwrap_or_default();

@@ -1,6 +1,7 @@
 //! The gate of two runs: what it calls slower, and in which forms it says so.
 
 use crate::common::{At, INFO, Scenario, of_any_start};
+use kurabe_core::observation::{CpuUse, HostUse, Observation, ServerUse};
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::compare::{self, Compared, Criteria, Decision, Judgement, gate};
 use kurabe_report::{Summary, analyse, terminal};
@@ -71,6 +72,30 @@ fn noise_wider_than_margin_is_inconclusive() {
     let found = judged(&base, &noisy, 0.01).gate.unwrap();
     assert_eq!(found.decision, Decision::Inconclusive, "{found:?}");
     assert!(found.inconclusive > 0 && found.slower == 0, "{found:?}");
+}
+
+#[test]
+fn run_on_a_machine_with_other_load_cannot_fail() {
+    let (base, mut slower) = (run(usual, 0.01), run(slow_reads, 0.01));
+    let cpus = vec![CpuUse { cpu: 0, busy_ns: 900_000_000, steal_ns: 0 }];
+    let observed = Observation {
+        wall_ns: 1_000_000_000,
+        server: ServerUse::InClient,
+        host: HostUse { cpus, ..HostUse::default() },
+        ..Observation::default()
+    };
+    for trial in &mut slower.trials {
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        measured.observed = Some(Box::new(observed.clone()));
+    }
+    let compared = judged(&base, &slower, 0.05);
+    let found = compared.gate.as_ref().unwrap();
+    assert_eq!((found.decision, found.slower), (Decision::Inconclusive, 0), "{found:?}");
+    let text = compare::terminal(&compared, &terminal::Options::default());
+    assert!(text.contains("other processes used the CPU during the second run"), "{text}");
+    // What is not slower still passes.
+    let same = judged(&slower, &slower, 0.05).gate.unwrap();
+    assert_eq!((same.decision, same.inconclusive), (Decision::Passed, 0), "{same:?}");
 }
 
 #[test]

@@ -203,6 +203,8 @@ fn the_schema_names_every_member_that_is_reported() {
         for list in ["cells", "verdicts", "findings"] {
             report[list].as_array_mut().unwrap().truncate(1);
         }
+        // Runs of earlier versions have none.
+        report["spec"].as_object_mut().unwrap().remove("full_blocks");
     }
     hold(
         &validator,

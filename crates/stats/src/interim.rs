@@ -36,6 +36,8 @@ pub struct Analyses {
     first: u32,
     /// Rounds at which the run would end, in order; each is analysed too.
     ends: Vec<u32>,
+    /// Each planned number is a multiple of this.
+    block: u32,
 }
 
 impl Analyses {
@@ -46,7 +48,14 @@ impl Analyses {
         let first = first.max(2);
         let mut ends: Vec<u32> = ends.into_iter().filter(|end| *end > first).collect();
         ends.sort_unstable();
-        Self { first, ends }
+        Self { first, ends, block: 1 }
+    }
+
+    /// The same at the ends of blocks of so many rounds: a part of a block is no sample. The first number and those at
+    /// which the run ends must be multiples of it.
+    #[must_use]
+    pub fn in_blocks_of(self, rounds: u32) -> Self {
+        Self { block: rounds.max(1), ..self }
     }
 
     /// The rounds of each analysis, in order.
@@ -57,6 +66,7 @@ impl Analyses {
             last = end.map_or(planned, |end| end.min(planned));
             if last == planned {
                 planned = (f64::from(planned) * GROWTH).ceil().min(f64::from(MOST)) as u32;
+                planned = planned.next_multiple_of(self.block);
             }
             Some(last)
         })
@@ -166,6 +176,14 @@ mod tests {
         assert_eq!((analyses.number(0), analyses.number(3), analyses.after(0)), (1, 1, 6));
         assert!(analyses.number(u32::MAX) > 10 && analyses.after(u32::MAX) == MOST, "it ends");
         assert_eq!(Analyses::new(1, []).after(0), 2);
+    }
+
+    #[test]
+    fn analyses_fall_on_the_ends_of_blocks() {
+        let analyses = Analyses::new(12, [45]).in_blocks_of(3);
+        let rounds: Vec<u32> = analyses.rounds().take(6).collect();
+        assert_eq!(rounds, [12, 18, 27, 42, 45, 63]);
+        assert_eq!((analyses.after(12), analyses.after(13), analyses.number(15)), (18, 18, 2));
     }
 
     #[test]

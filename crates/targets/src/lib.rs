@@ -40,9 +40,10 @@ use throwaway::{
 };
 use urls::{check_cache, driver_options};
 
+pub use kurabe_core::target::UP;
 pub use shared::SharedServers;
 pub use throwaway::{start_error, up, with_server_affinity};
-pub use urls::{UP, applications, are_throwaway, check_scheme, engine, names};
+pub use urls::{applications, are_throwaway, check_scheme, engine, names};
 
 /// Messages to the user about targets, and the user's request to stop.
 pub trait Reporter {

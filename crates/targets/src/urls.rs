@@ -2,12 +2,9 @@
 
 use crate::{DB, STACK};
 use crate::{observers, stacks};
-use kurabe_core::target::TargetUrl;
+use kurabe_core::target::{TargetUrl, UP};
 use kurabe_core::{Error, Result, units};
 use std::collections::HashSet;
-
-/// The scheme of a throwaway server: `up:postgres`.
-pub const UP: &str = "up";
 
 /// Whether all targets are throwaway servers or temporary files, which hold nothing of the user's.
 ///

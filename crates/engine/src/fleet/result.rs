@@ -150,6 +150,7 @@ impl Sums {
             queue: self.queue.clone().map(Box::new),
             // The totals have it.
             paced: None,
+            kept: None,
         };
         Ok(Tally {
             warmup: self.warmup,

@@ -104,6 +104,7 @@ impl Trial<'_> {
             cpu: Duration::from_nanos(sums().map(|sums| sums.cpu_ns).sum()),
             threads: sums().any(|sums| sums.threads.is_some()).then_some(threads),
             observed,
+            observed_group: None,
             memory: Ok(Vec::new()),
             // The load is what agents make. That the coordinator stood still matters only if they lost it.
             stood_still: longest(|sums| sums.stood_still_ns),

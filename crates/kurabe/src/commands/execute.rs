@@ -197,7 +197,7 @@ fn make(
     if let Some(late) = fit.as_ref().zip(budget).and_then(|(fit, budget)| too_long(fit, budget)) {
         output.warning(&late);
     }
-    preflight::check(&plan, targets, machine.memory_bytes)?;
+    preflight::check(&mut plan, targets, machine.memory_bytes)?;
     if job.dry {
         let unknown: Vec<&str> = targets
             .iter()
@@ -312,7 +312,7 @@ pub(super) fn go_on(
     }
     let machine = kurabe_observe::machine_facts();
     plan.limit_connections(&opened.targets);
-    preflight::check(&plan, &opened.targets, machine.memory_bytes)?;
+    preflight::check(&mut plan, &opened.targets, machine.memory_bytes)?;
     signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(&plan, &opened.targets, &run.header.run)?;
     preflight::clear(&plan, &opened.targets, &mut fixtures)?;

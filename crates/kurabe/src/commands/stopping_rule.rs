@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 pub(super) struct StoppingRule<'a> {
     /// The recorded run at the start of this session of the program.
     run: Run,
-    analyses: Analyses,
-    /// The maximum number of rounds; `None`: the number is fixed.
-    most: Option<u32>,
+    /// `None`: the number of rounds is fixed.
+    analyses: Option<Analyses>,
+    /// The maximum number of rounds.
+    most: u32,
     /// The time limit of the whole run.
     budget: Option<Duration>,
     began: Instant,
@@ -35,8 +36,8 @@ impl<'a> StoppingRule<'a> {
         let budget = spec.until.and_then(|until| until.budget_ns).filter(|_| ends.len() == 1);
         Self {
             run: run.clone(),
-            most: ends.last().copied(),
-            analyses: Analyses::new(spec.rounds, ends),
+            most: ends.last().copied().unwrap_or(0),
+            analyses: run.analyses(),
             budget: budget.map(Duration::from_nanos),
             began,
             goal,
@@ -46,8 +47,8 @@ impl<'a> StoppingRule<'a> {
 
     /// The number of additional rounds; `made` are the trials made so far since the program started.
     pub(super) fn further(&mut self, rounds: u32, made: &[TrialRecord]) -> u32 {
-        let Some(most) = self.most else { return 0 };
-        let further = self.analyses.after(rounds).min(most).saturating_sub(rounds);
+        let Some(analyses) = &self.analyses else { return 0 };
+        let further = analyses.after(rounds).min(self.most).saturating_sub(rounds);
         let earlier = &self.run.trials;
         // A round that was interrupted must be completed before the analysis.
         if earlier.iter().any(|trial| trial.round >= rounds) {

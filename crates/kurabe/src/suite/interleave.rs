@@ -57,7 +57,7 @@ impl Request {
             return Err(Error::usage(format!(
                 "--interleave needs at least {LEAST_INTERLEAVED_ROUNDS} rounds, not {rounds}"
             ))
-            .hint("the first round consists of separate trials, which are observed"));
+            .hint("the first round consists of continuous trials, which are the figures"));
         }
         Ok(Some(slice))
     }

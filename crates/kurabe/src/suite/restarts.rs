@@ -1,9 +1,8 @@
 //! `--restarts`, and the rounds that its blocks need.
 
 use super::Request;
-use crate::targets::UP;
 use kurabe_core::run::RunSpec;
-use kurabe_core::target::TargetUrl;
+use kurabe_core::target::is_throwaway;
 use kurabe_core::{Error, Result};
 
 /// The maximum number of restarts.
@@ -20,12 +19,7 @@ impl Request {
             let error = Error::usage(format!("--restarts {restarts} is out of range"));
             return Err(error.hint(format!("from 0 to {MOST}")));
         }
-        if spec.until.is_some() {
-            return Err(Error::usage("--restarts cannot be combined with --until")
-                .hint("blocks of equal length need a fixed number of rounds"));
-        }
-        let is_throwaway = |url: &String| TargetUrl::parse(url).is_ok_and(|url| url.scheme == UP);
-        if !urls.iter().any(is_throwaway) {
+        if !urls.iter().any(|url| is_throwaway(url)) {
             return Err(Error::usage(
                 "--restarts: no target is a throwaway server, and Kurabe restarts no others",
             )
@@ -34,9 +28,9 @@ impl Request {
         spec.restarts = restarts as u32;
         let rounds = spec.rounds_in_blocks(spec.rounds);
         if self.rounds.is_some() && rounds != spec.rounds {
-            let first = if spec.slice_ns.is_some() { " after the first, which is not compared" } else { "" };
+            let least = if spec.slice_ns.is_some() { "3 rounds, one of them continuous" } else { "2 rounds" };
             return Err(Error::usage(format!(
-                "{} rounds cannot be divided into {} blocks of equal length of at least 2 rounds{first}",
+                "{} rounds cannot be divided into {} blocks of equal length of at least {least}",
                 spec.rounds,
                 spec.blocks()
             ))

@@ -58,6 +58,8 @@ pub fn header(name: &str, began: u64) -> RunHeader {
             budget_ns: Some(60_000_000_000),
             rounds: 2,
             seed: 42,
+            // Not written, as other optional members.
+            full_blocks: false,
             ..RunSpec::new("session", ["sqlite:"])
         },
         machine: MachineFacts {
@@ -143,6 +145,8 @@ fn trial(n: u32) -> TrialRecord {
         points: Vec::new(),
         windows: Vec::new(),
         windows_ns: 0,
+        observed_group: None,
+        void_slices: 0,
         tail: Some(TailCourse { part_ns: 1 << 20, p99_ns: vec![None, Some(50_000)] }),
         slices: 0,
         stood_still_ns: 0,

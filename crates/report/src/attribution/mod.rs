@@ -155,7 +155,8 @@ pub fn disturbed(measured: &Measurement) -> Option<String> {
     if let Some(ns) = facts::apart_ns(measured) {
         return Some(rules::started_apart(ns));
     }
-    let facts = Facts::of(measured.observed.as_deref()?, measured, None);
+    let observed = measured.observed.as_deref().or(measured.observed_group.as_deref())?;
+    let facts = Facts::of(observed, measured, None);
     rules::disturbed(&facts).filter(|_| facts.seconds >= rules::SHORT)
 }
 

@@ -3,7 +3,8 @@
 //! A result is judged by the margin that `--fail-on` gives its metric: primary metrics by `slower`, the 99th percentile of
 //! service or response times by `p99`. It is *slower* if the whole interval of second ÷ first lies below 1 ÷ (1 + margin), and *passed* if the
 //! whole interval lies above. In between it is *inconclusive*: a slowdown beyond the margin is neither shown nor
-//! excluded. A result that cannot be compared is *not judged*.
+//! excluded. A result that cannot be compared is *not judged*. Nor can other load on the machine stop a release: a result
+//! during which other processes used the CPU is never *slower*, but *inconclusive*.
 
 use super::{Compared, Difference, Row};
 use crate::finding::{Finding, Runs, Section, Why};
@@ -135,6 +136,10 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
         row.gate = margin
             .and_then(|margin| of_row(row, margin))
             .map(|judged| if obstacles.is_empty() { judged } else { Judgement::NotJudged });
+        if row.gate == Some(Judgement::Slower) && !row.disturbed.is_empty() {
+            row.gate = Some(Judgement::Inconclusive);
+            row.why = Some(Why::Disturbed { sides: row.disturbed.clone() });
+        }
     }
     let count =
         |wanted: Judgement| compared.rows.iter().filter(|row| row.gate == Some(wanted)).count() as u32;
@@ -173,6 +178,16 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
     let at = at.unwrap_or(compared.findings.len());
     compared.findings.splice(at..at, said);
     compared.gate = Some(gate);
+}
+
+/// The words for a judgement of a result, with the reason if other load on the machine is one.
+pub(super) fn words(row: &Row, judgement: Judgement) -> String {
+    match &row.why {
+        Some(Why::Disturbed { sides }) => {
+            format!("{} (other processes used the CPU during {})", judgement.words(), sides.join(" and "))
+        }
+        _ => judgement.words().to_owned(),
+    }
 }
 
 /// The judgement of a result; `None` if the first run has no result.

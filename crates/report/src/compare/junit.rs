@@ -1,5 +1,6 @@
 //! A gated comparison as `JUnit` XML, which CI servers show beside tests: a case for each result that the gate judges.
 
+use super::gate::words;
 use super::render::change;
 use super::{Compared, Judgement, Row};
 use kurabe_core::text::printable;
@@ -27,7 +28,7 @@ pub fn junit(compared: &Compared, experiment: &str) -> String {
             }
             Judgement::Inconclusive | Judgement::NotJudged => {
                 skipped += 1;
-                let why = format!("{}: {}; margin {margin} %", judgement.words(), interval(row));
+                let why = format!("{}: {}; margin {margin} %", words(row, judgement), interval(row));
                 let _ = writeln!(cases, ">\n      <skipped message=\"{}\"/>\n    </testcase>", escaped(&why));
             }
         }

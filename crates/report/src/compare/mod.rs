@@ -92,6 +92,9 @@ pub struct Row {
     /// run has no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<Judgement>,
+    /// The sides during which other processes used the CPU.
+    #[serde(skip)]
+    pub(crate) disturbed: Vec<String>,
     /// The axes in order, with formatted values.
     #[serde(skip)]
     pub(crate) shown: Vec<(String, String)>,
@@ -276,9 +279,12 @@ fn row(
         low: None,
         high: None,
         lower_bound: false,
+        disturbed: Vec::new(),
         gate: None,
     };
     let cells = [b, a];
+    let disturbed = cells.iter().zip(names).filter(|(cell, _)| cell.disturbed.is_some());
+    row.disturbed = disturbed.map(|(_, side)| side.to_owned()).collect();
     // Comparing an incomplete run would be an unplanned analysis.
     let runs = [second, first].into_iter().zip(if peers.is_some() { ["the run"; 2] } else { names });
     let mut unfinished = runs.filter(|(summary, _)| !summary.complete);
@@ -289,7 +295,7 @@ fn row(
         return row;
     }
     let figures = |summary: &Summary, cell: &CellResult| {
-        let rounds = cell.metric(&metric.name).map(|found| &found.by_round);
+        let rounds = cell.metric(&metric.name).map(|found| &found.continuous);
         let good = |(round, value): (&u32, &f64)| (*round, metric.goodness(*value));
         samples(rounds.into_iter().flatten().map(good), &summary.spec)
     };

@@ -1,5 +1,6 @@
 //! Formats a comparison of two runs as text, Markdown and JSON.
 
+use super::gate::words;
 use super::{Compared, Difference, Judgement, Row};
 use crate::finding::wording::amount;
 use crate::finding::{Interval, Section};
@@ -126,7 +127,9 @@ fn rows_table(rows: &[Row], title: String) -> Table {
         cells.extend([row.operation.clone(), row.target.clone()]);
         cells.extend(axes.iter().map(|at| row.shown[*at].1.clone()));
         cells.extend([value(row, row.first), value(row, row.second), change(row)]);
-        cells.extend(gated.then(|| row.gate.map_or("–", Judgement::words).to_owned()));
+        cells.extend(
+            gated.then(|| row.gate.map_or_else(|| "–".to_owned(), |judgement| words(row, judgement))),
+        );
         cells
     };
     let rows = rows.iter().map(cells).collect();

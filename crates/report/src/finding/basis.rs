@@ -137,7 +137,8 @@ impl Basis {
                 let slices = slice_ns.map_or_else(String::new, |ns| {
                     let slice = units::time(Duration::from_nanos(ns));
                     format!(
-                        ", the first with separate, observed trials, the others interleaved in slices of {slice}"
+                        ", the first of each block with continuous trials, which are the figures, the others interleaved \
+                         in slices of {slice}, which give the ratios"
                     )
                 });
                 let separate = not_interleaved.as_ref().map_or_else(String::new, not_interleaved_because);

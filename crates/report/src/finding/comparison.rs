@@ -104,5 +104,6 @@ fn reason(why: &Why, pair: &Pair, labels: &Labels) -> String {
         }
         Why::Overloaded { sides } => format!("{} did not keep up", names(sides)),
         Why::GeneratorLate { sides } => format!("the load generator was late on {}", names(sides)),
+        Why::Disturbed { sides } => format!("other processes used the CPU during {}", names(sides)),
     }
 }

@@ -260,4 +260,9 @@ pub enum Why {
         /// The sides where it was.
         sides: Vec<String>,
     },
+    /// Other processes used the CPU, so that a gate cannot fail.
+    Disturbed {
+        /// The sides where they did.
+        sides: Vec<String>,
+    },
 }

@@ -4,6 +4,7 @@ use super::{Interval, Promise, Scope, Span};
 use crate::format::{figure, percent_number};
 use crate::labels::Labels;
 use crate::metrics::is_speed;
+use crate::summary::Summary;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::metric::{Better, HIGHEST_RATE, RESPONSE_P99};
 use kurabe_core::units;
@@ -103,6 +104,18 @@ pub(crate) fn with_interval(figure: Interval, show: &dyn Fn(f64) -> String) -> S
 
 pub(crate) fn rounds(count: u32) -> String {
     if count == 1 { "1 round".to_owned() } else { format!("{count} rounds") }
+}
+
+/// The rounds of a run; if trials are interleaved, of which the figures are, and of which the ratios.
+pub(crate) fn rounds_of(summary: &Summary) -> String {
+    let continuous = (0..summary.rounds).filter(|round| summary.spec.is_continuous(*round)).count();
+    match summary.rounds as usize - continuous {
+        0 => rounds(summary.rounds),
+        interleaved => format!(
+            "{} (figures: {continuous} continuous; ratios: {interleaved} interleaved)",
+            rounds(summary.rounds)
+        ),
+    }
 }
 
 /// `1 cell`, `3 cells`.

@@ -52,10 +52,10 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
 /// Measured operations: the cell's position and the operation's name.
 type Measured<'a> = BTreeSet<(usize, &'a str)>;
 
-/// Those with interleaved trials, and those with separate ones after the first round, in which all are separate.
+/// Those with interleaved trials, and those with separate ones in rounds whose trials are interleaved.
 fn interleaved(run: &Run) -> (Measured<'_>, Measured<'_>) {
     let (mut interleaved, mut separate) = (BTreeSet::new(), BTreeSet::new());
-    for trial in run.trials.iter().filter(|trial| trial.round > 0) {
+    for trial in run.trials.iter().filter(|trial| !run.header.spec.is_continuous(trial.round)) {
         if let Outcome::Measured(measured) = &trial.outcome {
             let of = if measured.slices > 0 { &mut interleaved } else { &mut separate };
             of.insert((trial.cell, &*trial.operation));

@@ -125,8 +125,9 @@ fn steadiness(context: &Context<'_>) -> Vec<Trials> {
 
 /// Trials with other load on the machine.
 fn disturbed(context: &Context<'_>) -> Option<Trials> {
-    let reason = |cell: &CellResult| cell.attribution.as_ref()?.disturbed.clone();
-    let observed: Vec<&CellResult> = context.cells.iter().filter(|cell| cell.attribution.is_some()).collect();
+    let reason = |cell: &CellResult| cell.disturbed.clone();
+    let is_observed = |cell: &&CellResult| cell.attribution.is_some() || cell.disturbed.is_some();
+    let observed: Vec<&CellResult> = context.cells.iter().filter(is_observed).collect();
     let disturbed: Vec<&CellResult> =
         observed.iter().copied().filter(|cell| reason(cell).is_some()).collect();
     let reason = reason(disturbed.first()?)?;

@@ -67,7 +67,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
                     @if let Some(question) = &summary.question { p class="question" { (question) } }
                     p class="meta" {
                         "Run " (summary.run) " · " (timestamp(summary.began)) " · "
-                        (crate::finding::wording::rounds(summary.rounds)) " · Kurabe " (summary.kurabe)
+                        (crate::finding::wording::rounds_of(summary)) " · Kurabe " (summary.kurabe)
                     }
                 }
                 main {

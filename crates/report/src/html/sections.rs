@@ -68,8 +68,8 @@ pub(super) fn results(summary: &Summary) -> Markup {
             section {
                 h2 { "Results" }
                 p class="soft" {
-                    "Operations per second: the geometric mean of the rounds with its 95 % interval. Latencies: over all rounds. \
-                     CPU: of the client. Stored: mean bytes per record sent to the database."
+                    "Operations per second: the geometric mean of the continuous trials with its 95 % interval. Latencies: over all of \
+                     them. CPU: of the client. Stored: mean bytes per record sent to the database."
                     @if !fixed.is_empty() { " Constant: " (fixed.join(", ")) "." }
                 }
                 @for table in tables {

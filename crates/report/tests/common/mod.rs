@@ -242,6 +242,8 @@ impl Scenario {
             points: Vec::new(),
             windows: Vec::new(),
             windows_ns: 0,
+            observed_group: None,
+            void_slices: 0,
             tail: None,
             slices: 0,
             stood_still_ns: 0,

@@ -108,6 +108,8 @@ fn outcome(rng: &mut Rng, cell: &CellRecord, rate: f64, pattern: Option<Pattern>
         points: Vec::new(),
         windows: Vec::new(),
         windows_ns: 0,
+        observed_group: None,
+        void_slices: 0,
         tail: None,
         slices: 0,
         stood_still_ns: 0,

@@ -372,7 +372,7 @@ fn record(target: &Target) -> TargetRecord {
 /// twentieth, over all trials. A single trial is too short for counters with a resolution of a hundredth of a second.
 fn disturbed(run: &Run) -> bool {
     let seen = run.trials.iter().filter_map(|trial| match &trial.outcome {
-        Outcome::Measured(measured) => measured.observed.as_deref(),
+        Outcome::Measured(measured) => measured.observed.as_deref().or(measured.observed_group.as_deref()),
         Outcome::Failed { .. } => None,
     });
     let (mut others, mut steal, mut time) = (0.0, 0.0, 0.0);

@@ -1,0 +1,143 @@
+//! The part of a client in an interleaved trial: it works in slices, and takes back what it did in a void one.
+
+use crate::client::{Tally, Times, Worker};
+use crate::connections::Connections;
+use crate::slices::Lane;
+use crate::spans::Spans;
+use kurabe_core::Result;
+use kurabe_stats::Histogram;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// The times of earlier slices that count. Those of the last slice are apart until it is known whether it is void.
+#[derive(Default)]
+pub(crate) struct Kept {
+    /// The last slice whose times were kept or dropped.
+    slice: u64,
+    service: Histogram,
+    queue: Histogram,
+}
+
+/// The results of a client when its last slice began.
+#[derive(Default)]
+pub(crate) struct Mark {
+    slice: u64,
+    elapsed: Duration,
+    offered: u64,
+    completed: u64,
+    retries: u64,
+    connections: Connections,
+    spans: Spans,
+    /// What was counted in void slices, of what is counted over the whole phase.
+    void_retries: u64,
+    void_spans: Spans,
+}
+
+impl Times {
+    /// Keeps the times of a slice, or drops them. The first client of the thread does it for all: none of them works in
+    /// the next slice before each has ended this one.
+    fn settle(&mut self, slice: u64, is_void: bool) {
+        let kept = self.kept.get_or_insert_default();
+        if kept.slice >= slice {
+            return;
+        }
+        kept.slice = slice;
+        if !is_void {
+            kept.service.merge(&self.service);
+        }
+        self.service.clear();
+        if let Some(queue) = &mut self.queue {
+            if !is_void {
+                kept.queue.merge(queue);
+            }
+            queue.clear();
+        }
+    }
+
+    /// The times of all slices that count.
+    pub(crate) fn of_counted_slices(mut self) -> Self {
+        if let Some(kept) = self.kept.take() {
+            let Kept { service, queue, .. } = *kept;
+            self.service = service;
+            self.queue = self.queue.map(|_| Box::new(queue));
+        }
+        self
+    }
+}
+
+impl Worker<'_> {
+    /// Runs in slices. Its time is the sum of those that count.
+    pub(crate) fn in_slices(&mut self, lane: &Lane<'_>) -> Result<()> {
+        let (mut worker, mut last) = (lane.client(), 0);
+        self.mark = Some(Box::default());
+        while !self.ended()
+            && let Some((slice, was_void)) = worker.next(last)
+        {
+            self.settle(was_void);
+            self.set_mark(worker.slice());
+            let (began, completed) = (Instant::now(), self.outcome.tally.completed);
+            let measured = self.transactions(Some(slice));
+            self.outcome.elapsed += began.elapsed();
+            measured?;
+            last = (self.outcome.tally.completed - completed) / self.shared.pipeline.max(1);
+            if slice <= super::client::PROGRESS_INTERVAL {
+                // Too short for a separate progress report.
+                let made = self.outcome.tally.completed - completed;
+                self.shared.trial.progress.fetch_add(made, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles the last slice, once all clients have ended.
+    pub(crate) fn settle_last(&mut self) {
+        let Some(slice) = self.mark.as_ref().map(|mark| mark.slice).filter(|slice| *slice > 0) else {
+            return;
+        };
+        let is_void = self.shared.lane.is_some_and(|lane| lane.is_void(slice));
+        self.settle(is_void);
+        let Some(mark) = self.mark.take() else { return };
+        let tally = &mut self.outcome.tally;
+        tally.retries = tally.retries.saturating_sub(mark.void_retries);
+        tally.spans = std::mem::take(&mut tally.spans).since(&mark.void_spans);
+    }
+
+    fn set_mark(&mut self, slice: u64) {
+        let retries = self.transaction.retries();
+        let spans = Spans::of(self.transaction.spans());
+        let Some(mark) = &mut self.mark else { return };
+        let Tally { offered, completed, connections, .. } = self.outcome.tally;
+        **mark = Mark {
+            slice,
+            elapsed: self.outcome.elapsed,
+            offered,
+            completed,
+            retries,
+            connections,
+            spans,
+            void_retries: mark.void_retries,
+            void_spans: std::mem::take(&mut mark.void_spans),
+        };
+    }
+
+    /// Keeps what the last slice gave. If it is void, its transactions are as those of the warm-up: made and verified, and
+    /// no part of the results.
+    fn settle(&mut self, is_void: bool) {
+        let Some(mark) = self.mark.as_mut().filter(|mark| mark.slice > 0) else { return };
+        self.times.borrow_mut().settle(mark.slice, is_void);
+        if !is_void {
+            return;
+        }
+        let spans = Spans::of(self.transaction.spans()).since(&mark.spans);
+        mark.void_spans.merge(&spans);
+        mark.void_retries += self.transaction.retries() - mark.retries;
+        let (outcome, tally) = (&mut self.outcome.elapsed, &mut self.outcome.tally);
+        *outcome = mark.elapsed;
+        let made = tally.completed - mark.completed;
+        tally.warmup += made;
+        (tally.completed, tally.offered) = (mark.completed, mark.offered);
+        tally.connections = mark.connections;
+        self.outcome.done.completed += made;
+        self.outcome.timeline.rewind(mark.elapsed);
+    }
+}

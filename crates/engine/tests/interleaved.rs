@@ -1,0 +1,159 @@
+//! Interleaved trials: the limits of servers are those of a group together, and all trials are observed.
+
+use kurabe_core::axis::AxisValue;
+use kurabe_core::driver::{Driver, Prepared, Session};
+use kurabe_core::facts::Limit;
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
+use kurabe_core::observation::{Endpoint, MonitorGuard, Observation, Observer};
+use kurabe_core::operation::Operation;
+use kurabe_core::run::{Measurement, Outcome, RunSpec, TrialRecord};
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_engine::plan::Plan;
+use kurabe_engine::runner::Runner;
+use kurabe_engine::target::Target;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A server that refuses more sessions at a time than it has room for, and keeps the largest number.
+#[derive(Default)]
+struct Room {
+    sessions: AtomicU64,
+    most: AtomicU64,
+}
+
+/// A session, from its first statement until it is dropped.
+struct Seated(Option<Arc<Room>>, Arc<Room>, u64);
+
+impl Interceptor for Seated {
+    fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
+        if self.0.is_none() {
+            let room = self.0.insert(Arc::clone(&self.1));
+            let now = 1 + room.sessions.fetch_add(1, Ordering::SeqCst);
+            room.most.fetch_max(now, Ordering::SeqCst);
+            if now > self.2 {
+                return Err(Error::new(ErrorKind::Limit, "too many clients already"));
+            }
+        }
+        inner.prepare(operation)
+    }
+}
+
+impl Drop for Seated {
+    fn drop(&mut self) {
+        if let Some(room) = self.0.take() {
+            room.sessions.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+fn null() -> Box<dyn Driver> {
+    kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap()
+}
+
+/// Two cells of eight clients each, interleaved in three rounds.
+fn spec() -> RunSpec {
+    let info = kurabe_experiments::registry::find("point-read").unwrap().info();
+    let mut axes = info.baseline(&[("clients", "8")]).unwrap().alone();
+    axes.insert(
+        "statement".to_owned(),
+        ["once", "per-request"].map(|word| AxisValue::Word(word.to_owned())).into(),
+    );
+    RunSpec {
+        axes,
+        operations: vec!["read".to_owned()],
+        rounds: 3,
+        requests: BTreeMap::from([("read".to_owned(), 400)]),
+        records: Some(100),
+        slice_ns: Some(1_000_000),
+        ..RunSpec::new(info.name, ["null:"])
+    }
+}
+
+fn measured(trials: &[TrialRecord]) -> Vec<&Measurement> {
+    let measured = trials.iter().map(|trial| match &trial.outcome {
+        Outcome::Measured(measured) => &**measured,
+        Outcome::Failed { reason, .. } => panic!("{reason}: {trial:?}"),
+    });
+    measured.collect()
+}
+
+#[test]
+fn group_has_no_more_clients_than_the_server_has_room_for() {
+    for (most, statements, at_once) in
+        [(16, u64::MAX, 8), (32, u64::MAX, 24), (100, 20, 16), (100, u64::MAX, 24)]
+    {
+        let room = Arc::new(Room::default());
+        let own = Arc::clone(&room);
+        let driver = DriverLayer::new(null(), move || Seated(None, Arc::clone(&own), most));
+        let mut facts = driver.describe().unwrap();
+        facts.limits.connections = Some(Limit::new(most, "max_connections"));
+        facts.limits.prepared_statements = Some(Limit::new(statements, "max_prepared_stmt_count"));
+        let targets = [Target::new("small", Box::new(driver), facts)];
+        let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+        let plan = Plan::new(experiment, &spec(), &targets).unwrap();
+        let trials = Runner::new(&plan, "room", &targets).trials().unwrap();
+        // Two cells and the A/A control, three rounds.
+        assert_eq!(measured(&trials).len(), 9);
+        let interleaved = measured(&trials).iter().filter(|trial| trial.slices > 0).count();
+        assert_eq!(
+            interleaved,
+            match at_once {
+                8 => 0,
+                16 => 4,
+                _ => 6,
+            },
+            "{most}, {statements}"
+        );
+        let clients = room.most.load(Ordering::SeqCst);
+        // Besides those that load and check.
+        assert!((at_once..=at_once + 5).contains(&clients) && clients <= most, "{clients} of {most}");
+    }
+}
+
+/// Sees servers of this many endpoints at a time.
+struct Eye(AtomicU64);
+
+struct Look;
+
+impl Observer for Eye {
+    fn begin(&self, _: &Endpoint) -> Box<dyn MonitorGuard> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Box::new(Look)
+    }
+}
+
+impl MonitorGuard for Look {
+    fn end(self: Box<Self>) -> Observation {
+        Observation { wall_ns: 1, ..Observation::default() }
+    }
+}
+
+/// All interleaved trials that were observed are disturbed.
+fn interleaved(trial: &Measurement) -> Option<String> {
+    let observed = trial.slices > 0 && trial.observed_group.is_some();
+    observed.then(|| "other processes used 40 % of the machine's CPU".to_owned())
+}
+
+#[test]
+fn interleaved_trials_are_observed_together_and_made_again_if_disturbed() {
+    let targets = [Target::new("null", null(), null().describe().unwrap())];
+    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    // Enough time of undisturbed trials that some of the others are made again.
+    let spec = RunSpec { rounds: 12, ..spec() };
+    let plan = Plan::new(experiment, &spec, &targets).unwrap();
+    let eye = Eye(AtomicU64::new(0));
+    let (observer, check) = (Some(&eye as &dyn Observer), Some(interleaved as _));
+    let runner = Runner { observer, interference_check: check, ..Runner::new(&plan, "seen", &targets) };
+    let trials = runner.trials().unwrap();
+    for trial in measured(&trials) {
+        let sliced = trial.slices > 0;
+        assert_eq!((trial.observed.is_some(), trial.observed_group.is_some()), (!sliced, sliced));
+    }
+    let again: Vec<&TrialRecord> = trials.iter().filter(|trial| trial.rerun_reason.is_some()).collect();
+    assert!(!again.is_empty() && again.iter().all(|trial| trial.round > 0), "{again:?}");
+    // Three continuous trials, and each group of three once.
+    let groups = trials.iter().filter(|trial| trial.round > 0).count() as u64 / 3;
+    assert_eq!(eye.0.load(Ordering::Relaxed), 3 + groups);
+}
