@@ -471,6 +471,9 @@ pub struct Capabilities {
     /// Whether the server refuses every change of a session that is opened with [`Access::ReadOnly`]. A session of a
     /// driver that says no may write, whatever its options say.
     pub read_only_sessions: Support,
+    /// Whether settings, locks and temporary tables stay with a session. They do not behind a pooler that shares
+    /// connections.
+    pub own_sessions: Support,
 }
 
 /// Why a driver has no read-only sessions, unless it says otherwise.
@@ -495,6 +498,7 @@ impl Capabilities {
             is_temporary: false,
             shared_threads: Support::no(BLOCKS),
             read_only_sessions: Support::no(WRITES),
+            own_sessions: Support::Native,
         }
     }
 
@@ -511,6 +515,7 @@ impl Capabilities {
             is_temporary: false,
             shared_threads: Support::no(BLOCKS),
             read_only_sessions: Support::no(WRITES),
+            own_sessions: Support::Native,
         }
     }
 
@@ -529,6 +534,7 @@ impl Capabilities {
             Capability::Estimates => &self.estimates,
             Capability::Latin1 => &self.latin1,
             Capability::ReadOnlySessions => &self.read_only_sessions,
+            Capability::OwnSessions => &self.own_sessions,
         }
     }
 }
@@ -548,6 +554,8 @@ pub enum Capability {
     Latin1,
     /// [`Capabilities::read_only_sessions`].
     ReadOnlySessions,
+    /// [`Capabilities::own_sessions`].
+    OwnSessions,
 }
 
 /// How a session is opened.

@@ -14,7 +14,7 @@ use kurabe_copy::plan::{Parts, Plan, Wanted};
 use kurabe_copy::reject::Rejects;
 use kurabe_copy::run::{Copy, How, refusal};
 use kurabe_copy::sql::Side;
-use kurabe_core::driver::ConnectOptions;
+use kurabe_core::driver::{ConnectOptions, Support};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_targets::Opened;
@@ -136,6 +136,9 @@ fn work(
     }
     let side =
         |target: &kurabe_engine::target::Target, url: &TargetUrl, name: &str| -> kurabe_core::Result<Side> {
+            if let Support::No(why) = target.driver.capabilities().own_sessions {
+                return Err(Error::unsupported(why).context(name));
+            }
             let session = target.driver.connect(&ConnectOptions::default()).map_err(|e| e.context(name))?;
             Ok(Side { session, engine: engines::of_scheme(&url.scheme)?, name: name.to_owned() })
         };
