@@ -90,7 +90,12 @@ pub(super) fn check(first: &mut Lean<Stream>, config: &Config) -> Result<Option<
             done => done?,
         }
         let theirs = self::process(&mut other)?;
-        let shared = theirs == before || self::process(first).map_err(|error| alone(&name, error))? != before;
+        let ours = self::process(first).map_err(|error| alone(&name, error))?;
+        if ours == theirs {
+            // Not every pooler of statements refuses a transaction.
+            return Err(refused(&name, "statements"));
+        }
+        let shared = theirs == before || ours != before;
         // A pooler closes server connections that are left in a transaction.
         other.query("ROLLBACK", &mut Reply::new())?;
         other.quit()?;
