@@ -137,7 +137,7 @@ pub(super) const CONNECTIONS: Connections = Connections {
     ],
     proxies: &[
         (
-            "PgBouncer, pgcat, Odyssey in session mode",
+            "PgBouncer, pgcat, Odyssey in session mode, Pgpool-II",
             "a note names it; the server's processes are not observed",
         ),
         (

@@ -71,7 +71,7 @@ pub(super) fn check(first: &mut Lean<Stream>, config: &Config) -> Result<Option<
     let process = process(first)?;
     // Servers that speak the protocol and have no processes have no such number.
     if process <= 0 || first.process().is_none_or(|announced| announced == process) {
-        return Ok(None);
+        return Ok(pgpool(first)?.map(|name| Pooler { name, shares: false }));
     }
     let name = name(config);
     for _ in 0..TRIES {
@@ -111,6 +111,21 @@ pub(super) fn check(first: &mut Lean<Stream>, config: &Config) -> Result<Option<
         }
     }
     Ok(Some(Pooler { name, shares: false }))
+}
+
+/// The name of Pgpool-II, which passes the server's numbers on: the server has another client than this one. Each of its
+/// clients has a server process of its own.
+fn pgpool(first: &mut Lean<Stream>) -> Result<Option<String>> {
+    let seen = value(first, "SELECT pg_catalog.inet_client_port()")?.and_then(|text| text.parse().ok());
+    if seen.is_none() || seen == first.port() {
+        return Ok(None);
+    }
+    match value(first, "SHOW pool_version") {
+        Ok(version) => Ok(version.map(|version| format!("Pgpool-II {}", version.split(' ').next().unwrap_or("")))),
+        // The server itself: the client's port was changed on the way.
+        Err(error) if error.server_code().is_some() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether a prepared statement is there when its session goes on in another server process. Nothing stays on the
