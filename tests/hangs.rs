@@ -130,16 +130,25 @@ fn no_statement_runs_on_after_ctrl_c_a_time_out_or_a_failed_trial() {
     beside_each_other(["postgres", "mysql", "mariadb"], |engine| {
         let Some(server) = testing::server(engine) else { return };
         let (sleep, list) = match engine {
-            "postgres" => ("pg_sleep", "pg_stat_activity WHERE query LIKE '%pg_sleep%' AND state = 'active' AND pid <> pg_backend_pid()"),
-            _ => ("SLEEP", "information_schema.processlist WHERE info LIKE '%SLEEP(%' AND id <> CONNECTION_ID()"),
+            "postgres" => (
+                "pg_sleep",
+                "pg_stat_activity WHERE query LIKE '%pg_sleep%' AND state = 'active' AND pid <> pg_backend_pid()",
+            ),
+            _ => (
+                "SLEEP",
+                "information_schema.processlist WHERE info LIKE '%SLEEP(%' AND id <> CONNECTION_ID()",
+            ),
         };
         let running = || sql(&server, "", &format!("SELECT count(*) FROM {list}")).unwrap().trim().to_owned();
         let place = Place::new();
         let script = place.home().join("long.sql");
         let start = |text: &str, limit: &str| {
             std::fs::write(&script, text).unwrap();
-            let rest = ["--clients", "2", "--requests", "2", "--rounds", "1", "--timeout", limit, "--no-html"];
-            place.spawn(&[&["run", "pgbench", "-f", script.to_str().unwrap(), server.url()][..], &rest].concat())
+            let rest =
+                ["--clients", "2", "--requests", "2", "--rounds", "1", "--timeout", limit, "--no-html"];
+            place.spawn(
+                &[&["run", "pgbench", "-f", script.to_str().unwrap(), server.url()][..], &rest].concat(),
+            )
         };
         let all = format!("SELECT {sleep}(600);");
         let child = start(&all, "10m");
@@ -152,7 +161,8 @@ fn no_statement_runs_on_after_ctrl_c_a_time_out_or_a_failed_trial() {
         assert_eq!((answer.code, &*running()), (Some(4), "0"), "{engine}: {answer:?}");
         // One client fails, and the other would go on for ten minutes.
         let began = Instant::now();
-        let failing = format!("SELECT {sleep}(CASE WHEN :client_id = 1 THEN 600 ELSE (SELECT 1 UNION SELECT 2) END);");
+        let failing =
+            format!("SELECT {sleep}(CASE WHEN :client_id = 1 THEN 600 ELSE (SELECT 1 UNION SELECT 2) END);");
         let answer = Answer::of(&start(&failing, "10m").wait_with_output().unwrap());
         assert!(answer.out.contains("more than") && answer.out.contains("row"), "{engine}: {answer:?}");
         assert!(began.elapsed() < Duration::from_secs(300), "{engine}: {answer:?}");

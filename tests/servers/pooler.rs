@@ -137,7 +137,8 @@ fn pooler_that_keeps_prepared_statements_is_used_and_others_keep_their_settings(
     // Without its help, a statement is on a connection that another session gets.
     {
         let pooler =
-            PgBouncer::start_program(&program, &server, "transaction", "max_prepared_statements = 0\n").unwrap();
+            PgBouncer::start_program(&program, &server, "transaction", "max_prepared_statements = 0\n")
+                .unwrap();
         let answer = place.run(&["doctor", &pooler.url()]);
         assert!(answer.code == Some(3) && answer.err.contains("max_prepared_statements"), "{answer:?}");
         assert_eq!(pooler.ask("SELECT count(*) FROM pg_prepared_statements"), "0");
@@ -148,7 +149,8 @@ fn pooler_that_keeps_prepared_statements_is_used_and_others_keep_their_settings(
     assert!(doctor.code == Some(0) && doctor.out.contains("in transaction mode"), "{doctor:?}");
     // A second run, straight at the database, would be refused: the transaction holds the lease.
     let (child, _) = place.spawn_to_trial(
-        &[&["run", "point-read", &pooler.url()], &brief[..4], &["--requests", "60", "--rounds", "8"]].concat(),
+        &[&["run", "point-read", &pooler.url()], &brief[..4], &["--requests", "60", "--rounds", "8"]]
+            .concat(),
         1,
     );
     let second = run(&[server.url()]);

@@ -141,7 +141,9 @@ impl Driver for Postgres {
         if let Some(pooler) = pooler {
             facts.notes.push(pooler.note());
             if pooler.shares && config.synchronous_commit.is_some() {
-                return Err(pooler.refuses("the commit mode that --durability sets would not stay with its session"));
+                return Err(
+                    pooler.refuses("the commit mode that --durability sets would not stay with its session")
+                );
             }
             let _ = self.pooler.set(pooler);
         }
@@ -179,7 +181,8 @@ impl Driver for Postgres {
         let settings = "a pooler shares the connections, so that settings do not stay with a session";
         let own_sessions = Support::unless(self.sharing().map(|_| settings.to_owned()));
         let read_only_sessions = own_sessions.clone();
-        Capabilities { estimates: Support::Native, read_only_sessions, own_sessions, ..of_sql }.sharing_threads()
+        Capabilities { estimates: Support::Native, read_only_sessions, own_sessions, ..of_sql }
+            .sharing_threads()
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

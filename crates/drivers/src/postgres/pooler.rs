@@ -105,7 +105,9 @@ pub(super) fn check(first: &mut Lean<Stream>, config: &Config) -> Result<Option<
             }
             let pooler = Pooler { name, shares: true };
             if config.options.is_some() || config.search_path.is_some() {
-                return Err(pooler.refuses("settings of a session (options=, search_path=) would not stay with it"));
+                return Err(
+                    pooler.refuses("settings of a session (options=, search_path=) would not stay with it")
+                );
             }
             return Ok(Some(pooler));
         }
@@ -121,7 +123,9 @@ fn pgpool(first: &mut Lean<Stream>) -> Result<Option<String>> {
         return Ok(None);
     }
     match value(first, "SHOW pool_version") {
-        Ok(version) => Ok(version.map(|version| format!("Pgpool-II {}", version.split(' ').next().unwrap_or("")))),
+        Ok(version) => {
+            Ok(version.map(|version| format!("Pgpool-II {}", version.split(' ').next().unwrap_or(""))))
+        }
         // The server itself: the client's port was changed on the way.
         Err(error) if error.server_code().is_some() => Ok(None),
         Err(error) => Err(error),
@@ -192,7 +196,9 @@ fn alone(name: &str, error: Error) -> Error {
         return error;
     }
     Error::unsupported(format!("{name} stands before PostgreSQL and has no connection for a second session"))
-        .hint("allow it more connections (PgBouncer: default_pool_size, pool_size), or name the server itself")
+        .hint(
+            "allow it more connections (PgBouncer: default_pool_size, pool_size), or name the server itself",
+        )
 }
 
 fn refused(name: &str, what: &str) -> Error {

@@ -14,11 +14,7 @@ pub(super) enum Naming<'a> {
 
 /// Parses a statement. `:name` outside of quotes and comments is a variable, and within quotes if it is one of
 /// `in_quotes`; `::` is a cast.
-pub(super) fn pieces(
-    sql: &str,
-    naming: &Naming<'_>,
-    in_quotes: &dyn Fn(&str) -> bool,
-) -> Result<Vec<Piece>> {
+pub(super) fn pieces(sql: &str, naming: &Naming<'_>, in_quotes: &dyn Fn(&str) -> bool) -> Result<Vec<Piece>> {
     let mut out = Vec::new();
     let mut rest = sql;
     while let Some(first) = rest.chars().next() {
@@ -233,7 +229,8 @@ mod tests {
         assert!(read("SELECT {nobody}").is_err());
         let plain = |name: &str| (name == "pgbench_tellers").then_some(2);
         let named =
-            pieces("UPDATE pgbench_tellers SET a = 'pgbench_tellers'", &Naming::Plain(&plain), &|_| false).unwrap();
+            pieces("UPDATE pgbench_tellers SET a = 'pgbench_tellers'", &Naming::Plain(&plain), &|_| false)
+                .unwrap();
         assert_eq!(named, [text("UPDATE "), Piece::Table(2), text(" SET a = 'pgbench_tellers'")]);
     }
 
