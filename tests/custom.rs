@@ -628,6 +628,14 @@ fn scripts_run_as_pgbench_runs_them_if_asked() {
         let answer = run("hex.sql", text, &simple);
         assert_eq!(answer.code, Some(0), "{answer:?}");
     }
+    // pgbench puts values between quotes too, but for a name that it does not know.
+    let text = "\\set h random(10, 59)\nSELECT 1 / CASE WHEN extract(second FROM ('12:30:' || ':h')::time) = :h \
+                AND $$:h$$ || ':unknown' = ':h' || chr(58) || 'unknown' THEN 1 ELSE 0 END; -- ':h'\n";
+    let refused = run("quoted.sql", text, &[]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains(":h is within quotes") && refused.err.contains("-M simple"), "{refused:?}");
+    let answer = run("quoted.sql", text, &["-M", "simple"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
     let text = "BEGIN ISOLATION LEVEL SERIALIZABLE;\nSELECT sum(bbalance) FROM pgbench_branches;\n\
                 UPDATE pgbench_branches SET bbalance = bbalance + 1;\nEND;\n";
     let usual = ["--init", "--scale", "1", "--clients", "4"];

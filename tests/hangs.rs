@@ -1,7 +1,7 @@
 //! Servers that hang: the program keeps its time limit, and ends soon after Ctrl-C.
 
 use crate::servers::common::sql;
-use crate::support::{Answer, Place, eventually, signal};
+use crate::support::{Answer, Place, beside_each_other, eventually, signal};
 use kurabe_testbed::testing;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -124,31 +124,48 @@ fn ctrl_c_ends_doctor_at_once() {
     assert!(answer.err.contains("stopped by the user"), "{answer:?}");
 }
 
+/// The list of the server's own sessions, read by its own client, is asked for what still runs.
 #[test]
-fn no_statement_runs_on_after_ctrl_c_or_a_failed_trial() {
-    let Some(server) = testing::server("postgres") else { return };
-    let running = || {
-        let count = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND state = 'active' \
-                     AND pid <> pg_backend_pid()";
-        sql(&server, "", count).unwrap().trim().to_owned()
-    };
-    let place = Place::new();
-    let script = place.home().join("long.sql");
-    let start = |text: &str| {
-        std::fs::write(&script, text).unwrap();
-        let rest = ["--clients", "2", "--requests", "2", "--rounds", "1", "--timeout", "10m", "--no-html"];
-        place.spawn(&[&["run", "pgbench", "-f", script.to_str().unwrap(), server.url()][..], &rest].concat())
-    };
-    let child = start("SELECT pg_sleep(600);");
-    eventually(60, || (running() == "2").then_some(())).expect("no statement runs");
-    signal(&child, "-INT");
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!((answer.code, &*running()), (Some(130), "0"), "{answer:?}");
-    // One client fails, and the other would go on for ten minutes.
-    let began = Instant::now();
-    let failing = "SELECT pg_sleep(CASE WHEN :client_id = 1 THEN 600 ELSE 1 / CAST(:client_id AS int) END);";
-    let answer = Answer::of(&start(failing).wait_with_output().unwrap());
-    assert!(answer.out.contains("division by zero"), "{answer:?}");
-    assert!(began.elapsed() < Duration::from_secs(300), "{answer:?}");
-    assert_eq!((answer.code, &*running()), (Some(4), "0"), "{answer:?}");
+fn no_statement_runs_on_after_ctrl_c_a_time_out_or_a_failed_trial() {
+    beside_each_other(["postgres", "mysql", "mariadb"], |engine| {
+        let Some(server) = testing::server(engine) else { return };
+        let (sleep, list) = match engine {
+            "postgres" => (
+                "pg_sleep",
+                "pg_stat_activity WHERE query LIKE '%pg_sleep%' AND state = 'active' AND pid <> pg_backend_pid()",
+            ),
+            _ => (
+                "SLEEP",
+                "information_schema.processlist WHERE info LIKE '%SLEEP(%' AND id <> CONNECTION_ID()",
+            ),
+        };
+        let running = || sql(&server, "", &format!("SELECT count(*) FROM {list}")).unwrap().trim().to_owned();
+        let place = Place::new();
+        let script = place.home().join("long.sql");
+        let start = |text: &str, limit: &str| {
+            std::fs::write(&script, text).unwrap();
+            let rest =
+                ["--clients", "2", "--requests", "2", "--rounds", "1", "--timeout", limit, "--no-html"];
+            place.spawn(
+                &[&["run", "pgbench", "-f", script.to_str().unwrap(), server.url()][..], &rest].concat(),
+            )
+        };
+        let all = format!("SELECT {sleep}(600);");
+        let child = start(&all, "10m");
+        eventually(60, || (running() == "2").then_some(())).expect("no statement runs");
+        signal(&child, "-INT");
+        let answer = Answer::of(&child.wait_with_output().unwrap());
+        assert_eq!((answer.code, &*running()), (Some(130), "0"), "{engine}: {answer:?}");
+        let answer = Answer::of(&start(&all, "3s").wait_with_output().unwrap());
+        assert!(answer.out.contains("within the time allowed"), "{engine}: {answer:?}");
+        assert_eq!((answer.code, &*running()), (Some(4), "0"), "{engine}: {answer:?}");
+        // One client fails, and the other would go on for ten minutes.
+        let began = Instant::now();
+        let failing =
+            format!("SELECT {sleep}(CASE WHEN :client_id = 1 THEN 600 ELSE (SELECT 1 UNION SELECT 2) END);");
+        let answer = Answer::of(&start(&failing, "10m").wait_with_output().unwrap());
+        assert!(answer.out.contains("more than") && answer.out.contains("row"), "{engine}: {answer:?}");
+        assert!(began.elapsed() < Duration::from_secs(300), "{engine}: {answer:?}");
+        assert_eq!((answer.code, &*running()), (Some(4), "0"), "{engine}: {answer:?}");
+    });
 }

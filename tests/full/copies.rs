@@ -1,8 +1,10 @@
-//! `kurabe copy` at length: 2,000 random tables between all engines, and a hundred copies that are killed.
+//! `kurabe copy` at length: 2,000 random tables and keys of every type between all engines, and a hundred copies that are killed.
 
 #[path = "../../crates/copy/tests/common/mod.rs"]
 #[allow(dead_code)]
 mod common;
+#[path = "../../crates/copy/tests/keys.rs"]
+mod keys;
 #[path = "../copy/kills.rs"]
 mod kills;
 #[path = "../../crates/copy/tests/random/mod.rs"]
@@ -23,6 +25,11 @@ fn two_thousand_random_tables_arrive_as_they_were_or_as_the_plan_said() {
         let checked = random::check(seed, 20, &|_, _| true);
         assert!(checked > 200, "{checked}");
     }
+}
+
+#[test]
+fn all_rows_of_every_key_arrive_on_every_engine() {
+    keys::ENGINES.iter().for_each(|engine| keys::sweep(engine, &keys::ENGINES));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Poolers before a server: found before anything is locked, and refused if sessions share connections.
 
 use super::common::{skip, sql, tables};
-use crate::support::{Place, eventually, signal};
+use crate::support::{Answer, Place, eventually, signal};
 use kurabe_testbed::{Server, testing};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// A `PgBouncer` that is ended with the test.
@@ -16,34 +17,34 @@ pub(super) struct PgBouncer {
 impl PgBouncer {
     /// Starts one before the server; `None`, with a message, if the program is missing.
     pub(super) fn start(server: &Server, mode: &str) -> Option<Self> {
+        let named = Path::new("/usr/sbin/pgbouncer");
+        Self::start_program(if named.exists() { named } else { Path::new("pgbouncer") }, server, mode, "")
+    }
+
+    /// The same of a program, with more settings.
+    fn start_program(program: &Path, server: &Server, mode: &str, more: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let file = folder.path().join("pgbouncer.ini");
         let text = format!(
             "[databases]\nkurabe = host=127.0.0.1 port={} dbname=kurabe user=kurabe\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
-             pool_mode = {mode}\ndefault_pool_size = 20\n",
+             pool_mode = {mode}\ndefault_pool_size = 20\n{more}",
             server.port()
         );
         std::fs::write(&file, text).unwrap();
-        let mut command = Command::new("sh");
-        // It refuses to run as root.
-        let is_root = rustix::process::geteuid().is_root();
-        let user = if is_root {
-            "exec setpriv --reuid=65534 --regid=65534 --clear-groups pgbouncer"
-        } else {
-            "exec pgbouncer"
-        };
         std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        command.args([
-            "-c",
-            &format!(
-                "PATH=$PATH:/usr/sbin; command -v pgbouncer >/dev/null || exit 127; {user} {}",
-                file.display()
-            ),
-        ]);
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // It refuses to run as root. Another user may not enter the folder of the program.
+        let mut command = if rustix::process::geteuid().is_root() {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+            command.args(["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]).arg(program);
+            command
+        } else {
+            Command::new(program)
+        };
+        command.arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().ok()?;
         let answers = eventually(20, || {
             if child.try_wait().unwrap().is_some() {
                 return Some(false);
@@ -51,12 +52,20 @@ impl PgBouncer {
             TcpStream::connect(("127.0.0.1", port)).ok().map(|_| true)
         });
         if answers != Some(true) {
-            let code = child.wait().unwrap().code();
-            assert_eq!(code, Some(127), "PgBouncer does not start");
+            child.wait().unwrap();
+            let found = Command::new(program).arg("--version").output();
+            assert!(found.is_err(), "PgBouncer does not start");
             skip("there is no program pgbouncer");
             return None;
         }
         Some(Self { child, port, _folder: folder })
+    }
+
+    /// The answer of the pooled server, by PostgreSQL's own client: it gets the connection that was used last.
+    fn ask(&self, statement: &str) -> String {
+        let mut command = Command::new("psql");
+        command.args(["--no-psqlrc", "--no-align", "--tuples-only", "--command", statement, &self.url()]);
+        String::from_utf8(command.output().unwrap().stdout).unwrap().trim().to_owned()
     }
 
     pub(super) fn url(&self) -> String {
@@ -113,4 +122,55 @@ fn pooler_that_shares_connections_is_refused_before_anything_is_locked() {
     assert!(doctor.code == Some(0) && doctor.out.contains("PgBouncer"), "{doctor:?}");
     let doctor = place.run(&["doctor", server.url()]);
     assert!(!doctor.out.contains("PgBouncer"), "{doctor:?}");
+}
+
+#[test]
+fn pooler_that_keeps_prepared_statements_is_used_and_others_keep_their_settings() {
+    let Some(server) = testing::server("postgres") else { return };
+    let Some(program) = testing::new_pgbouncer() else {
+        skip("there is no PgBouncer of 1.21 or newer in the cache (cargo xtask setup)");
+        return;
+    };
+    let place = Place::new();
+    let brief = ["--clients", "1,4", "--records", "50", "--requests", "40", "--rounds", "1"];
+    let run = |urls: &[&str]| place.run(&[&["run", "point-read"], urls, &brief[..]].concat());
+    // Without its help, a statement is on a connection that another session gets.
+    {
+        let pooler =
+            PgBouncer::start_program(&program, &server, "transaction", "max_prepared_statements = 0\n")
+                .unwrap();
+        let answer = place.run(&["doctor", &pooler.url()]);
+        assert!(answer.code == Some(3) && answer.err.contains("max_prepared_statements"), "{answer:?}");
+        assert_eq!(pooler.ask("SELECT count(*) FROM pg_prepared_statements"), "0");
+    }
+    let pooler =
+        PgBouncer::start_program(&program, &server, "transaction", "max_prepared_statements = 50\n").unwrap();
+    let doctor = place.run(&["doctor", &pooler.url()]);
+    assert!(doctor.code == Some(0) && doctor.out.contains("in transaction mode"), "{doctor:?}");
+    // A second run, straight at the database, would be refused: the transaction holds the lease.
+    let (child, _) = place.spawn_to_trial(
+        &[&["run", "point-read", &pooler.url()], &brief[..4], &["--requests", "60", "--rounds", "8"]]
+            .concat(),
+        1,
+    );
+    let second = run(&[server.url()]);
+    assert!(second.code == Some(3) && second.err.contains("another run"), "{second:?}");
+    place.go_on(1);
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    // One run may use both ways.
+    let answer = run(&[&pooler.url(), server.url()]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    // What needs a session of its own is refused by name.
+    let copy = place.run(&["copy", &pooler.url(), "sqlite:copied.db"]);
+    assert!(copy.code == Some(3) && copy.err.contains("shares the connections"), "{copy:?}");
+    let with = format!("{}?search_path=public", pooler.url());
+    let answer = place.run(&["doctor", &with]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    // Nothing of ours is left on the connections that others get.
+    let left = "SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), \
+                (SELECT count(*) FROM pg_settings WHERE source = 'session' AND name NOT IN ('client_encoding', \
+                'application_name', 'DateStyle', 'TimeZone', 'IntervalStyle', 'standard_conforming_strings'))";
+    assert_eq!(pooler.ask(left), "0|0");
+    assert_eq!(tables(&server).unwrap().trim(), "");
 }

@@ -53,6 +53,16 @@ pub const VALKEY: Server = Server {
     tools: &[],
 };
 
+pub const PGBOUNCER: Server = Server {
+    name: "PgBouncer",
+    place: root::PGBOUNCER,
+    suite: "trixie",
+    packages: "pgbouncer",
+    unpack: "pgbouncer",
+    directories: &["usr/share/doc/pgbouncer"],
+    tools: &["usr/sbin/pgbouncer"],
+};
+
 impl Server {
     /// Whether it exists.
     pub fn there(&self) -> bool {

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Instant;
 
-use crate::server_root::{MYSQL, VALKEY};
+use crate::server_root::{MYSQL, PGBOUNCER, VALKEY};
 use crate::shell::Root;
 use crate::{Outcome, apt, ferretdb, in_ci, languages, mysql55, pouchdb, programs, server_root};
 
@@ -174,9 +174,10 @@ fn install(extent: Extent) -> Vec<String> {
     let missing: Vec<&Server> = wanted(extent).filter(|server| !(server.there)()).collect();
     let valkey = on_path("valkey-server") || VALKEY.there();
     let (mysql, mongodb, couchdb) = (mysql(), ferretdb::there(), pouchdb::there());
+    let pgbouncer = PGBOUNCER.there();
     // Without them, programs of MariaDB dump and restore tables of MySQL.
     let lacks_tools = MYSQL.there() && !MYSQL.whole();
-    if missing.is_empty() && mysql && valkey && mongodb && couchdb && !lacks_tools {
+    if missing.is_empty() && mysql && valkey && pgbouncer && mongodb && couchdb && !lacks_tools {
         return Vec::new();
     }
     let root = Root::find();
@@ -185,7 +186,7 @@ fn install(extent: Extent) -> Vec<String> {
     // All packages at once, since each call of apt reads all lists anew.
     let mut packages: Vec<&str> = missing.iter().map(|server| server.package).collect();
     let makers: [(bool, &[(&str, &str)]); 3] = [
-        (!mysql || !valkey, &[("debootstrap", "debootstrap")]),
+        (!mysql || !valkey || !pgbouncer, &[("debootstrap", "debootstrap")]),
         (!mongodb && !ferretdb::has_go(), &[("go", "golang-go")]),
         (!couchdb, &[("node", "nodejs"), ("npm", "npm")]),
     ];
@@ -207,7 +208,7 @@ fn install(extent: Extent) -> Vec<String> {
     let from_debian = |server: server_root::Server, engine: &str, package: &str| {
         let made = cannot.map_or_else(|| server.make(root), |why| Err(why.to_owned()));
         made.err().map(|why| {
-            format!("{engine} is missing ({why}); to get it: install {package}, or run `cargo xtask setup` as root on Debian")
+            format!("{engine} is missing ({why}); to get it: {package}, or run `cargo xtask setup` as root on Debian")
         })
     };
     let mongodb_made = || {
@@ -226,12 +227,16 @@ fn install(extent: Extent) -> Vec<String> {
     thread::scope(|scope| {
         let made = [
             scope.spawn(|| {
-                let package = "MySQL 8 or newer, so that `mysqld` is on the PATH";
+                let package = "install MySQL 8 or newer, so that `mysqld` is on the PATH";
                 if mysql { None } else { from_debian(MYSQL, "mysql", package) }
             }),
             scope.spawn(|| {
-                let package = "Valkey, so that `valkey-server` is on the PATH";
+                let package = "install Valkey, so that `valkey-server` is on the PATH";
                 if valkey { None } else { from_debian(VALKEY, "valkey", package) }
+            }),
+            scope.spawn(|| {
+                let package = "nothing but a test needs it";
+                if pgbouncer { None } else { from_debian(PGBOUNCER, "pgbouncer (new)", package) }
             }),
             scope.spawn(|| if mongodb { None } else { mongodb_made() }),
             scope.spawn(|| if couchdb { None } else { couchdb_made() }),

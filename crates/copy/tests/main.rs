@@ -4,7 +4,10 @@
 mod choices;
 mod common;
 mod faults;
+mod keys;
 mod kinds;
+mod listed;
+mod own_text;
 mod pairs;
 mod random;
 mod sqlite;

@@ -1,6 +1,37 @@
-//! A few random tables; the full tier has two thousand.
+//! A few random tables, and keys of each type to two engines; the full tier has two thousand, and all pairs.
 
+use crate::keys::{ENGINES, sweep};
 use crate::random::check;
+
+/// Tables of the engine go to another database of its kind, and to one other engine.
+fn keys_of(at: usize) {
+    sweep(ENGINES[at], &[ENGINES[at], ENGINES[(at + 2) % ENGINES.len()]]);
+}
+
+#[test]
+fn all_rows_of_every_key_of_sqlite_arrive() {
+    keys_of(0);
+}
+
+#[test]
+fn all_rows_of_every_key_of_postgres_arrive() {
+    keys_of(1);
+}
+
+#[test]
+fn all_rows_of_every_key_of_mysql_arrive() {
+    keys_of(2);
+}
+
+#[test]
+fn all_rows_of_every_key_of_mariadb_arrive() {
+    keys_of(3);
+}
+
+#[test]
+fn all_rows_of_every_key_of_firebird_arrive() {
+    keys_of(4);
+}
 
 /// Each engine's tables go to one other engine, which the seed chooses.
 #[test]

@@ -15,7 +15,7 @@ use kurabe_copy::plan::{Plan, Wanted};
 use kurabe_copy::run::Copy;
 use kurabe_copy::sql::{Side, engine_of, which};
 use kurabe_copy::{sample, state};
-use kurabe_core::driver::{ConnectOptions, Driver};
+use kurabe_core::driver::{Capability, ConnectOptions, Driver};
 use kurabe_core::job::{Job, JobContext};
 use kurabe_core::remote::{RemoteCollection, RemoteServer};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -143,6 +143,8 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         loaded_bytes: 2 * rows * row_bytes,
         // A few pages, as they came and in canonical form.
         client_bytes: 8 * PAGE.min(rows) * row_bytes * 2,
+        // A copy sets the time zone and more of its sessions.
+        capabilities: vec![Capability::OwnSessions],
         ..Demand::default()
     };
     // Both ends, and what creates and removes tables on each.

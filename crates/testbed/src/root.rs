@@ -30,6 +30,9 @@ pub(crate) const MYSQL: Place = Place { folder: "mysql-sid", program: "usr/sbin/
 /// Valkey, which Debian has from version 13 on.
 pub(crate) const VALKEY: Place = Place { folder: "valkey-trixie", program: "usr/bin/valkey-server" };
 
+/// A `PgBouncer` that keeps prepared statements in transaction mode (1.21 or newer), from Debian 13.
+pub(crate) const PGBOUNCER: Place = Place { folder: "pgbouncer-trixie", program: "usr/sbin/pgbouncer" };
+
 impl Place {
     /// The root folder, if the cache has a complete one.
     pub fn root(&self) -> Option<Root> {

@@ -53,9 +53,26 @@ pub fn watched(
     events: &mut dyn FnMut(Event<'_>),
 ) -> Result<(Plan, Vec<TableDone>)> {
     let accepted = Accepted::parse(accept.split(',').filter(|word| !word.is_empty()))?;
-    let wanted = Wanted { accepted, page: PAGE, ..Wanted::default() };
+    copied(from, to, &Wanted { accepted, page: PAGE, ..Wanted::default() }, stop, events)
+}
+
+/// What asks for all tables with every difference accepted.
+#[allow(dead_code, reason = "not every test file has servers")]
+pub fn wanted_all(page: PageSize) -> Wanted {
+    let all = kurabe_copy::issue::IssueKind::ALL.iter().map(|kind| kind.name());
+    Wanted { accepted: Accepted::parse(all).unwrap(), page, ..Wanted::default() }
+}
+
+/// A copy of what is wanted.
+pub fn copied(
+    from: &str,
+    to: &str,
+    wanted: &Wanted,
+    stop: &AtomicBool,
+    events: &mut dyn FnMut(Event<'_>),
+) -> Result<(Plan, Vec<TableDone>)> {
     let mut copy = Copy { source: side(from), target: side(to), stop, begun: false };
-    let plan = copy.plan(&wanted)?;
+    let plan = copy.plan(wanted)?;
     if let Some(error) = refusal(&plan, &wanted.accepted) {
         return Err(error);
     }
@@ -161,8 +178,7 @@ impl Place {
 /// A copy of all tables with every difference accepted, or its error.
 #[allow(dead_code, reason = "not every test file has servers")]
 pub fn copy_all(from: &Place, to: &Place) -> Result<(Plan, Vec<TableDone>)> {
-    let all: Vec<&str> = kurabe_copy::issue::IssueKind::ALL.iter().map(|kind| kind.name()).collect();
-    copy(&from.url(), &to.url(), &all.join(","))
+    copied(&from.url(), &to.url(), &wanted_all(PAGE), &AtomicBool::new(false), &mut |_| {})
 }
 
 /// The plan of a copy of all tables, or its error.

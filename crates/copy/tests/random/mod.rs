@@ -111,27 +111,37 @@ fn dump(place: &Place, engine: &str, table: &Table) -> Result<Vec<Cells>, String
             ))
         ))?),
         "firebird" => {
-            let mut rows: Vec<Cells> = Vec::new();
-            for name in &names {
-                let name = if place.try_ask(&format!("SELECT FIRST 1 {name} FROM {of}")).0 {
-                    name.clone()
-                } else {
-                    format!("\"{name}\"")
+            // Its program takes a second to start: it is asked once for the names, and once for all values.
+            let spelled = ask(&format!(
+                "SELECT TRIM(RDB$RELATION_NAME) || '.' || TRIM(RDB$FIELD_NAME) FROM RDB$RELATION_FIELDS \
+                 WHERE UPPER(RDB$RELATION_NAME) = UPPER('{}')",
+                of.trim_matches('"')
+            ))?;
+            let select = |name: &String| {
+                let is_it = |line: &&str| {
+                    line.split_once('.').is_some_and(|(_, field)| field.eq_ignore_ascii_case(name))
                 };
-                let of = if place.try_ask(&format!("SELECT FIRST 1 1 FROM {of}")).0 {
-                    of.clone()
-                } else {
-                    format!("\"{of}\"")
-                };
-                let out = ask(&format!(
-                    "SELECT COALESCE(x'01' || CAST({name} AS VARCHAR(900) CHARACTER SET OCTETS), x'00') FROM {of}"
-                ))?;
-                for (at, line) in out.lines().map(str::trim).filter(|line| !line.is_empty()).enumerate() {
-                    if rows.len() <= at {
-                        rows.push(Vec::new());
-                    }
-                    rows[at].push(line.strip_prefix("01").map(unhex));
+                let (table, field) = spelled.lines().map(str::trim).find(is_it)?.split_once('.')?;
+                Some(format!(
+                    "SELECT '=' FROM RDB$DATABASE; SELECT COALESCE(x'01' || CAST(\"{field}\" AS VARCHAR(900) CHARACTER SET OCTETS), \
+                     x'00') FROM \"{table}\""
+                ))
+            };
+            let selects: Option<Vec<String>> = names.iter().map(select).collect();
+            let out =
+                ask(&selects.ok_or_else(|| format!("{of}: a column is missing: {spelled}"))?.join("; "))?;
+            let lines = out.lines().map(str::trim).filter(|line| !line.is_empty());
+            let (mut rows, mut at): (Vec<Cells>, usize) = (Vec::new(), 0);
+            for line in lines {
+                if line == "=" {
+                    at = 0;
+                    continue;
                 }
+                if rows.len() <= at {
+                    rows.push(Vec::new());
+                }
+                rows[at].push(line.strip_prefix("01").map(unhex));
+                at += 1;
             }
             rows
         }

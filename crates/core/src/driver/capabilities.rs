@@ -28,6 +28,9 @@ pub struct Capabilities {
     /// Whether the server refuses every change of a session that is opened with [`Access::ReadOnly`]. A session of a
     /// driver that says no may write, whatever its options say.
     pub read_only_sessions: Support,
+    /// Whether settings, locks and temporary tables stay with a session. They do not behind a pooler that shares
+    /// connections.
+    pub own_sessions: Support,
 }
 
 /// Why a driver has no read-only sessions, unless it says otherwise.
@@ -52,6 +55,7 @@ impl Capabilities {
             is_temporary: false,
             shared_threads: Support::no(BLOCKS),
             read_only_sessions: Support::no(WRITES),
+            own_sessions: Support::Native,
         }
     }
 
@@ -68,6 +72,7 @@ impl Capabilities {
             is_temporary: false,
             shared_threads: Support::no(BLOCKS),
             read_only_sessions: Support::no(WRITES),
+            own_sessions: Support::Native,
         }
     }
 
@@ -86,6 +91,7 @@ impl Capabilities {
             Capability::Estimates => &self.estimates,
             Capability::Latin1 => &self.latin1,
             Capability::ReadOnlySessions => &self.read_only_sessions,
+            Capability::OwnSessions => &self.own_sessions,
         }
     }
 }
@@ -105,4 +111,6 @@ pub enum Capability {
     Latin1,
     /// [`Capabilities::read_only_sessions`].
     ReadOnlySessions,
+    /// [`Capabilities::own_sessions`].
+    OwnSessions,
 }

@@ -166,8 +166,9 @@ pub(super) const CONNECTIONS: Connections = Connections {
     ],
     proxies: &[
         (
-            "ProxySQL, MaxScale: the greeting has another number of the connection than the server's list",
-            "a note names it; refused if clients share connections; tried with a stand-in only",
+            "ProxySQL, MaxScale, MySQL Router: the greeting has another number of the connection than the server's list",
+            "a note names it; refused if clients share connections; tried with MySQL Router 9.7 and with a stand-in for the \
+             others",
         ),
         (
             "super_read_only, read_only, a user who may only SELECT",

@@ -54,7 +54,7 @@ pub(super) fn check<L: Query>(
                  session would stay on connections that others get"
             );
             return Err(Error::unsupported(message)
-                .hint("name the server itself, or switch this sharing off for the user (ProxySQL: transaction_persistent and multiplexing)"));
+                .hint("name the server itself, or switch this sharing off for the user (ProxySQL: transaction_persistent and multiplexing; MySQL Router: connection_sharing=0)"));
         }
     }
     Ok(Some(name))
@@ -62,15 +62,18 @@ pub(super) fn check<L: Query>(
 
 /// The proxy's name, by what only it answers.
 fn name(link: &mut dyn Query) -> Result<String> {
-    for (sql, name) in [("PROXYSQL INTERNAL SESSION", "ProxySQL"), ("SELECT @@maxscale_version", "MaxScale")]
-    {
+    for (sql, name) in [
+        ("PROXYSQL INTERNAL SESSION", "ProxySQL"),
+        ("SELECT @@maxscale_version", "MaxScale"),
+        ("ROUTER SET trace = 0", "MySQL Router"),
+    ] {
         match value(link, sql) {
             Ok(_) => return Ok(name.to_owned()),
             Err(error) if error.server_code().is_some() => {}
             Err(error) => return Err(error),
         }
     }
-    Ok("a proxy (such as ProxySQL or MaxScale)".to_owned())
+    Ok("a proxy (such as ProxySQL, MaxScale or MySQL Router)".to_owned())
 }
 
 #[cfg(test)]

@@ -137,10 +137,20 @@ pub(super) const CONNECTIONS: Connections = Connections {
     ],
     proxies: &[
         (
-            "PgBouncer, pgcat, Odyssey in session mode",
+            "PgBouncer, pgcat, Odyssey in session mode, Pgpool-II",
             "a note names it; the server's processes are not observed",
         ),
-        ("the same in transaction or statement mode", "refused before anything is made"),
+        (
+            "the same in transaction mode, where prepared statements stay with their session (PgBouncer 1.21 or newer: \
+             max_prepared_statements)",
+            "a note names it; the lease is held by a transaction, which takes one of its connections; server statistics, \
+             read-only workloads, --durability, options=, search_path=, copies and pg_dump are refused, since they need a \
+             session of their own",
+        ),
+        (
+            "the same in transaction mode without them, or in statement mode",
+            "refused before anything is made",
+        ),
         (
             "a standby, a role that may only SELECT",
             "what reads tables that are there runs without a table or a lease",

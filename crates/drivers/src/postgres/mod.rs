@@ -33,6 +33,7 @@ use hosts::Hosts;
 use kurabe_core::dump::DumpTool;
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::Lean;
+use pooler::Pooler;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -100,15 +101,25 @@ struct Postgres {
     remotes: foreign::Remotes,
     /// Whether the server closes idle connections (`idle_session_timeout`), once it was asked.
     closes_idle: AtomicBool,
-    /// The name of what stands before the server, if something does.
-    pooler: OnceLock<String>,
+    /// What stands before the server, once it was asked, and if something does.
+    pooler: OnceLock<Pooler>,
 }
 
 impl Postgres {
+    /// The pooler, if sessions share its connections.
+    fn sharing(&self) -> Option<&Pooler> {
+        self.pooler.get().filter(|pooler| pooler.shares)
+    }
+
+    /// Refuses what needs a session that keeps its server process.
+    fn needs_session(&self, why: &str) -> Result<()> {
+        self.sharing().map_or(Ok(()), |pooler| Err(pooler.refuses(why)))
+    }
+
     fn lean(&self, options: &ConnectOptions) -> Result<Lean<Stream>> {
         let mut lean = Lean::connect(self.hosts.get()?, options)?;
         // Kurabe's own sessions are idle while clients work. A client is as the application would be.
-        if options.trial == 0 && self.closes_idle.load(Ordering::Relaxed) {
+        if options.trial == 0 && self.closes_idle.load(Ordering::Relaxed) && self.sharing().is_none() {
             lean.query("SET idle_session_timeout = 0", &mut Reply::new())?;
         }
         Ok(lean)
@@ -127,9 +138,14 @@ impl Driver for Postgres {
         let mut facts = facts::read(&mut link, lean::CLIENT)?;
         let idle = facts.settings.iter().find(|setting| setting.name == "idle_session_timeout");
         self.closes_idle.store(idle.is_some_and(|idle| idle.value != "0"), Ordering::Relaxed);
-        if let Some(name) = pooler {
-            facts.notes.push(pooler::note(&name));
-            let _ = self.pooler.set(name);
+        if let Some(pooler) = pooler {
+            facts.notes.push(pooler.note());
+            if pooler.shares && config.synchronous_commit.is_some() {
+                return Err(
+                    pooler.refuses("the commit mode that --durability sets would not stay with its session")
+                );
+            }
+            let _ = self.pooler.set(pooler);
         }
         link.quit()?;
         Ok(facts)
@@ -146,8 +162,8 @@ impl Driver for Postgres {
     }
 
     fn endpoint(&self) -> Endpoint {
-        if let Some(name) = self.pooler.get() {
-            return Endpoint::Elsewhere(format!("{name} stands before it"));
+        if let Some(pooler) = self.pooler.get() {
+            return Endpoint::Elsewhere(format!("{} stands before it", pooler.name));
         }
         self.hosts.first().map_or(Endpoint::InProcess, |config| config.place.endpoint())
     }
@@ -162,7 +178,10 @@ impl Driver for Postgres {
 
     fn capabilities(&self) -> Capabilities {
         let of_sql = Capabilities::of_sql(Support::Native);
-        Capabilities { estimates: Support::Native, read_only_sessions: Support::Native, ..of_sql }
+        let settings = "a pooler shares the connections, so that settings do not stay with a session";
+        let own_sessions = Support::unless(self.sharing().map(|_| settings.to_owned()));
+        let read_only_sessions = own_sessions.clone();
+        Capabilities { estimates: Support::Native, read_only_sessions, own_sessions, ..of_sql }
             .sharing_threads()
     }
 
@@ -174,16 +193,19 @@ impl Driver for Postgres {
     }
 
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
+        self.needs_session("its sessions are not those of the server")?;
         Ok(Box::new(metrics::PostgresStatsProbe::new(self.lean(options)?)?))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let link = self.query(&ConnectOptions::default())?;
         let (dialect, remotes) = (Arc::clone(&self.dialect), self.remotes.clone());
-        Ok(Box::new(Owned(namespace::PostgresNamespace { link, dialect, remotes })))
+        let holder = self.sharing().map(|_| self.query(&ConnectOptions::default())).transpose()?;
+        Ok(Box::new(Owned(namespace::PostgresNamespace { link, holder, dialect, remotes })))
     }
 
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        self.needs_session("pg_dump changes settings of its session")?;
         let link = self.query(&ConnectOptions::default())?;
         Ok(Box::new(dump::PostgresDump::new(self.hosts.get()?, link)?))
     }

@@ -16,6 +16,8 @@ const FAR: u64 = 3;
 
 pub(crate) struct PostgresNamespace {
     pub(crate) link: Box<dyn Query>,
+    /// Where sessions share connections: a connection whose transaction holds the lease, and keeps its server process.
+    pub(crate) holder: Option<Box<dyn Query>>,
     pub(crate) dialect: Arc<Dialect>,
     pub(crate) remotes: foreign::Remotes,
 }
@@ -98,8 +100,20 @@ impl SqlNamespaceOps for PostgresNamespace {
     fn lock(&mut self, run: &str) -> Result<()> {
         let name = application_name(run);
         // Before the lock, so that other runs can read the holder's name.
-        self.execute(&format!("SET application_name TO '{name}'"))?;
-        let lock = format!("SELECT pg_catalog.pg_try_advisory_lock({LOCK})");
+        let Self { link, holder, .. } = self;
+        let (mut locking, lock) = if let Some(holder) = holder {
+            holder.query("BEGIN", &mut Reply::new())?;
+            let settings = format!(
+                "SELECT pg_catalog.set_config('application_name', '{name}', true), pg_catalog.set_config(name, '0', true) \
+                 FROM pg_catalog.pg_settings WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')"
+            );
+            holder.query(&settings, &mut Reply::new())?;
+            (Some(holder), "pg_try_advisory_xact_lock")
+        } else {
+            link.query(&format!("SET application_name TO '{name}'"), &mut Reply::new())?;
+            (None, "pg_try_advisory_lock")
+        };
+        let lock = format!("SELECT pg_catalog.{lock}({LOCK})");
         let holder_of_it = format!(
             "SELECT a.application_name, a.pid, a.usename, a.client_addr \
              FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a USING (pid) \
@@ -107,20 +121,24 @@ impl SqlNamespaceOps for PostgresNamespace {
              AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) \
              AND (l.classid::int8 << 32 | l.objid::int8) = {LOCK}"
         );
-        let mut holder = Vec::new();
-        let link = &mut *self.link;
+        let mut found = Vec::new();
         let taken = try_lock(|| {
-            if value(link, &lock)?.as_deref() == Some("t") {
+            let taken = match &mut locking {
+                Some(holder) => value(&mut ***holder, &lock)?,
+                None => value(&mut **link, &lock)?,
+            };
+            if taken.as_deref() == Some("t") {
                 return Ok(true);
             }
-            holder = rows(link, &holder_of_it)?.into_iter().next().unwrap_or_default();
+            // Over the other connection: a transaction sees the sessions as they were when it first asked.
+            found = rows(&mut **link, &holder_of_it)?.into_iter().next().unwrap_or_default();
             // A run may use one database through two targets.
-            Ok(holder.first() == Some(&name))
+            Ok(found.first() == Some(&name))
         })?;
         if taken {
             return Ok(());
         }
-        let who = match holder.as_slice() {
+        let who = match found.as_slice() {
             [theirs, pid, user, address] => {
                 let from = if address.is_empty() { "a Unix socket" } else { address };
                 format!(" ('{theirs}', server process {pid}, user {user} from {from})")
@@ -134,7 +152,10 @@ impl SqlNamespaceOps for PostgresNamespace {
 
 impl Drop for PostgresNamespace {
     fn drop(&mut self) {
-        // The lock ends with the connection; Terminate makes the server end it at once.
+        // The lock ends with the transaction, or with the connection; Terminate makes the server end it at once.
+        if let Some(holder) = &mut self.holder {
+            let _ = holder.query("ROLLBACK", &mut Reply::new()).and_then(|()| holder.quit());
+        }
         let _ = self.link.quit();
     }
 }

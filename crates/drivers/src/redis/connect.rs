@@ -64,6 +64,9 @@ pub(super) fn hello<S: Peer>(client: &mut Client<S>, config: &Config) -> Result<
 fn plain(error: Error) -> Error {
     match (error.server_code(), error.kind()) {
         (Some("ERR"), ErrorKind::Server) => errors::too_old(),
+        (None, ErrorKind::ConnectionLost) => {
+            error.hint("a proxy such as twemproxy closes the connection at HELLO: name the server itself")
+        }
         _ => error,
     }
 }

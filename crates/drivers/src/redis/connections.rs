@@ -48,5 +48,6 @@ pub(super) const CONNECTIONS: Connections = Connections {
     proxies: &[
         ("Redis Cluster", "refused: name a standalone server"),
         ("Redis Sentinel", "refused: name the server that it watches"),
+        ("twemproxy (nutcracker)", "closes the connection at HELLO: name the server itself"),
     ],
 };

@@ -14,6 +14,11 @@ pub(super) struct Declared {
     pub(super) programs: Vec<Program>,
     /// What the statements of its transactions may do.
     pub(super) access: Access,
+    /// Whether variables within quotes are variables too, and the first one that was left there because they are not.
+    pub(super) in_quotes: bool,
+    pub(super) left_in_quotes: Option<String>,
+    /// The same workload with those, for values that are put into the text.
+    pub(super) simple: Option<Arc<Declared>>,
 }
 
 impl Declared {

@@ -48,7 +48,16 @@ pub fn counts_scale(source: &CustomWorkload) -> bool {
 }
 
 pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
-    let mut declared = Declared::default();
+    let mut described = read_as(source, false)?;
+    if described.declared.left_in_quotes.is_some() {
+        described.declared.simple = Some(Arc::new(read_as(source, true)?.declared));
+    }
+    Ok(described)
+}
+
+/// Reads the scripts; pgbench's `-M simple` finds variables within quotes too.
+fn read_as(source: &CustomWorkload, in_quotes: bool) -> Result<Described> {
+    let mut declared = Declared { in_quotes, ..Declared::default() };
     for name in [declared::CLIENT_ID, declared::DEFAULT_SEED, declared::RANDOM_SEED] {
         declared.variables.slot(name);
     }
@@ -320,7 +329,12 @@ fn statement(text: &str, place: &str, declared: &mut Declared, write: bool) -> R
     }
     let find =
         |name: &str| declared.relations.iter().position(|relation| relation.name.eq_ignore_ascii_case(name));
-    let pieces = sql::pieces(text, &Naming::Plain(&find))?;
+    let known = |name: &str| declared.variables.find(name).is_some();
+    let pieces = sql::pieces(text, &Naming::Plain(&find), &|name| declared.in_quotes && known(name))?;
+    let left = sql::quoted_variable(text, &known).filter(|_| !declared.in_quotes);
+    if let Some(name) = left.filter(|_| declared.left_in_quotes.is_none()) {
+        declared.left_in_quotes = Some(format!("{place}: the variable :{name}"));
+    }
     let on = declared::tables(&pieces);
     let must_read = on.is_empty() && !write;
     if let Some(why) = asks_for_write(&pieces, None).filter(|_| must_read) {

@@ -12,14 +12,15 @@ pub(super) enum Naming<'a> {
     Plain(&'a dyn Fn(&str) -> Option<usize>),
 }
 
-/// Parses a statement. `:name` outside of quotes and comments is a variable; `::` is a cast.
-pub(super) fn pieces(sql: &str, naming: &Naming<'_>) -> Result<Vec<Piece>> {
+/// Parses a statement. `:name` outside of quotes and comments is a variable, and within quotes if it is one of
+/// `in_quotes`; `::` is a cast.
+pub(super) fn pieces(sql: &str, naming: &Naming<'_>, in_quotes: &dyn Fn(&str) -> bool) -> Result<Vec<Piece>> {
     let mut out = Vec::new();
     let mut rest = sql;
     while let Some(first) = rest.chars().next() {
         let skipped = opaque(rest);
         if skipped > 0 {
-            push_text(&mut out, &rest[..skipped]);
+            quoted(&rest[..skipped], in_quotes, &mut out);
             rest = &rest[skipped..];
             continue;
         }
@@ -60,6 +61,38 @@ pub(super) fn pieces(sql: &str, naming: &Naming<'_>) -> Result<Vec<Piece>> {
         return Err(Error::usage("the statement is empty"));
     }
     Ok(out)
+}
+
+/// Adds a quoted text or a comment, with the variables in it.
+fn quoted(text: &str, is_variable: &dyn Fn(&str) -> bool, out: &mut Vec<Piece>) {
+    let mut rest = text;
+    while let Some(at) = variable_in(rest, is_variable) {
+        let name = word(&rest[at + 1..]);
+        push_text(out, &rest[..at]);
+        out.push(Piece::Variable(name.to_owned()));
+        rest = &rest[at + 1 + name.len()..];
+    }
+    push_text(out, rest);
+}
+
+/// The place of the first `:name` in a quoted text, where that is a variable. Comments have none.
+fn variable_in(text: &str, is_variable: &dyn Fn(&str) -> bool) -> Option<usize> {
+    let is_comment = text.starts_with("--") || text.starts_with("/*");
+    let mut colons = text.match_indices(':').filter(|_| !is_comment).map(|(at, _)| at);
+    colons.find(|at| !text[..*at].ends_with(':') && is_variable(word(&text[at + 1..])))
+}
+
+/// The first variable within quotes of a statement.
+pub(super) fn quoted_variable<'a>(sql: &'a str, is_variable: &dyn Fn(&str) -> bool) -> Option<&'a str> {
+    let mut rest = sql;
+    while let Some(first) = rest.chars().next() {
+        let skipped = opaque(rest);
+        if let Some(at) = variable_in(&rest[..skipped], is_variable) {
+            return Some(word(&rest[at + 1..]));
+        }
+        rest = &rest[skipped.max(word(rest).len()).max(first.len_utf8())..];
+    }
+    None
 }
 
 /// Adds a text to the last piece if that is one too.
@@ -161,7 +194,7 @@ mod tests {
 
     fn read(sql: &str) -> Result<Vec<Piece>> {
         let find = |name: &str| if name == "users" { Ok(0) } else { Err(Error::usage(format!("no {name}"))) };
-        pieces(sql, &Naming::Braces(&find))
+        pieces(sql, &Naming::Braces(&find), &|_| false)
     }
 
     #[test]
@@ -188,7 +221,7 @@ mod tests {
         ] {
             let sql = format!("{opaque}{after}");
             let expected = [text(&format!("{opaque} ")), variable("b")];
-            assert_eq!(pieces(&sql, &Naming::Braces(&|_| Ok(0))).unwrap(), expected, "{sql}");
+            assert_eq!(pieces(&sql, &Naming::Braces(&|_| Ok(0)), &|_| false).unwrap(), expected, "{sql}");
         }
         // The end of a name is no prefix.
         assert_eq!(read(r"date'\' :b").unwrap(), [text(r"date'\' "), variable("b")]);
@@ -196,8 +229,29 @@ mod tests {
         assert!(read("SELECT {nobody}").is_err());
         let plain = |name: &str| (name == "pgbench_tellers").then_some(2);
         let named =
-            pieces("UPDATE pgbench_tellers SET a = 'pgbench_tellers'", &Naming::Plain(&plain)).unwrap();
+            pieces("UPDATE pgbench_tellers SET a = 'pgbench_tellers'", &Naming::Plain(&plain), &|_| false)
+                .unwrap();
         assert_eq!(named, [text("UPDATE "), Piece::Table(2), text(" SET a = 'pgbench_tellers'")]);
+    }
+
+    #[test]
+    fn known_variables_within_quotes_are_found_and_those_of_comments_are_not() {
+        let text = |text: &str| Piece::Text(text.to_owned());
+        let a = || Piece::Variable("a".to_owned());
+        let known = |name: &str| name == "a";
+        let sql = "SELECT 'x:a' || $$:a::a:b$$ -- :a\n, E'\\':a', \":ab\", /* :a */ '12:30'";
+        let expected = [
+            text("SELECT 'x"),
+            a(),
+            text("' || $$"),
+            a(),
+            text("::a:b$$ -- :a\n, E'\\'"),
+            a(),
+            text("', \":ab\", /* :a */ '12:30'"),
+        ];
+        assert_eq!(pieces(sql, &Naming::Plain(&|_| None), &known).unwrap(), expected);
+        assert_eq!(quoted_variable(sql, &known), Some("a"));
+        assert_eq!(quoted_variable("SELECT :a, ':b' -- ':a'", &known), None);
     }
 
     #[test]
@@ -216,7 +270,7 @@ mod tests {
             bolero::check!(name = "statements").for_each(|input: &[u8]| {
                 let sql = String::from_utf8_lossy(input);
                 let _ = (control(&sql), read(&sql));
-                if let Ok(pieces) = pieces(&sql, &Naming::Plain(&|_| None)) {
+                if let Ok(pieces) = pieces(&sql, &Naming::Plain(&|_| None), &|name| name.len() == 1) {
                     let _ = (reads::asks_for_write(&pieces, None), reads::may_change(&pieces, None));
                     let text = |piece: &Piece| match piece {
                         Piece::Text(text) => text.clone(),

@@ -239,7 +239,7 @@ fn raw<'a>(section: &Section<'a>, declared: &mut Declared, write: bool, engines:
             return Err(section.error(format!("use the step \"{word}\", which works on each engine")));
         }
         let find = |name: &str| declared.relation(name, "collection or table");
-        let pieces = section.at(sql::pieces(text, &Naming::Braces(&find)))?;
+        let pieces = section.at(sql::pieces(text, &Naming::Braces(&find), &|_| false))?;
         let on = tables(&pieces);
         let allowed = write || on.iter().any(|relation| declared.relations[*relation].write);
         if let Some(why) = asks_for_write(&pieces, engine.as_deref()).filter(|_| !allowed) {

@@ -15,6 +15,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Codes of errors of a parameter where no parameter can be, or whose type is not known: PostgreSQL's, and MySQL's.
 const NO_PARAMETER: [&str; 8] = ["42P01", "42601", "42725", "42804", "42883", "42P18", "1064", "1146"];
 
+/// How values get to where no parameter can be.
+pub(super) const AS_TEXT: &str = "values are parameters here; with --statement literal (pgbench's -M simple, its default) \
+                                  they are put into the text as they are, so that a value which contains SQL is executed";
+
 pub(super) struct CustomTransaction {
     shared: Arc<Shared>,
     state: State,
@@ -245,10 +249,7 @@ fn with_simple(error: Error, operation: &Operation) -> Error {
     if operation.parameters() == 0 || code.is_none() {
         return error;
     }
-    error.hint(
-        "values are parameters here; with --statement literal (pgbench's -M simple, its default) they are put into the text \
-         as they are, so that a value which contains SQL is executed",
-    )
+    error.hint(AS_TEXT)
 }
 
 /// Says how to create pgbench's tables, if the error is about one of them.

@@ -3,7 +3,7 @@
 use super::declared::{Constant, Declared, Execute, Request, Step, Traffic, rows_of};
 use super::known::Known;
 use super::rows::{Rows, most_bytes};
-use super::transaction::CustomTransaction;
+use super::transaction::{AS_TEXT, CustomTransaction};
 use super::types::TypeTimes;
 use crate::axes;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, check_count, fill, rows_of_a_request};
@@ -133,8 +133,14 @@ pub(super) struct CustomCell {
 
 impl CustomCell {
     pub(super) fn plan(declared: &Arc<Declared>, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        let shared = Arc::new(Shared::new(declared, dataset)?);
-        let workload = Self { shared, bind: Bind::parse(cell.word("statement")?)? };
+        let bind = Bind::parse(cell.word("statement")?)?;
+        let simple = declared.simple.as_ref().filter(|_| bind == Bind::Literal);
+        if let Some(place) = declared.left_in_quotes.as_ref().filter(|_| simple.is_none()) {
+            let what = format!("{place} is within quotes, where a parameter cannot be");
+            return Err(Error::usage(what).hint(AS_TEXT));
+        }
+        let declared = simple.unwrap_or(declared);
+        let workload = Self { shared: Arc::new(Shared::new(declared, dataset)?), bind };
         let (demand, verifies_reads) = (workload.demand(), workload.verifies_reads());
         let access = workload.shared.declared.access;
         let policy = LoopPolicy { verifies_reads, access, ..axes::policy(cell)? };

@@ -72,6 +72,7 @@ pub(super) fn command() -> Command {
                 .value_parser(["text", "json"])
                 .default_value("text"),
         )
+        .arg(file("export-html", "Writes a page there, with one row a table"))
         .arg(flag("dry-run", "Shows what would be made and what does not map, and copies nothing"))
         .arg(flag("no-resume", "Removes what an unfinished copy made, and begins again"))
         .arg(option("timeout", "TIME", TIMEOUT))

@@ -1,5 +1,7 @@
 //! `kurabe copy SOURCE TARGET`: from one SQL database to another.
 
+mod page;
+
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::{signals, targets, timeout};
@@ -14,7 +16,7 @@ use kurabe_copy::plan::{Parts, Plan, Wanted};
 use kurabe_copy::reject::Rejects;
 use kurabe_copy::run::{Copy, How, refusal};
 use kurabe_copy::sql::Side;
-use kurabe_core::driver::ConnectOptions;
+use kurabe_core::driver::{ConnectOptions, Support};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_targets::Opened;
@@ -136,6 +138,9 @@ fn work(
     }
     let side =
         |target: &kurabe_engine::target::Target, url: &TargetUrl, name: &str| -> kurabe_core::Result<Side> {
+            if let Support::No(why) = target.driver.capabilities().own_sessions {
+                return Err(Error::unsupported(why).context(name));
+            }
             let session = target.driver.connect(&ConnectOptions::default()).map_err(|e| e.context(name))?;
             Ok(Side { session, engine: engines::of_scheme(&url.scheme)?, name: name.to_owned() })
         };
@@ -154,9 +159,23 @@ fn work(
         fs::write(path, text).map_err(|error| file_error(path, &error))?;
     }
     let refused = refusal(&plan, &wanted.accepted);
+    let both = [copy.source.name.clone(), copy.target.name.clone()];
+    let page = matches.get_one::<String>("export-html");
+    let written = |done: &[TableDone], outcome: &str| match page {
+        None => Ok(()),
+        Some(path) => {
+            let text = page::page(&report(&plan, wanted, &both, done, ""), outcome);
+            fs::write(path, text).map_err(|error| file_error(path, &error))
+        }
+    };
+    if dry || refused.is_some() {
+        written(
+            &[],
+            &refused.as_ref().map_or_else(|| "Nothing was copied: --dry-run.".to_owned(), Error::to_string),
+        )?;
+    }
     if json && (dry || refused.is_some()) {
-        let names = [copy.source.name.clone(), copy.target.name.clone()];
-        output.result(&report(&plan, wanted, &names, &[], &plan.statements()))?;
+        output.result(&format!("{:#}", report(&plan, wanted, &both, &[], &plan.statements())))?;
     } else if !json {
         output.result(&described(&plan, &wanted.accepted, &copy, dry))?;
     }
@@ -185,18 +204,28 @@ fn work(
         reject: rejects.as_ref(),
     };
     let mut progress = Progress::new(*output, &plan);
-    let both = [copy.source.name.clone(), copy.target.name.clone()];
-    let mut shown = Ok(());
+    let (mut shown, mut on_page, mut tables) = (Ok(()), Ok(()), Vec::new());
     let done = copy.run_as(&plan, &mut *namespace, how, &mut |event| match event {
         Event::Done(done) => {
             progress.bar.finish_and_clear();
-            let text = if json { report(&plan, wanted, &both, done, "") } else { totals(done) };
+            let text =
+                if json { format!("{:#}", report(&plan, wanted, &both, done, "")) } else { totals(done) };
             shown = output.result(&text);
+            on_page = written(done, &totals(done));
         }
-        event => progress.show(&event),
+        event => {
+            if let Event::Table(done) = &event {
+                tables.push(done.clone());
+            }
+            progress.show(&event);
+        }
     });
     progress.bar.finish_and_clear();
     shown?;
+    if let Err(error) = &done {
+        on_page = on_page.and_then(|()| written(&tables, &error.to_string()));
+    }
+    on_page?;
     match done {
         Ok(done) => {
             let rejected = done.iter().any(|table| table.rejected > 0);
@@ -218,7 +247,7 @@ fn report(
     [source, target]: &[String; 2],
     done: &[TableDone],
     statements: &str,
-) -> String {
+) -> serde_json::Value {
     let issues: Vec<_> = plan
         .issues
         .iter()
@@ -239,15 +268,14 @@ fn report(
         });
         serde_json::json!({ "name": planned.name, "to": planned.to, "planned_rows": planned.rows, "done": done })
     };
-    let report = serde_json::json!({
+    serde_json::json!({
         "source": source,
         "target": target,
         "tables": plan.tables.iter().map(table).collect::<Vec<_>>(),
         "differences": issues,
         "left_out": plan.left,
         "statements": statements,
-    });
-    format!("{report:#}")
+    })
 }
 
 /// What will be made, and what does not map.

@@ -179,6 +179,12 @@ pub fn own_server(engine: &str) -> Option<Server> {
     own_server_with(engine, |options| options)
 }
 
+/// A `PgBouncer` that keeps prepared statements in transaction mode, if set-up has made one.
+#[must_use]
+pub fn new_pgbouncer() -> Option<PathBuf> {
+    crate::root::PGBOUNCER.root().map(|root| root.dir.join("bin/pgbouncer"))
+}
+
 /// The options of a server for tests: small files, in memory if there is room, that are not written to disk first.
 fn options() -> Result<StartOptions, TestbedError> {
     let options = StartOptions::new(supervisor_program()?);

@@ -62,6 +62,10 @@ pub(crate) struct Statement {
 }
 
 impl Statement {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     fn new(
         name: String,
         parameter_types: Vec<u32>,
@@ -88,6 +92,17 @@ impl<S: Peer> Lean<S> {
             key: None,
             running: None,
         }
+    }
+
+    /// Prepares a statement whose name no other session has.
+    pub(crate) fn prepare_unique(&mut self, sql: &str) -> Result<Statement>
+    where
+        S: Send,
+    {
+        let before = std::mem::replace(&mut self.prepared, u64::from(std::process::id()) << 32);
+        let prepared = self.prepare(sql);
+        self.prepared = before;
+        prepared
     }
 
     /// The server process that was named at the start; a pooler names one of its own.

@@ -1,0 +1,238 @@
+//! What the target cannot have is found, and listed, before anything is made.
+
+use crate::common::{Place, copy, copy_all, lists, planned};
+
+#[test]
+fn what_other_engines_do_not_get_is_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(postgres) = Place::new("postgres", folder.path()) else { return };
+    postgres.ask(
+        "CREATE TABLE p (id int PRIMARY KEY); CREATE DOMAIN short AS text CHECK (length(value) <= 3); \
+         CREATE TABLE c (id int GENERATED ALWAYS AS IDENTITY (INCREMENT BY 10) PRIMARY KEY, \
+           p int REFERENCES p DEFERRABLE INITIALLY DEFERRED, u int UNIQUE DEFERRABLE, s short, \
+           o text DEFAULT 'ord-' || id_of(1)::text)"
+            .replace(" DEFAULT 'ord-' || id_of(1)::text", " DEFAULT 'ord-' || clock_timestamp()::text")
+            .as_str(),
+    );
+    postgres.ask(
+        "CREATE INDEX i1 ON c (p DESC) INCLUDE (u); CREATE UNLOGGED TABLE fast (id int PRIMARY KEY); \
+         CREATE TABLE cust (id int PRIMARY KEY); INSERT INTO cust SELECT generate_series(1, 10); \
+         CREATE TABLE pay (id int, cust int, day date, PRIMARY KEY (id, day)) PARTITION BY RANGE (day); \
+         CREATE TABLE pay_1 PARTITION OF pay FOR VALUES FROM ('2024-01-01') TO ('2024-07-01'); \
+         CREATE TABLE pay_2 PARTITION OF pay FOR VALUES FROM ('2024-07-01') TO ('2025-01-01'); \
+         ALTER TABLE pay_1 ADD FOREIGN KEY (cust) REFERENCES cust (id); ALTER TABLE pay_1 ADD CHECK (cust > 0); \
+         CREATE INDEX pay_1_cust ON pay_1 (cust); \
+         CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'; \
+         CREATE TRIGGER tr BEFORE INSERT ON pay_1 FOR EACH ROW EXECUTE FUNCTION f(); \
+         CREATE TABLE top (id int); CREATE TABLE sub () INHERITS (top); \
+         INSERT INTO pay SELECT g, 1 + g % 10, date '2024-01-01' + g FROM generate_series(1, 300) g",
+    );
+    let to = Place::new("sqlite", folder.path()).unwrap();
+    let plan = planned(&postgres, &to).unwrap();
+    for (kind, words) in [
+        ("constraint", "c.c_p_fkey DEFERRABLE"),
+        ("constraint", "c.c_u_key DEFERRABLE"),
+        ("identity", "c.id ALWAYS 10"),
+        ("check", "c.s length"),
+        ("default", "c.o clock_timestamp"),
+        ("index-option", "c.i1 DESC INCLUDE"),
+        ("table-option", "fast UNLOGGED"),
+        ("table-option", "pay partitioned RANGE"),
+        ("table-option", "sub inherits top"),
+        ("foreign-key", "pay_1 cust"),
+        ("check", "pay_1 cust"),
+        ("index-option", "pay_1_cust"),
+        ("trigger", "pay tr"),
+    ] {
+        assert!(lists(&plan, kind, words), "{kind} {words}: {:#?}", plan.issues);
+    }
+    copy_all(&postgres, &to).unwrap();
+    assert_eq!(to.ask("SELECT count(*) FROM pay"), "300");
+    // Of SQLite.
+    let from = Place::new("sqlite", folder.path()).unwrap();
+    from.ask(
+        "CREATE TABLE account (id INTEGER PRIMARY KEY AUTOINCREMENT, email TEXT NOT NULL, name TEXT, nickname TEXT COLLATE NOCASE, \
+           n INT CHECK (n > 0), UNIQUE (name) ON CONFLICT REPLACE); \
+         CREATE UNIQUE INDEX account_email ON account (email COLLATE NOCASE); CREATE INDEX by_n ON account (n DESC); \
+         INSERT INTO account VALUES (1, 'a', 'b', 'c', 1), (7, 'd', 'e', 'f', 2); DELETE FROM account WHERE id = 7",
+    );
+    let plan = planned(&from, &postgres).unwrap();
+    for (kind, words) in [
+        ("collation", "account.account_email NOCASE"),
+        ("collation", "account.nickname NOCASE"),
+        ("check", "n > 0"),
+        ("constraint", "CONFLICT REPLACE"),
+        ("index-option", "by_n DESC"),
+    ] {
+        assert!(lists(&plan, kind, words), "{kind} {words}: {:#?}", plan.issues);
+    }
+    assert!(!lists(&plan, "collation", "account.name "), "{:#?}", plan.issues);
+    let Some(to) = Place::new("postgres", folder.path()) else { return };
+    copy_all(&from, &to).unwrap();
+    assert_eq!(to.ask("INSERT INTO account (email) VALUES ('x') RETURNING id"), "8");
+}
+
+#[test]
+fn foreign_keys_that_cannot_be_made_are_listed_and_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(to) = Place::new("postgres", folder.path()) else { return };
+    let from = Place::new("sqlite", folder.path()).unwrap();
+    from.ask(
+        "CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (id INTEGER PRIMARY KEY, p INT REFERENCES p (id)); \
+         CREATE TABLE d (id INTEGER PRIMARY KEY, p INT REFERENCES p (id)); INSERT INTO p VALUES (1); \
+         INSERT INTO c VALUES (1, 99), (2, NULL), (3, 1); INSERT INTO d VALUES (1, 1)",
+    );
+    let plan = planned(&from, &to).unwrap();
+    assert!(lists(&plan, "foreign-key", "c. 1 rows refer to no row of p"), "{:?}", plan.issues);
+    assert_eq!(plan.issues.len(), 1, "{:?}", plan.issues);
+    copy_all(&from, &to).unwrap();
+    assert_eq!(to.ask("SELECT conrelid::regclass FROM pg_constraint WHERE contype = 'f'"), "d");
+    for engine in ["mysql", "mariadb"] {
+        let (Some(from), Some(to)) =
+            (Place::new("postgres", folder.path()), Place::new(engine, folder.path()))
+        else {
+            continue;
+        };
+        from.ask(
+            "CREATE TABLE p (id bigint PRIMARY KEY); INSERT INTO p VALUES (1); \
+             CREATE TABLE c (id int PRIMARY KEY, p int REFERENCES p (id)); INSERT INTO c VALUES (1, 1); \
+             CREATE TABLE d (id int PRIMARY KEY, p bigint REFERENCES p (id)); INSERT INTO d VALUES (1, 1); \
+             CREATE TABLE e (id int PRIMARY KEY, p bigint NOT NULL REFERENCES p (id) ON DELETE SET NULL)",
+        );
+        assert!(lists(&planned(&from, &to).unwrap(), "foreign-key", "e.e_p_fkey SET NULL"));
+        assert!(lists(&planned(&from, &to).unwrap(), "foreign-key", "c.c_p_fkey one type"));
+        copy_all(&from, &to).unwrap();
+        let keys = "SELECT table_name FROM information_schema.referential_constraints WHERE constraint_schema = DATABASE()";
+        assert_eq!(to.ask(keys), "d");
+    }
+    let (Some(from), Some(to)) =
+        (Place::new("postgres", folder.path()), Place::new("firebird", folder.path()))
+    else {
+        return;
+    };
+    from.ask(
+        "CREATE TABLE p (id int PRIMARY KEY); \
+         CREATE TABLE c (id int PRIMARY KEY, p int REFERENCES p (id) ON UPDATE CASCADE ON DELETE RESTRICT)",
+    );
+    copy_all(&from, &to).unwrap();
+    assert_eq!(to.ask("SELECT TRIM(RDB$UPDATE_RULE) FROM RDB$REF_CONSTRAINTS").trim(), "CASCADE");
+}
+
+/// Documents go as they were written to engines that keep text; what others lose is listed.
+#[test]
+fn documents_keep_their_text_or_the_plan_lists_what_they_lose() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(from) = Place::new("postgres", folder.path()) else { return };
+    let document = r#"{ "b": 1.00, "a": 12345678901234567890123.5, "b": 2 }"#;
+    from.ask(&format!(
+        "CREATE TABLE t (id int PRIMARY KEY, j json, n numeric); INSERT INTO t VALUES (1, '{document}', 1e40)"
+    ));
+    let to = Place::new("sqlite", folder.path()).unwrap();
+    assert!(!lists(&planned(&from, &to).unwrap(), "json", "t.j"));
+    copy_all(&from, &to).unwrap();
+    assert_eq!(to.ask("SELECT j FROM t"), document);
+    let Some(to) = Place::new("mysql", folder.path()) else { return };
+    let plan = planned(&from, &to).unwrap();
+    assert!(lists(&plan, "json", "t.j keys 64"), "{:?}", plan.issues);
+    assert!(lists(&plan, "decimal", "t.n more digits"), "{:?}", plan.issues);
+    copy_all(&from, &to).unwrap();
+    assert_eq!(to.ask("SELECT j->'$.b', n FROM t"), format!("2\t1{}", "0".repeat(40)));
+}
+
+/// Values that are not what a column's declared type says, of kinds that no engine reads.
+#[test]
+fn texts_that_are_no_numbers_or_times_are_copied_as_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(to) = Place::new("postgres", folder.path()) else { return };
+    let from = Place::new("sqlite", folder.path()).unwrap();
+    from.ask(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, d DECIMAL_TEXT(9,2), u UNSIGNED64_TEXT, h TIME_TEXT(6), s DATETIME); \
+         INSERT INTO t VALUES (1, 'Inf', '-1', '0', '2024-01-01 00:00:00.123456789')",
+    );
+    let plan = planned(&from, &to).unwrap();
+    for column in ["t.d", "t.u", "t.h", "t.s"] {
+        assert!(lists(&plan, "storage-class", column), "{column}: {:?}", plan.issues);
+    }
+    copy_all(&from, &to).unwrap();
+    assert_eq!(to.ask("SELECT d, u, h, s FROM t"), "Inf|-1|0|2024-01-01 00:00:00.123456789");
+}
+
+#[test]
+fn types_and_names_that_the_target_lacks_are_found_by_the_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(from) = Place::new("postgres", folder.path()) else { return };
+    from.ask(
+        "CREATE TABLE wide (id int PRIMARY KEY, c1 varchar(4000), c2 varchar(4000), c3 varchar(4000), c4 varchar(4000), \
+           c5 varchar(4000)); INSERT INTO wide VALUES (1, 'a', 'b', 'c', 'd', 'e'); \
+         CREATE TYPE mood AS ENUM ('ok', 'bad'); CREATE TABLE person (id uuid PRIMARY KEY, m mood, i interval, n inet); \
+         CREATE INDEX ON person (m); INSERT INTO person VALUES (md5('a')::uuid, 'bad', '1 day', '10.0.0.1'); \
+         CREATE TABLE t (id int PRIMARY KEY, a numeric(5,-2), b numeric(3,5)); INSERT INTO t VALUES (1, 1234500, 0.00123)",
+    );
+    for engine in ["mysql", "mariadb"] {
+        let Some(to) = Place::new(engine, folder.path()) else { continue };
+        let plan = planned(&from, &to).unwrap();
+        assert!(lists(&plan, "text-length", "wide. maximum length"), "{engine}: {:?}", plan.issues);
+        copy_all(&from, &to).unwrap();
+        assert_eq!(to.ask("SELECT c1, c5 FROM wide"), "a\te");
+        assert_eq!(to.ask("SELECT a, b FROM t"), "1234500\t0.00123");
+        assert_eq!(to.ask("SELECT m, n FROM person"), "bad\t10.0.0.1/32");
+    }
+    let cased = Place::new("postgres", folder.path()).unwrap();
+    cased.ask("CREATE TABLE t (id int PRIMARY KEY, \"Name\" text, name text)");
+    let tables = Place::new("postgres", folder.path()).unwrap();
+    tables.ask("CREATE TABLE \"Order\" (id int); CREATE TABLE \"order\" (id int)");
+    let to = Place::new("sqlite", folder.path()).unwrap();
+    for from in [&cased, &tables] {
+        let error = planned(from, &to).unwrap_err().to_string();
+        assert!(error.contains("are one name on the target"), "{error}");
+    }
+    let (Some(mariadb), Some(mysql)) =
+        (Place::new("mariadb", folder.path()), Place::new("mysql", folder.path()))
+    else {
+        return;
+    };
+    mariadb.ask(
+        "CREATE TABLE t (id uuid PRIMARY KEY, ip inet6, j json, g point, n varchar(0), c char(0), w varchar(10)); \
+         INSERT INTO t VALUES ('123e4567-e89b-12d3-a456-426655440000', '::1', '{\"b\":1,\"a\":[]}', point(1, 2), '', '', 'x')",
+    );
+    let plan = planned(&mariadb, &mysql).unwrap();
+    assert!(lists(&plan, "type", "t.ip inet6") && lists(&plan, "json", "t.j keys"), "{:?}", plan.issues);
+    assert_eq!(plan.issues.len(), 2, "{:?}", plan.issues);
+    copy_all(&mariadb, &mysql).unwrap();
+    assert_eq!(
+        mysql.ask("SELECT id, ip, j->'$.b', ST_AsText(g), w FROM t"),
+        "123e4567-e89b-12d3-a456-426655440000\t::1\t1\tPOINT(1 2)\tx"
+    );
+    let to = Place::new("postgres", folder.path()).unwrap();
+    copy_all(&mariadb, &to).unwrap();
+    assert_eq!(
+        to.ask("SELECT id, ip, g, n, w FROM t"),
+        "123e4567-e89b-12d3-a456-426655440000|::1|POINT(1 2)||x"
+    );
+}
+
+/// A type of an extension, or of another schema, that the target's server does not have.
+#[test]
+fn type_that_the_other_server_does_not_have_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (Some(from), Some(to)) =
+        (Place::new("postgres", folder.path()), Place::new("postgres", folder.path()))
+    else {
+        return;
+    };
+    from.ask("CREATE SCHEMA other; CREATE TYPE other.kind AS ENUM ('a'); CREATE TABLE t (id int PRIMARY KEY, k other.kind)");
+    let error = planned(&from, &to).unwrap_err().to_string();
+    assert!(error.contains("t.k: the target has no type other.kind"), "{error}");
+    // The database compares by ICU, whatever its locale of libc says.
+    from.ask("DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY, name text UNIQUE)");
+    let (made, ..) = from.try_ask(
+        "CREATE DATABASE icu TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LC_COLLATE 'C' LC_CTYPE 'C'",
+    );
+    let Place::Server(server) = &from else { panic!("it is a server") };
+    if made {
+        let icu = format!("postgres://kurabe@127.0.0.1:{}/icu", server.port());
+        crate::common::run(&icu, &["CREATE TABLE t (id int PRIMARY KEY, name text UNIQUE)"]);
+        let error = copy(&icu, &to.url(), "").unwrap_err().to_string();
+        assert!(error.contains("collation"), "{error}");
+    }
+}

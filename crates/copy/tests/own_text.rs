@@ -1,0 +1,122 @@
+//! Tables between servers of one kind keep what the server itself writes of them.
+
+use crate::common::{Place, copy, lists, planned};
+
+/// Copies between servers of one kind, with nothing accepted but what is named.
+fn same(engine: &str, sql: &str, accept: &str) -> Option<(tempfile::TempDir, Place, Place)> {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (Place::new(engine, folder.path())?, Place::new(engine, folder.path())?);
+    from.ask(sql);
+    if engine == "sqlite" {
+        // The second file is named after the first exists.
+        let to = Place::new(engine, folder.path()).unwrap();
+        copy(&from.url(), &to.url(), accept).unwrap();
+        return Some((folder, from, to));
+    }
+    copy(&from.url(), &to.url(), accept).unwrap();
+    Some((folder, from, to))
+}
+
+#[test]
+fn sqlite_tables_keep_their_own_text() {
+    let sql = "CREATE TABLE a (id INTEGER PRIMARY KEY AUTOINCREMENT, x TEXT); \
+        INSERT INTO a (x) VALUES ('1'), ('2'), ('3'); DELETE FROM a WHERE id = 3; \
+        CREATE TABLE b (k TEXT PRIMARY KEY, v ANY) STRICT, WITHOUT ROWID; \
+        INSERT INTO b VALUES ('a', 1), ('b', 'x'), ('c', 2.5), ('d', x'00ff'), ('e', 1e300 * 1e300); \
+        CREATE TABLE c (id INTEGER PRIMARY KEY, x INT DEFAULT (1+1) CHECK (x > 0), y TEXT DEFAULT \"q\", \
+          z TEXT COLLATE RTRIM, g INT AS (x * 2) VIRTUAL, UNIQUE (z) ON CONFLICT IGNORE); \
+        INSERT INTO c (x, z) VALUES (3, 'z'); CREATE INDEX some ON c (x DESC) WHERE x > 1; \
+        CREATE UNIQUE INDEX fold ON c (y COLLATE NOCASE); \
+        CREATE TRIGGER count_c AFTER INSERT ON c BEGIN UPDATE a SET x = x || '!'; END; \
+        CREATE TABLE d (id INTEGER PRIMARY KEY, a INT REFERENCES a DEFERRABLE INITIALLY DEFERRED); \
+        INSERT INTO d VALUES (1, 99)";
+    let Some((_folder, from, to)) = same("sqlite", sql, "") else { return };
+    let schema = "SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY name";
+    assert_eq!(to.ask(schema), from.ask(schema));
+    let values =
+        "SELECT k, typeof(v), quote(v) FROM b; SELECT *, typeof(x) FROM c; SELECT * FROM a; SELECT * FROM d";
+    assert_eq!(to.ask(values), from.ask(values));
+    assert_eq!(to.ask("INSERT INTO a (x) VALUES ('new'); SELECT max(id) FROM a"), "4");
+}
+
+#[test]
+fn mysql_tables_keep_their_own_text() {
+    let sql = "CREATE TABLE t (id int PRIMARY KEY, title text, v varchar(500), g point NOT NULL, e int AS (id * 2) STORED, \
+          c int CHECK (c > 0), d datetime DEFAULT (now() + interval 1 day), b binary(1) DEFAULT '0', f float, j bit(64), \
+          KEY k (title(20)), UNIQUE KEY kv (v(100)), SPATIAL INDEX (g), FULLTEXT KEY (title)); \
+        INSERT INTO t (id, title, v, g, c, f, j) VALUES (1, 'a', 'b', point(1, 2), 3, 0.1, 18446744073709551615); \
+        CREATE TABLE n (id int AUTO_INCREMENT PRIMARY KEY, x int); INSERT INTO n (x) VALUES (1), (2), (3); \
+        ALTER TABLE n AUTO_INCREMENT = 1000; INSERT INTO n (x) VALUES (4); DELETE FROM n WHERE id >= 1000; \
+        CREATE TABLE u (name varchar(20) PRIMARY KEY, id int NOT NULL AUTO_INCREMENT, UNIQUE KEY (id)); \
+        INSERT INTO u (name) VALUES ('a'), ('b'); \
+        CREATE TABLE h (h bigint unsigned PRIMARY KEY, v int); \
+        INSERT INTO h VALUES (1, 1), (9223372036854775807, 2), (9223372036854775808, 3), (18446744073709551615, 4); \
+        CREATE TABLE p (id int PRIMARY KEY, c int) PARTITION BY HASH (id) PARTITIONS 4; INSERT INTO p VALUES (1, 1); \
+        CREATE TABLE kid (id int PRIMARY KEY, n int, CONSTRAINT of_n FOREIGN KEY (n) REFERENCES n (id) ON DELETE CASCADE); \
+        INSERT INTO kid VALUES (1, 2)";
+    for engine in ["mysql", "mariadb"] {
+        let Some((_folder, from, to)) = same(engine, sql, "") else { continue };
+        for table in ["t", "n", "u", "h", "p", "kid"] {
+            let mut lines: Vec<Vec<String>> = [&from, &to]
+                .map(|place| place.ask(&format!("SHOW CREATE TABLE {table}")))
+                .iter()
+                .map(|text| text.lines().map(|line| line.trim_end_matches(',').to_owned()).collect())
+                .collect();
+            // Indexes that were added later come in another order.
+            for lines in &mut lines {
+                lines.sort();
+            }
+            assert_eq!(lines[0], lines[1], "{engine} {table}");
+        }
+        let values = "SELECT id, ST_AsText(g), e, f, HEX(j), HEX(b) FROM t; SELECT * FROM h ORDER BY h; SELECT * FROM kid";
+        assert_eq!(to.ask(values), from.ask(values), "{engine}");
+        assert_eq!(to.ask("INSERT INTO n (x) VALUES (9); SELECT LAST_INSERT_ID()"), "1001", "{engine}");
+    }
+    let history = "CREATE TABLE t (id int PRIMARY KEY, v int) WITH SYSTEM VERSIONING; INSERT INTO t VALUES (1, 1); UPDATE t SET v = 2";
+    let folder = tempfile::tempdir().unwrap();
+    let Some(from) = Place::new("mariadb", folder.path()) else { return };
+    from.ask(history);
+    let Some(to) = Place::new("mariadb", folder.path()) else { return };
+    assert!(lists(&planned(&from, &to).unwrap(), "table-option", "t past"));
+    copy(&from.url(), &to.url(), "table-option").unwrap();
+    assert_eq!(to.ask("SELECT count(*) FROM t FOR SYSTEM_TIME ALL"), "1");
+}
+
+#[test]
+fn postgres_tables_keep_the_servers_own_text() {
+    let sql = "CREATE TYPE mood AS ENUM ('ok', 'bad'); CREATE DOMAIN short AS text CHECK (length(value) <= 3); \
+        CREATE TYPE pair AS (a int, b mood); CREATE SEQUENCE ords START 5; CREATE EXTENSION citext; \
+        CREATE TABLE person (id serial PRIMARY KEY, m mood DEFAULT 'ok', s short, moods mood[], ab pair, n numeric(5,-2), \
+          o text DEFAULT 'ord-' || nextval('ords'), day date DEFAULT '2024-01-01'::date + make_interval(days => 1), \
+          g int GENERATED ALWAYS AS (length(s)) STORED, price numeric(8,2), doc json, docb jsonb, w varchar(3) COLLATE \"C\", ci citext); \
+        INSERT INTO person (ci, m, s, moods, ab, n, price, doc, docb) VALUES ('Ci', 'bad', 'abc', '{ok,bad}', '(1,ok)', 1234567, 1.50, \
+          '{ \"b\": 1.0, \"a\" : 1 }', '{\"b\": 1.00, \"a\": 1}'); \
+        CREATE TABLE p (a int, b int, PRIMARY KEY (a, b)); INSERT INTO p VALUES (1, 1); \
+        CREATE TABLE c (id bigint GENERATED ALWAYS AS IDENTITY (START WITH 1000 INCREMENT BY 10) PRIMARY KEY, a int, b int, \
+          u int UNIQUE DEFERRABLE INITIALLY DEFERRED, x int CHECK (x > 0), \
+          FOREIGN KEY (a, b) REFERENCES p ON DELETE SET NULL DEFERRABLE INITIALLY DEFERRED); \
+        CREATE INDEX i1 ON c (a DESC NULLS LAST) INCLUDE (b); \
+        CREATE EXTENSION btree_gist; CREATE INDEX box ON c USING gist (a, b); \
+        INSERT INTO c (a, b, u) SELECT 1, 1, g FROM generate_series(1, 5) g; DELETE FROM c WHERE id > 1020; \
+        CREATE TABLE n (id int PRIMARY KEY, a int, b int); INSERT INTO n VALUES (1, 9, 9); \
+        ALTER TABLE n ADD CONSTRAINT nv FOREIGN KEY (a, b) REFERENCES p NOT VALID; \
+        ALTER TABLE n ADD CONSTRAINT ck CHECK (a < 5) NOT VALID; \
+        CREATE TABLE m (id int PRIMARY KEY, a int, b int, FOREIGN KEY (a, b) REFERENCES p MATCH FULL); \
+        CREATE UNLOGGED TABLE fast (id int, x text) WITH (fillfactor = 70); INSERT INTO fast VALUES (1, 'x'), (1, 'x'); \
+        CREATE INDEX i2 ON person (lower(s)) WHERE price > 1; \
+        CREATE INDEX i3 ON person USING gin (docb); CREATE UNIQUE INDEX i4 ON person (s text_pattern_ops)";
+    let Some((_folder, from, to)) = same("postgres", sql, "") else { return };
+    for sql in [
+        "SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid > 16384 AND indrelid::regclass::text !~ 'pg_' ORDER BY 1",
+        "SELECT conrelid::regclass, conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = \
+         'public'::regnamespace ORDER BY 1::text, 2",
+        "SELECT table_name, column_name, column_default, is_nullable, is_identity, identity_generation, identity_start, \
+         generation_expression, udt_name, collation_name FROM information_schema.columns WHERE table_schema = 'public' \
+         ORDER BY 1, ordinal_position",
+        "SELECT relname, relpersistence, reloptions FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1",
+        "SELECT * FROM person; SELECT * FROM c ORDER BY id; SELECT * FROM n; SELECT * FROM fast",
+        "INSERT INTO c (a, b) VALUES (1, 1) RETURNING id; INSERT INTO person (s) VALUES ('x') RETURNING id, o",
+    ] {
+        assert_eq!(to.ask(sql), from.ask(sql), "{sql}");
+    }
+}
