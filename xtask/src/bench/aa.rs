@@ -1,9 +1,7 @@
 //! `cargo xtask bench aa`: how often a run calls one of two identical targets faster. Each run starts two throwaway
 //! servers of one kind, so that differences between instances count.
 
-use std::process::{Command, Stdio};
-
-use super::program;
+use super::run::Kurabe;
 use crate::Outcome;
 use crate::shell;
 
@@ -34,33 +32,14 @@ pub fn run(args: &[String]) -> Outcome {
         given.transpose().map_err(|_| "the number of repeats is not a number".to_owned())?.unwrap_or(REPEATS);
     let own: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
     let arguments = if own.is_empty() { AA.to_vec() } else { own };
-    let program = program()?;
-    let runs = std::env::temp_dir().join(format!("kurabe-aa-{}", std::process::id()));
-    let kurabe = |first: &[&str], rest: &[&str]| {
-        let mut command = Command::new(&program);
-        command.args(first).args(rest).env("KURABE_RUNS", &runs).stdin(Stdio::null());
-        shell::run(&mut command, &format!("kurabe {}", first.join(" ")))
-    };
+    let kurabe = Kurabe::build("aa")?;
     println!("kurabe run {}", arguments.join(" "));
     let (mut wrong, mut comparisons, mut wrong_comparisons) = (0, 0, 0);
     for repeat in 1..=repeats {
-        kurabe(&["run", "--quiet", "--no-html"], &arguments)?;
-        let report = kurabe(&["report", "--format", "json"], &[])?;
-        // The report is our own format: one `result` for each verdict, on a separate line, after whether the metric
-        // is primary.
-        let mut primary = false;
-        let mut results: Vec<&str> = Vec::new();
-        for line in report.lines().map(str::trim) {
-            match line.split_once(':') {
-                Some(("\"primary\"", value)) => primary = value.contains("true"),
-                Some(("\"result\"", value)) if primary => results.push(value),
-                _ => {}
-            }
-        }
-        let called = results.iter().filter(|line| line.contains("better") || line.contains("worse")).count();
-        if results.is_empty() {
-            return Err("a report without a verdict".to_owned());
-        }
+        let mut command = kurabe.command(None);
+        shell::run(command.arg("run").args(&arguments).args(["--quiet", "--no-html"]), "kurabe run")?;
+        let results = primary_results(&kurabe.report("json")?)?;
+        let called = results.iter().filter(|called| **called).count();
         comparisons += results.len();
         wrong_comparisons += called;
         wrong += u32::from(called > 0);
@@ -69,7 +48,6 @@ pub fn run(args: &[String]) -> Outcome {
             results.len()
         );
     }
-    let _ = std::fs::remove_dir_all(&runs);
     println!(
         "{wrong} of {repeats} runs, {wrong_comparisons} of {comparisons} comparisons called one of two equal targets faster"
     );
@@ -78,5 +56,34 @@ pub fn run(args: &[String]) -> Outcome {
         Err("more than one run in twenty, beyond what chance adds".to_owned())
     } else {
         Ok(())
+    }
+}
+
+/// Of each verdict about a primary metric in a report as JSON, whether it calls one target better. The report is our own
+/// format: one `result` for each verdict, on a separate line, after whether the metric is primary.
+pub fn primary_results(report: &str) -> Result<Vec<bool>, String> {
+    let (mut primary, mut results) = (false, Vec::new());
+    for line in report.lines().map(str::trim) {
+        match line.split_once(':') {
+            Some(("\"primary\"", value)) => primary = value.contains("true"),
+            Some(("\"result\"", value)) if primary => {
+                results.push(value.contains("better") || value.contains("worse"));
+            }
+            _ => {}
+        }
+    }
+    if results.is_empty() { Err("a report without a verdict".to_owned()) } else { Ok(results) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_verdicts_about_primary_metrics_count() {
+        let report = "{\n\"primary\": true,\n\"result\": \"undecided\",\n\"primary\": true,\n\"result\": \"better\",\n\
+                      \"primary\": false,\n\"result\": \"worse\",\n";
+        assert_eq!(primary_results(report), Ok(vec![false, true]));
+        assert!(primary_results("{}").is_err());
     }
 }

@@ -5,15 +5,14 @@
 //! runs with its own defaults. `kurabe copy` also compares every value, which is part of its time. Nothing is pinned:
 //! both programs have threads that read and threads that write. The median of the ratios of all pairs must not exceed 1.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::options;
 use super::peers::server::Server;
-use super::peers::{machine, process, said, spread};
-use super::{options, program};
-use crate::{Outcome, programs, shell};
+use super::peers::{machine, process, said};
+use super::run::{Kurabe, Spread, end, in_turn, need};
+use crate::{Outcome, shell};
 
 const TABLE: &str = "bench_copy";
 /// The longest that a copy may take.
@@ -33,15 +32,9 @@ pub fn run(args: &[String]) -> Outcome {
     let mut known: [(&str, &mut dyn options::Place); 3] =
         [("--rounds", &mut rounds), ("--rows", &mut rows), ("--engines", &mut engines)];
     options::read(args, &mut known)?;
-    for (name, package) in
-        [("pgloader", "pgloader"), ("psql", "postgresql-client"), ("mysql", "default-mysql-client")]
-    {
-        if programs::find(name, &programs::folders()).is_none() {
-            return Err(format!("{name} is not installed; to get it: apt-get install {package}"));
-        }
-    }
-    let scratch = std::env::temp_dir().join(format!("kurabe-copy-{}", std::process::id()));
-    fs::create_dir_all(&scratch).map_err(|error| error.to_string())?;
+    need("pgloader", "pgloader")?;
+    need("psql", "postgresql-client")?;
+    need("mysql", "default-mysql-client")?;
     let version = said("pgloader", &["--version"]);
     println!("{}; {}; {rows} rows, {rounds} rounds\n", machine(), version.lines().next().unwrap_or_default());
     println!(
@@ -50,55 +43,52 @@ pub fn run(args: &[String]) -> Outcome {
     );
     println!("|---|---|--:|--:|--:|--:|--:|--:|");
     let mut problems = Vec::new();
-    let program = program()?;
+    let kurabe = Kurabe::build("copy")?;
     for engine in &engines {
-        let bench = Bench::start(&program, &scratch, engine, rows);
+        let bench = Bench::start(&kurabe, engine, rows);
         if let Err(problem) = bench.and_then(|bench| bench.measure(rounds)) {
             problems.push(format!("{engine}: {problem}"));
         }
     }
-    let _ = fs::remove_dir_all(&scratch);
-    if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
+    end(&problems)
 }
 
-struct Bench {
-    program: PathBuf,
-    scratch: PathBuf,
+struct Bench<'a> {
+    kurabe: &'a Kurabe,
     source: Server,
     target: Server,
     rows: u64,
 }
 
-impl Bench {
-    fn start(program: &Path, scratch: &Path, engine: &str, rows: u64) -> Result<Self, String> {
-        let source = Server::start(program, engine, &[])?;
-        let target = Server::start(program, "postgres", &[])?;
-        let bench = Self { program: program.to_owned(), scratch: scratch.to_owned(), source, target, rows };
+impl<'a> Bench<'a> {
+    fn start(kurabe: &'a Kurabe, engine: &str, rows: u64) -> Result<Self, String> {
+        let source = Server::start(&kurabe.program, engine, &[])?;
+        let target = Server::start(&kurabe.program, "postgres", &[])?;
         let mut command = Command::new("mysql");
-        command.args(["--no-defaults", "--user=root", "--protocol=tcp", "--host", &bench.source.host]);
-        command.args(["--port", &bench.source.port, "kurabe", "--execute", &fill(rows)]);
+        command.args(["--no-defaults", "--user=root", "--protocol=tcp", "--host", &source.host]);
+        command.args(["--port", &source.port, "kurabe", "--execute", &fill(rows)]);
         shell::run(&mut command, "filling the table")?;
-        Ok(bench)
+        Ok(Self { kurabe, source, target, rows })
     }
 
     fn measure(&self, rounds: usize) -> Outcome {
-        let (mut theirs, mut ours) = (Vec::new(), Vec::new());
-        for round in 0..rounds {
-            for turn in 0..2 {
-                if (round + turn) % 2 == 0 {
-                    theirs.push(self.by_pgloader()?);
-                } else {
-                    ours.push(self.by_us()?);
-                }
-            }
+        let pairs = in_turn(rounds, || self.by_pgloader(), || self.by_us())?;
+        let of = |figure: fn(&(Took, Took)) -> f64| Spread::of_pairs(&pairs, figure);
+        let time = of(|(theirs, ours)| ours.wall / theirs.wall);
+        println!(
+            "| {} | {} | {} | {} | {time} | {} | {} | {} |",
+            self.source.version,
+            self.target.version,
+            of(|(theirs, _)| theirs.wall),
+            of(|(_, ours)| ours.wall),
+            of(|(theirs, _)| theirs.cpu),
+            of(|(_, ours)| ours.cpu),
+            of(|(theirs, ours)| ours.cpu / theirs.cpu)
+        );
+        if time.median > 1.0 {
+            return Err(format!("kurabe copy takes {:.2} × the time of pgloader", time.median));
         }
-        let (line, ratio) = row(&self.source.version, &self.target.version, &theirs, &ours);
-        println!("{line}");
-        if ratio > 1.0 {
-            Err(format!("kurabe copy takes {ratio:.2} × the time of pgloader"))
-        } else {
-            Ok(())
-        }
+        Ok(())
     }
 
     /// pgloader makes a schema with the name of MySQL's database.
@@ -107,7 +97,7 @@ impl Bench {
         let from = format!("mysql://root@{}:{}/kurabe", self.source.host, self.source.port);
         let to = format!("postgresql://kurabe@{}:{}/kurabe", self.target.host, self.target.port);
         let mut command = Command::new("pgloader");
-        command.env("HOME", &self.scratch).env("TMPDIR", &self.scratch);
+        command.env("HOME", &self.kurabe.scratch).env("TMPDIR", &self.kurabe.scratch);
         let (took, said) = self.took(command.args([from, to]))?;
         // It ends with code 0 all the same.
         if let Some(error) = said.lines().find(|line| line.contains(" ERROR ")) {
@@ -119,7 +109,7 @@ impl Bench {
 
     fn by_us(&self) -> Result<Took, String> {
         self.sql(&format!("DROP TABLE IF EXISTS public.{TABLE}"))?;
-        let mut command = Command::new(&self.program);
+        let mut command = self.kurabe.command(None);
         // pgloader makes its own schema the first of the database's search path.
         let to = format!("{}?search_path=public", self.target.url);
         command.args(["copy", &self.source.url, &to, "--tables", TABLE, "--accept", ACCEPT]);
@@ -131,7 +121,7 @@ impl Bench {
     /// What a program took, and what it printed.
     fn took(&self, command: &mut Command) -> Result<(Took, String), String> {
         let began = Instant::now();
-        let ran = process::run_within(command, &self.scratch, LONGEST)?;
+        let ran = process::run_within(command, &self.kurabe.scratch, LONGEST)?;
         Ok((Took { wall: began.elapsed().as_secs_f64(), cpu: ran.cpu }, ran.said))
     }
 
@@ -170,42 +160,9 @@ fn fill(rows: u64) -> String {
     )
 }
 
-/// A row of the table, and the ratio of times; ratios are paired by round.
-fn row(from: &str, to: &str, theirs: &[Took], ours: &[Took]) -> (String, f64) {
-    let shown = |values: &mut dyn Iterator<Item = f64>| {
-        let (least, median, most) = spread(values);
-        (format!("{median:.2} ({least:.2}–{most:.2})"), median)
-    };
-    let walls = |all: &[Took]| shown(&mut all.iter().map(|took| took.wall)).0;
-    let cpus = |all: &[Took]| shown(&mut all.iter().map(|took| took.cpu)).0;
-    let ratio = |of: fn(&Took) -> f64| {
-        shown(&mut ours.iter().zip(theirs).map(|(ours, theirs)| of(ours) / of(theirs)))
-    };
-    let (time, median) = ratio(|took| took.wall);
-    let (cpu, _) = ratio(|took| took.cpu);
-    let line = format!(
-        "| {from} | {to} | {} | {} | {time} | {} | {} | {cpu} |",
-        walls(theirs),
-        walls(ours),
-        cpus(theirs),
-        cpus(ours)
-    );
-    (line, median)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ratios_are_paired_by_round() {
-        let took = |wall, cpu| Took { wall, cpu };
-        let theirs = [took(2.0, 4.0), took(4.0, 4.0), took(4.0, 4.0)];
-        let ours = [took(1.0, 1.0), took(4.0, 2.0), took(3.0, 1.0)];
-        let (line, ratio) = row("mysql 9", "postgres 15", &theirs, &ours);
-        assert!((ratio - 0.75).abs() < 1e-12, "{ratio}");
-        assert!(line.contains("| 0.75 (0.50–1.00) |") && line.contains("| 0.25 (0.25–0.50) |"), "{line}");
-    }
 
     #[test]
     fn table_has_a_row_for_each_number() {

@@ -1,7 +1,40 @@
 //! Reads the CSV of `kurabe report`.
 
+/// The rows of a report, by the names of their columns.
+pub struct Table {
+    names: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// An error if it has no row.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let mut lines = text.lines().map(fields);
+        let names = lines.next().unwrap_or_default();
+        let rows: Vec<Vec<String>> = lines.collect();
+        if rows.is_empty() {
+            Err(format!("a report without results: {text}"))
+        } else {
+            Ok(Self { names, rows })
+        }
+    }
+
+    /// The sum of a column; an error if a row has no number there, as that of a failed trial.
+    pub fn sum(&self, column: &str) -> Result<f64, String> {
+        let at = self.names.iter().position(|name| name == column);
+        let number = |row: &Vec<String>| row.get(at?)?.parse::<f64>().ok();
+        let sum: Option<f64> = self.rows.iter().map(number).sum();
+        sum.ok_or_else(|| format!("a report without '{column}' in each row: {:?}", self.rows))
+    }
+
+    /// The mean of a column.
+    pub fn mean(&self, column: &str) -> Result<f64, String> {
+        Ok(self.sum(column)? / self.rows.len() as f64)
+    }
+}
+
 /// The fields of a line. A field in quotation marks may have commas, and doubled quotation marks stand for one.
-pub fn fields(line: &str) -> Vec<String> {
+fn fields(line: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut quoted = false;
     let mut characters = line.trim_end_matches('\r').chars().peekable();
@@ -33,5 +66,15 @@ mod tests {
     fn quoted_field_may_have_commas_and_quotation_marks() {
         assert_eq!(fields("a,\"b, \"\"c\"\"\",,d\r"), ["a", "b, \"c\"", "", "d"]);
         assert_eq!(fields(""), [""]);
+    }
+
+    #[test]
+    fn figure_of_a_report_is_that_of_all_its_rows() {
+        let text = "run,why,rate,n\na,,100.0,50\n\"a,b\",\"1, 2\",300.0,60\n";
+        let table = Table::read(text).unwrap();
+        assert_eq!((table.mean("rate"), table.sum("n")), (Ok(200.0), Ok(110.0)));
+        assert!(table.mean("other").is_err() && Table::read("run,rate\n").is_err());
+        // Of a failed trial there is no figure.
+        assert!(Table::read(&format!("{text}a,failed,,\n")).unwrap().mean("rate").is_err());
     }
 }

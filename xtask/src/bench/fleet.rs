@@ -4,15 +4,14 @@
 //! right after the other, and they take turns in being first. The median of the ratios must not be below 0.97. Then
 //! simulated agents report to a coordinator for a minute, which must need less than half a processor and 500 MB.
 
-use std::fs;
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::options;
+use super::peers::machine;
 use super::peers::server::Server;
-use super::peers::{machine, ours, spread};
-use super::{options, program};
+use super::run::{Kurabe, Spread, in_turn};
 use crate::{Outcome, shell};
 
 /// The share of its rate that a run may lose on a fleet.
@@ -52,18 +51,14 @@ pub fn run(args: &[String]) -> Outcome {
         ("--seconds", &mut seconds),
     ];
     options::read(args, &mut known)?;
-    let program = program()?;
-    let scratch = std::env::temp_dir().join(format!("kurabe-fleet-{}", std::process::id()));
-    fs::create_dir_all(&scratch).map_err(|error| error.to_string())?;
+    let kurabe = Kurabe::build("fleet")?;
     let length =
         [format!("--clients={clients}"), format!("--duration={duration}"), format!("--rounds={rounds}")];
-    let compared = compare(&program, &scratch, &engines, pairs, &length);
-    let _ = fs::remove_dir_all(&scratch);
-    compared?;
+    compare(&kurabe, &engines, pairs, &length)?;
     simulate(agents, seconds)
 }
 
-fn compare(program: &Path, scratch: &Path, engines: &[String], pairs: usize, length: &[String]) -> Outcome {
+fn compare(kurabe: &Kurabe, engines: &[String], pairs: usize, length: &[String; 3]) -> Outcome {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let address = free.map_err(|error| format!("no free port: {error}"))?.to_string();
     let port = address.rsplit(':').next().unwrap_or_default();
@@ -76,8 +71,7 @@ fn compare(program: &Path, scratch: &Path, engines: &[String], pairs: usize, len
         std::thread::sleep(Duration::from_millis(20));
     }
     let broker = format!("nats://{address}");
-    let _agent = Running::start(Command::new(program).args(["agent", "--broker", &broker, "--name", "one"]))?;
-    let fleet = ["--fleet", &broker, "--agents", "1"];
+    let _agent = Running::start(kurabe.command(None).args(["agent", "--broker", &broker, "--name", "one"]))?;
     println!("{}; point-read {}; loopback\n", machine(), length.join(" "));
     println!(
         "| engine | without a fleet, reads/s | one agent, reads/s | agent ÷ without, median of {pairs} pairs (all) |"
@@ -85,35 +79,23 @@ fn compare(program: &Path, scratch: &Path, engines: &[String], pairs: usize, len
     println!("|---|---:|---:|---:|");
     let mut beyond = Vec::new();
     for engine in engines {
-        let server = Server::start(program, engine, &[])?;
+        let server = Server::start(&kurabe.program, engine, &[])?;
+        let [clients, duration, rounds] = length;
         let measure = |more: &[&str]| {
-            let runs = scratch.join("runs");
-            let mut command = Command::new(program);
-            command
-                .env("KURABE_RUNS", &runs)
-                .args(["run", "point-read", &server.url])
-                .args(length)
-                .args(more);
-            command.args(["--interleave=off", "--no-html", "--quiet"]).stdin(Stdio::null());
-            shell::run(&mut command, "kurabe")?;
-            Ok::<f64, String>(ours::read(program, &runs)?.per_second)
+            let words = ["point-read", &server.url, clients, duration, rounds, "--interleave=off"];
+            kurabe.run(None, &[&words[..], more].concat())?.mean("ops_per_second")
         };
-        let mut found = Vec::new();
-        for pair in 0..pairs {
-            found.push(if pair % 2 == 0 {
-                let alone = measure(&[])?;
-                (alone, measure(&fleet)?)
-            } else {
-                let agent = measure(&fleet)?;
-                (measure(&[])?, agent)
-            });
-        }
-        let median = |of: fn(&(f64, f64)) -> f64| spread(found.iter().map(of)).1;
-        let (least, ratio, most) = spread(found.iter().map(|(alone, agent)| agent / alone));
-        let (alone, agent) = (median(|pair| pair.0), median(|pair| pair.1));
-        println!("| {engine} | {alone:.0} | {agent:.0} | {ratio:.3} ({least:.3} to {most:.3}) |");
-        if ratio < 1.0 - ALLOWED {
-            beyond.push(format!("{engine}: {ratio:.3}"));
+        let agent = || measure(&["--fleet", &broker, "--agents", "1"]);
+        let found = in_turn(pairs, || measure(&[]), agent)?;
+        let of = |figure: fn(&(f64, f64)) -> f64| Spread::of_pairs(&found, figure);
+        let ratio = of(|(alone, agent)| agent / alone);
+        println!(
+            "| {engine} | {:.0} | {:.0} | {ratio:.3} |",
+            of(|pair| pair.0).median,
+            of(|pair| pair.1).median
+        );
+        if ratio.median < 1.0 - ALLOWED {
+            beyond.push(format!("{engine}: {:.3}", ratio.median));
         }
     }
     if beyond.is_empty() {

@@ -26,6 +26,7 @@ mod net;
 mod options;
 mod pairs;
 mod peers;
+mod run;
 mod serving;
 mod stacks;
 mod suites;

@@ -4,16 +4,15 @@
 //! the senders and the same for the receivers. In each pair one runs right after the other, and they take turns in
 //! being first. The median of the ratios of all pairs must be within 5 % of 1.
 
-use std::fs;
 use std::net::TcpListener;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::options;
 use super::peers::server::Server;
-use super::peers::{CLIENT, SERVER, machine, said, spread};
-use super::{csv, options, program};
-use crate::{Outcome, programs, shell};
+use super::peers::{CLIENT, SERVER, machine, said};
+use super::run::{Kurabe, Spread, in_turn, need};
+use crate::{Outcome, shell};
 
 /// The difference that is allowed between the tools.
 const ALLOWED: f64 = 0.05;
@@ -106,19 +105,9 @@ pub fn run(args: &[String]) -> Outcome {
     let mut known: [(&str, &mut dyn options::Place); 3] =
         [("--rounds", &mut rounds), ("--buffers-kib", &mut buffers), ("--writes-kib", &mut writes)];
     options::read(args, &mut known)?;
-    if programs::find("iperf3", &programs::folders()).is_none() {
-        return Err("iperf3 is not installed; to get it: apt-get install iperf3".to_owned());
-    }
-    let program = program()?;
-    let scratch = std::env::temp_dir().join(format!("kurabe-net-{}", std::process::id()));
-    fs::create_dir_all(&scratch).map_err(|error| error.to_string())?;
-    let done = pairs(&program, &scratch, rounds, &buffers, &writes);
-    let _ = fs::remove_dir_all(&scratch);
-    done
-}
-
-fn pairs(program: &Path, scratch: &Path, rounds: usize, buffers: &[u32], writes: &[u32]) -> Outcome {
-    let listener = Server::start(program, "tcp", &[])?;
+    need("iperf3", "iperf3")?;
+    let kurabe = Kurabe::build("net")?;
+    let listener = Server::start(&kurabe.program, "tcp", &[])?;
     listener.pin(SERVER)?;
     let iperf = Iperf::start()?;
     let version = said("iperf3", &["--version"]);
@@ -128,29 +117,19 @@ fn pairs(program: &Path, scratch: &Path, rounds: usize, buffers: &[u32], writes:
     );
     println!("|---:|---:|---:|---:|---:|");
     let mut beyond = Vec::new();
-    for &write in writes {
-        for &buffer in buffers {
-            let mut found: Vec<(f64, f64)> = Vec::new();
-            for round in 0..rounds {
-                let theirs = || iperf.measure(buffer * KIB, write * KIB);
-                let ours = || ours(program, &listener.url, scratch, buffer * KIB, write * KIB);
-                found.push(if round % 2 == 0 {
-                    let theirs = theirs()?;
-                    (theirs, ours()?)
-                } else {
-                    let ours = ours()?;
-                    (theirs()?, ours)
-                });
-            }
-            let median = |of: fn(&(f64, f64)) -> f64| spread(found.iter().map(of)).1 / 1e6;
-            let (least, ratio, most) = spread(found.iter().map(|(theirs, ours)| ours / theirs));
+    for write in &writes {
+        for buffer in &buffers {
+            let theirs = || iperf.measure(buffer * KIB, write * KIB);
+            let found = in_turn(rounds, theirs, || ours(&kurabe, &listener.url, buffer * KIB, write * KIB))?;
+            let of = |figure: fn(&(f64, f64)) -> f64| Spread::of_pairs(&found, figure);
+            let ratio = of(|(theirs, ours)| ours / theirs);
             println!(
-                "| {write} KiB | {buffer} KiB | {:.0} | {:.0} | {ratio:.3} ({least:.3} to {most:.3}) |",
-                median(|pair| pair.0),
-                median(|pair| pair.1),
+                "| {write} KiB | {buffer} KiB | {:.0} | {:.0} | {ratio:.3} |",
+                of(|pair| pair.0).median / 1e6,
+                of(|pair| pair.1).median / 1e6
             );
-            if (ratio - 1.0).abs() > ALLOWED {
-                beyond.push(format!("write {write} KiB, buffer {buffer} KiB: {ratio:.3}"));
+            if (ratio.median - 1.0).abs() > ALLOWED {
+                beyond.push(format!("write {write} KiB, buffer {buffer} KiB: {:.3}", ratio.median));
             }
         }
     }
@@ -162,34 +141,11 @@ fn pairs(program: &Path, scratch: &Path, rounds: usize, buffers: &[u32], writes:
 }
 
 /// Bytes per second of a stream of ours, the mean of the cell and its A/A control.
-fn ours(program: &Path, url: &str, scratch: &Path, buffer: u32, write: u32) -> Result<f64, String> {
-    let kurabe = |command: &mut Command| {
-        command.env("KURABE_RUNS", scratch.join("runs")).stdin(Stdio::null());
-        shell::run(command, "kurabe")
-    };
-    let mut command = Command::new("taskset");
-    command.args(["-c", CLIENT]).arg(program).args([
-        "run",
-        "net",
-        url,
-        "--operation",
-        "stream",
-        "--rounds",
-        "1",
-    ]);
-    command.args(["--duration", "1s", "--interleave=off", "--no-html", "--quiet"]);
-    command.arg("--buffer").arg(buffer.to_string()).arg("--write-size").arg(write.to_string());
-    kurabe(&mut command)?;
-    let report = kurabe(Command::new(program).args(["report", "--format", "csv"]))?;
-    rate(&report).ok_or_else(|| format!("a report without a rate: {report}"))
-}
-
-/// The mean rate of all lines.
-fn rate(report: &str) -> Option<f64> {
-    let mut lines = report.lines();
-    let at = csv::fields(lines.next()?).iter().position(|name| name == "data per second (bytes)")?;
-    let rates: Vec<f64> = lines.filter_map(|line| csv::fields(line).get(at)?.parse().ok()).collect();
-    (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
+fn ours(kurabe: &Kurabe, url: &str, buffer: u32, write: u32) -> Result<f64, String> {
+    let (buffer, write) = (buffer.to_string(), write.to_string());
+    let words = ["net", url, "--operation", "stream", "--buffer", &buffer, "--write-size", &write];
+    let how = ["--rounds", "1", "--duration", "1s", "--interleave=off"];
+    kurabe.run(Some(CLIENT), &[&words[..], &how].concat())?.mean("data per second (bytes)")
 }
 
 #[cfg(test)]
@@ -203,12 +159,5 @@ mod tests {
             "sender": true}, "cpu": {}}}"#;
         assert_eq!(received(report), Some(1_000_000.5));
         assert_eq!(received(r#"{"error": "unable to connect"}"#), None);
-    }
-
-    #[test]
-    fn rate_of_ours_is_the_mean_of_cell_and_control() {
-        let csv = "run,why,data per second (bytes),x\na,,100.0,\n\"a,b\",\"1, 2\",300.0,1\n";
-        assert_eq!(rate(csv), Some(200.0));
-        assert_eq!(rate("run,x\na,1\n"), None);
     }
 }

@@ -6,14 +6,13 @@
 //! a tool that compares answers would otherwise take the stack's processor. The median of the ratios of all pairs must be
 //! within 5 % of 1.
 
-use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use super::peers::{CLIENT, SERVER, machine, said, spread};
+use super::options;
+use super::peers::{CLIENT, SERVER, machine, said};
+use super::run::{Kurabe, Spread, in_turn, interval, need};
 use super::serving::{Ab, Serving};
-use super::{csv, options, program};
-use crate::{Outcome, programs, shell};
+use crate::Outcome;
 
 /// The difference that is allowed between the tools.
 const ALLOWED: f64 = 0.05;
@@ -47,21 +46,11 @@ pub fn run(args: &[String]) -> Outcome {
         ("--page", &mut options.page),
     ];
     options::read(args, &mut known)?;
-    if programs::find("ab", &programs::folders()).is_none() {
-        return Err("ab is not installed; to get it: apt-get install apache2-utils".to_owned());
-    }
-    let program = program()?;
-    let scratch = std::env::temp_dir().join(format!("kurabe-stacks-{}", std::process::id()));
-    fs::create_dir_all(&scratch).map_err(|error| error.to_string())?;
-    let done = pairs(&program, &scratch, &options);
-    let _ = fs::remove_dir_all(&scratch);
-    done
-}
-
-fn pairs(program: &Path, scratch: &Path, options: &Options) -> Outcome {
+    need("ab", "apache2-utils")?;
+    let kurabe = Kurabe::build("stacks")?;
     let version = said("ab", &["-V"]);
     let version = version.lines().next().unwrap_or_default();
-    let Options { rounds, clients, seconds, database, page, .. } = options;
+    let Options { rounds, clients, seconds, database, page, .. } = &options;
     println!(
         "{}; {}; {database}, {clients} clients, {rounds} pairs of {seconds} s each\n",
         machine(),
@@ -75,8 +64,7 @@ fn pairs(program: &Path, scratch: &Path, options: &Options) -> Outcome {
     for stack in &options.stacks {
         let (name, variant) =
             stack.split_once('/').ok_or_else(|| format!("'{stack}' is not STACK/VARIANT"))?;
-        let mut command = Command::new("taskset");
-        command.args(["-c", SERVER]).arg(program);
+        let mut command = kurabe.command(Some(SERVER));
         command.args(["up", "stack", name, "--variant", variant, "--db", database, "--records", "10k"]);
         let serving = Serving::start(command.stderr(Stdio::null()))?;
         let theirs = |length: &str| {
@@ -84,29 +72,23 @@ fn pairs(program: &Path, scratch: &Path, options: &Options) -> Outcome {
             ab.drive(&format!("{}/{page}", serving.url))
         };
         theirs(WARM_UP)?;
-        let mut found: Vec<(f64, f64)> = Vec::new();
-        for round in 0..*rounds {
-            // Kurabe warms up too.
-            let theirs = || theirs("1").and_then(|_| theirs(&seconds.to_string()));
-            let ours = || ours(program, &serving.url, scratch, options);
-            found.push(if round % 2 == 0 {
-                let theirs = theirs()?;
-                (theirs, ours()?)
-            } else {
-                let ours = ours()?;
-                (theirs()?, ours)
-            });
-        }
-        let median = |of: fn(&(f64, f64)) -> f64| spread(found.iter().map(of)).1;
-        let ratios: Vec<f64> = found.iter().map(|(theirs, ours)| ours / theirs).collect();
-        let ((low, high), (least, ratio, most)) = (interval(&ratios), spread(ratios.iter().copied()));
-        let rates = [median(|pair| pair.0), median(|pair| pair.1)];
+        // Kurabe warms up too.
+        let theirs = || theirs("1").and_then(|_| theirs(&seconds.to_string()));
+        let found = in_turn(*rounds, theirs, || ours(&kurabe, &serving.url, &options))?;
+        let of = |figure: fn(&(f64, f64)) -> f64| Spread::of_pairs(&found, figure);
+        let ratio = of(|(theirs, ours)| ours / theirs);
+        let (low, high) =
+            interval(found.iter().map(|(theirs, ours)| ours / theirs)).unwrap_or((ratio.min, ratio.max));
         println!(
-            "| `{stack}` | `/{page}` | {:.0} | {:.0} | {ratio:.3} | {low:.3} to {high:.3} | {least:.3} to {most:.3} |",
-            rates[0], rates[1],
+            "| `{stack}` | `/{page}` | {:.0} | {:.0} | {:.3} | {low:.3} to {high:.3} | {:.3} to {:.3} |",
+            of(|pair| pair.0).median,
+            of(|pair| pair.1).median,
+            ratio.median,
+            ratio.min,
+            ratio.max
         );
-        if (ratio - 1.0).abs() > ALLOWED {
-            beyond.push(format!("{stack}: {ratio:.3}"));
+        if (ratio.median - 1.0).abs() > ALLOWED {
+            beyond.push(format!("{stack}: {:.3}", ratio.median));
         }
     }
     if beyond.is_empty() {
@@ -116,71 +98,16 @@ fn pairs(program: &Path, scratch: &Path, options: &Options) -> Outcome {
     }
 }
 
-/// The 95 % interval of the median: the values at the ranks that a binomial distribution with p = ½, approximated by a
-/// normal one, leaves outside with 2.5 % each (Conover, Practical Nonparametric Statistics, 3.2). All values if they are few.
-fn interval(values: &[f64]) -> (f64, f64) {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let count = sorted.len() as f64;
-    let outside = ((count - 1.96 * count.sqrt()) / 2.0).floor().max(1.0) as usize - 1;
-    match (sorted.get(outside), sorted.iter().rev().nth(outside)) {
-        (Some(low), Some(high)) => (*low, *high),
-        _ => (f64::NAN, f64::NAN),
-    }
-}
-
 /// Requests per second of Kurabe, the mean of the cell and its A/A control.
-fn ours(program: &Path, url: &str, scratch: &Path, options: &Options) -> Result<f64, String> {
-    let kurabe = |command: &mut Command| {
-        command.env("KURABE_RUNS", scratch.join("runs")).stdin(Stdio::null());
-        shell::run(command, "kurabe")
-    };
-    let (experiment, operation) = match options.page.as_str() {
-        "kv/read" => ("kv", "read"),
-        "connect/new" => ("connect", "read"),
+fn ours(kurabe: &Kurabe, url: &str, options: &Options) -> Result<f64, String> {
+    let experiment: &[&str] = match options.page.as_str() {
+        "kv/read" => &["kv"],
+        "connect/new" => &["connect", "--connection", "per-request"],
         other => return Err(format!("--page {other}: there are kv/read and connect/new")),
     };
-    let mut command = Command::new("taskset");
-    command.args(["-c", CLIENT]).arg(program);
-    command.args(["run", experiment, "--via", url, "--operation", operation, "--rounds", "1"]);
-    command.args(["--interleave=off", "--no-html", "--quiet"]);
-    if experiment == "connect" {
-        command.args(["--connection", "per-request"]);
-    }
     // The control takes the other half.
-    let duration = format!("{}ms", options.seconds * 500);
-    command.args(["--duration", &duration, "--clients", &options.clients.to_string()]);
-    kurabe(&mut command)?;
-    let report = kurabe(Command::new(program).args(["report", "--format", "csv"]))?;
-    rate(&report).ok_or_else(|| format!("a report without a rate: {report}"))
-}
-
-/// The mean rate of all lines.
-fn rate(report: &str) -> Option<f64> {
-    let mut lines = report.lines();
-    let at = csv::fields(lines.next()?).iter().position(|name| name == "ops_per_second")?;
-    let rates: Option<Vec<f64>> = lines.map(|line| csv::fields(line).get(at)?.parse().ok()).collect();
-    let rates = rates.filter(|rates| !rates.is_empty())?;
-    Some(rates.iter().sum::<f64>() / rates.len() as f64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn interval_of_median_leaves_out_the_outermost_values() {
-        let values: Vec<f64> = (1..=20).rev().map(f64::from).collect();
-        assert_eq!(interval(&values), (5.0, 16.0));
-        assert_eq!(interval(&[2.0, 1.0, 3.0]), (1.0, 3.0));
-        assert!(interval(&[]).0.is_nan());
-    }
-
-    #[test]
-    fn rate_of_a_report_with_a_failed_trial_is_none() {
-        let csv = "run,why,ops_per_second,x\na,,100.0,\n\"a,b\",\"1, 2\",300.0,1\n";
-        assert_eq!(rate(csv), Some(200.0));
-        assert_eq!(rate(&format!("{csv}a,failed,,\n")), None);
-        assert_eq!(rate("run,ops_per_second\n"), None);
-    }
+    let (duration, clients) = (format!("{}ms", options.seconds * 500), options.clients.to_string());
+    let how = ["--via", url, "--operation", "read", "--duration", &duration, "--clients", &clients];
+    let words = [experiment, &how, &["--rounds", "1", "--interleave=off"]].concat();
+    kurabe.run(Some(CLIENT), &words)?.mean("ops_per_second")
 }

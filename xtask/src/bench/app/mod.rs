@@ -10,9 +10,10 @@ mod table;
 
 use std::path::PathBuf;
 
+use super::options;
 use super::peers::server::Server;
-use super::{options, program};
-use crate::{Outcome, programs};
+use super::run::need;
+use crate::Outcome;
 use parts::{Bench, Sample};
 
 /// The file of the table.
@@ -53,17 +54,15 @@ pub fn run(args: &[String]) -> Outcome {
         return floor::serve(args.get(1).is_some_and(|arg| arg == floor::KEPT));
     }
     let options = asked(args)?;
-    if programs::find("ab", &programs::folders()).is_none() {
-        return Err("ab is not installed; to install it: apt-get install apache2-utils".to_owned());
-    }
-    let bench = Bench::new(program()?, &options)?;
+    need("ab", "apache2-utils")?;
+    let bench = Bench::new(&options)?;
     let mut groups = Vec::new();
     for engine in &options.engines {
         // SQLite and `null:` are in the process, and need no server.
         let (url, version, server) = match engine.as_str() {
             "null" | "sqlite" => (format!("{engine}:"), engine.clone(), None),
             _ => {
-                let server = Server::start(&bench.program, engine, &[])?;
+                let server = Server::start(&bench.kurabe.program, engine, &[])?;
                 (server.url.clone(), server.version.clone(), Some(server))
             }
         };

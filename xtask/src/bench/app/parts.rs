@@ -1,9 +1,9 @@
 //! One round: each contender in turn.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::super::run::Kurabe;
 use super::super::serving::{Ab, Serving};
 use super::{MODES, Mode, Options, floor};
 use crate::shell;
@@ -30,17 +30,10 @@ pub struct Sample {
 }
 
 pub struct Bench {
-    pub program: PathBuf,
+    pub kurabe: Kurabe,
     beside: Option<PathBuf>,
     requests: u64,
     clients: u32,
-    scratch: PathBuf,
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.scratch);
-    }
 }
 
 /// The kind of a contender.
@@ -53,11 +46,9 @@ enum Contender {
 }
 
 impl Bench {
-    pub fn new(program: PathBuf, options: &Options) -> Result<Self, String> {
-        let scratch = std::env::temp_dir().join(format!("kurabe-app-{}", std::process::id()));
-        fs::create_dir_all(&scratch).map_err(|error| error.to_string())?;
+    pub fn new(options: &Options) -> Result<Self, String> {
         let (requests, clients) = (options.requests, options.clients);
-        Ok(Self { program, beside: options.beside.clone(), requests, clients, scratch })
+        Ok(Self { kurabe: Kurabe::build("app")?, beside: options.beside.clone(), requests, clients })
     }
 
     pub fn round(&self, url: &str, round: usize) -> Result<[Sample; MODES.len()], String> {
@@ -71,7 +62,8 @@ impl Bench {
         for contender in contenders {
             match (contender, &self.beside) {
                 (Contender::App, _) => {
-                    for (sample, (cpu, rate)) in samples.iter_mut().zip(self.application(&self.program, url)?)
+                    for (sample, (cpu, rate)) in
+                        samples.iter_mut().zip(self.application(&self.kurabe.program, url)?)
                     {
                         (sample.app, sample.per_second) = (cpu, rate);
                     }
@@ -139,41 +131,12 @@ impl Bench {
 
     /// Microseconds of CPU per read and per write without a web tier.
     fn database(&self, url: &str) -> Result<[f64; 2], String> {
-        let runs = self.scratch.join("runs");
-        let kurabe = |args: &[&str]| {
-            let mut command = Command::new(&self.program);
-            shell::run(command.args(args).env("KURABE_RUNS", &runs), "kurabe")
-        };
         let how = ["--clients", WORKERS, "--records", "10k", "--rounds", "1", "--duration", "1s"];
-        kurabe(&[&["run", "kv", url, "--quiet", "--no-html"], &how[..]].concat())?;
-        let csv = kurabe(&["report", "--format", "csv"])?;
-        parse(&csv).ok_or_else(|| format!("a report without results: {csv}"))
-    }
-}
-
-/// The means of `client_cpu_us_per_op` of reads and of writes: a cell and its A/A control are one value.
-fn parse(csv: &str) -> Option<[f64; 2]> {
-    let mut lines = csv.lines();
-    let names: Vec<&str> = lines.next()?.split(',').collect();
-    let column = |name: &str| names.iter().position(|known| *known == name);
-    let (operation, cpu) = (column("operation")?, column("client_cpu_us_per_op")?);
-    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
-    let mean = |wanted: &str| {
-        let of = rows.iter().filter(|row| row.get(operation) == Some(&wanted));
-        let figures: Vec<f64> = of.filter_map(|row| row.get(cpu)?.parse().ok()).collect();
-        (!figures.is_empty()).then(|| figures.iter().sum::<f64>() / figures.len() as f64)
-    };
-    Some([mean("read")?, mean("write")?])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_and_writes_are_separate_and_aa_controls_are_merged() {
-        let csv = "run,operation,client_cpu_us_per_op\na,read,4.0\na,write,9\na,read,6.0\n";
-        assert_eq!(parse(csv), Some([5.0, 9.0]));
-        assert_eq!(parse("run,operation,client_cpu_us_per_op\na,read,4.0\n"), None);
+        let cpu = |operation: &str| {
+            let report =
+                self.kurabe.run(None, &[&["kv", url, "--operation", operation], &how[..]].concat())?;
+            report.mean("client_cpu_us_per_op")
+        };
+        Ok([cpu("read")?, cpu("write")?])
     }
 }

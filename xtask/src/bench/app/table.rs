@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::super::peers::{machine, said, spread};
+use super::super::peers::{machine, said};
+use super::super::run::Spread;
 use super::parts::Sample;
 use super::{Group, MODES, Options};
 
@@ -21,11 +22,8 @@ impl Group {
         let mut out = String::new();
         for (index, mode) in MODES.iter().enumerate() {
             let of =
-                |figure: fn(&Sample) -> f64| spread(self.rounds.iter().map(|round| figure(&round[index])));
-            let range = |figure: fn(&Sample) -> f64| {
-                let (least, median, most) = of(figure);
-                format!("{median:.1} ({least:.1}–{most:.1})")
-            };
+                |figure: fn(&Sample) -> f64| Spread::of_pairs(&self.rounds, |round| figure(&round[index]));
+            let range = |figure: fn(&Sample) -> f64| format!("{:.1}", of(figure));
             // Writing to a String cannot fail.
             let _ = write!(
                 out,
@@ -34,11 +32,11 @@ impl Group {
                 if mode.kept { "kept" } else { "per request" },
                 if mode.write { "write" } else { "read" },
                 range(|s| s.app),
-                of(|s| s.database).1,
+                of(|s| s.database).median,
                 range(|s| s.app - s.database),
-                of(|s| s.floor).1,
+                of(|s| s.floor).median,
                 range(|s| s.app - s.database - s.floor),
-                of(|s| s.per_second).1,
+                of(|s| s.per_second).median,
             );
             if beside {
                 let _ = write!(
@@ -46,8 +44,8 @@ impl Group {
                     " {} | {} | {:.2} | {:.0} |",
                     range(|s| s.beside),
                     range(|s| s.beside - s.database),
-                    of(|s| s.app / s.beside).1,
-                    of(|s| s.per_second_beside).1,
+                    of(|s| s.app / s.beside).median,
+                    of(|s| s.per_second_beside).median,
                 );
             }
             out.push('\n');

@@ -3,21 +3,21 @@
 //! All tools of an engine read from one throwaway server, in turn, each round beginning with another tool. Engines
 //! are measured one after another.
 
-pub(super) mod ours;
+mod ours;
 pub(super) mod process;
 pub(super) mod server;
 mod table;
 pub(super) mod tools;
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{options, program};
+use super::options;
+use super::run::{Kurabe, end, need};
 use crate::{Outcome, programs, shell};
 use server::Server;
 use table::{Group, Row};
-pub(super) use table::{machine, said, spread};
+pub(super) use table::{machine, said};
 use tools::{ENGINES, Engine, Length, Report, Tool};
 
 /// The file of the table.
@@ -64,16 +64,12 @@ pub fn run(args: &[String]) -> Outcome {
     let missing: Vec<String> = ENGINES
         .iter()
         .flat_map(|engine| engine.tools)
-        .filter(|tool| programs::find(tool.program, &programs::folders()).is_none())
-        .map(|tool| format!("{} is not installed; to get it: apt-get install {}", tool.program, tool.package))
+        .filter_map(|tool| need(tool.program, tool.package).err())
         .collect();
     for line in &missing {
         eprintln!("{line}");
     }
-    let scratch = std::env::temp_dir().join(format!("kurabe-peers-{}", std::process::id()));
-    fs::create_dir_all(&scratch).map_err(|error| error.to_string())?;
-    let program = program()?;
-    let bench = Bench { program, scratch: scratch.clone(), rounds: options.rounds };
+    let bench = Bench { kurabe: Kurabe::build("peers")?, rounds: options.rounds };
     let mut groups = Vec::new();
     let mut versions = Vec::new();
     let mut problems = missing;
@@ -86,10 +82,9 @@ pub fn run(args: &[String]) -> Outcome {
         let page = table::page(&versions, &groups, &problems, args, options.rounds);
         fs::write(PAGE, page).map_err(|error| format!("{PAGE}: {error}"))?;
     }
-    let _ = fs::remove_dir_all(&scratch);
     problems.sort();
     problems.dedup();
-    if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
+    end(&problems)
 }
 
 fn asked(args: &[String]) -> Result<Options, String> {
@@ -110,8 +105,7 @@ fn asked(args: &[String]) -> Result<Options, String> {
 }
 
 struct Bench {
-    program: PathBuf,
-    scratch: PathBuf,
+    kurabe: Kurabe,
     rounds: usize,
 }
 
@@ -123,7 +117,7 @@ impl Bench {
         versions: &mut Vec<String>,
         groups: &mut Vec<Group>,
     ) -> Outcome {
-        let server = Server::start(&self.program, engine.name, engine.settings)?;
+        let server = Server::start(&self.kurabe.program, engine.name, engine.settings)?;
         versions.push(server.version.clone());
         let there = |tool: &&Tool| programs::find(tool.program, &programs::folders()).is_some();
         let tools: Vec<&'static Tool> = engine.tools.iter().filter(there).collect();
@@ -195,24 +189,24 @@ impl Bench {
         clients: u32,
         length: Length,
     ) -> Result<(Report, f64, f64), String> {
-        let program = match contender {
-            Contender::Peer(tool) => Path::new(tool.program),
-            Contender::Ours => &self.program,
-        };
-        let mut command = Command::new("taskset");
-        command.args(["-c", CLIENT]).arg(program);
-        let runs = self.scratch.join("runs");
-        match contender {
+        let mut command = match contender {
             Contender::Peer(tool) => {
-                (tool.command)(server, clients, length, &mut command, &self.scratch);
+                let mut command = Command::new("taskset");
+                command.args(["-c", CLIENT, tool.program]);
+                (tool.command)(server, clients, length, &mut command, &self.kurabe.scratch);
+                command
             }
-            Contender::Ours => ours::command(&mut command, &server.url, clients, length, &runs),
-        }
+            Contender::Ours => {
+                let mut command = self.kurabe.command(Some(CLIENT));
+                ours::command(&mut command, &server.url, clients, length);
+                command
+            }
+        };
         let before = server.cpu();
-        let ran = process::run(&mut command, &self.scratch)?;
+        let ran = process::run(&mut command, &self.kurabe.scratch)?;
         let used = server.cpu() - before;
         let report = match contender {
-            Contender::Ours => ours::read(&self.program, &runs)?,
+            Contender::Ours => ours::read(&self.kurabe)?,
             Contender::Peer(_) if length == Length::Nothing => {
                 Report { reads: f64::from(clients), per_second: 0.0, cpu: None }
             }

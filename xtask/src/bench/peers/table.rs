@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::process::Command;
 
+use super::super::run::Spread;
 use super::Sample;
 
 /// The results of one tool at one number of clients.
@@ -26,30 +27,17 @@ pub struct Group {
     pub rows: Vec<Row>,
 }
 
-/// Minimum, median, maximum.
-pub fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let (Some(least), Some(most)) = (values.first().copied(), values.last().copied()) else {
-        return (f64::NAN, f64::NAN, f64::NAN);
-    };
-    let half = values.len() / 2;
-    let median =
-        if values.len() % 2 == 1 { values[half] } else { f64::midpoint(values[half - 1], values[half]) };
-    (least, median, most)
-}
-
 impl Group {
     /// The rows of the table; ratios are `kurabe` to the row's tool, paired by round, and their median.
     pub fn markdown(&self) -> String {
         let ours = self.rows.iter().find(|row| row.name == "kurabe");
         let mut out = String::new();
         for row in &self.rows {
-            let of = |figure: fn(&Sample) -> f64| spread(row.samples.iter().map(figure));
+            let of = |figure: fn(&Sample) -> f64| Spread::of_pairs(&row.samples, figure);
             let ratio = |figure: fn(&Sample) -> f64| match ours {
                 Some(ours) if ours.name != row.name => {
                     let pairs = ours.samples.iter().zip(&row.samples);
-                    format!("{:.2}", spread(pairs.map(|(a, b)| figure(a) / figure(b))).1)
+                    format!("{:.2}", Spread::of(pairs.map(|(a, b)| figure(a) / figure(b))).median)
                 }
                 _ => "–".to_owned(),
             };
@@ -57,18 +45,12 @@ impl Group {
             // Writing to a String cannot fail.
             let _ = writeln!(
                 out,
-                "| {} | {} | {} | {} | {:.0} ({:.0}–{:.0}) | {:.1} ({:.1}–{:.1}) | {:.1} | {} | {} |",
+                "| {} | {} | {} | {} | {rate:.0} | {client:.1} | {:.1} | {} | {} |",
                 self.engine,
                 if self.apart { "apart" } else { "free" },
                 self.clients,
                 row.name,
-                rate.1,
-                rate.0,
-                rate.2,
-                client.1,
-                client.0,
-                client.2,
-                server.1,
+                server.median,
                 ratio(|s| s.client),
                 ratio(|s| s.per_second),
             );

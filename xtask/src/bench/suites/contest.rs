@@ -1,11 +1,11 @@
 //! The workloads, each with the tool that it comes from.
 
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use super::super::peers::server::Server as Throwaway;
+use super::super::run::Kurabe;
 
 /// pgbench's scale: more branches than clients, so that they seldom wait for each other.
 const SCALE: &str = "10";
@@ -203,35 +203,42 @@ fn read_sysbench(said: &str) -> Option<Said> {
     })
 }
 
-/// Kurabe's command. A run measures its only cell twice, so each gets half of the time.
+/// Kurabe's words. A run measures its only cell twice, so each gets half of the time.
 pub fn ours(
     contest: &Contest,
-    program: &Path,
+    kurabe: &Kurabe,
     server: &Server,
     clients: u32,
     length: Length,
-    scratch: &Path,
-) -> Result<Command, String> {
-    let mut command = Command::new(program);
-    command.arg("run").stdin(Stdio::null());
+) -> Result<Vec<String>, String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
     match contest.suite {
         None => {
-            command.args(["pgbench", "-b", "tpcb-like", "--scale", SCALE, "--write"]);
-            command.arg("--clients").arg(clients.to_string());
+            add(&[
+                "pgbench",
+                "-b",
+                "tpcb-like",
+                "--scale",
+                SCALE,
+                "--write",
+                "--clients",
+                &clients.to_string(),
+            ]);
         }
         Some(suite) => {
             let text = fs::read_to_string(suite).map_err(|error| format!("{suite}: {error}"))?;
-            let own = scratch.join("suite.toml");
+            let own = kurabe.scratch.join("suite.toml");
             fs::write(&own, on_their_table(&text, clients)?).map_err(|error| error.to_string())?;
-            command.arg("-f").arg(own);
+            add(&["-f", &own.to_string_lossy()]);
         }
     }
-    command.arg(&server.url).args(["--rounds", "1", "--no-html", "--quiet"]);
+    add(&[&server.url, "--rounds", "1"]);
     match length {
-        Length::Time(time) => command.arg("--duration").arg(format!("{}ms", time.as_millis() / 2)),
-        Length::Transactions(number) => command.arg("--requests").arg(number.to_string()),
-    };
-    Ok(command)
+        Length::Time(time) => add(&["--duration", &format!("{}ms", time.as_millis() / 2)]),
+        Length::Transactions(number) => add(&["--requests", &number.to_string()]),
+    }
+    Ok(words)
 }
 
 /// The number of transactions for a requested number: a twentieth more for warm-up, all twice.
@@ -263,21 +270,6 @@ fn on_their_table(suite: &str, clients: u32) -> Result<String, String> {
         }
     }
     Ok(text)
-}
-
-/// Transactions per second in the newest run: the mean over the cell and its A/A control.
-pub fn our_rate(program: &Path, runs: &Path) -> Result<f64, String> {
-    let mut report = Command::new(program);
-    report.env("KURABE_RUNS", runs).args(["report", "--format", "csv"]);
-    let csv = crate::shell::run(&mut report, "kurabe report")?;
-    let mut lines = csv.lines();
-    let column = lines.next().and_then(|names| names.split(',').position(|name| name == "ops_per_second"));
-    let rate = |line: &str| line.split(',').nth(column?)?.parse::<f64>().ok();
-    let rates: Option<Vec<f64>> = lines.map(rate).collect();
-    match rates {
-        Some(rates) if !rates.is_empty() => Ok(rates.iter().sum::<f64>() / rates.len() as f64),
-        _ => Err(format!("a report without results: {csv}")),
-    }
 }
 
 #[cfg(test)]

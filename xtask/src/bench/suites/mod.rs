@@ -3,18 +3,17 @@
 //! transactions per second: with server and client on separate processors, and with both placed by the scheduler.
 
 mod contest;
-mod interval;
 mod relay;
 mod table;
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use super::options;
 use super::peers::server::Server as Throwaway;
 use super::peers::{CLIENT, SERVER, said};
-use super::{options, program};
+use super::run::{Kurabe, end, in_turn};
 use crate::{Outcome, shell};
 use contest::{CONTESTS, Contest, Length, Server, Side};
 use relay::{Count, Relay};
@@ -56,19 +55,14 @@ struct Options {
 
 pub fn run(args: &[String]) -> Outcome {
     let options = asked(args)?;
-    let program = program()?;
-    let scratch = std::env::temp_dir().join(format!("kurabe-suites-{}", std::process::id()));
-    fs::create_dir_all(&scratch).map_err(|error| error.to_string())?;
-    let bench = Bench { program, scratch: scratch.clone(), options };
-    let result = bench.all();
-    let _ = fs::remove_dir_all(&scratch);
-    let measured = result?;
+    let bench = Bench { kurabe: Kurabe::build("suites")?, options };
+    let measured = bench.all()?;
     if !measured.rates.is_empty() {
         let page = table::page(&measured, args, bench.options.rounds, bench.options.seconds);
         fs::write(PAGE, page).map_err(|error| format!("{PAGE}: {error}"))?;
         println!("written to {PAGE}");
     }
-    if measured.problems.is_empty() { Ok(()) } else { Err(measured.problems.join("\n")) }
+    end(&measured.problems)
 }
 
 fn asked(args: &[String]) -> Result<Options, String> {
@@ -104,8 +98,7 @@ struct Measured {
 }
 
 struct Bench {
-    program: PathBuf,
-    scratch: PathBuf,
+    kurabe: Kurabe,
     options: Options,
 }
 
@@ -119,7 +112,7 @@ impl Bench {
         };
         println!("{}", Traffic::HEAD);
         for engine in &self.options.engines {
-            let throwaway = Throwaway::start(&self.program, engine, &[])?;
+            let throwaway = Throwaway::start(&self.kurabe.program, engine, &[])?;
             measured.versions.push(throwaway.version.clone());
             let server = Server::of(&throwaway);
             let contests = CONTESTS.iter().filter(|contest| contest.engines.contains(&engine.as_str()));
@@ -198,16 +191,9 @@ impl Bench {
         apart: bool,
     ) -> Result<Rates, String> {
         let length = Length::Time(Duration::from_secs(self.options.seconds));
-        let mut pairs = Vec::new();
-        for round in 0..self.options.rounds {
-            let mut pair = [0.0; 2];
-            let sides = [(0, Side::Tool), (1, Side::Ours)];
-            for turn in 0..2 {
-                let (at, side) = sides[(round + turn) % 2];
-                pair[at] = self.once(server, contest, side, clients, length, apart)?;
-            }
-            pairs.push(pair);
-        }
+        let side = |side| self.once(server, contest, side, clients, length, apart);
+        let pairs = in_turn(self.options.rounds, || side(Side::Tool), || side(Side::Ours))?;
+        let pairs = pairs.into_iter().map(|(tool, ours)| [tool, ours]).collect();
         Ok(Rates {
             engine: engine.to_owned(),
             workload: contest.name,
@@ -228,29 +214,22 @@ impl Bench {
         length: Length,
         apart: bool,
     ) -> Result<f64, String> {
-        let runs = self.scratch.join("runs");
-        let mut command = match side {
-            Side::Tool => (contest.command)(server, clients, length),
-            Side::Ours => contest::ours(contest, &self.program, server, clients, length, &self.scratch)?,
-        };
+        if side == Side::Ours {
+            let words = contest::ours(contest, &self.kurabe, server, clients, length)?;
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            return self.kurabe.run(apart.then_some(CLIENT), &words)?.mean("ops_per_second");
+        }
+        let mut command = (contest.command)(server, clients, length);
         if apart {
             command = on_the_clients_processor(&command);
         }
-        match side {
-            Side::Tool => {
-                let (said, progress) = shell::both(&mut command, contest.tool)?;
-                let all = said + &progress;
-                let rate = (contest.read)(&all).and_then(|said| match length {
-                    Length::Time(_) => said.warm(),
-                    Length::Transactions(_) => Some(f64::NAN),
-                });
-                rate.ok_or_else(|| format!("{} said: {all}", contest.tool))
-            }
-            Side::Ours => {
-                shell::run(command.env("KURABE_RUNS", &runs), "kurabe run")?;
-                contest::our_rate(&self.program, &runs)
-            }
-        }
+        let (said, progress) = shell::both(&mut command, contest.tool)?;
+        let all = said + &progress;
+        let rate = (contest.read)(&all).and_then(|said| match length {
+            Length::Time(_) => said.warm(),
+            Length::Transactions(_) => Some(f64::NAN),
+        });
+        rate.ok_or_else(|| format!("{} said: {all}", contest.tool))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The page that `cargo xtask bench suites` writes.
 
 use super::super::peers::{machine, said};
+use super::super::run::{Spread, interval};
 use super::Measured;
-use super::interval;
 
 /// The file of the tables.
 pub const PAGE: &str = "docs/suites.md";
@@ -44,10 +44,13 @@ impl Rates {
                         |---|---|---|---|--:|--:|--:|--:|";
 
     pub fn markdown(&self) -> String {
-        let side =
-            |at: usize| interval::median(&mut self.pairs.iter().map(|pair| pair[at]).collect::<Vec<_>>());
-        let ratio =
-            interval::of_median(&mut self.pairs.iter().map(|[tool, ours]| ours / tool).collect::<Vec<_>>());
+        let side = |at: usize| Spread::of_pairs(&self.pairs, |pair| pair[at]).median;
+        let ratios = || self.pairs.iter().map(|[tool, ours]| ours / tool);
+        let interval = match interval(ratios()) {
+            Some((low, high)) => format!("{low:.3}–{high:.3}"),
+            None => "too few rounds for an interval".to_owned(),
+        };
+        let ratio = format!("{:.3} ({interval})", Spread::of(ratios()).median);
         format!(
             "| {} | {} | {} | {} | {} | {:.0} | {:.0} | {ratio} |",
             self.engine,

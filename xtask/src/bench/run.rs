@@ -1,0 +1,176 @@
+//! What all benchmarks of two tools do: run Kurabe and read its report, take turns, and compare in pairs.
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use super::csv::Table;
+use super::program;
+use crate::{Outcome, programs, shell};
+
+/// Kurabe's program, and a folder for its runs and for files of other tools, which is removed with this value.
+pub struct Kurabe {
+    pub program: PathBuf,
+    pub scratch: PathBuf,
+}
+
+impl Kurabe {
+    /// Builds the program. `name` is that of the benchmark.
+    pub fn build(name: &str) -> Result<Self, String> {
+        let scratch = std::env::temp_dir().join(format!("kurabe-{name}-{}", std::process::id()));
+        fs::create_dir_all(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
+        Ok(Self { program: program()?, scratch })
+    }
+
+    /// A command of Kurabe, on one processor if one is given.
+    pub fn command(&self, processor: Option<&str>) -> Command {
+        let mut command = Command::new(processor.map_or(self.program.as_os_str(), |_| "taskset".as_ref()));
+        if let Some(processor) = processor {
+            command.args(["-c", processor]).arg(&self.program);
+        }
+        command.env("KURABE_RUNS", self.scratch.join("runs")).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `kurabe run` with these words and without a page. Returns the results of the cell and its A/A control.
+    pub fn run(&self, processor: Option<&str>, words: &[&str]) -> Result<Table, String> {
+        let mut command = self.command(processor);
+        command.arg("run").args(words).args(["--no-html", "--quiet"]);
+        shell::run(&mut command, "kurabe run")?;
+        let read = self.report("csv").and_then(|text| Table::read(&text));
+        let _ = fs::remove_dir_all(self.scratch.join("runs"));
+        read
+    }
+
+    /// The newest run's report.
+    pub fn report(&self, format: &str) -> Result<String, String> {
+        shell::run(self.command(None).args(["report", "--format", format]), "kurabe report")
+    }
+}
+
+impl Drop for Kurabe {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.scratch);
+    }
+}
+
+/// Whether a program is installed; if not, which package has it.
+pub fn need(name: &str, package: &str) -> Outcome {
+    match programs::find(name, &programs::folders()) {
+        Some(_) => Ok(()),
+        None => Err(format!("{name} is not installed; to get it: apt-get install {package}")),
+    }
+}
+
+/// Each in turn, each round beginning with the other: the results in pairs.
+pub fn in_turn<A, B>(
+    rounds: usize,
+    mut one: impl FnMut() -> Result<A, String>,
+    mut other: impl FnMut() -> Result<B, String>,
+) -> Result<Vec<(A, B)>, String> {
+    let pair = |round: usize| {
+        if round % 2 == 0 {
+            let first = one()?;
+            Ok((first, other()?))
+        } else {
+            let second = other()?;
+            Ok((one()?, second))
+        }
+    };
+    (0..rounds).map(pair).collect()
+}
+
+/// Minimum, median and maximum.
+#[derive(Clone, Copy)]
+pub struct Spread {
+    pub min: f64,
+    pub median: f64,
+    pub max: f64,
+}
+
+impl Spread {
+    pub fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        let (Some(min), Some(max)) = (values.first().copied(), values.last().copied()) else {
+            return Self { min: f64::NAN, median: f64::NAN, max: f64::NAN };
+        };
+        let half = values.len() / 2;
+        let median =
+            if values.len() % 2 == 1 { values[half] } else { f64::midpoint(values[half - 1], values[half]) };
+        Self { min, median, max }
+    }
+
+    /// Of one figure of each pair.
+    pub fn of_pairs<T>(pairs: &[T], figure: impl Fn(&T) -> f64) -> Self {
+        Self::of(pairs.iter().map(figure))
+    }
+}
+
+/// `median (min–max)`, with as many decimals as the format says.
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = f.precision().unwrap_or(2);
+        write!(f, "{:.digits$} ({:.digits$}–{:.digits$})", self.median, self.min, self.max)
+    }
+}
+
+/// The 95 % interval of a median, between two of the ordered values, equally many from either end, by the sign test: each
+/// value is above the true median as often as below it, for any distribution. `None` for fewer than six values.
+pub fn interval(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    // The probability that at most this many of n fall on one side.
+    let (mut chance, mut term, mut outside) = (0.0, 0.5_f64.powi(i32::try_from(n).ok()?), 0);
+    while outside < n / 2 {
+        chance += term;
+        if 2.0 * chance > 0.05 {
+            break;
+        }
+        term *= (n - outside) as f64 / (outside + 1) as f64;
+        outside += 1;
+    }
+    (outside > 0).then(|| (values[outside - 1], values[n - outside]))
+}
+
+/// The end of a benchmark: an error with what went wrong, or was beyond what is allowed.
+pub fn end(problems: &[String]) -> Outcome {
+    if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_of_pairs_is_taken_within_each_pair() {
+        let pairs = [(1.0, 0.5), (2.0, 1.0), (2.0, 1.5)];
+        let ratio = Spread::of_pairs(&pairs, |(theirs, ours)| ours / theirs);
+        assert_eq!(format!("{ratio:.2}"), "0.50 (0.50–0.75)");
+        assert_eq!(Spread::of([4.0, 1.0].into_iter()).median, 2.5);
+        assert!(Spread::of(std::iter::empty()).median.is_nan());
+    }
+
+    #[test]
+    fn each_round_begins_with_the_other() {
+        let order = std::cell::RefCell::new(String::new());
+        let side = |name: char| {
+            order.borrow_mut().push(name);
+            Ok(name)
+        };
+        let pairs = in_turn(3, || side('a'), || side('b')).unwrap();
+        assert_eq!((pairs, order.into_inner().as_str()), (vec![('a', 'b'); 3], "abbaab"));
+    }
+
+    #[test]
+    fn interval_is_that_of_sign_test() {
+        // Of eleven values the second and the tenth contain the median with 98.8 %; the third and the ninth would
+        // with 93.5 %.
+        assert_eq!(interval((1..=11).rev().map(f64::from)), Some((2.0, 10.0)));
+        assert_eq!(interval((1..=20).map(f64::from)), Some((6.0, 15.0)));
+        assert_eq!(interval((1..=6).map(f64::from)), Some((1.0, 6.0)));
+        assert_eq!(interval((1..=5).map(f64::from)), None);
+    }
+}
