@@ -52,6 +52,29 @@ fn answers(run: &Run, tests: &[Test]) -> Vec<Part> {
 }
 
 #[test]
+fn server_that_stands_in_for_another_decides_nothing_of_it() {
+    let mut run = two().run();
+    run.header.spec.targets = ["up:mongodb", "stack:php/curl?db=up:couchdb"].map(str::to_owned).into();
+    let of = |engines: [&str; 2]| {
+        let mut run = run.clone();
+        for (target, engine) in run.header.targets.iter_mut().zip(engines) {
+            target.facts.engine = engine.to_owned();
+        }
+        answers(&run, &[targets(Some(2.0), None)]).remove(0)
+    };
+    assert_eq!(of(["MongoDB", "CouchDB over HTTP"]).answer, Answer::Holds);
+    for engines in [["FerretDB", "CouchDB over HTTP"], ["MongoDB", "PouchDB Server over HTTP"]] {
+        let part = of(engines);
+        assert_eq!(part.answer, Answer::NotTestable, "{part:?}");
+        assert!(part.why.unwrap().contains("was started in the place of"));
+    }
+    // A user's own claim about it is answered.
+    run.header.spec.targets[0] = "mongodb://127.0.0.1:27017".to_owned();
+    run.header.targets[0].facts.engine = "FerretDB".to_owned();
+    assert_eq!(answers(&run, &[targets(Some(2.0), None)])[0].answer, Answer::Holds);
+}
+
+#[test]
 fn ratio_of_two_targets_is_answered_for_each_value_of_other_axes() {
     let run = two().run();
     let parts = answers(&run, &[targets(Some(2.0), None), targets(Some(8.0), None)]);
@@ -148,7 +171,8 @@ fn failed_trial_is_undecided_and_unavailable_cell_is_not_testable() {
     assert!(parts[0].why.as_ref().unwrap().contains("no such layout"), "{parts:?}");
     assert_eq!(
         Judgement::of(&run, Some(&INFO), &[targets(Some(2.0), None)], Vec::new()).answer,
-        Answer::Holds
+        Answer::NotTestable,
+        "half a claim is another one"
     );
 }
 
@@ -307,7 +331,7 @@ fn json_has_each_claim_with_its_answer_interval_and_reason() {
     assert_eq!(made["kurabe-claims"], 1);
     let claims = made["claims"].as_array().unwrap();
     let answers: Vec<&str> = claims.iter().map(|claim| claim["answer"].as_str().unwrap()).collect();
-    assert_eq!(answers, ["holds", "does-not-hold", "undecided", "not-testable"]);
+    assert_eq!(answers, ["not-testable", "does-not-hold", "undecided", "not-testable"]);
     assert_eq!((&claims[1]["no_longer_holds"], &claims[0]["no_longer_holds"]), (&true.into(), &false.into()));
     let test = &claims[0]["now"]["tests"][0];
     assert!(test["low"].as_f64().unwrap() < test["value"].as_f64().unwrap(), "{test}");

@@ -12,22 +12,37 @@ pub(super) const DATA: &[(&str, &str)] = &[
     ("zipf", "values by Zipf's law with exponent 1, in random order"),
     ("clustered", "values in the order of the rows"),
     ("correlated", "two columns, equal in 19 of 20 rows"),
+    ("text", "texts, in random order"),
+    ("nulls", "evenly distributed values of which three in ten are NULL"),
+    ("join", "a column of a second table, joined by the values of zipf: how frequent each is"),
 ];
 
-/// The columns after the key, all integers, each with an index.
-const COLUMNS: [&str; 5] = ["uniform", "zipf", "clustered", "cause", "effect"];
-/// The values of a row in these columns.
-type Row = [i64; COLUMNS.len()];
+/// The columns after the key, each with an index.
+const COLUMNS: [&str; 7] = ["uniform", "zipf", "clustered", "cause", "effect", "word", "sparse"];
+/// The column of texts, and …
+const WORD: usize = 5;
+/// … that with NULLs.
+const SPARSE: usize = 6;
+/// The column of the second table.
+const RANK: usize = COLUMNS.len();
+/// The values of a row in these columns and in that of the joined row. A text is the number in it.
+pub(super) type Row = [i64; COLUMNS.len() + 1];
+
+/// Stands for NULL.
+const NULL: i64 = i64::MIN;
 
 const UNIFORM_VALUES: u64 = 5_000;
 const ZIPF_VALUES: usize = 1_000;
 const CAUSES: u64 = 500;
+const WORDS: u64 = 2_000;
+/// Characters of a text.
+const WORD_CHARACTERS: u32 = 12;
 /// Rows with the same value in the clustered column.
 const CLUSTER: u64 = 20;
 /// Characters of a row's last field, which only makes it longer.
 const PADDING: u32 = 60;
 /// Approximate bytes of a row with its index entries.
-const ROW_BYTES: u64 = 300;
+const ROW_BYTES: u64 = 380;
 
 /// Ranges and equalities for each kind of data.
 const RANGES: u64 = 60;
@@ -56,9 +71,11 @@ impl State {
     }
 }
 
-/// The generated table.
+/// The generated table, and the one that is joined to it.
+#[derive(Clone)]
 pub(super) struct Table {
     pub(super) collection: Arc<Collection>,
+    ranks: Arc<Collection>,
     pub(super) state: State,
     seed: u64,
     records: u64,
@@ -66,41 +83,62 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(dataset: &Dataset, records: u64, state: State) -> Self {
-        let columns = COLUMNS.map(|name| Field { name, kind: FieldType::Int });
+        let kind = |name| match name {
+            "word" => FieldType::Text { max: WORD_CHARACTERS },
+            _ => FieldType::Int,
+        };
         let mut fields = vec![Field { name: "id", kind: FieldType::Int }];
-        fields.extend(columns);
+        fields.extend(COLUMNS.map(|name| Field { name, kind: kind(name) }));
         fields.push(Field { name: "padding", kind: FieldType::Text { max: PADDING } });
         let name = format!("kurabe_{}_estimate_{}", dataset.slot, state.name());
         let indexes = (1..=COLUMNS.len()).map(|field| vec![field]).collect();
+        let of_ranks = ["id", "popularity"].map(|name| Field { name, kind: FieldType::Int });
+        let ranks = Collection::new(format!("{name}_ranks"), of_ranks.to_vec(), vec![0]);
+        let ranks = Arc::new(Collection { indexes: vec![vec![1]], ..ranks });
         let collection = Arc::new(Collection { indexes, ..Collection::new(name, fields, vec![0]) });
-        Self { collection, state, seed: dataset.seed, records }
+        Self { collection, ranks, state, seed: dataset.seed, records }
+    }
+
+    /// The same with other rows: those of the nth draw, from 0.
+    pub(super) fn draw(&self, nth: u64) -> Self {
+        let seed = if nth == 0 { self.seed } else { mix(self.seed, nth) };
+        Self { seed, ..self.clone() }
     }
 
     pub(super) fn bytes(&self) -> u64 {
         self.records * ROW_BYTES
     }
 
-    /// The query for all fields of the rows that meet a condition; `where_clause` begins with a space, or is empty.
-    pub(super) fn select(&self, where_clause: &str) -> Operation {
-        self.query("SELECT * FROM ", where_clause)
+    /// The query for all fields of the rows that meet a condition.
+    pub(super) fn select(&self, condition: &Condition) -> Operation {
+        self.query("SELECT * FROM ", condition)
     }
 
     /// The query for their number.
-    pub(super) fn count(&self, where_clause: &str) -> Operation {
-        self.query("SELECT COUNT(*) FROM ", where_clause)
+    pub(super) fn count(&self, condition: &Condition) -> Operation {
+        self.query("SELECT COUNT(*) FROM ", condition)
     }
 
-    /// The number of all rows.
-    pub(super) fn count_all(&self) -> Operation {
-        Operation::Count { collection: Arc::clone(&self.collection) }
+    /// The number of all rows, of both tables.
+    pub(super) fn count_all(&self) -> [Operation; 2] {
+        [&self.collection, &self.ranks].map(|one| Operation::Count { collection: Arc::clone(one) })
     }
 
-    fn query(&self, select: &str, where_clause: &str) -> Operation {
-        let table = RawPiece::Table(self.collection.name.clone());
-        raw(
-            "estimate",
-            vec![RawPiece::Text(select.to_owned()), table, RawPiece::Text(where_clause.to_owned())],
-        )
+    fn query(&self, select: &str, condition: &Condition) -> Operation {
+        let text = |text: &str| RawPiece::Text(text.to_owned());
+        let mut pieces = vec![text(select), RawPiece::Table(self.collection.name.clone())];
+        if condition.columns.contains(&RANK) {
+            pieces.extend([text(" t JOIN "), RawPiece::Table(self.ranks.name.clone())]);
+            pieces.push(text(" r ON r.id = t.zipf"));
+        }
+        pieces.push(RawPiece::Text(condition.where_clause()));
+        raw("estimate", pieces)
+    }
+
+    /// Gathers the statistics of both tables.
+    pub(super) fn analyse(&self, namespace: &mut dyn Namespace) -> Result<()> {
+        namespace.analyse(&self.collection)?;
+        namespace.analyse(&self.ranks)
     }
 
     /// The rows of the table, without deleted ones.
@@ -112,12 +150,19 @@ impl Table {
 
     /// Creates the table, fills it, and brings it into its state.
     pub(super) fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
-        namespace.create(&self.collection)?;
-        namespace.hold_statistics(&self.collection)?;
+        for collection in [&self.collection, &self.ranks] {
+            namespace.create(collection)?;
+            namespace.hold_statistics(collection)?;
+        }
+        let seed = self.seed;
+        let per_request = fill::rows_of_a_request(2, ROW_BYTES);
+        fill::fill(session, &self.ranks, ZIPF_VALUES as u64, per_request, |rank, field, _| {
+            FieldValue::Int(if field == 0 { zipf_value(seed, rank) } else { rank as i64 })
+        })?;
         let first = if self.state == State::Stale { self.records / 2 } else { self.records };
         self.add(session, 0, first)?;
         if self.state == State::Stale {
-            namespace.analyse(&self.collection)?;
+            self.analyse(namespace)?;
         }
         self.add(session, first, self.records - first)?;
         if self.state == State::Deleted {
@@ -143,7 +188,15 @@ impl Table {
             let key = after + row + 1;
             match field {
                 0 => FieldValue::Int(key as i64),
-                field if field <= COLUMNS.len() => FieldValue::Int(make(key)[field - 1]),
+                field if field <= COLUMNS.len() => match (field - 1, make(key)[field - 1]) {
+                    (_, NULL) => FieldValue::Null,
+                    (WORD, number) => {
+                        out.clear();
+                        out.extend_from_slice(word(number).as_bytes());
+                        FieldValue::Text
+                    }
+                    (_, number) => FieldValue::Int(number),
+                },
                 _ => {
                     out.clear();
                     // Writing to memory does not fail.
@@ -186,11 +239,13 @@ impl Table {
             let uniform = rng.below(UNIFORM_VALUES);
             let draw = rng.unit_f64();
             let rank = up_to.partition_point(|part| *part <= draw).min(ZIPF_VALUES - 1);
-            // Popular values are spread over the range.
-            let zipf = mix(seed, rank as u64) % 1_000_000;
+            let zipf = zipf_value(seed, rank as u64);
             let (cause, other) = (rng.below(CAUSES), rng.below(CAUSES));
             let effect = if rng.below(20) == 0 { other } else { cause };
-            [uniform, zipf, key / CLUSTER, cause, effect].map(|value| value as i64)
+            let sparse = if rng.below(10) < 3 { NULL } else { rng.below(UNIFORM_VALUES) as i64 };
+            let [uniform, clustered, cause, effect, word] =
+                [uniform, key / CLUSTER, cause, effect, rng.below(WORDS) * 7].map(|value| value as i64);
+            [uniform, zipf, clustered, cause, effect, word, sparse, rank as i64]
         }
     }
 
@@ -200,9 +255,13 @@ impl Table {
             "uniform" => &[0],
             "zipf" => &[1],
             "clustered" => &[2],
+            "text" => &[WORD],
+            "nulls" => &[SPARSE],
+            "join" => &[RANK],
             _ => &[3, 4],
         };
-        let mut values: Vec<i64> = rows.iter().map(|row| row[columns[0]]).collect();
+        let values = rows.iter().map(|row| row[columns[0]]);
+        let mut values: Vec<i64> = values.filter(|value| *value != NULL).collect();
         values.sort_unstable();
         let distinct: Vec<i64> = values.chunk_by(|a, b| a == b).map(|equal| equal[0]).collect();
         let mut rng = Rng::new(mix(self.seed, columns[0] as u64));
@@ -217,19 +276,31 @@ impl Table {
         }
         for n in 0..EQUALITIES {
             let value = match n {
+                ABSENT if data == "nulls" => NULL,
                 n if n < ABSENT => values[values.len() - 1] + 1 + n as i64,
                 // By row, which prefers frequent values, and by value.
                 n if n % 2 == 0 => values[rng.below(values.len() as u64) as usize],
                 _ => distinct[rng.below(distinct.len() as u64) as usize],
             };
-            conditions.push(condition(value, value + 1));
+            conditions.push(condition(value, value.saturating_add(1)));
         }
         conditions
     }
 }
 
-/// A condition: each of these columns is at least `from` and less than `to`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The value of a rank by Zipf's law. Popular ones are spread over the range.
+fn zipf_value(seed: u64, rank: u64) -> i64 {
+    let spread = mix(seed, rank) % 1_000;
+    (spread * ZIPF_VALUES as u64 + rank) as i64
+}
+
+/// A text with this number in it, in the order of the numbers.
+fn word(number: i64) -> String {
+    format!("item-{number:07}")
+}
+
+/// A condition: each of these columns is at least `from` and less than `to`; or it is NULL. Without columns, no condition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Condition {
     columns: Vec<usize>,
     from: i64,
@@ -237,14 +308,19 @@ pub(super) struct Condition {
 }
 
 impl Condition {
-    /// The clause, with a leading space.
+    /// The clause, with a leading space; empty without columns.
     pub(super) fn where_clause(&self) -> String {
+        if self.columns.is_empty() {
+            return String::new();
+        }
         let of_column = |column: &usize| {
-            let (name, from, to) = (COLUMNS[*column], self.from, self.to);
-            if from + 1 == to {
-                format!("{name} = {from}")
-            } else {
-                format!("{name} >= {from} AND {name} < {to}")
+            let name = COLUMNS.get(*column).copied().unwrap_or("popularity");
+            let value =
+                |number| if *column == WORD { format!("'{}'", word(number)) } else { format!("{number}") };
+            match (self.from, self.to) {
+                (NULL, _) => format!("{name} IS NULL"),
+                (from, to) if from + 1 == to => format!("{name} = {}", value(from)),
+                (from, to) => format!("{name} >= {} AND {name} < {}", value(from), value(to)),
             }
         };
         format!(" WHERE {}", self.columns.iter().map(of_column).collect::<Vec<_>>().join(" AND "))
@@ -281,6 +357,8 @@ mod tests {
         let below = share(&|row| row[0] < UNIFORM_VALUES as i64 / 4);
         assert!((below - 0.25).abs() < 0.02, "{below}");
         assert!(rows.is_sorted_by_key(|row| row[2]));
+        let null = share(&|row| row[SPARSE] == NULL);
+        assert!((null - 0.3).abs() < 0.02, "{null}");
         let equal = share(&|row| row[3] == row[4]);
         assert!((equal - 0.95).abs() < 0.01, "{equal}");
     }
@@ -296,6 +374,9 @@ mod tests {
             let counts: Vec<u64> = conditions.iter().map(|condition| condition.count(&rows)).collect();
             assert!(counts.iter().any(|rows| *rows > 2_000), "{data}: {counts:?}");
             assert!(counts.iter().filter(|rows| **rows == 0).count() as u64 >= ABSENT, "{data}: {counts:?}");
+            let nulls =
+                conditions.iter().filter(|condition| condition.from == NULL).map(|one| one.count(&rows));
+            assert_eq!(nulls.filter(|rows| *rows > 3_000).count(), usize::from(*data == "nulls"));
             assert!(counts.iter().any(|rows| (1..100).contains(rows)), "{data}: {counts:?}");
         }
     }
@@ -306,5 +387,20 @@ mod tests {
             |columns: &[usize], from, to| Condition { columns: columns.to_vec(), from, to }.where_clause();
         assert_eq!(clause(&[0], 5, 6), " WHERE uniform = 5");
         assert_eq!(clause(&[3, 4], 5, 9), " WHERE cause >= 5 AND cause < 9 AND effect >= 5 AND effect < 9");
+        assert_eq!(clause(&[WORD], 5, 90), " WHERE word >= 'item-0000005' AND word < 'item-0000090'");
+        assert_eq!(clause(&[SPARSE], NULL, NULL + 1), " WHERE sparse IS NULL");
+        assert_eq!(clause(&[RANK], 5, 6), " WHERE popularity = 5");
+    }
+
+    #[test]
+    fn each_draw_has_other_rows_and_conditions() {
+        let [first, other] = [0, 1].map(|nth| table(State::Fresh).draw(nth));
+        assert_ne!(first.rows(), other.rows());
+        assert_ne!(first.conditions("zipf", &first.rows()), other.conditions("zipf", &other.rows()));
+        assert_eq!(first.rows(), table(State::Fresh).rows());
+        let mut keys: Vec<i64> = (0..ZIPF_VALUES as u64).map(|rank| zipf_value(3, rank)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), ZIPF_VALUES, "the key of the second table");
     }
 }

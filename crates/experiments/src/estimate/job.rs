@@ -21,7 +21,10 @@ pub(super) struct Estimating(Source);
 /// The queries of each kind of data on a dataset, with their rows.
 #[derive(Default)]
 struct Counted {
+    /// Of the last draw of the rows.
     by_data: HashMap<String, Vec<Query>>,
+    /// The number of draws before it.
+    draw: u64,
     /// The rows of the generated table.
     rows: u64,
 }
@@ -62,15 +65,19 @@ impl Prepare for Estimating {
         let counted = state.get_mut::<Counted>()?;
         match &self.0 {
             Source::Generated(table, data) => {
+                // Estimates for the same rows and conditions again would be no other sample.
+                if counted.by_data.contains_key(data) {
+                    counted.by_data.clear();
+                    counted.draw += 1;
+                    table.draw(counted.draw).load(namespace, session)?;
+                }
+                let table = table.draw(counted.draw);
                 if table.state != State::Stale {
-                    namespace.analyse(&table.collection)?;
+                    table.analyse(namespace)?;
                 }
-                // The rows do not change.
-                if !counted.by_data.contains_key(data) {
-                    let rows = table.rows();
-                    counted.rows = rows.len() as u64;
-                    counted.by_data.insert(data.clone(), count_generated(table, data, &rows, session)?);
-                }
+                let rows = table.rows();
+                counted.rows = rows.len() as u64;
+                counted.by_data.insert(data.clone(), count_generated(&table, data, &rows, session)?);
             }
             // Counted by the job: only its session reads a user's table.
             Source::Own(_) => {}
@@ -83,18 +90,18 @@ impl Prepare for Estimating {
 fn count_generated(
     table: &Table,
     data: &str,
-    rows: &[[i64; 5]],
+    rows: &[super::data::Row],
     session: &mut dyn Session,
 ) -> Result<Vec<Query>> {
     let count = |condition: super::data::Condition| {
-        let clause = condition.where_clause();
-        let (found, expected) = (count_rows(session, &table.count(&clause))?, condition.count(rows));
+        let (found, expected) = (count_rows(session, &table.count(&condition))?, condition.count(rows));
         if found != expected {
+            let clause = condition.where_clause();
             return Err(Error::mismatch(format!(
                 "the server counts {found} rows{clause}, expected {expected}"
             )));
         }
-        Ok(Query { select: table.select(&clause), rows: found })
+        Ok(Query { select: table.select(&condition), rows: found })
     };
     table.conditions(data, rows).into_iter().map(count).collect()
 }

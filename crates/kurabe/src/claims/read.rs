@@ -32,6 +32,9 @@ const OWN: [&str; 11] = [
     "test",
 ];
 
+/// The tolerance of a claim that two values are equal: measured values never are.
+const EQUAL: f64 = 0.05;
+
 /// The keys of a test.
 const TEST: [&str; 7] = ["operation", "metric", "subject", "baseline", "at-least", "at-most", "tolerance"];
 
@@ -211,7 +214,7 @@ impl Claim<'_> {
         if tables.is_empty() {
             return Err(missing());
         }
-        let tolerance = self.find("tolerance").map(tolerance).transpose()?.unwrap_or(0.0);
+        let tolerance = self.find("tolerance").map(tolerance).transpose()?;
         let reader = Reader { info, spec, targets, tolerance };
         tables.into_iter().map(|(line, entries)| reader.test(line, entries)).collect()
     }
@@ -288,7 +291,7 @@ struct Reader<'a> {
     info: &'a ExperimentInfo,
     spec: &'a RunSpec,
     targets: &'a [String],
-    tolerance: f64,
+    tolerance: Option<f64>,
 }
 
 impl Reader<'_> {
@@ -334,7 +337,9 @@ impl Reader<'_> {
         if at_least.zip(at_most).is_some_and(|(low, high)| low > high) {
             return Err(at(line, Error::usage("'at-least' is greater than 'at-most'")));
         }
-        let tolerance = find("tolerance").map(tolerance).transpose()?.unwrap_or(self.tolerance);
+        let equal = at_least.is_some() && at_least == at_most;
+        let usual = self.tolerance.unwrap_or(if equal { EQUAL } else { 0.0 });
+        let tolerance = find("tolerance").map(tolerance).transpose()?.unwrap_or(usual);
         Ok(Test {
             operation,
             metric,

@@ -11,12 +11,18 @@ use kurabe_core::axis::AxisValue;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::Unit;
 use kurabe_core::run::Run;
+use kurabe_core::target::UP;
 use kurabe_stats::{Interval as Ends, IntervalSettings, PairedRatio};
 use std::collections::BTreeMap;
 
+/// Throwaway servers in whose place others are started where they are not installed: as a target names them, the other one,
+/// and their own name.
+const STAND_INS: [(&str, &str, &str); 2] =
+    [("mongodb", "FerretDB", "MongoDB"), ("couchdb", "PouchDB Server", "CouchDB")];
+
 /// The answer to each test, for each pair of cells that it compares. The intervals hold together with 95 % confidence,
-/// also over all planned analyses of the run. They include what instances of a server differ by, as far as the run's A/A
-/// controls show it. A run that is not complete is judged after its next planned analysis only.
+/// also over all planned analyses of the run. They are of what the run sampled: its servers as they ran, or any start. A run
+/// that is not complete is judged after its next planned analysis only.
 pub fn judge(run: &Run, info: Option<&ExperimentInfo>, tests: &[Test]) -> Vec<Part> {
     let summary = analyse(run, info);
     let judge = Judge { run, rule: Rule::of(run), summary: &summary };
@@ -90,6 +96,10 @@ impl Judge<'_> {
             part.why = Some("the run has no cell to compare with".to_owned());
             return part;
         }
+        if let Some(why) = cells.all().find_map(|cell| self.stands_in(cell)) {
+            part.why = Some(why);
+            return part;
+        }
         // A run that was stopped may not have reached a cell.
         let stopped = self.summary.next_analysis.is_some();
         let lacks = |cell: &CellResult| match cell.status {
@@ -136,6 +146,16 @@ impl Judge<'_> {
         part
     }
 
+    /// Why a throwaway server decides nothing of the engine that the claim names: another one was started in its place.
+    fn stands_in(&self, cell: &CellResult) -> Option<String> {
+        let url = self.summary.spec.targets.get(cell.target_index)?;
+        let found = STAND_INS.iter().find(|(named, other, _)| {
+            url.contains(&format!("{UP}:{named}")) && cell.engine.starts_with(other)
+        });
+        let (_, other, engine) = found?;
+        Some(format!("{other} was started in the place of {engine}, and decides nothing of it"))
+    }
+
     /// Whether the target cannot do what the cell needs.
     fn is_refused(&self, cell: &CellResult) -> bool {
         self.run.header.cells.iter().any(|record| {
@@ -167,7 +187,9 @@ impl Judge<'_> {
 
     /// The value of one cell.
     fn value(&self, test: &Test, cell: &CellResult, settings: &IntervalSettings, part: &mut Part) {
-        let rounds = rounds(self.run, cell, &test.metric);
+        // A value is that of the report: of continuous trials.
+        let found = cell.metric(&test.metric).map(|found| found.continuous.clone());
+        let rounds = found.unwrap_or_else(|| rounds(self.run, cell, &test.metric));
         part.rounds = rounds.len() as u32;
         let values = samples(rounds, &self.summary.spec);
         // As the report's own values are: shares have an arithmetic mean.

@@ -32,11 +32,11 @@ impl Answer {
         }
     }
 
-    /// The answer to a claim from those to its tests: it holds if each test holds, and does not hold if one does not.
-    /// Tests that cannot be made here are left out, unless there are no others.
+    /// The answer to a claim from those to its tests: it holds if each test holds, and does not hold if one does not. It is
+    /// decided only if all its tests were made: half a claim is another one.
     pub fn of(tests: impl IntoIterator<Item = Self>) -> Self {
         let found: Vec<Self> = tests.into_iter().collect();
-        let order = [Self::DoesNotHold, Self::Undecided, Self::Holds];
+        let order = [Self::NotTestable, Self::DoesNotHold, Self::Undecided, Self::Holds];
         order.into_iter().find(|answer| found.contains(answer)).unwrap_or(Self::NotTestable)
     }
 }
@@ -118,11 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn claim_holds_only_if_each_test_that_can_be_made_holds() {
+    fn claim_is_decided_only_if_each_of_its_tests_can_be_made() {
         use Answer::{DoesNotHold, Holds, NotTestable, Undecided};
         for (tests, answer) in [
             (&[Holds, Holds][..], Holds),
-            (&[Holds, NotTestable], Holds),
+            (&[Holds, NotTestable], NotTestable),
+            (&[DoesNotHold, NotTestable], NotTestable),
             (&[Holds, Undecided], Undecided),
             (&[Undecided, DoesNotHold, Holds], DoesNotHold),
             (&[NotTestable, NotTestable], NotTestable),
