@@ -1,7 +1,7 @@
 //! Rows that were once lost, added or altered. What arrives is read by the engines' own programs, without the code under
 //! test.
 
-use crate::common::{Place, copy, copy_all, lists, planned};
+use crate::common::{Place, copy, copy_all, lists, planned, side};
 use kurabe_core::ErrorKind;
 
 /// Rows of many small pages.
@@ -201,4 +201,16 @@ fn writers_of_a_file_in_wal_mode_do_not_wait() {
     // The driver of runs sets WAL mode; a file of others has a journal.
     side.run("PRAGMA journal_mode = DELETE").unwrap();
     assert!(side.engine.hinders(&mut side).unwrap().is_some());
+}
+
+/// Each compiled plan takes a second of the server, and the catalogue is read by some twenty queries.
+#[test]
+fn server_does_not_compile_the_plans_of_a_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(server) = Place::new("postgres", folder.path()) else { return };
+    let mut side = side(&server.url());
+    for statement in side.engine.reading() {
+        side.run(statement).unwrap();
+    }
+    assert_eq!(side.value("SHOW jit").unwrap().as_deref(), Some("off"));
 }
