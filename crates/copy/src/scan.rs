@@ -30,8 +30,9 @@ pub struct ScannedColumn {
 /// A column whose values are not of its declared type: the type that they have, and how many are not of the declared one.
 pub type Correction = Option<(&'static str, u64)>;
 
-/// What the values of columns are, on an engine whose columns hold values of any type. Two passes: what is stored, then
-/// whether texts and numbers have the form of the class. Each column is corrected at most once in each.
+/// What the values of columns are, on an engine whose columns hold values of any type. Passes: what is stored, whether
+/// texts and numbers have the form of the class, and whether those that do not are floating-point numbers. Each column is
+/// corrected at most once in each.
 pub fn corrections(source: &mut Side, table: &Table, kinds: &[Kind]) -> Result<Vec<Correction>> {
     let engine = source.engine;
     let mut found: Vec<Correction> = vec![None; kinds.len()];
@@ -45,20 +46,27 @@ pub fn corrections(source: &mut Side, table: &Table, kinds: &[Kind]) -> Result<V
         let &[integers, reals, texts, blobs] = counts else { continue };
         found[at] = stored(&kinds[at], integers, reals, texts, blobs);
     }
-    let mut conditions = Vec::new();
-    let mut asked = Vec::new();
-    for (at, column) in table.columns.iter().enumerate() {
-        let kind = found[at].map_or_else(|| kinds[at].clone(), |(name, _)| kind_of(engine, name));
-        for (condition, name) in engine.other_forms(&kind, &quoted(engine, &column.name)) {
-            conditions.push(condition);
-            asked.push((at, name));
+    for again in [false, true] {
+        let (mut conditions, mut asked) = (Vec::new(), Vec::new());
+        for (at, column) in table.columns.iter().enumerate() {
+            let kind = found[at].map_or_else(|| kinds[at].clone(), |(name, _)| kind_of(engine, name));
+            if again && (kind == kinds[at] || kind.class != Class::Float64) {
+                continue;
+            }
+            for (condition, name) in engine.other_forms(&kind, &quoted(engine, &column.name)) {
+                conditions.push(condition);
+                asked.push((at, name));
+            }
         }
-    }
-    let counts = count(source, table, &conditions)?.1;
-    for ((at, name), number) in asked.into_iter().zip(counts) {
-        // The first condition that holds decides.
-        if number > 0 && found[at].is_none() {
-            found[at] = Some((name, number));
+        if conditions.is_empty() {
+            continue;
+        }
+        let counts = count(source, table, &conditions)?.1;
+        for ((at, name), number) in asked.into_iter().zip(counts) {
+            // The first condition that holds decides.
+            if number > 0 && (again || found[at].is_none()) {
+                found[at] = Some((name, found[at].map_or(number, |(_, before)| before.max(number))));
+            }
         }
     }
     Ok(found)

@@ -1,7 +1,7 @@
 //! Every type that can be a key, with more rows than a page has, from each engine to each engine. Rows are counted by the
 //! engines' own programs.
 
-use crate::common::{Place, copied, wanted_all};
+use super::common::{Place, copied, wanted_all};
 use kurabe_copy::rows::PageSize;
 use std::sync::atomic::AtomicBool;
 

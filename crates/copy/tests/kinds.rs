@@ -1,7 +1,7 @@
 //! Rows that were once lost, added or altered. What arrives is read by the engines' own programs, without the code under
 //! test.
 
-use crate::common::{Place, copy, copy_all, lists, planned};
+use crate::common::{Place, copy, copy_all, lists, planned, side};
 use kurabe_core::ErrorKind;
 
 /// Rows of many small pages.
@@ -126,6 +126,34 @@ fn columns_without_a_type_get_the_one_that_their_values_have() {
     assert_eq!(to.ask("SELECT words, numbers FROM t WHERE id = 2"), "b|9007199254740993");
 }
 
+/// A column of decimal numbers that has other numbers too becomes one of floating-point numbers, unless they are too few.
+#[test]
+fn large_integers_beside_fractions_keep_all_their_digits() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = Place::new("sqlite", folder.path()).unwrap();
+    from.ask(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, n NUMERIC(5), m NUMERIC(20,2), d NUMERIC(5)); \
+         INSERT INTO t VALUES (1, -9223372036854775807, 0.123, 0.5), (2, 0.25, 9007199254740993, 9007199254740992), \
+         (3, 9223372036854775807, NULL, NULL)",
+    );
+    for engine in ["sqlite", "postgres", "mysql", "mariadb"] {
+        let Some(to) = Place::new(engine, folder.path()) else { continue };
+        let (plan, _) = copy_all(&from, &to).unwrap_or_else(|error| panic!("{engine}: {error}"));
+        if engine != "sqlite" {
+            assert!(
+                lists(&plan, "storage-class", "t.n text") && lists(&plan, "storage-class", "t.m text"),
+                "{engine}"
+            );
+            assert!(lists(&plan, "storage-class", "t.d double"), "{engine}");
+        }
+        let found = to.ask("SELECT n, m FROM t ORDER BY id").replace('\t', "|");
+        let null = if engine.starts_with('m') { "NULL" } else { "" };
+        let expected =
+            format!("-9223372036854775807|0.123\n0.25|9007199254740993\n9223372036854775807|{null}");
+        assert_eq!(found, expected, "{engine}");
+    }
+}
+
 /// Texts that look like dates, and nulls in keys, are found by the plan.
 #[test]
 fn values_that_the_target_refuses_are_found_before_anything_is_made() {
@@ -201,4 +229,16 @@ fn writers_of_a_file_in_wal_mode_do_not_wait() {
     // The driver of runs sets WAL mode; a file of others has a journal.
     side.run("PRAGMA journal_mode = DELETE").unwrap();
     assert!(side.engine.hinders(&mut side).unwrap().is_some());
+}
+
+/// Each compiled plan takes a second of the server, and the catalogue is read by some twenty queries.
+#[test]
+fn server_does_not_compile_the_plans_of_a_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(server) = Place::new("postgres", folder.path()) else { return };
+    let mut side = side(&server.url());
+    for statement in side.engine.reading() {
+        side.run(statement).unwrap();
+    }
+    assert_eq!(side.value("SHOW jit").unwrap().as_deref(), Some("off"));
 }

@@ -94,7 +94,9 @@ pub fn run_within(command: &mut Command, scratch: &Path, longest: Duration) -> R
     let used = loop {
         match stat(child.id()) {
             // The first thread may end before the others: then the process is not yet finished.
-            Some(stat) if stat.state == 'Z' && threads(child.id()) <= 1 => break stat.own,
+            Some(stat) if stat.state == 'Z' && threads(child.id()) <= 1 => {
+                break stat.own + stat.of_ended_children;
+            }
             Some(_) if began.elapsed() < longest => sleep(Duration::from_millis(5)),
             _ => {
                 let _ = child.kill();

@@ -236,6 +236,10 @@ impl Engine for Sqlite {
                     if whole > 300 { String::new() } else { format!(" OR abs({column}) >= 1e{whole}") };
                 vec![(format!("round({column}, {}) <> {column}{digits}", kind.s), "double")]
             }
+            // A column that holds numbers of both kinds; beyond 2^53 not every integer is a floating-point number.
+            Class::Float32 | Class::Float64 => text(format!(
+                "(typeof({column}) = 'integer' AND {column} NOT BETWEEN -9007199254740992 AND 9007199254740992)"
+            )),
             Class::Varchar if kind.n != UNLIMITED => text(format!("length({column}) > {}", kind.n)),
             Class::Date => text(format!(
                 "({column} NOT GLOB '{day}' OR date({column}) IS NOT {column} AND NOT ({zero}))"
