@@ -41,7 +41,7 @@ pub(crate) mod until;
 mod words;
 
 /// The default number of rounds. With fewer rounds intervals widen fast: with five, a 20 % difference at 3 % noise
-/// often stays inconclusive among forty comparisons; with six it is detected.
+/// often stays undecided among forty comparisons; with six it is detected.
 pub(crate) const ROUNDS: u32 = 6;
 /// The default duration of a run per target.
 pub(crate) const BUDGET: Duration = Duration::from_secs(20);

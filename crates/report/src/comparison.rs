@@ -100,7 +100,7 @@ pub(crate) fn result_of(ratio: &PairedRatio, margin: f64) -> VerdictResult {
         kurabe_stats::Verdict::Faster => VerdictResult::Better,
         kurabe_stats::Verdict::Slower => VerdictResult::Worse,
         _ if is_within(ratio, margin) => VerdictResult::NoDifference,
-        _ => VerdictResult::Inconclusive,
+        _ => VerdictResult::Undecided,
     }
 }
 
@@ -305,7 +305,7 @@ fn judge_pair(
     };
     verdict.noise_floor = variance.map(|variance| noise_floor(variance, ratio.quantile));
     verdict.result = result_of(&ratio, rule.margin);
-    verdict.conclusive = verdict.result != VerdictResult::Inconclusive;
+    verdict.conclusive = verdict.result != VerdictResult::Undecided;
     if verdict.target.is_none() {
         (verdict.result, verdict.why, verdict.lower_bound) = bounded(metric, verdict.result, [a, b], sides);
         // More rounds may still show that a saturated side wins, if only one side is saturated.

@@ -28,7 +28,7 @@ fn fail_on() -> Arg {
         "fail-on",
         "slower[:PERCENT]|p99[:PERCENT]",
         "Exit with 6 if a primary metric is slower, or worse, by more than this, or with p99 the 99th percentile of \
-         times; with 7 if that is inconclusive. 'slower' is slower:5%; several with commas. A run of two targets is judged by itself: the second against the first",
+         times; with 7 if that is undecided. 'slower' is slower:5%; several with commas. A run of two targets is judged by itself: the second against the first",
     )
     .help_heading("Gate")
 }

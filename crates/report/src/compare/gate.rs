@@ -2,7 +2,7 @@
 //!
 //! A result is judged by the margin that `--fail-on` gives its metric: primary metrics by `slower`, the 99th percentile of
 //! service or response times by `p99`. It is *slower* if the whole interval of second ÷ first lies below 1 ÷ (1 + margin), and *passed* if the
-//! whole interval lies above. In between it is *inconclusive*: a slowdown beyond the margin is neither shown nor
+//! whole interval lies above. In between it is *undecided*: a slowdown beyond the margin is neither shown nor
 //! excluded. A result that cannot be compared is *not judged*.
 
 use super::{Compared, Difference, Row};
@@ -25,7 +25,7 @@ pub enum Judgement {
     /// It is slower, or by another metric worse, by more than the margin.
     Slower,
     /// A slowdown beyond the margin is neither shown nor excluded.
-    Inconclusive,
+    Undecided,
     /// It could not be compared.
     NotJudged,
 }
@@ -36,7 +36,7 @@ impl Judgement {
         match self {
             Self::Passed => "passed",
             Self::Slower => "slower",
-            Self::Inconclusive => "inconclusive",
+            Self::Undecided => "undecided",
             Self::NotJudged => "not judged",
         }
     }
@@ -51,7 +51,7 @@ pub enum Decision {
     /// At least one is.
     Failed,
     /// None is shown to be, and for at least one it is not excluded.
-    Inconclusive,
+    Undecided,
 }
 
 /// The margins of what is judged: 0.05 is 5 %. `None`: it is not judged.
@@ -114,12 +114,12 @@ pub struct Gate {
     pub criteria: Criteria,
     /// The decision.
     pub decision: Decision,
-    /// The number of primary results for each judgement: passed, slower, inconclusive, not judged.
+    /// The number of primary results for each judgement: passed, slower, undecided, not judged.
     pub passed: u32,
     /// Results that are slower by more than the margin.
     pub slower: u32,
     /// Results for which that is neither shown nor excluded.
-    pub inconclusive: u32,
+    pub undecided: u32,
     /// Results that could not be compared, including those that only the first run has.
     pub not_judged: u32,
     /// Differences between the runs because of which nothing is judged.
@@ -143,14 +143,14 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
         decision: Decision::Passed,
         passed: count(Judgement::Passed),
         slower: count(Judgement::Slower),
-        inconclusive: count(Judgement::Inconclusive),
+        undecided: count(Judgement::Undecided),
         not_judged: count(Judgement::NotJudged) + missing(first, second),
         obstacles,
     };
     gate.decision = match &gate {
         Gate { slower: 1.., .. } => Decision::Failed,
-        Gate { passed: 0, .. } | Gate { inconclusive: 1.., .. } | Gate { not_judged: 1.., .. } => {
-            Decision::Inconclusive
+        Gate { passed: 0, .. } | Gate { undecided: 1.., .. } | Gate { not_judged: 1.., .. } => {
+            Decision::Undecided
         }
         _ => Decision::Passed,
     };
@@ -164,7 +164,7 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
         decision: gate.decision,
         passed: gate.passed,
         slower: gate.slower,
-        inconclusive: gate.inconclusive,
+        undecided: gate.undecided,
         not_judged: gate.not_judged,
     };
     let state = |finding: Runs| Finding::from(finding).state(Section::Verdict, &first.labels);
@@ -184,7 +184,7 @@ fn of_row(row: &Row, margin: f64) -> Option<Judgement> {
         (Some(low), _, None | Some(Why::ClientBound { .. })) if low >= limit => Judgement::Passed,
         (_, Some(high), None) if high < limit => Judgement::Slower,
         (_, _, Some(_)) => Judgement::NotJudged,
-        _ => Judgement::Inconclusive,
+        _ => Judgement::Undecided,
     })
 }
 

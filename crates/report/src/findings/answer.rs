@@ -1,7 +1,7 @@
 //! The answer to the experiment's question.
 
 use super::{Context, pairs};
-use crate::finding::{Finding, Interval, MetricPoint, Pair, Scope, Span, TargetRate, Values};
+use crate::finding::{Finding, Interval, MetricPoint, Pair, Scope, TargetRate, Values};
 use crate::group::{distinct, grouped};
 use crate::metrics::{interval, samples};
 use crate::summary::{CellResult, MetricInfo, Status, Verdict};
@@ -113,10 +113,9 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str, axis: &str) -> O
         pair: Pair { metric: metric.to_owned(), ..verdict.pair.clone() },
         cost_us: Interval { value: us(cost.value), low: cost.low.map(us), high: cost.high.map(us) },
         // Time is the reciprocal of throughput if both have the same number of clients.
-        factor: Span {
-            low: clients_a / clients_b / verdict.high?,
-            high: clients_a / clients_b / verdict.low?,
-        },
+        factor: Interval { value: verdict.ratio?, low: verdict.low, high: verdict.high }
+            .inverse()
+            .map(|ratio| clients_a / clients_b * ratio),
     })
 }
 

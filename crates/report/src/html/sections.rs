@@ -174,8 +174,8 @@ pub(super) fn basis(summary: &Summary) -> Markup {
                  rounds and for all comparisons. It holds for what was sampled: these servers as they ran, or any start of them."
             }
             p {
-                "“No difference detected” does not prove equality; the sentence gives the smallest detectable difference. \
-                 “Differ by less than” means that the whole interval lies within the margin. A ratio is valid for the tested \
+                "“Undecided” means that the interval includes 1 and reaches beyond the margin: either side may be better, by as much \
+                 as the interval says. “Differ by less than” means that the whole interval lies within the margin. A ratio is valid for the tested \
                  values on this machine. A verdict on writes mentions different durability."
             }
         }
