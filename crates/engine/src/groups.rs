@@ -3,6 +3,7 @@
 use crate::plan::{Plan, TrialId};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
+use kurabe_core::question::Question;
 
 /// The maximum number of clients that are ready at the same time, below the connection limit of any server.
 const CLIENTS: usize = 64;
@@ -39,7 +40,7 @@ pub(crate) fn groups(plan: &Plan) -> Vec<Vec<TrialId>> {
         let most =
             usize::try_from(plan.free_connections[run_cell.record.target]).unwrap_or(usize::MAX).min(CLIENTS);
         let writes = plan.operations[operation].writes;
-        let alike = can.then(|| (operation, alike(axes, writes)));
+        let alike = can.then(|| (operation, alike(axes, writes, plan.spec.question.as_ref())));
         let fits = |group: &&mut Group| {
             alike.is_some()
                 && group.alike == alike
@@ -57,8 +58,12 @@ pub(crate) fn groups(plan: &Plan) -> Vec<Vec<TrialId>> {
     groups.into_iter().map(|group| group.trials).collect()
 }
 
-/// The key that compared cells have in common.
-fn alike(axes: &Cell, writes: bool) -> Cell {
-    let kept = axes.values().iter().filter(|(_, value)| writes || matches!(value, AxisValue::Number(_)));
+/// The key that compared cells have in common. Runs of earlier versions compared all axes.
+fn alike(axes: &Cell, writes: bool, question: Option<&Question>) -> Cell {
+    let kept = axes.values().iter().filter(|(name, value)| {
+        writes
+            || matches!(value, AxisValue::Number(_))
+            || question.is_some_and(|question| !question.compares(name))
+    });
     Cell::new(kept.map(|(name, value)| (name.clone(), value.clone())))
 }

@@ -55,16 +55,19 @@ pub(crate) static CONNECT: BuiltIn = BuiltIn { pages: Some(PlanPages(pages)), ..
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
     let mut policy = axes::policy(cell)?;
-    if cell.word("connection")? == "pool" {
+    let pooled = cell.word("connection")? == "pool";
+    if pooled {
         policy.connections = Connections::Pool(cell.number("pool")? as usize);
     }
-    Ok(PointWorkload::plan_reads("connect", Bind::InOne, policy, &dataset, &[NEW]))
+    let ignores = if pooled { &[][..] } else { &["pool"] };
+    Ok(PlannedCell { ignores, ..PointWorkload::plan_reads("connect", Bind::InOne, policy, &dataset, &[NEW]) })
 }
 
 fn pages(cell: &Cell) -> Result<PlannedCell> {
     // Clients keep their connections to the application, so that nothing else differs.
     let policy = LoopPolicy { connections: Connections::Kept, ..axes::policy(cell)? };
-    Ok(ViaWorkload::plan(policy, ConnectPages::new(cell)?))
+    let ignores = if cell.word("connection")? == "pool" { &[][..] } else { &["pool"] };
+    Ok(PlannedCell { ignores, ..ViaWorkload::plan(policy, ConnectPages::new(cell)?) })
 }
 
 /// `connect` through an application: each page makes one read. The axis varies the application's connections to its

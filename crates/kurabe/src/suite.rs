@@ -11,6 +11,8 @@ use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
+use kurabe_core::metric::Source;
+use kurabe_core::question::{Question, Varying};
 use kurabe_core::run::RunSpec;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::threads::ClientThreads;
@@ -80,6 +82,8 @@ pub(crate) struct Request {
     interleave: Option<Interleave>,
     restarts: Option<u64>,
     threads: Option<ClientThreads>,
+    /// What is compared, if the user says it.
+    compare: Option<String>,
 }
 
 /// The axes of an experiment, and the common ones.
@@ -232,6 +236,7 @@ impl Request {
         self.restarts = count("restarts")?.or(self.restarts);
         let threads = parsed(prefix, "threads", text("threads")?, ClientThreads::parse)?;
         self.threads = threads.or(self.threads);
+        self.compare = text("compare")?.or(self.compare.take());
         self.seed = count("seed")?.or(self.seed);
         self.records = count("records")?.or(self.records);
         self.slo = time("slo")?.or(self.slo);
@@ -358,6 +363,7 @@ impl Request {
             return Err(Error::usage("--records 0 is out of range").hint("use at least 1"));
         }
         let slice = self.slice(rounds, open)?;
+        let question = Some(self.question(info, &axes, urls.len())?);
         let operations: Vec<String> = info
             .operations
             .iter()
@@ -407,8 +413,38 @@ impl Request {
             restarts: 0,
             threads: self.threads,
             fleet: self.fleet_spec()?,
+            question,
         };
         self.with_restarts(spec, &urls)
+    }
+
+    /// What the run compares.
+    fn question(
+        &self,
+        info: &ExperimentInfo,
+        axes: &BTreeMap<String, Vec<AxisValue>>,
+        targets: usize,
+    ) -> Result<Question> {
+        let varies = |name: &str| axes.get(name).is_some_and(|values| values.len() > 1);
+        let chart = [RATE.name, CPUS.name].into_iter().find(|name| varies(name)).unwrap_or(info.chart_axis);
+        let varying = |name: &'static str| Varying {
+            name,
+            named: self.axes.contains_key(name),
+            chart: name == chart,
+            own: info
+                .metrics
+                .iter()
+                .any(|metric| matches!(metric.source, Source::Cost(axis) if axis == name)),
+        };
+        let axes: Vec<Varying<'_>> =
+            axes_of(info).map(|axis| axis.name).filter(|name| varies(name)).map(varying).collect();
+        let question = Question::of(targets, &axes);
+        match &self.compare {
+            None => Ok(question),
+            Some(names) => {
+                question.comparing(&names.split(',').map(str::trim).collect::<Vec<_>>(), targets, &axes)
+            }
+        }
     }
 
     /// Checks that the experiment uses the cache and the second server, if there are any.

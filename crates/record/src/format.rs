@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The format that this crate writes, and the only one that it reads.
 pub const FORMAT_VERSION: u64 = 3;
 /// The minor version that this crate writes. It increases with each addition that an older program may ignore.
-pub const MINOR_VERSION: u64 = 3;
+pub const MINOR_VERSION: u64 = 4;
 /// Features that a file may require of its reader and that this crate supports. An addition that an older program
 /// must not ignore gets a name here. Runs that use it list the name in their header.
 const FEATURES: [&str; 0] = [];

@@ -436,6 +436,8 @@ pub struct Latency {
     pub p50: f64,
     /// The 90th percentile.
     pub p90: f64,
+    /// The 95th percentile.
+    pub p95: f64,
     /// The 99th percentile.
     pub p99: f64,
     /// The 99.9th percentile.

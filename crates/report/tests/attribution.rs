@@ -502,9 +502,9 @@ fn sessions_that_wait_for_the_log_are_named_on_a_busy_machine_too() {
 #[test]
 fn every_rendering_marks_lower_bounds_with_evidence() {
     let summary = analyse(&bottlenecks(), Some(&INFO));
-    let options = terminal::Options { width: 200, ..terminal::Options::default() };
+    let options = terminal::Options { width: 200, details: true, ..terminal::Options::default() };
     for text in [terminal::render(&summary, &options), markdown::render(&summary)] {
-        assert!(text.contains("≥ ") && text.contains("bottleneck") && text.contains("client CPU"), "{text}");
+        assert!(text.contains("≥ ") && text.contains("limited by") && text.contains("client CPU"), "{text}");
         assert!(text.contains("Bottlenecks") && text.contains("lower bound"), "{text}");
     }
     let page = html::render(&summary, &html::Options::default());

@@ -154,7 +154,7 @@ fn partial_metrics_have_their_own_table() {
         }
     }
     let summary = analyse(&run, Some(&INFO));
-    let text = terminal::render(&summary, &terminal::Options::default());
+    let text = terminal::render(&summary, &terminal::Options { details: true, ..Default::default() });
     let (_, table) = text.split_once("Reads, more metrics: means per request").unwrap();
     let legend = table.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(

@@ -153,7 +153,7 @@ fn a_rate_that_was_not_kept_up_is_an_outcome_and_never_ranked() {
     let overloaded = "Reads on PostgreSQL are overloaded from 5,000/s (layout blob, compress none): 1,670/s \
                       were served, 500 were never started.";
     assert!(all.contains(&overloaded), "{all:?}");
-    let page = terminal::render(&summary, &terminal::Options { width: 160, ..terminal::Options::default() });
+    let page = terminal::render(&summary, &terminal::Options { width: 160, details: true, color: false });
     assert!(page.contains("  overloaded  "), "{page}");
 }
 

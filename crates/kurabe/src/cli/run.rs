@@ -295,7 +295,7 @@ pub(super) fn fleet() -> [Arg; 4] {
 }
 
 #[allow(clippy::too_many_lines, reason = "a list of options")]
-pub(super) fn how() -> [Arg; 24] {
+pub(super) fn how() -> [Arg; 25] {
     let heading = "Measurement";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         option(name, value, help).help_heading(heading)
@@ -321,6 +321,12 @@ pub(super) fn how() -> [Arg; 24] {
             "N",
             "Requests per trial, over all clients: 5000, or write=1000,read=10000 [default: depends on the \
              experiment]",
+        ),
+        arg(
+            "compare",
+            "LIST",
+            "What is compared, at each value of the other axes that are named: targets, or axes by name [default: targets if \
+             there are several, otherwise the axes that are named]",
         ),
         arg(
             "duration",

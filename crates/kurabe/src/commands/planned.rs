@@ -2,6 +2,7 @@
 
 use super::execute::Goal;
 use crate::progress::words;
+use kurabe_core::question::Question;
 use kurabe_core::units;
 use kurabe_engine::budget::Fit;
 use kurabe_engine::plan::Plan;
@@ -43,6 +44,8 @@ pub(super) fn planned(
         spec.rounds
     );
     if every_cell {
+        let question = spec.question.as_ref().map_or_else(String::new, Question::words);
+        let _ = write!(text, "\ncompares {question}");
         for (cell, _) in plan.available() {
             let repeat = match (cell.aa_control, cell.second_instance) {
                 (false, _) => "",

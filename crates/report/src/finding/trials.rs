@@ -123,7 +123,7 @@ fn limited_by(bottleneck: Bottleneck, confidence: Confidence) -> String {
     match bottleneck {
         Bottleneck::Unknown => "bottleneck unknown".to_owned(),
         Bottleneck::Load => "the given rate was kept up".to_owned(),
-        Bottleneck::Latency => format!("{likely}limited by round-trip time; no resource was saturated"),
+        Bottleneck::Latency => format!("{likely}limited by round-trip time"),
         Bottleneck::ClientCpu => {
             format!("the bottleneck is {likely}{}; the result is a lower bound", bottleneck.noun())
         }

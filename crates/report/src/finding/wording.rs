@@ -38,6 +38,7 @@ fn is_factor(ratio: f64) -> bool {
 fn factor(value: f64) -> String {
     match value {
         value if value < 0.01 => "less than 0.01".to_owned(),
+        value if value < 0.1 => format!("{value:.3}"),
         value if value < 1.1 => format!("{value:.2}"),
         value if value < 10.0 => format!("{value:.1}"),
         value if value < 1_000.0 => figure(value.round()),
@@ -109,6 +110,17 @@ pub(crate) fn ratio(ratio: Interval) -> String {
     let ends = ends.filter(|(low, high)| *low != value || *high != value);
     let ends = ends.map_or_else(String::new, |(low, high)| format!(" ({low} to {high})"));
     format!("{value} times{ends}")
+}
+
+/// The same for a table: `0.97× (0.90–1.06)`.
+pub(crate) fn ratio_in_table(ratio: Interval) -> String {
+    let short = |value: f64| match value {
+        value if value < 0.01 => "<0.01".to_owned(),
+        value if value >= 1_000.0 => ">1,000".to_owned(),
+        value => factor(value),
+    };
+    let ends = ratio.low.zip(ratio.high).map(|(low, high)| format!(" ({}–{})", short(low), short(high)));
+    format!("{}×{}", short(ratio.value), ends.unwrap_or_default())
 }
 
 /// `1.2 ms (1.1 to 1.3 ms)`; only the value without an interval.

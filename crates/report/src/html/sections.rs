@@ -1,5 +1,6 @@
 //! The sections of the page besides the charts.
 
+use crate::answer;
 use crate::engine;
 use crate::finding::{Consequence, Section, Statement};
 use crate::format::{capital, command_line, glued, list, settings_list};
@@ -21,6 +22,10 @@ pub(super) fn verdict(summary: &Summary) -> Markup {
     html! {
         (notes(Section::Publishing))
         @for warning in missing { p class="note" { (glued(&warning.sentence)) } }
+        @for table in answer::tables(summary) {
+            h3 { (table.title) }
+            (one_table(&table))
+        }
         ul class="verdict" {
             @for sentence in summary.sentences(Section::Verdict) { li { (glued(sentence)) } }
         }
@@ -116,7 +121,7 @@ pub(crate) fn one_table(table: &Table) -> Markup {
 
 /// The server's own statistics, and what it does not report.
 pub(super) fn engine(summary: &Summary) -> Markup {
-    let (tables, missing) = (engine::tables(summary, false), summary.sentences(Section::NotReported));
+    let (tables, missing) = (engine::tables(summary), summary.sentences(Section::NotReported));
     html! {
         @if !tables.is_empty() || !missing.is_empty() {
             section {
