@@ -22,8 +22,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             authentication, a character set that is set by a statement, or another client, give the \
             target twice: up:postgres 'up:postgres?charset=statement'. Through a web tier (--via) each read \
             is a page, and the connections are those of the application to its database: kept or pooled, as \
-            it was started, or a new one for the page. After E3 of the published experiments \
-            (connection_cost_http.csv, connection_cost_loop.csv).",
+            it was started, or a new one for the page. As in the published experiments (connection_cost_http.csv, connection_cost_loop.csv).",
     axes: &[
         AxisInfo {
             name: "connection",

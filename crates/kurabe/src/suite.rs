@@ -24,7 +24,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use until::percentage;
 pub(crate) use words::split_targets;
-use words::{arrivals, known, parse_requests};
+use words::{arrivals, known, parse_requests, time};
 
 mod claim;
 mod file;
@@ -171,12 +171,20 @@ impl Request {
             let allowed = defaults || self.targets.is_empty() || !is_default(matches, name);
             if given { is_given(matches, name) } else { allowed }
         };
+        let mut slice = None;
         let targets: Vec<Vec<String>> = names()
             .filter(counts)
             .filter_map(|name| matches.get_many::<String>(name))
             .flatten()
+            .inspect(|text| {
+                slice = slice.take().or_else(|| Interleave::parse(text).ok().map(|_| (*text).clone()))
+            })
             .map(|text| split_targets(text))
             .collect::<Result<_>>()?;
+        if let Some(slice) = slice.filter(|_| is_given(matches, "interleave")) {
+            return Err(Error::usage(format!("'{slice}' is not a target"))
+                .hint(format!("the value of --interleave follows '=': write --interleave={slice}")));
+        }
         if !targets.is_empty() {
             self.targets = targets.concat();
         }
@@ -209,7 +217,7 @@ impl Request {
         text: impl Fn(&str) -> Result<Option<String>>,
     ) -> Result<()> {
         let count = |name: &str| parsed(prefix, name, text(name)?, units::parse_count);
-        let time = |name: &str| parsed(prefix, name, text(name)?, units::parse_duration);
+        let time = |name: &str| parsed(prefix, name, text(name)?, |text| time(name, text));
         let requests =
             parsed(prefix, "requests", text("requests")?, |requests| parse_requests(info, requests))?;
         let (duration, budget) = (time("duration")?, time("budget")?);
@@ -268,6 +276,11 @@ impl Request {
     /// The target URLs as given, with passwords: for opening them, not for display.
     pub(crate) fn target_urls(&self) -> Vec<String> {
         if self.targets.is_empty() { vec!["sqlite:".to_owned()] } else { self.targets.clone() }
+    }
+
+    /// Whether the user named the time of the whole run.
+    pub(crate) fn names_budget(&self) -> bool {
+        self.budget.is_some()
     }
 
     /// Whether the user named a seed.

@@ -76,7 +76,7 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         if cells.iter().any(|cell| cell.server_cpu_us_per_op.is_some()) {
             add("server CPU/op", true, 2, &|cell| cell.server_cpu_us_per_op.map_or_else(dash, micros));
         }
-        add("stored", true, 4, &|cell| cell.stored_bytes.map_or_else(dash, units::size));
+        add("bytes/record", true, 4, &|cell| cell.stored_bytes.map_or_else(dash, units::size));
         tables.push(table);
         tables.extend(more(summary, operation, &cells));
     }

@@ -6,7 +6,7 @@ use crate::finding::wording::rounds;
 use crate::finding::{Finding, Note, Section, Statement};
 use crate::format::{GLUE, command_line, glued, list, origin, timestamp};
 use crate::summary::{Status, Summary};
-use crate::table::{Table, fixed_axes, lacking, tables};
+use crate::table::{Lacking, Table, fixed_axes, lacking, tables};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
 use kurabe_core::units;
 use unicode_width::UnicodeWidthStr;
@@ -32,6 +32,9 @@ impl Default for Options {
 /// The number of lines of a report without details: it is read without scrolling.
 const LINES: usize = 20;
 
+/// The number of failures that are shown in any case.
+const FAILED: usize = 2;
+
 /// The report as text that ends with a newline: the answer in at most 20 lines, unless a licence or a message of a server
 /// needs more; or with all details.
 pub fn render(summary: &Summary, options: &Options) -> String {
@@ -45,8 +48,11 @@ fn answer(summary: &Summary, options: &Options) -> String {
     page.publishing(&summary.sentences(Section::Publishing));
     let all = rankings(summary);
     let least = all.first().map_or(0, |ranking| ranking.rows.len() + 2);
+    // What failed is not left out for want of a line.
+    let failed: Vec<String> = lacking(summary).iter().map(Lacking::sentence).collect();
+    let needed: usize = failed.iter().take(FAILED).map(|one| wrap(one, page.width - 2).len()).sum();
     // The last line, and two of notes.
-    let most = LINES.saturating_sub(3);
+    let most = LINES.saturating_sub(1 + needed.max(2));
     let others = summary.statements(Section::Verdict);
     let others = others.filter(|one| !matches!(one.finding, Finding::Comparison(_)) || all.is_empty());
     let left = page.items(others.map(|one| &*one.sentence), most.saturating_sub(least));
@@ -54,16 +60,15 @@ fn answer(summary: &Summary, options: &Options) -> String {
     let shown = fitting_rankings(&all, room);
     let behind = all.len() - shown.len() + left;
     page.ranking(summary, &shown);
-    let failed = lacking(summary);
-    let failed = failed.iter().map(|entry| entry.sentence());
     let mut notes: Vec<&Statement> = summary.statements(Section::Warning).collect();
     // Those from before the first trial were shown before it.
     notes.retain(|note| {
         !matches!(note.finding, Finding::Note(Note::Preflight { .. } | Note::TargetNote { .. }))
     });
     notes.sort_by_key(|note| note.finding.consequence());
-    let failed: Vec<String> = failed.collect();
-    let notes = failed.iter().map(String::as_str).chain(notes.iter().map(|note| &*note.sentence));
+    failed.iter().take(FAILED).for_each(|sentence| page.item(sentence));
+    let failed = failed.iter().skip(FAILED).map(String::as_str);
+    let notes = failed.chain(notes.iter().map(|note| &*note.sentence));
     let behind = behind + page.items(notes, LINES - 1);
     let more = match behind {
         0 => String::new(),

@@ -248,7 +248,7 @@ fn run_without_trials_has_no_findings() {
     run.trials.clear();
     run.end = None;
     let summary = summary(&run);
-    assert_eq!(sentences(&summary), ["No cell has results."]);
+    assert_eq!(sentences(&summary), ["There are no results."]);
     assert!(summary.cells.iter().all(|cell| cell.status == Status::Unavailable && cell.reason.is_some()));
 }
 

@@ -5,7 +5,7 @@ use clap::{Arg, Command};
 
 pub(super) fn command() -> Command {
     Command::new("compare")
-        .about("Compares two runs cell by cell; with --fail-on, says by the exit code whether the second is slower")
+        .about("Compares two runs, result by result; with --fail-on, says by the exit code whether the second is slower")
         .arg(Arg::new("a").required(true).value_name("BASE").add(complete::runs()).help("The first run"))
         .arg(Arg::new("b").required(true).value_name("NEW").add(complete::runs()).help("The second run"))
         .args([fail_on(), export_json(), export_markdown(), junit()])

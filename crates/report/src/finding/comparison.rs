@@ -75,7 +75,7 @@ impl Comparison {
                     ""
                 };
                 let noise = noise_floor.map_or_else(String::new, |floor| {
-                    format!("; two equal cells differed by up to {}", percent(floor))
+                    format!("; two equal measurements differed by up to {}", percent(floor))
                 });
                 let more = further_rounds.map_or_else(String::new, |more| {
                     let time = further_seconds

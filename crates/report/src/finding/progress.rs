@@ -41,14 +41,13 @@ pub enum Progress {
 impl Progress {
     pub(super) fn sentence(&self, _: &Labels) -> String {
         match self {
-            Self::NoResults => "no cell has results.".to_owned(),
+            Self::NoResults => "there are no results.".to_owned(),
             Self::NotAnalysed { next } => format!(
                 "no verdicts yet: the next planned analysis is after {}. 'kurabe run --resume' continues the run.",
                 rounds(*next)
             ),
             Self::NoBaseline => {
-                "the baseline has no results, so nothing was compared; the tables show the other cells."
-                    .to_owned()
+                "the baseline has no results, so nothing was compared; the tables show the others.".to_owned()
             }
             Self::OneRound => {
                 "one round has no interval, so no verdict is possible; use more rounds.".to_owned()

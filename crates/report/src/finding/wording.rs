@@ -143,7 +143,7 @@ pub(super) fn many(count: u64, one: &str, several: &str) -> String {
 
 /// ` in 2 of 3 cells`; empty if there is only one.
 pub(super) fn of_cells(these: u32, all: u32) -> String {
-    if all == 1 { String::new() } else { format!(" in {these} of {all} cells") }
+    if all == 1 { String::new() } else { format!(" in {these} of {all} results") }
 }
 
 /// The class as a word.

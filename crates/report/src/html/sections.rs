@@ -74,7 +74,7 @@ pub(super) fn results(summary: &Summary) -> Markup {
                 h2 { "Results" }
                 p class="soft" {
                     "Operations per second: the geometric mean of the rounds with its 95 % interval. Latencies: over all rounds. \
-                     CPU: of the client. Stored: mean bytes per record sent to the database."
+                     CPU: of the client."
                     @if !fixed.is_empty() { " Constant: " (fixed.join(", ")) "." }
                 }
                 @for table in tables {
