@@ -6,7 +6,7 @@
 #   SUITE         the suite file; its targets are replaced by the two builds
 #   BASE, HEAD    the two builds: each a target, or a command that starts one and prints its URL first, as 'kurabe up' does
 #   FAIL_ON       the criterion (slower:5%)
-#   INCONCLUSIVE  what an inconclusive gate does: pass, or fail with code 7 (fail)
+#   UNDECIDED  what an undecided gate does: pass, or fail with code 7 (fail)
 set -uo pipefail
 
 kurabe=${KURABE:-kurabe} suite=${SUITE:?} base=${BASE:?} head=${HEAD:?}
@@ -43,8 +43,8 @@ code=0
 # GitHub shows this summary beside the checks of a pull request.
 if [[ -n ${GITHUB_STEP_SUMMARY:-} && -f .kurabe/gate.md ]]; then cat .kurabe/gate.md >>"$GITHUB_STEP_SUMMARY"; fi
 if [[ -n ${GITHUB_OUTPUT:-} ]]; then echo "exit-code=$code" >>"$GITHUB_OUTPUT"; fi
-if [[ $code == 7 && ${INCONCLUSIVE:-fail} == pass ]]; then
-    echo "The gate is inconclusive: a slowdown is neither shown nor excluded." >&2
+if [[ $code == 7 && ${UNDECIDED:-fail} == pass ]]; then
+    echo "The gate is undecided: a slowdown is neither shown nor excluded." >&2
     exit 0
 fi
 exit "$code"

@@ -28,7 +28,7 @@ fn refused(answer: &Answer, parts: &[&str]) {
 }
 
 #[test]
-fn verdict_is_first_and_the_rest_is_behind_verbose() {
+fn answer_is_short_and_the_rest_is_behind_verbose() {
     let place = Place::new();
     let args = [
         "run",
@@ -50,14 +50,14 @@ fn verdict_is_first_and_the_rest_is_behind_verbose() {
     let answer = place.run(&args);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let lines: Vec<&str> = answer.out.lines().collect();
-    assert!(lines[..6].contains(&"Verdict"), "{answer:?}");
+    assert!(lines[0].contains("ops/s") && lines.len() <= 20, "{answer:?}");
     // An embedded database has no server that could report anything.
     for part in ["Reported by the server", "\nBasis\n", "Machine: "] {
         assert!(!answer.out.contains(part), "{part}: {}", answer.out);
     }
-    assert!(answer.out.contains("--verbose' shows all"), "{}", answer.out);
+    assert!(lines.last().is_some_and(|line| line.ends_with("--verbose")), "{}", answer.out);
     let whole = place.run(&["report", "last", "--verbose"]);
-    for part in ["Reported by the server", "\nBasis\n", "Machine: "] {
+    for part in ["Verdict", "Reported by the server", "\nBasis\n", "Machine: "] {
         assert!(whole.out.contains(part), "{part}: {}", whole.out);
     }
     assert!(whole.out.lines().count() > lines.len(), "{}", whole.out);
@@ -67,8 +67,9 @@ fn verdict_is_first_and_the_rest_is_behind_verbose() {
 fn width_of_pipes_is_that_of_the_environment_and_missing_columns_are_named() {
     let (place, _) = short();
     let shown = |columns: &str| {
-        let answer =
-            Answer::of(&place.command(&["report", "last"]).env("COLUMNS", columns).output().unwrap());
+        let answer = Answer::of(
+            &place.command(&["report", "last", "--verbose"]).env("COLUMNS", columns).output().unwrap(),
+        );
         assert_eq!(answer.code, Some(0), "{answer:?}");
         answer.out
     };
@@ -77,7 +78,7 @@ fn width_of_pipes_is_that_of_the_environment_and_missing_columns_are_named() {
     assert!(widest(&narrow) <= 80 && widest(&wide) > 110, "{narrow}\n{wide}");
     for text in [&narrow, &wide] {
         let heads = text.lines().find(|line| line.contains("ops/s")).unwrap();
-        assert!(heads.contains("p99") && heads.contains("bottleneck"), "{text}");
+        assert!(heads.contains("p99") && heads.contains("limited by"), "{text}");
     }
     assert!(!wide.contains("Not shown in"), "{wide}");
     let narrowest = shown("60");
@@ -303,7 +304,7 @@ fn plain_margin_is_in_per_cent_as_plain_budget_is_in_seconds() {
     ];
     let answer = place.run(&args);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.out.contains("conclusive at ±5 %"), "{answer:?}");
+    assert!(answer.out.contains("at ±5 %"), "{answer:?}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod firebird;
 mod first_steps;
 mod fleet;
 mod hangs;
+mod hints;
 mod hostile_text;
 mod interleave;
 mod lies;

@@ -113,7 +113,7 @@ fn exit_code_of_comparison_says_what_the_gate_decided() {
     assert_eq!(compare(&slower, &base, &["--fail-on", "slower:50%"]).code, Some(0));
     // An interval that is wider than the margin.
     let answer = compare(&base, &slowed(&place, &base, 1.001), &["--fail-on", "slower:0.000001%"]);
-    assert!(answer.code == Some(7) && answer.out.contains("inconclusive"), "{answer:?}");
+    assert!(answer.code == Some(7) && answer.out.contains("undecided"), "{answer:?}");
     for options in [&["--fail-on", "quicker"][..], &["--fail-on", "slower:0%"], &["--export-junit", "x.xml"]]
     {
         assert_eq!(compare(&base, &slower, options).code, Some(2), "{options:?}");
@@ -342,7 +342,7 @@ fn gate_of_ci_servers_finds_a_planted_slowdown_between_two_builds_and_none_betwe
     // A busy machine may leave it open. It must not be called slower.
     assert!(matches!(equal.code, Some(0 | 7)), "{equal:?}");
     let (judged, junit) = results();
-    assert!(matches!(judged.as_str(), "passed" | "inconclusive" | "not-judged"), "{judged}: {equal:?}");
+    assert!(matches!(judged.as_str(), "passed" | "undecided" | "not-judged"), "{judged}: {equal:?}");
     assert!(junit.contains("<testcase") && !junit.contains("<failure"), "{junit}");
     let slower = ci(builds(&place, true));
     assert!(slower.code == Some(6) && slower.out.contains("The gate failed"), "{slower:?}");

@@ -118,7 +118,7 @@ fn dry_run_shows_plan_and_measures_nothing() {
     args.push("--dry-run");
     let answer = place.run(&args);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.out.contains("4 cells") && answer.out.contains("3 rounds"), "{answer:?}");
+    assert!(answer.out.contains("4 combinations") && answer.out.contains("3 rounds"), "{answer:?}");
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }
 

@@ -22,6 +22,9 @@ pub struct PlannedCell {
     pub demand: Demand,
     /// What single operations require besides. An operation that its target cannot do is not measured; the others are.
     pub operations: Vec<(&'static str, Demand)>,
+    /// Axes without an effect in this cell: of the cells that differ in nothing else, only the one with their first values
+    /// is measured.
+    pub ignores: &'static [&'static str],
     /// What the engine provides before each trial.
     pub provision: Provision,
     /// The name of the data that [`Prepare::load`](crate::experiment::Prepare::load) creates. Cells with the same
@@ -95,6 +98,7 @@ impl PlannedCell {
         Self {
             demand,
             operations,
+            ignores: &[],
             provision,
             dataset,
             stored_bytes: None,

@@ -12,6 +12,7 @@ use crate::load::Arrivals;
 use crate::metric::{MetricValue, Points};
 use crate::observation::Observation;
 use crate::origin::Origin;
+use crate::question::Question;
 use crate::target::is_throwaway;
 use crate::threads::ClientThreads;
 use crate::verification::Verification;
@@ -88,6 +89,9 @@ pub struct RunSpec {
     /// The machines that run the clients; `None`, and not written: this program runs them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetSpec>,
+    /// What is compared; `None` in runs of earlier versions: targets and all axes, each at the others' first values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
 }
 
 /// What a run samples, and so what its verdicts claim.

@@ -9,10 +9,11 @@ use crate::latency;
 use crate::plan::Plan;
 use crate::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue};
-use kurabe_core::experiment::ExperimentInfo;
+use kurabe_core::experiment::{Answer, ExperimentInfo};
 use kurabe_core::load::Load;
+use kurabe_core::question::Question;
 use kurabe_core::run::{LEAST_TRIAL, RunSpec};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// The share of a run's time for measuring. The rest is for loading, warming up and checking.
@@ -84,7 +85,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
     let mut cost = Cost::of(plan, targets);
     let time_for_all = cost.least();
     while cost.least() > budget {
-        if let Some((axis, position)) = next_value(plan.experiment.info(), &plan.spec.axes, &free.axes) {
+        if let Some((axis, position)) = next_value(plan.experiment.info(), &plan.spec, &free.axes) {
             plan.drop_value(&axis, position);
         } else if let Some(rounds) = fewer_rounds(&plan.spec).filter(|_| free.rounds) {
             plan.spec.rounds = rounds;
@@ -154,17 +155,21 @@ fn fewer_rounds(spec: &RunSpec) -> Option<u32> {
 }
 
 /// The next value to remove: of the default axis with the most values, the one whose neighbours are closest to each
-/// other. Of several such axes, the chart's comes last. The baseline's value stays.
-fn next_value(
-    info: &ExperimentInfo,
-    axes: &BTreeMap<String, Vec<AxisValue>>,
-    free: &[String],
-) -> Option<(String, usize)> {
+/// other. Of several such axes, the chart's comes last. The baseline's value stays. Where the answer is a comparison, an axis
+/// that the question does not have gives way first, and to one value.
+fn next_value(info: &ExperimentInfo, spec: &RunSpec, free: &[String]) -> Option<(String, usize)> {
     let candidates = info.axes.iter().filter(|axis| free.iter().any(|name| name == axis.name));
+    let compared = |axis: &str| {
+        let asks = |question: &Question| question.compares(axis) || question.is_within(axis);
+        spec.question.as_ref().is_none_or(asks)
+    };
+    let least = |axis: &str| {
+        if info.answer == Answer::Comparison && !compared(axis) { 1 } else { LEAST_VALUES }
+    };
     let (name, values) = candidates
-        .filter_map(|axis| axes.get(axis.name).map(|values| (axis.name, values)))
-        .filter(|(_, values)| values.len() > LEAST_VALUES)
-        .max_by_key(|(name, values)| (values.len(), *name != info.chart_axis))?;
+        .filter_map(|axis| spec.axes.get(axis.name).map(|values| (axis.name, values)))
+        .filter(|(name, values)| values.len() > least(name))
+        .max_by_key(|(name, values)| (!compared(name), values.len(), *name != info.chart_axis))?;
     let gap = |at: &usize| match (&values[at - 1], &values[at + 1]) {
         (AxisValue::Number(low), AxisValue::Number(high)) => {
             Some((*high.max(low) as f64 / (*low.min(high)).max(1) as f64).ln())

@@ -3,6 +3,7 @@
 use crate::plan::{Plan, TrialId};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
+use kurabe_core::question::Question;
 
 /// The maximum number of connections that clients have at the same time, below the limit of any server.
 const CONNECTIONS: u64 = 64;
@@ -42,7 +43,7 @@ pub(crate) fn groups(plan: &Plan) -> Vec<Vec<TrialId>> {
             && connections < CONNECTIONS;
         let most = plan.free_connections[run_cell.record.target].min(CONNECTIONS);
         let writes = plan.operations[operation].writes;
-        let alike = can.then(|| (operation, alike(axes, writes)));
+        let alike = can.then(|| (operation, alike(axes, writes, plan.spec.question.as_ref())));
         let fits = |group: &&mut Group| {
             alike.is_some()
                 && group.alike == alike
@@ -68,8 +69,12 @@ pub(crate) fn groups(plan: &Plan) -> Vec<Vec<TrialId>> {
     groups.into_iter().map(|group| group.trials).collect()
 }
 
-/// The key that compared cells have in common.
-fn alike(axes: &Cell, writes: bool) -> Cell {
-    let kept = axes.values().iter().filter(|(_, value)| writes || matches!(value, AxisValue::Number(_)));
+/// The key that compared cells have in common. Runs of earlier versions compared all axes.
+fn alike(axes: &Cell, writes: bool, question: Option<&Question>) -> Cell {
+    let kept = axes.values().iter().filter(|(name, value)| {
+        writes
+            || matches!(value, AxisValue::Number(_))
+            || question.is_some_and(|question| !question.compares(name))
+    });
     Cell::new(kept.map(|(name, value)| (name.clone(), value.clone())))
 }

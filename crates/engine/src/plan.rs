@@ -178,7 +178,12 @@ impl Plan {
         self.cells = Vec::with_capacity((product.len() + 1) * self.applications.len());
         for target in 0..self.applications.len() {
             for axes in &product {
-                self.cells.push(self.plan_cell(target, axes.clone(), None)?);
+                let cell = self.plan_cell(target, axes.clone(), None)?;
+                let is_same =
+                    |axis: &&str| self.spec.axes.get(*axis).and_then(|all| all.first()) == axes.get(axis);
+                if cell.planned.as_ref().is_none_or(|planned| planned.ignores.iter().all(is_same)) {
+                    self.cells.push(cell);
+                }
             }
         }
         Ok(())

@@ -14,7 +14,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             server parses each time; bound to a statement that is prepared and closed for every request, which takes \
             an additional round trip; and bound to one prepared once for its connection. On a connection for a single \
             request, 'once' saves nothing. The server's cost is its CPU time per operation, shown beside the client's. \
-            A database without statements has nothing to compare. After E5 of the published experiments.",
+            A database without statements has nothing to compare. As in the published experiments.",
     axes: &[
         AxisInfo {
             name: "bind",

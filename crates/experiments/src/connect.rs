@@ -22,8 +22,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             authentication, a character set that is set by a statement, or another client, give the \
             target twice: up:postgres 'up:postgres?charset=statement'. Through a web tier (--via) each read \
             is a page, and the connections are those of the application to its database: kept or pooled, as \
-            it was started, or a new one for the page. After E3 of the published experiments \
-            (connection_cost_http.csv, connection_cost_loop.csv).",
+            it was started, or a new one for the page. As in the published experiments (connection_cost_http.csv, connection_cost_loop.csv).",
     axes: &[
         AxisInfo {
             name: "connection",
@@ -55,16 +54,19 @@ pub(crate) static CONNECT: BuiltIn = BuiltIn { pages: Some(PlanPages(pages)), ..
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
     let mut policy = axes::policy(cell)?;
-    if cell.word("connection")? == "pool" {
+    let pooled = cell.word("connection")? == "pool";
+    if pooled {
         policy.connections = Connections::Pool(cell.number("pool")? as usize);
     }
-    Ok(PointWorkload::plan_reads("connect", Bind::InOne, policy, &dataset, &[NEW]))
+    let ignores = if pooled { &[][..] } else { &["pool"] };
+    Ok(PlannedCell { ignores, ..PointWorkload::plan_reads("connect", Bind::InOne, policy, &dataset, &[NEW]) })
 }
 
 fn pages(cell: &Cell) -> Result<PlannedCell> {
     // Clients keep their connections to the application, so that nothing else differs.
     let policy = LoopPolicy { connections: Connections::Kept, ..axes::policy(cell)? };
-    Ok(ViaWorkload::plan(policy, ConnectPages::new(cell)?))
+    let ignores = if cell.word("connection")? == "pool" { &[][..] } else { &["pool"] };
+    Ok(PlannedCell { ignores, ..ViaWorkload::plan(policy, ConnectPages::new(cell)?) })
 }
 
 /// `connect` through an application: each page makes one read. The axis varies the application's connections to its

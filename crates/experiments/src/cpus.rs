@@ -16,7 +16,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             contention and coherency of Gunther's Universal Scalability Law. Where the client's CPU was the bottleneck, the \
             rate is a lower bound, and the cell is in none of these. A machine without enough processors for both can \
             share them: --cpu-placement shared. Any other loop is scaled by its option --cpus: kurabe run webapp up:mysql \
-            --cpus 1,2,4. After E12 of the published experiments.",
+            --cpus 1,2,4. As in the published experiments.",
     axes: &[
         AxisInfo { default: &["1", "2", "4", "8", "16", "32", "64"], ..CPUS },
         CPU_PLACEMENT,

@@ -26,7 +26,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     question: "How many pages a second does an application serve that read, or add, one record?",
     about: "Reads one record of 96 characters by its key, drawn uniformly from 10,000, or adds one under a new key: \
             directly on a database, or through an application (a target http://host:port, or --via) as one page \
-            each. After E2 of the published experiments (web_kv.csv).",
+            each. As in the published experiments (web_kv.csv).",
     axes: &[AxisInfo { default: &["1", "10", "100"], ..CLIENTS }, CONNECTION_OR_VIA],
     operations: &[
         reads(READ, "read one record by its key", 1_000),

@@ -74,7 +74,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             (a request is 1 MiB), and there and back as messages. Over loopback: up:tcp. Over a link with another MTU: up:tcp?mtu=9000. To another host: start \
             'kurabe up tcp ADDRESS:PORT --allow-remote' there, and name it as tcp://ADDRESS:PORT. The sizes of socket buffers and \
             writes decide the result: two versions of iperf differ fourfold only because they write 128 kB or 8 kB \
-            by default. After E9 of the published experiments (network.csv).",
+            by default. As in the published experiments (network.csv).",
     axes: &[
         BUFFER,
         WRITE,

@@ -72,7 +72,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             rows and 5 minutes per target by default; --rows 29m is the original's size. Whether the order matters \
             depends on the memory of the server: compare targets such as \
             up:mariadb?innodb_buffer_pool_size=8M. pg_dump and sqlite3 have no order of their own: there the rows are \
-            stored in it. After E13 of the published experiments (reload.csv).",
+            stored in it. As in the published experiments (reload.csv).",
     axes: &[
         AxisInfo {
             name: ORDER,

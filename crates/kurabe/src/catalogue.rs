@@ -6,6 +6,29 @@ use kurabe_drivers::registry::{DRIVERS, LEFT_OUT};
 use kurabe_experiments::registry::EXPERIMENTS;
 use std::fmt::Write;
 
+/// A line for each experiment, and the kinds of targets.
+pub(crate) fn brief() -> String {
+    let mut text = String::from("Experiments: kurabe run NAME [TARGET…]\n");
+    for experiment in EXPERIMENTS {
+        let _ = writeln!(text, "  {:<12} {}", experiment.info().name, experiment.info().question);
+    }
+    let _ = writeln!(text, "  {:<12} How fast do pgbench scripts run on each database?", "pgbench");
+    let _ = writeln!(text, "  {:<12} A workload of your own", "-f FILE.toml");
+    let found = kurabe_testbed::available();
+    let (here, missing): (Vec<_>, Vec<_>) = found.iter().partition(|(_, found)| found.is_ok());
+    let names = |engines: &[&(&str, _)]| {
+        engines.iter().map(|(name, _)| format!("up:{name}")).collect::<Vec<_>>().join(" ")
+    };
+    let urls: Vec<&str> = DRIVERS.iter().map(|driver| driver.schemes[0]).collect();
+    let _ = writeln!(text, "Targets:\n  a URL        {}:", urls.join(": "));
+    let _ = writeln!(text, "  throwaway    {}", names(&here));
+    if !missing.is_empty() {
+        let _ =
+            writeln!(text, "  missing      {} ('kurabe list --all' says what to install)", names(&missing));
+    }
+    text + "'kurabe list --all' has the axes, operations and options.\n"
+}
+
 /// All experiments with their axes and operations.
 pub(crate) fn experiments() -> String {
     let mut text = String::from("Experiments (kurabe run NAME [TARGET…])\n");

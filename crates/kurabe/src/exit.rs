@@ -22,8 +22,8 @@ pub(crate) const FAILED_CELLS: Exit = Exit(4);
 pub(crate) const RUN_FILE: Exit = Exit(5);
 /// A gate failed: a primary metric is slower, or worse, by more than the margin.
 pub(crate) const SLOWER: Exit = Exit(6);
-/// A gate is inconclusive: no primary metric is shown to be slower, and for at least one that is not excluded.
-pub(crate) const INCONCLUSIVE: Exit = Exit(7);
+/// A gate is undecided: no primary metric is shown to be slower, and for at least one that is not excluded.
+pub(crate) const UNDECIDED: Exit = Exit(7);
 /// Interrupted by the user; recorded trials are kept.
 pub(crate) const INTERRUPTED: Exit = Exit(130);
 
@@ -37,7 +37,7 @@ pub(crate) const HELP: &str = "Exit codes:
        or a claim that held does not hold any more; a copy is complete but for rows that the target refused
   5    a run or a report could not be found, read or written, or this machine could not do its part (a full disk)
   6    a gate failed: a primary metric is slower, or worse, by more than the margin
-  7    a gate is inconclusive: that is neither shown nor excluded for some primary metric
+  7    a gate is undecided: that is neither shown nor excluded for some primary metric
   130  stopped by the user; what was measured is kept";
 
 impl Exit {

@@ -16,6 +16,7 @@ mod signals;
 mod suite;
 mod timeout;
 
+use clap::error::ErrorKind;
 use kurabe_targets as targets;
 use std::process::ExitCode;
 
@@ -34,12 +35,17 @@ fn main() -> ExitCode {
             return exit::USAGE.into();
         }
     };
-    let matches = match command.try_get_matches() {
+    let (words, all) = cli::without_all(std::env::args_os().collect());
+    let mut command = if all { command } else { cli::brief(command) };
+    let matches = match command.try_get_matches_from_mut(words) {
         Ok(matches) => matches,
         Err(error) => {
             let words: Vec<String> =
                 std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-            if let Some(renamed) = cli::renamed(&words).filter(|_| error.use_stderr()) {
+            let meant = || {
+                (error.kind() == ErrorKind::InvalidSubcommand).then(|| cli::meant(&command, &words)).flatten()
+            };
+            if let Some(renamed) = cli::renamed(&words).or_else(meant).filter(|_| error.use_stderr()) {
                 output::refuse_settings(&renamed);
                 return exit::USAGE.into();
             }

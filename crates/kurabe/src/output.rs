@@ -152,6 +152,24 @@ impl Output {
         self.message("error", &text, &format!("kurabe: {}", lines(&text)));
     }
 
+    /// Asks whether to go on with what was not expected.
+    ///
+    /// # Errors
+    /// [`Usage`](ErrorKind::Usage) if the answer is no, or nobody can be asked.
+    pub(crate) fn confirm(&self, what: &str) -> Result<()> {
+        let refused = || {
+            Error::usage(what.to_owned())
+                .hint("use --yes to start it, or fewer values, --rounds or --duration")
+        };
+        if !self.live || self.json || !std::io::stdin().is_terminal() {
+            return Err(refused());
+        }
+        let _ = write!(std::io::stderr().lock(), "{what}. Start it? [y/N] ");
+        let mut answer = String::new();
+        let read = std::io::stdin().read_line(&mut answer).is_ok();
+        if read && matches!(answer.trim(), "y" | "Y" | "yes") { Ok(()) } else { Err(refused()) }
+    }
+
     /// Prints a warning.
     pub(crate) fn warning(&self, text: &str) {
         self.message("warning", text, &format!("kurabe: warning: {}", printable(text)));

@@ -11,6 +11,8 @@ use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
+use kurabe_core::metric::Source;
+use kurabe_core::question::{Question, Varying};
 use kurabe_core::run::RunSpec;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::threads::ClientThreads;
@@ -22,7 +24,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use until::percentage;
 pub(crate) use words::split_targets;
-use words::{arrivals, known, parse_requests};
+use words::{arrivals, known, parse_requests, time};
 
 mod claim;
 mod file;
@@ -41,7 +43,7 @@ pub(crate) mod until;
 mod words;
 
 /// The default number of rounds. With fewer rounds intervals widen fast: with five, a 20 % difference at 3 % noise
-/// often stays inconclusive among forty comparisons; with six it is detected.
+/// often stays undecided among forty comparisons; with six it is detected.
 pub(crate) const ROUNDS: u32 = 6;
 /// The default duration of a run per target.
 pub(crate) const BUDGET: Duration = Duration::from_secs(20);
@@ -80,6 +82,8 @@ pub(crate) struct Request {
     interleave: Option<Interleave>,
     restarts: Option<u64>,
     threads: Option<ClientThreads>,
+    /// What is compared, if the user says it.
+    compare: Option<String>,
 }
 
 /// The axes of an experiment, and the common ones.
@@ -167,12 +171,20 @@ impl Request {
             let allowed = defaults || self.targets.is_empty() || !is_default(matches, name);
             if given { is_given(matches, name) } else { allowed }
         };
+        let mut slice = None;
         let targets: Vec<Vec<String>> = names()
             .filter(counts)
             .filter_map(|name| matches.get_many::<String>(name))
             .flatten()
+            .inspect(|text| {
+                slice = slice.take().or_else(|| Interleave::parse(text).ok().map(|_| (*text).clone()))
+            })
             .map(|text| split_targets(text))
             .collect::<Result<_>>()?;
+        if let Some(slice) = slice.filter(|_| is_given(matches, "interleave")) {
+            return Err(Error::usage(format!("'{slice}' is not a target"))
+                .hint(format!("the value of --interleave follows '=': write --interleave={slice}")));
+        }
         if !targets.is_empty() {
             self.targets = targets.concat();
         }
@@ -205,7 +217,7 @@ impl Request {
         text: impl Fn(&str) -> Result<Option<String>>,
     ) -> Result<()> {
         let count = |name: &str| parsed(prefix, name, text(name)?, units::parse_count);
-        let time = |name: &str| parsed(prefix, name, text(name)?, units::parse_duration);
+        let time = |name: &str| parsed(prefix, name, text(name)?, |text| time(name, text));
         let requests =
             parsed(prefix, "requests", text("requests")?, |requests| parse_requests(info, requests))?;
         let (duration, budget) = (time("duration")?, time("budget")?);
@@ -232,6 +244,7 @@ impl Request {
         self.restarts = count("restarts")?.or(self.restarts);
         let threads = parsed(prefix, "threads", text("threads")?, ClientThreads::parse)?;
         self.threads = threads.or(self.threads);
+        self.compare = text("compare")?.or(self.compare.take());
         self.seed = count("seed")?.or(self.seed);
         self.records = count("records")?.or(self.records);
         self.slo = time("slo")?.or(self.slo);
@@ -263,6 +276,11 @@ impl Request {
     /// The target URLs as given, with passwords: for opening them, not for display.
     pub(crate) fn target_urls(&self) -> Vec<String> {
         if self.targets.is_empty() { vec!["sqlite:".to_owned()] } else { self.targets.clone() }
+    }
+
+    /// Whether the user named the time of the whole run.
+    pub(crate) fn names_budget(&self) -> bool {
+        self.budget.is_some()
     }
 
     /// Whether the user named a seed.
@@ -358,6 +376,7 @@ impl Request {
             return Err(Error::usage("--records 0 is out of range").hint("use at least 1"));
         }
         let slice = self.slice(rounds, open)?;
+        let question = Some(self.question(info, &axes, urls.len())?);
         let operations: Vec<String> = info
             .operations
             .iter()
@@ -408,8 +427,38 @@ impl Request {
             full_blocks: true,
             threads: self.threads,
             fleet: self.fleet_spec()?,
+            question,
         };
         self.with_restarts(spec, &urls)
+    }
+
+    /// What the run compares.
+    fn question(
+        &self,
+        info: &ExperimentInfo,
+        axes: &BTreeMap<String, Vec<AxisValue>>,
+        targets: usize,
+    ) -> Result<Question> {
+        let varies = |name: &str| axes.get(name).is_some_and(|values| values.len() > 1);
+        let chart = [RATE.name, CPUS.name].into_iter().find(|name| varies(name)).unwrap_or(info.chart_axis);
+        let varying = |name: &'static str| Varying {
+            name,
+            named: self.axes.contains_key(name),
+            chart: name == chart,
+            own: info
+                .metrics
+                .iter()
+                .any(|metric| matches!(metric.source, Source::Cost(axis) if axis == name)),
+        };
+        let axes: Vec<Varying<'_>> =
+            axes_of(info).map(|axis| axis.name).filter(|name| varies(name)).map(varying).collect();
+        let question = Question::of(targets, &axes);
+        match &self.compare {
+            None => Ok(question),
+            Some(names) => {
+                question.comparing(&names.split(',').map(str::trim).collect::<Vec<_>>(), targets, &axes)
+            }
+        }
     }
 
     /// Checks that the experiment uses the cache and the second server, if there are any.

@@ -1,13 +1,16 @@
 //! Which cells are compared, and the result of each comparison.
 //!
-//! Comparing all pairs of the product of all axes would widen every interval. For each operation and each value of
-//! the chart axis, the comparisons are
+//! Comparing all pairs of the product of all axes would widen every interval. What is compared is the run's
+//! [`Question`](kurabe_core::question::Question): for each operation and each combination of the values of the axes within
+//! which it asks,
 //!
-//! - each value of each other axis with the axis's baseline, the remaining axes at their baselines;
-//! - each target with each other target, all axes at their baselines.
+//! - each target with each other target, if it compares targets;
+//! - each value of each compared axis with the first one, on each target.
+//!
+//! All other axes have their first value.
 
 use crate::finding::{Limit, Pair, Why};
-use crate::labels::Labels;
+use crate::labels::{Axis, Labels};
 use crate::metrics::{Rounds, samples};
 use crate::noise::Noise;
 use crate::rule::Rule;
@@ -18,7 +21,7 @@ use kurabe_core::metric::{Better, Source, Unit, speed};
 use kurabe_core::run::RunSpec;
 use kurabe_stats::interim::{further_rounds, is_within};
 use kurabe_stats::{IntervalSettings, PairedRatio, judge, minimum_detectable_ratio, noise_floor};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the difference between two targets.
 pub(crate) const TARGET: &str = "target";
@@ -100,7 +103,7 @@ pub(crate) fn result_of(ratio: &PairedRatio, margin: f64) -> VerdictResult {
         kurabe_stats::Verdict::Faster => VerdictResult::Better,
         kurabe_stats::Verdict::Slower => VerdictResult::Worse,
         _ if is_within(ratio, margin) => VerdictResult::NoDifference,
-        _ => VerdictResult::Inconclusive,
+        _ => VerdictResult::Undecided,
     }
 }
 
@@ -142,7 +145,8 @@ pub(crate) fn compare(
         originals.map(|cell| ((cell.target_index, &cell.axes, cell.operation.as_str()), cell)).collect();
     let find =
         |(target, axes): &(usize, Cell), operation: &str| index.get(&(*target, axes, operation)).copied();
-    let pairs = plan(labels);
+    let known: BTreeSet<(usize, &Cell)> = index.keys().map(|(target, axes, _)| (*target, *axes)).collect();
+    let pairs = plan(labels, &|(target, axes)| known.contains(&(*target, axes)));
     let mut found: Vec<_> = Vec::new();
     for pair in &pairs {
         for metric in &labels.metrics {
@@ -204,48 +208,85 @@ struct Planned {
 impl Planned {
     /// The same side `a` against another value of the axis.
     fn against(&self, labels: &Labels, level: &AxisValue) -> Option<Self> {
-        let mut axes = self.b.1.values().clone();
-        axes.insert(labels.axes[self.axis?].name.clone(), level.clone());
-        Some(Self { b: (self.b.0, Cell::new(axes)), ..self.clone() })
+        let axes = with(&self.b.1, &labels.axes[self.axis?].name, level);
+        Some(Self { b: (self.b.0, axes), ..self.clone() })
     }
 }
 
-fn plan(labels: &Labels) -> Vec<Planned> {
-    let baseline: BTreeMap<String, AxisValue> =
-        labels.axes.iter().filter_map(|axis| Some((axis.name.clone(), axis.baseline()?.clone()))).collect();
+fn plan(labels: &Labels, exists: &dyn Fn(&(usize, Cell)) -> bool) -> Vec<Planned> {
+    let question = &labels.question;
     let mut planned = Vec::new();
     for operation in &labels.operations {
-        for (n, x) in labels.xs().iter().enumerate() {
-            let mut common = baseline.clone();
-            if let (Some(axis), Some(x)) = (labels.chart_axis(), x) {
-                common.insert(axis.name.clone(), x.clone());
-            }
+        for (common, x, is_first) in places(labels) {
             let mut push = |axis, a, b| {
-                let (operation, is_first) = (operation.name.clone(), n == 0);
+                let operation = operation.name.clone();
                 planned.push(Planned { axis, operation, x: x.clone(), is_first, a, b });
             };
             for target in 0..labels.targets.len() {
                 for (position, axis) in labels.axes.iter().enumerate() {
-                    if Some(position) == labels.chart {
-                        continue;
-                    }
-                    for level in axis.values.iter().skip(1) {
-                        let mut other = common.clone();
-                        other.insert(axis.name.clone(), level.clone());
-                        let (a, b) = (Cell::new(other), Cell::new(common.clone()));
-                        push(Some(position), (target, a), (target, b));
+                    for level in axis.values.iter().skip(1).filter(|_| question.compares(&axis.name)) {
+                        let sides = |common: &Cell| {
+                            let first = axis.baseline().unwrap_or(level);
+                            [level, first].map(|value| (target, with(common, &axis.name, value)))
+                        };
+                        let [a, b] =
+                            where_it_matters(labels, &common, &|common| sides(common).iter().all(exists))
+                                .map_or_else(|| sides(&common), |common| sides(&common));
+                        push(Some(position), a, b);
                     }
                 }
             }
-            for a in 0..labels.targets.len() {
-                for b in a + 1..labels.targets.len() {
-                    let cell = Cell::new(common.clone());
-                    push(None, (a, cell.clone()), (b, cell));
-                }
+            let count = if question.compares_targets() { labels.targets.len() } else { 0 };
+            for (a, b) in (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))) {
+                push(None, (a, common.clone()), (b, common.clone()));
             }
         }
     }
     planned
+}
+
+/// Where the comparisons are made: the values of all axes, the value of the chart axis if it is no compared one, and whether
+/// that is the first of them.
+pub(crate) fn places(labels: &Labels) -> Vec<(Cell, Option<AxisValue>, bool)> {
+    let question = &labels.question;
+    let baseline = labels.axes.iter().filter_map(|axis| Some((axis.name.clone(), axis.baseline()?.clone())));
+    let mut places = vec![Cell::new(baseline)];
+    let is_chart = |axis: &Axis| labels.chart_axis().is_some_and(|chart| chart.name == axis.name);
+    for axis in labels.axes.iter().filter(|axis| question.is_within(&axis.name) && !is_chart(axis)) {
+        let each =
+            |place: &Cell| axis.sorted().into_iter().map(|value| with(place, &axis.name, &value)).collect();
+        places = places.iter().flat_map(|place| -> Vec<Cell> { each(place) }).collect();
+    }
+    let Some(chart) = labels.chart_axis() else {
+        return places.into_iter().map(|place| (place, None, true)).collect();
+    };
+    let xs = if question.compares(&chart.name) {
+        vec![None]
+    } else if question.is_within(&chart.name) {
+        chart.sorted().into_iter().map(Some).collect()
+    } else {
+        vec![chart.baseline().cloned()]
+    };
+    let at = |place: &Cell, x: &Option<AxisValue>| {
+        x.as_ref().map_or_else(|| place.clone(), |x| with(place, &chart.name, x))
+    };
+    let each = |place: &Cell| xs.iter().enumerate().map(|(n, x)| (at(place, x), x.clone(), n == 0)).collect();
+    places.iter().flat_map(|place| -> Vec<_> { each(place) }).collect()
+}
+
+/// The place nearest to this one at which both sides of a comparison exist: another compared axis has another value there,
+/// with which the axis of the comparison matters.
+fn where_it_matters(labels: &Labels, place: &Cell, exist: &dyn Fn(&Cell) -> bool) -> Option<Cell> {
+    let held = labels.axes.iter().filter(|axis| !labels.question.is_within(&axis.name));
+    let others = held.flat_map(|axis| axis.values.iter().map(|value| with(place, &axis.name, value)));
+    std::iter::once(place.clone()).chain(others).find(|place| exist(place))
+}
+
+/// The same values, but this one of an axis.
+fn with(cell: &Cell, axis: &str, value: &AxisValue) -> Cell {
+    let mut values = cell.values().clone();
+    values.insert(axis.to_owned(), value.clone());
+    Cell::new(values)
 }
 
 fn judge_pair(
@@ -305,7 +346,7 @@ fn judge_pair(
     };
     verdict.noise_floor = variance.map(|variance| noise_floor(variance, ratio.quantile));
     verdict.result = result_of(&ratio, rule.margin);
-    verdict.conclusive = verdict.result != VerdictResult::Inconclusive;
+    verdict.conclusive = verdict.result != VerdictResult::Undecided;
     if verdict.target.is_none() {
         (verdict.result, verdict.why, verdict.lower_bound) = bounded(metric, verdict.result, [a, b], sides);
         // More rounds may still show that a saturated side wins, if only one side is saturated.

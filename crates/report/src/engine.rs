@@ -7,7 +7,7 @@ use crate::summary::{CellResult, CounterResult, SessionShare, Summary, reported}
 use crate::table::{Table, dash};
 use kurabe_core::observation::Observation;
 use kurabe_core::run::Measurement;
-use kurabe_core::stats_probe::{Counter, MOST, StatementUse, WaitGroup, WaitState};
+use kurabe_core::stats_probe::{Counter, MOST, StatementUse, WaitGroup};
 use kurabe_core::units;
 use std::collections::BTreeMap;
 
@@ -15,8 +15,6 @@ use std::collections::BTreeMap;
 const LEAST: f64 = 0.03;
 /// The maximum number of rows per cell.
 const ROWS: usize = 4;
-/// The share from which on a wait is shown in a short report.
-const WORTH: f64 = 0.1;
 
 /// The server's counters over the rounds, if every round reports them.
 pub(crate) fn figures(measured: &BTreeMap<u32, &Measurement>) -> Vec<CounterResult> {
@@ -56,26 +54,14 @@ pub(crate) fn sessions(measured: &BTreeMap<u32, &Measurement>) -> Vec<SessionSha
     groups.into_iter().map(share).collect()
 }
 
-/// The tables; in a short report only those that explain the results.
-pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Table> {
+/// The tables.
+pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
     let mut all: Vec<Table> = Vec::new();
     for operation in &summary.labels.operations {
         let cells: Vec<&CellResult> = reported(&summary.cells, &operation.name).collect();
-        if !short {
-            all.extend(counters(summary, operation, &cells));
-        }
-        let waits = |wait_state: WaitState| {
-            !matches!(wait_state, WaitState::Idle | WaitState::Running | WaitState::Active)
-        };
-        let worth = cells.iter().any(|cell| {
-            cell.sessions.iter().filter(|s| waits(s.wait_state)).map(|s| s.share).sum::<f64>() >= WORTH
-        });
-        if worth || !short {
-            all.extend(doings(summary, operation, &cells));
-        }
-        if !short {
-            all.extend(statements(summary, operation, &cells));
-        }
+        all.extend(counters(summary, operation, &cells));
+        all.extend(doings(summary, operation, &cells));
+        all.extend(statements(summary, operation, &cells));
     }
     // A legend is shown once.
     for at in (1..all.len()).rev() {

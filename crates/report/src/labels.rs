@@ -9,6 +9,7 @@ use kurabe_core::compression::COMPRESSION;
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::{DEFAULT_SLO_NS, RATE};
+use kurabe_core::question::{Question, TARGETS};
 use kurabe_core::run::{Run, RunHeader};
 use kurabe_core::units;
 use std::collections::BTreeSet;
@@ -128,6 +129,8 @@ pub(crate) struct Labels {
     pub published: Option<&'static str>,
     /// The limit for response times in a rate search.
     pub objective: String,
+    /// What the run compares.
+    pub question: Question,
 }
 
 impl Labels {
@@ -146,7 +149,9 @@ impl Labels {
                 (0..axes.len()).filter(|i| axes[*i].kind != Kind::Word).max_by_key(|i| axes[*i].values.len())
             }
         };
+        let question = run.header.spec.question.clone().unwrap_or_else(|| of_earlier_version(&axes, chart));
         Self {
+            question,
             chart,
             axes,
             operations: run.header.spec.operations.iter().map(|name| operation(run, name, info)).collect(),
@@ -300,6 +305,16 @@ impl Labels {
     pub fn several_targets(&self) -> bool {
         self.targets.len() > 1
     }
+}
+
+/// What runs of earlier versions compare: targets and all axes, each at the first values of the others, at every value of
+/// the chart axis.
+fn of_earlier_version(axes: &[Axis], chart: Option<usize>) -> Question {
+    let names = |in_chart: bool| {
+        let axes = axes.iter().enumerate().filter(move |(at, _)| (Some(*at) == chart) == in_chart);
+        axes.map(|(_, axis)| axis.name.clone())
+    };
+    Question { compare: names(false).chain([TARGETS.to_owned()]).collect(), within: names(true).collect() }
 }
 
 fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {

@@ -18,6 +18,7 @@
 
 mod analysis;
 mod anonymise;
+mod answer;
 pub mod attribution;
 pub mod claim;
 mod comparison;

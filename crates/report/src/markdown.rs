@@ -1,5 +1,6 @@
 //! The Markdown report.
 
+use crate::answer;
 use crate::engine;
 use crate::finding::Section;
 use crate::format::{capital, command_line, list, timestamp};
@@ -17,12 +18,16 @@ pub fn render(summary: &Summary) -> String {
         let _ = writeln!(text, "{}\n", escaped(question));
     }
     publishing(&mut text, &summary.sentences(Section::Publishing));
+    for table in answer::tables(summary) {
+        markdown_table(&mut text, "", &table);
+    }
+    text += "## Verdict\n\n";
     items(&mut text, &summary.sentences(Section::Verdict));
     let fixed = fixed_axes(summary).join(" · ");
     for table in tables(summary) {
         markdown_table(&mut text, table.legend.as_ref().unwrap_or(&fixed), &table);
     }
-    for table in engine::tables(summary, false) {
+    for table in engine::tables(summary) {
         markdown_table(&mut text, table.legend.as_deref().unwrap_or_default(), &table);
     }
     section(&mut text, "Not reported by the server", &summary.sentences(Section::NotReported));

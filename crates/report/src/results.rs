@@ -214,6 +214,7 @@ fn latency(service: &Histogram) -> Option<Latency> {
     Some(Latency {
         p50: at(0.5)?,
         p90: at(0.9)?,
+        p95: at(0.95)?,
         p99: at(0.99)?,
         p999: at(0.999)?,
         max: service.max()? as f64 / 1e3,

@@ -20,6 +20,8 @@ pub(crate) struct Rule {
     slices_help: bool,
     /// The number of rounds, and of rounds per block, if servers were restarted between blocks.
     blocks: Option<[u32; 2]>,
+    /// How long a round took, in seconds; `None` if the run has no end.
+    round_seconds: Option<f64>,
 }
 
 impl Rule {
@@ -41,7 +43,15 @@ impl Rule {
             slices_help: spec.slice_ns.is_none() && spec.arrivals.is_none(),
             blocks: (spec.sampled() == Sampled::AnyStart)
                 .then(|| [made.max(spec.rounds), spec.block_length()]),
+            round_seconds: run.end.as_ref().zip(run.trials.first()).map(|(end, first)| {
+                end.at_ms.saturating_sub(first.at_ms) as f64 / 1e3 / f64::from(made.max(1))
+            }),
         }
+    }
+
+    /// The expected time of further rounds in seconds, if known.
+    pub fn seconds(&self, rounds: u32) -> Option<u64> {
+        self.round_seconds.map(|seconds| (seconds * f64::from(rounds)).ceil() as u64)
     }
 
     /// The number of rounds at the next analysis, if none is due now.
@@ -65,7 +75,7 @@ impl Rule {
         self.analyses.as_ref().map_or_else(Vec::new, of)
     }
 
-    /// A finding on inconclusive comparisons, or on how the run ended, if it had a stopping rule.
+    /// A finding on undecided comparisons, or on how the run ended, if it had a stopping rule.
     pub fn finding(&self, verdicts: &[Verdict]) -> Option<Finding> {
         let compared: Vec<&Verdict> =
             verdicts.iter().filter(|verdict| verdict.primary && verdict.low.is_some()).collect();
@@ -79,8 +89,8 @@ impl Rule {
         }
         let further_rounds = open.iter().filter_map(|verdict| verdict.further_rounds).max();
         let restarts = |further: u32| self.blocks.map(|[rounds, each]| (rounds + further) / each.max(1) - 1);
-        let undecided = Progress::Undecided {
-            inconclusive: open.len() as u32,
+        let undecided = Progress::MoreRounds {
+            undecided: open.len() as u32,
             of: compared.len() as u32,
             margin: self.margin,
             decidable: open.iter().filter(|verdict| verdict.further_rounds.is_some()).count() as u32,

@@ -3,7 +3,7 @@
 
 use crate::attribution::{Attribution, Bottleneck};
 use crate::detail::Detail;
-use crate::finding::{Interval, Limit, Pair, Section, Span, Statement, Why};
+use crate::finding::{Interval, Limit, Pair, Section, Statement, Why};
 use crate::labels::Labels;
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
@@ -444,6 +444,8 @@ pub struct Latency {
     pub p50: f64,
     /// The 90th percentile.
     pub p90: f64,
+    /// The 95th percentile.
+    pub p95: f64,
     /// The 99th percentile.
     pub p99: f64,
     /// The 99.9th percentile.
@@ -522,7 +524,7 @@ pub enum VerdictResult {
     /// They are equal to within the margin.
     NoDifference,
     /// No difference was detected, and one beyond the margin is not excluded.
-    Inconclusive,
+    Undecided,
     /// They cannot be compared.
     #[default]
     NotComparable,
@@ -534,13 +536,13 @@ impl VerdictResult {
         matches!(self, Self::Better | Self::Worse)
     }
 
-    /// The interval of a significant difference as ratios above 1, whichever side is better.
-    pub(crate) fn gain(self, low: Option<f64>, high: Option<f64>) -> Option<Span> {
-        let span = Span { low: low?, high: high? };
+    /// A significant difference as a ratio above 1 with its interval, whichever side is better.
+    pub(crate) fn gain(self, ratio: Option<f64>, low: Option<f64>, high: Option<f64>) -> Option<Interval> {
+        let ratio = Interval { value: ratio?, low, high };
         match self {
-            Self::Better => Some(span),
-            Self::Worse => Some(span.inverse()),
-            Self::NoDifference | Self::Inconclusive | Self::NotComparable => None,
+            Self::Better => Some(ratio),
+            Self::Worse => Some(ratio.inverse()),
+            Self::NoDifference | Self::Undecided | Self::NotComparable => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The results as tables of text, for all formats.
 
-use crate::attribution::{Attribution, Bottleneck, Confidence};
-use crate::format::{capital, figure, list, micros, short_figure, value_of};
+use crate::answer::{limit, rate};
+use crate::format::{capital, list, micros, short_figure, value_of};
 use crate::group::grouped;
 use crate::labels::OperationLabels;
 use crate::summary::{
@@ -18,8 +18,6 @@ pub(crate) struct Table {
     pub legend: Option<String>,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<String>>,
-    /// The rows of cells at the baseline of all axes but the chart's, by number.
-    pub main: Vec<usize>,
     /// The cell of each row, by its position in the summary; empty if rows are no cells.
     pub cells: Vec<usize>,
 }
@@ -45,13 +43,7 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         let mut add = |head: &str, right: bool, spare: u8, text: &dyn Fn(&CellResult) -> String| {
             table.add(head, right, spare, cells.iter().map(|cell| text(cell)));
         };
-        add("ops/s", true, 0, &|cell| {
-            // The client was saturated: the server's capacity is higher.
-            let least = if cell.is_lower_bound() { "≥ " } else { "" };
-            // Throughput changed until the trial ended: a longer one would have another result.
-            let mark = if cell.steady.is_some_and(|steady| steady.is_never()) { "~ " } else { "" };
-            cell.ops_per_second.map_or_else(dash, |rate| format!("{least}{mark}{}", figure(rate.mean)))
-        });
+        add("ops/s", true, 0, &rate);
         let interval = |rate: Rate| rate.interval().shown(&short_figure);
         add("interval", true, 0, &|cell| cell.ops_per_second.map_or_else(dash, interval));
         let open = cells.iter().any(|cell| cell.open_loop.is_some());
@@ -63,6 +55,7 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
             time => time.map_or_else(dash, |latency| micros(of(&latency))),
         };
         add("p50", true, 2, &|cell| shown(cell, |latency| latency.p50));
+        add("p95", true, 4, &|cell| shown(cell, |latency| latency.p95));
         add("p99", true, u8::from(!open), &|cell| shown(cell, |latency| latency.p99));
         add("max", true, 5, &|cell| shown(cell, |latency| latency.max));
         if open {
@@ -76,14 +69,14 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
             add("dropped", true, 1, &|cell| of(cell, &|open| units::count(open.dropped)));
         }
         if cells.iter().any(|cell| cell.attribution.is_some()) {
-            add("bottleneck", false, 1, &|cell| cell.attribution.as_ref().map_or_else(dash, bottleneck));
+            add("limited by", false, 1, &|cell| cell.attribution.as_ref().map_or_else(dash, limit));
         }
         add("CPU/op", true, 3, &|cell| cell.client_cpu_us_per_op.map_or_else(dash, micros));
         // What saves client CPU may cost server CPU, so both are shown.
         if cells.iter().any(|cell| cell.server_cpu_us_per_op.is_some()) {
             add("server CPU/op", true, 2, &|cell| cell.server_cpu_us_per_op.map_or_else(dash, micros));
         }
-        add("stored", true, 4, &|cell| cell.stored_bytes.map_or_else(dash, units::size));
+        add("bytes/record", true, 4, &|cell| cell.stored_bytes.map_or_else(dash, units::size));
         tables.push(table);
         tables.extend(more(summary, operation, &cells));
     }
@@ -134,14 +127,8 @@ impl Table {
     pub fn of(title: String, summary: &Summary, cells: &[&CellResult]) -> Self {
         let labels = &summary.labels;
         let rows = cells.iter().map(|_| Vec::new()).collect();
-        let at_baseline = |cell: &CellResult| {
-            labels
-                .varying()
-                .all(|axis| axis.baseline().is_none_or(|value| cell.axes.get(&axis.name) == Some(value)))
-        };
-        let main = (0..cells.len()).filter(|at| at_baseline(cells[*at])).collect();
         let ids = cells.iter().map(|cell| cell.index).collect();
-        let mut table = Self { title, rows, main, cells: ids, ..Self::default() };
+        let mut table = Self { title, rows, cells: ids, ..Self::default() };
         if labels.several_targets() {
             let names = cells.iter().map(|cell| labels.targets[cell.target_index].clone());
             table.add("target", false, 0, names);
@@ -151,18 +138,6 @@ impl Table {
             table.add(&axis.name, right, 0, cells.iter().map(|cell| axis.show_of(&cell.axes)));
         }
         table
-    }
-
-    /// Removes the rows of cells that differ from the baseline in another axis than that of the chart. Returns how many were
-    /// removed; none if no row would remain.
-    pub fn keep_main(&mut self) -> usize {
-        let all = self.rows.len();
-        if !self.main.is_empty() {
-            let mut at = 0..all;
-            let main = std::mem::take(&mut self.main);
-            self.rows.retain(|_| at.next().is_some_and(|at| main.contains(&at)));
-        }
-        all - self.rows.len()
     }
 
     /// Adds a column.
@@ -176,16 +151,6 @@ impl Table {
 
 pub(crate) fn dash() -> String {
     "–".to_owned()
-}
-
-/// `server CPU`; `disk?` if confidence is low.
-fn bottleneck(attribution: &Attribution) -> String {
-    let doubt = match attribution.bottleneck {
-        Bottleneck::Unknown | Bottleneck::Load => "",
-        _ if attribution.confidence == Confidence::Low => "?",
-        _ => "",
-    };
-    format!("{}{doubt}", attribution.bottleneck.word())
 }
 
 /// The constant axes with their values, shown above the table.
@@ -212,6 +177,13 @@ pub(crate) struct Lacking {
 }
 
 impl Lacking {
+    /// What lacks results, and why.
+    pub fn sentence(&self) -> String {
+        let place = if self.place.is_empty() { String::new() } else { format!(", {}", self.place) };
+        let (operations, status) = (list(&self.operations), self.status_word());
+        format!("{}{place}, {operations}: {status}: {}", self.target, self.reason)
+    }
+
     pub fn status_word(&self) -> &'static str {
         match self.status {
             Status::Failed => "failed",

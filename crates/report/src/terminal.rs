@@ -1,11 +1,12 @@
 //! The report for a terminal: tables, cells without results, and findings.
 
+use crate::answer::{Ranking, rankings};
 use crate::engine;
 use crate::finding::wording::rounds_of;
-use crate::finding::{Agents, Basis, Finding, Section};
-use crate::format::{GLUE, capital, command_line, glued, list, origin, timestamp};
+use crate::finding::{Finding, Note, Section, Statement};
+use crate::format::{GLUE, command_line, glued, list, origin, timestamp};
 use crate::summary::{Status, Summary};
-use crate::table::{Table, fixed_axes, lacking, tables};
+use crate::table::{Lacking, Table, fixed_axes, lacking, tables};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
 use kurabe_core::units;
 use unicode_width::UnicodeWidthStr;
@@ -17,8 +18,8 @@ pub struct Options {
     pub width: usize,
     /// Whether to use colours and bold type (ANSI escapes).
     pub color: bool,
-    /// Whether to show everything: all cells, the server's counters, the sentence of every pair of values and targets, and
-    /// the basis of the results.
+    /// Whether to show everything: all cells, the server's counters, the sentence of every comparison, and the basis of the
+    /// results. Otherwise the answer in 20 lines.
     pub details: bool,
 }
 
@@ -28,72 +29,109 @@ impl Default for Options {
     }
 }
 
-/// The number of rows up to which a table is not shortened.
-const ROWS: usize = 12;
+/// The number of lines of a report without details: it is read without scrolling.
+const LINES: usize = 20;
 
-/// The number of lines of a page that is read without scrolling. At the end of a longer one the verdict is repeated.
-const SCREEN: usize = 24;
+/// The number of failures that are shown in any case.
+const FAILED: usize = 2;
 
-/// The report as text that ends with a newline. The verdict comes first.
+/// The report as text that ends with a newline: the answer in at most 20 lines, unless a licence or a message of a server
+/// needs more; or with all details.
 pub fn render(summary: &Summary, options: &Options) -> String {
+    if options.details { detailed(summary, options) } else { answer(summary, options) }
+}
+
+/// The answer: what else the experiment answers with, the ranking at each place, what lacks results, and the most serious
+/// notes.
+fn answer(summary: &Summary, options: &Options) -> String {
     let mut page = Page::new(options);
-    let title = format!("{} · {}", summary.experiment, summary.run);
-    page.heading(&title);
+    page.publishing(&summary.sentences(Section::Publishing));
+    let all = rankings(summary);
+    let least = all.first().map_or(0, |ranking| ranking.rows.len() + 2);
+    // What failed is not left out for want of a line.
+    let failed: Vec<String> = lacking(summary).iter().map(Lacking::sentence).collect();
+    let needed: usize = failed.iter().take(FAILED).map(|one| wrap(one, page.width - 2).len()).sum();
+    // The last line, and two of notes.
+    let most = LINES.saturating_sub(1 + needed.max(2));
+    let others = summary.statements(Section::Verdict);
+    let others = others.filter(|one| !matches!(one.finding, Finding::Comparison(_)) || all.is_empty());
+    let left = page.items(others.map(|one| &*one.sentence), most.saturating_sub(least));
+    let room = most.saturating_sub(page.lines() + 1);
+    let shown = fitting_rankings(&all, room);
+    let behind = all.len() - shown.len() + left;
+    page.ranking(summary, &shown);
+    let mut notes: Vec<&Statement> = summary.statements(Section::Warning).collect();
+    // Those from before the first trial were shown before it.
+    notes.retain(|note| {
+        !matches!(note.finding, Finding::Note(Note::Preflight { .. } | Note::TargetNote { .. }))
+    });
+    notes.sort_by_key(|note| note.finding.consequence());
+    failed.iter().take(FAILED).for_each(|sentence| page.item(sentence));
+    let failed = failed.iter().skip(FAILED).map(String::as_str);
+    let notes = failed.chain(notes.iter().map(|note| &*note.sentence));
+    let behind = behind + page.items(notes, LINES - 1);
+    let more = match behind {
+        0 => String::new(),
+        1 => "1 more finding, ".to_owned(),
+        more => format!("{more} more findings, "),
+    };
+    page.paragraph(&format!("{more}all figures: kurabe report {} --verbose", summary.run));
+    page.text
+}
+
+/// The rankings that fit into so many lines: those at the first value of the chart axis, then those at the last one, then
+/// others; at least one.
+fn fitting_rankings<'a, 'b>(all: &'b [Ranking<'a>], lines: usize) -> Vec<&'b Ranking<'a>> {
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|at| !all[*at].is_first);
+    let mut used = 0;
+    let mut kept: Vec<usize> = order
+        .into_iter()
+        .enumerate()
+        .take_while(|(n, at)| {
+            used += all[*at].rows.len() + 1;
+            *n == 0 || used <= lines
+        })
+        .map(|(_, at)| at)
+        .collect();
+    kept.sort_unstable();
+    kept.into_iter().map(|at| &all[at]).collect()
+}
+
+/// The report with all details.
+fn detailed(summary: &Summary, options: &Options) -> String {
+    let mut page = Page::new(options);
+    page.heading(&format!("{} · {}", summary.experiment, summary.run));
     if let Some(question) = &summary.question {
         page.paragraph(question);
     }
     page.publishing(&summary.sentences(Section::Publishing));
     page.gap();
+    let all = rankings(summary);
+    page.ranking(summary, &all.iter().collect::<Vec<_>>());
+    page.gap();
     page.section("Verdict", summary.sentences(Section::Verdict));
-    let mut left_out = 0;
     let (fixed, rounds) = (fixed_axes(summary).join(" · "), rounds_of(summary));
     let labels = &summary.labels;
     let target = (!labels.several_targets()).then(|| format!(" on {}", labels.targets.join("")));
     let target = target.unwrap_or_default();
-    for mut table in tables(summary) {
-        if !options.details && table.rows.len() > ROWS {
-            left_out += table.keep_main();
-        }
+    for table in tables(summary) {
         let legend = table.legend.as_ref().unwrap_or(&fixed);
         page.table(&format!("{}{target}, {rounds}", table.title), legend, &table);
     }
-    for table in engine::tables(summary, !options.details) {
+    for table in engine::tables(summary) {
         page.table(&table.title, table.legend.as_deref().unwrap_or_default(), &table);
     }
     page.lacking(summary);
     page.section("Bottlenecks", summary.sentences(Section::Bottleneck));
-    if options.details {
-        page.section("In detail", summary.sentences(Section::Detail));
-        page.section("Not reported by the server", summary.sentences(Section::NotReported));
-    }
+    page.section("In detail", summary.sentences(Section::Detail));
+    page.section("Not reported by the server", summary.sentences(Section::NotReported));
     page.section("Warnings", summary.sentences(Section::Warning));
-    if options.details {
-        page.heading("Basis");
-        for sentence in summary.sentences(Section::Basis) {
-            page.paragraph(sentence);
-        }
+    page.heading("Basis");
+    for sentence in summary.sentences(Section::Basis) {
+        page.paragraph(sentence);
     }
-    page.origin(summary, options.details);
-    if let Some(agents) = agents(summary).filter(|_| !options.details) {
-        page.paragraph(&format!("{}.", capital(&agents.clause())));
-    }
-    if !options.details {
-        let cells = match left_out {
-            0 => String::new(),
-            1 => "another cell, ".to_owned(),
-            more => format!("{} more cells, ", units::count(more as u64)),
-        };
-        page.paragraph(&format!(
-            "Not shown: {cells}the servers' counters, the noise floor and what was verified; 'kurabe report {} --verbose' \
-             shows all.",
-            summary.run
-        ));
-    }
-    if page.text.lines().count() > SCREEN {
-        page.gap();
-        page.section("Verdict", summary.sentences(Section::Verdict));
-        page.text.truncate(page.text.trim_end().len() + 1);
-    }
+    page.origin(summary);
     page.text
 }
 
@@ -106,6 +144,36 @@ pub(crate) struct Page {
 impl Page {
     pub fn new(options: &Options) -> Self {
         Self { text: String::new(), width: options.width.clamp(60, 200), color: options.color }
+    }
+
+    /// The number of its lines.
+    fn lines(&self) -> usize {
+        self.text.lines().count()
+    }
+
+    /// An item for each sentence, as long as the page has no more than so many lines. Returns how many were left out.
+    fn items<'a>(&mut self, sentences: impl Iterator<Item = &'a str>, lines: usize) -> usize {
+        let mut left = 0;
+        for sentence in sentences {
+            if self.lines() + wrap(sentence, self.width - 2).len() <= lines {
+                self.item(sentence);
+            } else {
+                left += 1;
+            }
+        }
+        left
+    }
+
+    /// Rankings as one table, each below its heading.
+    fn ranking(&mut self, summary: &Summary, rankings: &[&Ranking<'_>]) {
+        let (mut table, headings) = crate::answer::table(rankings);
+        if let Some(first) = table.columns.first_mut() {
+            first.head.clone_from(&summary.experiment);
+        }
+        for name in table.rows.iter_mut().filter_map(|row| row.first_mut()) {
+            name.insert_str(0, "  ");
+        }
+        self.lines_of(&table, &headings);
     }
 
     fn line(&mut self, text: &str) {
@@ -179,13 +247,19 @@ impl Page {
 
     /// A table, without the columns that do not fit.
     pub fn grid(&mut self, table: &Table) {
+        let hidden = self.lines_of(table, &[]);
+        if !hidden.is_empty() {
+            self.paragraph(&format!("Not shown in {} columns: {}.", self.width, list(&hidden)));
+        }
+    }
+
+    /// The lines of a table, with headings before some of its rows. Returns the columns that do not fit.
+    fn lines_of<'a>(&mut self, table: &'a Table, headings: &[(usize, String)]) -> Vec<&'a str> {
         let mut grid = comfy_table::Table::new();
         grid.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
         grid.set_header(table.columns.iter().map(|column| &column.head)).add_rows(&table.rows);
         let widths: Vec<usize> = grid.column_max_content_widths().into_iter().map(usize::from).collect();
         let shown = fitting(table, &widths, self.width);
-        let hidden = (0..widths.len()).filter(|at| !shown.contains(at));
-        let hidden: Vec<&str> = hidden.map(|at| table.columns[at].head.as_str()).collect();
         for (at, column) in table.columns.iter().enumerate() {
             let Some(cells) = grid.column_mut(at) else { continue };
             cells.set_padding((0, 2));
@@ -197,13 +271,17 @@ impl Page {
             }
         }
         for (n, line) in grid.lines().enumerate() {
+            for (_, heading) in headings.iter().filter(|(row, _)| row + 1 == n) {
+                for part in wrap(heading, self.width) {
+                    self.heading(&part);
+                }
+            }
             let line = line.trim_end();
             let line = if n == 0 { self.styled(line, "2") } else { line.to_owned() };
             self.line(&line);
         }
-        if !hidden.is_empty() {
-            self.paragraph(&format!("Not shown in {} columns: {}.", self.width, list(&hidden)));
-        }
+        let hidden = (0..widths.len()).filter(|at| !shown.contains(at));
+        hidden.map(|at| table.columns[at].head.as_str()).collect()
     }
 
     fn lacking(&mut self, summary: &Summary) {
@@ -214,36 +292,23 @@ impl Page {
         self.heading("No results");
         for entry in &lacking {
             let code = if entry.status == Status::Failed { "31" } else { "33" };
-            let place = if entry.place.is_empty() { String::new() } else { format!(", {}", entry.place) };
-            let (operations, status) = (list(&entry.operations), entry.status_word());
-            let text = format!("{}{place}, {operations}: {status}: {}", entry.target, entry.reason);
-            self.marked(&self.styled("✗", code), &text);
+            self.marked(&self.styled("✗", code), &entry.sentence());
         }
         self.gap();
     }
 
     /// The origin of the run, and how to repeat it.
-    fn origin(&mut self, summary: &Summary, with_machine: bool) {
+    fn origin(&mut self, summary: &Summary) {
         let machine = &summary.machine;
         let memory = units::size(machine.memory_bytes);
         let memory = if machine.memory_bytes == 0 { String::new() } else { format!(", {memory}") };
-        if with_machine {
-            self.paragraph(&format!("Machine: {}{memory}, {}.", machine.cpu, machine.system));
-        }
+        self.paragraph(&format!("Machine: {}{memory}, {}.", machine.cpu, machine.system));
         let (began, command) = (timestamp(summary.began), command_line(&summary.command));
         self.paragraph(&format!("Kurabe {}, {began}, seed {}: {command}", summary.kurabe, summary.seed));
         if let Some(origin) = origin(&summary.origin) {
             self.paragraph(&origin);
         }
     }
-}
-
-/// The agents that ran the clients; `None` without a fleet.
-fn agents(summary: &Summary) -> Option<&Agents> {
-    summary.findings.iter().find_map(|statement| match &statement.finding {
-        Finding::Basis(Basis::Tested { fleet, .. }) => fleet.as_ref(),
-        _ => None,
-    })
 }
 
 /// The columns that fit; those with the highest priority of dropping go first.

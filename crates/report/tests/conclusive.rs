@@ -38,7 +38,7 @@ fn of_targets(summary: &Summary) -> Verdict {
 }
 
 #[test]
-fn comparison_stays_inconclusive_while_the_saturated_side_may_still_win() {
+fn comparison_stays_undecided_while_the_saturated_side_may_still_win() {
     for full in [[true, false], [false, true]] {
         let summary = analyse(&run(full, 0.2, 1.0), Some(&INFO));
         let verdict = of_targets(&summary);

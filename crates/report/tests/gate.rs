@@ -42,7 +42,7 @@ fn slowdown_beyond_margin_fails_gate_and_one_within_does_not() {
         let wanted = if row.operation == "read" { Judgement::Slower } else { Judgement::Passed };
         assert_eq!(row.gate, Some(wanted), "{row:?}");
     }
-    assert!(found.slower > 0 && found.passed > 0 && found.inconclusive == 0, "{found:?}");
+    assert!(found.slower > 0 && found.passed > 0 && found.undecided == 0, "{found:?}");
     // A margin of 30 % allows 20 % less throughput.
     assert_eq!(judged(&base, &slower, 0.3).gate.unwrap().decision, Decision::Passed);
     // What is faster passes.
@@ -59,7 +59,7 @@ fn runs_that_did_not_sample_starts_decide_nothing() {
     for (first, second) in [(these(usual), these(slow_reads)), (run(usual, 0.01), these(slow_reads))] {
         let compared = judged(&first, &second, 0.05);
         let found = compared.gate.clone().unwrap();
-        assert_eq!((found.decision, found.slower, found.passed), (Decision::Inconclusive, 0, 0), "{found:?}");
+        assert_eq!((found.decision, found.slower, found.passed), (Decision::Undecided, 0, 0), "{found:?}");
         let text = compare::terminal(&compared, &terminal::Options::default());
         assert!(text.contains("Nothing is decided"), "{text}");
         assert!(compared.rows.iter().all(|row| row.ratio.is_some() && row.low.is_none()), "no interval");
@@ -67,11 +67,11 @@ fn runs_that_did_not_sample_starts_decide_nothing() {
 }
 
 #[test]
-fn noise_wider_than_margin_is_inconclusive() {
+fn noise_wider_than_margin_is_undecided() {
     let (base, noisy) = (run(usual, 0.2), run(|at| usual(at) * 0.97, 0.2));
     let found = judged(&base, &noisy, 0.01).gate.unwrap();
-    assert_eq!(found.decision, Decision::Inconclusive, "{found:?}");
-    assert!(found.inconclusive > 0 && found.slower == 0, "{found:?}");
+    assert_eq!(found.decision, Decision::Undecided, "{found:?}");
+    assert!(found.undecided > 0 && found.slower == 0, "{found:?}");
 }
 
 #[test]
@@ -90,12 +90,12 @@ fn run_on_a_machine_with_other_load_cannot_fail() {
     }
     let compared = judged(&base, &slower, 0.05);
     let found = compared.gate.as_ref().unwrap();
-    assert_eq!((found.decision, found.slower), (Decision::Inconclusive, 0), "{found:?}");
+    assert_eq!((found.decision, found.slower), (Decision::Undecided, 0), "{found:?}");
     let text = compare::terminal(&compared, &terminal::Options::default());
     assert!(text.contains("other processes used the CPU during the second run"), "{text}");
     // What is not slower still passes.
     let same = judged(&slower, &slower, 0.05).gate.unwrap();
-    assert_eq!((same.decision, same.inconclusive), (Decision::Passed, 0), "{same:?}");
+    assert_eq!((same.decision, same.undecided), (Decision::Passed, 0), "{same:?}");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn another_machine_is_not_judged() {
     other.header.machine.cpu = "Another CPU".to_owned();
     let compared = judged(&base, &other, 0.05);
     let found = compared.gate.as_ref().unwrap();
-    assert_eq!((found.decision, found.slower, found.passed), (Decision::Inconclusive, 0, 0), "{found:?}");
+    assert_eq!((found.decision, found.slower, found.passed), (Decision::Undecided, 0, 0), "{found:?}");
     let text = compare::terminal(&compared, &terminal::Options::default());
     assert!(text.contains("processor differs") && text.contains("Another CPU"), "{text}");
 }
@@ -121,7 +121,7 @@ fn results_that_only_the_base_has_are_not_judged() {
         trial.outcome = Outcome::Failed { kind, reason: reason.clone(), mismatches: 0 };
     }
     let found = judged(&base, &other, 0.05).gate.unwrap();
-    assert_eq!(found.decision, Decision::Inconclusive, "{found:?}");
+    assert_eq!(found.decision, Decision::Undecided, "{found:?}");
     assert_eq!(found.not_judged, 2, "reads and writes of the cell: {found:?}");
     // What the base could not measure either says nothing of the second run.
     assert_eq!(judged(&other, &base, 0.05).gate.unwrap().decision, Decision::Passed);
@@ -134,7 +134,7 @@ fn results_that_only_the_base_has_are_not_judged() {
         ..Scenario::default()
     };
     let found = judged(&base, &of_any_start(fewer.run()), 0.05).gate.unwrap();
-    assert!(found.not_judged > 0 && found.decision == Decision::Inconclusive, "{found:?}");
+    assert!(found.not_judged > 0 && found.decision == Decision::Undecided, "{found:?}");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn incomplete_run_is_not_judged() {
     let mut stopped = run(slow_reads, 0.01);
     stopped.end = None;
     let found = judged(&base, &stopped, 0.05).gate.unwrap();
-    assert_eq!((found.decision, found.slower), (Decision::Inconclusive, 0), "{found:?}");
+    assert_eq!((found.decision, found.slower), (Decision::Undecided, 0), "{found:?}");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn junit_has_a_case_for_each_primary_result() {
     let compared = judged(&run(usual, 0.01), &run(slow_reads, 0.01), 0.05);
     let xml = compare::junit(&compared, "session");
     let gate = compared.gate.unwrap();
-    let all = gate.passed + gate.slower + gate.inconclusive + gate.not_judged;
+    let all = gate.passed + gate.slower + gate.undecided + gate.not_judged;
     assert_eq!(xml.matches("<testcase ").count() as u32, all, "{xml}");
     assert_eq!(xml.matches("<failure ").count() as u32, gate.slower, "{xml}");
     assert!(

@@ -2,6 +2,7 @@
 
 use crate::common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
 use crate::common::{INFO, Scenario, bottlenecks, open_loop, troubled};
+use kurabe_core::question::{Question, TARGETS};
 use kurabe_core::run::Run;
 use kurabe_report::{Summary, ab, analyse, compare, csv, hgrm, html, json, markdown, terminal};
 use std::fs;
@@ -45,7 +46,7 @@ fn summary(run: &Run) -> Summary {
 }
 
 fn runs() -> Vec<(&'static str, Run)> {
-    vec![
+    let mut all = vec![
         ("one-target", Scenario::default().run()),
         (
             "two-targets",
@@ -65,7 +66,12 @@ fn runs() -> Vec<(&'static str, Run)> {
             .run(),
         ),
         ("one-round", Scenario { rounds: 1, ..Scenario::default() }.run()),
-    ]
+    ];
+    for (_, run) in all.iter_mut().filter(|(_, run)| run.header.targets.len() > 1) {
+        let (compare, within) = (vec![TARGETS.to_owned()], vec!["payload".to_owned()]);
+        run.header.spec.question = Some(Question { compare, within });
+    }
+    all
 }
 
 #[test]
@@ -98,8 +104,10 @@ fn renderings_match_golden_files() {
         // Each other format is the same for all runs: the runs with most of its features.
         match name {
             "bottlenecks" => {
-                let narrow = terminal::Options { width: 80, color: true, details: false };
+                let narrow = terminal::Options { width: 80, color: true, details: true };
                 golden("bottlenecks.80.ansi", &terminal::render(&summary, &narrow));
+                let answer = terminal::Options { width: 80, ..terminal::Options::default() };
+                golden("bottlenecks.80.txt", &terminal::render(&summary, &answer));
             }
             "troubled" => {
                 golden("troubled.md", &markdown::render(&summary));

@@ -1,6 +1,7 @@
 //! The report's tests: results, verdicts and renderings of synthetic runs.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod answer;
 mod attribution;
 mod claims;
 mod common;

@@ -51,7 +51,7 @@ fn intervals_of_nested_rounds_use_one_sample_per_instance() {
         assert!((flat.ratio.unwrap() / nested.ratio.unwrap()).ln().abs() < 1e-9, "{flat:?} {nested:?}");
         // Student's quantile is 3.2 and more with three degrees of freedom, 2.4 and more with seven.
         assert!(width(nested) > 1.3 * width(flat), "{flat:?} {nested:?}");
-        assert_eq!(nested.result, VerdictResult::Inconclusive);
+        assert_eq!(nested.result, VerdictResult::Undecided);
         if let Some(further) = nested.further_rounds {
             assert_eq!(further % 2, 0, "whole blocks of two rounds: {further}");
         }

@@ -241,7 +241,7 @@ fn noise_floor_lost_with_left_out_target_is_reported() {
     let summary = without(&["SQLite"]).analyse(&run, Some(&INFO)).unwrap();
     assert!(summary.noise_floor.is_none());
     let warnings = summary.sentences(Section::Warning);
-    assert!(warnings[0].contains("the noise floor is unknown"), "{warnings:?}");
+    assert!(warnings[0].contains("what equal measurements differ by is not known"), "{warnings:?}");
 }
 
 #[test]

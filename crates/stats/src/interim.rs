@@ -106,7 +106,7 @@ pub fn is_within(ratio: &PairedRatio, margin: f64) -> bool {
 pub fn is_conclusive(verdict: &Verdict, ratio: &PairedRatio, margin: f64) -> bool {
     match verdict {
         Verdict::Faster | Verdict::Slower => true,
-        Verdict::Indistinguishable | Verdict::Inconclusive => is_within(ratio, margin),
+        Verdict::Indistinguishable | Verdict::Undecided => is_within(ratio, margin),
     }
 }
 
@@ -212,7 +212,7 @@ mod tests {
         assert!(is_conclusive(&Verdict::Indistinguishable, &wide, 0.07));
         assert!(is_conclusive(&Verdict::Faster, &ratio(1.5, 1.25), 0.05));
         let none = PairedRatio { interval: None, ..wide };
-        assert!(!is_conclusive(&Verdict::Inconclusive, &none, 10.0));
+        assert!(!is_conclusive(&Verdict::Undecided, &none, 10.0));
     }
 
     #[test]

@@ -27,17 +27,17 @@ pub enum Verdict {
     /// [`minimum_detectable_ratio`] says how small.
     Indistinguishable,
     /// Not yet decidable: there are fewer than two rounds and hence no interval.
-    Inconclusive,
+    Undecided,
 }
 
 /// Judges a comparison of values of which higher ones are better, by its interval.
 ///
-/// A ratio without interval is inconclusive.
+/// A ratio without interval is undecided.
 #[must_use]
 pub fn judge(ratio: &PairedRatio) -> Verdict {
-    let Some(interval) = ratio.interval else { return Verdict::Inconclusive };
+    let Some(interval) = ratio.interval else { return Verdict::Undecided };
     if ratio.ratio.is_nan() {
-        return Verdict::Inconclusive;
+        return Verdict::Undecided;
     }
     if interval.contains(1.0) {
         return Verdict::Indistinguishable;
@@ -48,7 +48,7 @@ pub fn judge(ratio: &PairedRatio) -> Verdict {
 /// The smallest factor, at least 1, that this comparison could have called a difference: the interval's wider half.
 ///
 /// 1.12 means: a difference below 12 % (or, downwards, below 1 − 1 ÷ 1.12) would not be detected. It makes
-/// "indistinguishable" informative. `None` if the verdict is inconclusive.
+/// "indistinguishable" informative. `None` if the verdict is undecided.
 #[must_use]
 pub fn minimum_detectable_ratio(ratio: &PairedRatio) -> Option<f64> {
     let interval = ratio.interval?;

@@ -88,7 +88,7 @@ proptest! {
         let pair = PairedRatio::of(&a, &b, &ONE).unwrap();
         let far = pair.ratio.ln().abs();
         match (judge(&pair), minimum_detectable_ratio(&pair)) {
-            (Verdict::Inconclusive, None) => prop_assert_eq!(pair.rounds, 1),
+            (Verdict::Undecided, None) => prop_assert_eq!(pair.rounds, 1),
             (Verdict::Indistinguishable, Some(least)) => prop_assert!(far <= least.ln() + 1e-9),
             (_, Some(least)) => prop_assert!(far >= least.ln() - 1e-9),
             (verdict, least) => prop_assert!(false, "{:?} with {:?}", verdict, least),
@@ -114,7 +114,7 @@ fn one_round_is_inconclusive() {
     let pair = PairedRatio::of(&[200.0], &[100.0], &ONE).unwrap();
     assert!((pair.ratio - 2.0).abs() < 1e-12);
     assert_eq!((pair.low(), pair.high()), (None, None));
-    assert_eq!(judge(&pair), Verdict::Inconclusive);
+    assert_eq!(judge(&pair), Verdict::Undecided);
     assert_eq!(minimum_detectable_ratio(&pair), None);
     let cell = interval_of_mean(&[200.0], &ONE).unwrap();
     assert_eq!(cell.rounds, 1);

@@ -68,6 +68,18 @@ pub fn check_scheme(url: &TargetUrl) -> Result<()> {
         },
         |near| format!("did you mean up:{near}?"),
     );
+    if let Some((engine, _)) = url.path.split_once('@').filter(|(engine, _)| known.contains(engine)) {
+        let hint = format!(
+            "up:{engine} starts the version that is installed; a version is only in {}",
+            known
+                .iter()
+                .filter(|name| name.contains('@'))
+                .map(|name| format!("up:{name}"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        );
+        return Err(Error::usage(format!("up:{engine} takes no version")).hint(hint));
+    }
     // A URL may hold a password.
     if url.path.contains(':') {
         return Err(Error::usage("up: takes the name of an engine, and no URL").hint(hint));

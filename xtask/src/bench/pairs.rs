@@ -154,8 +154,7 @@ mod tests {
 
     #[test]
     fn verdict_is_parsed_from_report() {
-        let report =
-            "  \"verdicts\": [\n {\n \"result\": \"inconclusive\",\n \"smallest_detectable\": 0.04,\n";
+        let report = "  \"verdicts\": [\n {\n \"result\": \"undecided\",\n \"smallest_detectable\": 0.04,\n";
         assert_eq!(parse(report), Some((false, Some(0.04))));
         assert_eq!(parse("\"result\": \"better\",\n\"smallest_detectable\": null,"), Some((true, None)));
         assert_eq!(parse("{}"), None);

@@ -32,7 +32,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             engine that leaves out repeated values would else be measured without its network. A rate is of \
             rows; other metrics are bytes per second, bytes on the wire for each byte of a row, round trips, CPU time of \
             client and server for each megabyte, the client's peak memory, and what loopback alone gives. --wire-compression has \
-            both ends compress what they send. After E6 of the published experiments \
+            both ends compress what they send. As in the published experiments \
             (bulk_fetch.csv).",
     axes: &[
         AxisInfo {

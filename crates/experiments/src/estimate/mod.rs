@@ -63,7 +63,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             rows and conditions. Statistics are gathered before each trial; or they are those of the \
             first half of the rows; or two rows in five were deleted before, so that pages are about half full. For \
             your own table, give what follows FROM, and --state as-is: --data \"orders WHERE total > 100\"; it is only \
-            read. After E11 of the published experiments (estimate.csv).",
+            read. As in the published experiments (estimate.csv).",
     axes: &[
         AxisInfo {
             name: "data",

@@ -30,7 +30,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     question: "How should a web application keep its sessions, and in which database?",
     about: "Writes sessions with new identifiers, and reads sessions by identifiers drawn uniformly. Payloads are like \
             serialised session data (or incompressible), stored as one blob or split over rows, compressed by the client \
-            or not. After E1 of the published experiments (session_store.csv).",
+            or not. As in the published experiments (session_store.csv).",
     axes: &[
         AxisInfo {
             name: "payload",

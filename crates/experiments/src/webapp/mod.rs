@@ -42,7 +42,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             digits. Every search uses an index, and every row of every answer is compared. Clients use a database directly, \
             or one application or several in front of one database (targets http://host:port and \
             http://host:port,host:port, or --via). --records sets the number of users; reports show the time of each \
-            step. After E7 of the published experiments (webapp.csv).",
+            step. As in the published experiments (webapp.csv).",
     axes: &[
         AxisInfo { default: &["1", "5", "10", "25", "50"], ..CLIENTS },
         AxisInfo { default: &["kept", "per-request"], ..CONNECTION_OR_VIA },

@@ -5,7 +5,7 @@ use clap::{Arg, Command};
 
 pub(super) fn command() -> Command {
     Command::new("compare")
-        .about("Compares two runs cell by cell; with --fail-on, says by the exit code whether the second is slower")
+        .about("Compares two runs, result by result; with --fail-on, says by the exit code whether the second is slower")
         .arg(Arg::new("a").required(true).value_name("BASE").add(complete::runs()).help("The first run"))
         .arg(Arg::new("b").required(true).value_name("NEW").add(complete::runs()).help("The second run"))
         .args([fail_on(), export_json(), export_markdown(), junit()])
@@ -28,7 +28,7 @@ fn fail_on() -> Arg {
         "fail-on",
         "slower[:PERCENT]|p99[:PERCENT]",
         "Exit with 6 if a primary metric is slower, or worse, by more than this, or with p99 the 99th percentile of \
-         times; with 7 if that is inconclusive. 'slower' is slower:5%; several with commas. A run of two targets is judged by itself: the second against the first",
+         times; with 7 if that is undecided. 'slower' is slower:5%; several with commas. A run of two targets is judged by itself: the second against the first",
     )
     .help_heading("Gate")
 }

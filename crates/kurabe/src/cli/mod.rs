@@ -2,6 +2,7 @@
 
 mod agent;
 mod app;
+mod brief;
 mod claims;
 mod compare;
 mod complete;
@@ -17,6 +18,7 @@ mod stack;
 mod store;
 mod wire;
 
+pub(crate) use brief::{brief, meant, without_all};
 pub(crate) use complete::{answer_shell, script};
 pub(crate) use renamed::{refuse_old_settings, renamed, renamed_setting};
 pub(crate) use run::{PGBENCH, suite_axes};
@@ -36,7 +38,12 @@ pub(crate) fn command() -> Command {
         .max_term_width(100)
         .args(everywhere())
         .subcommand(run::command())
-        .subcommand(Command::new("list").about("Lists experiments with their axes, and kinds of targets"))
+        .subcommand(
+            Command::new("list").about("Lists experiments and kinds of targets, one line each").arg(flag(
+                "all",
+                "Lists the axes and operations of experiments, and the options of targets too",
+            )),
+        )
         .subcommand(
             Command::new("doctor")
                 .about("Checks targets: version, durability, limits and available experiments")
@@ -186,7 +193,7 @@ fn everywhere() -> [Arg; 4] {
         flag("quiet", "Do not show progress").short('q').global(true),
         flag(
             "verbose",
-            "Shows all cells, the servers' counters, each comparison and the basis of the results in reports on the terminal",
+            "Shows all figures in reports on the terminal: all results, the servers' counters, each comparison, and the basis",
         )
         .short('v')
         .global(true),

@@ -165,7 +165,7 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
     let operation = option("operation", "NAMES", "Operations to measure [default: all]")
         .value_delimiter(',')
         .value_parser(PossibleValuesParser::new(operations))
-        .help_heading("Axes: each takes a comma-separated list; cells are their product");
+        .help_heading("Axes: each takes a comma-separated list; all combinations are measured");
     // Operations that read and write are directions of the data.
     let has_directions = info.axes.iter().all(|axis| axis.name != "direction");
     let operation = if has_directions { operation.alias("direction") } else { operation };
@@ -229,7 +229,7 @@ fn axis(axis: &'static AxisInfo) -> Arg {
         .value_name("LIST")
         .allow_negative_numbers(true)
         .action(ArgAction::Append)
-        .help_heading("Axes: each takes a comma-separated list; cells are their product")
+        .help_heading("Axes: each takes a comma-separated list; all combinations are measured")
         .help(format!("{help} [default: {default}]"))
 }
 
@@ -295,7 +295,7 @@ pub(super) fn fleet() -> [Arg; 4] {
 }
 
 #[allow(clippy::too_many_lines, reason = "a list of options")]
-pub(super) fn how() -> [Arg; 24] {
+pub(super) fn how() -> [Arg; 26] {
     let heading = "Measurement";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         option(name, value, help).help_heading(heading)
@@ -323,6 +323,12 @@ pub(super) fn how() -> [Arg; 24] {
              experiment]",
         ),
         arg(
+            "compare",
+            "LIST",
+            "What is compared, at each value of the other axes that are named: targets, or axes by name [default: targets, \
+             or the axes that are named if there is one]",
+        ),
+        arg(
             "duration",
             "TIME",
             "Duration of each trial's measured phase; with --requests, whichever ends first",
@@ -336,7 +342,7 @@ pub(super) fn how() -> [Arg; 24] {
         arg(
             "rounds",
             "N",
-            "How often to measure each cell, in random order [default: 6; up to 16 if trials would exceed 1s]",
+            "How often to measure each combination, in random order [default: 6; up to 16 if trials would exceed 1s]",
         ),
         arg(
             "until",
@@ -402,7 +408,8 @@ pub(super) fn how() -> [Arg; 24] {
             "Run although the data does not fit into the free memory of a cache, which then evicts values of others",
         )
         .help_heading(heading),
-        flag("dry-run", "Print cells, rounds and expected time, and measure nothing").help_heading(heading),
+        flag("yes", "Start a run that is expected to take more than an hour").short('y').help_heading(heading),
+        flag("dry-run", "Print what would be measured and compared, and the expected time").help_heading(heading),
         no_html(),
         otlp(),
     ]

@@ -221,6 +221,7 @@ impl Session<'_> {
         let labels = [label].into_iter().chain(self.labels.iter().cloned()).collect();
         let decided = |run: &Run| !judge(run, Some(info), &resolved.tests).iter().any(|part| part.open);
         let job = Job {
+            may_be_long: true,
             spec,
             free: request.free()?,
             urls: request.target_urls(),

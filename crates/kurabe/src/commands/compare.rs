@@ -118,6 +118,6 @@ pub(super) fn judged(
     Ok(match compared.gate.map(|gate| gate.decision) {
         None | Some(Decision::Passed) => exit::DONE,
         Some(Decision::Failed) => exit::SLOWER,
-        Some(Decision::Inconclusive) => exit::INCONCLUSIVE,
+        Some(Decision::Undecided) => exit::UNDECIDED,
     })
 }

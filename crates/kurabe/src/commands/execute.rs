@@ -2,7 +2,7 @@
 
 use super::fleet::{self, Agents};
 use super::pause::Pauses;
-use super::planned::{left_out, longer_than_planned, planned, too_long, unavailable};
+use super::planned::{left_out, long, longer_than_planned, planned, too_long, unavailable};
 use super::push::{self, Collector};
 use super::report;
 use super::scale;
@@ -76,6 +76,8 @@ pub(super) struct Job<'a> {
     pub(super) otlp: Option<Collector>,
     /// Its suite and labels.
     pub(super) origin: Origin,
+    /// Whether it starts without a question although it takes more than an hour.
+    pub(super) may_be_long: bool,
     /// Only print the plan.
     pub(super) dry: bool,
     /// Whether its plan and its report are printed to standard output.
@@ -121,7 +123,7 @@ pub(super) fn attempt(job: &Job<'_>, account: &mut Account, output: &Output) -> 
     let mut plan = Plan::draft(experiment, job.spec.clone(), &targets::applications(&job.urls)?)?;
     let wish = Wish {
         dry: job.dry,
-        tolerant: job.in_suite.is_some(),
+        tolerant: job.in_suite.is_some() || job.urls.len() > 1,
         shared: job.in_suite.as_ref().and_then(|suite| suite.shared.clone()),
         ..Wish::of(&plan, job.cache.as_deref(), job.remote.as_deref())
     };
@@ -129,6 +131,12 @@ pub(super) fn attempt(job: &Job<'_>, account: &mut Account, output: &Output) -> 
     let agents = fleet::join(&job.spec, job.fleet.as_deref(), job.dry, output)?;
     let mut opened = targets::open(&job.urls, &wish, output)?;
     account.unopened = std::mem::take(&mut opened.unopened);
+    if job.in_suite.is_none()
+        && let Err(error) = leave_out(job, &account.unopened, output)
+    {
+        opened.close(output);
+        return Err(error.into());
+    }
     let made = without(&mut plan, job, &account.unopened).and_then(|()| {
         refuse_unseen(&plan, &mut opened);
         scale::count(&mut plan, &opened, output)?;
@@ -139,6 +147,19 @@ pub(super) fn attempt(job: &Job<'_>, account: &mut Account, output: &Output) -> 
     opened.warn_of_ended_stacks(output);
     opened.close(output);
     made
+}
+
+/// Tells which targets the run is made without: engines that are not installed. Anything else that cannot be opened, and a
+/// gate without one of its targets, is an error.
+fn leave_out(job: &Job<'_>, unopened: &[(usize, Error)], output: &Output) -> kurabe_core::Result<()> {
+    let missing = |error: &Error| error.kind() == ErrorKind::NotFound && job.print;
+    if let Some((_, error)) = unopened.iter().find(|(_, error)| !missing(error)) {
+        return Err(error.clone());
+    }
+    if unopened.len() < job.urls.len() {
+        unopened.iter().for_each(|(_, error)| output.warning(&format!("left out: {error}")));
+    }
+    Ok(())
 }
 
 /// Plans the run without the targets that could not be opened.
@@ -183,7 +204,7 @@ fn make(
     account.cells = plan.records();
     if plan.trials() == 0 {
         let reasons = unavailable(&plan, targets);
-        let error = Error::new(ErrorKind::Unsupported, "no cell can be measured:");
+        let error = Error::new(ErrorKind::Unsupported, "nothing can be measured:");
         return Err(error.log(reasons.iter().map(String::as_str)).into());
     }
     let text = planned(&plan, targets, fit.as_ref(), job.dry, job.goal);
@@ -198,6 +219,9 @@ fn make(
         output.warning(&late);
     }
     preflight::check(&mut plan, targets, machine.memory_bytes)?;
+    if let Some(expected) = long(&plan, fit.as_ref()).filter(|_| !job.may_be_long && !job.dry) {
+        output.confirm(&format!("the run is expected to take {}", units::time(expected)))?;
+    }
     if job.dry {
         let unknown: Vec<&str> = targets
             .iter()

@@ -73,9 +73,13 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             fleet::end_with_worker()?;
             run::run(matches, output)
         }
-        Some(("list", _)) => {
-            let (experiments, targets) = (catalogue::experiments(), catalogue::targets());
-            output.result(&format!("{experiments}\n{targets}{}", catalogue::left_out()))?;
+        Some(("list", matches)) => {
+            let text = if matches.get_flag("all") {
+                format!("{}\n{}", catalogue::experiments(), catalogue::targets())
+            } else {
+                catalogue::brief()
+            };
+            output.result(&format!("{text}{}", catalogue::left_out()))?;
             Ok(exit::DONE)
         }
         Some(("doctor", matches)) => doctor::doctor(matches, output),

@@ -2,6 +2,7 @@
 
 use super::execute::Goal;
 use crate::progress::words;
+use kurabe_core::question::Question;
 use kurabe_core::units;
 use kurabe_engine::budget::Fit;
 use kurabe_engine::plan::Plan;
@@ -34,7 +35,7 @@ pub(super) fn planned(
         format!("; then more rounds, up to {}, {}", until.max_rounds, goal.end(until.margin))
     });
     let mut text = format!(
-        "{} on {}: {} cell{} and {repeats} × {} × {} rounds, {time}{further}",
+        "{} on {}: {} combination{} and {repeats} × {} × {} rounds, {time}{further}",
         spec.experiment,
         names.join(", "),
         units::count(available as u64),
@@ -43,6 +44,8 @@ pub(super) fn planned(
         spec.rounds
     );
     if every_cell {
+        let question = spec.question.as_ref().map_or_else(String::new, Question::words);
+        let _ = write!(text, "\ncompares {question}");
         for (cell, _) in plan.available() {
             let repeat = match (cell.aa_control, cell.second_instance) {
                 (false, _) => "",
@@ -58,6 +61,18 @@ pub(super) fn planned(
         let _ = write!(text, "\nnot available: {reason}");
     }
     text
+}
+
+/// From this time on, a run starts only if the user wants it to.
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// The expected time of a run that takes more than an hour.
+pub(super) fn long(plan: &Plan, fit: Option<&Fit>) -> Option<Duration> {
+    let spec = &plan.spec;
+    let trials = plan.trials() as u32 * spec.rounds;
+    let expected = fit.map(|fit| fit.expected);
+    let expected = expected.or(spec.duration_ns.map(|ns| Duration::from_nanos(ns) * trials))?;
+    (expected > LONG).then_some(expected)
 }
 
 /// The factor by which the expected time may exceed the budget before a warning.

@@ -129,6 +129,7 @@ fn job(path: &Path, run: &SuiteRun, files: &Files, matches: &ArgMatches) -> Resu
         html: !matches.get_flag("no-html"),
         otlp: push::collector(matches)?,
         origin: origin(Some(path), matches)?,
+        may_be_long: true,
         dry,
         print: !files.prints(),
         in_suite: Some(InSuite { shared: None }),

@@ -12,6 +12,13 @@ use std::time::Duration;
 
 pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let engine = matches.get_one::<String>("engine").map_or("", String::as_str);
+    let name = engine.trim_start_matches("up:").trim_end_matches(':');
+    // A URL may hold a password.
+    if name != engine && !name.contains(':') {
+        return Err(Error::usage("up takes the name of an engine")
+            .hint(format!("write 'kurabe up {name}'"))
+            .into());
+    }
     let mut url = TargetUrl::parse(&format!("up:{engine}"))?;
     targets::check_scheme(&url)?;
     for setting in matches.get_many::<String>("setting").into_iter().flatten() {

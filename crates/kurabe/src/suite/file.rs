@@ -10,7 +10,7 @@ use std::path::Path;
 use toml::{Table, Value};
 
 /// The keys of a run in a suite.
-pub(super) const KEYS: [&str; 26] = [
+pub(super) const KEYS: [&str; 27] = [
     "experiment",
     "targets",
     "axes",
@@ -31,6 +31,7 @@ pub(super) const KEYS: [&str; 26] = [
     "interleave",
     "restarts",
     "threads",
+    "compare",
     "cache",
     "remote",
     "fleet",

@@ -4,6 +4,7 @@ use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::Arrivals;
 use kurabe_core::{Error, Result, units};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use toml::Value;
 
 /// The targets of a text: `stack:php/mysqli,stack:php/pdo` are two, `http://a:1,http://b:2` are several applications of
@@ -59,6 +60,22 @@ pub(super) fn parse_requests(info: &ExperimentInfo, text: &str) -> Result<BTreeM
             Ok((name.trim().to_owned(), number(n)?))
         })
         .collect()
+}
+
+/// A time. Without a unit it is in seconds, unless milliseconds are as likely.
+pub(super) fn time(name: &str, text: &str) -> Result<Duration> {
+    let time = units::parse_duration(text)?;
+    let plain = text.trim().ends_with(|c: char| c.is_ascii_digit());
+    let doubtful = match name {
+        "slo" => plain,
+        "duration" => plain && time >= Duration::from_secs(100),
+        _ => false,
+    };
+    if doubtful {
+        let text = text.trim();
+        return Err(Error::usage(format!("'{text}' has no unit")).hint(format!("write {text}ms or {text}s")));
+    }
+    Ok(time)
 }
 
 pub(super) fn arrivals(name: &str) -> Result<Arrivals> {

@@ -52,7 +52,7 @@ impl Bottleneck {
             Self::Locks => "locks",
             Self::Latency => "latency",
             Self::Load => "–",
-            Self::Unknown => "?",
+            Self::Unknown => "unknown",
         }
     }
 

@@ -366,10 +366,10 @@ fn neither(facts: &Facts) -> Judged {
     if facts.served() {
         return Judged::new(Bottleneck::Load, Confidence::High);
     }
-    // Others used the processors, or threads waited for them most of the time: the bottleneck cannot be seen. A given
-    // rate is not a sequence of round trips.
+    // The processors were full with the work of others, or threads waited for them most of the time: the bottleneck cannot
+    // be seen. A given rate is not a sequence of round trips.
     let queue = facts.client.queue + facts.server.map_or(0.0, |server| server.queue);
-    let crowded = queue / facts.clients >= 0.3 && facts.cores_busy >= FULL || queue / facts.clients >= NEARLY;
+    let crowded = facts.cores_busy >= FULL || queue / facts.clients >= NEARLY;
     let stopped = facts.server.is_some_and(|server| server.stopped >= 0.2);
     if facts.unseen.is_some() || crowded || stopped || facts.kept_rate.is_some() {
         return Judged::new(Bottleneck::Unknown, Confidence::Low);

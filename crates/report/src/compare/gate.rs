@@ -2,9 +2,9 @@
 //!
 //! A result is judged by the margin that `--fail-on` gives its metric: primary metrics by `slower`, the 99th percentile of
 //! service or response times by `p99`. It is *slower* if the whole interval of second ÷ first lies below 1 ÷ (1 + margin), and *passed* if the
-//! whole interval lies above. In between it is *inconclusive*: a slowdown beyond the margin is neither shown nor
+//! whole interval lies above. In between it is *undecided*: a slowdown beyond the margin is neither shown nor
 //! excluded. A result that cannot be compared is *not judged*. Nor can other load on the machine stop a release: a result
-//! during which other processes used the CPU is never *slower*, but *inconclusive*.
+//! during which other processes used the CPU is never *slower*, but *undecided*.
 
 use super::{Compared, Difference, Row};
 use crate::finding::{Finding, Runs, Section, Why};
@@ -26,7 +26,7 @@ pub enum Judgement {
     /// It is slower, or by another metric worse, by more than the margin.
     Slower,
     /// A slowdown beyond the margin is neither shown nor excluded.
-    Inconclusive,
+    Undecided,
     /// It could not be compared.
     NotJudged,
 }
@@ -37,7 +37,7 @@ impl Judgement {
         match self {
             Self::Passed => "passed",
             Self::Slower => "slower",
-            Self::Inconclusive => "inconclusive",
+            Self::Undecided => "undecided",
             Self::NotJudged => "not judged",
         }
     }
@@ -52,7 +52,7 @@ pub enum Decision {
     /// At least one is.
     Failed,
     /// None is shown to be, and for at least one it is not excluded.
-    Inconclusive,
+    Undecided,
 }
 
 /// The margins of what is judged: 0.05 is 5 %. `None`: it is not judged.
@@ -115,12 +115,12 @@ pub struct Gate {
     pub criteria: Criteria,
     /// The decision.
     pub decision: Decision,
-    /// The number of primary results for each judgement: passed, slower, inconclusive, not judged.
+    /// The number of primary results for each judgement: passed, slower, undecided, not judged.
     pub passed: u32,
     /// Results that are slower by more than the margin.
     pub slower: u32,
     /// Results for which that is neither shown nor excluded.
-    pub inconclusive: u32,
+    pub undecided: u32,
     /// Results that could not be compared, including those that only the first run has.
     pub not_judged: u32,
     /// Differences between the runs because of which nothing is judged.
@@ -137,7 +137,7 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
             .and_then(|margin| of_row(row, margin))
             .map(|judged| if obstacles.is_empty() { judged } else { Judgement::NotJudged });
         if row.gate == Some(Judgement::Slower) && !row.disturbed.is_empty() {
-            row.gate = Some(Judgement::Inconclusive);
+            row.gate = Some(Judgement::Undecided);
             row.why = Some(Why::Disturbed { sides: row.disturbed.clone() });
         }
     }
@@ -148,14 +148,14 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
         decision: Decision::Passed,
         passed: count(Judgement::Passed),
         slower: count(Judgement::Slower),
-        inconclusive: count(Judgement::Inconclusive),
+        undecided: count(Judgement::Undecided),
         not_judged: count(Judgement::NotJudged) + missing(first, second),
         obstacles,
     };
     gate.decision = match &gate {
         Gate { slower: 1.., .. } => Decision::Failed,
-        Gate { passed: 0, .. } | Gate { inconclusive: 1.., .. } | Gate { not_judged: 1.., .. } => {
-            Decision::Inconclusive
+        Gate { passed: 0, .. } | Gate { undecided: 1.., .. } | Gate { not_judged: 1.., .. } => {
+            Decision::Undecided
         }
         _ => Decision::Passed,
     };
@@ -169,7 +169,7 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
         decision: gate.decision,
         passed: gate.passed,
         slower: gate.slower,
-        inconclusive: gate.inconclusive,
+        undecided: gate.undecided,
         not_judged: gate.not_judged,
     };
     let state = |finding: Runs| Finding::from(finding).state(Section::Verdict, &first.labels);
@@ -199,7 +199,7 @@ fn of_row(row: &Row, margin: f64) -> Option<Judgement> {
         (Some(low), _, None | Some(Why::ClientBound { .. })) if low >= limit => Judgement::Passed,
         (_, Some(high), None) if high < limit => Judgement::Slower,
         (_, _, Some(_)) => Judgement::NotJudged,
-        _ => Judgement::Inconclusive,
+        _ => Judgement::Undecided,
     })
 }
 

@@ -6,7 +6,7 @@ use super::{Compared, Judgement, Row};
 use kurabe_core::text::printable;
 use std::fmt::Write as _;
 
-/// The comparison as `JUnit` XML. Results that are slower are failures. Results that are inconclusive or not judged are
+/// The comparison as `JUnit` XML. Results that are slower are failures. Results that are undecided or not judged are
 /// skipped, because `JUnit` has no third outcome.
 pub fn junit(compared: &Compared, experiment: &str) -> String {
     let (mut cases, mut tests, mut failures, mut skipped) = (String::new(), 0_u32, 0_u32, 0_u32);
@@ -26,7 +26,7 @@ pub fn junit(compared: &Compared, experiment: &str) -> String {
                 let failure = format!("<failure message=\"{message}\" type=\"slower\">{text}</failure>");
                 let _ = writeln!(cases, ">\n      {failure}\n    </testcase>");
             }
-            Judgement::Inconclusive | Judgement::NotJudged => {
+            Judgement::Undecided | Judgement::NotJudged => {
                 skipped += 1;
                 let why = format!("{}: {}; margin {margin} %", words(row, judgement), interval(row));
                 let _ = writeln!(cases, ">\n      <skipped message=\"{}\"/>\n    </testcase>", escaped(&why));

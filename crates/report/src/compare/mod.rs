@@ -353,7 +353,7 @@ fn verdict(rows: &[Row], first: &Summary, second: &Summary, decided: bool) -> Ve
         better: count(VerdictResult::Better),
         worse: count(VerdictResult::Worse),
         no_difference: count(VerdictResult::NoDifference),
-        inconclusive: count(VerdictResult::Inconclusive),
+        undecided: count(VerdictResult::Undecided),
         not_comparable: count(VerdictResult::NotComparable),
     };
     let mut findings = vec![changes.into()];
@@ -378,7 +378,7 @@ fn changed(row: &Row, first: &Summary) -> Option<Finding> {
         axes: Cell::new(axes),
     };
     let (metric, lower_bound) = (row.metric.clone(), row.lower_bound);
-    if let Some(ratio) = row.result.gain(row.low, row.high) {
+    if let Some(ratio) = row.result.gain(row.ratio, row.low, row.high) {
         let better = row.result == VerdictResult::Better;
         return Some(Runs::Changed { scope, metric, better, ratio, lower_bound }.into());
     }

@@ -2,7 +2,7 @@
 
 use super::gate::words;
 use super::{Compared, Difference, Judgement, Row};
-use crate::finding::wording::amount;
+use crate::finding::wording::{amount, ratio};
 use crate::finding::{Interval, Section};
 use crate::format::{capital, figure, value_of};
 use crate::markdown::{escaped, items, markdown_table, publishing};
@@ -59,7 +59,7 @@ pub fn pull_request(compared: &Compared) -> String {
         compared.rows.iter().filter(|row| row.primary || row.gate.is_some()).cloned().collect();
     let order = |row: &Row| match row.gate {
         Some(Judgement::Slower) => 0,
-        Some(Judgement::Inconclusive) => 1,
+        Some(Judgement::Undecided) => 1,
         Some(Judgement::NotJudged) => 2,
         Some(Judgement::Passed) | None => 3,
     };
@@ -137,15 +137,20 @@ fn rows_table(rows: &[Row], title: String) -> Table {
 }
 
 pub(super) fn change(row: &Row) -> String {
-    let how =
-        row.result.gain(row.low, row.high).map_or_else(String::new, |ratio| amount(ratio, row.lower_bound));
+    let how = row
+        .result
+        .gain(row.ratio, row.low, row.high)
+        .map_or_else(String::new, |ratio| amount(ratio, row.lower_bound));
     let speed = is_speed(&row.metric);
     match row.result {
         VerdictResult::Better => format!("{}: {how}", if speed { "faster" } else { "better" }),
         VerdictResult::Worse => format!("{}: {how}", if speed { "slower" } else { "worse" }),
         VerdictResult::NoDifference => "equal".to_owned(),
         VerdictResult::NotComparable => "not compared".to_owned(),
-        VerdictResult::Inconclusive => "inconclusive".to_owned(),
+        VerdictResult::Undecided => row.ratio.map_or_else(
+            || "undecided".to_owned(),
+            |value| format!("undecided: {}", ratio(Interval { value, low: row.low, high: row.high })),
+        ),
     }
 }
 

@@ -164,7 +164,8 @@ impl Basis {
             }
             Self::NoiseFloor { largest: Some(largest), each } => noise_floors(*largest, each, labels),
             Self::NoiseFloor { largest: None, .. } => {
-                "noise floor: not measured (needs an A/A control and two rounds).".to_owned()
+                "what two equal measurements differ by is not known (needs an A/A control and two rounds)."
+                    .to_owned()
             }
             Self::ToolOverhead { each } => {
                 let each: Vec<String> = each
@@ -246,7 +247,7 @@ fn not_interleaved_because(why: &NotInterleaved) -> String {
         NotInterleaved::Some { cells, operations } => format!(
             "; {} of {} are measured in separate trials (they write to the same tables, need 64 or more \
              clients, depend on earlier trials, or are not compared)",
-            many((*cells).into(), "cell", "cells"),
+            many((*cells).into(), "result", "results"),
             list(operations)
         ),
     }
@@ -264,10 +265,10 @@ fn noise_floors(largest: f64, each: &[NoiseFloor], labels: &Labels) -> String {
         format!("{}on {on}: {}", name.unwrap_or_default(), each.join(", "))
     };
     let targets: Vec<String> = each.chunk_by(|a, b| a.target == b.target).map(of_target).collect();
-    let whose = if targets.len() > 1 { "the first cell of each target" } else { "the first cell" };
+    let whose = if targets.len() > 1 { "one combination of each target" } else { "one combination" };
     let (largest, targets) = (percent(largest), targets.join("; "));
     format!(
-        "noise floor: two measurements of {whose} in each round may differ by {largest} more than their rounds \
+        "two equal measurements of {whose} in each round may differ by {largest} more than their rounds \
          explain ({targets}). No interval includes that."
     )
 }

@@ -1,34 +1,43 @@
 //! Findings of comparing two sides by a metric.
 
-use super::wording::{gained_over, subject, verb};
-use super::{Limit, Pair, Promise, Scope, Span, Why};
+use super::wording::{amount, gained_over, many, ratio, subject, verb};
+use super::{Limit, Measured, Pair, Promise, Scope, Why};
 use crate::attribution::{Bottleneck, Confidence};
 use crate::format::{list, percent};
 use crate::labels::Labels;
+use kurabe_core::units;
 use serde::Serialize;
+use std::time::Duration;
 
 /// The result of comparing two sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the first lines of each kind and the schema describe its members")]
 pub enum Comparison {
-    /// `a` is better than `b` at every point of the scope, by the range of all intervals (`a` ÷ `b`, above 1); each
-    /// difference is significant. `lower_bound`: `a`'s client was saturated somewhere. `limit`: the bottleneck of
-    /// `b`, if it is the same at every point. `durability`: the classes if they differ; `a` first.
+    /// `a` is better than `b` at every point of the scope (`a` ÷ `b`, above 1); each difference is significant.
+    /// `lower_bound`: `a`'s client was saturated somewhere. `limit`: the bottleneck of `b`, if it is the same at every
+    /// point. `durability`: the classes if they differ; `a` first.
     Better {
         scope: Scope,
         pair: Pair,
-        ratio: Span,
-        comparisons: u32,
+        measured: Vec<Measured>,
         lower_bound: bool,
         limit: Option<Limit>,
         durability: Vec<Promise>,
     },
     /// The sides are equal to within the margin: every interval lies within it.
     NoDifference { scope: Scope, pair: Pair, comparisons: u32, margin: f64 },
-    /// No difference was detected, and one beyond the margin is not excluded. `smallest_detectable`: over the
-    /// comparisons; `None` with one round.
-    Inconclusive { scope: Scope, pair: Pair, comparisons: u32, smallest_detectable: Option<Span> },
+    /// No difference is shown, and one beyond the margin is not excluded. `noise_floor`: what equal cells may differ by,
+    /// if that is more than the margin. `further_rounds`: that are expected to decide all of them; `further_seconds`:
+    /// their time.
+    Undecided {
+        scope: Scope,
+        pair: Pair,
+        measured: Vec<Measured>,
+        noise_floor: Option<f64>,
+        further_rounds: Option<u32>,
+        further_seconds: Option<u64>,
+    },
     /// The sides are not compared.
     NotComparable { scope: Scope, pair: Pair, comparisons: u32, why: Why },
 }
@@ -37,28 +46,45 @@ impl Comparison {
     pub(super) fn sentence(&self, labels: &Labels) -> String {
         let (Self::Better { scope, pair, .. }
         | Self::NoDifference { scope, pair, .. }
-        | Self::Inconclusive { scope, pair, .. }
+        | Self::Undecided { scope, pair, .. }
         | Self::NotComparable { scope, pair, .. }) = self;
         let subject = subject(&pair.metric, scope, labels);
         let (a, b) = (labels.with(&pair.axis, &pair.a), labels.with(&pair.axis, &pair.b));
         let place = labels.place(scope);
         match self {
-            Self::Better { ratio, lower_bound, limit, durability, .. } => {
+            Self::Better { measured, lower_bound, limit, durability, .. } => {
                 let verb = verb(&pair.metric);
-                let gained = gained_over(&pair.metric, *ratio, *lower_bound, labels);
+                let gained = gained_over(&pair.metric, measured, *lower_bound, labels);
+                let each = if measured.len() > 1 && !lower_bound {
+                    format!(": {}", each(measured, &|one| amount(one.interval(), false), labels))
+                } else {
+                    String::new()
+                };
                 let limit = limited(*limit, &labels.side(&pair.axis, &pair.b));
                 let durability = super::wording::durability(durability, labels);
-                format!("{subject} {a} {verb} {gained} {b}{place}{limit}{durability}.")
+                format!("{subject} {a} {verb} {gained} {b}{place}{each}{limit}{durability}.")
             }
             Self::NoDifference { margin, .. } => {
                 format!("{subject} {a} and {b} differ by less than {}{place}.", percent(*margin))
             }
-            Self::Inconclusive { smallest_detectable, .. } => {
-                let least = smallest_detectable.map_or_else(
-                    || "one round has no interval".to_owned(),
-                    |span| format!("smallest detectable: {}", differences(span)),
-                );
-                format!("{subject} {a} and {b}: no difference detected{place} ({least}).")
+            Self::Undecided { measured, noise_floor, further_rounds, further_seconds, .. } => {
+                let all = each(measured, &|one| ratio(one.interval()), labels);
+                let one_round = if measured.iter().any(|one| one.low.is_none()) {
+                    "; one round has no interval"
+                } else {
+                    ""
+                };
+                let noise = noise_floor.map_or_else(String::new, |floor| {
+                    format!("; two equal measurements differed by up to {}", percent(floor))
+                });
+                let more = further_rounds.map_or_else(String::new, |more| {
+                    let time = further_seconds
+                        .map(|seconds| format!(" ({})", units::time(Duration::from_secs(seconds))));
+                    let which = if measured.len() == 1 { "it" } else { "them" };
+                    let rounds = many(more.into(), "more round", "more rounds");
+                    format!("; about {rounds}{} would decide {which}", time.unwrap_or_default())
+                });
+                format!("{subject} {a} and {b}: undecided{place}: measured {all}{one_round}{noise}{more}.")
             }
             Self::NotComparable { why, .. } => {
                 format!("{subject} {a} and {b} are not compared{place}: {}.", reason(why, pair, labels))
@@ -67,14 +93,16 @@ impl Comparison {
     }
 }
 
-/// A factor or a percentage in a list of differences: `2 %`, `2 to 9 %`.
-fn differences(span: Span) -> String {
-    let (low, high) = (percent(span.low), percent(span.high));
-    match low.strip_suffix(" %") {
-        _ if low == high => low,
-        Some(number) if high.ends_with('%') => format!("{number} to {high}"),
-        _ => format!("{low} to {high}"),
-    }
+/// Each measured ratio with its place: `2.1 times (1.8 to 2.5) at 1 kB, …`; only the ratio if there is one.
+fn each(measured: &[Measured], show: &dyn Fn(&Measured) -> String, labels: &Labels) -> String {
+    let all: Vec<String> = measured
+        .iter()
+        .map(|one| match one.at.as_ref().zip(labels.chart_axis()) {
+            Some((at, axis)) if measured.len() > 1 => format!("{} at {}", show(one), axis.name_value(at)),
+            _ => show(one),
+        })
+        .collect();
+    all.join(", ")
 }
 
 /// The bottleneck of a side, as a clause.

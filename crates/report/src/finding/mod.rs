@@ -7,7 +7,6 @@ mod basis;
 mod comparison;
 mod notes;
 mod progress;
-mod ranking;
 mod rates;
 mod runs;
 mod trials;
@@ -18,7 +17,6 @@ pub use basis::{Agents, Basis, NoiseFloor, NotInterleaved, Overhead};
 pub use comparison::Comparison;
 pub use notes::Note;
 pub use progress::Progress;
-pub use ranking::Ranking;
 pub use rates::{RatePoint, Rates};
 pub use runs::Runs;
 pub use trials::Trials;
@@ -60,7 +58,7 @@ macro_rules! families {
     };
 }
 
-families!(Comparison, Ranking, Values, Rates, Progress, Trials, Note, Basis, Runs);
+families!(Comparison, Values, Rates, Progress, Trials, Note, Basis, Runs);
 
 /// What follows from a warning for the results, the most serious first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,25 +153,33 @@ pub struct Pair {
     pub b: String,
 }
 
-/// The range of several intervals.
+/// A measured ratio of two sides at one value of the chart axis.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// The value of the chart axis; `None` if the experiment has none.
+    pub at: Option<AxisValue>,
+    /// `a` ÷ `b`: the geometric mean of the rounds.
+    pub ratio: f64,
+    /// The lower end of its interval; `None` with one round, which has no interval.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+}
+
+impl Measured {
+    /// The ratio with its interval.
+    pub fn interval(&self) -> Interval {
+        Interval { value: self.ratio, low: self.low, high: self.high }
+    }
+}
+
+/// A range of values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Span {
     /// The lowest end.
     pub low: f64,
     /// The highest end.
     pub high: f64,
-}
-
-impl Span {
-    /// The range of several spans.
-    pub fn around(spans: impl IntoIterator<Item = Self>) -> Option<Self> {
-        spans.into_iter().reduce(|a, b| Self { low: a.low.min(b.low), high: a.high.max(b.high) })
-    }
-
-    /// The range of the ratios seen from the other side.
-    pub(crate) fn inverse(self) -> Self {
-        Self { low: 1.0 / self.high, high: 1.0 / self.low }
-    }
 }
 
 /// A value with its interval.
@@ -188,6 +194,17 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// The interval of a function that keeps the order of its values.
+    pub(crate) fn map(self, of: impl Fn(f64) -> f64) -> Self {
+        Self { value: of(self.value), low: self.low.map(&of), high: self.high.map(&of) }
+    }
+
+    /// The ratio seen from the other side.
+    pub(crate) fn inverse(self) -> Self {
+        let of = |value: f64| 1.0 / value;
+        Self { value: of(self.value), low: self.high.map(of), high: self.low.map(of) }
+    }
+
     /// Formats `12.1k – 12.6k`; a dash without an interval.
     pub(crate) fn shown(&self, show: &dyn Fn(f64) -> String) -> String {
         let ends = self.low.zip(self.high);

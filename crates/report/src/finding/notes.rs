@@ -36,7 +36,7 @@ impl Note {
             Self::TargetNote { target, note } => format!("note on {}: {note}", labels.target(target)),
             Self::LeftOut { targets, noise_floor_lost } => {
                 let floor = if *noise_floor_lost {
-                    "; the noise floor is unknown, since it was measured on one of them"
+                    "; what equal measurements differ by is not known, since it was measured on one of them"
                 } else {
                     ""
                 };

@@ -21,11 +21,11 @@ pub enum Progress {
     OneRound,
     /// Planned trials are missing.
     Incomplete { made: u64, planned: u64 },
-    /// Inconclusive comparisons, of those with intervals; how many of them additional rounds are expected to decide,
+    /// Undecided comparisons, of those with intervals; how many of them additional rounds are expected to decide,
     /// and the number of rounds. `until`: the run adds rounds until all are conclusive. `slices_help`: interleaving
     /// could detect smaller differences. `restarts`: the number of restarts that is expected to decide them, if the run had some.
-    Undecided {
-        inconclusive: u32,
+    MoreRounds {
+        undecided: u32,
         of: u32,
         margin: f64,
         decidable: u32,
@@ -41,14 +41,13 @@ pub enum Progress {
 impl Progress {
     pub(super) fn sentence(&self, _: &Labels) -> String {
         match self {
-            Self::NoResults => "no cell has results.".to_owned(),
+            Self::NoResults => "there are no results.".to_owned(),
             Self::NotAnalysed { next } => format!(
                 "no verdicts yet: the next planned analysis is after {}. 'kurabe run --resume' continues the run.",
                 rounds(*next)
             ),
             Self::NoBaseline => {
-                "the baseline has no results, so nothing was compared; the tables show the other cells."
-                    .to_owned()
+                "the baseline has no results, so nothing was compared; the tables show the others.".to_owned()
             }
             Self::OneRound => {
                 "one round has no interval, so no verdict is possible; use more rounds.".to_owned()
@@ -61,8 +60,8 @@ impl Progress {
                 };
                 format!("this run is not complete: {why}; 'kurabe run --resume' continues the run.")
             }
-            Self::Undecided {
-                inconclusive,
+            Self::MoreRounds {
+                undecided,
                 of,
                 margin,
                 decidable,
@@ -72,8 +71,8 @@ impl Progress {
                 restarts,
             } => {
                 let all = units::count(u64::from(*of));
-                let verb = if *inconclusive == 1 { "is" } else { "are" };
-                let which = match (*decidable == *inconclusive, *decidable) {
+                let verb = if *undecided == 1 { "is" } else { "are" };
+                let which = match (*decidable == *undecided, *decidable) {
                     (true, 1) => "it".to_owned(),
                     (true, _) => "them".to_owned(),
                     (false, n) => format!("{n} of them"),
@@ -92,7 +91,7 @@ impl Progress {
                 );
                 let finer = if *slices_help { "; --interleave detects smaller differences" } else { "" };
                 format!(
-                    "{inconclusive} of {all} comparisons {verb} inconclusive at ±{}; {more}{finer}.",
+                    "{undecided} of {all} comparisons {verb} undecided at ±{}; {more}{finer}.",
                     percent(*margin)
                 )
             }

@@ -1,7 +1,7 @@
 //! Findings of comparing two runs.
 
 use super::wording::{gained, many, subject, verb};
-use super::{Scope, Span};
+use super::{Interval, Scope};
 use crate::compare::{Criteria, Decision};
 use crate::labels::Labels;
 use crate::metrics::is_speed;
@@ -15,9 +15,9 @@ pub enum Runs {
     /// An incomplete run is not compared with another.
     NotCompared { run: String },
     /// A primary metric changed from the first run to the second: better ÷ worse, above 1.
-    Changed { scope: Scope, metric: String, better: bool, ratio: Span, lower_bound: bool },
+    Changed { scope: Scope, metric: String, better: bool, ratio: Interval, lower_bound: bool },
     /// The changes of primary metrics between two runs.
-    Changes { better: u32, worse: u32, no_difference: u32, inconclusive: u32, not_comparable: u32 },
+    Changes { better: u32, worse: u32, no_difference: u32, undecided: u32, not_comparable: u32 },
     /// Two runs at different times are weaker evidence than a single run with both. `decided`: both are of any start;
     /// otherwise nothing is decided, since what changes from one start to the next was not sampled.
     NotInterleaved { decided: bool },
@@ -31,7 +31,7 @@ pub enum Runs {
         decision: Decision,
         passed: u32,
         slower: u32,
-        inconclusive: u32,
+        undecided: u32,
         not_judged: u32,
     },
     /// A difference between two runs because of which a gate judges no result.
@@ -54,14 +54,14 @@ impl Runs {
                 let gained = gained(metric, *ratio, *lower_bound, labels);
                 format!("{subject}{place} {verb} {gained} in the {run} run.")
             }
-            Self::Changes { better, worse, no_difference, inconclusive, not_comparable } => {
-                let all = better + worse + no_difference + inconclusive + not_comparable;
+            Self::Changes { better, worse, no_difference, undecided, not_comparable } => {
+                let all = better + worse + no_difference + undecided + not_comparable;
                 if all == 0 {
                     return "the two runs have no results in common.".to_owned();
                 }
                 let rest = [
                     (no_difference, "equal"),
-                    (inconclusive, "inconclusive"),
+                    (undecided, "undecided"),
                     (not_comparable, "not comparable"),
                 ];
                 let rest = rest.iter().filter(|(n, _)| **n > 0).map(|(n, text)| format!(", {n} {text}"));
@@ -82,14 +82,14 @@ impl Runs {
                 let results = many((*results).into(), "result", "results");
                 format!("{results} of {run} have no counterpart: their axis values differ.")
             }
-            Self::Gated { criteria, decision, passed, slower, inconclusive, not_judged } => {
-                let all = passed + slower + inconclusive + not_judged;
+            Self::Gated { criteria, decision, passed, slower, undecided, not_judged } => {
+                let all = passed + slower + undecided + not_judged;
                 let decision = match decision {
                     Decision::Passed => "passed",
                     Decision::Failed => "failed",
-                    Decision::Inconclusive => "is inconclusive",
+                    Decision::Undecided => "is undecided",
                 };
-                let rest = [(passed, "passed"), (inconclusive, "inconclusive"), (not_judged, "not judged")];
+                let rest = [(passed, "passed"), (undecided, "undecided"), (not_judged, "not judged")];
                 let rest = rest.iter().filter(|(n, _)| **n > 0).map(|(n, text)| format!(", {n} {text}"));
                 let rest = rest.collect::<String>();
                 let (all, are) = (

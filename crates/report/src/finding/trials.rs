@@ -52,7 +52,7 @@ impl Trials {
             Self::Bottleneck { scope, exact, bottleneck, confidence, evidence, cells, of } => {
                 let what = labels.results_of(scope);
                 let part = if *exact { String::new() } else { of_cells(*cells, *of) };
-                let one = if *cells > 1 { " of one cell" } else { "" };
+                let one = if *cells > 1 { " of one of them" } else { "" };
                 let limit = limited_by(*bottleneck, *confidence);
                 format!("{what}{part}: {limit}. Evidence{one}: {evidence}.")
             }
@@ -71,7 +71,8 @@ impl Trials {
                 let on = labels.targets_of(targets);
                 let on = if labels.several_targets() { format!(" (on {on})") } else { String::new() };
                 let one = if *cells > 1 { "; in one of them " } else { ": " };
-                let of = if *of == 1 { "the one cell".to_owned() } else { format!("{cells} of {of} cells") };
+                let of =
+                    if *of == 1 { "the one result".to_owned() } else { format!("{cells} of {of} results") };
                 format!(
                     "the machine had other load during {of}{on}{one}{reason}. Repeat the run on an idle machine."
                 )
@@ -87,7 +88,7 @@ impl Trials {
                 many(*of, "trial", "trials")
             ),
             Self::Failed { cells } => {
-                format!("{} no results because a trial failed.", many(*cells, "cell has", "cells have"))
+                format!("{} missing because a trial failed.", many(*cells, "result is", "results are"))
             }
             Self::RecordsExhausted { scope, trials, of, records, needed } => {
                 let what = labels.operations_of(&scope.operations);
@@ -123,7 +124,7 @@ fn limited_by(bottleneck: Bottleneck, confidence: Confidence) -> String {
     match bottleneck {
         Bottleneck::Unknown => "bottleneck unknown".to_owned(),
         Bottleneck::Load => "the given rate was kept up".to_owned(),
-        Bottleneck::Latency => format!("{likely}limited by round-trip time; no resource was saturated"),
+        Bottleneck::Latency => format!("{likely}limited by round-trip time"),
         Bottleneck::ClientCpu => {
             format!("the bottleneck is {likely}{}; the result is a lower bound", bottleneck.noun())
         }

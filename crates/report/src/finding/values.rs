@@ -1,6 +1,6 @@
 //! Findings on values: rates, costs, an experiment's metrics, and published ratios.
 
-use super::wording::{faster, times, with_interval};
+use super::wording::{faster, ratio, with_interval};
 use super::{Interval, Pair, Scope, Span};
 use crate::format::{figure, list, micros, value_of};
 use crate::labels::Labels;
@@ -35,7 +35,7 @@ pub struct PublishedHere {
     /// The target.
     pub target: String,
     /// By how much the value published as faster is faster here.
-    pub ratio: Span,
+    pub ratio: Interval,
     /// The additional work per request, in microseconds, for which the published ratio would hold.
     pub other_work_us: Option<Span>,
 }
@@ -49,7 +49,7 @@ pub enum Values {
     Throughput { scope: Scope, rates: Vec<TargetRate> },
     /// The additional time of value `a` of an axis compared with value `b`: a significant difference of their times
     /// per transaction, negative if `a` saves time; and the ratio of the times.
-    Cost { scope: Scope, pair: Pair, cost_us: Interval, factor: Span },
+    Cost { scope: Scope, pair: Pair, cost_us: Interval, factor: Interval },
     /// The values of a primary metric.
     MetricValues { scope: Scope, name: String, unit: Unit, points: Vec<MetricPoint> },
     /// The run's ratio compared with a published one.
@@ -79,7 +79,7 @@ impl Values {
                 let cost = with_interval(cost, &|us| micros(us.abs()));
                 let (operations, place) = (scope.operations.join(" or "), labels.place(scope));
                 let [a, b] = [&pair.a, &pair.b].map(|side| labels.side(&pair.axis, side));
-                let times = times(*factor, false);
+                let times = ratio(*factor);
                 format!("{a} {verb} {cost} per {operations}{place}, compared with {b}: {times} the time.")
             }
             Self::MetricValues { scope, name, unit, points } => {
@@ -94,7 +94,7 @@ impl Values {
             Self::Published { claim, here, reproduced, otherwise, ratio } => {
                 let result = |one: &PublishedHere| {
                     let faster =
-                        if one.ratio.high > 1.0 { faster(one.ratio, false) } else { "no faster".to_owned() };
+                        if one.ratio.value > 1.0 { faster(one.ratio, false) } else { "no faster".to_owned() };
                     format!("{faster} on {}", labels.target(&one.target))
                 };
                 let results = list(&here.iter().map(result).collect::<Vec<_>>());

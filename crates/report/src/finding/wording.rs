@@ -1,6 +1,6 @@
 //! Wording that the sentences of several findings share.
 
-use super::{Interval, Promise, Scope, Span};
+use super::{Interval, Measured, Promise, Scope};
 use crate::format::{figure, percent_number};
 use crate::labels::Labels;
 use crate::metrics::is_speed;
@@ -12,85 +12,116 @@ use kurabe_core::units;
 /// From this ratio on, a factor is easier to read than a percentage.
 const FACTOR_FROM: f64 = 1.5;
 
-/// Formats a range of ratios above 1: `5.1 to 5.6 times as fast` or `12 to 18 % faster`.
-pub(super) fn faster(ratio: Span, lower_bound: bool) -> String {
-    let word = if is_factor(ratio) { "as fast" } else { "faster" };
-    format!("{} {word}", amount(ratio, lower_bound))
+/// Formats how much faster a side is, from a ratio above 1: `5.2 times as fast (5.1 to 5.3)`, `14 % faster (11 to 17 %)`.
+pub(super) fn faster(ratio: Interval, lower_bound: bool) -> String {
+    improved(ratio, lower_bound, "faster", Some("as fast"))
 }
 
-/// The same with the word before the slower side.
-fn faster_than(ratio: Span, lower_bound: bool) -> String {
-    format!("{} {}", faster(ratio, lower_bound), if is_factor(ratio) { "as" } else { "than" })
+/// Formats an improvement from a ratio above 1. `factor` follows a number of times; without it, a factor follows `word`:
+/// `lower by a factor of 5.2 (5.1 to 5.3)`.
+fn improved(ratio: Interval, lower_bound: bool, word: &str, factor: Option<&str>) -> String {
+    let ends = ends(ratio).filter(|_| !lower_bound);
+    let ends = ends.map_or_else(String::new, |ends| format!(" ({ends})"));
+    let amount = number(ratio, lower_bound);
+    match factor {
+        _ if !is_factor(ratio.value) => format!("{amount} {word}{ends}"),
+        Some(factor) => format!("{amount} {factor}{ends}"),
+        None => format!("{word} by a factor of {}{ends}", amount.trim_end_matches(" times")),
+    }
 }
 
-/// Whether a range of ratios is easier to read as a factor.
-fn is_factor(ratio: Span) -> bool {
-    (ratio.low * ratio.high).sqrt() >= FACTOR_FROM
+/// Whether a ratio is easier to read as a factor.
+fn is_factor(ratio: f64) -> bool {
+    ratio >= FACTOR_FROM
 }
 
-/// `5.1 to 5.6 times`, `at least 5.1 times`.
-pub(super) fn times(ratio: Span, lower_bound: bool) -> String {
-    let factor = |value: f64| match value {
+/// A factor: `0.97`, `5.1`, `120`.
+fn factor(value: f64) -> String {
+    match value {
+        value if value < 0.01 => "less than 0.01".to_owned(),
+        value if value < 0.1 => format!("{value:.3}"),
         value if value < 1.1 => format!("{value:.2}"),
         value if value < 10.0 => format!("{value:.1}"),
-        value => figure(value.round()),
-    };
-    format!("{} times", between(&factor(ratio.low), &factor(ratio.high), lower_bound))
-}
-
-/// `12 to 18 %`, from ratios. The difference is real even if it is rounded to 0.
-fn percents(ratio: Span, lower_bound: bool) -> String {
-    let (low, high) = (percent_number(ratio.low - 1.0), percent_number(ratio.high - 1.0));
-    match (low.as_str(), high.as_str()) {
-        ("0", _) if lower_bound => "more than 0 %".to_owned(),
-        ("0", "0") => "less than 0.1 %".to_owned(),
-        ("0", high) => format!("up to {high} %"),
-        (low, high) => format!("{} %", between(low, high, lower_bound)),
+        value if value < 1_000.0 => figure(value.round()),
+        _ => "more than 1,000".to_owned(),
     }
 }
 
-fn between(low: &str, high: &str, lower_bound: bool) -> String {
-    match (lower_bound, low == high) {
-        (true, _) => format!("at least {low}"),
-        (false, true) => low.to_owned(),
-        (false, false) => format!("{low} to {high}"),
+/// The amount of a ratio above 1: `5.2 times`, `14 %`; the lower end of its interval if it is a lower bound: `at least 5.1
+/// times`. The difference is real even if it is rounded to 0.
+fn number(ratio: Interval, lower_bound: bool) -> String {
+    let value = ratio.low.filter(|_| lower_bound).unwrap_or(ratio.value);
+    let least = if lower_bound { "at least " } else { "" };
+    if is_factor(ratio.value) {
+        return format!("{least}{} times", factor(value));
+    }
+    match percent_number(value - 1.0).as_str() {
+        "0" if lower_bound => "more than 0 %".to_owned(),
+        "0" => "less than 0.1 %".to_owned(),
+        number => format!("{least}{number} %"),
     }
 }
 
-/// Formats the improvement of another metric: `12 to 18 % higher`, `lower by a factor of 5.1 to 5.6`. Ratios are
-/// above 1; if lower is better, `ratio` is the worse value ÷ the better one.
-fn improved(ratio: Span, lower_bound: bool, better: Better) -> String {
-    let word = if better == Better::Lower { "lower" } else { "higher" };
-    if is_factor(ratio) {
-        let times = times(ratio, lower_bound);
-        return format!("{word} by a factor of {}", times.trim_end_matches(" times"));
+/// The ends of the interval of a ratio above 1: `5.1 to 5.3`, `11 to 17 %`; `None` if they read like the ratio.
+fn ends(ratio: Interval) -> Option<String> {
+    let (low, high) = ratio.low.zip(ratio.high)?;
+    if is_factor(ratio.value) {
+        let (value, low, high) = (factor(ratio.value), factor(low), factor(high));
+        return (low != value || high != value).then(|| format!("{low} to {high}"));
+    }
+    let [value, low, high] = [ratio.value, low, high].map(|value| percent_number(value - 1.0));
+    (low != value || high != value).then(|| match low.as_str() {
+        "0" => format!("up to {high} %"),
+        low => format!("{low} to {high} %"),
+    })
+}
+
+/// Formats an improvement without the other side. If lower is better, `ratio` is the worse value ÷ the better one.
+pub(crate) fn gained(metric: &str, ratio: Interval, lower_bound: bool, labels: &Labels) -> String {
+    if is_speed(metric) {
+        return faster(ratio, lower_bound);
+    }
+    if labels.metric(metric).is_none_or(|metric| metric.better != Better::Lower) {
+        return improved(ratio, lower_bound, "higher", None);
     }
     let less = |factor: f64| 2.0 - 1.0 / factor;
-    let ratio = match better {
-        Better::Lower => Span { low: less(ratio.low), high: less(ratio.high) },
-        Better::Higher | Better::Neither => ratio,
+    let ratio = if is_factor(ratio.value) { ratio } else { ratio.map(less) };
+    improved(ratio, lower_bound, "lower", None)
+}
+
+/// The same with the word before the other side; of several ratios the least that holds for all.
+pub(super) fn gained_over(metric: &str, measured: &[Measured], lower_bound: bool, labels: &Labels) -> String {
+    let least = measured.iter().min_by(|a, b| a.low.unwrap_or(a.ratio).total_cmp(&b.low.unwrap_or(b.ratio)));
+    let Some(ratio) = least.map(Measured::interval) else { return String::new() };
+    let least = lower_bound || measured.len() > 1;
+    let word = if is_speed(metric) && is_factor(ratio.value) { "as" } else { "than" };
+    format!("{} {word}", gained(metric, ratio, least, labels))
+}
+
+/// Formats only the amount, with its interval: `14 % (11 to 17 %)`, `5.2 times (5.1 to 5.3)`; for tables and lists.
+pub(crate) fn amount(ratio: Interval, lower_bound: bool) -> String {
+    let ends = ends(ratio).filter(|_| !lower_bound).map(|ends| format!(" ({ends})"));
+    number(ratio, lower_bound) + &ends.unwrap_or_default()
+}
+
+/// A ratio that decides nothing, with its interval: `0.97 times (0.90 to 1.06)`.
+pub(crate) fn ratio(ratio: Interval) -> String {
+    let value = factor(ratio.value);
+    let ends = ratio.low.zip(ratio.high).map(|(low, high)| (factor(low), factor(high)));
+    let ends = ends.filter(|(low, high)| *low != value || *high != value);
+    let ends = ends.map_or_else(String::new, |(low, high)| format!(" ({low} to {high})"));
+    format!("{value} times{ends}")
+}
+
+/// The same for a table: `0.97× (0.90–1.06)`.
+pub(crate) fn ratio_in_table(ratio: Interval) -> String {
+    let short = |value: f64| match value {
+        value if value < 0.01 => "<0.01".to_owned(),
+        value if value >= 1_000.0 => ">1,000".to_owned(),
+        value => factor(value),
     };
-    format!("{} {word}", percents(ratio, lower_bound))
-}
-
-/// Formats an improvement without the other side.
-pub(crate) fn gained(metric: &str, ratio: Span, lower_bound: bool, labels: &Labels) -> String {
-    let better = labels.metric(metric).map_or(Better::Higher, |metric| metric.better);
-    if is_speed(metric) { faster(ratio, lower_bound) } else { improved(ratio, lower_bound, better) }
-}
-
-/// The same with the word before the other side.
-pub(super) fn gained_over(metric: &str, ratio: Span, lower_bound: bool, labels: &Labels) -> String {
-    if is_speed(metric) {
-        faster_than(ratio, lower_bound)
-    } else {
-        format!("{} than", gained(metric, ratio, lower_bound, labels))
-    }
-}
-
-/// Formats only the amount: `12 to 18 %`, `5.1 to 5.6 times`; for tables.
-pub(crate) fn amount(ratio: Span, lower_bound: bool) -> String {
-    if is_factor(ratio) { times(ratio, lower_bound) } else { percents(ratio, lower_bound) }
+    let ends = ratio.low.zip(ratio.high).map(|(low, high)| format!(" ({}–{})", short(low), short(high)));
+    format!("{}×{}", short(ratio.value), ends.unwrap_or_default())
 }
 
 /// `1.2 ms (1.1 to 1.3 ms)`; only the value without an interval.
@@ -125,7 +156,7 @@ pub(super) fn many(count: u64, one: &str, several: &str) -> String {
 
 /// ` in 2 of 3 cells`; empty if there is only one.
 pub(super) fn of_cells(these: u32, all: u32) -> String {
-    if all == 1 { String::new() } else { format!(" in {these} of {all} cells") }
+    if all == 1 { String::new() } else { format!(" in {these} of {all} results") }
 }
 
 /// The class as a word.
@@ -181,16 +212,18 @@ mod tests {
 
     #[test]
     fn amounts_read_as_percentages_or_factors() {
-        let span = |low, high| Span { low, high };
-        assert_eq!(faster_than(span(1.12, 1.18), false), "12 to 18 % faster than");
-        assert_eq!(faster_than(span(1.000_2, 1.05), false), "up to 5 % faster than");
-        assert_eq!(faster_than(span(1.000_1, 1.000_3), false), "less than 0.1 % faster than");
-        assert_eq!(faster_than(span(1.000_1, 1.2), true), "more than 0 % faster than");
-        assert_eq!(improved(span(1.000_1, 1.000_3), false, Better::Lower), "less than 0.1 % lower");
-        assert_eq!(faster_than(span(2.04, 12.4), false), "2.0 to 12 times as fast as");
-        assert_eq!(faster_than(span(2.7, 2.8), true), "at least 2.7 times as fast as");
-        assert_eq!(improved(span(1.25, 1.4), false, Better::Lower), "20 to 29 % lower");
-        assert_eq!(improved(span(1.25, 1.4), false, Better::Higher), "25 to 40 % higher");
-        assert_eq!(improved(span(2.0, 4.0), false, Better::Lower), "lower by a factor of 2.0 to 4.0");
+        let of = |value, low, high| Interval { value, low: Some(low), high: Some(high) };
+        let lower = |ratio: Interval| improved(ratio, false, "lower", None);
+        assert_eq!(faster(of(1.15, 1.12, 1.18), false), "15 % faster (12 to 18 %)");
+        assert_eq!(faster(of(1.02, 1.000_2, 1.05), false), "2 % faster (up to 5 %)");
+        assert_eq!(faster(of(1.000_2, 1.000_1, 1.000_3), false), "less than 0.1 % faster");
+        assert_eq!(faster(of(1.1, 1.000_1, 1.2), true), "more than 0 % faster");
+        assert_eq!(faster(of(5.03, 2.04, 12.4), false), "5.0 times as fast (2.0 to 12)");
+        assert_eq!(faster(of(2.75, 2.7, 2.8), true), "at least 2.7 times as fast");
+        assert_eq!(lower(of(1.25, 1.2, 1.31)), "25 % lower (20 to 31 %)");
+        assert_eq!(lower(of(3.0, 2.0, 4.0)), "lower by a factor of 3.0 (2.0 to 4.0)");
+        assert_eq!(amount(of(5.2, 5.1, 5.3), false), "5.2 times (5.1 to 5.3)");
+        assert_eq!(ratio(of(0.97, 0.004, 2_000.0)), "0.97 times (less than 0.01 to more than 1,000)");
+        assert_eq!(ratio(Interval { value: 1.3, low: None, high: None }), "1.3 times");
     }
 }

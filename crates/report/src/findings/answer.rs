@@ -1,7 +1,7 @@
 //! The answer to the experiment's question.
 
 use super::{Context, pairs};
-use crate::finding::{Finding, Interval, MetricPoint, Pair, Scope, Span, TargetRate, Values};
+use crate::finding::{Finding, Interval, MetricPoint, Pair, Scope, TargetRate, Values};
 use crate::group::{distinct, grouped};
 use crate::metrics::{interval, samples};
 use crate::summary::{CellResult, MetricInfo, Status, Verdict};
@@ -31,7 +31,7 @@ pub(super) fn findings(context: &Context<'_>, answer: Answer) -> (Vec<Finding>, 
             let mut findings = Vec::new();
             let mut left: Vec<&Verdict> = Vec::new();
             for verdict in context.verdicts.iter().filter(|verdict| answered(verdict)) {
-                match self::cost(context, verdict, &metric, axis).filter(|cost| is_first(cost, &findings)) {
+                match self::cost(context, verdict, &metric).filter(|cost| is_first(cost, &findings)) {
                     Some(cost) => findings.push(cost.into()),
                     None => left.push(verdict),
                 }
@@ -88,7 +88,7 @@ fn rate(cell: &CellResult) -> Option<TargetRate> {
 }
 
 /// The cost of a value of an axis compared with its baseline, if the difference is significant.
-fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str, axis: &str) -> Option<Values> {
+fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str) -> Option<Values> {
     if !verdict.result.is_called() || verdict.pair.metric != THROUGHPUT.name {
         return None;
     }
@@ -108,15 +108,14 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str, axis: &str) -> O
             operations: vec![verdict.operation.clone()],
             targets: verdict.target.clone().into_iter().collect(),
             at: verdict.x.iter().cloned().collect(),
-            axes: context.held(axis),
+            axes: context.others(verdict),
         },
         pair: Pair { metric: metric.to_owned(), ..verdict.pair.clone() },
         cost_us: Interval { value: us(cost.value), low: cost.low.map(us), high: cost.high.map(us) },
         // Time is the reciprocal of throughput if both have the same number of clients.
-        factor: Span {
-            low: clients_a / clients_b / verdict.high?,
-            high: clients_a / clients_b / verdict.low?,
-        },
+        factor: Interval { value: verdict.ratio?, low: verdict.low, high: verdict.high }
+            .inverse()
+            .map(|ratio| clients_a / clients_b * ratio),
     })
 }
 

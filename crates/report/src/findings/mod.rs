@@ -4,7 +4,6 @@
 //! |---|---|
 //! | [`answer`] | what answers the experiment's question |
 //! | [`pairs`] | which of two sides is faster, and where |
-//! | [`ranking`] | which of several targets is the fastest |
 //! | [`open_loop`] | response times by rate, overload, a late load generator |
 //! | [`published`] | how the run's ratios compare with published ones |
 //! | [`bottlenecks`] | the bottleneck of each cell |
@@ -17,7 +16,6 @@ mod bottlenecks;
 mod open_loop;
 mod pairs;
 mod published;
-mod ranking;
 mod warnings;
 
 use crate::comparison::{TARGET, sides};
@@ -89,12 +87,7 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
         first.push(Progress::OneRound.into());
         details.extend(targets.into_iter().chain(levels));
     } else {
-        if context.labels.targets.len() > 2 {
-            first.extend(ranking::findings(context));
-            details.extend(targets);
-        } else {
-            first.extend(targets);
-        }
+        first.extend(targets);
         let asked =
             |finding: &Finding| !matches!(finding, Finding::Comparison(Comparison::NotComparable { .. }));
         let (asked, other): (Vec<Finding>, Vec<Finding>) = levels.into_iter().partition(asked);
@@ -140,6 +133,12 @@ impl Context<'_> {
     /// The two cells of a comparison.
     pub fn sides(&self, verdict: &Verdict) -> Option<[&CellResult; 2]> {
         sides(self.labels, self.cells, verdict)
+    }
+
+    /// The values of the varying axes, except the chart axis, that the sides of a comparison share.
+    pub fn others(&self, verdict: &Verdict) -> Cell {
+        let varying = self.labels.varying();
+        Cell::new(varying.filter_map(|axis| Some((axis.name.clone(), verdict.at.get(&axis.name)?.clone()))))
     }
 
     /// The baselines of all varying axes except the chart axis and `but`.

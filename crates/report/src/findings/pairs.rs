@@ -3,11 +3,11 @@
 use super::Context;
 use crate::attribution::Confidence;
 use crate::comparison::TARGET;
-use crate::finding::{Comparison, Finding, Limit, Pair, Promise, Scope, Span, Why};
+use crate::finding::{Comparison, Finding, Interval, Limit, Measured, Pair, Promise, Scope, Why};
 use crate::group::grouped;
 use crate::metrics::is_speed;
 use crate::summary::{Verdict, VerdictResult};
-use kurabe_core::axis::AxisValue;
+use kurabe_core::axis::{AxisValue, Cell};
 
 /// A pair with an outcome; the faster side is `a`.
 #[derive(PartialEq)]
@@ -55,46 +55,75 @@ pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Find
     findings
 }
 
-/// One finding for each product of operations, targets and values in the group.
+/// The findings of an outcome: one for each operation, target and combination of the other axes if they have ratios,
+/// otherwise one for each product of operations, targets and values.
 fn split(context: &Context<'_>, outcome: &Outcome, members: &[&Verdict]) -> Vec<Finding> {
-    let finding = |(operations, targets, xs): Product| {
-        let here =
-            |verdict: &&Verdict| operations.contains(&verdict.operation) && targets.contains(&verdict.target);
-        let members: Vec<&Verdict> = members.iter().copied().filter(here).collect();
-        let scope = Scope {
-            operations,
-            targets: targets.into_iter().flatten().collect(),
-            at: xs.into_iter().flatten().collect(),
-            axes: context.held(&outcome.pair.axis),
-        };
-        let (pair, comparisons) = (outcome.pair.clone(), members.len() as u32);
-        let found = match outcome.result {
-            VerdictResult::Better | VerdictResult::Worse => Comparison::Better {
+    let has_ratios = !matches!(outcome.result, VerdictResult::NoDifference | VerdictResult::NotComparable);
+    let groups = grouped(members.iter().map(|verdict| {
+        let line = has_ratios.then(|| (verdict.operation.clone(), verdict.target.clone()));
+        ((context.others(verdict), line), *verdict)
+    }));
+    let findings = |((axes, _), members): ((Cell, _), Vec<&Verdict>)| -> Vec<Finding> {
+        let of = |product: Product| finding(context, outcome, &axes, &members, product);
+        products(&members).into_iter().filter_map(of).collect()
+    };
+    groups.into_iter().flat_map(findings).collect()
+}
+
+fn finding(
+    context: &Context<'_>,
+    outcome: &Outcome,
+    axes: &Cell,
+    members: &[&Verdict],
+    (operations, targets, xs): Product,
+) -> Option<Finding> {
+    let here =
+        |verdict: &&Verdict| operations.contains(&verdict.operation) && targets.contains(&verdict.target);
+    let members: Vec<&Verdict> = members.iter().copied().filter(here).collect();
+    let scope = Scope {
+        operations,
+        targets: targets.into_iter().flatten().collect(),
+        at: xs.into_iter().flatten().collect(),
+        axes: axes.clone(),
+    };
+    let (pair, comparisons) = (outcome.pair.clone(), members.len() as u32);
+    let measured = |verdict: &&Verdict| {
+        let ratio = Interval { value: verdict.ratio?, low: verdict.low, high: verdict.high };
+        let forward = verdict.pair.a == pair.a;
+        let Interval { value: ratio, low, high } = if forward { ratio } else { ratio.inverse() };
+        Some(Measured { at: verdict.x.clone(), ratio, low, high })
+    };
+    let measured = members.iter().map(measured).collect::<Option<Vec<_>>>();
+    let found = match outcome.result {
+        VerdictResult::Better | VerdictResult::Worse => Comparison::Better {
+            scope,
+            pair,
+            measured: measured?,
+            lower_bound: members.iter().any(|verdict| verdict.lower_bound),
+            limit: limit(&members),
+            durability: outcome.durability.clone(),
+        },
+        VerdictResult::NoDifference => {
+            Comparison::NoDifference { scope, pair, comparisons, margin: context.rule.margin }
+        }
+        VerdictResult::Undecided => {
+            let more: Option<Vec<u32>> = members.iter().map(|verdict| verdict.further_rounds).collect();
+            let further_rounds = more.and_then(|more| more.into_iter().max());
+            let noise = members.iter().filter_map(|verdict| verdict.noise_floor).max_by(f64::total_cmp);
+            Comparison::Undecided {
                 scope,
                 pair,
-                ratio: Span::around(
-                    members.iter().filter_map(|verdict| verdict.result.gain(verdict.low, verdict.high)),
-                )?,
-                comparisons,
-                lower_bound: members.iter().any(|verdict| verdict.lower_bound),
-                limit: limit(&members),
-                durability: outcome.durability.clone(),
-            },
-            VerdictResult::NoDifference => {
-                Comparison::NoDifference { scope, pair, comparisons, margin: context.rule.margin }
+                measured: measured?,
+                noise_floor: noise.filter(|floor| *floor > context.rule.margin),
+                further_rounds,
+                further_seconds: further_rounds.and_then(|rounds| context.rule.seconds(rounds)),
             }
-            VerdictResult::Inconclusive => {
-                let least = members.iter().filter_map(|verdict| verdict.smallest_detectable);
-                let smallest_detectable = Span::around(least.map(|value| Span { low: value, high: value }));
-                Comparison::Inconclusive { scope, pair, comparisons, smallest_detectable }
-            }
-            VerdictResult::NotComparable => {
-                Comparison::NotComparable { scope, pair, comparisons, why: outcome.why.clone()? }
-            }
-        };
-        Some(found.into())
+        }
+        VerdictResult::NotComparable => {
+            Comparison::NotComparable { scope, pair, comparisons, why: outcome.why.clone()? }
+        }
     };
-    products(members).into_iter().filter_map(finding).collect()
+    Some(found.into())
 }
 
 /// The bottleneck of the slower side, if targets are compared and it is the same in all comparisons.

@@ -2,7 +2,7 @@
 //! work per request they would.
 
 use super::Context;
-use crate::finding::{Finding, PublishedHere, Span, Values};
+use crate::finding::{Finding, Interval, PublishedHere, Span, Values};
 use crate::metrics::is_speed;
 use crate::published::{Shape, load};
 use crate::summary::{CellResult, Verdict};
@@ -25,8 +25,9 @@ fn finding(context: &Context<'_>, shape: Shape) -> Option<Finding> {
         let Some(target) = verdict.target.clone().filter(|_| asked && verdict.result.is_called()) else {
             continue;
         };
-        let (Some(low), Some(high)) = (verdict.low, verdict.high) else { continue };
-        let ratio = if forward { Span { low, high } } else { Span { low, high }.inverse() };
+        let Some(value) = verdict.ratio else { continue };
+        let ratio = Interval { value, low: verdict.low, high: verdict.high };
+        let ratio = if forward { ratio } else { ratio.inverse() };
         // The smallest value of the chart axis stands for the others: with one client there is no waiting for others.
         if !here.iter().any(|known| known.target == target) {
             let other_work_us = other_work(context, verdict, &shape);
@@ -34,7 +35,10 @@ fn finding(context: &Context<'_>, shape: Shape) -> Option<Finding> {
         }
     }
     // Two intervals agree if they overlap.
-    let agrees = |one: &PublishedHere| one.ratio.low <= shape.high && one.ratio.high >= shape.low;
+    let agrees = |one: &PublishedHere| {
+        one.ratio.low.is_some_and(|low| low <= shape.high)
+            && one.ratio.high.is_some_and(|high| high >= shape.low)
+    };
     let reproduced = here.iter().all(agrees);
     let ratio = Span { low: shape.low, high: shape.high };
     let (claim, otherwise) = (shape.said, shape.otherwise);

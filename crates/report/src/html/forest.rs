@@ -4,7 +4,7 @@
 use super::palette::Px;
 use super::scale::{Log, range, ticks};
 use crate::comparison::{TARGET, sides};
-use crate::finding::wording::{amount, gained};
+use crate::finding::wording::gained;
 use crate::format::{capital, percent};
 use crate::group::grouped;
 use crate::summary::{Summary, Verdict, VerdictResult};
@@ -210,7 +210,7 @@ fn row(summary: &Summary, axis: &Axis, verdict: &Verdict, several: bool) -> Mark
         VerdictResult::Better => "better",
         VerdictResult::Worse => "worse",
         VerdictResult::NoDifference => "equal",
-        VerdictResult::Inconclusive | VerdictResult::NotComparable => "open",
+        VerdictResult::Undecided | VerdictResult::NotComparable => "open",
     };
     let [id_a, id_b] = ids.map_or([None, None], |[a, b]| [Some(a), Some(b)]);
     html! {
@@ -224,28 +224,20 @@ fn row(summary: &Summary, axis: &Axis, verdict: &Verdict, several: bool) -> Mark
     }
 }
 
-/// The verdict in few words.
+/// The verdict in few words; its ratio and interval are beside it.
 fn words(summary: &Summary, verdict: &Verdict, a: &str, b: &str) -> String {
     let winner = match verdict.result {
         VerdictResult::Better => a,
         VerdictResult::Worse => b,
         VerdictResult::NoDifference => return "equal within the margin".to_owned(),
-        VerdictResult::Inconclusive => {
-            let seen = verdict.smallest_detectable.filter(|share| share.is_finite());
-            return seen.map_or_else(
-                || "inconclusive".to_owned(),
-                |share| format!("inconclusive (detectable: {})", percent(share)),
-            );
-        }
+        VerdictResult::Undecided => return "undecided".to_owned(),
         VerdictResult::NotComparable => return "not comparable".to_owned(),
     };
-    let span = verdict.result.gain(verdict.low, verdict.high);
-    span.map_or_else(
+    let ratio = verdict.result.gain(verdict.ratio, verdict.low, verdict.high);
+    ratio.map_or_else(
         || winner.to_owned(),
-        |span| {
-            let text = gained(&verdict.pair.metric, span, verdict.lower_bound, &summary.labels);
-            let text = if text.is_empty() { amount(span, verdict.lower_bound) } else { text };
-            format!("{winner} {text}")
+        |ratio| {
+            format!("{winner} {}", gained(&verdict.pair.metric, ratio, verdict.lower_bound, &summary.labels))
         },
     )
 }

@@ -1,5 +1,6 @@
 //! The sections of the page besides the charts.
 
+use crate::answer;
 use crate::engine;
 use crate::finding::{Consequence, Section, Statement};
 use crate::format::{capital, command_line, glued, list, settings_list};
@@ -21,6 +22,10 @@ pub(super) fn verdict(summary: &Summary) -> Markup {
     html! {
         (notes(Section::Publishing))
         @for warning in missing { p class="note" { (glued(&warning.sentence)) } }
+        @for table in answer::tables(summary) {
+            h3 { (table.title) }
+            (one_table(&table))
+        }
         ul class="verdict" {
             @for sentence in summary.sentences(Section::Verdict) { li { (glued(sentence)) } }
         }
@@ -69,7 +74,7 @@ pub(super) fn results(summary: &Summary) -> Markup {
                 h2 { "Results" }
                 p class="soft" {
                     "Operations per second: the geometric mean of the continuous trials with its 95 % interval. Latencies: over all of \
-                     them. CPU: of the client. Stored: mean bytes per record sent to the database."
+                     them. CPU: of the client."
                     @if !fixed.is_empty() { " Constant: " (fixed.join(", ")) "." }
                 }
                 @for table in tables {
@@ -116,7 +121,7 @@ pub(crate) fn one_table(table: &Table) -> Markup {
 
 /// The server's own statistics, and what it does not report.
 pub(super) fn engine(summary: &Summary) -> Markup {
-    let (tables, missing) = (engine::tables(summary, false), summary.sentences(Section::NotReported));
+    let (tables, missing) = (engine::tables(summary), summary.sentences(Section::NotReported));
     html! {
         @if !tables.is_empty() || !missing.is_empty() {
             section {
@@ -174,8 +179,8 @@ pub(super) fn basis(summary: &Summary) -> Markup {
                  rounds and for all comparisons. It holds for what was sampled: these servers as they ran, or any start of them."
             }
             p {
-                "“No difference detected” does not prove equality; the sentence gives the smallest detectable difference. \
-                 “Differ by less than” means that the whole interval lies within the margin. A ratio is valid for the tested \
+                "“Undecided” means that the interval includes 1 and reaches beyond the margin: either side may be better, by as much \
+                 as the interval says. “Differ by less than” means that the whole interval lies within the margin. A ratio is valid for the tested \
                  values on this machine. A verdict on writes mentions different durability."
             }
         }

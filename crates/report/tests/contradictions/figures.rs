@@ -4,7 +4,7 @@ use super::INFO;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::load::RATE;
 use kurabe_core::metric::Better;
-use kurabe_report::finding::{Pair, Scope, Span};
+use kurabe_report::finding::{Interval, Pair, Scope};
 use kurabe_report::summary::{CellResult, Status, Summary, Verdict, VerdictResult};
 
 /// The points of a scope: each operation at each value of the chart axis.
@@ -103,8 +103,8 @@ impl Compared<'_> {
         !INFO.metrics.iter().any(|metric| metric.name == self.verdict.pair.metric)
     }
 
-    /// Whether `a` is significantly better than `b`, and the results allow it; returns the interval.
-    pub fn won(&self) -> Span {
+    /// Whether `a` is significantly better than `b`, and the results allow it; returns the ratio with its interval.
+    pub fn won(&self) -> Interval {
         let wanted = if self.forward { VerdictResult::Better } else { VerdictResult::Worse };
         assert_eq!(self.verdict.result, wanted, "{:?}", self.verdict);
         let timed = self.is_timed();
@@ -113,9 +113,11 @@ impl Compared<'_> {
             assert!(!cell.is_overloaded() && !cell.is_generator_late(), "{cell:?}");
         }
         assert!(self.verdict.target.is_some() || !timed || !self.b.is_lower_bound(), "{:?}", self.b);
-        let (low, high) = (self.verdict.low.unwrap(), self.verdict.high.unwrap());
-        let span = if self.forward { Span { low, high } } else { Span { low: 1.0 / high, high: 1.0 / low } };
-        assert!(span.low > 1.0, "an interval that excludes 1: {:?}", self.verdict);
+        let (value, low, high) =
+            (self.verdict.ratio.unwrap(), self.verdict.low.unwrap(), self.verdict.high.unwrap());
+        let of = |value, low, high| Interval { value, low: Some(low), high: Some(high) };
+        let ratio = if self.forward { of(value, low, high) } else { of(1.0 / value, 1.0 / high, 1.0 / low) };
+        assert!(ratio.low.unwrap() > 1.0, "an interval that excludes 1: {:?}", self.verdict);
         // The means of many rounds agree with the verdict; those of few noisy rounds may differ slightly.
         let metric = &self.verdict.pair.metric;
         let (a, b) = (self.a.metric(metric).unwrap(), self.b.metric(metric).unwrap());
@@ -123,17 +125,8 @@ impl Compared<'_> {
             || metric.ends_with("p99");
         let (most, least) = if lower { (b, a) } else { (a, b) };
         assert!(most.high.unwrap_or(most.value) >= least.low.unwrap_or(least.value), "{a:?} {b:?}");
-        span
+        ratio
     }
-}
-
-pub fn within(span: Span, whole: Span) {
-    let slack = 1e-9;
-    assert!(span.low >= whole.low * (1.0 - slack) && span.high <= whole.high * (1.0 + slack));
-}
-
-pub fn target_pair(metric: &str, a: &str, b: &str) -> Pair {
-    Pair { metric: metric.to_owned(), axis: "target".to_owned(), a: a.to_owned(), b: b.to_owned() }
 }
 
 /// The targets of a scope; one `None` if targets are compared.

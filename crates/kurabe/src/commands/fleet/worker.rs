@@ -117,7 +117,7 @@ impl Executor for Runs {
         }
         let mut command = Command::new(PROGRAM);
         command.arg0("kurabe").arg("--runs-dir").arg(folder.join("runs"));
-        command.args(["run", "--label", id, "-f"]).arg(submission.suite.below(&suite));
+        command.args(["run", "--yes", "--label", id, "-f"]).arg(submission.suite.below(&suite));
         command.args(options(submission));
         command.env(WORKER, "1");
         // In the environment, where other users do not see the broker's password.

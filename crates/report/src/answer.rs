@@ -1,0 +1,286 @@
+//! The answer to a run's question: what was compared at each place, the best first, with ratios against one of them.
+
+use crate::attribution::{Attribution, Bottleneck, Confidence};
+use crate::comparison::{TARGET, places, sides};
+use crate::finding::wording::{class_name, ratio_in_table};
+use crate::finding::{Interval, Why};
+use crate::format::{capital, figure, list, micros};
+use crate::group::grouped;
+use crate::labels::{Axis, Labels, OperationLabels};
+use crate::summary::{CellResult, Latency, Status, Summary, Verdict, VerdictResult};
+use crate::table::{Table, dash};
+use kurabe_core::axis::{AxisValue, Cell};
+
+/// What was compared in one place, or all that was measured of one operation if nothing was compared.
+pub(crate) struct Ranking<'a> {
+    /// `Writes at 1 kB, 16 clients`.
+    pub heading: String,
+    /// The best first.
+    pub rows: Vec<Row<'a>>,
+    /// Whether the chart axis has its first value there.
+    pub is_first: bool,
+}
+
+/// One of the things compared.
+pub(crate) struct Row<'a> {
+    pub name: String,
+    cell: &'a CellResult,
+    /// Its comparison with the reference of its ranking; `None` for the reference.
+    against: Option<Against<'a>>,
+}
+
+/// The comparison with the reference.
+struct Against<'a> {
+    verdict: &'a Verdict,
+    /// Whether the row is side `a` of it.
+    forward: bool,
+}
+
+/// The rankings of a run: those of targets first.
+pub(crate) fn rankings(summary: &Summary) -> Vec<Ranking<'_>> {
+    let labels = &summary.labels;
+    let mut all = Vec::new();
+    for operation in &labels.operations {
+        if labels.question.compares_targets() && labels.several_targets() {
+            all.extend(places(labels).iter().filter_map(|place| of_targets(summary, operation, place)));
+        }
+        all.extend(of_axes(summary, operation));
+    }
+    if all.is_empty() {
+        labels.operations.iter().filter_map(|operation| unranked(summary, operation)).collect()
+    } else {
+        all
+    }
+}
+
+/// The targets at one place, against the best.
+fn of_targets<'a>(
+    summary: &'a Summary,
+    operation: &'a OperationLabels,
+    (axes, x, is_first): &(Cell, Option<AxisValue>, bool),
+) -> Option<Ranking<'a>> {
+    let labels = &summary.labels;
+    let here =
+        |cell: &&CellResult| cell.operation == operation.name && cell.axes == *axes && !cell.aa_control;
+    let mut cells: Vec<&CellResult> = summary.cells.iter().filter(here).collect();
+    if cells.iter().all(|cell| cell.status != Status::Ok) {
+        return None;
+    }
+    cells.sort_by(|a, b| speed(labels, b).total_cmp(&speed(labels, a)));
+    let best = cells[0];
+    let verdict = |cell: &CellResult| {
+        summary.verdicts.iter().find_map(|verdict| {
+            let is_of = |a: &str, b: &str| verdict.pair.a == a && verdict.pair.b == b;
+            let here = verdict.pair.axis == TARGET
+                && verdict.pair.metric == best.metric
+                && verdict.operation == operation.name
+                && verdict.at == *axes;
+            let forward = is_of(&cell.target, &best.target);
+            (here && (forward || is_of(&best.target, &cell.target))).then_some(Against { verdict, forward })
+        })
+    };
+    let row = |cell: &'a CellResult| Row {
+        name: labels.targets[cell.target_index].clone(),
+        cell,
+        against: verdict(cell).filter(|_| cell.index != best.index),
+    };
+    let rows: Vec<Row<'_>> = cells.into_iter().map(row).collect();
+    let mut classes = grouped(rows.iter().map(|row| (row.cell.durability, row.name.clone())));
+    classes.sort_by_key(|(_, names)| names.len());
+    let last = classes.len() - 1;
+    let class = |(n, (class, names)): (usize, &(_, Vec<String>))| {
+        let names =
+            if n == last && (last > 1 || names.len() > 1) { "others".to_owned() } else { list(names) };
+        format!("{names} {}", class_name(*class))
+    };
+    let differ = operation.writes && last > 0;
+    let classes = classes.iter().enumerate().map(class).collect::<Vec<_>>().join(", ");
+    let durability = if differ { format!(" (durability: {classes})") } else { String::new() };
+    let heading = format!("{}{}{durability}", capital(&operation.plural), at(labels, axes, x.as_ref(), None));
+    Some(Ranking { heading, rows, is_first: *is_first })
+}
+
+/// The values of compared axes, each against the axis's first value.
+fn of_axes<'a>(summary: &'a Summary, operation: &OperationLabels) -> Vec<Ranking<'a>> {
+    let labels = &summary.labels;
+    let own = summary.verdicts.iter().filter(|verdict| {
+        verdict.operation == operation.name
+            && verdict.target.is_some()
+            && crate::metrics::is_speed(&verdict.pair.metric)
+    });
+    let compared = own.filter_map(|verdict| Some((sides(labels, &summary.cells, verdict)?, verdict)));
+    let groups = grouped(compared.map(|([a, b], verdict)| (b.index, (a, b, verdict))));
+    let first =
+        |x: Option<&AxisValue>| labels.xs().first().is_none_or(|first| first.as_ref() == x || x.is_none());
+    groups
+        .into_iter()
+        .filter_map(|(_, members)| {
+            let (_, reference, one) = members.first()?;
+            let own = |axis: &&Axis| axis.varies() && labels.question.compares(&axis.name);
+            let names: Vec<String> = labels
+                .axes
+                .iter()
+                .filter(own)
+                .filter_map(|axis| Some(short(axis, reference.axes.get(&axis.name)?)))
+                .collect();
+            let mut rows = vec![Row { name: names.join(", "), cell: reference, against: None }];
+            rows.extend(members.iter().filter_map(|(cell, _, verdict)| {
+                let axis = labels.axis(&verdict.pair.axis)?;
+                let name = short(axis, cell.axes.get(&axis.name)?);
+                Some(Row { name, cell, against: Some(Against { verdict, forward: true }) })
+            }));
+            rows.sort_by(|a, b| speed(labels, b.cell).total_cmp(&speed(labels, a.cell)));
+            let target = one.target.as_deref().filter(|_| labels.several_targets());
+            let heading = capital(&operation.plural) + &at(labels, &reference.axes, one.x.as_ref(), target);
+            Some(Ranking { heading, rows, is_first: first(one.x.as_ref()) })
+        })
+        .collect()
+}
+
+/// All results of an operation at its places, in order.
+fn unranked<'a>(summary: &'a Summary, operation: &OperationLabels) -> Option<Ranking<'a>> {
+    let labels = &summary.labels;
+    let shown = |cell: &&CellResult| cell.operation == operation.name && cell.is_reported();
+    let row = |cell: &'a CellResult| {
+        let target = labels.several_targets().then(|| labels.targets[cell.target_index].clone());
+        let axes = labels.axes.iter().filter(|axis| axis.varies());
+        let values = axes.filter_map(|axis| Some(axis.name_value(cell.axes.get(&axis.name)?)));
+        Row { name: target.into_iter().chain(values).collect::<Vec<_>>().join(", "), cell, against: None }
+    };
+    let rows: Vec<Row<'a>> = summary.cells.iter().filter(shown).map(row).collect();
+    let on = labels.targets.first().filter(|_| !labels.several_targets());
+    let on = on.map_or_else(String::new, |target| format!(" on {target}"));
+    (!rows.is_empty()).then(|| Ranking { heading: capital(&operation.plural) + &on, rows, is_first: true })
+}
+
+/// The place of a ranking: ` on SQLite at 1 kB, 16 clients`.
+fn at(labels: &Labels, axes: &Cell, x: Option<&AxisValue>, target: Option<&str>) -> String {
+    let question = &labels.question;
+    let chart = labels.chart_axis().filter(|_| x.is_some());
+    let is_chart = |axis: &Axis| chart.is_some_and(|chart| chart.name == axis.name);
+    let within = labels.axes.iter().filter(|axis| {
+        (axis.varies() && question.is_within(&axis.name) || axis.kind == crate::labels::Kind::Size)
+            && !is_chart(axis)
+    });
+    let values = within.filter_map(|axis| Some(axis.name_value(axes.get(&axis.name)?)));
+    let values: Vec<String> =
+        chart.zip(x).map(|(axis, x)| axis.name_value(x)).into_iter().chain(values).collect();
+    let target = target.map(|target| labels.target(target));
+    let target = target.or_else(|| labels.targets.first().filter(|_| !labels.several_targets()).cloned());
+    let on = target.map_or_else(String::new, |target| format!(" on {target}"));
+    if values.is_empty() { on } else { format!("{on} at {}", values.join(", ")) }
+}
+
+/// A value of an axis: words stand alone.
+fn short(axis: &Axis, value: &AxisValue) -> String {
+    if axis.kind == crate::labels::Kind::Word { axis.show(value) } else { axis.name_value(value) }
+}
+
+/// The goodness of a cell's metric of speed; the least if it has none.
+fn speed(labels: &Labels, cell: &CellResult) -> f64 {
+    let good = cell.status == Status::Ok && !cell.is_overloaded() && !cell.is_generator_late();
+    let value = cell.metric(cell.metric).filter(|_| good);
+    value
+        .zip(labels.metric(cell.metric))
+        .map_or(f64::NEG_INFINITY, |(found, metric)| metric.goodness(found.value))
+}
+
+/// A table for each ranking, with its heading as the title.
+pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
+    let of = |ranking: &Ranking<'_>| Table { title: ranking.heading.clone(), ..table(&[ranking]).0 };
+    rankings(summary).iter().map(of).collect()
+}
+
+/// The rankings as one table, with the heading of each ranking and its first row.
+pub(crate) fn table(rankings: &[&Ranking<'_>]) -> (Table, Vec<(usize, String)>) {
+    let rows: Vec<&Row<'_>> = rankings.iter().flat_map(|ranking| &ranking.rows).collect();
+    let mut at = 0;
+    let mut headings = Vec::new();
+    for ranking in rankings {
+        headings.push((at, ranking.heading.clone()));
+        at += ranking.rows.len();
+    }
+    let mut table = Table { rows: vec![Vec::new(); rows.len()], ..Table::default() };
+    table.cells = rows.iter().map(|row| row.cell.index).collect();
+    let mut add = |head: &str, right: bool, spare: u8, text: &dyn Fn(&Row<'_>) -> String| {
+        table.add(head, right, spare, rows.iter().map(|row| text(row)));
+    };
+    add("", false, 0, &|row| row.name.clone());
+    add("ops/s", true, 0, &|row| rate(row.cell));
+    let time = |cell: &CellResult, of: fn(&Latency) -> f64| match cell.times() {
+        _ if cell.is_overloaded() || cell.is_generator_late() => dash(),
+        times => times.map_or_else(dash, |times| micros(of(&times))),
+    };
+    add("p50", true, 4, &|row| time(row.cell, |times| times.p50));
+    add("p95", true, 5, &|row| time(row.cell, |times| times.p95));
+    add("p99", true, 2, &|row| time(row.cell, |times| times.p99));
+    if rows.iter().any(|row| row.against.is_some()) {
+        let targets =
+            rows.iter().any(|row| row.against.as_ref().is_some_and(|one| one.verdict.target.is_none()));
+        let head = if targets { "against first" } else { "against first value" };
+        add(head, false, 0, &|row| row.against.as_ref().map_or_else(|| reference(row.cell), against));
+    }
+    if rows.iter().any(|row| row.cell.attribution.is_some()) {
+        add("limited by", false, 3, &|row| row.cell.attribution.as_ref().map_or_else(dash, limit));
+    }
+    (table, headings)
+}
+
+/// The rate of a cell, or why it has none.
+pub(crate) fn rate(cell: &CellResult) -> String {
+    // The client was saturated: the server's capacity is higher.
+    let least = if cell.is_lower_bound() { "≥ " } else { "" };
+    // Throughput changed until the trial ended: a longer one would have another result.
+    let mark = if cell.steady.is_some_and(|steady| steady.is_never()) { "~ " } else { "" };
+    cell.ops_per_second.map_or_else(dash, |rate| format!("{least}{mark}{}", figure(rate.mean)))
+}
+
+/// What stands for the comparison of a reference with itself.
+fn reference(cell: &CellResult) -> String {
+    match cell.status {
+        Status::Ok if cell.is_overloaded() => "overloaded".to_owned(),
+        Status::Ok => "1".to_owned(),
+        Status::Failed => "failed".to_owned(),
+        Status::Unavailable => "not available".to_owned(),
+    }
+}
+
+/// The ratio of a row and its reference, with its interval, and the decision unless it is that they differ.
+fn against(one: &Against<'_>) -> String {
+    let verdict = one.verdict;
+    let ratio = verdict.ratio.map(|value| Interval { value, low: verdict.low, high: verdict.high });
+    let ratio = ratio.map(|ratio| if one.forward { ratio } else { ratio.inverse() });
+    let shown = ratio.map_or_else(String::new, ratio_in_table);
+    match verdict.result {
+        VerdictResult::Better | VerdictResult::Worse if verdict.lower_bound => {
+            let winner_is_row = (verdict.result == VerdictResult::Better) == one.forward;
+            format!("{} {shown}", if winner_is_row { "≥" } else { "≤" })
+        }
+        VerdictResult::Better | VerdictResult::Worse => shown,
+        VerdictResult::NoDifference => format!("{shown} equal"),
+        VerdictResult::Undecided => format!("{shown} undecided"),
+        VerdictResult::NotComparable => verdict.why.as_ref().map_or("not compared", why).to_owned(),
+    }
+}
+
+/// Why a pair is not compared, in few words.
+fn why(why: &Why) -> &'static str {
+    match why {
+        Why::Failed { .. } => "failed",
+        Why::Unavailable { .. } => "not available",
+        Why::NotMeasured { .. } | Why::Unfinished { .. } => "not measured",
+        Why::NotPositive | Why::NoCommonRound => "no ratio",
+        Why::ClientBound { .. } => "not compared: client CPU full",
+        Why::Overloaded { .. } => "overloaded",
+        Why::GeneratorLate { .. } => "not compared: clients too late",
+        Why::Disturbed { .. } => "not compared: other load",
+    }
+}
+
+/// `server CPU`; in brackets if it is only the most likely one.
+pub(crate) fn limit(attribution: &Attribution) -> String {
+    let likely = attribution.confidence == Confidence::Low
+        && !matches!(attribution.bottleneck, Bottleneck::Unknown | Bottleneck::Load);
+    let word = attribution.bottleneck.word();
+    if likely { format!("({word})") } else { word.to_owned() }
+}

@@ -1,0 +1,131 @@
+//! The answer: what was asked is compared, and shown in 20 lines of 80 columns.
+
+use crate::common::{At, INFO, Scenario, bottlenecks, open_loop, plausible, troubled};
+use kurabe_core::question::Question;
+use kurabe_core::run::Run;
+use kurabe_report::summary::Verdict;
+use kurabe_report::{Summary, analyse, terminal};
+use unicode_width::UnicodeWidthStr;
+
+fn question(compare: &[&str], within: &[&str]) -> Question {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    Question { compare: owned(compare), within: owned(within) }
+}
+
+fn three_targets() -> Run {
+    let targets = vec!["sqlite", "postgres", "memcached"];
+    Scenario { targets, compress: vec!["none"], ..Scenario::default() }.run()
+}
+
+fn asked(run: &Run, question: Question) -> Summary {
+    let mut run = run.clone();
+    run.header.spec.question = Some(question);
+    analyse(&run, Some(&INFO))
+}
+
+fn lines(summary: &Summary) -> Vec<String> {
+    let text = terminal::render(summary, &terminal::Options { width: 80, ..terminal::Options::default() });
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn targets_are_compared_at_every_value_of_the_axes_that_were_named_and_nothing_else_is() {
+    let run = three_targets();
+    let all = asked(&run, question(&["targets"], &["payload", "layout"]));
+    let of = |layout: &str, payload: u64| {
+        let here = |verdict: &&Verdict| {
+            verdict.at.word("layout").unwrap() == layout && verdict.at.number("payload").unwrap() == payload
+        };
+        all.verdicts.iter().filter(here).filter(|verdict| verdict.primary).count()
+    };
+    for payload in [1_000, 10_000, 100_000] {
+        // Three pairs, two operations.
+        assert_eq!((of("blob", payload), of("rows", payload)), (6, 6));
+    }
+    assert!(all.verdicts.iter().all(|verdict| verdict.pair.axis == "target"));
+    let first = asked(&run, question(&["targets"], &["payload"]));
+    assert_eq!((all.comparisons, first.comparisons), (36, 18));
+    // Fewer comparisons, narrower intervals.
+    let width = |summary: &Summary| {
+        let verdict = &summary.verdicts[0];
+        verdict.high.unwrap() / verdict.low.unwrap()
+    };
+    assert!(width(&first) < width(&all), "{} {}", width(&first), width(&all));
+    let layout = asked(&run, question(&["layout"], &["payload"]));
+    assert!(layout.verdicts.iter().all(|verdict| verdict.pair.axis == "layout" && verdict.target.is_some()));
+    assert_eq!(layout.comparisons, 18);
+}
+
+#[test]
+fn values_are_compared_where_they_exist() {
+    // As a pool's size, which only matters with a pool: compressing matters for layout rows only.
+    let mut run = Scenario { payloads: vec![1_000], ..Scenario::default() }.run();
+    let cells = run.header.cells.clone();
+    let exists = |at: usize| {
+        let word = |axis: &str| cells[at].axes.word(axis).unwrap();
+        word("compress") == "none" || word("layout") == "rows"
+    };
+    let kept: Vec<usize> = (0..cells.len()).filter(|at| exists(*at)).collect();
+    run.trials.retain(|trial| kept.contains(&trial.cell));
+    for trial in &mut run.trials {
+        trial.cell = kept.iter().position(|at| *at == trial.cell).unwrap();
+    }
+    run.header.cells = kept.into_iter().map(|at| cells[at].clone()).collect();
+    let summary = asked(&run, question(&["layout", "compress"], &["payload"]));
+    let compress: Vec<&Verdict> = summary
+        .verdicts
+        .iter()
+        .filter(|verdict| verdict.primary && verdict.pair.axis == "compress")
+        .collect();
+    assert_eq!(compress.len(), 2);
+    assert!(compress.iter().all(|one| one.at.word("layout").unwrap() == "rows" && one.ratio.is_some()));
+}
+
+#[test]
+fn answer_has_at_most_20_lines_of_80_columns() {
+    let noisy = |targets, noise| Scenario { targets, noise, ..Scenario::default() }.run();
+    let runs = [
+        asked(&three_targets(), question(&["targets"], &["payload", "layout"])),
+        asked(&three_targets(), question(&["targets"], &[])),
+        asked(&noisy(vec!["sqlite"], 0.3), question(&["layout", "compress"], &["payload"])),
+        asked(&noisy(vec!["sqlite"], 0.3), question(&[], &["payload"])),
+        analyse(&noisy(vec!["sqlite", "postgres", "memcached"], 0.3), Some(&INFO)),
+        analyse(&bottlenecks(), Some(&INFO)),
+        analyse(&troubled(), Some(&INFO)),
+        analyse(&open_loop(), Some(&INFO)),
+        analyse(&Scenario { rounds: 1, ..Scenario::default() }.run(), Some(&INFO)),
+    ];
+    for summary in runs {
+        let lines = lines(&summary);
+        assert!(lines.len() <= 20 && lines.len() > 4, "{} lines:\n{}", lines.len(), lines.join("\n"));
+        let long = lines.iter().find(|line| line.width() > 80);
+        assert!(long.is_none(), "{long:?}");
+    }
+}
+
+#[test]
+fn ranking_has_the_best_first_with_what_is_decided() {
+    fn rate(at: At<'_>) -> f64 {
+        match at.target {
+            "memcached" => 10_000.0,
+            "sqlite" => 9_900.0,
+            _ => plausible(at) / 100.0,
+        }
+    }
+    let targets = vec!["postgres", "sqlite", "memcached"];
+    let scenario = Scenario {
+        targets,
+        rate,
+        noise: 0.1,
+        operations: vec!["write"],
+        payloads: vec![1_000],
+        layouts: vec!["blob"],
+        compress: vec!["none"],
+        ..Scenario::default()
+    };
+    let lines = lines(&asked(&scenario.run(), question(&["targets"], &["payload"])));
+    assert!(lines[1].starts_with("Writes at 1 kB (durability: "), "{lines:#?}");
+    let rows: Vec<&String> = lines.iter().filter(|line| line.starts_with("  ")).collect();
+    assert!(rows[..2].iter().any(|row| row.contains("undecided") && row.contains("×")), "{rows:#?}");
+    assert!(rows[2].starts_with("  PostgreSQL") && !rows[2].contains("undecided"), "{rows:#?}");
+}
