@@ -140,7 +140,10 @@ fn large_integers_beside_fractions_keep_all_their_digits() {
         let Some(to) = Place::new(engine, folder.path()) else { continue };
         let (plan, _) = copy_all(&from, &to).unwrap_or_else(|error| panic!("{engine}: {error}"));
         if engine != "sqlite" {
-            assert!(lists(&plan, "storage-class", "t.n text") && lists(&plan, "storage-class", "t.m text"), "{engine}");
+            assert!(
+                lists(&plan, "storage-class", "t.n text") && lists(&plan, "storage-class", "t.m text"),
+                "{engine}"
+            );
             assert!(lists(&plan, "storage-class", "t.d double"), "{engine}");
         }
         let found = to.ask("SELECT n, m FROM t ORDER BY id").replace('\t', "|");
