@@ -22,14 +22,14 @@ impl PgBouncer {
     }
 
     /// The same of a program, with more settings.
-    fn start_program(program: &Path, server: &Server, mode: &str, more: &str) -> Option<Self> {
+    fn start_program(program: &Path, server: &Server, mode: &str, settings: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let file = folder.path().join("pgbouncer.ini");
         let text = format!(
             "[databases]\nkurabe = host=127.0.0.1 port={} dbname=kurabe user=kurabe\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
-             pool_mode = {mode}\ndefault_pool_size = 20\n{more}",
+             pool_mode = {mode}\ndefault_pool_size = 20\n{settings}",
             server.port()
         );
         std::fs::write(&file, text).unwrap();

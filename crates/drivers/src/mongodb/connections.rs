@@ -2,31 +2,17 @@
 
 use crate::prelude::*;
 
-const NO_SRV: Meaning = Meaning::Refused("DNS records of hosts are not read: name the hosts with mongodb://");
+const DRIVERS: &str = "MongoDB's drivers";
+const NO_SRV: &str = "DNS records of hosts are not read: name the hosts with mongodb://";
+const PLAIN_KEYS: &str =
+    "encrypted keys are not supported: openssl pkey -in KEY -out FILE writes a plain one";
 
 const FOREIGN: &[ForeignOption] = &[
-    ForeignOption { name: "srvServiceName", value: None, meaning: NO_SRV, from: "MongoDB's drivers" },
-    ForeignOption { name: "srvMaxHosts", value: None, meaning: NO_SRV, from: "MongoDB's drivers" },
-    ForeignOption {
-        name: "loadBalanced",
-        value: Some("false"),
-        meaning: Meaning::Nothing("it is the default"),
-        from: "MongoDB's drivers",
-    },
-    ForeignOption {
-        name: "loadBalanced",
-        value: Some("true"),
-        meaning: Meaning::Refused("name the mongos themselves"),
-        from: "MongoDB's drivers",
-    },
-    ForeignOption {
-        name: "tlsCertificateKeyFilePassword",
-        value: None,
-        meaning: Meaning::Refused(
-            "encrypted keys are not supported: openssl pkey -in KEY -out FILE writes a plain one",
-        ),
-        from: "MongoDB's drivers",
-    },
+    ForeignOption::refused(DRIVERS, "srvServiceName", None, NO_SRV),
+    ForeignOption::refused(DRIVERS, "srvMaxHosts", None, NO_SRV),
+    ForeignOption::ignored(DRIVERS, "loadBalanced", Some("false"), "it is the default"),
+    ForeignOption::refused(DRIVERS, "loadBalanced", Some("true"), "name the mongos themselves"),
+    ForeignOption::refused(DRIVERS, "tlsCertificateKeyFilePassword", None, PLAIN_KEYS),
 ];
 
 pub(super) const CONNECTIONS: Connections = Connections {

@@ -3,83 +3,29 @@
 use crate::prelude::*;
 
 const FOREIGN: &[ForeignOption] = &[
-    ForeignOption {
-        name: "sslmode",
-        value: Some("no-verify"),
-        meaning: Meaning::Is("tls", Some("require")),
-        from: "node-postgres, Heroku",
-    },
-    ForeignOption {
-        name: "sslaccept",
-        value: Some("strict"),
-        meaning: Meaning::Is("tls", Some("verify")),
-        from: "Prisma",
-    },
-    ForeignOption {
-        name: "sslaccept",
-        value: Some("accept_invalid_certs"),
-        meaning: Meaning::Is("tls", Some("require")),
-        from: "Prisma",
-    },
-    ForeignOption {
-        name: "ssl",
-        value: None,
-        meaning: Meaning::Refused(
-            "clients differ in its meaning: write sslmode=require, which checks nothing, or sslmode=verify-full",
-        ),
-        from: "JDBC, node-postgres, asyncpg",
-    },
-    ForeignOption { name: "schema", value: None, meaning: Meaning::Is("search_path", None), from: "Prisma" },
-    ForeignOption {
-        name: "currentSchema",
-        value: None,
-        meaning: Meaning::Is("search_path", None),
-        from: "JDBC",
-    },
-    ForeignOption {
-        name: "ApplicationName",
-        value: None,
-        meaning: Meaning::Is("application_name", None),
-        from: "JDBC",
-    },
-    ForeignOption {
-        name: "pgbouncer",
-        value: None,
-        meaning: Meaning::Nothing("a pooler is looked for in any case"),
-        from: "Prisma, Supabase",
-    },
-    ForeignOption {
-        name: "connection_limit",
-        value: None,
-        meaning: Meaning::Nothing("--clients decides on connections"),
-        from: "Prisma",
-    },
-    ForeignOption {
-        name: "pool_timeout",
-        value: None,
-        meaning: Meaning::Nothing("--clients decides on connections"),
-        from: "Prisma",
-    },
-    ForeignOption {
-        name: "gssencmode",
-        value: Some("disable"),
-        meaning: Meaning::Nothing("GSSAPI is not supported"),
-        from: "libpq",
-    },
-    ForeignOption {
-        name: "client_encoding",
-        value: Some("utf8"),
-        meaning: Meaning::Nothing("it is always UTF-8"),
-        from: "libpq",
-    },
-    ForeignOption {
-        name: "sslpassword",
-        value: None,
-        meaning: Meaning::Refused(
-            "encrypted keys are not supported: openssl pkey -in KEY -out FILE writes a plain one",
-        ),
-        from: "libpq",
-    },
+    ForeignOption::is("node-postgres, Heroku", "sslmode", Some("no-verify"), "tls", Some("require")),
+    ForeignOption::is("Prisma", "sslaccept", Some("strict"), "tls", Some("verify")),
+    ForeignOption::is("Prisma", "sslaccept", Some("accept_invalid_certs"), "tls", Some("require")),
+    ForeignOption::refused(
+        "JDBC, node-postgres, asyncpg",
+        "ssl",
+        None,
+        "clients differ in its meaning: write sslmode=require, which checks nothing, or sslmode=verify-full",
+    ),
+    ForeignOption::is("Prisma", "schema", None, "search_path", None),
+    ForeignOption::is("JDBC", "currentSchema", None, "search_path", None),
+    ForeignOption::is("JDBC", "ApplicationName", None, "application_name", None),
+    ForeignOption::ignored("Prisma, Supabase", "pgbouncer", None, "a pooler is looked for in any case"),
+    ForeignOption::ignored("Prisma", "connection_limit", None, "--clients decides on connections"),
+    ForeignOption::ignored("Prisma", "pool_timeout", None, "--clients decides on connections"),
+    ForeignOption::ignored("libpq", "gssencmode", Some("disable"), "GSSAPI is not supported"),
+    ForeignOption::ignored("libpq", "client_encoding", Some("utf8"), "it is always UTF-8"),
+    ForeignOption::refused(
+        "libpq",
+        "sslpassword",
+        None,
+        "encrypted keys are not supported: openssl pkey -in KEY -out FILE writes a plain one",
+    ),
 ];
 
 pub(super) const CONNECTIONS: Connections = Connections {

@@ -44,9 +44,10 @@ pub(super) struct Pooler {
 
 impl Pooler {
     pub(super) fn note(&self) -> String {
-        let mode = match self.shares {
-            true => "transaction mode (it keeps prepared statements; clients wait for its connections)",
-            false => "session mode",
+        let mode = if self.shares {
+            "transaction mode (it keeps prepared statements; clients wait for its connections)"
+        } else {
+            "session mode"
         };
         format!(
             "{} stands before the server, in {mode}: its time and processor use are part of every result, and the \

@@ -3,37 +3,12 @@
 use crate::prelude::*;
 
 const FOREIGN: &[ForeignOption] = &[
-    ForeignOption {
-        name: "ssl_cert_reqs",
-        value: Some("none"),
-        meaning: Meaning::Is("tls", Some("require")),
-        from: "redis-py, Celery",
-    },
-    ForeignOption {
-        name: "ssl_cert_reqs",
-        value: Some("CERT_NONE"),
-        meaning: Meaning::Is("tls", Some("require")),
-        from: "redis-py, Celery",
-    },
-    ForeignOption {
-        name: "ssl_cert_reqs",
-        value: Some("required"),
-        meaning: Meaning::Is("tls", Some("verify")),
-        from: "redis-py, Celery",
-    },
-    ForeignOption {
-        name: "ssl_cert_reqs",
-        value: Some("CERT_REQUIRED"),
-        meaning: Meaning::Is("tls", Some("verify")),
-        from: "redis-py, Celery",
-    },
-    ForeignOption { name: "ssl_ca_certs", value: None, meaning: Meaning::Is("ca", None), from: "redis-py" },
-    ForeignOption {
-        name: "protocol",
-        value: Some("3"),
-        meaning: Meaning::Nothing("it is always RESP3"),
-        from: "redis-py, go-redis",
-    },
+    ForeignOption::is("redis-py, Celery", "ssl_cert_reqs", Some("none"), "tls", Some("require")),
+    ForeignOption::is("redis-py, Celery", "ssl_cert_reqs", Some("CERT_NONE"), "tls", Some("require")),
+    ForeignOption::is("redis-py, Celery", "ssl_cert_reqs", Some("required"), "tls", Some("verify")),
+    ForeignOption::is("redis-py, Celery", "ssl_cert_reqs", Some("CERT_REQUIRED"), "tls", Some("verify")),
+    ForeignOption::is("redis-py", "ssl_ca_certs", None, "ca", None),
+    ForeignOption::ignored("redis-py, go-redis", "protocol", Some("3"), "it is always RESP3"),
 ];
 
 pub(super) const CONNECTIONS: Connections = Connections {

@@ -124,28 +124,13 @@ fn work(
     stop: &AtomicBool,
     output: &Output,
 ) -> Result<Exit> {
-    let [from, to] = opened.targets.as_slice() else {
+    let ([_, to], [from_url, to_url]) = (opened.targets.as_slice(), opened.reached.as_slice()) else {
         return Err(Error::usage("a copy has a source and a target").into());
     };
-    let [from_url, to_url] = opened.reached.as_slice() else {
-        return Err(Error::usage("a copy has a source and a target").into());
-    };
-    let place = |url: &TargetUrl| {
-        (url.host.clone(), url.port, url.path.clone(), url.options.get("search_path").cloned())
-    };
-    if from_url.scheme == to_url.scheme && place(from_url) == place(to_url) {
+    if place(from_url) == place(to_url) {
         return Err(Error::usage("source and target are the same database").into());
     }
-    let side =
-        |target: &kurabe_engine::target::Target, url: &TargetUrl, name: &str| -> kurabe_core::Result<Side> {
-            if let Support::No(why) = target.driver.capabilities().own_sessions {
-                return Err(Error::unsupported(why).context(name));
-            }
-            let session = target.driver.connect(&ConnectOptions::default()).map_err(|e| e.context(name))?;
-            Ok(Side { session, engine: engines::of_scheme(&url.scheme)?, name: name.to_owned() })
-        };
-    let name = |at: usize| opened.records.get(at).map_or_else(String::new, |record| record.url.clone());
-    let pair = || Ok::<_, Error>((side(from, from_url, &name(0))?, side(to, to_url, &name(1))?));
+    let pair = || Ok::<_, Error>((side(opened, 0)?, side(opened, 1)?));
     let (source, target) = pair()?;
     let mut copy = Copy { source, target, stop, begun: false };
     let jobs = matches.get_one::<u16>("jobs").copied().unwrap_or(1);
@@ -238,6 +223,23 @@ fn work(
             Err(error.into())
         }
     }
+}
+
+/// What tells databases apart.
+fn place(url: &TargetUrl) -> (&str, Option<&str>, Option<u16>, &str, Option<&String>) {
+    (&url.scheme, url.host.as_deref(), url.port, &url.path, url.options.get("search_path"))
+}
+
+/// A new session of the source or the target.
+fn side(opened: &Opened, at: usize) -> kurabe_core::Result<Side> {
+    let missing = || Error::usage("a copy has a source and a target");
+    let (target, url) = opened.targets.get(at).zip(opened.reached.get(at)).ok_or_else(missing)?;
+    let name = opened.records.get(at).map_or_else(String::new, |record| record.url.clone());
+    if let Support::No(why) = target.driver.capabilities().own_sessions {
+        return Err(Error::unsupported(why).context(&name));
+    }
+    let session = target.driver.connect(&ConnectOptions::default()).map_err(|error| error.context(&name))?;
+    Ok(Side { session, engine: engines::of_scheme(&url.scheme)?, name })
 }
 
 /// The plan and the result as JSON.
