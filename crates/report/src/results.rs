@@ -86,6 +86,7 @@ fn of_cell(
         figures.reason = Some("not measured: the run ended before it reached this cell".to_owned());
     } else {
         figures.status = Status::Ok;
+        figures.interleaved = measured.values().filter(|m| m.slices > 0).count() as u32;
         let [measured, compared] = [false, true].map(|interleaved| trials_of(&measured, interleaved));
         figures.metrics =
             metrics::of_cell(metrics, Load::of(&cell.axes), [&measured, &compared], &run.header.spec);

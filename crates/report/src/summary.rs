@@ -264,6 +264,9 @@ pub struct CellResult {
     pub noise_floor: Option<f64>,
     /// Its metric of speed.
     pub metric: &'static str,
+    /// The number of interleaved trials with results.
+    #[serde(skip)]
+    pub(crate) interleaved: u32,
     /// Why its trials should not be relied on: other load on the machine, during the continuous ones or most of the
     /// interleaved ones.
     #[serde(skip)]

@@ -139,13 +139,12 @@ pub(crate) fn rounds(count: u32) -> String {
 
 /// The rounds of a run; if trials are interleaved, of which the figures are, and of which the ratios.
 pub(crate) fn rounds_of(summary: &Summary) -> String {
-    let continuous = (0..summary.rounds).filter(|round| summary.spec.is_continuous(*round)).count();
-    match summary.rounds as usize - continuous {
-        0 => rounds(summary.rounds),
-        interleaved => format!(
-            "{} (figures: {continuous} continuous; ratios: {interleaved} interleaved)",
-            rounds(summary.rounds)
-        ),
+    let all = rounds(summary.rounds);
+    match summary.cells.iter().max_by_key(|cell| cell.interleaved) {
+        Some(cell) if cell.interleaved > 0 => {
+            format!("{all} (figures: {} continuous; ratios: {} interleaved)", cell.rounds, cell.interleaved)
+        }
+        _ => all,
     }
 }
 
