@@ -23,7 +23,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("up up:postgres", &["write 'kurabe up postgres'"]),
     ("up postgrs", &["up:postgres"]),
     ("up postgres:", &["write 'kurabe up postgres'"]),
-    ("run session up:postgres@16", &["up:postgres takes no version", "installed"]),
+    ("run session up:postgres@16", &["where its programs are", "up:postgres@16:FOLDER"]),
     ("run session up:postgrs", &["did you mean up:postgres?"]),
     ("run session postgress://x/y", &["did you mean 'postgres:'?"]),
     ("run session postgres", &["a target is a URL such as"]),
