@@ -64,6 +64,31 @@ const WRONG: &[(&str, &[&str])] = &[
 ];
 
 #[test]
+fn misspelt_statement_is_refused_with_the_word_that_is_meant() {
+    let place = Place::new();
+    let suite = place.path().join("shop.toml");
+    let text = "name = \"shop\"\n[transaction.browse]\nsteps = [{ sql = \"SELEC 1\" }]\n";
+    std::fs::write(&suite, text).unwrap();
+    let answer = place.run(&["run", "-f", suite.to_str().unwrap(), "sqlite:"]);
+    assert!(answer.code == Some(2) && answer.err.contains("did you mean SELECT?"), "{answer:?}");
+}
+
+#[test]
+fn engine_that_is_not_installed_does_not_stop_the_others() {
+    let folder = Place::new();
+    // No program is there.
+    let missing = format!("up:memcached?programs={}", folder.path().display());
+    let args =
+        ["run", "point-read", "sqlite:", &missing, "--records", "20", "--requests", "40", "--rounds", "1"];
+    let answer = Place::new().run(&args);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.err.contains("left out: ") && answer.out.contains("SQLite"), "{answer:?}");
+    // A gate needs both of its targets.
+    let gate = Place::new().run(&[&args[..], &["--fail-on", "slower"]].concat());
+    assert!(gate.code.is_some_and(|code| code != 0) && !gate.err.contains("left out"), "{gate:?}");
+}
+
+#[test]
 fn wrong_command_line_is_refused_with_what_to_write() {
     let place = Place::new();
     for (line, parts) in WRONG {

@@ -63,7 +63,9 @@ fn answer(summary: &Summary, options: &Options) -> String {
     let room = most.saturating_sub(page.lines() + 1);
     let shown = fitting_rankings(&all, room);
     let behind = all.len() - shown.len() + left;
-    page.ranking(summary, &shown);
+    if !shown.is_empty() {
+        page.ranking(summary, &shown);
+    }
     let mut notes: Vec<&Statement> = summary.statements(Section::Warning).collect();
     // Those from before the first trial were shown before it.
     notes.retain(|note| {
