@@ -23,7 +23,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("up up:postgres", &["write 'kurabe up postgres'"]),
     ("up postgrs", &["up:postgres"]),
     ("up postgres:", &["write 'kurabe up postgres'"]),
-    ("run session up:postgres@16", &["up:postgres takes no version", "installed"]),
+    ("run session up:postgres@16", &["where its programs are", "up:postgres@16:FOLDER"]),
     ("run session up:postgrs", &["did you mean up:postgres?"]),
     ("run session postgress://x/y", &["did you mean 'postgres:'?"]),
     ("run session postgres", &["a target is a URL such as"]),
@@ -62,6 +62,31 @@ const WRONG: &[(&str, &[&str])] = &[
     ("compare a", &["<NEW>"]),
     ("copy sqlite:", &["<TARGET>"]),
 ];
+
+#[test]
+fn misspelt_statement_is_refused_with_the_word_that_is_meant() {
+    let place = Place::new();
+    let suite = place.path().join("shop.toml");
+    let text = "name = \"shop\"\n[transaction.browse]\nsteps = [{ sql = \"SELEC 1\" }]\n";
+    std::fs::write(&suite, text).unwrap();
+    let answer = place.run(&["run", "-f", suite.to_str().unwrap(), "sqlite:"]);
+    assert!(answer.code == Some(2) && answer.err.contains("did you mean SELECT?"), "{answer:?}");
+}
+
+#[test]
+fn engine_that_is_not_installed_does_not_stop_the_others() {
+    let folder = Place::new();
+    // No program is there.
+    let missing = format!("up:memcached?programs={}", folder.path().display());
+    let args =
+        ["run", "point-read", "sqlite:", &missing, "--records", "20", "--requests", "40", "--rounds", "1"];
+    let answer = Place::new().run(&args);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.err.contains("left out: ") && answer.out.contains("SQLite"), "{answer:?}");
+    // A gate needs both of its targets.
+    let gate = Place::new().run(&[&args[..], &["--fail-on", "slower"]].concat());
+    assert!(gate.code.is_some_and(|code| code != 0) && !gate.err.contains("left out"), "{gate:?}");
+}
 
 #[test]
 fn wrong_command_line_is_refused_with_what_to_write() {

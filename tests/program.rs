@@ -43,7 +43,7 @@ fn invalid_command_line_gets_one_error_and_exit_code() {
         (&["report", "nothing"], 5, "contains no runs"),
         (&["report"], 5, "contains no runs"),
         (&["run", "--resume", "last"], 5, "contains no runs"),
-        (&["frobnicate"], 2, "unrecognized subcommand"),
+        (&["frobnicate"], 2, "there is no command 'frobnicate'"),
     ] {
         let answer = place.run(args);
         assert_eq!(answer.code, Some(code), "{args:?}: {answer:?}");

@@ -145,10 +145,13 @@ fn unranked<'a>(summary: &'a Summary, operation: &OperationLabels) -> Option<Ran
         let target = labels.several_targets().then(|| labels.targets[cell.target_index].clone());
         let axes = labels.axes.iter().filter(|axis| axis.varies());
         let values = axes.filter_map(|axis| Some(axis.name_value(cell.axes.get(&axis.name)?)));
-        Row { name: target.into_iter().chain(values).collect::<Vec<_>>().join(", "), cell, against: None }
+        let name = target.into_iter().chain(values).collect::<Vec<_>>().join(", ");
+        let name = if name.is_empty() { labels.targets[cell.target_index].clone() } else { name };
+        Row { name, cell, against: None }
     };
     let rows: Vec<Row<'a>> = summary.cells.iter().filter(shown).map(row).collect();
-    let on = labels.targets.first().filter(|_| !labels.several_targets());
+    let named = labels.several_targets() || !labels.axes.iter().any(Axis::varies);
+    let on = labels.targets.first().filter(|_| !named);
     let on = on.map_or_else(String::new, |target| format!(" on {target}"));
     (!rows.is_empty()).then(|| Ranking { heading: capital(&operation.plural) + &on, rows, is_first: true })
 }

@@ -95,6 +95,7 @@ impl Rule {
             margin: self.margin,
             decidable: open.iter().filter(|verdict| verdict.further_rounds.is_some()).count() as u32,
             further_rounds,
+            further_seconds: further_rounds.and_then(|rounds| self.seconds(rounds)),
             until,
             slices_help: self.slices_help,
             restarts: further_rounds.and_then(restarts),

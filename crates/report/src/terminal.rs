@@ -3,7 +3,7 @@
 use crate::answer::{Ranking, rankings};
 use crate::engine;
 use crate::finding::wording::rounds_of;
-use crate::finding::{Finding, Note, Section, Statement};
+use crate::finding::{Finding, Note, Section, Statement, Values};
 use crate::format::{GLUE, command_line, glued, list, origin, timestamp};
 use crate::summary::{Status, Summary};
 use crate::table::{Lacking, Table, fixed_axes, lacking, tables};
@@ -54,12 +54,18 @@ fn answer(summary: &Summary, options: &Options) -> String {
     // The last line, and two of notes.
     let most = LINES.saturating_sub(1 + needed.max(2));
     let others = summary.statements(Section::Verdict);
-    let others = others.filter(|one| !matches!(one.finding, Finding::Comparison(_)) || all.is_empty());
+    // What the rankings say.
+    let said = |one: &&Statement| {
+        matches!(one.finding, Finding::Comparison(_) | Finding::Values(Values::Throughput { .. }))
+    };
+    let others = others.filter(|one| all.is_empty() || !said(one));
     let left = page.items(others.map(|one| &*one.sentence), most.saturating_sub(least));
     let room = most.saturating_sub(page.lines() + 1);
     let shown = fitting_rankings(&all, room);
     let behind = all.len() - shown.len() + left;
-    page.ranking(summary, &shown);
+    if !shown.is_empty() {
+        page.ranking(summary, &shown);
+    }
     let mut notes: Vec<&Statement> = summary.statements(Section::Warning).collect();
     // Those from before the first trial were shown before it.
     notes.retain(|note| {

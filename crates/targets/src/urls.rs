@@ -68,17 +68,12 @@ pub fn check_scheme(url: &TargetUrl) -> Result<()> {
         },
         |near| format!("did you mean up:{near}?"),
     );
-    if let Some((engine, _)) = url.path.split_once('@').filter(|(engine, _)| known.contains(engine)) {
+    if let Some((engine, version)) = url.path.split_once('@').filter(|(engine, _)| known.contains(engine)) {
         let hint = format!(
-            "up:{engine} starts the version that is installed; a version is only in {}",
-            known
-                .iter()
-                .filter(|name| name.contains('@'))
-                .map(|name| format!("up:{name}"))
-                .collect::<Vec<_>>()
-                .join(", ")
+            "write up:{engine} for what is installed, or up:{engine}@{version}:FOLDER with the folder of its programs"
         );
-        return Err(Error::usage(format!("up:{engine} takes no version")).hint(hint));
+        let what = format!("up:{engine}@{version} does not say where its programs are");
+        return Err(Error::usage(what).hint(hint));
     }
     // A URL may hold a password.
     if url.path.contains(':') {

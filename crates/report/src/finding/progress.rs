@@ -5,6 +5,7 @@ use crate::format::percent;
 use crate::labels::Labels;
 use kurabe_core::units;
 use serde::Serialize;
+use std::time::Duration;
 
 /// Why a run shows no results or verdicts, or not all of them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,7 +23,7 @@ pub enum Progress {
     /// Planned trials are missing.
     Incomplete { made: u64, planned: u64 },
     /// Undecided comparisons, of those with intervals; how many of them additional rounds are expected to decide,
-    /// and the number of rounds. `until`: the run adds rounds until all are conclusive. `slices_help`: interleaving
+    /// and the number of rounds with their time. `until`: the run adds rounds until all are conclusive. `slices_help`: interleaving
     /// could detect smaller differences. `restarts`: the number of restarts that is expected to decide them, if the run had some.
     MoreRounds {
         undecided: u32,
@@ -30,6 +31,7 @@ pub enum Progress {
         margin: f64,
         decidable: u32,
         further_rounds: Option<u32>,
+        further_seconds: Option<u64>,
         until: bool,
         slices_help: bool,
         restarts: Option<u32>,
@@ -66,6 +68,7 @@ impl Progress {
                 margin,
                 decidable,
                 further_rounds,
+                further_seconds,
                 until,
                 slices_help,
                 restarts,
@@ -86,7 +89,9 @@ impl Progress {
                             None => "--until conclusive".to_owned(),
                         };
                         let rounds = many(more.into(), "more round", "more rounds");
-                        format!("about {rounds} would decide {which} ({how})")
+                        let time = further_seconds.map(|all| units::time(Duration::from_secs(all)));
+                        let time = time.map_or_else(String::new, |time| format!(" ({time})"));
+                        format!("about {rounds}{time} would decide {which}: {how}")
                     },
                 );
                 let finer = if *slices_help { "; --interleave detects smaller differences" } else { "" };
