@@ -6,7 +6,7 @@ use crate::web::common::App;
 use kurabe_testbed::testing;
 use serde_json::Value;
 
-const BRIEF: [&str; 10] = [
+const BRIEF: [&str; 11] = [
     "--duration",
     "500ms",
     "--rounds",
@@ -17,6 +17,7 @@ const BRIEF: [&str; 10] = [
     "kept",
     "--no-html",
     "--quiet",
+    "--verbose",
 ];
 
 fn app(target: &str, rest: &[&str]) -> App {
