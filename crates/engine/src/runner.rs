@@ -10,10 +10,11 @@ use crate::fixture::{Fixture, Need};
 use crate::fleet::{CellOrder, Fleet, FleetClients};
 use crate::plan::{Plan, RunCell, TrialId};
 use crate::rate_search::RateSearch;
+use crate::reruns::{Queued, queue_rerun};
 use crate::run_state::{Disturbance, DisturbanceKind, Progress, Rerun, RunState, TrialResult, standstill};
-use crate::target::{Restart, Restrict, Target};
+use crate::target::Target;
+use crate::throwaway::{Restricted, restart_all};
 use crate::trial::{Clients, Failure, LoadModel, Trial, panicked};
-use kurabe_core::cpus::Placement;
 use kurabe_core::driver::Access;
 use kurabe_core::experiment::{OperationInfo, Prepare, Stop};
 use kurabe_core::fleet::OnLostAgent;
@@ -540,82 +541,6 @@ impl Runner<'_> {
         measured.overhead_ns = (around.elapsed().as_nanos() as u64).saturating_sub(measured.elapsed_ns);
         Ok(measured)
     }
-}
-
-/// Trials that are repeated at the end of their round.
-struct Queued {
-    group: Vec<TrialId>,
-    rerun: Rerun,
-    kind: DisturbanceKind,
-}
-
-/// Queues a group that was disturbed after this many reruns. If an agent was lost, all trials that the round has `begun`
-/// are repeated: they are compared with those that follow, which run on fewer agents.
-fn queue_rerun(
-    queue: &mut VecDeque<Queued>,
-    begun: &[Vec<TrialId>],
-    group: Vec<TrialId>,
-    disturbance: &Disturbance,
-    reruns: u32,
-) {
-    let Disturbance { why, kind } = disturbance;
-    let queued = |group, number| Queued { group, rerun: Rerun { why: why.clone(), number }, kind: *kind };
-    if *kind == DisturbanceKind::LostAgent {
-        // They are among those that the round has begun.
-        queue.clear();
-        queue.extend(begun.iter().map(|group| queued(group.clone(), 1)));
-    } else {
-        queue.push_back(queued(group, reruns + 1));
-    }
-}
-
-/// The processors that a trial's server is restricted to.
-struct Restricted<'a> {
-    restrict: &'a Restrict,
-    partition: CpuPartition,
-    pinned: bool,
-}
-
-impl<'a> Restricted<'a> {
-    /// The processors of a cell's server; `None` if they are not restricted.
-    fn of(target: &'a Target, run_cell: &RunCell, cell: &PlannedCell) -> Result<Option<Self>> {
-        let Some(allotment) = cell.provision.cpus else { return Ok(None) };
-        let restrict = target.restrict_of(&run_cell.record).ok_or_else(unavailable)?;
-        let partition = CpuPartition::allot(allotment.count, allotment.placement == Placement::Shared)?;
-        Ok(Some(Self { restrict, partition, pinned: allotment.placement == Placement::Pinned }))
-    }
-
-    /// Restricts the server before clients connect: what it starts for them inherits that.
-    fn begin(&self) -> Result<()> {
-        (self.restrict)(&self.partition.servers, false)
-    }
-
-    /// Restricts or pins what the server has started for the clients.
-    fn connected(&self) -> Result<()> {
-        (self.restrict)(&self.partition.servers, self.pinned)
-    }
-}
-
-/// Restarts all throwaway servers of a run at the same time, including second instances.
-fn restart_all(targets: &[Target]) -> Result<()> {
-    let restarts = targets.iter().flat_map(|target| {
-        let second = target.second.as_ref().and_then(|second| second.restart.as_ref());
-        [target.restart.as_ref(), second].into_iter().flatten().map(move |restart| (target, restart))
-    });
-    thread::scope(|scope| {
-        let begin = |(target, restart)| {
-            let restart: &Restart = restart;
-            (target, thread::Builder::new().name("restart".to_owned()).spawn_scoped(scope, restart))
-        };
-        let threads: Vec<(&Target, _)> = restarts.map(begin).collect();
-        threads.into_iter().try_for_each(|(target, thread)| {
-            let thread = thread.map_err(|e| {
-                Error::new(ErrorKind::Limit, format!("cannot start a thread to restart a server: {e}"))
-            })?;
-            let restarted = thread.join().unwrap_or_else(|panic| Err(panicked("a restart", &*panic)));
-            restarted.map_err(|error| error.context("restarting the server").context(&target.name))
-        })
-    })
 }
 
 pub(crate) fn unavailable() -> Error {

@@ -143,7 +143,9 @@ impl SliceScheduler {
                     let sum = |of: fn(&SliceStats) -> u64| stats.iter().map(of).sum::<u64>();
                     let (counted, void) = (sum(|one| one.slices), sum(|one| one.void));
                     if void > MOST_VOID && void * VOID_PART > counted + void {
-                        stats.iter_mut().for_each(|one| one.is_void = true);
+                        for one in &mut stats {
+                            one.is_void = true;
+                        }
                         break 'all;
                     }
                     shortest[trial] = shortest[trial].min(took);
@@ -164,7 +166,9 @@ impl SliceScheduler {
         self.called.iter().for_each(Condition::notify_all);
         // Whichever slices it stood still in: an error of any trial may follow from it.
         let stood_still = stats.iter().map(|one| one.stood_still).sum();
-        stats.iter_mut().for_each(|one| one.stood_still = stood_still);
+        for one in &mut stats {
+            one.stood_still = stood_still;
+        }
         stats
     }
 

@@ -451,9 +451,7 @@ impl Trial<'_> {
             }
             shared.finish.open(Duration::ZERO);
             let outcomes = started.join();
-            if let Some(error) = refused {
-                return Err(error);
-            }
+            refused.map_or(Ok(()), Err)?;
             Ok(Executed {
                 totals: Totals::of(outcomes?),
                 schedule: None,

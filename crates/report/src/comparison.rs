@@ -18,7 +18,7 @@ use crate::summary::{CellResult, MetricInfo, Status, Verdict, VerdictResult};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
 use kurabe_core::metric::{Better, Source, Unit, speed};
-use kurabe_core::run::RunSpec;
+use kurabe_core::run::{RunSpec, Sampled};
 use kurabe_stats::interim::{further_rounds, is_within};
 use kurabe_stats::{IntervalSettings, PairedRatio, judge, minimum_detectable_ratio, noise_floor};
 use std::collections::{BTreeMap, BTreeSet};
@@ -355,8 +355,9 @@ fn judge_pair(
     }
     if !verdict.conclusive {
         let further = further_rounds(&ratio, rule.margin, rule.analyses(), once);
-        // Additional samples need as many rounds each as the existing ones.
-        let each = pair.rounds.div_ceil(ratio.rounds.max(1));
+        // A sample is a round, or a whole block of them.
+        let any_start = spec.sampled() == Sampled::AnyStart;
+        let each = if any_start { spec.block_length() as usize } else { 1 };
         verdict.further_rounds = further.map(|samples| (samples * each) as u32);
     }
     verdict.smallest_detectable = minimum_detectable_ratio(&ratio).map(|factor| factor - 1.0);

@@ -22,7 +22,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
         comparisons: context.comparisons[0],
         further_comparisons: context.comparisons[1],
         slice_ns: header.spec.slice_ns.filter(|_| !interleaved.is_empty()),
-        restarts: header.spec.restarts,
+        restarts: header.spec.block(context.rounds.saturating_sub(1)),
         sampled: header.spec.sampled(),
         not_interleaved: not_interleaved(context, &separate.difference(&interleaved).copied().collect()),
         analysed_after: context.rule.analysed_after(),

@@ -72,8 +72,8 @@ fn equality_has_a_tolerance_of_its_own() {
         let test = format!(
             "test = {{ subject = {{ layout = 'rows' }}, baseline = {{ layout = 'blob' }}, {range} }}"
         );
-        let text = [&VALID[..6], &[claim, &test]].concat().join("\n");
-        read(&text).unwrap()[0].work.as_ref().unwrap().tests[0].claimed.tolerance
+        let file = [&VALID[..6], &[claim, &test]].concat().join("\n");
+        read(&file).unwrap()[0].work.as_ref().unwrap().tests[0].claimed.tolerance
     };
     for (claim, range, expected) in [
         ("", "at-least = 1, at-most = 1", 0.05),
