@@ -296,7 +296,7 @@ fn pgbench_scripts_run_on_every_sql_engine_by_weight() {
         &place,
         "mine.sql",
         "\\set aid random(1, 10 * :scale)\n\\if :aid > 5 and :client_id < 100\nSELECT abalance FROM pgbench_accounts\n  \
-         WHERE aid = :aid AND 'it''s; aid' <> '';\n\\elif :aid > 3\n\\sleep 1 us\n\\else\nSELECT :aid + 1;\n\\endif\nSELECT 1",
+         WHERE aid = :aid AND 'it''s; :unknown' <> '';\n\\elif :aid > 3\n\\sleep 1 us\n\\else\nSELECT :aid + 1;\n\\endif\nSELECT 1",
     );
     let script = format!("{}@3", script.display());
     let rest = "--init --scale 1 -D extra=1 --requests 40 --rounds 1 --clients 1,2".split(' ');

@@ -180,3 +180,17 @@ fn statement_has_ended_on_the_server_when_its_client_gave_up() {
     let error = session.execute(&prepared, &[], &mut Reply::new()).unwrap_err();
     assert_eq!((error.kind(), running()), (ErrorKind::Timeout, "0".to_owned()), "{error}");
 }
+
+#[test]
+fn error_within_a_block_is_the_servers_own() {
+    let Some(server) = testing::server("firebird") else { return };
+    let block = "EXECUTE BLOCK AS BEGIN EXECUTE STATEMENT 'DROP TABLE NO_SUCH_TABLE'; END";
+    let texts = vec![RawText { engine: None, pieces: vec![RawPiece::Text(block.to_owned())] }];
+    let statement = RawStatement { place: "test".to_owned(), texts, parameters: 0, collection: None };
+    let mut session = open(server.url()).connect(&ConnectOptions::default()).unwrap();
+    let prepared = session.prepare(&Operation::Raw { statement: Arc::new(statement) }).unwrap();
+    for _ in 0..2 {
+        let error = session.execute(&prepared, &[], &mut Reply::new()).unwrap_err();
+        assert!(error.to_string().contains("NO_SUCH_TABLE"), "{error}");
+    }
+}

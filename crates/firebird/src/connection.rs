@@ -318,8 +318,13 @@ impl Connection {
         let Some((kind, handle)) = prepared.get_mut(&statement.number) else { return Ok(()) };
         // UPDATE OR INSERT is such a statement, too. The client takes an answer without a row, which precedes an error, for a
         // fault of its own, and leaves the error unread: a statement that gives none is executed as one that has no answer.
-        let gives = statement.raw || statement.number == 0 || !statement.shape.gives.is_empty();
-        if *kind == StmtType::ExecProcedure && gives {
+        let gives = || {
+            if statement.raw || statement.number == 0 {
+                return gives_row(&statement.sql);
+            }
+            !statement.shape.gives.is_empty()
+        };
+        if *kind == StmtType::ExecProcedure && gives() {
             let row = client.execute2(database, &mut tr, handle, values);
             return row.map(|row| push_row(&row, statement, out)).map_err(explain);
         }
@@ -365,6 +370,12 @@ pub fn release_all() {
     for connection in open {
         let _ = connection.try_lock().map(|mut connection| connection.exchange(Connection::release));
     }
+}
+
+/// Whether a statement that is executed like a procedure gives a row: `INSERT … RETURNING`, `EXECUTE BLOCK RETURNS (…)`.
+fn gives_row(sql: &str) -> bool {
+    let sql = sql.trim_start().to_ascii_uppercase();
+    sql.contains("RETURN") || sql.starts_with("EXECUTE PROCEDURE")
 }
 
 /// The text that the client sends as exactly these bytes.

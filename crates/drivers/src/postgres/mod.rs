@@ -200,7 +200,8 @@ impl Driver for Postgres {
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let link = self.query(&ConnectOptions::default())?;
         let (dialect, remotes) = (Arc::clone(&self.dialect), self.remotes.clone());
-        let holder = self.sharing().map(|_| self.query(&ConnectOptions::default())).transpose()?;
+        // Not every pooler ends a session's locks with its client, but each ends its transaction.
+        let holder = self.pooler.get().map(|_| self.query(&ConnectOptions::default())).transpose()?;
         Ok(Box::new(Owned(namespace::PostgresNamespace { link, holder, dialect, remotes })))
     }
 

@@ -16,7 +16,7 @@ const FAR: u64 = 3;
 
 pub(crate) struct PostgresNamespace {
     pub(crate) link: Box<dyn Query>,
-    /// Where sessions share connections: a connection whose transaction holds the lease, and keeps its server process.
+    /// Behind a pooler: a connection whose transaction holds the lease, and keeps its server process.
     pub(crate) holder: Option<Box<dyn Query>>,
     pub(crate) dialect: Arc<Dialect>,
     pub(crate) remotes: foreign::Remotes,
