@@ -187,6 +187,41 @@ fn dry_run_prints_its_plan_and_starts_no_server() {
 }
 
 #[test]
+fn dry_run_says_what_is_compared_and_has_nothing_that_cannot_matter() {
+    let place = Place::new();
+    let plan = |args: &[&str]| {
+        let answer = place.run(&[args, &["--dry-run"]].concat());
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        answer.out
+    };
+    let pools = plan(&["run", "connect", "sqlite:", "--pool", "8,16", "--clients", "4"]);
+    // The size of a pool matters where there is one.
+    let cells: Vec<&str> = pools.lines().filter(|line| line.starts_with("  sqlite")).collect();
+    let with = |part: &str| cells.iter().filter(|line| line.contains(part)).count();
+    assert_eq!(
+        (with(" kept 8 "), with(" kept 16 "), with(" pool 8 "), with(" pool 16 ")),
+        (2, 0, 1, 1),
+        "{pools}"
+    );
+    for (more, question) in [
+        (&["sqlite:"][..], "each value of layout and compress with the first, at each value of payload"),
+        (&["sqlite:", "sqlite:"], "targets with each other, at each value of payload"),
+        (
+            &["sqlite:", "sqlite:", "--clients", "1,4"],
+            "targets with each other, at each value of payload and clients",
+        ),
+        (&["sqlite:", "--clients", "1,4"], "each value of clients with the first, at each value of payload"),
+        (
+            &["sqlite:", "sqlite:", "--compare", "layout"],
+            "each value of layout with the first, at each value of payload",
+        ),
+    ] {
+        let text = plan(&[&["run", "session"], more].concat());
+        assert!(text.lines().any(|line| line == format!("compares {question}")), "{question}: {text}");
+    }
+}
+
+#[test]
 fn used_address_is_refused_before_data_is_loaded() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

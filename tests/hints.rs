@@ -64,16 +64,6 @@ const WRONG: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn misspelt_statement_is_refused_with_the_word_that_is_meant() {
-    let place = Place::new();
-    let suite = place.path().join("shop.toml");
-    let text = "name = \"shop\"\n[transaction.browse]\nsteps = [{ sql = \"SELEC 1\" }]\n";
-    std::fs::write(&suite, text).unwrap();
-    let answer = place.run(&["run", "-f", suite.to_str().unwrap(), "sqlite:"]);
-    assert!(answer.code == Some(2) && answer.err.contains("did you mean SELECT?"), "{answer:?}");
-}
-
-#[test]
 fn engine_that_is_not_installed_does_not_stop_the_others() {
     let folder = Place::new();
     // No program is there.

@@ -64,15 +64,18 @@ impl Question {
         Ok(Self { compare: compare.iter().map(|name| (*name).to_owned()).collect(), within })
     }
 
-    /// What is compared, as a clause: `targets with each other, at each payload and clients`.
+    /// What is compared, as a clause: `targets with each other, at each value of payload and clients`.
     pub fn words(&self) -> String {
         let names = |names: &[String]| names.join(" and ");
         let axes: Vec<String> = self.compare.iter().filter(|name| *name != TARGETS).cloned().collect();
         let targets = self.compares_targets().then(|| "targets with each other".to_owned());
-        let axes = (!axes.is_empty()).then(|| format!("each {} with its first value", names(&axes)));
+        let axes = (!axes.is_empty()).then(|| format!("each value of {} with the first", names(&axes)));
         let all: Vec<String> = targets.into_iter().chain(axes).collect();
-        let within =
-            if self.within.is_empty() { String::new() } else { format!(", at each {}", names(&self.within)) };
+        let within = if self.within.is_empty() {
+            String::new()
+        } else {
+            format!(", at each value of {}", names(&self.within))
+        };
         if all.is_empty() { "nothing".to_owned() } else { names(&all) + &within }
     }
 

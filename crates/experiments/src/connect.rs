@@ -144,6 +144,7 @@ mod tests {
             let dataset = Dataset { seed: 1, records: None, slot: 0 };
             let planned = plan(&cell(word), &dataset).unwrap();
             assert_eq!((planned.policy.connections, planned.connections()), (connections, open), "{word}");
+            assert_eq!(planned.ignores.is_empty(), word == "pool", "{word}");
             // A database without statements has connections too.
             assert!(planned.demand.capabilities.is_empty());
         }

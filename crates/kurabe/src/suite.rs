@@ -177,7 +177,7 @@ impl Request {
             .filter_map(|name| matches.get_many::<String>(name))
             .flatten()
             .inspect(|text| {
-                slice = slice.take().or_else(|| Interleave::parse(text).ok().map(|_| (*text).clone()))
+                slice = slice.take().or_else(|| Interleave::parse(text).ok().map(|_| (*text).clone()));
             })
             .map(|text| split_targets(text))
             .collect::<Result<_>>()?;
@@ -445,10 +445,7 @@ impl Request {
             name,
             named: self.axes.contains_key(name),
             chart: name == chart,
-            own: info
-                .metrics
-                .iter()
-                .any(|metric| matches!(metric.source, Source::Cost(axis) if axis == name)),
+            own: info.metrics.iter().any(|metric| metric.source == Source::Cost(name)),
         };
         let axes: Vec<Varying<'_>> =
             axes_of(info).map(|axis| axis.name).filter(|name| varies(name)).map(varying).collect();

@@ -8,7 +8,6 @@
 
 use super::declared::Piece;
 use super::scan::{Lexis, Token, lexes, tokens};
-use kurabe_core::units;
 
 /// The entries of `side_effects.txt`: where they count, and their words.
 fn entries(place: &str) -> impl Iterator<Item = Vec<&'static str>> {
@@ -133,10 +132,7 @@ fn side_effect(tokens: &[Token]) -> Option<String> {
     let begun = tokens.get(first).and_then(Token::word);
     if begun.is_none() || !entries("begins").any(|words| at(first, &words)) {
         let word = begun.map_or_else(|| "it".to_owned(), str::to_uppercase);
-        let known: Vec<&str> = entries("begins").filter_map(|words| words.first().copied()).collect();
-        let near = begun.and_then(|begun| units::nearest(begun, &known)).map(str::to_uppercase);
-        let near = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
-        return Some(format!("{word} is not a query{near}"));
+        return Some(format!("{word} is not a query"));
     }
     let sets = begun == Some("set");
     let verbs: Vec<&str> = entries("verb").flatten().collect();

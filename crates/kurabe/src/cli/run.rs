@@ -33,6 +33,7 @@ pub(super) fn command() -> Command {
         .args(axes_of_suites())
         .args(recorded())
         .args(record())
+        .args(question())
         .args([export_json(), export_markdown()])
         .arg(only())
         .args(compare::gate())
@@ -140,6 +141,7 @@ fn pgbench() -> Command {
         .args(own())
         .args(kurabe_experiments::custom::axes().iter().chain(crate::suite::common_axes(&[])).map(axis))
         .args(record())
+        .args(question())
         .args([export_json(), export_markdown()])
         .args(fleet())
         .args(how())
@@ -188,6 +190,7 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
         .args(cache)
         .args(remote)
         .args(record())
+        .args(question())
         .args([export_json(), export_markdown()])
         .args(fleet())
         .args(how())
@@ -256,6 +259,21 @@ fn recorded() -> [Arg; 2] {
     ]
 }
 
+/// What a run compares, and how long it may take.
+pub(super) fn question() -> [Arg; 2] {
+    let heading = "Measurement";
+    [
+        option(
+            "compare",
+            "LIST",
+            "What is compared, at each value of the other axes that are named: targets, or axes by name [default: targets, \
+             or the axes that are named if there is one]",
+        )
+        .help_heading(heading),
+        flag("yes", "Starts a run that is expected to take more than an hour").short('y').help_heading(heading),
+    ]
+}
+
 /// Options of the record and of its progress.
 pub(super) fn record() -> [Arg; 2] {
     [
@@ -295,7 +313,7 @@ pub(super) fn fleet() -> [Arg; 4] {
 }
 
 #[allow(clippy::too_many_lines, reason = "a list of options")]
-pub(super) fn how() -> [Arg; 26] {
+pub(super) fn how() -> [Arg; 24] {
     let heading = "Measurement";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         option(name, value, help).help_heading(heading)
@@ -321,12 +339,6 @@ pub(super) fn how() -> [Arg; 26] {
             "N",
             "Requests per trial, over all clients: 5000, or write=1000,read=10000 [default: depends on the \
              experiment]",
-        ),
-        arg(
-            "compare",
-            "LIST",
-            "What is compared, at each value of the other axes that are named: targets, or axes by name [default: targets, \
-             or the axes that are named if there is one]",
         ),
         arg(
             "duration",
@@ -408,7 +420,6 @@ pub(super) fn how() -> [Arg; 26] {
             "Run although the data does not fit into the free memory of a cache, which then evicts values of others",
         )
         .help_heading(heading),
-        flag("yes", "Start a run that is expected to take more than an hour").short('y').help_heading(heading),
         flag("dry-run", "Print what would be measured and compared, and the expected time").help_heading(heading),
         no_html(),
         otlp(),

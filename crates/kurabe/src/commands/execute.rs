@@ -58,6 +58,7 @@ impl Goal<'_> {
 }
 
 /// A run to execute.
+#[allow(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(super) struct Job<'a> {
     pub(super) spec: RunSpec,
     /// Which values the user did not set.
@@ -157,7 +158,9 @@ fn leave_out(job: &Job<'_>, unopened: &[(usize, Error)], output: &Output) -> kur
         return Err(error.clone());
     }
     if unopened.len() < job.urls.len() {
-        unopened.iter().for_each(|(_, error)| output.warning(&format!("left out: {error}")));
+        for (_, error) in unopened {
+            output.warning(&format!("left out: {error}"));
+        }
     }
     Ok(())
 }
