@@ -253,7 +253,7 @@ fn server_refuses_writes_unless_they_are_allowed() {
             }
             assert_eq!(sum(), "10", "{answer:?}");
         }
-        // Beside writes to collections of the run, the session cannot be read-only.
+        // RemoteContext writes to collections of the run, the session cannot be read-only.
         let mixed = "[collection.a]\nrows = 3\nkey = 'id'\nfields.id = 'int'\n[transaction.t]\n\
                      steps = [ { sql = 'SELECT charge()' }, { sql = 'DELETE FROM {a} WHERE id < 0' } ]\n";
         let answer = run(&place, &file(&place, "mixed.toml", mixed), &brief);

@@ -17,7 +17,7 @@ const CLIENTS: i64 = 4;
 /// The minimum number of acknowledged rows for a meaningful check.
 pub(super) const PROVE: usize = 100;
 /// The maximum number of rows of a client. It is never reached; it ends a test whose server was not killed.
-const MOST: i64 = 1 << 20;
+const MAX: i64 = 1 << 20;
 
 /// A target under load: its own collection and the class that it must keep.
 pub(super) struct Target {
@@ -83,7 +83,7 @@ impl Target {
         let client = |number: i64| {
             let (driver, collection) = (Arc::clone(&self.driver), Arc::clone(&self.collection));
             let rows = Arc::clone(&rows);
-            std::thread::spawn(move || write(&*driver, collection, number * MOST, pause, &rows))
+            std::thread::spawn(move || write(&*driver, collection, number * MAX, pause, &rows))
         };
         Load { clients: (0..clients).map(client).collect(), rows }
     }
@@ -175,7 +175,7 @@ fn write(
     let put = session.prepare(&Operation::Put { collection }).unwrap();
     let mut acknowledged = Vec::new();
     let mut reply = Reply::new();
-    for key in first..first + MOST {
+    for key in first..first + MAX {
         if session.execute(&put, &[Value::Int(key), Value::Text(&data(key))], &mut reply).is_err() {
             break;
         }

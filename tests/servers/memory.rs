@@ -4,7 +4,7 @@ use super::common::{assert_all_verified, installed, session};
 use crate::support::{Answer, Place, eventually};
 
 /// The maximum memory of the program, in kilobytes.
-const MOST: u64 = 300_000;
+const MAX: u64 = 300_000;
 
 /// The peak memory of a process so far, in kilobytes; `None` once it has ended.
 fn peak(pid: u32) -> Option<u64> {
@@ -32,6 +32,6 @@ fn fifty_clients_with_megabyte_payloads_fit_into_300_megabytes() {
         assert_all_verified(&place, &answer);
         println!("{engine}: at most {} MB", most / 1_000);
         assert!(most > 50_000, "the largest process was not seen: {most} kB");
-        assert!(most <= MOST, "{engine}: {most} kB");
+        assert!(most <= MAX, "{engine}: {most} kB");
     }
 }

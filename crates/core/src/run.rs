@@ -106,18 +106,18 @@ pub enum Sampled {
 }
 
 /// The smallest number of blocks that say something of any start.
-pub const LEAST_BLOCKS: u32 = 4;
+pub const MIN_BLOCKS: u32 = 4;
 
 /// The minimum time of a trial, unless the user sets another. A shorter trial does not warm up in a tenth of its
 /// time, and counters with a resolution of 10 ms cannot show disturbances.
-pub const LEAST_TRIAL: Duration = Duration::from_millis(150);
+pub const MIN_TRIAL: Duration = Duration::from_millis(150);
 
 /// The minimum number of rounds for interleaving: the first round consists of continuous trials, and an interval needs
 /// two more.
-pub const LEAST_INTERLEAVED_ROUNDS: u32 = 3;
+pub const MIN_INTERLEAVED_ROUNDS: u32 = 3;
 
 /// The minimum number of compared rounds per block, if servers are restarted between blocks.
-pub const LEAST_BLOCK: u32 = 2;
+pub const MIN_BLOCK: u32 = 2;
 
 /// The default margin: differences below 5 % do not matter.
 pub const DEFAULT_MARGIN: f64 = 0.05;
@@ -173,7 +173,7 @@ impl RunSpec {
 
     /// What its verdicts claim: see [`Sampled`].
     pub fn sampled(&self) -> Sampled {
-        if self.blocks() >= LEAST_BLOCKS && self.are_throwaway() {
+        if self.blocks() >= MIN_BLOCKS && self.are_throwaway() {
             Sampled::AnyStart
         } else {
             Sampled::TheseServers
@@ -205,7 +205,7 @@ impl RunSpec {
         if self.restarts == 0 {
             return least;
         }
-        let length = least.div_ceil(self.blocks()).max(LEAST_BLOCK + self.uncompared());
+        let length = least.div_ceil(self.blocks()).max(MIN_BLOCK + self.uncompared());
         length.saturating_mul(self.blocks())
     }
 }

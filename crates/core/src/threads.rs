@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The maximum of [`ClientThreads::Count`].
-const MOST: u64 = 1_024;
+const MAX: u64 = 1_024;
 
 /// The threads of a trial's clients, as the user requested them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,9 +25,9 @@ impl ClientThreads {
     pub fn parse(text: &str) -> Result<Self> {
         match text.parse() {
             _ if text == "per-client" => Ok(Self::PerClient),
-            Ok(count @ 1..=MOST) => Ok(Self::Count(count)),
+            Ok(count @ 1..=MAX) => Ok(Self::Count(count)),
             _ => Err(Error::usage(format!("'{text}' is no number of threads"))
-                .hint(format!("use a number from 1 to {MOST}, or per-client"))),
+                .hint(format!("use a number from 1 to {MAX}, or per-client"))),
         }
     }
 

@@ -43,7 +43,7 @@ fn unknown(number: usize) -> Error {
 }
 
 /// Capacity of the cache, larger than any experiment needs. A full cache is cleared, so that its size is bounded.
-const MOST: usize = 64;
+const MAX: usize = 64;
 
 /// A cache of values generated from operations, such as statement texts. If statements are prepared per request, the
 /// server's work is measured and not the generation of the same text. Operations share their collection, so comparing
@@ -62,7 +62,7 @@ impl<T: ?Sized> Known<T> {
             return Ok(Arc::clone(made));
         }
         let new = make()?.into();
-        if self.0.len() == MOST {
+        if self.0.len() == MAX {
             self.0.clear();
         }
         self.0.push((operation.clone(), Arc::clone(&new)));

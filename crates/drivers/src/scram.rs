@@ -95,7 +95,7 @@ impl Binding {
 
 /// Maximum number of iterations that a server may request: they use CPU time, and no deadline interrupts them.
 /// PostgreSQL's default is 4,096 (`scram_iterations`).
-const MOST_ITERATIONS: u64 = 1_000_000;
+const MAX_ITERATIONS: u64 = 1_000_000;
 
 /// An exchange that has begun: the client's first message, without its header.
 pub(crate) struct Begun {
@@ -155,7 +155,7 @@ impl Begun {
         let (nonce, salt, iterations) = (part("r=")?, part("s=")?, part("i=")?);
         let salt = STANDARD.decode(salt).map_err(|_| wrong())?;
         let iterations: u64 = iterations.parse().map_err(|_| wrong())?;
-        if iterations > MOST_ITERATIONS || iterations < fewest {
+        if iterations > MAX_ITERATIONS || iterations < fewest {
             return Err(malformed(format!("SCRAM: the server requests {iterations} iterations")));
         }
         if !nonce.starts_with(&self.nonce) {

@@ -1,6 +1,6 @@
 //! Fits a run into a time budget: which axis values, how many rounds, how long each trial.
 //!
-//! A trial takes at least [`LEAST_TRIAL`]: shorter ones neither warm up nor can be checked for interference. If the
+//! A trial takes at least [`MIN_TRIAL`]: shorter ones neither warm up nor can be checked for interference. If the
 //! budget is too small, axes with default values lose values first, then rounds are dropped. What the user asked for
 //! is kept; then the run takes longer, and the expected time says so. If trials would be much longer than
 //! a second, rounds are added instead. A cell whose work cannot be shortened has its own minimum.
@@ -12,14 +12,14 @@ use kurabe_core::axis::{AxisInfo, AxisValue};
 use kurabe_core::experiment::{Answer, ExperimentInfo};
 use kurabe_core::load::Load;
 use kurabe_core::question::Question;
-use kurabe_core::run::{LEAST_TRIAL, RunSpec};
+use kurabe_core::run::{MIN_TRIAL, RunSpec};
 use std::collections::HashSet;
 use std::time::Duration;
 
 /// The share of a run's time for measuring. The rest is for loading, warming up and checking.
 const MEASURING: f64 = 0.6;
 /// The minimum time of a search for the highest rate.
-const LEAST_SEARCH: Duration = Duration::from_secs(5);
+const MIN_SEARCH: Duration = Duration::from_secs(5);
 /// The mean share of a trial's time for warming up.
 const WARM_UP: f64 = 0.15;
 /// The fixed time of each trial for preparing and checking.
@@ -31,24 +31,24 @@ const RESTART: Duration = Duration::from_secs(2);
 /// Bytes loaded per second.
 const LOADED_PER_SECOND: f64 = 20e6;
 /// The minimum number of values of a default axis.
-const LEAST_VALUES: usize = 2;
+const MIN_VALUES: usize = 2;
 /// The minimum number of rounds. Intervals of fewer rounds are too wide.
-const LEAST_ROUNDS: u32 = 4;
+const MIN_ROUNDS: u32 = 4;
 /// A longer trial is worth less than another round: a difference between the connections of two trials lasts as
 /// long as the trials. With 16 clients of PostgreSQL, ratios of interleaved trials
 /// had a standard deviation of about 1.8 % with 2 s and of 2.8 % with 0.5 s: a quarter of the time, and not twice the
 /// noise (`docs/trust.md`).
 const LONG_TRIAL: Duration = Duration::from_secs(1);
 /// The maximum number of rounds after adding some.
-const MOST_ROUNDS: u32 = 16;
+const MAX_ROUNDS: u32 = 16;
 /// The maximum number of rounds per block after adding some.
-const MOST_PER_BLOCK: u32 = 4;
+const MAX_PER_BLOCK: u32 = 4;
 /// The default number of restarts of throwaway servers. If speeds of instances have a standard deviation of 1.1 %
 /// and the ratios of interleaved trials one of 4 %, nine blocks find 5 % in nine of ten runs
 /// (`crates/stats/tests/nested.rs`).
 const RESTARTS: u32 = 8;
 /// The minimum number: Student's quantile of fewer blocks makes intervals wide.
-const LEAST_RESTARTS: u32 = 5;
+const MIN_RESTARTS: u32 = 5;
 /// The maximum share of a run's time for restarts and for loading data again.
 const RESTARTING: f64 = 0.3;
 
@@ -102,7 +102,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
         let before = plan.spec.rounds;
         plan.spec.rounds += plan.spec.blocks();
         let more = Cost::of(plan, targets);
-        if plan.spec.rounds > MOST_ROUNDS.max(MOST_PER_BLOCK * plan.spec.blocks())
+        if plan.spec.rounds > MAX_ROUNDS.max(MAX_PER_BLOCK * plan.spec.blocks())
             || more.trial(budget) < LONG_TRIAL
             || more.least() > budget
         {
@@ -135,7 +135,7 @@ fn add_restarts(plan: &mut Plan, targets: &[Target], without: Cost, budget: Dura
         return without;
     }
     let rounds = plan.spec.rounds;
-    for restarts in (LEAST_RESTARTS..=RESTARTS).rev() {
+    for restarts in (MIN_RESTARTS..=RESTARTS).rev() {
         plan.spec.restarts = restarts;
         plan.spec.rounds = plan.spec.rounds_in_blocks(rounds);
         let cost = Cost::of(plan, targets);
@@ -151,7 +151,7 @@ fn add_restarts(plan: &mut Plan, targets: &[Target], without: Cost, budget: Dura
 /// `None` if that is too small.
 fn fewer_rounds(spec: &RunSpec) -> Option<u32> {
     let fewer = spec.rounds.checked_sub(spec.blocks())?;
-    (fewer >= spec.rounds_in_blocks(LEAST_ROUNDS)).then_some(fewer)
+    (fewer >= spec.rounds_in_blocks(MIN_ROUNDS)).then_some(fewer)
 }
 
 /// The next value to remove: of the default axis with the most values, the one whose neighbours are closest to each
@@ -164,7 +164,7 @@ fn next_value(info: &ExperimentInfo, spec: &RunSpec, free: &[String]) -> Option<
         spec.question.as_ref().is_none_or(asks)
     };
     let least = |axis: &str| {
-        if info.answer == Answer::Comparison && !compared(axis) { 1 } else { LEAST_VALUES }
+        if info.answer == Answer::Comparison && !compared(axis) { 1 } else { MIN_VALUES }
     };
     let (name, values) = candidates
         .filter_map(|axis| spec.axes.get(axis.name).map(|values| (axis.name, values)))
@@ -204,7 +204,7 @@ impl Cost {
         let firsts: Vec<_> = plan.available().filter(|(record, _)| repeated.insert(record.target)).collect();
         let firsts = firsts.into_iter().map(|cell| (cell, true));
         for ((record, cell), is_aa_control) in plan.available().map(|cell| (cell, false)).chain(firsts) {
-            let least = if Load::of(&record.axes) == Load::Highest { LEAST_SEARCH } else { LEAST_TRIAL };
+            let least = if Load::of(&record.axes) == Load::Highest { MIN_SEARCH } else { MIN_TRIAL };
             let least = least.max(cell.least_time);
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
             let throwaway = plan.spec.is_throwaway(record.target);

@@ -4,16 +4,16 @@
 use crate::connections::Connections;
 use crate::cpu_partition;
 use crate::gate::Gate;
-use crate::open::{Paced, Warmup, sleep_sharply, tick_of};
+use crate::open::{OpenTimes, Warmup, sleep_sharply, tick_of};
 use crate::pool::Pool;
 use crate::schedule::Schedule;
+use crate::semaphore::Semaphore;
 use crate::sliced::{Kept, Mark};
 use crate::slices::Lane;
 use crate::spans::Spans;
 use crate::tail::Tail;
 use crate::timeline::Timeline;
 use crate::trial::Trial;
-use crate::turnstile::Turnstile;
 use crate::warmup_detector::WarmupDetector;
 use kurabe_core::driver::Session;
 use kurabe_core::experiment::{Client, ClientSummary, Transaction};
@@ -59,7 +59,7 @@ pub(crate) struct Shared<'a> {
     /// The processors for the clients; all if empty.
     pub(crate) cpus: &'a [u32],
     /// Bounds how many clients connect at a time.
-    pub(crate) connecting: Turnstile,
+    pub(crate) connecting: Semaphore,
     pub(crate) gate: Gate,
     /// Where clients wait at the end for the others, so that all connections are still open for the last observation.
     pub(crate) finish: Gate,
@@ -79,7 +79,7 @@ pub(crate) struct Times {
     /// The course of response times of an open loop, otherwise of service times; not of interleaved trials.
     pub(crate) tail: Tail,
     /// The results of an open loop; `None` for a closed loop.
-    pub(crate) paced: Option<Box<Paced>>,
+    pub(crate) open_loop: Option<Box<OpenTimes>>,
     /// Of interleaved trials: the times of earlier slices.
     pub(crate) kept: Option<Box<Kept>>,
 }
@@ -92,8 +92,8 @@ impl Times {
             self.queue.get_or_insert_default().merge(queue);
         }
         self.tail.merge(&other.tail);
-        if let Some(paced) = &other.paced {
-            self.paced.get_or_insert_default().merge(paced);
+        if let Some(open_loop) = &other.open_loop {
+            self.open_loop.get_or_insert_default().merge(open_loop);
         }
     }
 }
@@ -144,7 +144,7 @@ pub(crate) struct Outcome {
 
 /// Closes a kept connection. An error while closing is ignored, since the results are complete; an unexpected reply
 /// is not: it was duplicated or late.
-pub(crate) fn goodbye(session: Box<dyn Session>) -> Result<()> {
+pub(crate) fn close_and_check(session: Box<dyn Session>) -> Result<()> {
     match session.close_checked() {
         Err(error) if matches!(error.kind(), ErrorKind::Protocol | ErrorKind::Timeout) => {
             Err(error.context("closing the connection"))
@@ -215,7 +215,7 @@ impl<'a> Worker<'a> {
             Some(warmup) => {
                 warmup.gate.report();
                 let start = warmup.gate.pass().filter(|_| !failed);
-                start.map_or(Ok(()), |start| self.warm_up_paced(start, warmup))
+                start.map_or(Ok(()), |start| self.warm_up_open_loop(start, warmup))
             }
             None if failed => Ok(()),
             None => self.warm_up(),
@@ -252,7 +252,7 @@ impl<'a> Worker<'a> {
         self.outcome.done.rows_written = self.transaction.rows_written();
         self.outcome.done.notes = self.transaction.notes();
         if let Some(session) = self.session.take() {
-            self.note(goodbye(session));
+            self.note(close_and_check(session));
         }
     }
 
@@ -376,7 +376,7 @@ impl<'a> Worker<'a> {
     /// Runs in an open loop.
     fn by_schedule(&mut self, start: Instant, schedule: &Schedule) -> Result<()> {
         sleep_sharply();
-        self.paced(tick_of(start), schedule)
+        self.open_loop(tick_of(start), schedule)
     }
 
     pub(crate) fn ended(&self) -> bool {

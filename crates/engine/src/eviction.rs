@@ -27,7 +27,7 @@ const RETRY: Duration = Duration::from_millis(200);
 /// Time limit of each answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The fewest writes of a client in a trial.
-const LEAST_WRITES: u64 = 20;
+const MIN_WRITES: u64 = 20;
 /// Bytes of a server's memory for one connection.
 const CONNECTION: u64 = 64 << 10;
 
@@ -193,7 +193,7 @@ fn limit_growth(
         .map(|(record, cell)| (record.clone(), most(cell)))
         .collect();
     let too_few = plan.available().any(|(record, cell)| {
-        grows(record, cell) && most(cell) < LEAST_WRITES * cell.policy.clients as u64 * cell.policy.pipeline
+        grows(record, cell) && most(cell) < MIN_WRITES * cell.policy.clients as u64 * cell.policy.pipeline
     });
     if too_few || plan.spec.fleet.is_some() {
         let [room, limit] = [room, memory.limit].map(units::size);

@@ -57,7 +57,7 @@ impl Runner<'_> {
             let memory = memory.map(PeakMemory::end).unwrap_or_default();
             let observed = guard.map(kurabe_core::observation::MonitorGuard::end);
             let (done, sessions) = context.end();
-            sessions.into_iter().try_for_each(crate::client::goodbye)?;
+            sessions.into_iter().try_for_each(crate::client::close_and_check)?;
             Ok(Ran { done, elapsed, cpu, memory, observed })
         };
         let monitor = Monitor::start();

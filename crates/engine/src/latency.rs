@@ -13,7 +13,7 @@ const WAITING: f64 = 1.0 / 8.0;
 /// Round trips before and after a load: to create tables, to count and to read back.
 const AROUND: f64 = 24.0;
 /// A load may take this long before its default number of records is reduced.
-const MOST: Duration = Duration::from_secs(30);
+const MAX: Duration = Duration::from_secs(30);
 /// Numbers of records that are tried instead of the default one.
 const FEWER: [u64; 6] = [50_000, 20_000, 10_000, 5_000, 2_000, 1_000];
 
@@ -46,7 +46,7 @@ fn load_times(plan: &Plan, targets: &[Target]) -> Vec<Duration> {
 /// # Errors
 /// As for [`Plan::new`].
 pub fn fit(plan: &mut Plan, targets: &[Target]) -> Result<Vec<String>> {
-    let is_long = |plan: &Plan| load_times(plan, targets).into_iter().any(|time| time > MOST);
+    let is_long = |plan: &Plan| load_times(plan, targets).into_iter().any(|time| time > MAX);
     if targets.iter().all(|target| target.facts.round_trip_ns.is_none()) {
         return Ok(Vec::new());
     }

@@ -32,6 +32,7 @@ mod reruns;
 mod run_state;
 pub mod runner;
 mod schedule;
+mod semaphore;
 mod server_memory;
 mod server_stats;
 mod sliced;
@@ -45,7 +46,6 @@ mod throwaway;
 mod timeline;
 mod totals;
 pub mod trial;
-mod turnstile;
 mod warmup_detector;
 
 pub use cancellable::cancellable;

@@ -20,7 +20,7 @@ const NAP: u64 = 50_000_000;
 
 /// The open-loop results of one client, or of all clients that share a thread.
 #[derive(Default)]
-pub(crate) struct Paced {
+pub(crate) struct OpenTimes {
     pub(crate) response: Histogram,
     pub(crate) lag: Histogram,
     pub(crate) backlog: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Paced {
     pub(crate) last_end: u64,
 }
 
-impl Paced {
+impl OpenTimes {
     /// Adds the results of other clients.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.response.merge(&other.response);
@@ -56,7 +56,7 @@ pub(crate) fn sleep_sharply() {
 impl Worker<'_> {
     /// Warms up at the rate of the trial. A burst at full speed would fill the server's logs and queues before the
     /// measured phase. Transactions still waiting at the end of the warm-up are not started.
-    pub(crate) fn warm_up_paced(&mut self, start: Instant, warmup: &Warmup) -> Result<()> {
+    pub(crate) fn warm_up_open_loop(&mut self, start: Instant, warmup: &Warmup) -> Result<()> {
         sleep_sharply();
         let start = tick_of(start);
         let end = warmup.schedule.due_until();
@@ -76,14 +76,14 @@ impl Worker<'_> {
     }
 
     /// Changes the results of this thread.
-    fn with_paced(&self, what: impl FnOnce(&mut Paced)) {
-        what(self.times.borrow_mut().paced.get_or_insert_default());
+    fn with_open_loop(&self, what: impl FnOnce(&mut OpenTimes)) {
+        what(self.times.borrow_mut().open_loop.get_or_insert_default());
     }
 
     /// Runs transactions as they are due. `start` may be in the future.
-    pub(crate) fn paced(&mut self, start: Tick, schedule: &Schedule) -> Result<()> {
+    pub(crate) fn open_loop(&mut self, start: Tick, schedule: &Schedule) -> Result<()> {
         // There are results even if no transaction is due.
-        self.with_paced(|_| ());
+        self.with_open_loop(|_| ());
         let last_begin = schedule.last_begin();
         let mut last = (Tick::now(), 0);
         let mut drawn = false;
@@ -100,9 +100,9 @@ impl Worker<'_> {
                 break;
             };
             if began > last_begin {
-                self.with_paced(|paced| {
-                    paced.dropped += 1;
-                    paced.response.record(began - due);
+                self.with_open_loop(|open_loop| {
+                    open_loop.dropped += 1;
+                    open_loop.response.record(began - due);
                 });
                 self.times.borrow_mut().tail.record(began, began - due, 1);
                 continue;
@@ -116,9 +116,9 @@ impl Worker<'_> {
                 self.outcome.tally.failed += 1;
                 return Err(error);
             }
-            self.with_paced(|paced| {
-                paced.response.record(end.saturating_sub(due));
-                paced.last_end = paced.last_end.max(end);
+            self.with_open_loop(|open_loop| {
+                open_loop.response.record(end.saturating_sub(due));
+                open_loop.last_end = open_loop.last_end.max(end);
             });
             let times = &mut *self.times.borrow_mut();
             times.service.record(end.saturating_sub(began));
@@ -143,7 +143,9 @@ impl Worker<'_> {
         let now = nanos(start, Tick::now());
         if now > due {
             if measured && now <= last_begin && !schedule.has_ready_client() {
-                self.with_paced(|paced| paced.backlog = paced.backlog.max(schedule.waiting(now)));
+                self.with_open_loop(|open_loop| {
+                    open_loop.backlog = open_loop.backlog.max(schedule.waiting(now))
+                });
             }
             return Some(now);
         }
@@ -155,7 +157,7 @@ impl Worker<'_> {
             if left == 0 {
                 let now = nanos(start, Tick::now());
                 if measured {
-                    self.with_paced(|paced| paced.lag.record(now.saturating_sub(due)));
+                    self.with_open_loop(|open_loop| open_loop.lag.record(now.saturating_sub(due)));
                 }
                 return Some(now);
             }

@@ -18,7 +18,7 @@ use kurabe_core::experiment::{Dataset, Experiment, OperationInfo, Stop};
 use kurabe_core::load::{Load, RATE};
 use kurabe_core::planned::{CacheNeed, Capacity, PlannedCell, Work};
 use kurabe_core::remote::RemoteServer;
-use kurabe_core::run::{CellRecord, LEAST_TRIAL, RunSpec};
+use kurabe_core::run::{CellRecord, MIN_TRIAL, RunSpec};
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -483,7 +483,7 @@ impl Plan {
             requests: self.spec.requests.get(operation.name).copied(),
             duration: self.spec.duration_ns.map(Duration::from_nanos),
             // A number of requests that the user set is always made.
-            least: self.spec.budget_ns.map(|_| LEAST_TRIAL),
+            least: self.spec.budget_ns.map(|_| MIN_TRIAL),
         }
     }
 }

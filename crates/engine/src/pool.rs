@@ -1,6 +1,6 @@
 //! A connection pool shared by all clients of a trial.
 
-use crate::client::goodbye;
+use crate::client::close_and_check;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_reactor::{Condition, Lock};
@@ -60,7 +60,7 @@ impl Pool {
     pub(crate) fn close(self) -> Result<()> {
         let free = self.free.into_inner();
         // All are closed, even if one fails.
-        free.into_iter().flatten().map(goodbye).fold(Ok(()), Result::and)
+        free.into_iter().flatten().map(close_and_check).fold(Ok(()), Result::and)
     }
 }
 

@@ -26,17 +26,17 @@ const PROBE_PART: u32 = 20;
 /// … a long probe and the measured trial this part.
 const LONG_PART: u32 = 5;
 /// The minimum time of a probe. Shorter ones may see only one scheduler time slice.
-const LEAST_PROBE: Duration = Duration::from_millis(100);
+const MIN_PROBE: Duration = Duration::from_millis(100);
 /// The share of requests that may be too slow: the 99th percentile meets the objective.
 const TOO_SLOW: f64 = 0.01;
 /// The probability with which one probe succeeds although more are too slow: a rate has two tries, and 5 % in all.
 const ERROR: f64 = 0.025;
 /// The minimum number of requests of a probe. Fewer than 368 cannot succeed (0.99³⁶⁷ > 0.025).
-const LEAST_REQUESTS: f64 = 600.0;
+const MIN_REQUESTS: f64 = 600.0;
 /// The minimum number of requests of a long probe and of the measured trial.
-const LEAST_MEASURED: f64 = 1_000.0;
-/// A search may exceed its time by this factor to reach [`LEAST_REQUESTS`] and [`LEAST_MEASURED`].
-const MOST_TIME: f64 = 2.0;
+const MIN_MEASURED: f64 = 1_000.0;
+/// A search may exceed its time by this factor to reach [`MIN_REQUESTS`] and [`MIN_MEASURED`].
+const MAX_TIME: f64 = 2.0;
 /// The number of bisections: 2⁻⁶ of capacity is 1.6 %.
 const HALVINGS: u32 = 6;
 /// The first rate as a share of the closed loop's.
@@ -62,7 +62,7 @@ impl RateSearch {
         trial: impl FnMut(LoadModel, Duration) -> Result<Measurement, Failure>,
     ) -> Result<Measurement, Failure> {
         let mut probes = Probes { search: self, trial, made: 0 };
-        let short = (self.time / PROBE_PART).max(LEAST_PROBE);
+        let short = (self.time / PROBE_PART).max(MIN_PROBE);
         let capacity = probes.measure(LoadModel::Closed, short)?.ops_per_second();
         self.check_time(capacity)?;
         let (mut low, mut high) = (None, capacity * 1.05);
@@ -72,7 +72,7 @@ impl RateSearch {
                 None => high / 2.0,
                 Some(low) => f64::midpoint(low, high),
             };
-            match probes.keep(rate, lasting(short, LEAST_REQUESTS, rate))? {
+            match probes.keep(rate, lasting(short, MIN_REQUESTS, rate))? {
                 Ok(()) => low = Some(rate),
                 Err(_) => high = rate,
             }
@@ -82,7 +82,7 @@ impl RateSearch {
         let mut why = String::new();
         for step in STEPS {
             rate *= step;
-            let time = lasting(long, LEAST_MEASURED, rate);
+            let time = lasting(long, MIN_MEASURED, rate);
             match probes.keep(rate, time)? {
                 Ok(()) => {
                     let mut measured = probes.measure(self.load_model(rate), time)?;
@@ -104,15 +104,15 @@ impl RateSearch {
     fn check_time(&self, capacity: f64) -> Result<(), Failure> {
         // Six short probes, three of them repeated, a long one, and the measured trial.
         let rate = capacity * FIRST;
-        let needed = (1.5 * f64::from(HALVINGS) * LEAST_REQUESTS + 2.0 * LEAST_MEASURED) / rate;
-        if needed <= self.time.as_secs_f64() * MOST_TIME {
+        let needed = (1.5 * f64::from(HALVINGS) * MIN_REQUESTS + 2.0 * MIN_MEASURED) / rate;
+        if needed <= self.time.as_secs_f64() * MAX_TIME {
             return Ok(());
         }
         let asked = units::time(self.time);
         let needed = units::time(Duration::from_secs_f64(needed.min(1e9)));
         let why = format!(
             "the rate search needs about {needed} at {capacity:.0} requests/s, and has {asked}: each probe \
-             needs at least {LEAST_REQUESTS:.0} requests for a p99"
+             needs at least {MIN_REQUESTS:.0} requests for a p99"
         );
         Err(Error::new(ErrorKind::Limit, why).hint(format!("use --duration {needed}")).into())
     }
@@ -291,8 +291,8 @@ mod tests {
             server(700.0)(load_model, time)
         });
         found.unwrap();
-        assert!(rates.iter().all(|requests| *requests >= LEAST_REQUESTS - 1.0), "{rates:?}");
-        assert!(*rates.last().unwrap() >= LEAST_MEASURED - 1.0);
+        assert!(rates.iter().all(|requests| *requests >= MIN_REQUESTS - 1.0), "{rates:?}");
+        assert!(*rates.last().unwrap() >= MIN_MEASURED - 1.0);
     }
 
     #[test]
@@ -333,14 +333,14 @@ mod tests {
 
     #[test]
     fn rate_at_which_too_many_are_slow_is_accepted_in_at_most_5_percent_of_searches() {
-        for requests in [LEAST_REQUESTS, LEAST_MEASURED, 2_000.0] {
+        for requests in [MIN_REQUESTS, MIN_MEASURED, 2_000.0] {
             // 5 %, and three standard errors.
             assert!(succeeding(0.01, requests) <= 0.05 + 0.021, "{requests} requests");
             assert!(succeeding(0.02, requests) < 0.01, "{requests} requests");
         }
         // The bias that the first lines state.
-        assert!((succeeding(0.005, LEAST_REQUESTS) - 0.36).abs() < 0.05);
-        assert!((succeeding(0.003, LEAST_REQUESTS) - 0.70).abs() < 0.05);
+        assert!((succeeding(0.005, MIN_REQUESTS) - 0.36).abs() < 0.05);
+        assert!((succeeding(0.003, MIN_REQUESTS) - 0.70).abs() < 0.05);
     }
 
     #[test]

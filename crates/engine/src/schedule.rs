@@ -10,14 +10,14 @@ use std::time::Duration;
 
 /// After the last transaction was due, waiting ones are still started for half the trial's time, but at least this
 /// long, …
-const LEAST_GRACE: Duration = Duration::from_secs(1);
+const MIN_GRACE: Duration = Duration::from_secs(1);
 /// … and at most this long. The rest is dropped and counted.
-const MOST_GRACE: Duration = Duration::from_secs(10);
+const MAX_GRACE: Duration = Duration::from_secs(10);
 
 /// A warm-up takes one tenth of the time over which transactions are due, …
 const WARM_UP_PART: f64 = 10.0;
 /// … and at most three tenths.
-const WARM_UP_MOST: f64 = 10.0 / 3.0;
+const WARM_UP_MAX: f64 = 10.0 / 3.0;
 
 /// The parameters of an open loop.
 #[derive(Clone, Copy, Debug)]
@@ -127,7 +127,7 @@ impl Plan {
     pub(crate) fn warm_up(&self, clients: usize, seed: u64) -> Self {
         let time = self.time.as_secs_f64().min(self.most as f64 / self.rate);
         let each = clients as f64 / self.rate;
-        let time = (time / WARM_UP_PART).max(each).min(time / WARM_UP_MOST);
+        let time = (time / WARM_UP_PART).max(each).min(time / WARM_UP_MAX);
         Self { time: Duration::from_secs_f64(time), most: u64::MAX, seed, ..*self }
     }
 }
@@ -212,7 +212,7 @@ impl Schedule {
     /// The latest start of a transaction after the trial's start. Later ones are dropped.
     pub(crate) fn last_begin(&self) -> u64 {
         let end = Duration::from_nanos(self.due_until());
-        (end + (end / 2).clamp(LEAST_GRACE, MOST_GRACE)).as_nanos() as u64
+        (end + (end / 2).clamp(MIN_GRACE, MAX_GRACE)).as_nanos() as u64
     }
 
     /// The time over which transactions are due: the requested time, or, with a number of requests, until the gap

@@ -27,7 +27,7 @@ const ORDER: u64 = 0x0007_0b45;
 /// Slices grow if they take so many times as long.
 const GROWN: u32 = 2;
 /// A group of trials is void if more slices than this are, and more than …
-const MOST_VOID: u64 = 10;
+const MAX_VOID: u64 = 10;
 /// … one of so many.
 const VOID_PART: u64 = 4;
 
@@ -142,7 +142,7 @@ impl SliceScheduler {
                     gave = true;
                     let sum = |of: fn(&SliceStats) -> u64| stats.iter().map(of).sum::<u64>();
                     let (counted, void) = (sum(|one| one.slices), sum(|one| one.void));
-                    if void > MOST_VOID && void * VOID_PART > counted + void {
+                    if void > MAX_VOID && void * VOID_PART > counted + void {
                         for one in &mut stats {
                             one.is_void = true;
                         }

@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 /// The length of one sleep.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
 /// Shorter delays are ordinary noise, left to the statistics.
-const LEAST: Duration = Duration::from_millis(100);
+const MIN: Duration = Duration::from_millis(100);
 /// The shortest delay that counts if the kernel does not report waits for a processor.
-const LEAST_UNEXPLAINED: Duration = Duration::from_secs(1);
+const MIN_UNEXPLAINED: Duration = Duration::from_secs(1);
 
 /// Measures how long this process stands still.
 pub(crate) struct Monitor {
@@ -105,7 +105,7 @@ impl Sleeps {
 /// The part of a sleep that neither its length nor waiting for a processor explains.
 fn standstill(took: Duration, waited_for_processor: Option<Duration>) -> Duration {
     let late = took.saturating_sub(TICK).saturating_sub(waited_for_processor.unwrap_or_default());
-    let least = if waited_for_processor.is_some() { LEAST } else { LEAST_UNEXPLAINED };
+    let least = if waited_for_processor.is_some() { MIN } else { MIN_UNEXPLAINED };
     if late >= least { late } else { Duration::ZERO }
 }
 

@@ -20,7 +20,7 @@ const FINE: u32 = 3;
 /// The number of buckets; the last one includes all times above 2^40 ns, 18 minutes.
 const BUCKETS: usize = 32 << FINE;
 /// The minimum number of transactions of a part: of fewer, the percentile would be the maximum.
-const LEAST: u64 = 100;
+const MIN: u64 = 100;
 
 /// Histograms of the parts of a trial, of all clients of one thread.
 #[derive(Clone, Default)]
@@ -130,7 +130,7 @@ impl Tail {
         let mut last = 0;
         for part in self.counts.chunks_exact(BUCKETS) {
             let count: u64 = part.iter().map(|count| u64::from(*count)).sum();
-            p99_ns.push(if count < LEAST { None } else { p99(part, count) });
+            p99_ns.push(if count < MIN { None } else { p99(part, count) });
             if count > 0 {
                 last = p99_ns.len();
             }

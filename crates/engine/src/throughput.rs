@@ -20,7 +20,7 @@ use std::time::Duration;
 /// A client starves if it ends later than this multiple of the median end, …
 const LATE: u64 = 2;
 /// … and the client of the median end made at least this many transactions.
-const LEAST: u64 = 10;
+const MIN: u64 = 10;
 
 /// A client's timeline, and its end: nanoseconds of work and transactions completed.
 pub(crate) type ClientEnd = (Timeline, (u64, u64));
@@ -31,7 +31,7 @@ fn median_end(clients: &[ClientEnd]) -> Option<u64> {
     ends.sort_unstable();
     // The lower of two, since one of two clients can starve.
     let (time, completed) = *ends.get(ends.len().saturating_sub(1) / 2)?;
-    (completed >= LEAST).then_some(time)
+    (completed >= MIN).then_some(time)
 }
 
 fn working(clients: &[ClientEnd]) -> impl Iterator<Item = &ClientEnd> {

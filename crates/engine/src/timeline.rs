@@ -11,13 +11,13 @@ pub(crate) const WINDOWS: usize = 20;
 /// The maximum number of points per client: several for each window. Of more clients, fewer points each are as good.
 const POINTS: usize = 128;
 /// The minimum.
-const LEAST_POINTS: usize = 16;
+const MIN_POINTS: usize = 16;
 /// The number of points of all clients from which each has fewer.
 const ALL_POINTS: usize = 32_000;
 /// The initial interval between two points.
 const FIRST: Duration = Duration::from_micros(250);
 /// The minimum number of transactions per window. With fewer, their number is mostly chance.
-const LEAST: u64 = 10;
+const MIN: u64 = 10;
 
 /// The progress of one client over time.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Timeline {
     /// The timeline of one of this many clients.
     pub(crate) fn new(clients: usize) -> Self {
         let every = FIRST.as_nanos() as u64;
-        let most = (ALL_POINTS / clients.max(1)).clamp(LEAST_POINTS, POINTS);
+        let most = (ALL_POINTS / clients.max(1)).clamp(MIN_POINTS, POINTS);
         Self { start: Tick::now(), points: Vec::with_capacity(most), most, every, next: every }
     }
 
@@ -108,7 +108,7 @@ impl Timeline {
 pub(crate) fn windows(clients: &[(Timeline, (u64, u64))]) -> (Vec<u64>, u64) {
     let at_work = || clients.iter().filter(|(_, (_, completed))| *completed > 0);
     let Some(time) = at_work().map(|(_, (time, _))| *time).min() else { return (Vec::new(), 0) };
-    if at_work().map(|(_, (_, completed))| completed).sum::<u64>() < LEAST * WINDOWS as u64 {
+    if at_work().map(|(_, (_, completed))| completed).sum::<u64>() < MIN * WINDOWS as u64 {
         return (Vec::new(), 0);
     }
     let until = |window: usize| -> f64 {

@@ -1,7 +1,7 @@
 //! Totals over all clients of a trial.
 
 use crate::client::{Outcome, Tally};
-use crate::open::Paced;
+use crate::open::OpenTimes;
 use crate::timeline::Timeline;
 use kurabe_core::experiment::ClientSummary;
 use kurabe_core::{Error, ErrorKind};
@@ -14,7 +14,7 @@ pub(crate) struct Totals {
     pub(crate) mismatches: u64,
     /// Each client's timeline with its end; empty in an open loop.
     pub(crate) clients: Vec<(Timeline, (u64, u64))>,
-    pub(crate) paced: Paced,
+    pub(crate) open_loop: OpenTimes,
     /// Whether the clients ran in an open loop.
     pub(crate) is_open: bool,
     pub(crate) error: Option<Error>,
@@ -24,9 +24,9 @@ impl Totals {
     /// Adds up the results. A mismatch takes precedence over other errors, since later connection errors only follow
     /// from it.
     pub(crate) fn of(outcomes: Vec<Outcome>) -> Self {
-        let has_paced =
-            |outcome: &Outcome| outcome.tally.times.as_ref().is_some_and(|times| times.paced.is_some());
-        let mut sum = Self { is_open: outcomes.iter().any(has_paced), ..Self::default() };
+        let has_open_loop =
+            |outcome: &Outcome| outcome.tally.times.as_ref().is_some_and(|times| times.open_loop.is_some());
+        let mut sum = Self { is_open: outcomes.iter().any(has_open_loop), ..Self::default() };
         for outcome in outcomes {
             sum.clients_done.push(outcome.done);
             sum.tally.merge(&outcome.tally);
@@ -43,8 +43,8 @@ impl Totals {
                 }
             }
         }
-        if let Some(paced) = sum.tally.times.as_mut().and_then(|times| times.paced.take()) {
-            sum.paced = *paced;
+        if let Some(open_loop) = sum.tally.times.as_mut().and_then(|times| times.open_loop.take()) {
+            sum.open_loop = *open_loop;
         }
         sum
     }

@@ -5,9 +5,10 @@ use crate::clock::process_cpu;
 use crate::cpu_partition::CpuPartition;
 use crate::fleet::{self, FleetClients, Part, PartOfTrial};
 use crate::gate::Gate;
-use crate::open::{Paced, Warmup};
+use crate::open::{OpenTimes, Warmup};
 use crate::pool::Pool;
 use crate::schedule::{self, Schedule};
+use crate::semaphore::Semaphore;
 use crate::server_memory::MemoryReading;
 use crate::server_stats::ServerStats;
 use crate::slices::{Lane, SliceStats};
@@ -15,7 +16,6 @@ use crate::standstill::Monitor;
 use crate::throughput;
 use crate::timeline;
 use crate::totals::Totals;
-use crate::turnstile::Turnstile;
 use crate::warmup_detector::WarmupDetector;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::{After, Checked, DatasetState, OperationInfo, Stop, Workload};
@@ -185,7 +185,7 @@ impl Trial<'_> {
                 .and_then(WarmupDetector::of),
             lane,
             cpus: cpu_partition.map_or(&[], |cpu_partition| &cpu_partition.clients),
-            connecting: Turnstile::new(CONNECTING),
+            connecting: Semaphore::new(CONNECTING),
             gate: Gate::new(),
             finish: Gate::new(),
             stop: self.part_of_trial().map_or(&own_stop, |part| part.stop),
@@ -219,7 +219,7 @@ impl Trial<'_> {
             let mismatches = totals.mismatches;
             return Err(Failure { error, mismatches, stood_still: stood_still_in_all });
         }
-        let sum = totals.tally.completed + totals.tally.failed + totals.paced.dropped;
+        let sum = totals.tally.completed + totals.tally.failed + totals.open_loop.dropped;
         if totals.tally.offered != sum {
             let why = format!("{} transactions were offered and {sum} accounted for", totals.tally.offered);
             return Err(Error::new(ErrorKind::Internal, why).into());
@@ -243,7 +243,7 @@ impl Trial<'_> {
         let times = totals.tally.times.unwrap_or_default();
         let exhausted = totals.tally.exhausted || schedule.as_ref().is_some_and(Schedule::is_cut);
         let tiers = observed.as_ref().map(|observed| metric::of_tiers(observed, totals.tally.completed));
-        let Paced { response, lag, backlog, dropped, last_end } = totals.paced;
+        let OpenTimes { response, lag, backlog, dropped, last_end } = totals.open_loop;
         let mut elapsed = throughput::elapsed(&totals.clients, totals.tally.completed);
         let mut open = None;
         if let (LoadModel::Open { rate, .. }, Some(schedule)) = (self.load_model, &schedule) {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The minimum time of a trial whose warm-up is monitored.
-const LEAST: Duration = Duration::from_secs(1);
+const MIN: Duration = Duration::from_secs(1);
 /// A window is this part of the trial's time.
 const WINDOW_PART: u32 = 50;
 /// This many windows are compared with as many before them, …
@@ -17,7 +17,7 @@ const HELD: usize = 3;
 /// … and are as fast if they differ by at most this share.
 const SAME: f64 = 0.05;
 /// The maximum warm-up of a client in windows: three tenths of the trial's time.
-const MOST: u32 = 15;
+const MAX: u32 = 15;
 /// The number of windows, counted from the first client's first transaction. Later clients are not waited for.
 const COUNTED: usize = 64;
 
@@ -32,7 +32,7 @@ pub(crate) struct WarmupDetector {
 impl WarmupDetector {
     /// `None` if the trial is too short.
     pub(crate) fn of(duration: Duration) -> Option<Self> {
-        (duration >= LEAST).then(|| Self {
+        (duration >= MIN).then(|| Self {
             began: OnceLock::new(),
             window: duration / WINDOW_PART,
             windows: [const { AtomicU64::new(0) }; COUNTED],
@@ -42,7 +42,7 @@ impl WarmupDetector {
 
     /// The maximum warm-up time of a client since its own start.
     pub(crate) fn most(&self) -> Duration {
-        self.window * MOST
+        self.window * MAX
     }
 
     /// Counts completed transactions; `true` once throughput is stable.
@@ -53,14 +53,14 @@ impl WarmupDetector {
         if let Some(window) = self.windows.get(at) {
             window.fetch_add(completed, Ordering::Relaxed);
         }
-        if at >= COUNTED || self.even(at) {
+        if at >= COUNTED || self.is_stable(at) {
             self.over.store(true, Ordering::Relaxed);
         }
         self.over.load(Ordering::Relaxed)
     }
 
     /// Whether throughput is stable in the complete windows before `at`.
-    fn even(&self, at: usize) -> bool {
+    fn is_stable(&self, at: usize) -> bool {
         let sum = |from: usize, to: usize| -> f64 {
             self.windows[from..to].iter().map(|n| n.load(Ordering::Relaxed) as f64).sum()
         };

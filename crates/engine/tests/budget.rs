@@ -1,7 +1,7 @@
 //! Time budgets: trials are long enough, and values or rounds are dropped for that.
 
 use kurabe_core::axis::AxisValue;
-use kurabe_core::run::{LEAST_TRIAL, RunSpec};
+use kurabe_core::run::{MIN_TRIAL, RunSpec};
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::budget::{Fit, Free, fit};
 use kurabe_engine::plan::Plan;
@@ -68,7 +68,7 @@ fn values(spec: &RunSpec) -> usize {
 fn default_run_drops_cells_instead_of_shortening_trials() {
     let budget = Duration::from_secs(40);
     let (spec, fit) = fitted(6, &all_free(), budget);
-    assert!(fit.trial >= LEAST_TRIAL, "{:?}", fit.trial);
+    assert!(fit.trial >= MIN_TRIAL, "{:?}", fit.trial);
     assert!(!fit.left_out.is_empty() && fit.expected <= budget, "{fit:?}");
     // Two operations, and the A/A control of the first cell.
     let trials = (values(&spec) as u32 + 1) * 2 * spec.rounds;
@@ -122,7 +122,7 @@ fn throwaway_servers_are_restarted_where_there_is_time() {
     let (spec, fit) = fitted_on(2, 6, &all_free(), minutes, true);
     assert_eq!(spec.restarts, 8);
     assert_eq!(spec.rounds_in_blocks(spec.rounds), spec.rounds, "blocks have equal lengths");
-    assert!(fit.trial >= LEAST_TRIAL && fit.expected <= minutes, "{fit:?}");
+    assert!(fit.trial >= MIN_TRIAL && fit.expected <= minutes, "{fit:?}");
     for free in [Free { rounds: false, ..all_free() }, Free { restarts: false, ..all_free() }] {
         let (asked, _) = fitted_on(2, 6, &free, minutes, true);
         assert_eq!(asked.restarts, 0, "the user's value stays");
@@ -140,7 +140,7 @@ fn nothing_is_dropped_if_there_is_time_for_all() {
     assert!(enough.left_out.is_empty() && enough.rounds_before.is_none(), "{enough:?}");
     assert_eq!(values(&spec), 40);
     let (spec, long) = fitted(6, &all_free(), fit.time_for_all * 10);
-    assert!(long.trial * spec.rounds > LEAST_TRIAL * 6 * 9, "the time is used: {:?}", long.trial);
+    assert!(long.trial * spec.rounds > MIN_TRIAL * 6 * 9, "the time is used: {:?}", long.trial);
 }
 
 #[test]
@@ -157,5 +157,5 @@ fn budget_that_cannot_be_kept_is_reported() {
     let budget = Duration::from_secs(15);
     let (spec, fit) = fitted(6, &Free::default(), budget);
     assert_eq!((values(&spec), spec.rounds), (40, 6), "the user asked for these");
-    assert!(fit.trial >= LEAST_TRIAL && fit.expected > budget * 4, "{fit:?}");
+    assert!(fit.trial >= MIN_TRIAL && fit.expected > budget * 4, "{fit:?}");
 }

@@ -23,7 +23,7 @@ const ROW_BYTES: u64 = 16;
 const STORED_BYTES: u64 = 80;
 /// Rows that are dumped and restored per second at most, for the time that a run is expected to take. MariaDB and
 /// PostgreSQL with a large buffer pool were seen at 100,000 to 300,000.
-const MOST_PER_SECOND: u64 = 200_000;
+const MAX_PER_SECOND: u64 = 200_000;
 /// The default time of a run. A million rows are dumped and restored in some seconds, seven times a round.
 const BUDGET: Duration = Duration::from_secs(300);
 
@@ -128,7 +128,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         dump_tool: by_programs,
         ..Demand::default()
     };
-    let least_time = Duration::from_secs_f64(rows.count as f64 / MOST_PER_SECOND as f64);
+    let least_time = Duration::from_secs_f64(rows.count as f64 / MAX_PER_SECOND as f64);
     // The writer, the reader, the probe, and what creates the table or finds its size.
     Ok(PlannedCell { least_time, ..PlannedCell::job(name, demand, 4, job) })
 }

@@ -10,7 +10,7 @@ use kurabe_driver_common::contain::contain;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::sql::Shape;
 use kurabe_driver_common::watchdog::{Watched, own_socket, within};
-use kurabe_driver_common::wire::{MOST, lost, too_much};
+use kurabe_driver_common::wire::{MAX, lost, too_much};
 use rsfbclient_core as fb;
 use rsfbclient_core::{Column, ColumnToVal as _, FbError, FirebirdClientDbOps as _, FirebirdClientSqlOps};
 use rsfbclient_core::{FreeStmtOp, SqlType, StmtType, TrDataAccessMode, TrOp};
@@ -119,7 +119,7 @@ impl Connection {
     }
 
     fn new(to: &Firebird, options: &ConnectOptions, waits: Option<u32>) -> Result<Self> {
-        let (most, target) = (MOST.saturating_add(options.largest_answer), to.clone());
+        let (most, target) = (MAX.saturating_add(options.largest_answer), to.clone());
         // The client has no timeout.
         let made = within(options.timeout, move || Self::attach(&target, waits, most), drop)?;
         let made = made.unwrap_or_else(|| Err(to.place.unreachable(&TimedOut.into())));

@@ -11,7 +11,7 @@ const IN_ROW: u32 = 4_000;
 /// The maximum length of a key's field in bytes: an index entry has at most a quarter of a page, which has 8 KiB by default.
 const IN_KEY: u32 = 1_000;
 /// The maximum number of rows of one statement, which has at most 256 contexts.
-pub(crate) const MOST_ROWS: usize = 250;
+pub(crate) const MAX_ROWS: usize = 250;
 /// The maximum length of a literal in bytes. A longer value is written as several.
 const LITERAL: usize = 16_000;
 

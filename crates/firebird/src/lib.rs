@@ -8,7 +8,7 @@ mod metrics;
 mod namespace;
 
 use connection::{CONFLICT, Connection, Statement, lock, text};
-use dialect::{DIALECT, MOST_ROWS};
+use dialect::{DIALECT, MAX_ROWS};
 use kurabe_driver_common::clients::RSFBCLIENT_RUST as CLIENT;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::sql::{self, shape};
@@ -65,8 +65,8 @@ impl Driver for Firebird {
 
     fn supports(&self, operation: &Operation) -> Support {
         match operation {
-            Operation::InsertMany { rows, .. } | Operation::InsertEach { rows, .. } if *rows > MOST_ROWS => {
-                Support::no(format!("a statement of Firebird adds at most {MOST_ROWS} rows"))
+            Operation::InsertMany { rows, .. } | Operation::InsertEach { rows, .. } if *rows > MAX_ROWS => {
+                Support::no(format!("a statement of Firebird adds at most {MAX_ROWS} rows"))
             }
             _ => sql::supports(&DIALECT, operation),
         }

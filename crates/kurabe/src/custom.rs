@@ -13,7 +13,7 @@ use toml::{Table, Value};
 /// Separates a script's name from its weight.
 const WEIGHT: char = '@';
 /// The maximum weight.
-const MOST: u64 = 1_000_000;
+const MAX: u64 = 1_000_000;
 
 /// The custom workload in a suite file, if it contains one, including its value lists.
 pub(crate) fn of_suite(path: &Path, text: &str, matches: &ArgMatches) -> Result<Option<CustomWorkload>> {
@@ -122,7 +122,7 @@ fn builtin(name: &str, weight: u64) -> Result<CustomFile> {
 fn weighted(name: &str) -> Result<(&str, u64)> {
     let Some((file, weight)) = name.rsplit_once(WEIGHT) else { return Ok((name, 1)) };
     match weight.parse() {
-        Ok(weight) if weight <= MOST => Ok((file, weight)),
+        Ok(weight) if weight <= MAX => Ok((file, weight)),
         _ => Err(Error::usage(format!("'{weight}' is not a script weight"))
             .hint(format!("write script.sql@3; a file name with '{WEIGHT}' needs a weight"))),
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// How long the machine must be quiet.
 const QUIET: Duration = Duration::from_secs(2);
 /// A day.
-const MOST: Duration = Duration::from_secs(86_400);
+const MAX: Duration = Duration::from_secs(86_400);
 
 /// The option.
 pub(crate) fn option() -> Arg {
@@ -24,7 +24,7 @@ pub(crate) fn option() -> Arg {
 pub(crate) fn wait(matches: &ArgMatches, output: &Output) -> Result<()> {
     let Ok(Some(text)) = matches.try_get_one::<String>("wait-quiet") else { return Ok(()) };
     let limit = units::parse_duration(text).map_err(|error| error.context("--wait-quiet"))?;
-    if limit > MOST {
+    if limit > MAX {
         return Err(
             Error::usage(format!("--wait-quiet {text} is out of range")).hint("at most a day: 86400s")
         );

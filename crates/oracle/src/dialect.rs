@@ -7,10 +7,10 @@ use crate::sql::{Dialect, OwnStatements, joined};
 use std::borrow::Cow;
 
 /// Characters of the longest text in a `VARCHAR2`, which has as many bytes with `MAX_STRING_SIZE=STANDARD` (SQL Language Reference, "Data Types").
-const MOST_TEXT: u32 = 4_000;
+const MAX_TEXT: u32 = 4_000;
 
 /// Bytes of the longest `RAW` with `MAX_STRING_SIZE=STANDARD`.
-const MOST_BYTES: u32 = 2_000;
+const MAX_BYTES: u32 = 2_000;
 
 pub(crate) fn dialect(config: &Config) -> Dialect {
     Dialect {
@@ -46,8 +46,8 @@ pub(crate) fn dialect(config: &Config) -> Dialect {
 /// a `BLOB`.
 fn column_type(kind: FieldType, in_key: bool) -> Cow<'static, str> {
     match kind {
-        FieldType::Text { max } if (1..=MOST_TEXT).contains(&max) => format!("VARCHAR2({max} CHAR)").into(),
-        FieldType::Bytes { max } if (1..=MOST_BYTES).contains(&max) => format!("RAW({max})").into(),
+        FieldType::Text { max } if (1..=MAX_TEXT).contains(&max) => format!("VARCHAR2({max} CHAR)").into(),
+        FieldType::Bytes { max } if (1..=MAX_BYTES).contains(&max) => format!("RAW({max})").into(),
         // LOBs cannot be indexed, and an index entry must fit into a block (6,398 bytes with 8 KB blocks).
         FieldType::Text { .. } | FieldType::LongText if in_key => "VARCHAR2(700 CHAR)".into(),
         FieldType::Bytes { .. } | FieldType::LongBytes if in_key => "RAW(2000)".into(),

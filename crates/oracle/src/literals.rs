@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 pub(super) const LITERALS: Literals = Literals { write, read: |_| None };
 
 /// Bytes of the longest text literal with `MAX_STRING_SIZE=STANDARD`.
-const MOST_TEXT: usize = 4_000;
+const MAX_TEXT: usize = 4_000;
 
 /// Bytes of the longest `RAW`; each byte is two digits of a text literal.
-const MOST_BYTES: usize = 2_000;
+const MAX_BYTES: usize = 2_000;
 
 fn write(out: &mut String, value: Value<'_>) -> Result<()> {
     match value {
@@ -31,8 +31,8 @@ fn write(out: &mut String, value: Value<'_>) -> Result<()> {
 /// a text could end early, are not used. A zero character is written as a function call, because some layers would end
 /// the text there.
 fn text(out: &mut String, text: &str) -> Result<()> {
-    if text.len() >= MOST_TEXT {
-        return Err(too_long(MOST_TEXT));
+    if text.len() >= MAX_TEXT {
+        return Err(too_long(MAX_TEXT));
     }
     if text.bytes().all(|byte| byte == 0) {
         out.push_str("CHR(0)");
@@ -60,8 +60,8 @@ fn text(out: &mut String, text: &str) -> Result<()> {
 }
 
 fn bytes(out: &mut String, bytes: &[u8]) -> Result<()> {
-    if bytes.len() >= MOST_BYTES {
-        return Err(too_long(MOST_BYTES));
+    if bytes.len() >= MAX_BYTES {
+        return Err(too_long(MAX_BYTES));
     }
     out.push_str("HEXTORAW('");
     hex(out, bytes);

@@ -179,13 +179,13 @@ fn short(axis: &Axis, value: &AxisValue) -> String {
     if axis.kind == crate::labels::Kind::Word { axis.show(value) } else { axis.name_value(value) }
 }
 
-/// The goodness of a cell's metric of speed; the least if it has none.
+/// The higher_is_better of a cell's metric of speed; the least if it has none.
 fn speed(labels: &Labels, cell: &CellResult) -> f64 {
     let good = cell.status == Status::Ok && !cell.is_overloaded() && !cell.is_generator_late();
     let value = cell.metric(cell.metric).filter(|_| good);
     value
         .zip(labels.metric(cell.metric))
-        .map_or(f64::NEG_INFINITY, |(found, metric)| metric.goodness(found.value))
+        .map_or(f64::NEG_INFINITY, |(found, metric)| metric.higher_is_better(found.value))
 }
 
 /// A table for each ranking, with its heading as the title.

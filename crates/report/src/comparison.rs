@@ -39,7 +39,7 @@ pub(crate) struct Paired {
 pub(crate) fn paired(a: &CellResult, b: &CellResult, metric: &MetricInfo, spec: &RunSpec) -> Paired {
     let rounds = |cell: &CellResult| cell.metric(&metric.name).map(|found| found.by_round.clone());
     let (a, b): (Rounds, Rounds) = (rounds(a).unwrap_or_default(), rounds(b).unwrap_or_default());
-    let good = |(round, value): (&u32, &f64)| (*round, metric.goodness(*value));
+    let good = |(round, value): (&u32, &f64)| (*round, metric.higher_is_better(*value));
     let of = |one: &Rounds, other: &Rounds| {
         samples(one.iter().filter(|(round, _)| other.contains_key(round)).map(good), spec)
     };

@@ -7,12 +7,12 @@ use crate::summary::{CellResult, CounterResult, SessionShare, Summary, reported}
 use crate::table::{Table, dash};
 use kurabe_core::observation::Observation;
 use kurabe_core::run::Measurement;
-use kurabe_core::stats_probe::{Counter, MOST, StatementUse, WaitGroup};
+use kurabe_core::stats_probe::{Counter, MAX, StatementUse, WaitGroup};
 use kurabe_core::units;
 use std::collections::BTreeMap;
 
 /// The minimum share of session time for a row.
-const LEAST: f64 = 0.03;
+const MIN: f64 = 0.03;
 /// The maximum number of rows per cell.
 const ROWS: usize = 4;
 
@@ -43,7 +43,7 @@ pub(crate) fn sessions(measured: &BTreeMap<u32, &Measurement>) -> Vec<SessionSha
     let mut groups: Vec<(WaitGroup, u64)> =
         groups.into_iter().map(|(group, seen)| (group, seen.iter().sum())).collect();
     groups.sort_by_key(|(_, seen)| std::cmp::Reverse(*seen));
-    groups.truncate(MOST);
+    groups.truncate(MAX);
     let share = |(group, seen): (WaitGroup, u64)| SessionShare {
         share: seen as f64 / (looks as f64).max(1.0),
         wait_state: group.wait_state,
@@ -133,7 +133,7 @@ fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult])
     let rows: Vec<(&CellResult, &SessionShare)> = cells
         .iter()
         .flat_map(|cell| {
-            let worth = cell.sessions.iter().filter(|session| session.share >= LEAST);
+            let worth = cell.sessions.iter().filter(|session| session.share >= MIN);
             worth.take(ROWS).map(move |session| (*cell, session))
         })
         .collect();

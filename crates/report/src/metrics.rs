@@ -65,7 +65,7 @@ impl MetricInfo {
     }
 
     /// The value with a sign so that higher is better.
-    pub(crate) fn goodness(&self, value: f64) -> f64 {
+    pub(crate) fn higher_is_better(&self, value: f64) -> f64 {
         if self.better == Better::Lower { 1.0 / value } else { value }
     }
 }

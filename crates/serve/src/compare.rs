@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use std::sync::Arc;
 
 /// The most runs on one page.
-const MOST: usize = 20;
+const MAX: usize = 20;
 
 pub(crate) async fn page(State(shared): State<Arc<Shared>>, RawQuery(query): RawQuery) -> Answer {
     let query = runs::pairs(query.unwrap_or_default().as_bytes());
@@ -23,8 +23,8 @@ pub(crate) async fn page(State(shared): State<Arc<Shared>>, RawQuery(query): Raw
 }
 
 fn of_runs(shared: &Shared, names: &[String]) -> Result<Markup> {
-    if !(2..=MOST).contains(&names.len()) {
-        let message = format!("a comparison is of 2 to {MOST} runs, and {} were chosen", names.len());
+    if !(2..=MAX).contains(&names.len()) {
+        let message = format!("a comparison is of 2 to {MAX} runs, and {} were chosen", names.len());
         return Err(Error::usage(message).hint("go back, and choose runs in the list"));
     }
     let read = |name: &String| Ok(kurabe_record::read(&runs::find(shared, name)?)?.run);

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The most runs of a history, the newest ones.
-const MOST: usize = 60;
+const MAX: usize = 60;
 /// The size of a chart.
 const SIZE: (f64, f64) = (600.0, 130.0);
 /// The space above and below its points, and beside them.
@@ -60,7 +60,7 @@ pub(crate) async fn page(State(shared): State<Arc<Shared>>, Path(suite): Path<St
         let mut found = of_suites(&shared)?.remove(&suite).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("the suite '{suite}' has no complete run"))
         })?;
-        found.truncate(MOST);
+        found.truncate(MAX);
         found.reverse();
         let summaries = found
             .iter()

@@ -19,7 +19,7 @@ use maud::{Markup, html};
 use std::sync::Arc;
 
 /// The most runs in a list. A search finds the others.
-const MOST: usize = 200;
+const MAX: usize = 200;
 
 /// The run with this exact name. Paths are not accepted: a page shows the runs of its store only.
 pub(crate) fn find(shared: &Shared, name: &str) -> Result<RunPath> {
@@ -116,12 +116,12 @@ fn list_page(shared: &Shared, search: &str, found: &[Row<'_>]) -> Markup {
                         th { "compare" } th { "run" } th { "began" } th { "experiment" } th { "targets" } th { "state" }
                         th { "from" } th { "note" }
                     } }
-                    tbody { @for row in found.iter().take(MOST) { (one_row(row)) } }
+                    tbody { @for row in found.iter().take(MAX) { (one_row(row)) } }
                 } }
                 p { button { "Compare the chosen runs" } " " span class="soft" { "the oldest is compared with each of the others" } }
             }
-            @if found.len() > MOST {
-                p class="soft" { (found.len() - MOST) " older runs are not shown; a search finds them." }
+            @if found.len() > MAX {
+                p class="soft" { (found.len() - MAX) " older runs are not shown; a search finds them." }
             }
         }
     }

@@ -27,7 +27,7 @@ const GROWTH: f64 = 1.5;
 /// The maximum number of predicted rounds: a comparison that needs more will not become conclusive.
 const FORESEEN: usize = 10_000;
 /// The maximum number of rounds of a run.
-const MOST: u32 = 1_000_000_000;
+const MAX: u32 = 1_000_000_000;
 
 /// The numbers of rounds after which a run is analysed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Analyses {
             let end = self.ends.iter().copied().find(|end| *end > last);
             last = end.map_or(planned, |end| end.min(planned));
             if last == planned {
-                planned = (f64::from(planned) * GROWTH).ceil().min(f64::from(MOST)) as u32;
+                planned = (f64::from(planned) * GROWTH).ceil().min(f64::from(MAX)) as u32;
                 planned = planned.next_multiple_of(self.block);
             }
             Some(last)
@@ -76,13 +76,13 @@ impl Analyses {
     /// 1.
     #[must_use]
     pub fn number(&self, rounds: u32) -> u32 {
-        self.rounds().take_while(|planned| *planned < rounds.min(MOST)).count() as u32 + 1
+        self.rounds().take_while(|planned| *planned < rounds.min(MAX)).count() as u32 + 1
     }
 
     /// The rounds of the next analysis after this many rounds.
     #[must_use]
     pub fn after(&self, rounds: u32) -> u32 {
-        self.rounds().find(|planned| *planned > rounds.min(MOST - 1)).unwrap_or(MOST)
+        self.rounds().find(|planned| *planned > rounds.min(MAX - 1)).unwrap_or(MAX)
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
             assert_eq!(analyses.after(rounds - 1), rounds);
         }
         assert_eq!((analyses.number(0), analyses.number(3), analyses.after(0)), (1, 1, 6));
-        assert!(analyses.number(u32::MAX) > 10 && analyses.after(u32::MAX) == MOST, "it ends");
+        assert!(analyses.number(u32::MAX) > 10 && analyses.after(u32::MAX) == MAX, "it ends");
         assert_eq!(Analyses::new(1, []).after(0), 2);
     }
 

@@ -13,7 +13,7 @@ use crate::distribution::normal_quantile;
 use crate::summary::median;
 
 /// The minimum number of windows.
-const LEAST: usize = 10;
+const MIN: usize = 10;
 /// The transient matters if the mean of all windows differs from that of the rest by this much, relatively.
 const MATTERS: f64 = 0.05;
 /// The rest drifts if it changes by this much from its beginning to its end.
@@ -36,7 +36,7 @@ pub enum Steadiness {
 /// all are 0.
 #[must_use]
 pub fn steadiness(windows: &[f64]) -> Option<Steadiness> {
-    if windows.len() < LEAST || windows.iter().any(|x| !x.is_finite() || *x < 0.0) {
+    if windows.len() < MIN || windows.iter().any(|x| !x.is_finite() || *x < 0.0) {
         return None;
     }
     let all = mean(windows);

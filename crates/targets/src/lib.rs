@@ -81,7 +81,7 @@ pub struct Opened {
     stacks: Vec<stacks::RunningStack>,
     /// The databases of stacks.
     databases: Vec<stacks::StackDatabase>,
-    /// The positions of the URLs that could not be opened, with the reasons; only with [`Wish::tolerant`]. They are
+    /// The positions of the URLs that could not be opened, with the reasons; only with [`OpenOptions::tolerant`]. They are
     /// none of the targets.
     pub unopened: Vec<(usize, Error)>,
     servers: Vec<Arc<Server>>,
@@ -94,7 +94,7 @@ const CACHE_TTL: &str = "3600";
 
 /// What a run requires of its targets.
 #[derive(Clone, Debug, Default)]
-pub struct Wish {
+pub struct OpenOptions {
     /// The durability class of every acknowledged write.
     pub durability: Option<DurabilityClass>,
     /// The minimum number of connections of throwaway servers.
@@ -122,7 +122,7 @@ pub struct Wish {
     pub shared: Option<Arc<SharedServers>>,
 }
 
-impl Wish {
+impl OpenOptions {
     /// What a run requires. `cache` and `remote` are the URLs as given, with their passwords.
     pub fn of(plan: &Plan, cache: Option<&str>, remote: Option<&str>) -> Self {
         let spec = &plan.spec;
@@ -174,28 +174,37 @@ impl Opened {
     }
 
     /// The caches of one target: a throwaway server per size, or the external one.
-    fn caches(&mut self, url: &TargetUrl, wish: &Wish, reporter: &dyn Reporter) -> Result<Vec<Member>> {
+    fn caches(
+        &mut self,
+        url: &TargetUrl,
+        open_options: &OpenOptions,
+        reporter: &dyn Reporter,
+    ) -> Result<Vec<Member>> {
         let throwaway = url.scheme == UP;
         // The size of an external cache cannot be set, and a throwaway one did not exist before.
-        let fitting = wish.caches.iter().filter(|wanted| wanted.capacity.is_some() == throwaway);
+        let fitting = open_options.caches.iter().filter(|wanted| wanted.capacity.is_some() == throwaway);
         let mut caches = Vec::new();
         for wanted in fitting {
-            let reached = if throwaway && wish.dry {
+            let reached = if throwaway && open_options.dry {
                 not_started_url(url)?
             } else if throwaway {
-                let mut server = up_options(url, wish.connections)?;
+                let mut server = up_options(url, open_options.connections)?;
                 server.room = wanted.capacity;
                 reporter.note(&format!("starting throwaway {} as cache {} …", url.path, wanted.name));
-                let server =
-                    Arc::new(with_server_affinity(wish.cpu_partition.as_ref(), || start(url, &server))?);
+                let server = Arc::new(with_server_affinity(open_options.cpu_partition.as_ref(), || {
+                    start(url, &server)
+                })?);
                 let mut reached = self.reached(url, server)?;
                 reached.options.entry("ttl".to_owned()).or_insert_with(|| CACHE_TTL.to_owned());
                 reached
             } else {
                 url.clone()
             };
-            let made =
-                if throwaway && wish.dry { without_server(&reached) } else { open_one(&reached, None) };
+            let made = if throwaway && open_options.dry {
+                without_server(&reached)
+            } else {
+                open_one(&reached, None)
+            };
             let (driver, mut facts, _) = made.map_err(|error| error.context(url))?;
             facts.settings.extend(reached.option("ttl").map(|ttl| Setting::new("ttl", format!("{ttl} s"))));
             let claims = throwaway || self.shared.insert(reached.to_string());
@@ -253,8 +262,8 @@ impl Opened {
 /// cannot provide the class is opened with a [skip reason](Target::skip_reason).
 ///
 /// # Errors
-/// If one cannot be used, unless the wish is [tolerant](Wish::tolerant); the message begins with the target.
-pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Opened> {
+/// If one cannot be used, unless the open_options is [tolerant](OpenOptions::tolerant); the message begins with the target.
+pub fn open(urls: &[String], open_options: &OpenOptions, reporter: &dyn Reporter) -> Result<Opened> {
     let whole = urls.iter().map(|text| TargetUrl::parse(text)).collect::<Result<Vec<_>>>()?;
     let mut parsed = whole.clone();
     let observers: Vec<Option<String>> = parsed.iter_mut().map(observers::taken).collect();
@@ -262,22 +271,22 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
         check_scheme(url)?;
     }
     let names = names(&parsed);
-    let mut opened = Opened::none(wish.cpu_partition.clone());
+    let mut opened = Opened::none(open_options.cpu_partition.clone());
     let mut seen = HashSet::new();
-    let cache = wish.cache.as_deref().map(TargetUrl::parse).transpose()?;
+    let cache = open_options.cache.as_deref().map(TargetUrl::parse).transpose()?;
     if let Some(cache) = &cache {
         check_cache(cache)?;
     }
-    let remote = remotes::given(wish)?;
+    let remote = remotes::given(open_options)?;
     let of_stacks = stacks::connections(&parsed);
     for (at, (((url, name), whole), observer)) in
         parsed.into_iter().zip(names).zip(&whole).zip(observers).enumerate()
     {
         reporter.check()?;
         let (cache, remote) = (cache.as_ref(), remote.as_ref());
-        let one = One { at, url, name, whole, observer, cache, remote, of_stacks };
-        match opened.open(one, wish, &mut seen, reporter) {
-            Err(error) if wish.tolerant && error.kind() != ErrorKind::Interrupted => {
+        let one = TargetSpec { at, url, name, whole, observer, cache, remote, of_stacks };
+        match opened.open(one, open_options, &mut seen, reporter) {
+            Err(error) if open_options.tolerant && error.kind() != ErrorKind::Interrupted => {
                 opened.unopened.push((at, error));
             }
             result => result?,
@@ -287,7 +296,7 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
 }
 
 /// A target to open.
-struct One<'a> {
+struct TargetSpec<'a> {
     /// Its position.
     at: usize,
     /// Its URL without the observer.
@@ -306,17 +315,17 @@ impl Opened {
     /// Opens a target and adds it. `seen` has the URLs by which the earlier ones are reached.
     fn open(
         &mut self,
-        one: One<'_>,
-        wish: &Wish,
+        one: TargetSpec<'_>,
+        open_options: &OpenOptions,
         seen: &mut HashSet<String>,
         reporter: &dyn Reporter,
     ) -> Result<()> {
-        let One { at, url, name, whole, observer, cache, remote, of_stacks } = one;
-        let Wish { durability, connections, .. } = *wish;
-        let twice = wish.second_instance(at);
+        let TargetSpec { at, url, name, whole, observer, cache, remote, of_stacks } = one;
+        let OpenOptions { durability, connections, .. } = *open_options;
+        let twice = open_options.second_instance(at);
         let (mut own, mut restart, mut restrict, mut second) = (None, None, None, None);
         let mut reused = false;
-        let dry = wish.dry && (url.scheme == UP || url.scheme == STACK);
+        let dry = open_options.dry && (url.scheme == UP || url.scheme == STACK);
         // The class is that of the stack's database, which was opened with it.
         let durability = durability.filter(|_| url.scheme != STACK);
         let open_one = |reached: &TargetUrl| {
@@ -325,7 +334,7 @@ impl Opened {
         let reached = if dry && url.scheme == STACK {
             stacks::not_started_url(&url)?
         } else if url.scheme == STACK {
-            self.stack(&url, of_stacks, wish, reporter).map_err(|error| error.context(&url))?
+            self.stack(&url, of_stacks, open_options, reporter).map_err(|error| error.context(&url))?
         } else if dry {
             let never = || -> Option<Restart> { Some(Box::new(|| Ok(()))) };
             let unrestricted = || -> Option<Restrict> { Some(Box::new(|_, _| Ok(()))) };
@@ -336,10 +345,10 @@ impl Opened {
         } else if url.scheme == UP {
             reporter.wait_for(format!("a throwaway {} to start", url.path));
             let mut options = options_of(&url, durability, connections)?;
-            options.links = !wish.remotes.is_empty();
+            options.links = !open_options.remotes.is_empty();
             // A server with links has other settings than those that runs share.
-            let shared = wish.shared.as_deref().filter(|_| !options.links);
-            let cpu_partition = wish.cpu_partition.as_ref();
+            let shared = open_options.shared.as_deref().filter(|_| !options.links);
+            let cpu_partition = open_options.cpu_partition.as_ref();
             if shared.is_none_or(|shared| !shared.has_free(&url, &options, cpu_partition)) {
                 announce(&url, reporter);
             }
@@ -380,17 +389,17 @@ impl Opened {
             self.observers.push((driver.endpoint(), observer));
         }
         let claims = seen.insert(reached.to_string());
-        if !wish.caches.is_empty() {
+        if !open_options.caches.is_empty() {
             let caches = match cache {
-                Some(cache) => self.caches(cache, wish, reporter)?,
+                Some(cache) => self.caches(cache, open_options, reporter)?,
                 None => Vec::new(),
             };
             Cached::add_facts(&mut facts, &caches);
             driver = Box::new(Cached::new(driver, caches));
         }
-        if !wish.remotes.is_empty() {
-            let beside = remotes::Beside { url: &url, reached: &reached, given: remote };
-            let linked = self.linked(driver, &mut facts, &beside, wish, reporter)?;
+        if !open_options.remotes.is_empty() {
+            let beside = remotes::RemoteContext { url: &url, reached: &reached, given: remote };
+            let linked = self.linked(driver, &mut facts, &beside, open_options, reporter)?;
             driver = linked.driver;
             let servers = linked.servers;
             restart = own.map(|own| restarting([own].into_iter().chain(servers).collect()));

@@ -1,7 +1,9 @@
 //! Opens the second servers of targets.
 
 use crate::throwaway::{not_started_url, of_url, start};
-use crate::{Opened, Reporter, UP, Wish, check_scheme, open_one, with_server_affinity, without_server};
+use crate::{
+    OpenOptions, Opened, Reporter, UP, check_scheme, open_one, with_server_affinity, without_server,
+};
 use kurabe_core::driver::Driver;
 use kurabe_core::facts::ServerFacts;
 use kurabe_core::remote::{RemoteAddress, RemoteServer};
@@ -13,7 +15,7 @@ use kurabe_testbed::Server;
 use std::sync::Arc;
 
 /// What the second servers of a target depend on.
-pub(crate) struct Beside<'a> {
+pub(crate) struct RemoteContext<'a> {
     /// The target as given.
     pub(crate) url: &'a TargetUrl,
     /// The URL by which it is reached.
@@ -22,7 +24,7 @@ pub(crate) struct Beside<'a> {
     pub(crate) given: Option<&'a TargetUrl>,
 }
 
-impl Beside<'_> {
+impl RemoteContext<'_> {
     /// The target to open as a remote; or why there is none, as a clause.
     fn remote(&self, server: RemoteServer, driver: &dyn Driver) -> Result<TargetUrl, String> {
         let host = |mtu: u32| {
@@ -61,11 +63,11 @@ pub(crate) struct LinkedTarget {
 ///
 /// # Errors
 /// If it is no target, or no cell uses it.
-pub(crate) fn given(wish: &Wish) -> Result<Option<TargetUrl>> {
-    let Some(text) = &wish.remote else { return Ok(None) };
+pub(crate) fn given(open_options: &OpenOptions) -> Result<Option<TargetUrl>> {
+    let Some(text) = &open_options.remote else { return Ok(None) };
     let url = TargetUrl::parse(text).map_err(|error| error.context("--remote"))?;
     check_scheme(&url).map_err(|error| error.context("--remote"))?;
-    if wish.remotes.contains(&RemoteServer::Given) {
+    if open_options.remotes.contains(&RemoteServer::Given) {
         return Ok(Some(url));
     }
     Err(Error::usage("--remote: no cell uses the server that it names")
@@ -82,12 +84,12 @@ impl Opened {
         &mut self,
         mut driver: Box<dyn Driver>,
         facts: &mut ServerFacts,
-        beside: &Beside<'_>,
-        wish: &Wish,
+        beside: &RemoteContext<'_>,
+        open_options: &OpenOptions,
         reporter: &dyn Reporter,
     ) -> Result<LinkedTarget> {
         let (mut members, mut missing, mut servers) = (Vec::new(), Vec::new(), Vec::new());
-        for &server in &wish.remotes {
+        for &server in &open_options.remotes {
             if server == RemoteServer::Same {
                 let url = address(beside.reached, &*driver);
                 driver.add_remote(RemoteAddress { server, url });
@@ -103,13 +105,14 @@ impl Opened {
             let role = linked::role(server);
             reporter.wait_for(format!("{role} of {} to start", beside.url));
             let ours = url.scheme == UP || server != RemoteServer::Given;
-            let dry = wish.dry && url.scheme == UP;
+            let dry = open_options.dry && url.scheme == UP;
             let reached = if dry {
                 not_started_url(url)?
             } else if url.scheme == UP {
-                let mut options = of_url(url, wish.durability, wish.connections, reporter)?;
+                let mut options = of_url(url, open_options.durability, open_options.connections, reporter)?;
                 options.links = true;
-                let started = with_server_affinity(wish.cpu_partition.as_ref(), || start(url, &options));
+                let started =
+                    with_server_affinity(open_options.cpu_partition.as_ref(), || start(url, &options));
                 let started = Arc::new(started.map_err(|error| error.context(role))?);
                 servers.push(Arc::clone(&started));
                 self.reached(url, started)?

@@ -3,7 +3,7 @@
 
 use crate::throwaway::not_started;
 use crate::urls::driver_options;
-use crate::{Opened, Reporter, UP, Wish, engine, open_one, start_error, with_server_affinity};
+use crate::{OpenOptions, Opened, Reporter, UP, engine, open_one, start_error, with_server_affinity};
 use kurabe_core::driver::Driver;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Before, Dataset, Experiment};
@@ -43,7 +43,7 @@ pub struct StackData {
 }
 
 /// What a URL names.
-pub(crate) struct Asked {
+pub(crate) struct StackSpec {
     stack: String,
     variant: &'static Variant,
     /// The database.
@@ -51,7 +51,7 @@ pub(crate) struct Asked {
     settings: Vec<(String, String)>,
 }
 
-impl Asked {
+impl StackSpec {
     /// Reads `stack:NAME[/VARIANT]?db=URL`.
     pub(crate) fn of(url: &TargetUrl) -> Result<Self> {
         let (stack, variant) = url.path.split_once('/').unwrap_or((&url.path, ""));
@@ -137,7 +137,7 @@ fn kind(database: &TargetUrl) -> &str {
 
 /// The connections that the stacks among these targets need together.
 pub(crate) fn connections(urls: &[TargetUrl]) -> u64 {
-    let stacks = urls.iter().filter(|url| url.scheme == STACK).filter_map(|url| Asked::of(url).ok());
+    let stacks = urls.iter().filter(|url| url.scheme == STACK).filter_map(|url| StackSpec::of(url).ok());
     stacks.map(|asked| OF_A_WORKER * asked.workers()).sum()
 }
 
@@ -190,12 +190,12 @@ impl Opened {
         &mut self,
         url: &TargetUrl,
         connections: u64,
-        wish: &Wish,
+        open_options: &OpenOptions,
         reporter: &dyn Reporter,
     ) -> Result<TargetUrl> {
-        let asked = Asked::of(url)?;
+        let asked = StackSpec::of(url)?;
         check_installed(&asked)?;
-        let at = self.stack_database(&asked, connections, wish, reporter)?;
+        let at = self.stack_database(&asked, connections, open_options, reporter)?;
         let database = &mut self.databases[at];
         let slot = database.stacks;
         database.stacks += 1;
@@ -206,7 +206,7 @@ impl Opened {
         // One lease is enough for all stacks on this database.
         database.target.claims = false;
         let (experiments, key_prefixes) =
-            load(&database.target, &mut fixture, slot, asked.variant, &wish.stack_data)?;
+            load(&database.target, &mut fixture, slot, asked.variant, &open_options.stack_data)?;
         let facts = &database.target.facts;
         let application = Application {
             database: address(&database.reached)?,
@@ -225,7 +225,7 @@ impl Opened {
         let mut options = StartOptions::new(program).set("variant", asked.variant.name);
         options.settings.extend(asked.settings.iter().cloned());
         options.application = Some(application);
-        let started = with_server_affinity(wish.cpu_partition.as_ref(), || {
+        let started = with_server_affinity(open_options.cpu_partition.as_ref(), || {
             kurabe_testbed::start(&asked.stack, &options)
         });
         let server = started.map_err(|error| not_started(&error))?;
@@ -237,9 +237,9 @@ impl Opened {
     /// The position of a stack's database, which is opened if no earlier stack uses it.
     fn stack_database(
         &mut self,
-        asked: &Asked,
+        asked: &StackSpec,
         connections: u64,
-        wish: &Wish,
+        open_options: &OpenOptions,
         reporter: &dyn Reporter,
     ) -> Result<usize> {
         let url = asked.database.to_string();
@@ -248,8 +248,8 @@ impl Opened {
         }
         let reached = if asked.database.scheme == UP {
             reporter.wait_for(format!("a throwaway {} to start", asked.database.path));
-            let server = with_server_affinity(wish.cpu_partition.as_ref(), || {
-                crate::up(&asked.database, wish.durability, connections, reporter)
+            let server = with_server_affinity(open_options.cpu_partition.as_ref(), || {
+                crate::up(&asked.database, open_options.durability, connections, reporter)
             })?;
             let mut reached = TargetUrl::parse(server.url())?;
             reached.options.extend(driver_options(&asked.database));
@@ -259,7 +259,7 @@ impl Opened {
             asked.database.clone()
         };
         let (driver, facts, refused) =
-            open_one(&reached, wish.durability).map_err(|error| error.context(&url))?;
+            open_one(&reached, open_options.durability).map_err(|error| error.context(&url))?;
         if let Some(why) = refused {
             return Err(Error::unsupported(why).context(&url));
         }
@@ -270,7 +270,7 @@ impl Opened {
 }
 
 /// Fails if the stack's programs are missing, before a database is started for it.
-fn check_installed(asked: &Asked) -> Result<()> {
+fn check_installed(asked: &StackSpec) -> Result<()> {
     let found = kurabe_testbed::available_stacks().into_iter().find(|(name, _)| *name == asked.stack);
     match found {
         Some((_, Err(missing))) => {
@@ -283,13 +283,13 @@ fn check_installed(asked: &Asked) -> Result<()> {
 
 /// A URL like that of an application that is not started, for its driver.
 pub(crate) fn not_started_url(url: &TargetUrl) -> Result<TargetUrl> {
-    check_installed(&Asked::of(url)?)?;
+    check_installed(&StackSpec::of(url)?)?;
     TargetUrl::parse("http://127.0.0.1:1")
 }
 
 /// Whether a stack's database is a throwaway server.
 pub(crate) fn is_throwaway(url: &TargetUrl) -> Result<bool> {
-    Ok(Asked::of(url)?.database.scheme == UP)
+    Ok(StackSpec::of(url)?.database.scheme == UP)
 }
 
 /// Loads the experiments' data, and returns what an application says of each, and the prefixes of keys by the name of
@@ -398,8 +398,8 @@ pub(crate) fn driver() -> Result<Box<dyn Driver>> {
 mod tests {
     use super::*;
 
-    fn asked(url: &str) -> Result<Asked> {
-        Asked::of(&TargetUrl::parse(url).unwrap())
+    fn asked(url: &str) -> Result<StackSpec> {
+        StackSpec::of(&TargetUrl::parse(url).unwrap())
     }
 
     #[test]

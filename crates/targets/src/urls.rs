@@ -47,7 +47,7 @@ pub fn applications(urls: &[String]) -> Result<Vec<bool>> {
 /// [`Usage`](kurabe_core::ErrorKind::Usage), with the most similar known name.
 pub fn check_scheme(url: &TargetUrl) -> Result<()> {
     if url.scheme == STACK {
-        return stacks::Asked::of(url).map(drop);
+        return stacks::StackSpec::of(url).map(drop);
     }
     if url.scheme != UP {
         let mut url = url.clone();

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 /// The maximum number of connections. Further ones are closed at once.
-const MOST_CONNECTIONS: usize = 512;
+const MAX_CONNECTIONS: usize = 512;
 /// The time limit of a greeting, and of the connection for which buffers were set.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Idle time after which the kernel checks that the other end still exists.
@@ -106,7 +106,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) -> io::Result<()> {
             thread::sleep(Duration::from_millis(10));
             continue;
         };
-        if shared.connections.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
+        if shared.connections.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
             shared.connections.fetch_sub(1, Ordering::Relaxed);
             continue;
         }

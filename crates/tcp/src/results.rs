@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The maximum number of results. Those that nobody asks for are forgotten, the oldest first.
-const MOST: usize = 4_096;
+const MAX: usize = 4_096;
 
 #[derive(Debug, Default)]
 pub(crate) struct Results {
@@ -18,7 +18,7 @@ impl Results {
     /// Keeps the result of a stream.
     pub(crate) fn keep(&self, token: u64, received: Received) {
         let mut ended = self.lock();
-        if ended.len() == MOST {
+        if ended.len() == MAX {
             ended.pop_front();
         }
         ended.push_back((token, received));
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn oldest_result_is_forgotten_when_there_are_too_many() {
         let results = Results::default();
-        for token in 0..=MOST as u64 {
+        for token in 0..=MAX as u64 {
             results.keep(token, Received::default());
         }
         assert_eq!(results.take(0, Duration::ZERO), None);

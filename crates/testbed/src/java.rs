@@ -14,7 +14,7 @@ const APP: &str = include_str!("../../../stacks/java/App.java");
 const LIBRARIES: &str = include_str!("../../../stacks/java/checksums.sha256");
 
 /// The lowest version of Java.
-const LEAST: u32 = 17;
+const MIN: u32 = 17;
 
 /// On loopback there is nothing to encrypt. Without TLS, MySQL's server is asked for its key.
 const PLAIN: &str = "sslMode=DISABLED&allowPublicKeyRetrieval=true";
@@ -46,8 +46,8 @@ fn find() -> Result<Installed, String> {
         line.split_whitespace().nth(1).map(str::to_owned)
     })?;
     let major = found.version.split(['.', '-', '+']).next().and_then(|text| text.parse::<u32>().ok());
-    if major.is_none_or(|major| major < LEAST) {
-        return Err(format!("Java {} is older than {LEAST}", found.version));
+    if major.is_none_or(|major| major < MIN) {
+        return Err(format!("Java {} is older than {MIN}", found.version));
     }
     let folder = stack::cache("java").ok_or("there is no cache folder for its libraries")?;
     match libraries().find(|name| !folder.join(name).is_file()) {

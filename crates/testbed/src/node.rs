@@ -13,7 +13,7 @@ use crate::stack::{self, HOW_MORE, MYSQL, POSTGRES, Stack, Variant};
 const APP: &str = include_str!("../../../stacks/node/app.js");
 
 /// The lowest version, of `os.availableParallelism`.
-const LEAST: (u32, u32) = (18, 14);
+const MIN: (u32, u32) = (18, 14);
 
 pub(crate) static NODE: Stack = Stack {
     engine: Engine {
@@ -42,8 +42,8 @@ fn find() -> Result<Installed, String> {
         line.strip_prefix('v').map(str::to_owned)
     })?;
     let mut numbers = found.version.split('.').map(|part| part.parse::<u32>().unwrap_or_default());
-    if (numbers.next(), numbers.next()) < (Some(LEAST.0), Some(LEAST.1)) {
-        return Err(format!("Node.js {} is older than {}.{}", found.version, LEAST.0, LEAST.1));
+    if (numbers.next(), numbers.next()) < (Some(MIN.0), Some(MIN.1)) {
+        return Err(format!("Node.js {} is older than {}.{}", found.version, MIN.0, MIN.1));
     }
     let folder = libraries()?;
     match ["pg", "mysql2"].into_iter().find(|name| !folder.join(name).join("package.json").is_file()) {

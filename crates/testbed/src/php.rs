@@ -21,7 +21,7 @@ const NGINX: &str = include_str!("../../../stacks/php/nginx.conf");
 const FPM: &str = include_str!("../../../stacks/php/php-fpm.conf");
 
 /// The lowest version, of `mysqli::execute_query`.
-const LEAST: (u32, u32) = (8, 2);
+const MIN: (u32, u32) = (8, 2);
 
 pub(crate) static PHP: Stack = Stack {
     engine: Engine {
@@ -88,7 +88,7 @@ pub(crate) fn version(text: &str) -> Option<(u32, u32)> {
 /// An error for display if a version is too old.
 pub(crate) fn check_version(text: &str) -> Result<(), String> {
     match version(text) {
-        Some(version) if version < LEAST => Err(format!("PHP {text} is older than {}.{}", LEAST.0, LEAST.1)),
+        Some(version) if version < MIN => Err(format!("PHP {text} is older than {}.{}", MIN.0, MIN.1)),
         _ => Ok(()),
     }
 }

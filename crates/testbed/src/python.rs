@@ -12,7 +12,7 @@ use crate::{TestbedError, environment, programs};
 const APP: &str = include_str!("../../../stacks/python/app.py");
 
 /// The lowest version, of `match`.
-const LEAST: (u32, u32) = (3, 10);
+const MIN: (u32, u32) = (3, 10);
 
 pub(crate) static PYTHON: Stack = Stack {
     engine: Engine {
@@ -42,8 +42,8 @@ fn find() -> Result<Installed, String> {
         programs::word_after(line, "Python")
     })?;
     let mut numbers = found.version.split('.').map(|part| part.parse::<u32>().unwrap_or_default());
-    if (numbers.next(), numbers.next()) < (Some(LEAST.0), Some(LEAST.1)) {
-        return Err(format!("Python {} is older than {}.{}", found.version, LEAST.0, LEAST.1));
+    if (numbers.next(), numbers.next()) < (Some(MIN.0), Some(MIN.1)) {
+        return Err(format!("Python {} is older than {}.{}", found.version, MIN.0, MIN.1));
     }
     Ok(found)
 }

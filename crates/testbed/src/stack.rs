@@ -18,7 +18,7 @@ pub(crate) const WORKERS: &str = "workers";
 /// The default of [`WORKERS`], as for `kurabe up app`.
 const WORKERS_BY_DEFAULT: u64 = 16;
 /// The maximum of [`WORKERS`]. PHP makes keys of the last ten bits of a process's number.
-const MOST_WORKERS: u64 = 1_000;
+const MAX_WORKERS: u64 = 1_000;
 
 /// How to install what PHP under php-fpm and Java need.
 pub(crate) const HOW: &str = "on Debian run `cargo xtask setup` as root";
@@ -198,8 +198,8 @@ impl Stack {
         for (key, value) in &spec.settings {
             match key.as_str() {
                 VARIANT => {}
-                WORKERS if value.parse().is_ok_and(|n: u64| (1..=MOST_WORKERS).contains(&n)) => {}
-                WORKERS => return Err(format!("workers={value} is out of range, from 1 to {MOST_WORKERS}")),
+                WORKERS if value.parse().is_ok_and(|n: u64| (1..=MAX_WORKERS).contains(&n)) => {}
+                WORKERS => return Err(format!("workers={value} is out of range, from 1 to {MAX_WORKERS}")),
                 _ => return Err(format!("it has no setting `{key}`; there is {WORKERS}")),
             }
         }

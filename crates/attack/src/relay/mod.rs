@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use trials::TrialCount;
 
 /// The maximum number of requests of one class in a trial before a lie.
-const MOST_BEFORE: usize = 20;
+const MAX_BEFORE: usize = 20;
 /// The maximum delay of a late write.
 const LATEST: Duration = Duration::from_secs(3);
 /// The number of first answers that are kept, for older versions.
@@ -98,7 +98,7 @@ impl Relay {
             return Err(io::Error::other(format!("the relay does not speak {}", plan.scheme)));
         }
         let mut random = Random::new(plan.seed);
-        let before = if plan.at_once { 0 } else { random.below(MOST_BEFORE) };
+        let before = if plan.at_once { 0 } else { random.below(MAX_BEFORE) };
         let state = State {
             random,
             trials: TrialCount::new(runs),
@@ -157,7 +157,7 @@ impl State {
         }
         let what: String = request.class.chars().take(80).collect();
         self.told.push(Told { trial, what });
-        self.before = if at_once { 0 } else { self.random.below(MOST_BEFORE) };
+        self.before = if at_once { 0 } else { self.random.below(MAX_BEFORE) };
     }
 
     /// The trial whose lie is due now, if any.

@@ -11,7 +11,7 @@ mod waits;
 
 pub use counter::{Counter, CounterScope, EngineCount};
 pub use reading::{EngineUse, Reading, Unavailable};
-pub use statement::{MOST, StatementUse, TEXT, shortened};
+pub use statement::{MAX, StatementUse, TEXT, shortened};
 pub use waits::{EngineWaits, SessionSample, WaitGroup, WaitPoint, WaitState};
 
 use crate::error::Result;

@@ -1,7 +1,7 @@
 //! Snapshots of a server's statistics, and their difference over a trial.
 
 use super::counter::{Counter, CounterScope, EngineCount};
-use super::statement::{MOST, StatementUse};
+use super::statement::{MAX, StatementUse};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -117,7 +117,7 @@ impl EngineUse {
             }
         }
         self.statements.sort_by_key(|statement| std::cmp::Reverse(statement.time_ns));
-        self.statements.truncate(MOST);
+        self.statements.truncate(MAX);
         for missing in then.unavailable.iter().cloned().chain(now.unavailable) {
             if !self.unavailable.contains(&missing) {
                 self.unavailable.push(missing);

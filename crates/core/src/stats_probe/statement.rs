@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 pub const TEXT: usize = 200;
 
 /// The maximum number of statements, and of groups of session samples.
-pub const MOST: usize = 12;
+pub const MAX: usize = 12;
 
 /// A server's statistics of a statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Wait states of a server's sessions, sampled.
 
-use super::statement::MOST;
+use super::statement::MAX;
 use crate::named::named;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -168,7 +168,7 @@ impl EngineWaits {
     /// Sorts groups by frequency and drops the rarest. The sums keep them.
     pub fn finish(&mut self) {
         self.groups.sort_by_key(|group| std::cmp::Reverse(group.seen));
-        self.groups.truncate(MOST);
+        self.groups.truncate(MAX);
     }
 
     /// Removes texts that reveal the engine.

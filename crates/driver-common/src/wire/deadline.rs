@@ -12,7 +12,7 @@ use std::io;
 use std::time::Duration;
 
 /// Minimum timeout: the kernel may round a shorter one down to zero, which means no timeout.
-const LEAST: Duration = Duration::from_millis(1);
+const MIN: Duration = Duration::from_millis(1);
 
 /// A direction of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) struct Deadline {
 impl Deadline {
     /// Starts the deadline of connecting.
     pub(super) fn connecting(allowed: Duration) -> Self {
-        let allowed = allowed.max(LEAST);
+        let allowed = allowed.max(MIN);
         Self {
             allowed,
             afterwards: allowed,
@@ -62,12 +62,12 @@ impl Deadline {
     /// [`TimedOut`](io::ErrorKind::TimedOut) if there is none.
     pub(super) fn left(&self) -> io::Result<Duration> {
         let left = self.allowed.saturating_sub(now().saturating_sub(self.began));
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left.max(LEAST)) }
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left.max(MIN)) }
     }
 
     /// Sets the time allowed for each exchange after connecting.
     pub(super) fn allow(&mut self, allowed: Duration) {
-        self.afterwards = allowed.max(LEAST);
+        self.afterwards = allowed.max(MIN);
     }
 
     /// Ends connecting: from now on each request has its own deadline.

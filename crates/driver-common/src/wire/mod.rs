@@ -3,7 +3,7 @@
 //! One operation is one write and usually one read: the answer is decoded in the buffer. A long value is received
 //! directly into the reply. There are no allocations per operation.
 //!
-//! A request and its answer have one deadline, and an answer has a size limit ([`MOST`]).
+//! A request and its answer have one deadline, and an answer has a size limit ([`MAX`]).
 
 mod connect;
 mod deadline;
@@ -45,7 +45,7 @@ const STEP: usize = 1024 * 1024;
 
 /// Bytes that an answer may have beyond the largest expected one. A server may make the client grow by 64 MB. A growing
 /// vector may allocate twice its length, and is copied when it grows.
-pub const MOST: u64 = 24 << 20;
+pub const MAX: u64 = 24 << 20;
 
 /// Length from which a parameter is sent without copying it into the request.
 pub const LONG: usize = 16 * 1024;
@@ -83,7 +83,7 @@ pub trait Peer: Read + Write {
 
     /// Size limit of an answer, in bytes.
     fn most(&self) -> u64 {
-        MOST
+        MAX
     }
 
     /// The transport to the server, for [`kurabe_core::facts::ServerFacts`].

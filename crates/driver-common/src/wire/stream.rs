@@ -1,6 +1,6 @@
 //! The three transports to a server: TCP, a Unix socket, and TLS over TCP.
 
-use super::{MOST, Peer, Place, Socket, lost, tls};
+use super::{MAX, Peer, Place, Socket, lost, tls};
 use crate::prelude::*;
 use rustls::{ClientConnection, ProtocolVersion};
 use std::io::{self, IoSlice, Read, Write};
@@ -49,7 +49,7 @@ impl Stream {
     pub fn connect_within(place: &Place, options: &ConnectOptions, timeout: Duration) -> Result<Self> {
         let mut socket = Socket::connect(place, timeout).map_err(|error| place.unreachable(&error))?;
         socket.allow(options.reply_timeout()).map_err(|error| place.unreachable(&error))?;
-        Ok(Self { socket, session: None, encrypted: 0, most: MOST.saturating_add(options.largest_answer) })
+        Ok(Self { socket, session: None, encrypted: 0, most: MAX.saturating_add(options.largest_answer) })
     }
 
     /// Starts TLS on a TCP connection and completes the handshake.

@@ -5,7 +5,7 @@
 //! again. A generation is the time in microseconds, so that none is reused after memcached evicted `kurabe_marker`.
 //!
 //! Values of old generations would fill the memory, for which memcached would evict those of others. So their keys are
-//! listed by its crawler (`lru_crawler metadump`) and removed, unless that would take long ([`MOST_LISTED`]). By the
+//! listed by its crawler (`lru_crawler metadump`) and removed, unless that would take long ([`MAX_LISTED`]). By the
 //! generation a key is recognised as Kurabe's without an entry in `kurabe_marker`.
 //!
 //! **Claim.** Adding the key `kurabe_claim` fails if it exists. It expires after a minute unless a thread of this
@@ -36,7 +36,7 @@ const WORDS: Words = Words {
 const TITLE: &str = "kurabe collections";
 
 /// The most items of a server whose keys are listed. It lists over a million a second.
-const MOST_LISTED: u64 = 5_000_000;
+const MAX_LISTED: u64 = 5_000_000;
 
 /// How often keys are listed at most if fewer were listed than the server has.
 const LISTINGS: u32 = 4;
@@ -108,7 +108,7 @@ impl MemcachedNamespace {
         let (mut walk, mut passes, mut waits) = ("hash", 0, 0);
         while passes < LISTINGS && waits < WAITS {
             let items = self.client.stats("stats")?.number("curr_items").unwrap_or(0);
-            if items == 0 || items > MOST_LISTED {
+            if items == 0 || items > MAX_LISTED {
                 break;
             }
             let mut listed = 0;

@@ -13,7 +13,7 @@ const LINES: usize = 10_000;
 const LINE: usize = 2_048;
 
 /// The largest item size that memcached can be configured for (`-I`); a greater length is invalid.
-const MOST: u64 = 1 << 30;
+const MAX: u64 = 1 << 30;
 
 /// Removals that are sent together.
 const TOGETHER: usize = 200;
@@ -54,11 +54,11 @@ impl Answer {
     }
 }
 
-/// Parses a number of at most [`MOST`].
+/// Parses a number of at most [`MAX`].
 fn number(word: &[u8]) -> Option<u64> {
     // `parse` accepts a plus sign too.
     let word = std::str::from_utf8(word).ok().filter(|word| !word.starts_with('+'))?;
-    word.parse().ok().filter(|value| *value <= MOST)
+    word.parse().ok().filter(|value| *value <= MAX)
 }
 
 fn refusal(line: &[u8]) -> Error {

@@ -65,7 +65,7 @@ const SELECTION: Duration = Duration::from_secs(2);
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// The smallest `maxStalenessSeconds` that MongoDB accepts.
-const LEAST_STALENESS: u64 = 90;
+const MIN_STALENESS: u64 = 90;
 
 /// How many members acknowledge a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -344,8 +344,8 @@ fn preference(url: &TargetUrl) -> Result<Option<ReadPreference>> {
     let staleness = match staleness {
         None | Some(-1) => None,
         Some(seconds) => {
-            let allowed = u64::try_from(seconds).ok().filter(|seconds| *seconds >= LEAST_STALENESS);
-            let low = || url.wrong(format!("maxStalenessSeconds={seconds} is below {LEAST_STALENESS}"));
+            let allowed = u64::try_from(seconds).ok().filter(|seconds| *seconds >= MIN_STALENESS);
+            let low = || url.wrong(format!("maxStalenessSeconds={seconds} is below {MIN_STALENESS}"));
             Some(allowed.ok_or_else(low)?)
         }
     };

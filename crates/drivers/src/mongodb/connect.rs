@@ -13,7 +13,7 @@ use crate::wire::{Laps, Peer, Place, Stream, Wire};
 use kurabe_core::md5;
 
 /// The fewest iterations of SCRAM that a client accepts (MongoDB's specifications, "SCRAM-SHA-256").
-const LEAST_ITERATIONS: u64 = 4_096;
+const MIN_ITERATIONS: u64 = 4_096;
 
 /// A connection whose server has said hello. [`log_in`] follows.
 pub(super) struct Reached {
@@ -219,7 +219,7 @@ fn scram<S: Peer>(
         }
     };
     let first = Step::read(first.raw())?;
-    let proved: Proved = begun.prove(password, first.payload, LEAST_ITERATIONS, Some(kept))?;
+    let proved: Proved = begun.prove(password, first.payload, MIN_ITERATIONS, Some(kept))?;
     let answer = proceed(client, source, first.conversation, proved.message.as_bytes())?;
     let last = Step::read(answer.raw())?;
     proved.check(last.payload)?;

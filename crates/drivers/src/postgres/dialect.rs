@@ -6,7 +6,7 @@ use kurabe_core::collection::FieldType;
 use std::borrow::Cow;
 
 /// Characters of the longest `varchar` (PostgreSQL manual, "Character Types").
-const MOST_TEXT: u32 = 10_485_760;
+const MAX_TEXT: u32 = 10_485_760;
 
 pub(crate) fn dialect() -> Dialect {
     Dialect {
@@ -33,7 +33,7 @@ pub(crate) fn dialect() -> Dialect {
 /// Text compares by bytes, as in the other engines, not by a language's rules.
 fn column_type(kind: FieldType, _in_key: bool) -> Cow<'static, str> {
     match kind {
-        FieldType::Text { max } if (1..=MOST_TEXT).contains(&max) => {
+        FieldType::Text { max } if (1..=MAX_TEXT).contains(&max) => {
             format!("varchar({max}) COLLATE \"C\"").into()
         }
         FieldType::Text { .. } | FieldType::LongText => "text COLLATE \"C\"".into(),

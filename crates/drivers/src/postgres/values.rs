@@ -138,18 +138,18 @@ pub(crate) enum Encoded<'a> {
 /// A short text without allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShortText {
-    text: [u8; Self::MOST],
+    text: [u8; Self::MAX],
     from: usize,
 }
 
 impl ShortText {
     /// The length of `2009-02-13 23:31:30.123456+00`.
-    const MOST: usize = 29;
+    const MAX: usize = 29;
 
     fn of_int(number: i64) -> Self {
-        let mut digits = Self { text: [b'0'; Self::MOST], from: Self::MOST };
+        let mut digits = Self { text: [b'0'; Self::MAX], from: Self::MAX };
         let mut rest = number.unsigned_abs();
-        while rest > 0 || digits.from == Self::MOST {
+        while rest > 0 || digits.from == Self::MAX {
             digits.from -= 1;
             digits.text[digits.from] = b'0' + (rest % 10) as u8;
             rest /= 10;
@@ -163,7 +163,7 @@ impl ShortText {
 
     /// Writes a timestamp with its zone, so that the session's does not matter. A `date` uses only the day.
     fn of_time(micros: i64) -> Result<Self> {
-        let mut text = [0; Self::MOST];
+        let mut text = [0; Self::MAX];
         write!(&mut text[..], "{}+00", DateTime::from_micros(micros)?)
             .map_err(|_| out_of_range("timestamp"))?;
         Ok(Self { text, from: 0 })

@@ -9,7 +9,7 @@ use crate::wire::{Peer, Wire, malformed, push_number};
 const LINE: usize = 4_096;
 
 /// The maximum announced length. A server can allow more, but does not send such answers.
-const MOST: i64 = 1 << 34;
+const MAX: i64 = 1 << 34;
 
 /// Maximum nesting of arrays: `EXEC` has two levels, `HELLO` three.
 const DEPTH: usize = 8;
@@ -50,12 +50,12 @@ impl Head {
             // The null of RESP2, which some servers still use.
             b'$' | b'*' if rest == b"-1" => Self::Null,
             b'_' if rest.is_empty() => Self::Null,
-            b'$' | b'=' => Self::Bulk(length(MOST)?),
+            b'$' | b'=' => Self::Bulk(length(MAX)?),
             b'!' => Self::LongRefused(length(LINE as i64)?),
-            b'*' | b'~' => Self::Items(length(MOST)?),
-            b'%' => Self::Items(length(MOST)?.saturating_mul(2)),
-            b'|' => Self::Unasked(length(MOST)?.saturating_mul(2)),
-            b'>' => Self::Unasked(length(MOST)?),
+            b'*' | b'~' => Self::Items(length(MAX)?),
+            b'%' => Self::Items(length(MAX)?.saturating_mul(2)),
+            b'|' => Self::Unasked(length(MAX)?.saturating_mul(2)),
+            b'>' => Self::Unasked(length(MAX)?),
             _ => return Err(strange(line)),
         })
     }

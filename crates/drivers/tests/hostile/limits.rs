@@ -5,7 +5,7 @@ use kurabe_core::ErrorKind;
 use std::fs;
 use std::time::{Duration, Instant};
 
-const MOST: u64 = 64 << 20;
+const MAX: u64 = 64 << 20;
 
 /// Reads a line of `/proc/self/status`, in bytes.
 fn memory(name: &str) -> u64 {
@@ -22,7 +22,7 @@ fn stays_small(what: &str, template: &str, port: u16) {
     let began = Instant::now();
     let error = describe(template, port);
     let grew = memory("VmHWM").saturating_sub(before);
-    assert!(grew <= MOST, "{template}: {what}: grew by {} MB: {error}", grew >> 20);
+    assert!(grew <= MAX, "{template}: {what}: grew by {} MB: {error}", grew >> 20);
     assert!(
         matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Protocol),
         "{template}: {what}: {error:?}"

@@ -30,13 +30,13 @@ pub(crate) fn totals(results: &[AgentResult], whole: Whole) -> Result<Totals> {
         let wrong = |why: &str| Error::new(ErrorKind::Protocol, format!("agent {name}: {why}"));
         let tally = part.sums.tally(whole.spans).map_err(|error| error.context(format!("agent {name}")))?;
         sum.tally.merge(&tally);
-        let paced = part.sums.paced();
+        let open_loop = part.sums.open_loop();
         for client in &part.clients {
             let seen = seen.get_mut(client.index).ok_or_else(|| wrong("it returned an unknown client"))?;
             if std::mem::replace(seen, true) {
                 return Err(wrong("it returned a client twice"));
             }
-            if paced.is_none() {
+            if open_loop.is_none() {
                 let end = (client.elapsed_ns, client.measured);
                 sum.clients.push((Timeline::of_points(client.timeline.clone()), end));
             }
@@ -52,9 +52,9 @@ pub(crate) fn totals(results: &[AgentResult], whole: Whole) -> Result<Totals> {
                 notes: None,
             });
         }
-        if let Some(paced) = paced {
+        if let Some(open_loop) = open_loop {
             sum.is_open = true;
-            sum.paced.merge(&paced);
+            sum.open_loop.merge(&open_loop);
         }
     }
     if let Some(missing) = seen.iter().position(|seen| !seen) {

@@ -1,7 +1,7 @@
 //! What a process that ran a part of a trial's clients recorded, as it is sent.
 
 use crate::client::{Tally, Times};
-use crate::open::Paced;
+use crate::open::OpenTimes;
 use crate::spans::Spans;
 use crate::tail::Tail;
 use crate::trial::{Executed, Failure};
@@ -105,7 +105,7 @@ impl PartResult {
         let clients = clients.collect();
         let tally = totals.tally;
         let times = tally.times.map_or_else(Times::default, |times| *times);
-        let Paced { response, lag, backlog, dropped, last_end } = totals.paced;
+        let OpenTimes { response, lag, backlog, dropped, last_end } = totals.open_loop;
         let open = totals.is_open.then_some(OpenSums { response, lag, backlog, dropped, last_end });
         let sums = Sums {
             warmup: tally.warmup,
@@ -149,7 +149,7 @@ impl Sums {
             checks: self.checks.clone(),
             queue: self.queue.clone().map(Box::new),
             // The totals have it.
-            paced: None,
+            open_loop: None,
             kept: None,
         };
         Ok(Tally {
@@ -166,8 +166,8 @@ impl Sums {
     }
 
     /// The results of an open loop.
-    pub(crate) fn paced(&self) -> Option<Paced> {
+    pub(crate) fn open_loop(&self) -> Option<OpenTimes> {
         let OpenSums { response, lag, backlog, dropped, last_end } = self.open.clone()?;
-        Some(Paced { response, lag, backlog, dropped, last_end })
+        Some(OpenTimes { response, lag, backlog, dropped, last_end })
     }
 }

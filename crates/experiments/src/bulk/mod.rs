@@ -17,7 +17,7 @@ use kurabe_core::transfer::{Fetch, Transfer};
 const AROUND: u64 = 32;
 
 /// The most rows that are asked for by their keys in one round trip: requests that surely fit into the buffers of sockets.
-const MOST_BY_KEY: u64 = 1_000;
+const MAX_BY_KEY: u64 = 1_000;
 
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "bulk",
@@ -109,7 +109,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         ..Demand::default()
     };
     let instead = match fetch {
-        Fetch::Rows(each) if each.min(rows) <= MOST_BY_KEY => vec![by_key(each.min(rows))],
+        Fetch::Rows(each) if each.min(rows) <= MAX_BY_KEY => vec![by_key(each.min(rows))],
         _ => Vec::new(),
     };
     let reading = Demand { transfers: vec![Transfer::Read(fetch)], instead, ..Demand::default() };

@@ -97,10 +97,10 @@ fn numbers(one: &[u8], other: &[u8]) -> bool {
 }
 
 fn shown(value: Value<'_>) -> String {
-    const MOST: usize = 40;
+    const MAX: usize = 40;
     let text = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
-        let cut: String = text.chars().take(MOST).collect();
+        let cut: String = text.chars().take(MAX).collect();
         if cut.len() < text.len() { format!("'{cut}…'") } else { format!("'{cut}'") }
     };
     match value {

@@ -21,7 +21,7 @@ const HOW: [&str; 11] = [
     "row",
 ];
 /// The maximum length of a random text.
-const MOST_TEXT: i64 = 10_000_000;
+const MAX_TEXT: i64 = 10_000_000;
 /// The default exponent: that of pgbench's example, a skew that is common in practice.
 const EXPONENT: f64 = 1.1;
 /// The smallest exponent of pgbench's own way to draw.
@@ -155,7 +155,7 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
         "list" => Source::List(section.constants(how)?.unwrap_or_default()),
         "template" => Source::Template(section.text(how)?.unwrap_or_default().to_owned()),
         "text" => {
-            let length = section.number(how)?.filter(|n| (1..=MOST_TEXT).contains(n));
+            let length = section.number(how)?.filter(|n| (1..=MAX_TEXT).contains(n));
             Source::Text(length.ok_or_else(|| section.error("'text' is a length out of range"))? as usize)
         }
         _ => {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 /// After this many successive retries an error is final.
-const MOST_RETRIES: u32 = 100;
+const MAX_RETRIES: u32 = 100;
 
 /// The keys of a workload, besides those of every suite.
 pub const KEYS: &[&str] =
@@ -151,7 +151,7 @@ fn transaction(
         weight,
         steps: made,
         retry: retry.unwrap_or_default(),
-        retries: MOST_RETRIES,
+        retries: MAX_RETRIES,
     })
 }
 

@@ -10,7 +10,7 @@ use toml::{Table, Value};
 
 /// The default maximum length of a generated text.
 const LENGTH: usize = 100;
-const MOST_LENGTH: i64 = 100_000_000;
+const MAX_LENGTH: i64 = 100_000_000;
 
 /// `[collection.NAME]`.
 pub(super) fn collections(
@@ -160,7 +160,7 @@ fn field(table: &Table, place: String) -> Result<(FieldType, Option<Generator>)>
         "special" => section.range("special")?.map(|(least, most)| Generator::Special(least, most)),
         "length" => section
             .counts("length")?
-            .filter(|(_, most)| *most <= MOST_LENGTH as u64)
+            .filter(|(_, most)| *most <= MAX_LENGTH as u64)
             .map(|(least, most)| Generator::Length(least as usize, most as usize)),
         "template" => section.text("template")?.map(|pattern| Generator::Template(pattern.to_owned())),
         "list" => section.constants("list")?.map(Generator::List),

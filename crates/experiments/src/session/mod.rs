@@ -23,7 +23,7 @@ const RECORDS: u64 = 1_000;
 /// The maximum payload of a cell, so that forty cells of a megabyte do not fill a disk.
 const STORE_BYTES: u64 = 16_000_000;
 /// The minimum number of sessions, so that draws are spread over several.
-const LEAST_RECORDS: u64 = 16;
+const MIN_RECORDS: u64 = 16;
 
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "session",
@@ -102,7 +102,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let format = Format::new(cell, dataset.seed)?;
     let payload = cell.number("payload")?;
     let records =
-        dataset.records.unwrap_or_else(|| RECORDS.min(STORE_BYTES / payload).max(LEAST_RECORDS)).max(1);
+        dataset.records.unwrap_or_else(|| RECORDS.min(STORE_BYTES / payload).max(MIN_RECORDS)).max(1);
     let axes = ["layout", "compress", "encoding", "content"].map(|axis| cell.word(axis));
     let [layout, compress, encoding, content] = axes;
     let name = format!(

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// The maximum number of generated postal codes.
-pub(super) const MOST: u64 = 1_000_000;
+pub(super) const MAX: u64 = 1_000_000;
 /// Digits of a postal code.
 pub(super) const DIGITS: usize = 7;
 /// Digits of the searched prefix: the length of postal codes before 1998.
@@ -55,7 +55,7 @@ impl Source {
         match cell.get("postal-codes") {
             Some(AxisValue::Number(count)) => Self::Generated { seed, count: *count },
             Some(AxisValue::Word(word)) if word != "auto" => Self::File(word.clone()),
-            _ => Self::Generated { seed, count: (users * 6 / 5).clamp(1, MOST) },
+            _ => Self::Generated { seed, count: (users * 6 / 5).clamp(1, MAX) },
         }
     }
 }
@@ -175,8 +175,8 @@ fn read(from: impl Read) -> Result<Vec<Town>> {
     {
         let line = record.position().map_or(0, csv::Position::line);
         towns.push(town_of(&record, towns.len() as u64 + 1).map_err(|what| at(line, &what))?);
-        if towns.len() as u64 > MOST {
-            return Err(at(line, &format!("more than {MOST} towns")));
+        if towns.len() as u64 > MAX {
+            return Err(at(line, &format!("more than {MAX} towns")));
         }
     }
     if towns.is_empty() {

@@ -51,7 +51,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             help: "number of generated postal codes, or a file of real ones",
             kind: AxisKind::CountOrFile {
                 least: 1,
-                most: codes::MOST,
+                most: codes::MAX,
                 words: &[("auto", "six for every five users")],
                 file: "Japan Post's list of all towns, in UTF-8 (utf_ken_all.csv)",
             },

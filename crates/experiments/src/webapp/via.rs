@@ -110,7 +110,7 @@ impl PageSet for WebPages {
 
     fn data(&self, session: &mut dyn Session) -> Result<Data> {
         let facts: Facts = facts(session, &INFO, "its data")?;
-        if facts.records == 0 || !(1..=super::codes::MOST).contains(&facts.codes) {
+        if facts.records == 0 || !(1..=super::codes::MAX).contains(&facts.codes) {
             return Err(Error::mismatch("the application reports no users or no postal codes"));
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -36,7 +36,7 @@ const LARGEST: usize = 900_000;
 /// Names that a run may get if its name is taken.
 const NAMES: u32 = 100;
 /// The maximum number of hosts of a run, and of labels.
-const MOST: usize = 100;
+const MAX: usize = 100;
 /// The longest token that is written as it is.
 const LONGEST_TOKEN: usize = 160;
 /// How often a run is cancelled again whose state changed meanwhile.
@@ -305,8 +305,8 @@ impl Submission {
         let most = self.hosts.len().max(self.labels.len());
         if !self.files.contains_key(&self.suite) {
             Err(format!("its suite {} is not among its files", self.suite))
-        } else if most > MOST {
-            Err(format!("it names {most} hosts or labels, and may name {MOST}"))
+        } else if most > MAX {
+            Err(format!("it names {most} hosts or labels, and may name {MAX}"))
         } else {
             Ok(())
         }
@@ -471,9 +471,9 @@ mod tests {
 
     #[test]
     fn run_of_too_many_hosts_is_refused() {
-        let hosts: Vec<String> = (0..=MOST).map(|n| n.to_string()).collect();
+        let hosts: Vec<String> = (0..=MAX).map(|n| n.to_string()).collect();
         let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
-        assert!(on(&hosts[..MOST]).check().is_ok() && on(&hosts).check().is_err());
+        assert!(on(&hosts[..MAX]).check().is_ok() && on(&hosts).check().is_err());
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(super) fn app(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let url = matches.get_one::<String>("target").cloned().unwrap_or_default();
     let mut opened = targets::open(
         &[url],
-        &targets::Wish { durability: asked.durability, ..targets::Wish::default() },
+        &targets::OpenOptions { durability: asked.durability, ..targets::OpenOptions::default() },
         output,
     )?;
     let served = match opened.targets.pop() {

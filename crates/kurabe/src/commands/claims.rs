@@ -1,6 +1,6 @@
 //! `kurabe claims [ID…] [TARGET…]`: tests claims, each by a run that ends when the claim is decided.
 
-use super::execute::{Goal, Job, execute};
+use super::execute::{Job, StopRule, execute};
 use super::gate::origin;
 use super::report;
 use crate::claims::{Definition, Resolved, Work, of_file, on_this_machine, resolve, shipped};
@@ -235,7 +235,7 @@ impl Session<'_> {
             dry: self.dry,
             print: true,
             in_suite: None,
-            goal: Goal::Claim(&decided),
+            stop_rule: StopRule::Claim(&decided),
         };
         let judgement = match execute(&job, self.output) {
             Ok((_, Some(run))) => Judgement::of(&run, Some(info), &resolved.tests, resolved.lacking),

@@ -3,7 +3,7 @@
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::suite::split_targets;
-use crate::targets::{self, SERVED_BY_STACKS, StackData, Wish};
+use crate::targets::{self, OpenOptions, SERVED_BY_STACKS, StackData};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};
@@ -34,8 +34,8 @@ pub(super) fn check(matches: &ArgMatches, output: &Output) -> Result<Option<Exit
     let experiments = SERVED_BY_STACKS.iter().map(|name| (*name).to_owned()).collect();
     let stack_data = StackData { experiments, seed: 1, records: Some(RECORDS) };
     // All at once, so that stacks share their database.
-    let wish = Wish { stack_data, tolerant: true, ..Wish::default() };
-    let mut opened = targets::open(&urls, &wish, output)?;
+    let open_options = OpenOptions { stack_data, tolerant: true, ..OpenOptions::default() };
+    let mut opened = targets::open(&urls, &open_options, output)?;
     let mut errors: Vec<Error> = Vec::new();
     let mut conforms = true;
     for target in &opened.targets {

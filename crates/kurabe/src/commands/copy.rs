@@ -51,7 +51,7 @@ pub(super) fn copy(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     for scheme in schemes {
         engines::of_scheme(&scheme?)?;
     }
-    let opened = targets::open(&urls, &targets::Wish::default(), output)?;
+    let opened = targets::open(&urls, &targets::OpenOptions::default(), output)?;
     let done = work(matches, &opened, &wanted, &stop, output);
     opened.close(output);
     done

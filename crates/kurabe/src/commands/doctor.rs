@@ -32,7 +32,7 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         urls.push("sqlite:".to_owned());
     }
     for url in &urls {
-        match targets::open(std::slice::from_ref(url), &targets::Wish::default(), output) {
+        match targets::open(std::slice::from_ref(url), &targets::OpenOptions::default(), output) {
             Ok(opened) => {
                 for (target, reached) in opened.targets.iter().zip(&opened.reached) {
                     let wire = matches.get_flag("messages").then(|| {

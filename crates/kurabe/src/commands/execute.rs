@@ -11,7 +11,7 @@ use super::warnings::{refuse_unseen, scattered, unleased, warnings};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::targets::{self, Opened, SharedServers, Wish};
+use crate::targets::{self, OpenOptions, Opened, SharedServers};
 use crate::{git, signals, timeout};
 use anyhow::Result;
 use jiff::Timestamp;
@@ -37,7 +37,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What a run is for: it says when a run with a stopping rule may end, and what is printed of it.
 #[derive(Clone, Copy, Default)]
-pub(super) enum Goal<'a> {
+pub(super) enum StopRule<'a> {
     /// The run's own report: it ends when all comparisons are conclusive.
     #[default]
     Report,
@@ -45,7 +45,7 @@ pub(super) enum Goal<'a> {
     Claim(&'a dyn Fn(&Run) -> bool),
 }
 
-impl Goal<'_> {
+impl StopRule<'_> {
     /// Until when rounds are added, as a clause; `margin` is that of the stopping rule.
     pub(super) fn end(self, margin: f64) -> String {
         match self {
@@ -86,7 +86,7 @@ pub(super) struct Job<'a> {
     /// How it belongs to a suite of several runs; `None`: it is the only one.
     pub(super) in_suite: Option<InSuite>,
     /// What it is for.
-    pub(super) goal: Goal<'a>,
+    pub(super) stop_rule: StopRule<'a>,
 }
 
 /// What a run of a suite of several runs does differently: a target that cannot be opened is left out.
@@ -97,7 +97,7 @@ pub(super) struct InSuite {
 
 /// What is known of a run so far, also if it ends with an error.
 #[derive(Default)]
-pub(super) struct Account {
+pub(super) struct PartialRun {
     /// The positions of the URLs that could not be opened, with the reasons. The run's targets are the others.
     pub(super) unopened: Vec<(usize, Error)>,
     /// The cells as planned, on the run's targets.
@@ -108,13 +108,13 @@ pub(super) struct Account {
 
 /// Executes a new run. Returns the run too, if anything was to be measured.
 pub(super) fn execute(job: &Job<'_>, output: &Output) -> Result<(Exit, Option<Run>)> {
-    let mut account = Account::default();
-    let exit = attempt(job, &mut account, output)?;
-    Ok((exit, account.run))
+    let mut partial = PartialRun::default();
+    let exit = execute_with(job, &mut partial, output)?;
+    Ok((exit, partial.run))
 }
 
-/// The same, with an account that is kept if the run ends with an error.
-pub(super) fn attempt(job: &Job<'_>, account: &mut Account, output: &Output) -> Result<Exit> {
+/// The same, and what is known so far is kept if the run ends with an error.
+pub(super) fn execute_with(job: &Job<'_>, partial: &mut PartialRun, output: &Output) -> Result<Exit> {
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     if !job.dry {
         kurabe_observe::check()?;
@@ -122,27 +122,27 @@ pub(super) fn attempt(job: &Job<'_>, account: &mut Account, output: &Output) -> 
     let experiment = registry::of(&job.spec)?;
     fleet::check_submitted(&job.spec, experiment.info())?;
     let mut plan = Plan::draft(experiment, job.spec.clone(), &targets::applications(&job.urls)?)?;
-    let wish = Wish {
+    let open_options = OpenOptions {
         dry: job.dry,
         tolerant: job.in_suite.is_some() || job.urls.len() > 1,
         shared: job.in_suite.as_ref().and_then(|suite| suite.shared.clone()),
-        ..Wish::of(&plan, job.cache.as_deref(), job.remote.as_deref())
+        ..OpenOptions::of(&plan, job.cache.as_deref(), job.remote.as_deref())
     };
     timeout::of_run(&plan);
     let agents = fleet::join(&job.spec, job.fleet.as_deref(), job.dry, output)?;
-    let mut opened = targets::open(&job.urls, &wish, output)?;
-    account.unopened = std::mem::take(&mut opened.unopened);
+    let mut opened = targets::open(&job.urls, &open_options, output)?;
+    partial.unopened = std::mem::take(&mut opened.unopened);
     if job.in_suite.is_none()
-        && let Err(error) = leave_out(job, &account.unopened, output)
+        && let Err(error) = leave_out(job, &partial.unopened, output)
     {
         opened.close(output);
         return Err(error.into());
     }
-    let made = without(&mut plan, job, &account.unopened).and_then(|()| {
+    let made = without(&mut plan, job, &partial.unopened).and_then(|()| {
         refuse_unseen(&plan, &mut opened);
         scale::count(&mut plan, &opened, output)?;
         let agents = agents.map(|agents| fleet::reach(agents, &mut opened, output));
-        make(job, plan, &opened, agents.as_ref(), &cancel, account, output)
+        plan_and_run(job, plan, &opened, agents.as_ref(), &cancel, partial, output)
     });
     signals::wait_for("the servers to end");
     opened.warn_of_ended_stacks(output);
@@ -179,13 +179,13 @@ fn without(plan: &mut Plan, job: &Job<'_>, unopened: &[(usize, Error)]) -> Resul
     Ok(())
 }
 
-fn make(
+fn plan_and_run(
     job: &Job<'_>,
     mut plan: Plan,
     opened: &Opened,
     agents: Option<&Agents>,
     cancel: &AtomicBool,
-    account: &mut Account,
+    partial: &mut PartialRun,
     output: &Output,
 ) -> Result<Exit> {
     let print = job.print;
@@ -204,13 +204,13 @@ fn make(
     }
     plan.leave_out_unconnectable(targets, &job.free.axes);
     plan.complete(targets)?;
-    account.cells = plan.records();
+    partial.cells = plan.records();
     if plan.trials() == 0 {
         let reasons = unavailable(&plan, targets);
         let error = Error::new(ErrorKind::Unsupported, "nothing can be measured:");
         return Err(error.log(reasons.iter().map(String::as_str)).into());
     }
-    let text = planned(&plan, targets, fit.as_ref(), job.dry, job.goal);
+    let text = planned(&plan, targets, fit.as_ref(), job.dry, job.stop_rule);
     let left_out = fit.as_ref().zip(budget).and_then(|(fit, budget)| left_out(fit, plan.spec.rounds, budget));
     let text = [Some(text), left_out].into_iter().flatten().collect::<Vec<_>>().join("\n");
     if job.dry && print {
@@ -274,15 +274,26 @@ fn make(
     header.warnings.extend(unanalysed);
     let writer = job.store.create(&header)?;
     writer.name().clone_into(&mut header.run);
-    let run = account.run.insert(Run::new(header));
-    let (html, otlp, goal) = (job.html, job.otlp.as_ref(), job.goal);
-    let sitting =
-        Sitting { plan: &plan, opened, agents, fixtures, writer, cancel, html, otlp, goal, print, output };
-    measure(sitting, run)
+    let run = partial.run.insert(Run::new(header));
+    let (html, otlp, stop_rule) = (job.html, job.otlp.as_ref(), job.stop_rule);
+    let context = RunContext {
+        plan: &plan,
+        opened,
+        agents,
+        fixtures,
+        writer,
+        cancel,
+        html,
+        otlp,
+        stop_rule,
+        print,
+        output,
+    };
+    measure(context, run)
 }
 
 /// Continues an interrupted run.
-pub(super) fn go_on(
+pub(super) fn resume_run(
     resumed: Resumed,
     urls: &[String],
     max_rounds: Option<u32>,
@@ -306,10 +317,10 @@ pub(super) fn go_on(
     // The URL is the recorded one; a password for it comes from the environment.
     let (spec, applications) = (&run.header.spec, targets::applications(urls)?);
     let mut plan = Plan::of_recorded(experiment, spec, &run.header.cells, &applications)?;
-    let wish = Wish::of(&plan, spec.cache.as_deref(), spec.remote.as_deref());
+    let open_options = OpenOptions::of(&plan, spec.cache.as_deref(), spec.remote.as_deref());
     timeout::of_run(&plan);
     let agents = fleet::join(spec, None, false, output)?;
-    let mut opened = targets::open(urls, &wish, output)?;
+    let mut opened = targets::open(urls, &open_options, output)?;
     refuse_unseen(&plan, &mut opened);
     let agents = agents.map(|agents| fleet::reach(agents, &mut opened, output));
     for (index, target) in opened.targets.iter().enumerate() {
@@ -354,9 +365,9 @@ pub(super) fn go_on(
     };
     writer.resumed(&resumption)?;
     run.resumptions.push(resumption);
-    let (cancel, goal) = (&cancel, Goal::Report);
+    let (cancel, stop_rule) = (&cancel, StopRule::Report);
     let (plan, opened_now, agents) = (&plan, &opened, agents.as_ref());
-    let sitting = Sitting {
+    let context = RunContext {
         plan,
         opened: opened_now,
         agents,
@@ -365,11 +376,11 @@ pub(super) fn go_on(
         cancel,
         html,
         otlp,
-        goal,
+        stop_rule,
         print: true,
         output,
     };
-    let made = measure(sitting, &mut run);
+    let made = measure(context, &mut run);
     signals::wait_for("the servers to end");
     opened.warn_of_ended_stacks(output);
     opened.close(output);
@@ -377,7 +388,7 @@ pub(super) fn go_on(
 }
 
 /// What a new run and a resumed run have in common.
-struct Sitting<'a> {
+struct RunContext<'a> {
     plan: &'a Plan,
     opened: &'a Opened,
     /// The machines that run the clients; `None`: this program does.
@@ -387,14 +398,14 @@ struct Sitting<'a> {
     cancel: &'a AtomicBool,
     html: bool,
     otlp: Option<&'a Collector>,
-    goal: Goal<'a>,
+    stop_rule: StopRule<'a>,
     /// Whether the report is printed.
     print: bool,
     output: &'a Output,
 }
 
 /// Tells programs the run's name and file, among the events of its progress.
-fn tell_beginning(header: &RunHeader, writer: &Writer, output: &Output) {
+fn print_beginning(header: &RunHeader, writer: &Writer, output: &Output) {
     if output.json {
         let file = writer.path().file.display().to_string();
         output.event(&json!({ "event": "run-begins", "run": header.run, "file": file }));
@@ -402,7 +413,7 @@ fn tell_beginning(header: &RunHeader, writer: &Writer, output: &Output) {
 }
 
 /// Tells what is waited for if the user stops the run now.
-fn tell_what_a_stop_waits_for(event: &Event<'_>, header: &RunHeader) {
+fn announce_what_a_stop_waits_for(event: &Event<'_>, header: &RunHeader) {
     match event {
         Event::TrialBegins { cell, operation, .. } => {
             let target = &header.targets[cell.target].name;
@@ -439,16 +450,27 @@ fn live(opened: &Opened) -> Live {
     Live::new(drivers.map(|driver| driver.endpoint()).collect())
 }
 
-fn measure(sitting: Sitting<'_>, run: &mut Run) -> Result<Exit> {
-    let Sitting { plan, opened, agents, fixtures, mut writer, cancel, html, otlp, goal, print, output } =
-        sitting;
+fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
+    let RunContext {
+        plan,
+        opened,
+        agents,
+        fixtures,
+        mut writer,
+        cancel,
+        html,
+        otlp,
+        stop_rule,
+        print,
+        output,
+    } = context;
     // The answer to a claim has what there is to say of its run.
-    let is_claim = matches!(goal, Goal::Claim(_));
+    let is_claim = matches!(stop_rule, StopRule::Claim(_));
     let header = &run.header;
     let completed = Arc::new(AtomicU64::new(0));
     let names = header.targets.iter().map(|target| target.name.clone()).collect();
     let rounds = header.spec.rounds;
-    tell_beginning(header, &writer, output);
+    print_beginning(header, &writer, output);
     let resources = (output.json && agents.is_none()).then(|| live(opened));
     let mut progress =
         Progress::new(*output, &plan.axes, names, &header.cells, rounds, &completed, resources);
@@ -457,7 +479,7 @@ fn measure(sitting: Sitting<'_>, run: &mut Run) -> Result<Exit> {
     let began = Instant::now().checked_sub(Duration::from_millis(earlier)).unwrap_or_else(Instant::now);
     let clock = if run.trials.is_empty() { since(header.began) } else { began };
     let observer = monitor(opened, *output);
-    let mut ending = StoppingRule::new(run, began, goal);
+    let mut ending = StoppingRule::new(run, began, stop_rule);
     let runner = Runner {
         plan,
         run: &header.run,
@@ -487,7 +509,7 @@ fn measure(sitting: Sitting<'_>, run: &mut Run) -> Result<Exit> {
                 pauses.after_trial();
             }
         }
-        tell_what_a_stop_waits_for(&event, header);
+        announce_what_a_stop_waits_for(&event, header);
         if let Event::RoundsEnd { rounds, further } = event {
             *further = ending.further(rounds, &made);
         } else {

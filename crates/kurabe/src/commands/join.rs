@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 use std::cell::RefCell;
 
 /// The maximum number of applications of one database.
-const MOST: usize = 1_000;
+const MAX: usize = 1_000;
 
 /// Reads `--part K/N`, and checks it against `--join`.
 pub(super) fn part(text: &str, join: Option<&str>) -> Result<Part> {
     let numbers = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
-    let Some((number, of)) = numbers.filter(|(k, n)| (1..=*n).contains(k) && *n <= MOST) else {
+    let Some((number, of)) = numbers.filter(|(k, n)| (1..=*n).contains(k) && *n <= MAX) else {
         return Err(Error::usage(format!("--part: '{text}' is not K/N"))
             .hint("write 1/2 for the first of two, 2/2 for the other"));
     };

@@ -1,6 +1,6 @@
 //! Prints the plan of a run before it starts.
 
-use super::execute::Goal;
+use super::execute::StopRule;
 use crate::progress::words;
 use kurabe_core::question::Question;
 use kurabe_core::units;
@@ -16,7 +16,7 @@ pub(super) fn planned(
     targets: &[Target],
     fit: Option<&Fit>,
     every_cell: bool,
-    goal: Goal<'_>,
+    stop_rule: StopRule<'_>,
 ) -> String {
     let (spec, axes) = (&plan.spec, &plan.axes);
     let available = plan.available().filter(|(record, _)| !record.aa_control).count();
@@ -32,7 +32,7 @@ pub(super) fn planned(
         (None, None) => "until all requests are done".to_owned(),
     };
     let further = spec.until.map_or_else(String::new, |until| {
-        format!("; then more rounds, up to {}, {}", until.max_rounds, goal.end(until.margin))
+        format!("; then more rounds, up to {}, {}", until.max_rounds, stop_rule.end(until.margin))
     });
     let mut text = format!(
         "{} on {}: {} combination{} and {repeats} × {} × {} rounds, {time}{further}",

@@ -1,7 +1,7 @@
 //! `kurabe run`: a new run, a recorded one `--again`, or the rest of one (`--resume`).
 
 use super::compare::Files;
-use super::execute::{Goal, Job, execute, go_on};
+use super::execute::{Job, StopRule, execute, resume_run};
 use super::gate::{self, origin};
 use super::{push, report, wanted};
 use crate::cli::PGBENCH;
@@ -80,7 +80,7 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         may_be_long: matches.get_flag("yes") || request.names_budget(),
         dry,
         print: files.criteria.is_none() && !files.prints(),
-        goal: Goal::default(),
+        stop_rule: StopRule::default(),
         in_suite: None,
     };
     let (exit, made) = execute(&job, output)?;
@@ -140,7 +140,7 @@ fn again(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         may_be_long: true,
         dry: false,
         print: true,
-        goal: Goal::default(),
+        stop_rule: StopRule::default(),
         in_suite: None,
     };
     Ok(execute(&job, output)?.0)
@@ -160,7 +160,7 @@ fn resume(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let max_rounds = max_rounds.map(|text| units::parse_count(text)).transpose()?;
     let max_rounds = max_rounds.map(|rounds| rounds.min(100_000) as u32);
     let otlp = push::collector(matches)?;
-    go_on(resumed, &urls, max_rounds, !matches.get_flag("no-html"), otlp.as_ref(), output)
+    resume_run(resumed, &urls, max_rounds, !matches.get_flag("no-html"), otlp.as_ref(), output)
 }
 
 /// The recorded target URLs, or the ones that the user gives again with passwords.

@@ -2,7 +2,7 @@
 
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::targets::{self, Opened, SERVED_BY_STACKS, STACK, StackData, Wish, start_error};
+use crate::targets::{self, OpenOptions, Opened, SERVED_BY_STACKS, STACK, StackData, start_error};
 use crate::{signals, timeout};
 use anyhow::Result;
 use clap::ArgMatches;
@@ -33,7 +33,7 @@ pub(super) fn stack(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         records: count("records")?,
     };
     let stop = signals::watch(exit::DONE, output)?;
-    let opened = targets::open(&[url], &Wish { stack_data, ..Wish::default() }, output)?;
+    let opened = targets::open(&[url], &OpenOptions { stack_data, ..OpenOptions::default() }, output)?;
     signals::wait_for("the stack to end");
     let ended = announce(&opened, output).and_then(|()| wait(&opened, &stop));
     opened.close(output);

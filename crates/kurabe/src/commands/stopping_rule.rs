@@ -1,6 +1,6 @@
 //! `--until conclusive`: decides whether a run continues after its planned rounds.
 
-use super::execute::Goal;
+use super::execute::StopRule;
 use anyhow::Result;
 use kurabe_core::Error;
 use kurabe_core::experiment::Experiment;
@@ -22,14 +22,14 @@ pub(super) struct StoppingRule<'a> {
     budget: Option<Duration>,
     began: Instant,
     /// What decides whether the run may end.
-    goal: Goal<'a>,
+    stop_rule: StopRule<'a>,
     /// Why the run stopped, if the user should know.
     why: Option<String>,
 }
 
 impl<'a> StoppingRule<'a> {
     /// A rule for a run that continues from here; `began` is the start of the whole run.
-    pub(super) fn new(run: &Run, began: Instant, goal: Goal<'a>) -> Self {
+    pub(super) fn new(run: &Run, began: Instant, stop_rule: StopRule<'a>) -> Self {
         let ends = run.max_rounds();
         let spec = &run.header.spec;
         // A user who allows more rounds later also allows the time for them.
@@ -40,7 +40,7 @@ impl<'a> StoppingRule<'a> {
             analyses: run.analyses(),
             budget: budget.map(Duration::from_nanos),
             began,
-            goal,
+            stop_rule,
             why: None,
         }
     }
@@ -58,9 +58,9 @@ impl<'a> StoppingRule<'a> {
         let trials = earlier.iter().chain(made).cloned().collect();
         let resumptions = self.run.resumptions.clone();
         let run = Run { header: self.run.header.clone(), trials, resumptions, end };
-        let is_decided = match self.goal {
-            Goal::Report => is_conclusive(&run),
-            Goal::Claim(is_decided) => is_decided(&run),
+        let is_decided = match self.stop_rule {
+            StopRule::Report => is_conclusive(&run),
+            StopRule::Claim(is_decided) => is_decided(&run),
         };
         let spent = self.began.elapsed();
         let more = spent / rounds.max(1) * further;

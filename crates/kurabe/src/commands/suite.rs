@@ -2,7 +2,7 @@
 //! target.
 
 use super::compare::Files;
-use super::execute::{Account, Goal, InSuite, Job, attempt};
+use super::execute::{InSuite, Job, PartialRun, StopRule, execute_with};
 use super::gate::origin;
 use super::{push, report};
 use crate::exit::{self, Exit};
@@ -71,19 +71,19 @@ pub(super) fn run(path: &Path, suite: &Several, matches: &ArgMatches, output: &O
             in_suite.shared.clone_from(&shared);
         }
         let started = Instant::now();
-        let mut account = Account::default();
-        let ended = attempt(job, &mut account, output);
-        for (at, error) in &account.unopened {
+        let mut partial = PartialRun::default();
+        let ended = execute_with(job, &mut partial, output);
+        for (at, error) in &partial.unopened {
             output.warning(&format!("{}: left out of {name}: {error}", table.targets[columns[*at]]));
         }
-        let cells = entries(job, columns, &account, &ended);
+        let cells = entries(job, columns, &partial, &ended);
         if let Err(error) = ended
-            && is_new(&cells, &account)
+            && is_new(&cells, &partial)
         {
             output.error(&error);
             error_exit = error_exit.or(Some(exit::of(&error)));
         }
-        let recorded = account.run.as_ref().filter(|run| !run.trials.is_empty());
+        let recorded = partial.run.as_ref().filter(|run| !run.trials.is_empty());
         let recorded = recorded.map(|run| run.header.run.clone());
         table.runs.push(Row {
             name,
@@ -133,7 +133,7 @@ fn job(path: &Path, run: &SuiteRun, files: &Files, matches: &ArgMatches) -> Resu
         dry,
         print: !files.prints(),
         in_suite: Some(InSuite { shared: None }),
-        goal: Goal::default(),
+        stop_rule: StopRule::default(),
     })
 }
 
@@ -188,7 +188,7 @@ fn announce(at: usize, of: usize, run: &SuiteRun, experiment: &str, output: &Out
 }
 
 /// What became of a run on each of its targets.
-fn entries(job: &Job<'_>, columns: &[usize], account: &Account, ended: &Result<Exit>) -> Vec<Entry> {
+fn entries(job: &Job<'_>, columns: &[usize], partial: &PartialRun, ended: &Result<Exit>) -> Vec<Entry> {
     let text;
     let ending = match ended {
         Ok(exit::INTERRUPTED) => Ending::Stopped,
@@ -200,21 +200,21 @@ fn entries(job: &Job<'_>, columns: &[usize], account: &Account, ended: &Result<E
             Ending::Error(&text)
         }
     };
-    let trials = account.run.as_ref().map_or(&[][..], |run| &run.trials);
+    let trials = partial.run.as_ref().map_or(&[][..], |run| &run.trials);
     let mut opened = 0..;
     let entry = |(at, column): (usize, &usize)| {
-        if let Some((_, error)) = account.unopened.iter().find(|(other, _)| *other == at) {
+        if let Some((_, error)) = partial.unopened.iter().find(|(other, _)| *other == at) {
             return Entry::unopened(*column, &error.to_string(), is_missing(error));
         }
         let target = opened.next().unwrap_or(0);
-        Entry::of(*column, target, &account.cells, &job.spec.operations, trials, ending)
+        Entry::of(*column, target, &partial.cells, &job.spec.operations, trials, ending)
     };
     columns.iter().enumerate().map(entry).collect()
 }
 
 /// Whether an error says more than what the table has: which targets could not be opened, and what is not available.
-fn is_new(cells: &[Entry], account: &Account) -> bool {
-    let is_opened = |at: usize| account.unopened.iter().all(|(other, _)| *other != at);
+fn is_new(cells: &[Entry], partial: &PartialRun) -> bool {
+    let is_opened = |at: usize| partial.unopened.iter().all(|(other, _)| *other != at);
     cells.iter().enumerate().any(|(at, cell)| is_opened(at) && cell.state == State::Failed)
 }
 

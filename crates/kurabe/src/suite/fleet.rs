@@ -7,7 +7,7 @@ use kurabe_core::{Error, Result};
 use std::collections::BTreeMap;
 
 /// The maximum number of agents: more would need more ports of the coordinator's broker than one process may open.
-const MOST: u64 = 10_000;
+const MAX: u64 = 10_000;
 
 /// Reads labels: `rack=a,zone=b`.
 ///
@@ -41,8 +41,8 @@ impl Request {
             let Some((_, option)) = given.into_iter().find(|(given, _)| *given) else { return Ok(None) };
             return Err(Error::usage(format!("{option} needs --fleet")).hint("add --fleet nats://HOST:4222"));
         };
-        if self.agents.is_some_and(|agents| !(1..=MOST).contains(&agents)) {
-            return Err(Error::usage("--agents is out of range").hint(format!("from 1 to {MOST}")));
+        if self.agents.is_some_and(|agents| !(1..=MAX).contains(&agents)) {
+            return Err(Error::usage("--agents is out of range").hint(format!("from 1 to {MAX}")));
         }
         let url = shown(url)?;
         let agents = self.agents.map(|agents| agents as u32);

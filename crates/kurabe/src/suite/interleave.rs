@@ -1,7 +1,7 @@
 //! `--interleave`, and the options that it excludes.
 
 use super::Request;
-use kurabe_core::run::LEAST_INTERLEAVED_ROUNDS;
+use kurabe_core::run::MIN_INTERLEAVED_ROUNDS;
 use kurabe_core::{Error, Result, units};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl Interleave {
 impl Request {
     /// The slice length; `None` if trials are not interleaved. `open`: whether the loop is open.
     pub(super) fn slice(&self, rounds: u64, open: bool) -> Result<Option<Duration>> {
-        let enough = rounds >= u64::from(LEAST_INTERLEAVED_ROUNDS);
+        let enough = rounds >= u64::from(MIN_INTERLEAVED_ROUNDS);
         let slice = match self.interleave {
             Some(Interleave::Off) => return Ok(None),
             None if open || !enough || self.fleet.is_some() => return Ok(None),
@@ -55,7 +55,7 @@ impl Request {
         }
         if !enough {
             return Err(Error::usage(format!(
-                "--interleave needs at least {LEAST_INTERLEAVED_ROUNDS} rounds, not {rounds}"
+                "--interleave needs at least {MIN_INTERLEAVED_ROUNDS} rounds, not {rounds}"
             ))
             .hint("the first round consists of continuous trials, which are the figures"));
         }

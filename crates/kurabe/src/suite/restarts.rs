@@ -6,7 +6,7 @@ use kurabe_core::target::is_throwaway;
 use kurabe_core::{Error, Result};
 
 /// The maximum number of restarts.
-const MOST: u64 = 1_000;
+const MAX: u64 = 1_000;
 
 impl Request {
     /// Adds restarts to the spec, with a number of rounds that can be divided into blocks.
@@ -15,9 +15,9 @@ impl Request {
         if restarts == 0 {
             return Ok(spec);
         }
-        if restarts > MOST {
+        if restarts > MAX {
             let error = Error::usage(format!("--restarts {restarts} is out of range"));
-            return Err(error.hint(format!("from 0 to {MOST}")));
+            return Err(error.hint(format!("from 0 to {MAX}")));
         }
         if !urls.iter().any(|url| is_throwaway(url)) {
             return Err(Error::usage(

@@ -8,7 +8,7 @@
 
 use super::facts::{AgentFacts, Facts, Side};
 use super::{Bottleneck, Confidence, Sides};
-use kurabe_core::run::LEAST_TRIAL;
+use kurabe_core::run::MIN_TRIAL;
 use serde::Serialize;
 
 /// From this share on, a processor or a limit counts as saturated. The rest is lost to switching and wake-ups.
@@ -33,7 +33,7 @@ const IDLE: f64 = 0.5;
 /// The share of available processors above which a database did not only wait.
 const BUSY: f64 = 0.5;
 /// The minimum time of a trial, in seconds, for counters with a resolution of 10 ms.
-pub(super) const SHORT: f64 = LEAST_TRIAL.as_secs_f64();
+pub(super) const SHORT: f64 = MIN_TRIAL.as_secs_f64();
 /// The minimum number of samples for a reliable statement.
 const FEW: u64 = 10;
 /// The minimum number of session samples.

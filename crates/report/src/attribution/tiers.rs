@@ -6,7 +6,7 @@ use crate::format::list;
 use kurabe_core::observation::{Observation, ServerUse, TierUse};
 
 /// The share of the server side's CPU above which it counts as one tier's.
-const MOST: f64 = 0.6;
+const MAX: f64 = 0.6;
 
 /// The CPU usage of each tier, in processors; `None` if it was not observed.
 pub(super) fn of(observed: &Observation, wall: f64) -> Vec<(String, Option<f64>)> {
@@ -54,5 +54,5 @@ fn fullest(facts: &Facts) -> Option<&'static str> {
         sums[kind].1 += (*cpu)?;
     }
     let whole: f64 = sums.iter().map(|(_, cpu)| cpu).sum();
-    sums.into_iter().find(|(_, cpu)| *cpu >= MOST * whole).map(|(name, _)| name)
+    sums.into_iter().find(|(_, cpu)| *cpu >= MAX * whole).map(|(name, _)| name)
 }

@@ -296,7 +296,7 @@ fn row(
     }
     let figures = |summary: &Summary, cell: &CellResult| {
         let rounds = cell.metric(&metric.name).map(|found| &found.continuous);
-        let good = |(round, value): (&u32, &f64)| (*round, metric.goodness(*value));
+        let good = |(round, value): (&u32, &f64)| (*round, metric.higher_is_better(*value));
         samples(rounds.into_iter().flatten().map(good), &summary.spec)
     };
     let ratio = if let Some(rule) = peers {

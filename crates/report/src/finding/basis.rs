@@ -6,7 +6,7 @@ use crate::labels::Labels;
 use crate::metrics::is_speed;
 use crate::proof::writes;
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::run::{LEAST_INTERLEAVED_ROUNDS, Sampled};
+use kurabe_core::run::{MIN_INTERLEAVED_ROUNDS, Sampled};
 use kurabe_core::units;
 use kurabe_core::verification::Verification;
 use serde::Serialize;
@@ -240,7 +240,7 @@ fn not_interleaved_because(why: &NotInterleaved) -> String {
     match why {
         NotInterleaved::OpenLoop => "; trials are not interleaved (open loop)".to_owned(),
         NotInterleaved::FewRounds => {
-            format!("; trials are not interleaved (needs {LEAST_INTERLEAVED_ROUNDS} rounds)")
+            format!("; trials are not interleaved (needs {MIN_INTERLEAVED_ROUNDS} rounds)")
         }
         NotInterleaved::Fleet => "; trials are not interleaved (on a fleet)".to_owned(),
         NotInterleaved::Asked => "; trials are not interleaved (as requested)".to_owned(),

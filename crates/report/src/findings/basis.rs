@@ -8,7 +8,7 @@ use crate::proof;
 use crate::results::overhead_of;
 use crate::summary::TargetSummary;
 use kurabe_core::axis::Cell;
-use kurabe_core::run::{LEAST_INTERLEAVED_ROUNDS, Outcome, Run};
+use kurabe_core::run::{MIN_INTERLEAVED_ROUNDS, Outcome, Run};
 use std::collections::BTreeSet;
 
 /// What was tested, noise floor, overhead, verification and durability.
@@ -97,7 +97,7 @@ fn not_interleaved(context: &Context<'_>, separate: &Measured<'_>) -> Option<Not
         NotInterleaved::Fleet
     } else if spec.arrivals.is_some() {
         NotInterleaved::OpenLoop
-    } else if spec.rounds < LEAST_INTERLEAVED_ROUNDS {
+    } else if spec.rounds < MIN_INTERLEAVED_ROUNDS {
         NotInterleaved::FewRounds
     } else {
         NotInterleaved::Asked

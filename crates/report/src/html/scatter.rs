@@ -17,7 +17,7 @@ const LEFT: f64 = 52.0;
 const TOP: f64 = 26.0;
 
 /// The least value that is drawn: a logarithmic axis has no zero.
-const LEAST: f64 = 1.0;
+const MIN: f64 = 1.0;
 
 /// A section for each metric with points, with the published points of the same metric.
 pub(super) fn sections(summary: &Summary, published: &[Published]) -> Markup {
@@ -45,14 +45,14 @@ fn section(summary: &Summary, metric: &MetricInfo, published: &[&Line]) -> Marku
     }
     let values = panels.iter().flat_map(|(_, series)| series).flat_map(|(_, points)| &points.points);
     let values = values.chain(published.iter().flat_map(|line| &line.points));
-    let values: Vec<f64> = values.flat_map(|(x, y)| [x.max(LEAST), y.max(LEAST)]).collect();
+    let values: Vec<f64> = values.flat_map(|(x, y)| [x.max(MIN), y.max(MIN)]).collect();
     let Some(ends) = range(values.iter().copied(), 10.0) else { return html! {} };
     html! {
         section {
             h2 { (capital(&metric.name)) " over " (reference) }
             p class="soft" {
                 (capital(&metric.about)) ". On the dotted diagonal both are equal. Points of the last round; values below "
-                (value_of(metric.unit, LEAST)) " are drawn there."
+                (value_of(metric.unit, MIN)) " are drawn there."
                 @if !published.is_empty() { " Circles with a name are published values." }
             }
             @if summary.labels.several_targets() {
@@ -116,13 +116,13 @@ fn panel(
             @for (target, points) in series {
                 g class={ "line points c" (target % 8) } opacity="0.7" {
                     @for (reference, value) in &points.points {
-                        (marker(*target, x.at(reference.max(LEAST)), y.at(value.max(LEAST))))
+                        (marker(*target, x.at(reference.max(MIN)), y.at(value.max(MIN))))
                     }
                 }
             }
             @for line in published {
                 @for (reference, value) in &line.points {
-                    @let (across, up) = (x.at(reference.max(LEAST)), y.at(value.max(LEAST)));
+                    @let (across, up) = (x.at(reference.max(MIN)), y.at(value.max(MIN)));
                     g class="reference" { circle cx=(Px(across)) cy=(Px(up)) r="4.5" {} }
                     text class="reference" x=(Px(across - 8.0)) y=(Px(up + 4.0)) text-anchor="end" { (line.name) }
                 }

@@ -24,7 +24,7 @@ const AGAIN: u32 = 2;
 /// … each after a pause.
 const PAUSE: Duration = Duration::from_millis(700);
 /// The minimum share of correctly named causes; with fewer the test fails.
-const LEAST: f64 = 0.95;
+const MIN: f64 = 0.95;
 
 /// A cause that was planted once, and its attribution.
 struct Case {
@@ -96,7 +96,7 @@ pub fn test(
     }
     let right = cases.iter().filter(|case| case.right()).count();
     let named = cases.iter().filter(|case| case.named()).count();
-    let enough = named > 0 && right as f64 >= LEAST * named as f64;
+    let enough = named > 0 && right as f64 >= MIN * named as f64;
     let passed = enough && !cases.iter().any(Case::wrong_and_certain);
     Ok(TestResult { table: table(&kinds, &cases, &left_out, time), passed })
 }

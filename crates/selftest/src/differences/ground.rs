@@ -22,7 +22,7 @@ use kurabe_report::analyse;
 use kurabe_report::finding::Why;
 use kurabe_report::summary::VerdictResult;
 use kurabe_stats::Rng;
-use kurabe_targets::{Reporter, Wish, open, open_one};
+use kurabe_targets::{OpenOptions, Reporter, open, open_one};
 use kurabe_testbed::Server;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ impl Ground<'_> {
         let spec =
             RunSpec { records: self.plan.records, ..self.spec(experiment, &url, mix(number, effect))? };
         let mut plan = RunPlan::draft(experiment, spec, &[false; 2])?;
-        let mut opened = open(&[url.clone(), url], &Wish::of(&plan, None, None), reporter)?;
+        let mut opened = open(&[url.clone(), url], &OpenOptions::of(&plan, None, None), reporter)?;
         let added = Arc::default();
         let last = opened.targets.pop().into_iter().map(|target| Target {
             driver: self.slowed(target.driver, effect, &added),

@@ -40,7 +40,7 @@ pub struct Bench {
 #[derive(Clone, Copy)]
 enum Contender {
     App,
-    Beside,
+    RemoteContext,
     Database,
     Floor,
 }
@@ -54,7 +54,7 @@ impl Bench {
     pub fn round(&self, url: &str, round: usize) -> Result<[Sample; MODES.len()], String> {
         let mut contenders = vec![Contender::App, Contender::Database, Contender::Floor];
         if self.beside.is_some() {
-            contenders.insert(1, Contender::Beside);
+            contenders.insert(1, Contender::RemoteContext);
         }
         let count = contenders.len();
         contenders.rotate_left(round % count);
@@ -68,12 +68,12 @@ impl Bench {
                         (sample.app, sample.per_second) = (cpu, rate);
                     }
                 }
-                (Contender::Beside, Some(program)) => {
+                (Contender::RemoteContext, Some(program)) => {
                     for (sample, (cpu, rate)) in samples.iter_mut().zip(self.application(program, url)?) {
                         (sample.beside, sample.per_second_beside) = (cpu, rate);
                     }
                 }
-                (Contender::Beside, None) => {}
+                (Contender::RemoteContext, None) => {}
                 (Contender::Database, _) => {
                     let [read, write] = self.database(url)?;
                     for (sample, mode) in samples.iter_mut().zip(MODES) {

@@ -1,6 +1,6 @@
 //! Replies to commands ("Text Protocol", "Binary Protocol Resultset", `OK_Packet`, `ERR_Packet`).
 
-use super::packets::{MOST, Packets};
+use super::packets::{MAX, Packets};
 use crate::mysql::errors;
 use crate::prelude::*;
 use crate::wire::link::Outcome;
@@ -104,7 +104,7 @@ impl<S: Peer> Packets<S> {
             self.next()?;
             match (self.first()?, &mut *rows) {
                 (0xff, _) => return self.error().map(Err),
-                (0xfe, _) if self.left() < MOST => return self.end_of_rows().map(Ok),
+                (0xfe, _) if self.left() < MAX => return self.end_of_rows().map(Ok),
                 (0, Rows::Binary(columns, bitmap)) => self.binary_row(columns, bitmap, out)?,
                 (0, Rows::Paged(columns, bitmap, pages)) => {
                     self.binary_row(columns, bitmap, out)?;

@@ -13,7 +13,7 @@ use zstd::stream::raw::{DParameter, Decoder, Operation as _};
 
 const HEADER: usize = 7;
 /// Shorter content is sent as it is, as MySQL's own clients do (`MIN_COMPRESS_LENGTH`).
-const LEAST: usize = 50;
+const MIN: usize = 50;
 /// The most content of a frame that is sent, in bytes. The protocol allows 16 MB.
 const PIECE: usize = 1 << 20;
 /// Bytes received at once.
@@ -176,7 +176,7 @@ impl Frames {
         let bytes = &bytes[..bytes.len().min(PIECE)];
         self.out.clear();
         self.out.resize(HEADER, 0);
-        let compressed = bytes.len() >= LEAST && self.coder.compress(bytes, &mut self.out)?;
+        let compressed = bytes.len() >= MIN && self.coder.compress(bytes, &mut self.out)?;
         if !compressed {
             self.out.truncate(HEADER);
             self.out.extend_from_slice(bytes);
@@ -428,8 +428,8 @@ mod tests {
             let equal = frames(compression, &[vec![b'X'; 10_000]]);
             assert!(equal.len() < 200, "{compression}: {}", equal.len());
             assert_eq!(equal[4..7], [0x10, 0x27, 0], "the length before compression");
-            let short = frames(compression, &[vec![b'X'; LEAST - 1]]);
-            assert_eq!((short.len(), &short[..7]), (HEADER + LEAST - 1, &[49, 0, 0, 0, 0, 0, 0][..]));
+            let short = frames(compression, &[vec![b'X'; MIN - 1]]);
+            assert_eq!((short.len(), &short[..7]), (HEADER + MIN - 1, &[49, 0, 0, 0, 0, 0, 0][..]));
             let random: Vec<u8> = (0..10_000).map(|_| rng()).collect();
             let sent = frames(compression, std::slice::from_ref(&random));
             assert_eq!((sent.len(), &sent[4..7]), (HEADER + random.len(), &[0, 0, 0][..]));

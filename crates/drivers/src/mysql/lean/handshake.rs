@@ -56,7 +56,7 @@ const CHECKS: u32 = 250;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Maximum packet that the client accepts. Servers do not enforce it.
-const MOST_TAKEN: u32 = 1 << 30;
+const MAX_TAKEN: u32 = 1 << 30;
 
 impl Lean<Connection> {
     /// The number of the connection in the greeting.
@@ -271,7 +271,7 @@ impl Ours {
     /// Appends the first 32 bytes of the response, which are also the TLS request (`Protocol::SSLRequest`).
     fn push(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.capabilities.to_le_bytes());
-        out.extend_from_slice(&MOST_TAKEN.to_le_bytes());
+        out.extend_from_slice(&MAX_TAKEN.to_le_bytes());
         out.push(UTF8MB4);
         out.extend_from_slice(&[0; 19]);
         out.extend_from_slice(&self.mariadb.to_le_bytes());

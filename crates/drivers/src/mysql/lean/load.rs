@@ -5,7 +5,7 @@
 //! its request answered.
 
 use super::answer::Rows;
-use super::packets::{MOST, push_header};
+use super::packets::{MAX, push_header};
 use super::{COM_QUERY, Lean};
 use crate::packed::bytes_of;
 use crate::prelude::*;
@@ -43,7 +43,7 @@ impl<S: Peer + Send> Lean<S> {
                     push_line(&mut chunk, values)
                 })?;
                 if chunk.len() >= CHUNK || !more {
-                    for piece in chunk.chunks(MOST - 1) {
+                    for piece in chunk.chunks(MAX - 1) {
                         this.send_piece(piece, &mut number)?;
                     }
                     chunk.clear();

@@ -29,7 +29,7 @@ use answer::{Agreed, Kind, Rows};
 use compressed::Framed;
 use kurabe_core::statements::Running;
 use kurabe_driver_common::usable;
-use packets::{MOST, Packets, push_header};
+use packets::{MAX, Packets, push_header};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -138,7 +138,7 @@ impl<S: Peer> Lean<S> {
             self.closes.clear();
         }
         self.packets.wire.stream_mut().begin_command();
-        let fits = length < MOST;
+        let fits = length < MAX;
         if fits {
             self.out.append(&mut self.closes);
             push_header(&mut self.out, length, 0);
@@ -174,8 +174,8 @@ impl<S: Peer> Lean<S> {
         let mut header = Vec::with_capacity(4);
         let mut sent = 0;
         // An empty packet follows a last piece that fills its packet.
-        for at in (0..=self.out.len()).step_by(MOST) {
-            let piece = &self.out[at..self.out.len().min(at + MOST)];
+        for at in (0..=self.out.len()).step_by(MAX) {
+            let piece = &self.out[at..self.out.len().min(at + MAX)];
             header.clear();
             push_header(&mut header, piece.len(), sent as u8);
             sent += 1;

@@ -6,7 +6,7 @@ use crate::wire::{Peer, Wire, malformed};
 use kurabe_core::Result;
 
 /// Maximum payload of a packet. Another packet follows a payload of this length.
-pub(super) const MOST: usize = 0xff_ffff;
+pub(super) const MAX: usize = 0xff_ffff;
 
 /// A connection that reads packets. The packet being read is the current one.
 pub(super) struct Packets<S> {
@@ -72,7 +72,7 @@ impl<S: Peer> Packets<S> {
             return Err(malformed(what));
         }
         self.number = number.wrapping_add(1);
-        self.continued = self.left == MOST;
+        self.continued = self.left == MAX;
         Ok(())
     }
 

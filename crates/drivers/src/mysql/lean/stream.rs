@@ -4,7 +4,7 @@
 //! are collected on the server before the first is sent.
 
 use super::answer::{Kind, column, int};
-use super::packets::{MOST, Packets};
+use super::packets::{MAX, Packets};
 use super::{Lean, Statement};
 use crate::prelude::*;
 use crate::sql::RowsText;
@@ -106,7 +106,7 @@ impl<S: Peer> Packets<S> {
                     *received += 1;
                 }
                 0xff => return self.error().map(Err),
-                0xfe if self.left() < MOST => return self.status().map(Ok),
+                0xfe if self.left() < MAX => return self.status().map(Ok),
                 other => return Err(malformed(format!("a row that starts with {other:#04x}"))),
             }
         }

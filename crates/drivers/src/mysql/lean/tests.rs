@@ -250,14 +250,14 @@ fn columns_omitted_by_mariadb_are_cached() {
 
 #[test]
 fn row_of_several_packets_is_joined() {
-    for length in [MOST - 5, MOST - 4, MOST, 2 * MOST + 3] {
+    for length in [MAX - 5, MAX - 4, MAX, 2 * MAX + 3] {
         let value: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
         let mut row = Vec::new();
         push_length(&mut row, length);
         row.extend_from_slice(&value);
         let mut payloads = vec![vec![1], column(252)];
-        payloads.extend(row.chunks(MOST).map(<[u8]>::to_vec));
-        if row.len() % MOST == 0 {
+        payloads.extend(row.chunks(MAX).map(<[u8]>::to_vec));
+        if row.len() % MAX == 0 {
             payloads.push(Vec::new());
         }
         payloads.push(END.to_vec());

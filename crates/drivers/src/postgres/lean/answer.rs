@@ -11,7 +11,7 @@ use kurabe_core::driver::Access;
 const LONGEST: usize = 16 * 1024 * 1024;
 
 /// Length of the longest number: the smallest 64-bit integer, in digits.
-const MOST_DIGITS: usize = 20;
+const MAX_DIGITS: usize = 20;
 
 #[derive(Debug, Default)]
 pub(super) struct Described {
@@ -153,7 +153,7 @@ fn row<S: Peer>(wire: &mut Wire<S>, length: usize, rows: &mut Rows<'_>) -> Resul
         left = left.checked_sub(length).ok_or_else(short)?;
         match forms.and_then(|forms| forms.get(field)) {
             None | Some(Form::Bytes | Form::Text) => out.push_bytes_with(|to| wire.take_into(length, to))?,
-            Some(_) if length > MOST_DIGITS => return Err(malformed(format!("a number of {length} bytes"))),
+            Some(_) if length > MAX_DIGITS => return Err(malformed(format!("a number of {length} bytes"))),
             Some(form) => {
                 form.push(wire.peek(length)?, out)?;
                 wire.consume(length);

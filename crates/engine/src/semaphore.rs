@@ -3,14 +3,14 @@
 use kurabe_reactor::{Condition, Lock};
 
 /// Lets a number of threads and tasks through at a time.
-pub(crate) struct Turnstile {
+pub(crate) struct Semaphore {
     /// How many may still enter.
     free: Lock<usize>,
     left: Condition,
 }
 
-impl Turnstile {
-    /// A turnstile for at most this many at a time, at least one.
+impl Semaphore {
+    /// A semaphore for at most this many at a time, at least one.
     pub(crate) fn new(most: usize) -> Self {
         Self { free: Lock::new(most.max(1)), left: Condition::new() }
     }
@@ -29,7 +29,7 @@ impl Turnstile {
 }
 
 /// Makes room when it is dropped, also if the work panics.
-struct Leaves<'a>(&'a Turnstile);
+struct Leaves<'a>(&'a Semaphore);
 
 impl Drop for Leaves<'_> {
     fn drop(&mut self) {
@@ -47,8 +47,8 @@ mod tests {
     use std::time::Duration;
 
     /// Passes while it notes how many do at once.
-    fn pass(turnstile: &Turnstile, inside: &AtomicUsize, most: &AtomicUsize) {
-        turnstile.pass(|| {
+    fn pass(semaphore: &Semaphore, inside: &AtomicUsize, most: &AtomicUsize) {
+        semaphore.pass(|| {
             most.fetch_max(1 + inside.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
             kurabe_reactor::sleep(Duration::from_millis(2));
             inside.fetch_sub(1, Ordering::SeqCst);
@@ -57,8 +57,8 @@ mod tests {
 
     #[test]
     fn threads_and_tasks_pass_a_few_at_a_time() {
-        let (turnstile, inside, most) = (Turnstile::new(3), AtomicUsize::new(0), AtomicUsize::new(0));
-        let one = || pass(&turnstile, &inside, &most);
+        let (semaphore, inside, most) = (Semaphore::new(3), AtomicUsize::new(0), AtomicUsize::new(0));
+        let one = || pass(&semaphore, &inside, &most);
         thread::scope(|scope| {
             for _ in 0..5 {
                 scope.spawn(one);
@@ -72,9 +72,9 @@ mod tests {
 
     #[test]
     fn panic_makes_room() {
-        let turnstile = Turnstile::new(1);
-        let panics = || turnstile.pass(|| panic!("seven"));
+        let semaphore = Semaphore::new(1);
+        let panics = || semaphore.pass(|| panic!("seven"));
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
-        assert_eq!(turnstile.pass(|| 7), 7);
+        assert_eq!(semaphore.pass(|| 7), 7);
     }
 }
