@@ -13,8 +13,8 @@ use kurabe_core::observation::{Endpoint, MonitorGuard, Observation, Observer, Wi
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::runner::Runner;
-use kurabe_engine::target::Target;
+use kurabe_engine::prepare::target::Target;
+use kurabe_engine::run::runner::Runner;
 use kurabe_experiments::registry;
 use kurabe_observe::Monitor;
 use kurabe_testbed::{Server, testing};

@@ -4,8 +4,8 @@ use allocation_counter::measure;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Client, Dataset};
 use kurabe_core::target::TargetUrl;
-use kurabe_engine::fixture::Fixture;
-use kurabe_engine::target::Target;
+use kurabe_engine::prepare::fixture::Fixture;
+use kurabe_engine::prepare::target::Target;
 use kurabe_stats::Histogram;
 use std::time::Instant;
 

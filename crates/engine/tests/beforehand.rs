@@ -4,9 +4,9 @@ use kurabe_core::axis::AxisValue;
 use kurabe_core::facts::Limit;
 use kurabe_core::run::RunSpec;
 use kurabe_core::target::TargetUrl;
-use kurabe_engine::latency;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::target::Target;
+use kurabe_engine::prepare::latency;
+use kurabe_engine::prepare::target::Target;
 
 /// A plan of all defaults on a target with other facts, with these values of `clients` and number of records.
 fn planned(

@@ -3,9 +3,9 @@
 use kurabe_core::axis::AxisValue;
 use kurabe_core::run::{MIN_TRIAL, RunSpec};
 use kurabe_core::target::TargetUrl;
-use kurabe_engine::budget::{Fit, Free, fit};
 use kurabe_engine::plan::Plan;
-use kurabe_engine::target::Target;
+use kurabe_engine::plan::budget::{Fit, Free, fit};
+use kurabe_engine::prepare::target::Target;
 use std::time::Duration;
 
 /// Fits `session` with this number of rounds, and all axes at their defaults, into a budget.

@@ -8,8 +8,8 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::plan::Plan;
-use kurabe_engine::runner::Runner;
-use kurabe_engine::target::Target;
+use kurabe_engine::prepare::target::Target;
+use kurabe_engine::run::runner::Runner;
 use std::collections::BTreeMap;
 
 /// Loads rows in a transaction that is never committed.

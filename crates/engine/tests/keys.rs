@@ -7,11 +7,11 @@ use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, RunSpec};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
-use kurabe_engine::event::Event;
-use kurabe_engine::fixture::Fixture;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::runner::{InterferenceCheck, Runner};
-use kurabe_engine::target::Target;
+use kurabe_engine::prepare::fixture::Fixture;
+use kurabe_engine::prepare::target::Target;
+use kurabe_engine::run::event::Event;
+use kurabe_engine::run::runner::{InterferenceCheck, Runner};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 

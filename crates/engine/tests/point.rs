@@ -10,8 +10,8 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::verification::Verification;
 use kurabe_core::{ErrorKind, Result};
 use kurabe_engine::plan::Plan;
-use kurabe_engine::runner::Runner;
-use kurabe_engine::target::Target;
+use kurabe_engine::prepare::target::Target;
+use kurabe_engine::run::runner::Runner;
 use std::collections::BTreeMap;
 
 /// Acknowledges changes without making them.

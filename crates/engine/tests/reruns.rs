@@ -2,11 +2,11 @@
 
 use kurabe_core::run::{Measurement, Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
-use kurabe_engine::event::Event;
-use kurabe_engine::fixture::Fixture;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::runner::{InterferenceCheck, Runner};
-use kurabe_engine::target::Target;
+use kurabe_engine::prepare::fixture::Fixture;
+use kurabe_engine::prepare::target::Target;
+use kurabe_engine::run::event::Event;
+use kurabe_engine::run::runner::{InterferenceCheck, Runner};
 use std::collections::BTreeMap;
 
 /// A run of point reads on `null:` with this many rounds, and additional rounds after them.

@@ -3,11 +3,11 @@
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord, Until};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::event::Event;
-use kurabe_engine::fixture::Fixture;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::runner::Runner;
-use kurabe_engine::target::{Restart, SecondInstance, Target};
+use kurabe_engine::prepare::fixture::Fixture;
+use kurabe_engine::prepare::target::{Restart, SecondInstance, Target};
+use kurabe_engine::run::event::Event;
+use kurabe_engine::run::runner::Runner;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

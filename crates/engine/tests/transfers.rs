@@ -8,8 +8,8 @@ use kurabe_core::value::Value;
 use kurabe_core::verification::Proof;
 use kurabe_core::{ErrorKind, Result};
 use kurabe_engine::plan::Plan;
-use kurabe_engine::runner::Runner;
-use kurabe_engine::target::Target;
+use kurabe_engine::prepare::target::Target;
+use kurabe_engine::run::runner::Runner;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

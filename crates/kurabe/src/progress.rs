@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
 use kurabe_core::units;
-use kurabe_engine::event::Event;
+use kurabe_engine::run::event::Event;
 use kurabe_observe::Live;
 use serde_json::json;
 use std::sync::Arc;

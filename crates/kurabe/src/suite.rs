@@ -17,7 +17,7 @@ use kurabe_core::run::RunSpec;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, Result, units};
-use kurabe_engine::budget::Free;
+use kurabe_engine::plan::budget::Free;
 use kurabe_experiments::{custom, registry};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -4,7 +4,7 @@ use crate::Reporter;
 use crate::throwaway::{not_started, start, with_server_affinity};
 use kurabe_core::Result;
 use kurabe_core::target::TargetUrl;
-use kurabe_engine::cpu_partition::CpuPartition;
+use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_testbed::{Server, StartOptions};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,8 @@
 //! Adds up the results of several processes, as those of the threads of one.
 
 use super::AgentResult;
-use crate::timeline::Timeline;
-use crate::totals::Totals;
+use crate::trial::timeline::Timeline;
+use crate::trial::totals::Totals;
 use kurabe_core::experiment::{Client, ClientSummary};
 use kurabe_core::fleet::{AgentUse, FleetUse};
 use kurabe_core::metric::Metric;

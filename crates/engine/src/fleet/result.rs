@@ -1,9 +1,9 @@
 //! What a process that ran a part of a trial's clients recorded, as it is sent.
 
-use crate::client::{Tally, Times};
-use crate::open::OpenTimes;
-use crate::spans::Spans;
-use crate::tail::Tail;
+use crate::clients::client::{Tally, Times};
+use crate::clients::open::OpenTimes;
+use crate::trial::spans::Spans;
+use crate::trial::tail::Tail;
 use crate::trial::{Executed, Failure};
 use kurabe_core::metric::Metric;
 use kurabe_core::observation::Observation;
@@ -139,8 +139,8 @@ impl Sums {
     /// [`Protocol`](ErrorKind::Protocol) if a span or a cost has no such name.
     pub(crate) fn tally(&self, spans: &'static [Metric]) -> Result<Tally> {
         let unknown = |what: &str| Error::new(ErrorKind::Protocol, format!("an unknown {what} was sent"));
-        let connections =
-            crate::connections::Connections::of_sums(&self.connections).ok_or_else(|| unknown("cost"))?;
+        let connections = crate::clients::connections::Connections::of_sums(&self.connections)
+            .ok_or_else(|| unknown("cost"))?;
         let spans = Spans::of_sums(&self.spans, spans).ok_or_else(|| unknown("span"))?;
         let tail = self.tail.as_ref().map(|(length, counts)| Tail::of_sums(*length, counts));
         let times = Times {

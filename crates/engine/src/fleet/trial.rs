@@ -3,8 +3,8 @@
 use super::merge::{Whole, totals, used};
 use super::observed::combined;
 use super::{CellOrder, Fleet, Order, PartResult};
-use crate::schedule::Schedule;
-use crate::server_stats::ServerStats;
+use crate::clients::schedule::Schedule;
+use crate::trial::server_stats::ServerStats;
 use crate::trial::{Executed, Failure, LoadModel, Trial};
 use kurabe_core::experiment::DatasetState;
 use kurabe_core::load::Arrivals;

@@ -13,7 +13,7 @@ use kurabe_core::facts::Limit;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::units;
 use kurabe_engine::plan::planned;
-use kurabe_engine::target::{OWN_CONNECTIONS, Target};
+use kurabe_engine::prepare::target::{OWN_CONNECTIONS, Target};
 use kurabe_experiments::registry::EXPERIMENTS;
 use std::fmt::Write;
 use std::time::Duration;

@@ -4,9 +4,9 @@ use super::execute::StopRule;
 use crate::progress::words;
 use kurabe_core::question::Question;
 use kurabe_core::units;
-use kurabe_engine::budget::Fit;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::target::Target;
+use kurabe_engine::plan::budget::Fit;
+use kurabe_engine::prepare::target::Target;
 use std::fmt::Write as _;
 use std::time::Duration;
 

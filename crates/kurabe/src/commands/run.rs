@@ -16,7 +16,7 @@ use kurabe_core::origin::Origin;
 use kurabe_core::run::RunHeader;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, units};
-use kurabe_engine::budget::Free;
+use kurabe_engine::plan::budget::Free;
 use kurabe_experiments::registry;
 use std::path::PathBuf;
 

@@ -9,7 +9,7 @@ use kurabe_core::driver::ConnectOptions;
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_engine::plan::Plan;
-use kurabe_engine::target::Target;
+use kurabe_engine::prepare::target::Target;
 use kurabe_experiments::custom::counts_scale;
 use kurabe_experiments::registry;
 use std::sync::Arc;

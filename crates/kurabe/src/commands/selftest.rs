@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use kurabe_core::{Error, units};
-use kurabe_engine::cpu_partition::CpuPartition;
+use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_selftest::{EMBEDDED, causes, differences};
 use std::sync::atomic::Ordering;
 use std::time::Duration;

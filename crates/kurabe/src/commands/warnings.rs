@@ -3,9 +3,9 @@
 use crate::targets::Opened;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::observation::{Endpoint, Observer as _};
-use kurabe_engine::fixture::Need;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::target::Target;
+use kurabe_engine::prepare::fixture::Need;
+use kurabe_engine::prepare::target::Target;
 use kurabe_observe::Monitor;
 
 /// Servers that are not pinned to the servers' processors although trials are interleaved.

@@ -3,7 +3,7 @@
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::observation::Sample;
 use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
-use kurabe_engine::event::Event;
+use kurabe_engine::run::event::Event;
 use serde_json::{Map, Value, json};
 
 /// The object of an event; `None` for an event that asks the listener something.

@@ -10,12 +10,12 @@ use kurabe_core::run::{CellRecord, Outcome, Run, RunEnd, RunHeader, RunSpec, Tar
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::budget::{self, Free};
-use kurabe_engine::event::Event;
-use kurabe_engine::fixture::Fixture;
 use kurabe_engine::plan::Plan as RunPlan;
-use kurabe_engine::runner::Runner;
-use kurabe_engine::target::{SecondInstance, Target};
+use kurabe_engine::plan::budget::{self, Free};
+use kurabe_engine::prepare::fixture::Fixture;
+use kurabe_engine::prepare::target::{SecondInstance, Target};
+use kurabe_engine::run::event::Event;
+use kurabe_engine::run::runner::Runner;
 use kurabe_experiments::registry;
 use kurabe_observe::{Monitor, machine_facts};
 use kurabe_report::analyse;

@@ -8,7 +8,7 @@ mod ground;
 use crate::{Engine, TestResult, start};
 use ground::Ground;
 use kurabe_core::units;
-use kurabe_engine::cpu_partition::CpuPartition;
+use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_targets::{Reporter, with_server_affinity};
 use kurabe_testbed::Server;
 use std::fmt::Write as _;

@@ -1,20 +1,20 @@
 //! One client, in a thread of its own or as one of many tasks of a thread: connects, warms up, waits for the others,
 //! and runs its transactions until it is stopped.
 
-use crate::connections::Connections;
-use crate::cpu_partition;
-use crate::gate::Gate;
-use crate::open::{OpenTimes, Warmup, sleep_sharply, tick_of};
-use crate::pool::Pool;
-use crate::schedule::Schedule;
-use crate::semaphore::Semaphore;
-use crate::sliced::{Kept, Mark};
-use crate::slices::Lane;
-use crate::spans::Spans;
-use crate::tail::Tail;
-use crate::timeline::Timeline;
+use crate::clients::connections::Connections;
+use crate::clients::cpu_partition;
+use crate::clients::open::{OpenTimes, Warmup, sleep_sharply, tick_of};
+use crate::clients::pool::Pool;
+use crate::clients::schedule::Schedule;
+use crate::clients::semaphore::Semaphore;
+use crate::interleave::sliced::{Kept, Mark};
+use crate::interleave::slices::Lane;
 use crate::trial::Trial;
-use crate::warmup_detector::WarmupDetector;
+use crate::trial::gate::Gate;
+use crate::trial::spans::Spans;
+use crate::trial::tail::Tail;
+use crate::trial::timeline::Timeline;
+use crate::trial::warmup_detector::WarmupDetector;
 use kurabe_core::driver::Session;
 use kurabe_core::experiment::{Client, ClientSummary, Transaction};
 use kurabe_core::planned;

@@ -1,9 +1,9 @@
 //! A target's fixture: the part of its database that the run uses, opened, leased and cleaned up, and the state of
 //! its data.
 
-use crate::cancellable::cancellable;
+use crate::clients::cancellable::cancellable;
 use crate::plan::Plan;
-use crate::target::Target;
+use crate::prepare::target::Target;
 use kurabe_core::collection::{Collection, Field, FieldType, NAMESPACE_PREFIX};
 use kurabe_core::driver::{Access, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::experiment::{Before, DatasetState, Prepare};

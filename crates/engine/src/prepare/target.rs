@@ -1,6 +1,6 @@
 //! A target of a run, and what it does not support.
 
-use crate::cpu_partition::CpuPartition;
+use crate::clients::cpu_partition::CpuPartition;
 use kurabe_core::compression::Compression;
 use kurabe_core::cpus::{CpuAllotment, Placement};
 use kurabe_core::driver::{Capability, Driver, Support};

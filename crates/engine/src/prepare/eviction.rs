@@ -4,7 +4,7 @@
 //! the memory, and stops the run before the server evicts anything, or at once if it has evicted something.
 
 use crate::plan::Plan;
-use crate::target::Target;
+use crate::prepare::target::Target;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::memory::{LimitedServer, MemoryProbe, StoreMemory};
 use kurabe_core::observation::Endpoint;

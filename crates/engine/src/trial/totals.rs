@@ -1,8 +1,8 @@
 //! Totals over all clients of a trial.
 
-use crate::client::{Outcome, Tally};
-use crate::open::OpenTimes;
-use crate::timeline::Timeline;
+use crate::clients::client::{Outcome, Tally};
+use crate::clients::open::OpenTimes;
+use crate::trial::timeline::Timeline;
 use kurabe_core::experiment::ClientSummary;
 use kurabe_core::{Error, ErrorKind};
 

@@ -5,9 +5,9 @@
 //! wait, since they start when a transaction is due. Ignoring it is called "coordinated omission" (Gil Tene, "How NOT
 //! to Measure Latency").
 
-use crate::client::{Tick, Worker};
-use crate::gate::Gate;
-use crate::schedule::Schedule;
+use crate::clients::client::{Tick, Worker};
+use crate::clients::schedule::Schedule;
+use crate::trial::gate::Gate;
 use kurabe_core::Result;
 use kurabe_stats::Histogram;
 use std::num::NonZeroU64;

@@ -1,14 +1,17 @@
 //! Executes a group of interleaved trials.
 
-use crate::cancellable::cancellable;
-use crate::draw_seed::DrawSeed;
-use crate::event::Event;
-use crate::fixture::Fixture;
+pub(crate) mod sliced;
+pub(crate) mod slices;
+
+use crate::clients::cancellable::cancellable;
+use crate::interleave::slices::{Lane, SliceScheduler, SliceStats};
 use crate::plan::TrialId;
-use crate::run_state::{Progress, Rerun, TrialResult};
-use crate::runner::{Emit, Fixtures, Runner, unavailable};
-use crate::slices::{Lane, SliceScheduler, SliceStats};
-use crate::standstill::Sleeps;
+use crate::plan::draw_seed::DrawSeed;
+use crate::prepare::fixture::Fixture;
+use crate::run::event::Event;
+use crate::run::run_state::{Progress, Rerun, TrialResult};
+use crate::run::runner::{Emit, Fixtures, Runner, unavailable};
+use crate::trial::standstill::Sleeps;
 use crate::trial::{Clients, Executed, Failure, LoadModel, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::Workload;

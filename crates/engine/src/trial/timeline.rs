@@ -3,7 +3,7 @@
 //! A client records a point now and then. When its list is full, every second point is removed and the interval
 //! doubles. So memory is bounded for trials of any length, and nothing is allocated while measuring.
 
-use crate::client::Tick;
+use crate::clients::client::Tick;
 use std::time::Duration;
 
 /// The number of windows of a trial.

@@ -1,7 +1,7 @@
 //! What a long round trip means for a run: loading waits for the answer to each request.
 
 use crate::plan::Plan;
-use crate::target::Target;
+use crate::prepare::target::Target;
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::run::RunSpec;
 use kurabe_core::{Result, units};

@@ -5,12 +5,16 @@
 //! targets. [`Plan::draft`] plans the cells, [`Plan::compare`] removes those that a target does not support, and
 //! [`Plan::complete`] adds the A/A controls and groups the trials. [`Plan::new`] does all of it.
 
-use crate::fixture::Need;
+pub mod budget;
+pub(crate) mod draw_seed;
+pub(crate) mod groups;
+pub(crate) mod order;
+pub(crate) mod records;
+
 use crate::fleet;
-use crate::groups::groups;
-use crate::order;
-use crate::records;
-use crate::target::Target;
+use crate::plan::groups::groups;
+use crate::prepare::fixture::Need;
+use crate::prepare::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
 use kurabe_core::compression::{COMPRESSION, Compression};
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS, CpuAllotment};
@@ -28,7 +32,7 @@ use std::time::Duration;
 pub struct Plan {
     /// The experiment.
     pub experiment: &'static dyn Experiment,
-    /// The spec, without the values and rounds that [`budget::fit`](crate::budget::fit) dropped.
+    /// The spec, without the values and rounds that [`budget::fit`](crate::plan::budget::fit) dropped.
     pub spec: RunSpec,
     /// The axes, in the experiment's order; with the rate if one was requested.
     pub axes: Vec<AxisInfo>,

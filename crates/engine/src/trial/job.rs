@@ -1,14 +1,14 @@
 //! One trial of a job: timed from its start to its end in one thread, then verified.
 
-use crate::clock::process_cpu;
-use crate::cpu_partition;
-use crate::fixture::Fixture;
-use crate::loopback;
-use crate::peak_memory::PeakMemory;
+use crate::clients::clock::process_cpu;
+use crate::clients::cpu_partition;
 use crate::plan::RunCell;
-use crate::runner::Runner;
-use crate::standstill::Monitor;
+use crate::prepare::fixture::Fixture;
+use crate::run::runner::Runner;
 use crate::trial::Failure;
+use crate::trial::loopback;
+use crate::trial::peak_memory::PeakMemory;
+use crate::trial::standstill::Monitor;
 use kurabe_core::experiment::{Checked, OperationInfo};
 use kurabe_core::job::{Job, JobContext, JobDone};
 use kurabe_core::metric::{self, MetricValue};
@@ -57,7 +57,7 @@ impl Runner<'_> {
             let memory = memory.map(PeakMemory::end).unwrap_or_default();
             let observed = guard.map(kurabe_core::observation::MonitorGuard::end);
             let (done, sessions) = context.end();
-            sessions.into_iter().try_for_each(crate::client::close_and_check)?;
+            sessions.into_iter().try_for_each(crate::clients::client::close_and_check)?;
             Ok(Ran { done, elapsed, cpu, memory, observed })
         };
         let monitor = Monitor::start();

@@ -5,9 +5,9 @@
 //! is kept; then the run takes longer, and the expected time says so. If trials would be much longer than
 //! a second, rounds are added instead. A cell whose work cannot be shortened has its own minimum.
 
-use crate::latency;
 use crate::plan::Plan;
-use crate::target::Target;
+use crate::prepare::latency;
+use crate::prepare::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue};
 use kurabe_core::experiment::{Answer, ExperimentInfo};
 use kurabe_core::load::Load;

@@ -13,7 +13,7 @@
 //!   what it had completed at the median end. Clients with fewer than ten transactions never count as starved: chance
 //!   alone spreads their ends that far.
 
-use crate::timeline::Timeline;
+use crate::trial::timeline::Timeline;
 use kurabe_core::metric::{MetricValue, STARVED};
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ pub(crate) fn metrics(clients: &[ClientEnd]) -> Vec<MetricValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::Tick;
+    use crate::clients::client::Tick;
 
     /// A client that worked until `until` and then waited for one reply until `end`, in milliseconds.
     fn client(until: u64, each_ms: u64, end: u64) -> ClientEnd {

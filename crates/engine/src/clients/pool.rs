@@ -1,6 +1,6 @@
 //! A connection pool shared by all clients of a trial.
 
-use crate::client::close_and_check;
+use crate::clients::client::close_and_check;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_reactor::{Condition, Lock};

@@ -1,7 +1,7 @@
 //! The state of a run: completed and failed trials, and how long trials take.
 
-use crate::event::Event;
 use crate::plan::{Plan, TrialId};
+use crate::run::event::Event;
 use kurabe_core::ErrorKind;
 use kurabe_core::experiment::OperationInfo;
 use kurabe_core::run::{CellRecord, Outcome, TrialRecord};

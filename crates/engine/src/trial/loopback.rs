@@ -1,6 +1,6 @@
 //! The rate of loopback itself, measured beside a trial: the limit of whatever is moved between processes of one machine.
 
-use crate::cpu_partition::{CpuPartition, pin_thread};
+use crate::clients::cpu_partition::{CpuPartition, pin_thread};
 use kurabe_core::metric::{LOOPBACK, LOOPBACK_SHARE, MetricValue};
 use kurabe_core::observation::{Endpoint, Observation};
 use std::io::{self, Read, Write};

@@ -1,7 +1,7 @@
 //! Starts the clients of a trial: each in its own thread, or as tasks that share threads.
 
-use crate::client::{Limits, Outcome, Shared, Times, Worker};
-use crate::cpu_partition;
+use crate::clients::client::{Limits, Outcome, Shared, Times, Worker};
+use crate::clients::cpu_partition;
 use crate::trial::{Trial, panicked};
 use kurabe_core::experiment::{Client, DatasetState, Transaction};
 use kurabe_core::planned::share;

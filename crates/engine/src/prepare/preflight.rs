@@ -1,9 +1,9 @@
 //! Preflight checks: problems that would stop a run halfway, such as connections, open files, memory and existing
 //! tables.
 
-use crate::fixture::Fixture;
 use crate::plan::Plan;
-use crate::target::Target;
+use crate::prepare::fixture::Fixture;
+use crate::prepare::target::Target;
 use kurabe_core::collection::{Collection, NAMESPACE_PREFIX};
 use kurabe_core::operation::Operation;
 use kurabe_core::{Error, ErrorKind, Result, units};

@@ -1,9 +1,9 @@
 //! What a run does to throwaway servers: it restricts them to processors, and restarts them.
 
-use crate::cpu_partition::CpuPartition;
+use crate::clients::cpu_partition::CpuPartition;
 use crate::plan::RunCell;
-use crate::runner::unavailable;
-use crate::target::{Restart, Restrict, Target};
+use crate::prepare::target::{Restart, Restrict, Target};
+use crate::run::runner::unavailable;
 use crate::trial::panicked;
 use kurabe_core::cpus::Placement;
 use kurabe_core::planned::PlannedCell;

@@ -1,9 +1,9 @@
 //! The part of a client in an interleaved trial: it works in slices, and takes back what it did in a void one.
 
-use crate::client::{Tally, Times, Worker};
-use crate::connections::Connections;
-use crate::slices::Lane;
-use crate::spans::Spans;
+use crate::clients::client::{Tally, Times, Worker};
+use crate::clients::connections::Connections;
+use crate::interleave::slices::Lane;
+use crate::trial::spans::Spans;
 use kurabe_core::Result;
 use kurabe_stats::Histogram;
 use std::sync::atomic::Ordering;
@@ -80,7 +80,7 @@ impl Worker<'_> {
             self.outcome.elapsed += began.elapsed();
             measured?;
             last = (self.outcome.tally.completed - completed) / self.shared.pipeline.max(1);
-            if slice <= super::client::PROGRESS_INTERVAL {
+            if slice <= crate::clients::client::PROGRESS_INTERVAL {
                 // Too short for a separate progress report.
                 let made = self.outcome.tally.completed - completed;
                 self.shared.trial.progress.fetch_add(made, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Trials of a round that are made again at its end.
 
 use crate::plan::TrialId;
-use crate::run_state::{Disturbance, DisturbanceKind, Rerun};
+use crate::run::run_state::{Disturbance, DisturbanceKind, Rerun};
 use std::collections::VecDeque;
 
 /// Trials that are repeated at the end of their round.

@@ -1,9 +1,9 @@
 //! Measures the tool's own cost: the experiment's transactions on the null target, which answers at once.
 
-use crate::cancellable::cancellable;
-use crate::fixture::Fixture;
+use crate::clients::cancellable::cancellable;
 use crate::plan::Plan;
-use crate::target::Target;
+use crate::prepare::fixture::Fixture;
+use crate::prepare::target::Target;
 use crate::trial::{Clients, LoadModel, Trial};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;

@@ -1,8 +1,8 @@
 //! How many records the trials of a cell change, if the number of requests is known. Each trial changes a record at
 //! most once, so that every change can be read back.
 
+use crate::clients::{client, schedule};
 use crate::plan::{Plan, RunCell};
-use crate::{client, schedule};
 use kurabe_core::load::Load;
 use kurabe_core::units;
 

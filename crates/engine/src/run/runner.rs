@@ -1,19 +1,21 @@
 //! Executes a run: rounds over all trials, with a fixture per target. Every outcome is emitted before the next trial
 //! starts.
 
-use crate::cancellable::cancellable;
-use crate::cpu_partition::{CpuPartition, PinGuard};
-use crate::draw_seed::DrawSeed;
-use crate::event::Event;
-use crate::eviction::{Stopped, Watch};
-use crate::fixture::{Fixture, Need};
+use crate::clients::cancellable::cancellable;
+use crate::clients::cpu_partition::{CpuPartition, PinGuard};
 use crate::fleet::{CellOrder, Fleet, FleetClients};
+use crate::plan::draw_seed::DrawSeed;
 use crate::plan::{Plan, RunCell, TrialId};
-use crate::rate_search::RateSearch;
-use crate::reruns::{Queued, queue_rerun};
-use crate::run_state::{Disturbance, DisturbanceKind, Progress, Rerun, RunState, TrialResult, standstill};
-use crate::target::Target;
-use crate::throwaway::{Restricted, restart_all};
+use crate::prepare::eviction::{Stopped, Watch};
+use crate::prepare::fixture::{Fixture, Need};
+use crate::prepare::target::Target;
+use crate::run::event::Event;
+use crate::run::reruns::{Queued, queue_rerun};
+use crate::run::run_state::{
+    Disturbance, DisturbanceKind, Progress, Rerun, RunState, TrialResult, standstill,
+};
+use crate::run::throwaway::{Restricted, restart_all};
+use crate::trial::rate_search::RateSearch;
 use crate::trial::{Clients, Failure, LoadModel, Trial, panicked};
 use kurabe_core::driver::Access;
 use kurabe_core::experiment::{OperationInfo, Prepare, Stop};

@@ -1,0 +1,12 @@
+//! The clients of a trial: their threads, connections, schedules and processors.
+
+pub(crate) mod cancellable;
+pub(crate) mod client;
+pub(crate) mod clock;
+pub(crate) mod connections;
+pub mod cpu_partition;
+pub(crate) mod launch;
+pub(crate) mod open;
+pub(crate) mod pool;
+pub(crate) mod schedule;
+pub(crate) mod semaphore;
