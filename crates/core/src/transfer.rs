@@ -17,9 +17,9 @@ pub enum Fetch {
 /// One way to move many rows of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transfer {
-    /// [`Session::read_rows`](crate::driver::Session::read_rows).
+    /// [`Bulk::read_rows`](crate::driver::Bulk::read_rows).
     Read(Fetch),
-    /// [`Session::write_rows`](crate::driver::Session::write_rows).
+    /// [`Bulk::write_rows`](crate::driver::Bulk::write_rows).
     Write,
 }
 

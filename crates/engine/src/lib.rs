@@ -1,5 +1,5 @@
 //! The measuring loop. It plans cells, runs trials in randomised rounds, drives clients, verifies every reply and
-//! accounts for every transaction. It reports progress as [`Event`](event::Event)s and prints nothing.
+//! accounts for every transaction. It reports progress as [`Event`](run::event::Event)s and prints nothing.
 
 pub mod clients;
 pub mod fleet;

@@ -179,7 +179,7 @@ fn short(axis: &Axis, value: &AxisValue) -> String {
     if axis.kind == crate::labels::Kind::Word { axis.show(value) } else { axis.name_value(value) }
 }
 
-/// The higher_is_better of a cell's metric of speed; the least if it has none.
+/// A cell's metric of speed, so that more is better; the least if it has none.
 fn speed(labels: &Labels, cell: &CellResult) -> f64 {
     let good = cell.status == Status::Ok && !cell.is_overloaded() && !cell.is_generator_late();
     let value = cell.metric(cell.metric).filter(|_| good);

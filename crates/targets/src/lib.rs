@@ -262,7 +262,7 @@ impl Opened {
 /// cannot provide the class is opened with a [skip reason](Target::skip_reason).
 ///
 /// # Errors
-/// If one cannot be used, unless the open_options is [tolerant](OpenOptions::tolerant); the message begins with the target.
+/// If one cannot be used, unless the options are [tolerant](OpenOptions::tolerant); the message begins with the target.
 pub fn open(urls: &[String], open_options: &OpenOptions, reporter: &dyn Reporter) -> Result<Opened> {
     let whole = urls.iter().map(|text| TargetUrl::parse(text)).collect::<Result<Vec<_>>>()?;
     let mut parsed = whole.clone();

@@ -133,7 +133,7 @@ impl Opened {
 
 /// The URL by which another database reaches one: of a file, its path.
 fn address(reached: &TargetUrl, driver: &dyn Driver) -> TargetUrl {
-    let file = driver.links().ok().and_then(|links| links.file());
+    let file = driver.links().ok().and_then(kurabe_core::driver::Links::file);
     let file = file.map(|file| file.to_string_lossy().into_owned());
     TargetUrl { path: file.unwrap_or_else(|| reached.path.clone()), ..reached.clone() }
 }

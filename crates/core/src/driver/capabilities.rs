@@ -8,16 +8,16 @@ pub struct Capabilities {
     /// Whether the server can prepare an operation once and execute it many times, so that preparing once and per
     /// request differ.
     pub prepared_statements: Support,
-    /// Whether an operation can be sent as text with literals ([`Session::prepare_literal`]).
+    /// Whether an operation can be sent as text with literals ([`Session::prepare_literal`](super::Session::prepare_literal)).
     pub literals: Support,
-    /// Whether requests can be sent before earlier replies have arrived ([`Session::pipeline`]).
+    /// Whether requests can be sent before earlier replies have arrived ([`Session::pipeline`](super::Session::pipeline)).
     pub pipelining: Support,
-    /// Whether the optimizer's row estimates can be read ([`Session::estimate`]).
+    /// Whether the optimizer's row estimates can be read ([`Planner`](super::Planner)).
     pub estimates: Support,
     /// Whether text can be stored in Latin-1 ([`Charset::Latin1`](crate::collection::Charset)).
     pub latin1: Support,
     /// Whether the target is an application that serves experiments (`docs/app.openapi.yaml`), not a database.
-    /// Its sessions support only [`Page`](Operation::Page), and it manages its own data.
+    /// Its sessions support only [`Page`](crate::operation::Operation::Page), and it manages its own data.
     pub is_application: bool,
     /// Whether the database belongs to this driver alone and is deleted with it. Opening its URL again creates
     /// another one.
@@ -25,7 +25,7 @@ pub struct Capabilities {
     /// Whether many sessions can share a thread. They can if they wait in the crate `kurabe-reactor` only. Any other
     /// wait, such as that of a client library, would stop all clients of the thread.
     pub shared_threads: Support,
-    /// Whether the server refuses every change of a session that is opened with [`Access::ReadOnly`]. A session of a
+    /// Whether the server refuses every change of a session that is opened with [`Access::ReadOnly`](super::Access::ReadOnly). A session of a
     /// driver that says no may write, whatever its options say.
     pub read_only_sessions: Support,
     /// Whether settings, locks and temporary tables stay with a session. They do not behind a pooler that shares

@@ -28,7 +28,7 @@ pub enum Access {
     #[default]
     ReadWrite,
     /// Read: in every transaction of the session, the server refuses what changes data, with an error of kind
-    /// [`ReadOnly`](crate::ErrorKind::ReadOnly). Only if [`Capabilities::read_only_sessions`] says so. A server's
+    /// [`ReadOnly`](crate::ErrorKind::ReadOnly). Only if [`Capabilities::read_only_sessions`](super::Capabilities::read_only_sessions) says so. A server's
     /// read-only transactions still allow some side effects, such as locks.
     ReadOnly,
 }

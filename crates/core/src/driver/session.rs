@@ -23,7 +23,7 @@ pub trait Session: Send {
     /// same as that of [`Session::prepare`]'s statement.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) if [`Capabilities::literals`] says no, or this operation
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if [`Capabilities::literals`](super::Capabilities::literals) says no, or this operation
     /// cannot be written that way.
     fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
         let _ = operation;
@@ -42,7 +42,7 @@ pub trait Session: Send {
     /// they are not one transaction, and a failed one does not undo the others.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) if [`Capabilities::pipelining`] says no. Otherwise the
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if [`Capabilities::pipelining`](super::Capabilities::pipelining) says no. Otherwise the
     /// first error of any request, after all replies are read: replies of failed requests are empty, the others are
     /// valid. The session stays usable as after [`Session::execute`].
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {

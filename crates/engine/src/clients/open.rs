@@ -144,7 +144,7 @@ impl Worker<'_> {
         if now > due {
             if measured && now <= last_begin && !schedule.has_ready_client() {
                 self.with_open_loop(|open_loop| {
-                    open_loop.backlog = open_loop.backlog.max(schedule.waiting(now))
+                    open_loop.backlog = open_loop.backlog.max(schedule.waiting(now));
                 });
             }
             return Some(now);

@@ -32,7 +32,7 @@ use std::time::Duration;
 pub struct Plan {
     /// The experiment.
     pub experiment: &'static dyn Experiment,
-    /// The spec, without the values and rounds that [`budget::fit`](crate::plan::budget::fit) dropped.
+    /// The spec, without the values and rounds that [`budget::fit`] dropped.
     pub spec: RunSpec,
     /// The axes, in the experiment's order; with the rate if one was requested.
     pub axes: Vec<AxisInfo>,

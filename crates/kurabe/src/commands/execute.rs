@@ -226,14 +226,7 @@ fn plan_and_run(
         output.confirm(&format!("the run is expected to take {}", units::time(expected)))?;
     }
     if job.dry {
-        let unknown: Vec<&str> = targets
-            .iter()
-            .filter(|target| !target.is_described())
-            .map(|target| target.name.as_str())
-            .collect();
-        if !unknown.is_empty() {
-            output.note(&format!("not started, so that its limits are not checked: {}", unknown.join(", ")));
-        }
+        note_not_started(targets, output);
         return Ok(exit::DONE);
     }
     let mut found = kurabe_observe::disturbances(&std::env::temp_dir());
@@ -290,6 +283,15 @@ fn plan_and_run(
         output,
     };
     measure(context, run)
+}
+
+/// Names the throwaway servers that a plan alone does not start.
+fn note_not_started(targets: &[kurabe_engine::prepare::target::Target], output: &Output) {
+    let unknown = targets.iter().filter(|target| !target.is_described());
+    let unknown: Vec<&str> = unknown.map(|target| target.name.as_str()).collect();
+    if !unknown.is_empty() {
+        output.note(&format!("not started, so that its limits are not checked: {}", unknown.join(", ")));
+    }
 }
 
 /// Continues an interrupted run.
@@ -409,6 +411,16 @@ fn print_beginning(header: &RunHeader, writer: &Writer, output: &Output) {
     if output.json {
         let file = writer.path().file.display().to_string();
         output.event(&json!({ "event": "run-begins", "run": header.run, "file": file }));
+    }
+}
+
+/// Tells where the run is.
+fn print_end(run: &Run, writer: &Writer, complete: bool, is_claim: bool, output: &Output) {
+    if output.json {
+        let (run, file) = (&run.header.run, writer.path().file.display().to_string());
+        output.event(&json!({ "event": "run-ends", "run": run, "file": file, "complete": complete }));
+    } else if !is_claim {
+        output.hint(&format!("run: {}", run.header.run));
     }
 }
 
@@ -544,12 +556,7 @@ fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
             }
         }
     }
-    if output.json {
-        let (run, file) = (&run.header.run, writer.path().file.display().to_string());
-        output.event(&json!({ "event": "run-ends", "run": run, "file": file, "complete": complete }));
-    } else if !is_claim {
-        output.hint(&format!("run: {}", run.header.run));
-    }
+    print_end(run, &writer, complete, is_claim, output);
     ended?;
     if !complete {
         output
