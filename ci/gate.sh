@@ -6,7 +6,7 @@
 #   SUITE         the suite file; its targets are replaced by the two builds
 #   BASE, HEAD    the two builds: each a target, or a command that starts one and prints its URL first, as 'kurabe up' does
 #   FAIL_ON       the criterion (slower:5%)
-#   UNDECIDED  what an undecided gate does: pass, or fail with code 7 (fail)
+#   UNDECIDED     what an undecided gate does: pass, or fail with code 7 (fail)
 set -uo pipefail
 
 kurabe=${KURABE:-kurabe} suite=${SUITE:?} base=${BASE:?} head=${HEAD:?}

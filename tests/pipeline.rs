@@ -345,12 +345,21 @@ fn gate_of_ci_servers_finds_a_planted_slowdown_between_two_builds_and_none_betwe
     assert!(matches!(judged.as_str(), "passed" | "undecided" | "not-judged"), "{judged}: {equal:?}");
     assert!(junit.contains("<testcase") && !junit.contains("<failure"), "{junit}");
     let slower = ci(builds(&place, true));
-    assert!(slower.code == Some(6) && slower.out.contains("The gate failed"), "{slower:?}");
     let (judged, junit) = results();
-    assert!(judged == "slower" && junit.contains("<failure"), "{judged}: {junit}");
+    if slower.code == Some(7) {
+        // Other load during the counted trials keeps a gate from failing; what it would have said is there all the same.
+        let compared = std::fs::read_to_string(place.home().join(".kurabe/gate.json")).unwrap();
+        let compared: Value = serde_json::from_str(&compared).unwrap();
+        let high = compared["rows"][0]["high"].as_f64();
+        assert!(judged == "undecided" && high.is_some_and(|high| high < 1.0 / 1.3), "{compared:#}");
+        assert!(junit.contains("other processes used the CPU"), "{junit}");
+    } else {
+        assert!(slower.code == Some(6) && slower.out.contains("The gate failed"), "{slower:?}");
+        assert!(judged == "slower" && junit.contains("<failure"), "{judged}: {junit}");
+        assert!(std::fs::read_to_string(summary).unwrap().contains("gate failed"));
+    }
     // Both were measured in one run each, and nothing that the script started is left.
     assert_eq!(std::fs::read_dir(place.home().join(".kurabe/runs")).unwrap().count(), 2);
-    assert!(std::fs::read_to_string(summary).unwrap().contains("gate failed"));
     let left =
         Command::new("pgrep").args(["-f", &place.home().join("base/kurabe").display().to_string()]).output();
     assert!(left.unwrap().stdout.is_empty(), "the base build is still running");
