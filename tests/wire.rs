@@ -122,10 +122,10 @@ fn verified_run_through_a_relay_is_decoded_on_every_engine() {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
         let script = format!(
-            "'{KURABE}' run kv \"$KURABE_URL\" --clients 2 --requests 200 --records 50 --rounds 1 --no-html --interleave=off"
+            "'{KURABE}' run kv \"$KURABE_URL\" --clients 2 --requests 200 --records 50 --rounds 1 --no-html --interleave=off --verbose"
         );
         let (report, answer) = relayed(&place, &[], server.url(), &["sh", "-c", &script]);
-        assert!(answer.err.contains("verified"), "{engine}: {answer:?}");
+        assert!(answer.err.contains("Verified:"), "{engine}: {answer:?}");
         let connections = report["connections"].as_array().unwrap();
         // Clients of 200 requests each read and write; all of that was seen, and every byte was forwarded.
         let executed = |connection: &Value| {

@@ -134,7 +134,7 @@ fn server_of_other_user_is_unavailable_with_reason() {
     };
     let answer = Answer::of(&output);
     assert!(
-        answer.err.contains("no cell can be measured") && answer.err.contains("\n  redis "),
+        answer.err.contains("nothing can be measured") && answer.err.contains("\n  redis "),
         "{answer:?}"
     );
     assert!(answer.err.contains("the memory of the server cannot be read"), "{answer:?}");

@@ -97,6 +97,7 @@ fn pooler_that_shares_connections_is_refused_before_anything_is_locked() {
             "40",
             "--rounds",
             "1",
+            "--verbose",
         ])
     };
     for mode in ["transaction", "statement"] {

@@ -90,7 +90,7 @@ fn missing_create_permission_is_reported_before_run() {
         let place = Place::new();
         let url = by(&server, "reader", "kurabe");
         let answer = place.run(&session(&[&url], &BRIEF));
-        assert_refused(&place, &answer, &["no cell can be measured"]);
+        assert_refused(&place, &answer, &["nothing can be measured"]);
         let why = "no tables can be created there: ";
         assert!(answer.err.contains(engine) && answer.err.contains(why), "{answer:?}");
         assert_eq!(tables(&server).unwrap(), "", "{engine}");

@@ -28,7 +28,7 @@ fn assert_measured(report: &Value, wanted: usize) {
 fn every_cell_is_verified_on_sqlite_with_step_times() {
     let place = Place::new();
     // SQLite does not serve waiting writers in order: on a busy machine one may wait long.
-    let answer = place.run(&run(&["sqlite:?busy_timeout=60s", "null:"], &["--clients", "1,5"]));
+    let answer = place.run(&run(&["sqlite:?busy_timeout=60s", "null:"], &["--clients", "1,5", "--verbose"]));
     assert_eq!(answer.code, Some(0), "{answer:?}");
     // Two targets, two numbers of clients, two kinds of connection; and each target's A/A control.
     assert_measured(&place.report(), 10);

@@ -17,6 +17,7 @@ use kurabe_core::run::{CellRecord, Measurement, Outcome, OverheadRecord, Run, Ru
 use kurabe_core::verification::Verification;
 use kurabe_stats::{Histogram, IntervalSettings};
 use std::collections::BTreeMap;
+use std::num::NonZero;
 
 /// All cells × operations of a run, in the order of the header and the spec.
 pub(crate) fn figures(run: &Run, metrics: &[MetricInfo]) -> Vec<CellResult> {
@@ -86,7 +87,7 @@ fn of_cell(
         figures.reason = Some("not measured: the run ended before it reached this cell".to_owned());
     } else {
         figures.status = Status::Ok;
-        figures.interleaved = measured.values().filter(|m| m.slices > 0).count() as u32;
+        figures.interleaved = NonZero::new(measured.values().filter(|m| m.slices > 0).count() as u32);
         let [measured, compared] = [false, true].map(|interleaved| trials_of(&measured, interleaved));
         figures.metrics =
             metrics::of_cell(metrics, Load::of(&cell.axes), [&measured, &compared], &run.header.spec);

@@ -17,6 +17,7 @@ use kurabe_core::verification::Verification;
 use kurabe_stats::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::num::NonZero;
 
 /// The version of the JSON report.
 pub const REPORT_VERSION: u32 = 4;
@@ -252,6 +253,9 @@ pub struct CellResult {
     pub steady: Option<Steady>,
     /// The number of continuous trials with results.
     pub rounds: u32,
+    /// The number of interleaved trials with results, which give the ratios of verdicts; absent: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interleaved: Option<NonZero<u32>>,
     /// Mean bytes per record sent to the database.
     pub stored_bytes: Option<u64>,
     /// Whether it is the A/A control of its target.
@@ -264,9 +268,6 @@ pub struct CellResult {
     pub noise_floor: Option<f64>,
     /// Its metric of speed.
     pub metric: &'static str,
-    /// The number of interleaved trials with results.
-    #[serde(skip)]
-    pub(crate) interleaved: u32,
     /// Why its trials should not be relied on: other load on the machine, during the continuous ones or most of the
     /// interleaved ones.
     #[serde(skip)]

@@ -140,12 +140,10 @@ pub(crate) fn rounds(count: u32) -> String {
 /// The rounds of a run; if trials are interleaved, of which the figures are, and of which the ratios.
 pub(crate) fn rounds_of(summary: &Summary) -> String {
     let all = rounds(summary.rounds);
-    match summary.cells.iter().max_by_key(|cell| cell.interleaved) {
-        Some(cell) if cell.interleaved > 0 => {
-            format!("{all} (figures: {} continuous; ratios: {} interleaved)", cell.rounds, cell.interleaved)
-        }
-        _ => all,
-    }
+    let most = summary.cells.iter().filter_map(|cell| Some((cell.interleaved?, cell.rounds))).max();
+    most.map_or(all.clone(), |(interleaved, continuous)| {
+        format!("{all} (figures: {continuous} continuous; ratios: {interleaved} interleaved)")
+    })
 }
 
 /// `1 cell`, `3 cells`.

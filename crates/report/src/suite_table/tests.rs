@@ -49,7 +49,7 @@ fn state_follows_from_cells_and_trials() {
     let none = [cell(0), refused(1, "no such type"), refused(1, "no such type")];
     assert_eq!(of(&none, &[trial(0, "read", None)], Ending::Complete), (State::NotAvailable, why()));
     // An error of the run is not the reason of what was not available before it.
-    assert_eq!(of(&none, &[], Ending::Error("no cell can be measured")), (State::NotAvailable, why()));
+    assert_eq!(of(&none, &[], Ending::Error("nothing can be measured")), (State::NotAvailable, why()));
     assert_eq!(
         of(&[cell(0), cell(1)], &[], Ending::Error("lost\n  log")),
         (State::Failed, vec!["lost".to_owned()])
