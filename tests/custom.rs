@@ -1,5 +1,7 @@
 //! Custom workloads on real servers: verified, counted, repeated; and the messages for invalid ones.
 
+mod scripts;
+
 use crate::servers::common::sql;
 use crate::support::{Answer, Place};
 use kurabe_testbed::Server;
@@ -279,91 +281,6 @@ fn server_refuses_writes_unless_they_are_allowed() {
 }
 
 #[test]
-fn pgbench_scripts_run_on_every_sql_engine_by_weight() {
-    let place = Place::new();
-    let servers = sql_servers();
-    let mut targets = vec!["sqlite:"];
-    targets.extend(servers.iter().map(|server| server.url()));
-    let script = file(
-        &place,
-        "mine.sql",
-        "-- a comment; with a semicolon\n\\set aid random(1, \\\n  10 * :scale)\n\\set what 'no' \n",
-    );
-    let answer = place.run(&["run", "pgbench", "-f", script.to_str().unwrap(), "sqlite:"]);
-    assert_eq!(answer.code, Some(2), "{answer:?}");
-    assert!(answer.err.contains("mine.sql: line 4"), "{answer:?}");
-    let script = file(
-        &place,
-        "mine.sql",
-        "\\set aid random(1, 10 * :scale)\n\\if :aid > 5 and :client_id < 100\nSELECT abalance FROM pgbench_accounts\n  \
-         WHERE aid = :aid AND 'it''s; :unknown' <> '';\n\\elif :aid > 3\n\\sleep 1 us\n\\else\nSELECT :aid + 1;\n\\endif\nSELECT 1",
-    );
-    let script = format!("{}@3", script.display());
-    let rest = "--init --scale 1 -D extra=1 --requests 40 --rounds 1 --clients 1,2".split(' ');
-    let args = ["run", "pgbench", "-f", &script, "-b", "tpcb-like@2", "-b", "simple-update"];
-    let answer = place.run(&args.into_iter().chain(rest).chain(targets.iter().copied()).collect::<Vec<_>>());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    let report = place.report();
-    for cell in cells(&report) {
-        assert_eq!(cell["status"], "ok", "{cell:#}");
-        // Half of the transactions insert into the history; all change rows, which the server does not count.
-        assert_eq!(cell["verified"]["how"], "acknowledged", "{cell:#}");
-        assert!(cell["verified"]["counted"].as_u64().unwrap() > 5, "{cell:#}");
-    }
-}
-
-#[test]
-fn invalid_script_is_rejected_with_file_and_line() {
-    let place = Place::new();
-    // Throwaway targets hold nothing that statements must not change.
-    let target = format!("sqlite:{}", place.home().join("mine.db").display());
-    for (text, part) in [
-        ("SELECT 1;\n\\gset\n", "line 2: \\gset is not supported"),
-        ("\\sett a 1\nSELECT 1;", "line 1: unknown meta-command 'sett'; did you mean 'set'?"),
-        ("SELECT 1;\n\nSELECT :nothing;", "line 3: unknown variable 'nothing'"),
-        ("\\if 1 = 1\nSELECT 1;", "line 1: an \\if without its \\endif"),
-        ("\\endif\nSELECT 1;", "line 1: \\endif without an \\if"),
-        ("\n\\set a 1 +\nSELECT 1;", "line 2: the expression is incomplete"),
-        ("\\sleep soon\nSELECT 1;", "line 1: invalid meta-command '\\sleep soon'"),
-        ("UPDATE theirs SET a = 1;", "line 1: this statement may change data"),
-        (
-            "WITH u AS (UPDATE theirs SET n = 1 RETURNING n) SELECT substring(n FROM 1 FOR 3) FROM u;",
-            "line 1: this statement may change data: a part of it writes",
-        ),
-        ("SELECT 1;\nSET GLOBAL max_connections = 5;", "line 2: this statement may change"),
-        ("SELECT nextval('theirs');", "may change data: no read-only transaction stops NEXTVAL"),
-        ("\\set a random(5, 1)\nSELECT :a;", "line 1: a range from 5 to 1 is empty"),
-        (
-            "\\set a 1\n\\set b random_gaussian(1, 5, 1.5)\nSELECT :b;",
-            "line 2: the parameter of random_gaussian",
-        ),
-        ("\\set a 1\n", "sends no statement to the database"),
-    ] {
-        let script = file(&place, "mine.sql", text);
-        let answer = place.run(&["run", "pgbench", "-f", script.to_str().unwrap(), &target]);
-        assert_eq!(answer.code, Some(2), "{text}: {answer:?}");
-        assert!(answer.err.contains(part) && answer.err.contains("mine.sql"), "{text}: {answer:?}");
-    }
-    for (args, part) in [
-        (["-b", "tpcb-lik"], "did you mean 'tpcb-like'?"),
-        (["-f", "/no/such.sql"], "cannot be read"),
-        (["-f", "a.sql@x"], "'x' is not a script weight"),
-        (["--scale", "0"], "--write"),
-    ] {
-        let answer = place.run(&["run", "pgbench", args[0], args[1], &target]);
-        assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
-        assert!(answer.err.contains(part), "{args:?}: {answer:?}");
-    }
-    // At run time an expression may fail too.
-    let script = file(&place, "mine.sql", "\\set a 1 / (:client_id - :client_id)\nSELECT :a;");
-    let args =
-        ["run", "pgbench", "-f", script.to_str().unwrap(), "sqlite:", "--requests", "5", "--rounds", "1"];
-    let answer = place.run(&args);
-    assert_eq!(answer.code, Some(4), "{answer:?}");
-    assert!(answer.out.contains("line 1: division by zero"), "{answer:?}");
-}
-
-#[test]
 fn loaded_rows_are_analysed_before_measuring() {
     let place = Place::new();
     let servers = sql_servers();
@@ -595,52 +512,5 @@ fn invalid_variable_is_reported_with_place_before_run() {
     let args =
         ["run", "pgbench", "-f", script.to_str().unwrap(), "--requests", "5", "--rounds", "1", "sqlite:"];
     let answer = place.run(&args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-}
-
-#[test]
-fn scripts_run_as_pgbench_runs_them_if_asked() {
-    let Some(server) = kurabe_testbed::testing::server("postgres") else { return };
-    let place = Place::new();
-    let run = |name: &str, text: &str, rest: &[&str]| {
-        let script = file(&place, name, text);
-        let usual = [
-            "run",
-            "pgbench",
-            "-f",
-            script.to_str().unwrap(),
-            server.url(),
-            "--requests",
-            "40",
-            "--rounds",
-            "1",
-            "--write",
-        ];
-        place.run(&[&usual[..], rest].concat())
-    };
-    let text = "/* outer /* inner; */ still; outer */\n\\set h random(1, 300000)\n\\if :h > 0\n\
-                SELECT E'it\\'s; :fine' AS t, upper(to_hex(:h));\n\\endif\nSELECT relname FROM pg_class WHERE oid = :h;\n";
-    let refused = run("hex.sql", text, &[]);
-    assert_ne!(refused.code, Some(0), "{refused:?}");
-    let said = format!("{}{}", refused.out, refused.err);
-    assert!(said.contains("--statement literal") && said.contains("is executed"), "{said}");
-    for simple in [["-M", "simple"], ["--statement", "literal"]] {
-        let answer = run("hex.sql", text, &simple);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
-    }
-    // pgbench puts values between quotes too, but for a name that it does not know.
-    let text = "\\set h random(10, 59)\nSELECT 1 / CASE WHEN extract(second FROM ('12:30:' || ':h')::time) = :h \
-                AND $$:h$$ || ':unknown' = ':h' || chr(58) || 'unknown' THEN 1 ELSE 0 END; -- ':h'\n";
-    let refused = run("quoted.sql", text, &[]);
-    assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.err.contains(":h is within quotes") && refused.err.contains("-M simple"), "{refused:?}");
-    let answer = run("quoted.sql", text, &["-M", "simple"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    let text = "BEGIN ISOLATION LEVEL SERIALIZABLE;\nSELECT sum(bbalance) FROM pgbench_branches;\n\
-                UPDATE pgbench_branches SET bbalance = bbalance + 1;\nEND;\n";
-    let usual = ["--init", "--scale", "1", "--clients", "4"];
-    let answer = run("serial.sql", text, &usual);
-    assert_eq!(answer.code, Some(4), "{answer:?}");
-    let answer = run("serial.sql", text, &[&usual[..], &["--max-tries", "1000"]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
 }

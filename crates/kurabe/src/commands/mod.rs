@@ -10,6 +10,7 @@ mod execute;
 mod gate;
 mod join;
 mod listen;
+mod measure;
 mod messages;
 mod pause;
 mod planned;

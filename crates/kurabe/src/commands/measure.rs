@@ -1,0 +1,213 @@
+//! Measures a planned run, records each trial, and reports.
+
+use super::execute::{StopRule, exit_of};
+use super::fleet::Agents;
+use super::pause::Pauses;
+use super::planned::longer_than_planned;
+use super::push::{self, Collector};
+use super::report;
+use super::stopping_rule::StoppingRule;
+use crate::exit::{self, Exit};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::signals;
+use crate::targets::Opened;
+use anyhow::Result;
+use kurabe_core::observation::Endpoint;
+use kurabe_core::run::{Run, RunEnd, RunHeader, TrialRecord};
+use kurabe_engine::fleet::Fleet;
+use kurabe_engine::plan::Plan;
+use kurabe_engine::prepare::fixture::Fixture;
+use kurabe_engine::run::event::Event;
+use kurabe_engine::run::runner::Runner;
+use kurabe_observe::{Live, Monitor};
+use kurabe_record::Writer;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// What a new run and a resumed run have in common.
+pub(super) struct RunContext<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) opened: &'a Opened,
+    /// The machines that run the clients; `None`: this program does.
+    pub(super) agents: Option<&'a Agents>,
+    pub(super) fixtures: Vec<Option<Fixture>>,
+    pub(super) writer: Writer,
+    pub(super) cancel: &'a AtomicBool,
+    pub(super) html: bool,
+    pub(super) otlp: Option<&'a Collector>,
+    pub(super) stop_rule: StopRule<'a>,
+    /// Whether the report is printed.
+    pub(super) print: bool,
+    pub(super) output: &'a Output,
+}
+
+/// Tells programs the run's name and file, among the events of its progress.
+fn print_beginning(header: &RunHeader, writer: &Writer, output: &Output) {
+    if output.json {
+        let file = writer.path().file.display().to_string();
+        output.event(&json!({ "event": "run-begins", "run": header.run, "file": file }));
+    }
+}
+
+/// Tells where the run is.
+fn print_end(run: &Run, writer: &Writer, complete: bool, is_claim: bool, output: &Output) {
+    if output.json {
+        let (run, file) = (&run.header.run, writer.path().file.display().to_string());
+        output.event(&json!({ "event": "run-ends", "run": run, "file": file, "complete": complete }));
+    } else if !is_claim {
+        output.hint(&format!("run: {}", run.header.run));
+    }
+}
+
+/// Tells what is waited for if the user stops the run now.
+fn announce_what_a_stop_waits_for(event: &Event<'_>, header: &RunHeader) {
+    match event {
+        Event::TrialBegins { cell, operation, .. } => {
+            let target = &header.targets[cell.target].name;
+            signals::wait_for(format!("{operation} on {target} to end"));
+        }
+        Event::Restarting => signals::wait_for("the throwaway servers to restart"),
+        Event::Loading { cell } => {
+            let target = &header.targets[cell.target].name;
+            signals::wait_for(format!("{target} to be loaded"));
+        }
+        Event::TrialEnds { .. } | Event::AgentLost { .. } | Event::RoundsEnd { .. } => {}
+    }
+}
+
+/// What observes servers: this host, and the agents of the hosts that have one. Warns of an agent that does not answer.
+fn monitor(opened: &Opened, output: Output) -> Monitor {
+    let mut monitor = Monitor::new();
+    for (server, remote) in &opened.observers {
+        if let Endpoint::Tcp { host, port } = server
+            && let Err(why) = remote.try_out(host, *port)
+        {
+            output.warning(&format!("not observed: {why}"));
+        }
+        monitor.use_agent(server.clone(), remote.clone());
+    }
+    monitor
+}
+
+/// What shows the use of this machine, of the client and of the servers on this machine while the run goes on.
+fn live(opened: &Opened) -> Live {
+    let drivers = opened.targets.iter().flat_map(|target| {
+        std::iter::once(&target.driver).chain(target.second.as_ref().map(|second| &second.driver))
+    });
+    Live::new(drivers.map(|driver| driver.endpoint()).collect())
+}
+
+pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
+    let RunContext {
+        plan,
+        opened,
+        agents,
+        fixtures,
+        mut writer,
+        cancel,
+        html,
+        otlp,
+        stop_rule,
+        print,
+        output,
+    } = context;
+    // The answer to a claim has what there is to say of its run.
+    let is_claim = matches!(stop_rule, StopRule::Claim(_));
+    let header = &run.header;
+    let completed = Arc::new(AtomicU64::new(0));
+    let names = header.targets.iter().map(|target| target.name.clone()).collect();
+    let rounds = header.spec.rounds;
+    print_beginning(header, &writer, output);
+    let resources = (output.json && agents.is_none()).then(|| live(opened));
+    let mut progress =
+        Progress::new(*output, &plan.axes, names, &header.cells, rounds, &completed, resources);
+    let earlier = run.trials.last().map_or(0, |trial| trial.at_ms);
+    // The clock of a resumed run continues.
+    let began = Instant::now().checked_sub(Duration::from_millis(earlier)).unwrap_or_else(Instant::now);
+    let clock = if run.trials.is_empty() { since(header.began) } else { began };
+    let observer = monitor(opened, *output);
+    let mut ending = StoppingRule::new(run, began, stop_rule);
+    let runner = Runner {
+        plan,
+        run: &header.run,
+        targets: &opened.targets,
+        began: clock,
+        cancel,
+        progress: &completed,
+        observer: Some(&observer),
+        interference_check: Some(kurabe_report::attribution::disturbed),
+        cpu_partition: opened.cpu_partition.as_ref(),
+        fleet: agents.map(|agents| agents as &dyn Fleet),
+    };
+    let mut made: Vec<TrialRecord> = Vec::new();
+    let mut pauses = Pauses::asked_for();
+    let mut budget = header.spec.budget_ns.filter(|_| header.spec.until.is_none()).map(Duration::from_nanos);
+    let ended = runner.run(fixtures, &run.trials, &mut |event| {
+        if let Event::TrialBegins { round: 1, left: Some(left), .. } = &event
+            && let Some(budget) = budget.take()
+            && let Some(note) = longer_than_planned(began.elapsed() + *left, budget)
+        {
+            output.note(&note);
+        }
+        if let Event::TrialEnds { record } = &event {
+            writer.trial(record)?;
+            made.push((*record).clone());
+            if record.rerun_reason.is_none() {
+                pauses.after_trial();
+            }
+        }
+        announce_what_a_stop_waits_for(&event, header);
+        if let Event::RoundsEnd { rounds, further } = event {
+            *further = ending.further(rounds, &made);
+        } else {
+            progress.show(&event);
+        }
+        Ok(())
+    });
+    progress.finish();
+    signals::wait_for("the run file to be written");
+    if let Some(why) = ending.why() {
+        output.note(why);
+    }
+    run.trials.extend(made);
+    let complete = matches!(ended, Ok(true));
+    if ended.is_ok() {
+        let end = RunEnd { at_ms: clock.elapsed().as_millis() as u64, complete };
+        writer.end(&end)?;
+        run.end = Some(end);
+    }
+    if run.trials.is_empty() {
+        output.note("nothing was measured");
+    } else {
+        if print && !is_claim {
+            output.result(&report::terminal(run, output))?;
+        }
+        if html {
+            match report::write_html(run, writer.path()) {
+                Ok(path) if !is_claim => output.hint(&format!("report: {}", path.display())),
+                Err(error) if ended.is_ok() => return Err(error),
+                // The first error is the cause: a full disk, for example, also ends the run.
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+    print_end(run, &writer, complete, is_claim, output);
+    ended?;
+    if !complete {
+        output
+            .hint(&format!("stopped; 'kurabe run --resume {}' continues at the next trial", run.header.run));
+        return Ok(exit::INTERRUPTED);
+    }
+    push::after(otlp, run, output);
+    Ok(exit_of(run))
+}
+
+/// The instant of a second since 1970. Times of trials are since the second in which their run began, so that others can
+/// place them beside their own.
+fn since(second: u64) -> Instant {
+    let past = SystemTime::now().duration_since(UNIX_EPOCH + Duration::from_secs(second)).unwrap_or_default();
+    Instant::now().checked_sub(past).unwrap_or_else(Instant::now)
+}
