@@ -165,14 +165,12 @@ const COLD: Duration = Duration::from_millis(250);
 /// What its first request takes more.
 const COLDEST: Duration = Duration::from_millis(2);
 
-/// A connection whose requests take longer until it is warm, by less and less; with what each did, by its number.
+/// The number of requests of a connection, and how long those took that were slower, by their numbers.
 #[derive(Default)]
-struct Cold {
-    began: Option<Instant>,
-    requests: u64,
-    slower: Vec<(u64, Duration)>,
-    ended: Arc<Mutex<Vec<Cold>>>,
-}
+struct Slower(u64, Vec<(u64, Duration)>);
+
+/// A connection whose requests take longer until it is warm, by less and less.
+struct Cold(Option<Instant>, Slower, Arc<Mutex<Vec<Slower>>>);
 
 impl Interceptor for Cold {
     fn execute(
@@ -183,28 +181,27 @@ impl Interceptor for Cold {
         out: &mut Reply,
     ) -> Result<()> {
         let now = Instant::now();
-        let age = now - *self.began.get_or_insert(now);
+        let age = now - *self.0.get_or_insert(now);
         if let Some(left) = COLD.checked_sub(age) {
             std::thread::sleep(COLDEST.mul_f64(left.as_secs_f64() / COLD.as_secs_f64()));
-            self.slower.push((self.requests, now.elapsed()));
+            self.1.1.push((self.1.0, now.elapsed()));
         }
-        self.requests += 1;
+        self.1.0 += 1;
         inner.execute(prepared, parameters, out)
     }
 }
 
 impl Drop for Cold {
     fn drop(&mut self) {
-        let ended = Arc::clone(&self.ended);
-        ended.lock().unwrap().push(std::mem::take(self));
+        self.2.lock().unwrap().push(std::mem::take(&mut self.1));
     }
 }
 
 #[test]
 fn slices_do_not_contain_the_time_in_which_a_server_is_slow_at_first() {
-    let ended: Arc<Mutex<Vec<Cold>>> = Arc::default();
+    let ended: Arc<Mutex<Vec<Slower>>> = Arc::default();
     let own = Arc::clone(&ended);
-    let driver = DriverLayer::new(null(), move || Cold { ended: Arc::clone(&own), ..Cold::default() });
+    let driver = DriverLayer::new(null(), move || Cold(None, Slower::default(), Arc::clone(&own)));
     let facts = driver.describe().unwrap();
     let targets = [Target::new("cold", Box::new(driver), facts)];
     let experiment = kurabe_experiments::registry::find("point-read").unwrap();
@@ -218,8 +215,10 @@ fn slices_do_not_contain_the_time_in_which_a_server_is_slow_at_first() {
     let (mut measured_slow, mut slow, mut time) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     for trial in measured(&trials).into_iter().filter(|trial| trial.slices > 0) {
         let made = trial.warmup + trial.completed;
-        let of = connections.iter().find(|one| one.requests == made).expect("its connection");
-        let sum = |from: u64| of.slower.iter().filter(|(at, _)| *at >= from).map(|(_, took)| *took).sum::<Duration>();
+        let Slower(_, slower) = connections.iter().find(|one| one.0 == made).expect("its connection");
+        let sum = |from: u64| -> Duration {
+            slower.iter().filter(|(at, _)| *at >= from).map(|(_, took)| *took).sum()
+        };
         measured_slow += sum(trial.warmup);
         slow += sum(0);
         time += Duration::from_nanos(trial.elapsed_ns);

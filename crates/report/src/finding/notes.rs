@@ -46,9 +46,9 @@ impl Note {
                 let targets = many((*targets).into(), "target", "targets");
                 format!("{targets} of this run {verb} left out of this report{floor}.")
             }
-            Self::RatesApart { pairs, of } => format!(
-                "rates are of continuous trials, ratios of interleaved ones, which decide ({pairs} of {of} differ)."
-            ),
+            Self::RatesApart { .. } => {
+                "rates are of continuous trials; the ratios, of interleaved ones, decide.".to_owned()
+            }
             Self::PublishingRestricted { target, version, says, name, source } => {
                 let target = with_version(target, version, labels);
                 format!("publishing is restricted for {target}: {says} ({name}; {source}).")
