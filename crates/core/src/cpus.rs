@@ -6,7 +6,7 @@ use crate::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 pub const CPUS: AxisInfo = AxisInfo {
     name: "cpus",
     help: "processors given to a throwaway server; clients use the others",
-    kind: AxisKind::Count { least: 1, most: 4_096 },
+    kind: AxisKind::count(1, 4_096),
     default: &[],
 };
 
@@ -14,7 +14,7 @@ pub const CPUS: AxisInfo = AxisInfo {
 pub const CPU_PLACEMENT: AxisInfo = AxisInfo {
     name: "cpu-placement",
     help: "with --cpus: where the server's threads run",
-    kind: AxisKind::Choice(&[
+    kind: AxisKind::choice(&[
         ("spread", "the scheduler places them on the server's processors"),
         ("pinned", "each is pinned to one of the server's processors, in turn"),
         ("shared", "as spread, but clients use all processors, also those of the server"),

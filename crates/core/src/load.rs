@@ -8,11 +8,8 @@ use serde::{Deserialize, Serialize};
 pub const RATE: AxisInfo = AxisInfo {
     name: "rate",
     help: "transactions due per second, whether or not earlier ones have ended (open loop)",
-    kind: AxisKind::CountOr {
-        least: 1,
-        most: 10_000_000,
-        words: &[("max", "the highest rate with a p99 response time under --slo")],
-    },
+    kind: AxisKind::count(1, 10_000_000)
+        .or(&[("max", "the highest rate with a p99 response time under --slo")]),
     default: &[],
 };
 

@@ -47,35 +47,10 @@ pub struct RemoteCollection {
 /// How a server reads a collection of a remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// The engine's means.
-    pub way: LinkWay,
+    /// The name of the engine's means, on the command line and in its driver: `fdw`.
+    pub way: &'static str,
     /// The name of the collection on the remote.
     pub source: String,
     /// Rows per round trip between the servers; `None`: the engine's default.
     pub fetch: Option<u64>,
-}
-
-named! {
-    /// The means by which a database reads another one's tables.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum LinkWay {
-        /// A foreign table of PostgreSQL's extension `postgres_fdw`.
-        Fdw => "fdw",
-        /// A foreign table of PostgreSQL's extension `mysql_fdw`, which reads MySQL and MariaDB.
-        MysqlFdw => "mysql-fdw",
-        /// A query sent by PostgreSQL's extension dblink.
-        Dblink => "dblink",
-        /// A table of the storage engine FEDERATED of MySQL, or of `FederatedX` of MariaDB.
-        Federated => "federated",
-        /// A table of MariaDB's storage engine CONNECT.
-        Connect => "connect",
-        /// A table of MariaDB's storage engine Spider.
-        Spider => "spider",
-        /// A database file that SQLite attaches to a connection.
-        Attach => "attach",
-        /// A database link of Oracle Database.
-        DatabaseLink => "database-link",
-    }
-    /// Its name on the command line.
-    pub fn name;
 }

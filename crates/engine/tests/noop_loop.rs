@@ -4,12 +4,12 @@
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::{
-    Answer, Client, Dataset, DatasetState, Experiment, ExperimentInfo, OperationInfo, Prepare, Transaction,
+    Answer, Client, Dataset, DatasetState, Experiment, ExperimentInfo, OperationInfo, Recorder, Transaction,
     Workload,
 };
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
-use kurabe_core::planned::{Connections, Demand, LoopPolicy, PlannedCell, Provision};
+use kurabe_core::planned::{Connections, Demand, LoopPolicy, Need, PlannedCell};
 use kurabe_core::run::{Outcome, RunSpec};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::Reply;
@@ -34,13 +34,13 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "clients",
             help: "concurrent clients",
-            kind: AxisKind::Count { least: 1, most: 100 },
+            kind: AxisKind::count(1, 100),
             default: &["2"],
         },
         AxisInfo {
             name: "idle",
             help: "idle connections beside the clients'",
-            kind: AxisKind::Count { least: 0, most: 100 },
+            kind: AxisKind::count(0, 100),
             default: &["0", "5"],
         },
     ],
@@ -61,14 +61,12 @@ impl Experiment for NoopLoop {
         let demand = Demand { operations: vec![Operation::Ping], ..Demand::default() };
         let idle_connections = cell.number("idle")? as usize;
         PLANNED.fetch_add(1, Ordering::Relaxed);
-        let provision = Provision { idle_connections, ..Provision::default() };
-        Ok(PlannedCell { provision, ..PlannedCell::new("nothing", demand, policy, Pings) })
+        let needs = vec![Need::IdleConnections(idle_connections)];
+        Ok(PlannedCell { needs, ..PlannedCell::new("nothing", demand, policy, Pings) })
     }
 }
 
 struct Pings;
-
-impl Prepare for Pings {}
 
 impl Workload for Pings {
     fn transaction(&self, _: &str, _: &DatasetState, _: Client) -> Result<Box<dyn Transaction>> {
@@ -89,13 +87,13 @@ impl Transaction for Ping {
 
     fn prepare_input(&mut self) {}
 
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
         let prepared = self.prepared.as_ref();
         let prepared = prepared.ok_or_else(|| Error::new(ErrorKind::Internal, "not attached"))?;
         session.execute(prepared, &[], &mut self.reply)
     }
 
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, _: &mut Recorder) -> Result<()> {
         if self.reply.rows() == 0 { Ok(()) } else { Err(Error::mismatch("the reply has unexpected rows")) }
     }
 }

@@ -5,21 +5,21 @@ use crate::prelude::*;
 pub(crate) const CLIENTS: AxisInfo = AxisInfo {
     name: "clients",
     help: "concurrent clients",
-    kind: AxisKind::Count { least: 1, most: 100_000 },
+    kind: AxisKind::count(1, 100_000),
     default: &["1"],
 };
 
 pub(crate) const STATEMENT: AxisInfo = AxisInfo {
     name: "statement",
     help: "when statements are prepared",
-    kind: AxisKind::Choice(&[("once", "once for each connection"), ("per-request", "for every request")]),
+    kind: AxisKind::choice(&[("once", "once for each connection"), ("per-request", "for every request")]),
     default: &["once"],
 };
 
 pub(crate) const CONNECTION: AxisInfo = AxisInfo {
     name: "connection",
     help: "how long a connection lives",
-    kind: AxisKind::Choice(&[
+    kind: AxisKind::choice(&[
         ("kept", "each client keeps its own"),
         ("per-request", "opened and closed for every request"),
     ]),

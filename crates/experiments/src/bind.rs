@@ -19,7 +19,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "bind",
             help: "how the value is passed to the statement",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("once", "bound to a statement prepared once for each connection"),
                 ("per-request", "bound to a statement prepared for every request"),
                 ("literal", "as a literal in the text, without preparing"),

@@ -27,7 +27,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "connection",
             help: "where a request gets its connection",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("kept", "each client keeps its own"),
                 ("pool", "taken from a pool that all clients share, and returned"),
                 ("per-request", "opened and closed for every request"),
@@ -37,7 +37,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "pool",
             help: "connections of the pool",
-            kind: AxisKind::Count { least: 1, most: 100_000 },
+            kind: AxisKind::count(1, 100_000),
             default: &["4"],
         },
         AxisInfo { default: &["1", "8"], ..CLIENTS },
@@ -49,7 +49,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("connection_cost"),
 };
 
-pub(crate) static CONNECT: BuiltIn = BuiltIn { pages: Some(PlanPages(pages)), ..BuiltIn::new(&INFO, plan) };
+pub(crate) static CONNECT: BuiltIn = BuiltIn { pages: Some(pages), ..BuiltIn::new(&INFO, plan) };
 
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };

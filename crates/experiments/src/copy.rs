@@ -16,7 +16,7 @@ use kurabe_copy::run::Copy;
 use kurabe_copy::sql::{Side, engine_of, which};
 use kurabe_copy::{sample, state};
 use kurabe_core::driver::{Capability, ConnectOptions, Driver};
-use kurabe_core::job::{Job, JobContext};
+use kurabe_core::job::{Ended, Job, JobContext};
 use kurabe_core::remote::{RemoteCollection, RemoteServer};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -66,7 +66,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: TABLE,
             help: "the table",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("plain", "a key, an indexed integer, and text of 180 characters"),
                 ("types", "a column of every type that the engines have in common, with nulls"),
             ]),
@@ -75,7 +75,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: DIRECTION,
             help: "which way the rows go",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("out", "from the target to the other server"),
                 ("into", "from the other server to the target"),
             ]),
@@ -84,7 +84,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: WHERE,
             help: "the other server",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 (
                     "second",
                     "a second instance of the target's: another process on this host, or another file",
@@ -96,7 +96,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: ROWS,
             help: "rows of the table",
-            kind: AxisKind::Count { least: 1, most: 1_000_000_000 },
+            kind: AxisKind::count(1, 1_000_000_000),
             default: &["20k"],
         },
     ],
@@ -149,8 +149,8 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     };
     // Both ends, and what creates and removes tables on each.
     let planned = PlannedCell::job(name, demand, 4, job);
-    let provision = Provision { remote: Some(server), ..Provision::default() };
-    Ok(PlannedCell { provision, stored_bytes: Some(row_bytes), ..planned })
+    let needs = vec![Need::Remote(server)];
+    Ok(PlannedCell { needs, stored_bytes: Some(row_bytes), ..planned })
 }
 
 fn initial(word: &str) -> &str {
@@ -257,7 +257,7 @@ impl CopyJob {
     }
 }
 
-impl Prepare for CopyJob {
+impl Job for CopyJob {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.source)?;
         match &self.content {
@@ -289,9 +289,7 @@ impl Prepare for CopyJob {
     fn before(&self, Before { namespace, .. }: Before<'_>) -> Result<()> {
         namespace.create(&self.target)
     }
-}
 
-impl Job for CopyJob {
     fn run(&self, _operation: &str, state: &DatasetState, context: &mut JobContext<'_>) -> Result<()> {
         let here = context.driver();
         let there = here.links()?.remote(self.server)?;
@@ -328,7 +326,7 @@ impl Job for CopyJob {
     }
 
     /// All values were compared by the copy. Here the server counts, and plain rows are compared with what was generated.
-    fn verify(&self, _operation: &str, _state: &DatasetState, session: &mut dyn Session) -> Result<Checked> {
+    fn verify(&self, Ended { session, .. }: Ended<'_>) -> Result<Checked> {
         let rows = self.rows;
         let counted = fill::check_count(session, &self.target, rows, |found| {
             format!("{rows} rows were copied, and the server counts {found}")
@@ -384,7 +382,7 @@ mod tests {
         let remote = |given: &[(&str, &str)]| {
             let cell = planned(given);
             let of = |operation: &Operation| operation.collection().unwrap().remote.is_some();
-            (of(&cell.demand.operations[0]), of(&cell.demand.operations[1]), cell.provision.remote)
+            (of(&cell.demand.operations[0]), of(&cell.demand.operations[1]), cell.remote())
         };
         assert_eq!(remote(&[]), (false, true, Some(RemoteServer::Second)));
         let into = [("direction", "into"), ("where", "remote")];

@@ -8,7 +8,7 @@ use crate::fill::{FieldValue, fill, rows_of_a_request};
 use crate::prelude::*;
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::dump::RowOrder;
-use kurabe_core::job::{Job, JobContext};
+use kurabe_core::job::{Ended, Job, JobContext};
 use kurabe_core::observation::Endpoint;
 use kurabe_core::stats_probe::{Clients, Counter, EngineUse, Reading, SnapshotPoint, StatsProbe};
 use std::time::Duration;
@@ -77,7 +77,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: ORDER,
             help: "the order of the rows in the dump",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("key", "by the primary key"),
                 ("index", "by the index on id2"),
                 ("random", "at random"),
@@ -87,7 +87,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: TOOL,
             help: "what dumps and restores",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("engine", "the engine's own programs, with a file between them"),
                 ("kurabe", "one session, which reads into memory and inserts many rows a request"),
             ]),
@@ -96,7 +96,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: ROWS,
             help: "rows of the table",
-            kind: AxisKind::Count { least: 100, most: 1_000_000_000 },
+            kind: AxisKind::count(100, 1_000_000_000),
             default: &["1m"],
         },
     ],
@@ -332,7 +332,7 @@ fn record_size(context: &mut JobContext<'_>, bytes: Option<u64>) {
     }
 }
 
-impl Prepare for Reload {
+impl Job for Reload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.table)?;
         // In another order than that of the key, a table larger than the server's memory takes long to load.
@@ -343,14 +343,12 @@ impl Prepare for Reload {
         namespace.analyse(&self.table)?;
         Ok(DatasetState::default())
     }
-}
 
-impl Job for Reload {
     fn run(&self, _operation: &str, _state: &DatasetState, context: &mut JobContext<'_>) -> Result<()> {
         if self.by_programs { self.by_programs(context) } else { self.by_session(context) }
     }
 
-    fn verify(&self, _operation: &str, _state: &DatasetState, session: &mut dyn Session) -> Result<Checked> {
+    fn verify(&self, Ended { session, .. }: Ended<'_>) -> Result<Checked> {
         let count = session.prepare(&self.count())?;
         let mut reply = Reply::new();
         session.execute(&count, &[], &mut reply)?;

@@ -16,13 +16,13 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "connection",
             help: "where a request has its connection from",
-            kind: AxisKind::Choice(&[("kept", "kept"), ("per-request", "new")]),
+            kind: AxisKind::choice(&[("kept", "kept"), ("per-request", "new")]),
             default: &["kept"],
         },
         AxisInfo {
             name: "clients",
             help: "clients at once",
-            kind: AxisKind::Count { least: 1, most: 1_000 },
+            kind: AxisKind::count(1, 1_000),
             default: &["1"],
         },
     ],

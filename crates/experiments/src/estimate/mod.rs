@@ -68,13 +68,14 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "data",
             help: "what is selected by",
-            kind: AxisKind::ChoiceOrText { words: data::DATA, text: "TABLE WHERE CONDITION" },
+            kind: AxisKind::choice(data::DATA)
+                .or_text(kurabe_core::axis::FreeText::Phrase("TABLE WHERE CONDITION")),
             default: &["uniform", "zipf", "correlated", "join"],
         },
         AxisInfo {
             name: "state",
             help: "state of the table and its statistics",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("fresh", "statistics gathered before each trial"),
                 ("stale", "statistics of the first half of the rows, in the order in which they were added"),
                 ("deleted", "two rows in five deleted, then statistics gathered before each trial"),

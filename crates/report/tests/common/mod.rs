@@ -33,19 +33,19 @@ pub static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "payload",
             help: "bytes of one session",
-            kind: AxisKind::Size { least: 1, most: 1 << 30 },
+            kind: AxisKind::size(1, 1 << 30),
             default: &["1k"],
         },
         AxisInfo {
             name: "layout",
             help: "how a session is kept",
-            kind: AxisKind::Choice(&[("blob", "one value"), ("rows", "split over rows of 4,000 bytes")]),
+            kind: AxisKind::choice(&[("blob", "one value"), ("rows", "split over rows of 4,000 bytes")]),
             default: &["blob"],
         },
         AxisInfo {
             name: "compress",
             help: "what the client does before it writes",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("none", "nothing"),
                 ("zstd", "Zstandard, level 1"),
                 ("gzip", "deflate, level 6"),
@@ -55,7 +55,7 @@ pub static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "clients",
             help: "clients at once",
-            kind: AxisKind::Count { least: 1, most: 1_000 },
+            kind: AxisKind::count(1, 1_000),
             default: &["1"],
         },
     ],

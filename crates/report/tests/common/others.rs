@@ -15,12 +15,8 @@ use kurabe_core::observation::{ServerUse, TierUse};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use std::collections::BTreeMap;
 
-const CLIENTS: AxisInfo = AxisInfo {
-    name: "clients",
-    help: "clients at once",
-    kind: AxisKind::Count { least: 1, most: 1_000 },
-    default: &["1"],
-};
+const CLIENTS: AxisInfo =
+    AxisInfo { name: "clients", help: "clients at once", kind: AxisKind::count(1, 1_000), default: &["1"] };
 
 pub static FOOTPRINT: ExperimentInfo = ExperimentInfo {
     name: "footprint",
@@ -31,7 +27,7 @@ pub static FOOTPRINT: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "state",
             help: "what they do",
-            kind: AxisKind::Choice(&[("idle", "nothing"), ("active", "work")]),
+            kind: AxisKind::choice(&[("idle", "nothing"), ("active", "work")]),
             default: &["idle"],
         },
     ],
@@ -63,7 +59,7 @@ pub static WEBAPP: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "connection",
             help: "how long a connection lives",
-            kind: AxisKind::Choice(&[("kept", "kept"), ("per-request", "new")]),
+            kind: AxisKind::choice(&[("kept", "kept"), ("per-request", "new")]),
             default: &["kept"],
         },
     ],
@@ -85,13 +81,13 @@ pub static CACHE_ASIDE: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "cache-size",
             help: "records that the cache can hold, in per cent of all",
-            kind: AxisKind::Percent { least: 1, most: 1_000, words: &[("none", "no cache")] },
+            kind: AxisKind::percent(1, 1_000).or(&[("none", "no cache")]),
             default: &["none"],
         },
         AxisInfo {
             name: "after-write",
             help: "what a write does to the copy",
-            kind: AxisKind::Choice(&[("invalidate", "removes it"), ("replace", "puts the new one there")]),
+            kind: AxisKind::choice(&[("invalidate", "removes it"), ("replace", "puts the new one there")]),
             default: &["invalidate"],
         },
         CLIENTS,
