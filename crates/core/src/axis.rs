@@ -135,6 +135,16 @@ pub struct AxisInfo {
 }
 
 impl AxisInfo {
+    /// An axis.
+    pub const fn new(
+        name: &'static str,
+        help: &'static str,
+        kind: AxisKind,
+        default: &'static [&'static str],
+    ) -> Self {
+        Self { name, help, kind, default }
+    }
+
     /// Reads one value of this axis.
     ///
     /// # Errors
@@ -302,14 +312,9 @@ pub fn product(axes: &[(AxisInfo, Vec<AxisValue>)]) -> Vec<Cell> {
 mod tests {
     use super::*;
 
-    const PAYLOAD: AxisInfo =
-        AxisInfo { name: "payload", help: "bytes", kind: AxisKind::size(1, 1_000_000), default: &["1k"] };
-    const LAYOUT: AxisInfo = AxisInfo {
-        name: "layout",
-        help: "how",
-        kind: AxisKind::choice(&[("blob", "one"), ("rows", "many")]),
-        default: &["blob"],
-    };
+    const PAYLOAD: AxisInfo = AxisInfo::new("payload", "bytes", AxisKind::size(1, 1_000_000), &["1k"]);
+    const LAYOUT: AxisInfo =
+        AxisInfo::new("layout", "how", AxisKind::choice(&[("blob", "one"), ("rows", "many")]), &["blob"]);
 
     #[test]
     fn cells_are_the_product_of_the_axes() {

@@ -73,6 +73,19 @@ pub struct ExperimentInfo {
 }
 
 impl ExperimentInfo {
+    /// What most experiments have in common: no metrics of their own, an answer by throughput, nothing published.
+    pub const BASE: Self = Self {
+        name: "",
+        question: "",
+        about: "",
+        axes: &[],
+        operations: &[],
+        metrics: &[],
+        chart_axis: "clients",
+        answer: Answer::Throughput,
+        published: None,
+    };
+
     /// The baseline cell: the first value of every axis, except for the axes whose values are given.
     ///
     /// # Errors

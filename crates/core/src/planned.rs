@@ -58,12 +58,12 @@ impl PlannedCell {
     /// A cell whose clients work on this data, without provisions. Use a struct update to add some.
     pub fn new(
         dataset: impl Into<String>,
-        demand: Demand,
+        demand: impl Into<Demand>,
         policy: LoopPolicy,
         workload: impl Workload + 'static,
     ) -> Self {
         let workload: Arc<dyn Workload> = Arc::new(workload);
-        Self::of(dataset.into(), demand, policy, Work::Loop(Box::new(move || Arc::clone(&workload))))
+        Self::of(dataset.into(), demand.into(), policy, Work::Loop(Box::new(move || Arc::clone(&workload))))
     }
 
     /// A cell whose transactions are also pages of an application.
@@ -79,7 +79,8 @@ impl PlannedCell {
     /// A job on this data with that many sessions. It is never interleaved.
     pub fn job(dataset: impl Into<String>, demand: Demand, sessions: usize, job: impl Job + 'static) -> Self {
         let job: Arc<dyn Job> = Arc::new(job);
-        let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(1, Connections::Pool(sessions)) };
+        let connections = Connections::Pool(sessions);
+        let policy = LoopPolicy { connections, interleave: false, ..LoopPolicy::new(1) };
         Self::of(dataset.into(), demand, policy, Work::Job(Box::new(move || Arc::clone(&job))))
     }
 
@@ -249,11 +250,11 @@ pub struct LoopPolicy {
 }
 
 impl LoopPolicy {
-    /// Clients that send one request at a time, with no limit on the number of trials.
-    pub fn new(clients: usize, connections: Connections) -> Self {
+    /// Clients that each keep a connection and send one request at a time, with no limit on the number of trials.
+    pub fn new(clients: usize) -> Self {
         Self {
             clients,
-            connections,
+            connections: Connections::Kept,
             pipeline: 1,
             interleave: true,
             verifies_reads: true,
@@ -306,6 +307,12 @@ pub struct Demand {
     pub dump_tool: bool,
     /// Other demands, of which one is enough if this one is not met: the work can be done in another way.
     pub instead: Vec<Demand>,
+}
+
+impl From<Vec<Operation>> for Demand {
+    fn from(operations: Vec<Operation>) -> Self {
+        Self { operations, ..Self::default() }
+    }
 }
 
 /// A required setting of a target.

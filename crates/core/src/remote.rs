@@ -3,6 +3,7 @@
 
 use crate::named::named;
 use crate::target::TargetUrl;
+use crate::{Error, ErrorKind, Result};
 
 named! {
     /// Which server a target's remote is.
@@ -32,6 +33,20 @@ pub struct RemoteAddress {
     pub server: RemoteServer,
     /// Its URL, with the password. For an embedded database the path is that of its file.
     pub url: TargetUrl,
+}
+
+/// The servers to which a target's links may lead, with their addresses, or why they cannot.
+pub type Addresses<A> = Vec<(RemoteServer, Result<A>)>;
+
+/// The address of a server.
+///
+/// # Errors
+/// [`Internal`](ErrorKind::Internal) if it is unknown, or why no link can lead there.
+pub fn address_of<A>(known: &[(RemoteServer, Result<A>)], server: RemoteServer) -> Result<&A> {
+    let address = known.iter().find(|(known, _)| *known == server).map(|(_, address)| address);
+    let unknown = || format!("the address of the remote '{}' is unknown", server.name());
+    let address = address.ok_or_else(|| Error::new(ErrorKind::Internal, unknown()))?;
+    address.as_ref().map_err(Clone::clone)
 }
 
 /// Where a collection is that is not an ordinary one of the target.

@@ -29,20 +29,14 @@ static INFO: ExperimentInfo = ExperimentInfo {
     name: "noop-job",
     question: "What does the engine add to a job?",
     about: "Adds rows over one session and counts them over another.",
-    axes: &[AxisInfo {
-        name: "rows",
-        help: "rows that are added",
-        kind: AxisKind::count(1, 1_000_000),
-        default: &["1000"],
-    }],
+    axes: &[AxisInfo::new("rows", "rows that are added", AxisKind::count(1, 1_000_000), &["1000"])],
     operations: &[OperationInfo { name: "add", about: "add all rows", requests: 1, writes: true }],
     metrics: &[
         Metric::new("write", Unit::Nanoseconds, Better::Lower, "to add all rows"),
         Metric::new("count", Unit::Nanoseconds, Better::Lower, "to count them"),
     ],
     chart_axis: "rows",
-    answer: Answer::Throughput,
-    published: None,
+    ..ExperimentInfo::BASE
 };
 
 impl Experiment for NoopJob {

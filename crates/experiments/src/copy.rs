@@ -63,42 +63,37 @@ static INFO: ExperimentInfo = ExperimentInfo {
             inserting alone. Rows of plain tables are read back and compared with what was generated, too. After E16 of the \
             published experiments.",
     axes: &[
-        AxisInfo {
-            name: TABLE,
-            help: "the table",
-            kind: AxisKind::choice(&[
+        AxisInfo::new(
+            TABLE,
+            "the table",
+            AxisKind::choice(&[
                 ("plain", "a key, an indexed integer, and text of 180 characters"),
                 ("types", "a column of every type that the engines have in common, with nulls"),
             ]),
-            default: &["plain", "types"],
-        },
-        AxisInfo {
-            name: DIRECTION,
-            help: "which way the rows go",
-            kind: AxisKind::choice(&[
+            &["plain", "types"],
+        ),
+        AxisInfo::new(
+            DIRECTION,
+            "which way the rows go",
+            AxisKind::choice(&[
                 ("out", "from the target to the other server"),
                 ("into", "from the other server to the target"),
             ]),
-            default: &["out", "into"],
-        },
-        AxisInfo {
-            name: WHERE,
-            help: "the other server",
-            kind: AxisKind::choice(&[
+            &["out", "into"],
+        ),
+        AxisInfo::new(
+            WHERE,
+            "the other server",
+            AxisKind::choice(&[
                 (
                     "second",
                     "a second instance of the target's: another process on this host, or another file",
                 ),
                 ("remote", "the server that --remote names"),
             ]),
-            default: &["second", "remote"],
-        },
-        AxisInfo {
-            name: ROWS,
-            help: "rows of the table",
-            kind: AxisKind::count(1, 1_000_000_000),
-            default: &["20k"],
-        },
+            &["second", "remote"],
+        ),
+        AxisInfo::new(ROWS, "rows of the table", AxisKind::count(1, 1_000_000_000), &["20k"]),
     ],
     operations: &[writes("copy", "copy the table; counted by the row", 1)],
     metrics: &[COPIED, PLAN, COPYING, COMPARING, INDEXING],

@@ -23,21 +23,21 @@ static INFO: ExperimentInfo = ExperimentInfo {
             is restarted before each trial, since servers keep the memory of earlier connections. For an embedded \
             database it is the client's memory; of active connections, with its threads. E15.",
     axes: &[
-        AxisInfo {
-            name: "connections",
-            help: "number of connections",
-            kind: AxisKind::count(1, 100_000),
-            default: &["1", "10", "100", "1000"],
-        },
-        AxisInfo {
-            name: "state",
-            help: "state of the connections",
-            kind: AxisKind::choice(&[
+        AxisInfo::new(
+            "connections",
+            "number of connections",
+            AxisKind::count(1, 100_000),
+            &["1", "10", "100", "1000"],
+        ),
+        AxisInfo::new(
+            "state",
+            "state of the connections",
+            AxisKind::choice(&[
                 ("idle", "opened and unused, while one other client reads"),
                 ("active", "each belongs to a client that reads"),
             ]),
-            default: &["idle", "active"],
-        },
+            &["idle", "active"],
+        ),
     ],
     operations: &[reads("read", "read one small row by its key", 10_000)],
     metrics: &[
@@ -79,7 +79,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let connections = cell.number("connections")? as usize;
     let states = [("idle", (1, connections)), ("active", (connections, 0))];
     let (clients, idle_connections) = choice(&INFO, cell, "state", &states)?;
-    let policy = LoopPolicy::new(clients, Connections::Kept);
+    let policy = LoopPolicy::new(clients);
     let mut planned = PointWorkload::plan_reads("footprint", Bind::Once, policy, &dataset, &[]);
     // Databases without statements have connections too.
     planned.demand.capabilities.clear();

@@ -20,20 +20,20 @@ const LONGEST: u64 = 4 << 20;
 /// Bytes to which CPU times refer.
 const GIGABYTE: f64 = 1e9;
 
-const BUFFER: AxisInfo = AxisInfo {
-    name: "buffer",
-    help: "size that is asked for of each socket buffer of both ends",
-    kind: AxisKind::size(4 << 10, 1 << 30)
+const BUFFER: AxisInfo = AxisInfo::new(
+    "buffer",
+    "size that is asked for of each socket buffer of both ends",
+    AxisKind::size(4 << 10, 1 << 30)
         .or(&[("auto", "chosen and changed by the kernels, as for most programs")]),
-    default: &["64KiB", "128KiB", "256KiB", "512KiB", "1MiB", "2MiB"],
-};
+    &["64KiB", "128KiB", "256KiB", "512KiB", "1MiB", "2MiB"],
+);
 
-const WRITE: AxisInfo = AxisInfo {
-    name: "write-size",
-    help: "bytes of each send and receive, and of each message of round-trip",
-    kind: AxisKind::size(1, LONGEST),
-    default: &["8KiB", "128KiB"],
-};
+const WRITE: AxisInfo = AxisInfo::new(
+    "write-size",
+    "bytes of each send and receive, and of each message of round-trip",
+    AxisKind::size(1, LONGEST),
+    &["8KiB", "128KiB"],
+);
 
 /// Of all streams together.
 const DATA_RATE: Metric = metric::DATA_RATE.primary();
@@ -105,7 +105,7 @@ fn plan(cell: &Cell, _dataset: &Dataset) -> Result<PlannedCell> {
         client_bytes: 3 * block,
         ..Demand::default()
     };
-    let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(clients, Connections::Kept) };
+    let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(clients) };
     Ok(PlannedCell::new("nothing", demand, policy, net))
 }
 

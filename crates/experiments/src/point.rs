@@ -26,12 +26,12 @@ const RECORDS: u64 = 100_000;
 /// Characters of a row's data.
 pub(crate) const LENGTH: usize = 100;
 
-const PIPELINE: AxisInfo = AxisInfo {
-    name: "pipeline",
-    help: "requests that a client sends before it reads the answers",
-    kind: AxisKind::count(1, 1_000),
-    default: &["1"],
-};
+const PIPELINE: AxisInfo = AxisInfo::new(
+    "pipeline",
+    "requests that a client sends before it reads the answers",
+    AxisKind::count(1, 1_000),
+    &["1"],
+);
 
 const INFO: ExperimentInfo = ExperimentInfo {
     name: "point-read",
@@ -41,10 +41,7 @@ const INFO: ExperimentInfo = ExperimentInfo {
             comparable.",
     axes: &[CLIENTS, STATEMENT, CONNECTION, PIPELINE],
     operations: &[reads(READ, "read one row by its key", 100_000)],
-    metrics: &[],
-    chart_axis: "clients",
-    answer: Answer::Throughput,
-    published: None,
+    ..ExperimentInfo::BASE
 };
 
 static READ_INFO: ExperimentInfo = INFO;

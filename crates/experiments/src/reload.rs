@@ -74,31 +74,26 @@ static INFO: ExperimentInfo = ExperimentInfo {
             up:mariadb?innodb_buffer_pool_size=8M. pg_dump and sqlite3 have no order of their own: there the rows are \
             stored in it. As in the published experiments (reload.csv).",
     axes: &[
-        AxisInfo {
-            name: ORDER,
-            help: "the order of the rows in the dump",
-            kind: AxisKind::choice(&[
+        AxisInfo::new(
+            ORDER,
+            "the order of the rows in the dump",
+            AxisKind::choice(&[
                 ("key", "by the primary key"),
                 ("index", "by the index on id2"),
                 ("random", "at random"),
             ]),
-            default: &["key", "index", "random"],
-        },
-        AxisInfo {
-            name: TOOL,
-            help: "what dumps and restores",
-            kind: AxisKind::choice(&[
+            &["key", "index", "random"],
+        ),
+        AxisInfo::new(
+            TOOL,
+            "what dumps and restores",
+            AxisKind::choice(&[
                 ("engine", "the engine's own programs, with a file between them"),
                 ("kurabe", "one session, which reads into memory and inserts many rows a request"),
             ]),
-            default: &["engine", "kurabe"],
-        },
-        AxisInfo {
-            name: ROWS,
-            help: "rows of the table",
-            kind: AxisKind::count(100, 1_000_000_000),
-            default: &["1m"],
-        },
+            &["engine", "kurabe"],
+        ),
+        AxisInfo::new(ROWS, "rows of the table", AxisKind::count(100, 1_000_000_000), &["1m"]),
     ],
     operations: &[writes("reload", "dump the table and restore it", 1)],
     metrics: &[DUMP, RESTORE, RESTORED, SIZE, DUMP_SIZE, WRITTEN[0].1, WRITTEN[1].1, WRITTEN[2].1],

@@ -147,7 +147,7 @@ fn trial(fleet: &Agents, agents: usize) {
     let mut started = made(fleet.begin(&order(agents), &never));
     made(started.run(&never, &progress));
     let results = made(started.end());
-    let clients: usize = results.iter().map(|result| result.part.clients.len()).sum();
+    let clients: usize = results.iter().map(|result| result.part.recorded.clients.len()).sum();
     assert_eq!((results.len(), clients), (agents, agents * EACH));
 }
 
@@ -326,7 +326,7 @@ impl Agent {
                     self.say(true, FromAgent::Clients(all)).await;
                     all = rest;
                 }
-                self.say(true, FromAgent::Done(Box::new(part()))).await;
+                self.say(true, FromAgent::Done(Box::new(part_result()))).await;
             }
             ToAgent::Leave => {
                 (self.coordinator, self.sent, self.seen) = (None, 0, 0);
@@ -369,7 +369,7 @@ fn result(index: usize) -> ClientResult {
 }
 
 /// A result with a histogram of service times as a server on a network has.
-fn part() -> PartResult {
+fn part_result() -> PartResult {
     let mut service = Histogram::new();
     for n in 0..2_000_u64 {
         service.record(80_000 + n * n % 900_000);

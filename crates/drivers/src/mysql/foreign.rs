@@ -12,10 +12,10 @@ use crate::wire::Place;
 use crate::wire::link::{Query, rows};
 use crate::wire::tls::Mode;
 use kurabe_core::collection::Charset;
-use kurabe_core::remote::{Link, RemoteServer};
+use kurabe_core::remote::{Addresses, Link, RemoteServer, address_of};
 
 /// The servers to which links may lead, or why they cannot.
-pub(super) type Remotes = Vec<(RemoteServer, Result<Config>)>;
+pub(super) type Remotes = Addresses<Config>;
 
 /// The storage engines by which a table of another server is read.
 const FEDERATED: &str = "federated";
@@ -129,10 +129,7 @@ pub(super) fn create(
     link: &Link,
     definition: &str,
 ) -> Result<[String; 2]> {
-    let remote = remotes.iter().find(|(known, _)| *known == server).map(|(_, remote)| remote.clone());
-    let remote = remote.ok_or_else(|| {
-        Error::new(ErrorKind::Internal, format!("the address of the remote '{}' is unknown", server.name()))
-    })??;
+    let remote = address_of(remotes, server)?;
     let address = match &remote.place {
         Place::Tcp { host, port } => format!("HOST {}, PORT {port}", literal(host)),
         Place::Unix(path) => format!("HOST 'localhost', SOCKET {}", literal(&path.to_string_lossy())),

@@ -13,10 +13,10 @@ use crate::sql::{Dialect, LinkedStatements, columns, count, find_range};
 use crate::wire::Place;
 use crate::wire::link::{Query, rows};
 use crate::wire::tls::{Check, Mode};
-use kurabe_core::remote::{Link, RemoteServer};
+use kurabe_core::remote::{Addresses, Link, RemoteServer, address_of};
 
 /// The servers to which links may lead, or why they cannot.
-pub(super) type Remotes = Vec<(RemoteServer, Result<Remote>)>;
+pub(super) type Remotes = Addresses<Remote>;
 
 /// The address of a server to which a link may lead.
 #[derive(Clone)]
@@ -184,14 +184,11 @@ pub(super) fn create(
     server: RemoteServer,
     link: &Link,
 ) -> Result<Vec<String>> {
-    let remote = remotes.iter().find(|(known, _)| *known == server).map(|(_, remote)| remote.clone());
-    let remote = remote.ok_or_else(|| {
-        Error::new(ErrorKind::Internal, format!("the address of the remote '{}' is unknown", server.name()))
-    })??;
+    let remote = address_of(remotes, server)?;
     let wrapper = if link.way == DBLINK { "dblink_fdw" } else { extension(link.way).ok_or_else(no_way)? };
     let name = dialect.quoted(&collection.name);
-    let options = listed(&options(&remote, link)?);
-    let user = match &remote {
+    let options = listed(&options(remote, link)?);
+    let user = match remote {
         Remote::Postgres(remote) => {
             let mut user = vec![("user", remote.user.clone())];
             user.extend(remote.password.as_ref().map(|password| ("password", password.expose().to_owned())));
@@ -204,7 +201,7 @@ pub(super) fn create(
         format!("CREATE USER MAPPING FOR CURRENT_USER SERVER {name} OPTIONS ({})", listed(&user)),
     ];
     if link.way != DBLINK {
-        let table = match &remote {
+        let table = match remote {
             Remote::Postgres(remote) => {
                 // Without it, the name of the local schema counts.
                 let path = remote.search_path.as_deref().unwrap_or("public");

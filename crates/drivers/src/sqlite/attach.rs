@@ -6,12 +6,12 @@
 use super::error::explain;
 use crate::prelude::*;
 use crate::sql::{Dialect, LinkedStatements, count, find_range};
-use kurabe_core::remote::{Link, RemoteServer};
+use kurabe_core::remote::{Addresses, Link, RemoteServer, address_of};
 use rusqlite::Connection;
 use std::path::PathBuf;
 
 /// The files that can be attached, or why they cannot.
-pub(super) type Remotes = Vec<(RemoteServer, Result<PathBuf>)>;
+pub(super) type Remotes = Addresses<PathBuf>;
 
 /// The means by which SQLite reads another file.
 const ATTACH: &str = "attach";
@@ -44,10 +44,7 @@ pub(super) fn refusal(remotes: &Remotes, server: RemoteServer, link: &Link) -> O
 
 /// Attaches the file of a remote under the name of [`schema`].
 pub(super) fn attach(connection: &Connection, remotes: &Remotes, server: RemoteServer) -> Result<()> {
-    let file = remotes.iter().find(|(known, _)| *known == server).map(|(_, file)| file.clone());
-    let file = file.ok_or_else(|| {
-        Error::new(ErrorKind::Internal, format!("the file of the remote '{}' is unknown", server.name()))
-    })??;
+    let file = address_of(remotes, server)?;
     let sql = format!("ATTACH DATABASE ?1 AS {}", schema(server));
     let attached = connection.execute(&sql, [file.to_string_lossy()]);
     attached.map(drop).map_err(|e| explain(&e).context(format!("attaching {}", file.display())))

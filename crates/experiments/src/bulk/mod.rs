@@ -39,34 +39,29 @@ static INFO: ExperimentInfo = ExperimentInfo {
             both ends compress what they send. As in the published experiments \
             (bulk_fetch.csv).",
     axes: &[
-        AxisInfo {
-            name: "rows",
-            help: "rows of the table",
-            kind: AxisKind::count(1, 1_000_000_000),
-            default: &["100k"],
-        },
-        AxisInfo {
-            name: "row-bytes",
-            help: "bytes of a row: 8 of its key, and its text",
-            kind: AxisKind::size(32, 1_000_000),
-            default: &["1024"],
-        },
-        AxisInfo {
-            name: "fetch",
-            help: "rows of a round trip",
-            kind: AxisKind::count(1, 1_000_000).or(&[("whole", "all rows, in the engine's own way")]),
-            default: &["1", "10", "100", "1k", "10k", "50k", "whole"],
-        },
-        AxisInfo {
-            name: "content",
-            help: "content of the rows",
-            kind: AxisKind::choice(&[
+        AxisInfo::new("rows", "rows of the table", AxisKind::count(1, 1_000_000_000), &["100k"]),
+        AxisInfo::new(
+            "row-bytes",
+            "bytes of a row: 8 of its key, and its text",
+            AxisKind::size(32, 1_000_000),
+            &["1024"],
+        ),
+        AxisInfo::new(
+            "fetch",
+            "rows of a round trip",
+            AxisKind::count(1, 1_000_000).or(&[("whole", "all rows, in the engine's own way")]),
+            &["1", "10", "100", "1k", "10k", "50k", "whole"],
+        ),
+        AxisInfo::new(
+            "content",
+            "content of the rows",
+            AxisKind::choice(&[
                 ("random", "characters drawn at random, which compress by a quarter at most"),
                 ("equal", "the same text in every row"),
                 ("alternating", "two texts in turn"),
             ]),
-            default: &["random"],
-        },
+            &["random"],
+        ),
         AxisInfo { default: &["off"], ..COMPRESSION },
     ],
     operations: &[

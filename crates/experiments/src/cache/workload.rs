@@ -85,7 +85,7 @@ impl CacheWorkload {
             exponent.parse().map_err(|_| internal(format!("cache-aside: invalid exponent '{exponent}'")))?;
         let popularity = Popularity::new(dataset.seed, records, exponent);
         let shared = Arc::new(Shared { store, popularity, after_write, writes });
-        let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(clients as usize, Connections::Kept) };
+        let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(clients as usize) };
         let planned = PlannedCell::new(data, demand, policy, Self { shared });
         let needs = cache.map(Need::Cache).into_iter().collect();
         Ok(PlannedCell { needs, stored_bytes: Some(payload), ..planned })

@@ -53,17 +53,17 @@ static INFO: ExperimentInfo = ExperimentInfo {
             of both servers, and the CPU time of each. --records 1m --batch 50k are the sizes of the original. After E8 \
             of the published experiments (link.csv).",
     axes: &[
-        AxisInfo {
-            name: "way",
-            help: "how the rows are read",
-            kind: AxisKind::choice(WAYS),
-            // Without Oracle's, which is not available yet, and without mysql_fdw, which needs --remote.
-            default: &[LOCAL, DIRECT, "fdw", "dblink", "attach", "federated", "connect", "spider"],
-        },
-        AxisInfo {
-            name: "where",
-            help: "where the other table is",
-            kind: AxisKind::choice(&[
+        // By default without Oracle's, which is not available yet, and without mysql_fdw, which needs --remote.
+        AxisInfo::new(
+            "way",
+            "how the rows are read",
+            AxisKind::choice(WAYS),
+            &[LOCAL, DIRECT, "fdw", "dblink", "attach", "federated", "connect", "spider"],
+        ),
+        AxisInfo::new(
+            "where",
+            "where the other table is",
+            AxisKind::choice(&[
                 ("same", "on the target's own server"),
                 ("second", "on a second instance: another process on this host, or another file"),
                 (
@@ -73,37 +73,32 @@ static INFO: ExperimentInfo = ExperimentInfo {
                 ("host-9000", "the same, with an MTU of 9,000"),
                 ("remote", "on the server that --remote names"),
             ]),
-            default: &["same", "second"],
-        },
-        AxisInfo {
-            name: "fetch",
-            help: "rows per round trip between the servers, where the engine has such a setting (postgres_fdw)",
-            kind: AxisKind::count(1, 1_000_000).or(&[(DEFAULT, "that of the engine; 100 for postgres_fdw")]),
-            default: &[DEFAULT],
-        },
-        AxisInfo {
-            name: "batch",
-            help: "rows of one read",
-            kind: AxisKind::count(1, 1_000_000),
-            default: &["5000"],
-        },
-        AxisInfo {
-            name: "row-bytes",
-            help: "bytes of one row, beside its key",
-            kind: AxisKind::size(16, 1_000_000),
-            default: &["1k"],
-        },
-        AxisInfo {
-            name: CHARSET,
-            help: "letters of the text, and the character sets of the two tables",
-            kind: AxisKind::choice(&[
+            &["same", "second"],
+        ),
+        AxisInfo::new(
+            "fetch",
+            "rows per round trip between the servers, where the engine has such a setting (postgres_fdw)",
+            AxisKind::count(1, 1_000_000).or(&[(DEFAULT, "that of the engine; 100 for postgres_fdw")]),
+            &[DEFAULT],
+        ),
+        AxisInfo::new("batch", "rows of one read", AxisKind::count(1, 1_000_000), &["5000"]),
+        AxisInfo::new(
+            "row-bytes",
+            "bytes of one row, beside its key",
+            AxisKind::size(16, 1_000_000),
+            &["1k"],
+        ),
+        AxisInfo::new(
+            CHARSET,
+            "letters of the text, and the character sets of the two tables",
+            AxisKind::choice(&[
                 ("ascii", "ASCII; Unicode in both tables"),
                 ("utf8", "a quarter in accented letters; Unicode in both tables"),
                 ("latin1", "the same text; Latin-1 in the other server's table, Unicode in the target's"),
                 ("to-latin1", "the same text; Unicode in the other server's table, Latin-1 in the target's"),
             ]),
-            default: &["ascii"],
-        },
+            &["ascii"],
+        ),
         CLIENTS,
     ],
     operations: &[reads(READ, "read one range of rows", 200)],

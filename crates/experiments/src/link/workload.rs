@@ -84,7 +84,7 @@ impl LinkWorkload {
             client_bytes: batch * row + 64_000,
             ..Demand::default()
         };
-        let policy = LoopPolicy::new(cell.number(CLIENTS.name)? as usize, Connections::Kept);
+        let policy = LoopPolicy::new(cell.number(CLIENTS.name)? as usize);
         let needs = (way != Way::Local).then_some(Need::Remote(server)).into_iter().collect();
         let planned = PlannedCell::new(name, demand, policy, Self(Arc::new(table)));
         Ok(PlannedCell { needs, stored_bytes: Some(bytes), ..planned })

@@ -46,16 +46,16 @@ static INFO: ExperimentInfo = ExperimentInfo {
     axes: &[
         AxisInfo { default: &["1", "5", "10", "25", "50"], ..CLIENTS },
         AxisInfo { default: &["kept", "per-request"], ..CONNECTION_OR_VIA },
-        AxisInfo {
-            name: "postal-codes",
-            help: "number of generated postal codes, or a file of real ones",
-            kind: AxisKind::count(1, codes::MAX).or(&[("auto", "six for every five users")]).or_text(
+        AxisInfo::new(
+            "postal-codes",
+            "number of generated postal codes, or a file of real ones",
+            AxisKind::count(1, codes::MAX).or(&[("auto", "six for every five users")]).or_text(
                 kurabe_core::axis::FreeText::File(
                     "Japan Post's list of all towns, in UTF-8 (utf_ken_all.csv)",
                 ),
             ),
-            default: &["auto"],
-        },
+            &["auto"],
+        ),
     ],
     operations: &[writes(
         REQUEST,
