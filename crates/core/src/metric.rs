@@ -276,21 +276,6 @@ pub const BYTES: Metric = Metric::new("bytes", Unit::Bytes, Better::Neither, "by
 /// [`BYTES`] per second.
 pub const DATA_RATE: Metric =
     Metric::new("data per second", Unit::Bytes, Better::Higher, "bytes moved per second, without headers");
-/// The rate of loopback itself.
-pub const LOOPBACK: Metric = Metric::new(
-    "loopback",
-    Unit::Bytes,
-    Better::Neither,
-    "bytes per second that one thread sent another over TCP on this machine, just after the trial: what the network \
-     alone gives",
-);
-/// The share of [`LOOPBACK`] that a job used.
-pub const LOOPBACK_SHARE: Metric = Metric::new(
-    "share of loopback",
-    Unit::Share,
-    Better::Neither,
-    "bytes of the trial on the wire per second, divided by that",
-);
 /// Bytes on the wire for each byte that a job moved.
 pub const WIRE_PER_BYTE: Metric = count(
     "wire bytes per byte",
@@ -304,12 +289,6 @@ pub const CLIENT_CPU_PER_MB: Metric =
 /// CPU time of the server for each megabyte that a job moved.
 pub const SERVER_CPU_PER_MB: Metric =
     time("server CPU per MB", "CPU time of the server for each megabyte moved");
-/// The largest resident memory of this process during a job.
-pub const PEAK_MEMORY: Metric =
-    memory("peak memory", "largest resident memory of the client, with an embedded database");
-/// The part of [`PEAK_MEMORY`] that was not resident when the job started.
-pub const PEAK_MEMORY_ADDED: Metric =
-    memory("peak memory added", "of that, what was not resident when the trial started");
 
 /// Metrics that every experiment may have.
 pub static COMMON: &[Metric] = &[
@@ -329,14 +308,10 @@ pub static COMMON: &[Metric] = &[
     QUEUE_P99,
     BYTES,
     DATA_RATE,
-    LOOPBACK,
-    LOOPBACK_SHARE,
     WIRE_PER_BYTE,
     ROUND_TRIPS,
     CLIENT_CPU_PER_MB,
     SERVER_CPU_PER_MB,
-    PEAK_MEMORY,
-    PEAK_MEMORY_ADDED,
     EFFICIENCY,
     CONTENTION,
     COHERENCY,

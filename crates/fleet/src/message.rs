@@ -8,7 +8,7 @@ use crate::build::Build;
 use kurabe_core::fleet::AgentRecord;
 use kurabe_core::name::Name;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::fleet::{ClientResult, Order, Part, Sums};
+use kurabe_engine::fleet::{ClientResult, Order, Part, PartResult};
 use serde::{Deserialize, Serialize};
 
 /// A line to an agent.
@@ -117,8 +117,8 @@ pub enum FromAgent {
     },
     /// The results of some clients; more may follow.
     Clients(Vec<ClientResult>),
-    /// The sums over all clients of the agent. Its part of the trial has ended.
-    Done(Box<Sums>),
+    /// All else that the clients of the agent recorded. Its part of the trial has ended.
+    Done(Box<PartResult>),
     /// Its part of the trial has failed, and has ended.
     Failed(Fault),
     /// The answer to a request for an observation.

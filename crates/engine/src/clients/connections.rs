@@ -2,10 +2,11 @@
 
 use kurabe_core::driver::ConnectTimes;
 use kurabe_core::metric::{AUTHENTICATE, CLOSE, CONNECT, Metric, MetricValue, REACH, SET_UP, TLS, WAIT};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A count and a total time.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Sum {
     times: u64,
     took: Duration,
@@ -22,7 +23,7 @@ impl Sum {
 const PARTS: [Metric; 7] = [CONNECT, REACH, TLS, AUTHENTICATE, SET_UP, CLOSE, WAIT];
 
 /// The costs of connections: of each of [`PARTS`], as far as it was measured.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Connections([Sum; PARTS.len()]);
 
 impl Connections {
@@ -50,17 +51,6 @@ impl Connections {
     pub(crate) fn waited(&mut self, took: Duration) {
         let [.., wait] = &mut self.0;
         wait.add(took);
-    }
-
-    /// The count and the total time in nanoseconds of each part.
-    pub(crate) fn sums(&self) -> Vec<(u64, u64)> {
-        self.0.iter().map(|sum| (sum.times, sum.took.as_nanos() as u64)).collect()
-    }
-
-    /// The reverse of [`Connections::sums`]; `None` if there is another number of parts.
-    pub(crate) fn of_sums(sums: &[(u64, u64)]) -> Option<Self> {
-        let sums: [(u64, u64); PARTS.len()] = sums.try_into().ok()?;
-        Some(Self(sums.map(|(times, ns)| Sum { times, took: Duration::from_nanos(ns) })))
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {

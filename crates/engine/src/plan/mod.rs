@@ -13,14 +13,14 @@ pub(crate) mod records;
 
 use crate::fleet;
 use crate::plan::groups::groups;
-use crate::prepare::fixture::Need;
+use crate::prepare::fixture::Ownership;
 use crate::prepare::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
 use kurabe_core::compression::{COMPRESSION, Compression};
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS, CpuAllotment};
 use kurabe_core::experiment::{Dataset, Experiment, OperationInfo, Stop};
 use kurabe_core::load::{Load, RATE};
-use kurabe_core::planned::{CacheNeed, Capacity, PlannedCell, Work};
+use kurabe_core::planned::{CacheNeed, Capacity, Need, PlannedCell};
 use kurabe_core::remote::RemoteServer;
 use kurabe_core::run::{CellRecord, MIN_TRIAL, RunSpec};
 use kurabe_core::threads::ClientThreads;
@@ -238,8 +238,8 @@ impl Plan {
             let target = &targets[cell.record.target];
             let on_fleet =
                 || self.spec.fleet.as_ref().and_then(|_| fleet::unreachable(&target.driver.endpoint()));
-            let cpus = || target.cpu_refusal(planned.provision.cpus?);
-            let shares = shares_threads && matches!(planned.work, Work::Loop(_));
+            let cpus = || target.cpu_refusal(planned.cpus()?);
+            let shares = shares_threads && !planned.is_job();
             let threads = || target.refuses_shared_threads().filter(|_| shares);
             let compression = || target.compression_refusal(planned.policy.compression);
             let refusal = target.refusal(&planned.demand).or_else(|| target.cannot_write_for(planned));
@@ -261,15 +261,15 @@ impl Plan {
     }
 
     /// What the cells of a target need there.
-    pub fn need(&self, target: usize) -> Need {
+    pub fn need(&self, target: usize) -> Ownership {
         let cells = self.available().filter(|(record, _)| record.target == target);
         let need = |(_, cell): (&CellRecord, &PlannedCell)| match (cell.only_reads(), cell.creates_nothing())
         {
-            (true, _) => Need::Nothing,
-            (false, true) => Need::Lease,
-            (false, false) => Need::Tables,
+            (true, _) => Ownership::Nothing,
+            (false, true) => Ownership::Lease,
+            (false, false) => Ownership::Tables,
         };
-        cells.map(need).max().unwrap_or(Need::Tables)
+        cells.map(need).max().unwrap_or(Ownership::Tables)
     }
 
     /// Marks the cells that need more connections, or prepared statements, than a server has left, if a default value of an
@@ -446,7 +446,7 @@ impl Plan {
     /// The caches that cells need in front of their stores: for each name the one with the largest values.
     pub fn caches(&self) -> Vec<CacheNeed> {
         let mut caches: Vec<CacheNeed> = Vec::new();
-        for need in self.available().filter_map(|(_, cell)| cell.provision.cache.as_ref()) {
+        for need in self.available().filter_map(|(_, cell)| cell.cache()) {
             match caches.iter_mut().find(|known| known.name == need.name) {
                 Some(known) => known.capacity = known.capacity.max(need.capacity),
                 None => caches.push(need.clone()),
@@ -457,7 +457,7 @@ impl Plan {
 
     /// The second servers that cells need, without duplicates.
     pub fn remotes(&self) -> Vec<RemoteServer> {
-        let needed = self.available().filter_map(|(_, cell)| cell.provision.remote);
+        let needed = self.available().filter_map(|(_, cell)| cell.remote());
         needed.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
@@ -506,29 +506,31 @@ pub fn planned(
         let name = experiment.info().name;
         let pages = experiment.pages();
         let none = || Error::unsupported(format!("{name} cannot run through an application"));
-        pages.ok_or_else(none)?.plan(axes)?
+        pages.ok_or_else(none)?(axes)?
     } else {
         experiment.plan(axes, dataset)?
     };
-    planned.provision.cpus = planned.provision.cpus.or_else(|| CpuAllotment::of(axes));
+    if planned.cpus().is_none() {
+        planned.needs.extend(CpuAllotment::of(axes).map(Need::Cpus));
+    }
     planned.policy.compression = Compression::of(axes);
     // A server has the same processors throughout a slice of each of its cells.
-    planned.policy.interleave &= planned.provision.cpus.is_none();
+    planned.policy.interleave &= planned.cpus().is_none();
     Ok(planned)
 }
 
 /// Why a cell cannot be measured under this load on any target.
 fn does_not_fit(planned: &PlannedCell, load: Load) -> Option<&'static str> {
-    if matches!(planned.work, Work::Job(_)) && load != Load::Closed {
+    if planned.is_job() && load != Load::Closed {
         return Some("a job runs once per trial, so it has no rate");
     }
-    if matches!(planned.work, Work::Job(_)) && planned.provision.cpus.is_some() {
+    if planned.is_job() && planned.cpus().is_some() {
         return Some("processors are given to the server of a loop, not of a job");
     }
     if planned.policy.pipeline > 1 && load != Load::Closed {
         return Some("an open loop has one request per arrival, so requests cannot be pipelined");
     }
-    (planned.provision.restart && load == Load::Highest)
+    (planned.needs.contains(&Need::Restart) && load == Load::Highest)
         .then_some("a rate search needs several trials, but the server is restarted before each trial")
 }
 

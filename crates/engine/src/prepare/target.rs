@@ -117,7 +117,7 @@ impl Target {
             ));
         }
         // Each client prepares at least one, unless values are put into the text.
-        let clients = cell.connections() - 2 - cell.provision.idle_connections as u64;
+        let clients = cell.connections() - 2 - cell.idle_connections() as u64;
         let prepares = !cell.demand.capabilities.contains(&Capability::Literals);
         limits.prepared_statements.as_ref().filter(|limit| prepares && clients > limit.most).map(|limit| {
             format!(

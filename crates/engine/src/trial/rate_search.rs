@@ -186,10 +186,6 @@ mod tests {
                 clients: 1,
                 offered: 100,
                 completed: (rate * time.as_secs_f64()) as u64,
-                failed: 0,
-                dropped: 0,
-                retries: 0,
-                warmup: 0,
                 elapsed_ns: time.as_nanos() as u64,
                 client_cpu_ns: 1,
                 service: response.clone(),
@@ -200,6 +196,7 @@ mod tests {
                     due_ns: time.as_nanos() as u64,
                     backlog: 0,
                     probes: 0,
+                    ..Measurement::default()
                 }),
                 verify_ns_per_op: 0.0,
                 verified: None,

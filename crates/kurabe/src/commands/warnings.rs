@@ -63,7 +63,7 @@ pub(super) fn warnings(plan: &Plan, opened: &Opened) -> Vec<String> {
 /// Marks targets as unusable whose server's memory is to be read and cannot be. Warns about servers that cannot be
 /// restarted.
 pub(super) fn refuse_unseen(plan: &Plan, opened: &mut Opened) {
-    if !plan.available().any(|(_, cell)| cell.provision.server_memory) {
+    if !plan.available().any(|(_, cell)| cell.needs.contains(&kurabe_core::planned::Need::ServerMemory)) {
         return;
     }
     let observer = Monitor::new();

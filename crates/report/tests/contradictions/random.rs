@@ -85,19 +85,14 @@ fn outcome(rng: &mut Rng, cell: &CellRecord, rate: f64, pattern: Option<Pattern>
         clients: 1 + rng.below(3),
         offered: completed,
         completed,
-        failed: 0,
-        dropped: 0,
-        retries: 0,
-        warmup: 0,
         elapsed_ns: (completed as f64 * 1e9 / rate) as u64,
         client_cpu_ns: 1_000,
         service,
-        open: None,
         verify_ns_per_op: 1.0,
         verified: Some(Verification {
             writes: if writes { completed } else { 0 },
             answers: completed,
-            ..Verification::default()
+            ..Verification::default()..Measurement::default()
         }),
         exhausted: None,
         threads: 0,
