@@ -17,5 +17,4 @@ mod protocols;
 pub mod registry;
 pub mod relay;
 pub mod render;
-mod socket;
 mod sql;
