@@ -14,7 +14,6 @@ pub type Words = &'static [(&'static str, &'static str)];
 pub struct AxisKind {
     /// Numbers, if it accepts any.
     pub numbers: Option<Numbers>,
-    /// Words.
     pub words: Words,
     /// Free text, if it accepts any.
     pub text: Option<FreeText>,
@@ -36,7 +35,6 @@ pub struct Numbers {
 pub enum NumberUnit {
     /// A size in bytes.
     Size,
-    /// A count.
     Count,
     /// A share in whole per cent.
     Percent,
@@ -44,7 +42,6 @@ pub enum NumberUnit {
     Decimal,
 }
 
-/// Free text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FreeText {
     /// A text with a space in it: "TABLE WHERE CONDITION".
@@ -59,7 +56,6 @@ impl AxisKind {
         Self::number(NumberUnit::Size, least, most)
     }
 
-    /// Counts.
     pub const fn count(least: u64, most: u64) -> Self {
         Self::number(NumberUnit::Count, least, most)
     }
@@ -78,7 +74,6 @@ impl AxisKind {
         Self { numbers: Some(Numbers { unit, least, most }), words: &[], text: None }
     }
 
-    /// One of these words.
     pub const fn choice(words: Words) -> Self {
         Self { numbers: None, words, text: None }
     }
@@ -188,7 +183,6 @@ impl AxisInfo {
         Ok(AxisValue::Word(exact.trim_end_matches('0').trim_end_matches('.').to_owned()))
     }
 
-    /// Whether a value of this axis is the name of a file.
     pub fn names_file(&self, value: &AxisValue) -> bool {
         let AxisValue::Word(text) = value else { return false };
         matches!(self.kind.text, Some(FreeText::File(_)))
@@ -214,13 +208,11 @@ impl AxisInfo {
     }
 }
 
-/// A value of an axis.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum AxisValue {
     /// A size in bytes, a count, or a share in per cent.
     Number(u64),
-    /// A word.
     Word(String),
 }
 
@@ -279,9 +271,6 @@ impl Cell {
     }
 
     /// A word.
-    ///
-    /// # Errors
-    /// As for [`Cell::number`].
     pub fn word(&self, axis: &str) -> Result<&str> {
         match self.0.get(axis) {
             Some(AxisValue::Word(word)) => Ok(word),

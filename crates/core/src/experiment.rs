@@ -99,7 +99,6 @@ impl ExperimentInfo {
         self.axes.iter().map(value).collect::<Result<Vec<_>>>().map(Cell::new)
     }
 
-    /// The names of all operations.
     pub fn operation_names(&self) -> Vec<String> {
         self.operations.iter().map(|operation| operation.name.to_owned()).collect()
     }
@@ -119,7 +118,6 @@ pub enum Answer {
 /// Something that an experiment measures separately: `write`, `read`.
 #[derive(Debug)]
 pub struct OperationInfo {
-    /// Its name.
     pub name: &'static str,
     /// What one such operation is.
     pub about: &'static str,
@@ -154,9 +152,6 @@ pub trait Workload: Send + Sync {
     }
 
     /// Prepares one trial of an operation, for example empties the collection that it writes to. Not measured.
-    ///
-    /// # Errors
-    /// The server's error.
     fn before(&self, trial: Before<'_>) -> Result<()> {
         let _ = trial;
         Ok(())
@@ -242,9 +237,6 @@ impl DatasetState {
     }
 
     /// The state, mutable, as its original type.
-    ///
-    /// # Errors
-    /// As for [`DatasetState::get`].
     pub fn get_mut<T: Any>(&mut self) -> Result<&mut T> {
         self.0.downcast_mut().ok_or_else(other_state)
     }
@@ -288,7 +280,6 @@ impl Client {
 /// The results of a client in a trial, warm-up included.
 #[derive(Debug)]
 pub struct ClientSummary {
-    /// The client.
     pub client: Client,
     /// The number of its completed transactions.
     pub completed: u64,
@@ -386,15 +377,9 @@ impl Recorder {
 /// turn.
 pub trait Transaction: Send {
     /// Prepares statements on a new session. Called for each connection.
-    ///
-    /// # Errors
-    /// The server's error.
     fn attach(&mut self, session: &mut dyn Session) -> Result<()>;
 
     /// Releases what [`Transaction::attach`] prepared, before the connection returns to its pool.
-    ///
-    /// # Errors
-    /// The server's error.
     fn detach(&mut self, session: &mut dyn Session) -> Result<()> {
         let _ = session;
         Ok(())
@@ -405,9 +390,6 @@ pub trait Transaction: Send {
     fn prepare_input(&mut self);
 
     /// Does the work. This is the timed part; it allocates nothing.
-    ///
-    /// # Errors
-    /// The server's error.
     fn run(&mut self, session: &mut dyn Session, recorder: &mut Recorder) -> Result<()>;
 
     /// Compares the reply of the last `run` with the expected one. Not part of its time, but of the client's CPU

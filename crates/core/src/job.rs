@@ -11,18 +11,12 @@ use std::time::{Duration, Instant};
 /// What one trial of a cell does, once.
 pub trait Job: Send + Sync {
     /// As [`Workload::load`](crate::experiment::Workload::load).
-    ///
-    /// # Errors
-    /// As for that method.
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         let _ = (namespace, session);
         Ok(DatasetState::default())
     }
 
     /// As [`Workload::before`](crate::experiment::Workload::before).
-    ///
-    /// # Errors
-    /// As for that method.
     fn before(&self, trial: Before<'_>) -> Result<()> {
         let _ = trial;
         Ok(())
@@ -62,9 +56,7 @@ pub struct Ended<'a> {
 /// A side of the machine, whose processors may be separate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The clients.
     Clients,
-    /// The servers.
     Servers,
 }
 
@@ -113,9 +105,6 @@ impl<'a> JobContext<'a> {
     }
 
     /// The session of a role, such as `reader`. It is opened on first use and stays open until the job ends.
-    ///
-    /// # Errors
-    /// As for [`Driver::connect`].
     pub fn session(&mut self, role: &'static str) -> Result<&mut dyn Session> {
         let known = self.sessions.iter().position(|(known, _)| *known == role);
         let at = known.unwrap_or(self.sessions.len());
@@ -127,9 +116,6 @@ impl<'a> JobContext<'a> {
     }
 
     /// The session of a role, and what counts the work that is done while it is in use.
-    ///
-    /// # Errors
-    /// As for [`JobContext::session`].
     pub fn session_and_work(&mut self, role: &'static str) -> Result<(&mut dyn Session, Work<'_>)> {
         self.session(role)?;
         let Self { sessions, done, cancel, progress, .. } = self;
@@ -198,9 +184,6 @@ pub struct Work<'a> {
 
 impl Work<'_> {
     /// As [`JobContext::work`].
-    ///
-    /// # Errors
-    /// As for that method.
     pub fn add(&mut self, rows: u64, bytes: u64) -> Result<()> {
         self.done.rows += rows;
         self.done.bytes += bytes;

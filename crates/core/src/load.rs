@@ -60,7 +60,6 @@ impl Arrivals {
         [Self::Even, Self::Poisson].into_iter().find(|arrivals| arrivals.name() == name)
     }
 
-    /// The name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Even => "even",

@@ -51,9 +51,6 @@ pub trait Page: Transaction {
 }
 
 /// Requests a page of an application and returns its body.
-///
-/// # Errors
-/// As for [`Session::execute`] of [`Operation::Page`].
 pub fn get(session: &mut dyn Session, path: &str) -> Result<Vec<u8>> {
     let page = session.prepare(&Operation::Page { writes: false, last: false })?;
     let mut reply = Reply::new();

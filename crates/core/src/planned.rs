@@ -37,7 +37,6 @@ pub struct PlannedCell {
     pub least_time: Duration,
     /// How its clients work. A job has one client.
     pub policy: LoopPolicy,
-    /// Its work.
     pub work: Work,
 }
 

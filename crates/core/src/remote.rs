@@ -26,10 +26,8 @@ named! {
     pub fn name;
 }
 
-/// The address of a remote.
 #[derive(Clone, Debug)]
 pub struct RemoteAddress {
-    /// Which server it is.
     pub server: RemoteServer,
     /// Its URL, with the password. For an embedded database the path is that of its file.
     pub url: TargetUrl,

@@ -32,8 +32,9 @@ impl Driver for Shelf {
     }
 
     fn supports(&self, operation: &Operation) -> Support {
-        let collection = operation.collection().map(|of| of.fields.iter().map(|field| field.kind).collect());
-        let fits = matches!(collection.as_deref(), Some([FieldType::Int, FieldType::Text { .. }]));
+        let fields = operation.collection().map_or(&[][..], |collection| &collection.fields);
+        let kinds: Vec<FieldType> = fields.iter().map(|field| field.kind).collect();
+        let fits = matches!(kinds[..], [FieldType::Int, FieldType::Text { .. }]);
         match operation {
             Operation::Get { .. } | Operation::Insert { .. } | Operation::Count { .. } if fits => {
                 Support::Native

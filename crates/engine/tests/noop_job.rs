@@ -5,7 +5,7 @@ use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Session};
 use kurabe_core::experiment::{
-    Answer, Before, Checked, Dataset, DatasetState, Experiment, ExperimentInfo, OperationInfo,
+    Before, Checked, Dataset, DatasetState, Experiment, ExperimentInfo, OperationInfo,
 };
 use kurabe_core::job::{Ended, Job, JobContext};
 use kurabe_core::load::RATE;

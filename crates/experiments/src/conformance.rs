@@ -30,12 +30,10 @@ pub enum Outcome {
     Absent(String),
 }
 
-/// One check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     /// The request, or what was done: `GET /kv/read?key=0`.
     pub what: String,
-    /// Its outcome.
     pub outcome: Outcome,
 }
 

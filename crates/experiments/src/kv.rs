@@ -89,13 +89,8 @@ impl Workload for KvWorkload {
         if operation == WRITE { namespace.clear(&self.added.collection) } else { Ok(()) }
     }
 
-    fn transaction(
-        &self,
-        operation: &str,
-        state: &DatasetState,
-        client: Client,
-    ) -> Result<Box<dyn Transaction>> {
-        Ok(self.page(operation, state, client)?)
+    fn transaction(&self, name: &str, state: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
+        Ok(self.page(name, state, client)?)
     }
 
     fn after(&self, After { operation, session, clients, .. }: After<'_>) -> Result<Checked> {

@@ -144,16 +144,11 @@ impl Workload for PointWorkload {
         self.store.load(namespace, session)
     }
 
-    fn transaction(
-        &self,
-        operation: &str,
-        state: &DatasetState,
-        client: Client,
-    ) -> Result<Box<dyn Transaction>> {
-        let draws = match operation {
+    fn transaction(&self, name: &str, state: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
+        let draws = match name {
             READ if self.pipeline > 1 => Draws::Read(Rng::new(client.seed)),
             WRITE if self.pipeline > 1 => Draws::Write(Keys::new(self.store.records, client)),
-            _ => return Ok(self.page(operation, state, client)?),
+            _ => return Ok(self.page(name, state, client)?),
         };
         Ok(Box::new(Pipelined::new(&self.store, self.pipeline, draws)))
     }

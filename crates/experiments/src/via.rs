@@ -216,15 +216,10 @@ impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
         Ok(())
     }
 
-    fn transaction(
-        &self,
-        operation: &str,
-        state: &DatasetState,
-        client: Client,
-    ) -> Result<Box<dyn Transaction>> {
+    fn transaction(&self, name: &str, state: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
         let data = Arc::clone(&state.get::<Found<P::Data>>()?.data);
-        let client = self.pages.client(operation, client, data)?;
-        let page = Operation::Page { writes: Self::writes(operation), last: self.last };
+        let client = self.pages.client(name, client, data)?;
+        let page = Operation::Page { writes: Self::writes(name), last: self.last };
         let page = Statement::new(page, Bind::Once);
         Ok(Box::new(PageTransaction { client, page, path: String::new(), reply: Reply::new() }))
     }

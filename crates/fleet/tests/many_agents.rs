@@ -141,7 +141,6 @@ fn silence_among_1000_agents_is_found_in_time() {
     silence_is_found_in_time(1_000);
 }
 
-/// One trial on all agents.
 fn trial(fleet: &Agents, agents: usize) {
     let (never, progress) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut started = made(fleet.begin(&order(agents), &never));

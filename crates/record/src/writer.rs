@@ -52,7 +52,6 @@ impl Writer {
         Self { sink, path, chain, trials }
     }
 
-    /// The path of the run.
     pub fn path(&self) -> &RunPath {
         &self.path
     }
@@ -74,17 +73,11 @@ impl Writer {
     }
 
     /// Records how the run ended; durable when this returns.
-    ///
-    /// # Errors
-    /// As for [`Writer::trial`].
     pub fn end(&mut self, end: &RunEnd) -> Result<()> {
         self.append(Content::End(end))
     }
 
     /// Records that the run is resumed; durable when this returns.
-    ///
-    /// # Errors
-    /// As for [`Writer::trial`].
     pub fn resumed(&mut self, resumption: &Resumption) -> Result<()> {
         self.append(Content::Resumed(resumption))
     }

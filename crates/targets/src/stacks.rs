@@ -49,7 +49,6 @@ pub struct StackData {
 pub(crate) struct StackSpec {
     stack: String,
     variant: &'static Variant,
-    /// The database.
     pub(crate) database: TargetUrl,
     settings: Vec<(String, String)>,
 }

@@ -57,7 +57,6 @@ fn no_way() -> Error {
     Error::unsupported("PostgreSQL reads another server's tables by fdw, dblink or mysql-fdw")
 }
 
-/// The address of a remote.
 pub(super) fn address(url: &TargetUrl) -> Result<Remote> {
     let scheme = url.scheme.as_str();
     if super::INFO.schemes.contains(&scheme) {

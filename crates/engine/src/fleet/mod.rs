@@ -49,22 +49,15 @@ pub trait Fleet: Send + Sync {
 pub trait Started {
     /// Starts all clients at the same time, and returns when the last one has made its last transaction. Connections
     /// stay open. `progress` counts completed transactions.
-    ///
-    /// # Errors
-    /// As for [`Fleet::begin`].
     fn run(&mut self, cancel: &AtomicBool, progress: &AtomicU64) -> Result<(), Failure>;
 
     /// Has all clients close their connections, and returns what they recorded.
-    ///
-    /// # Errors
-    /// As for [`Fleet::begin`].
     fn end(self: Box<Self>) -> Result<Vec<AgentResult>, Failure>;
 }
 
 /// What an agent did in a trial.
 #[derive(Clone, Debug)]
 pub struct AgentResult {
-    /// Its name.
     pub name: String,
     /// Its machine, as its kernel's boot identifier; agents with the same one share processors.
     pub machine: String,
@@ -82,9 +75,7 @@ pub struct AgentResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
-    /// The cell.
     pub cell: CellOrder,
-    /// The operation.
     pub operation: String,
     /// The number of the trial among those on this data, from 1.
     pub number: u64,
@@ -151,9 +142,6 @@ impl CellOrder {
     }
 
     /// Plans the cell, as the coordinator did.
-    ///
-    /// # Errors
-    /// As for [`Experiment::plan`].
     pub fn planned(&self, experiment: &dyn Experiment) -> Result<PlannedCell> {
         let dataset = Dataset { seed: self.seed, records: self.records, slot: self.slot };
         crate::plan::planned(experiment, &self.axes, &dataset, false)

@@ -30,7 +30,6 @@ use std::time::Duration;
 
 /// The plan of a run.
 pub struct Plan {
-    /// The experiment.
     pub experiment: &'static dyn Experiment,
     /// The spec, without the values and rounds that [`budget::fit`] dropped.
     pub spec: RunSpec,
@@ -94,9 +93,6 @@ impl Plan {
     }
 
     /// Plans the cells before targets are open; `applications` says which targets are applications.
-    ///
-    /// # Errors
-    /// As for [`Plan::new`].
     pub fn draft(experiment: &'static dyn Experiment, spec: RunSpec, applications: &[bool]) -> Result<Self> {
         let mut plan = Self {
             experiment,
@@ -115,9 +111,6 @@ impl Plan {
     }
 
     /// Plans the rest of a recorded run: the same cells, available where they were.
-    ///
-    /// # Errors
-    /// As for [`Plan::new`].
     pub fn of_recorded(
         experiment: &'static dyn Experiment,
         spec: &RunSpec,
@@ -150,9 +143,6 @@ impl Plan {
     }
 
     /// Plans another spec on the same targets, after these have determined a value.
-    ///
-    /// # Errors
-    /// As for [`Plan::new`].
     pub fn rewrite(&mut self, experiment: &'static dyn Experiment, spec: RunSpec) -> Result<()> {
         *self = Self::draft(experiment, spec, &self.applications)?;
         Ok(())
@@ -304,9 +294,6 @@ impl Plan {
     /// Increases the number of records so that each trial can change each record at most once, if the number of
     /// requests is known and the experiment's default is too small. Returns the new number; `None` if the default
     /// suffices, or the user set a number.
-    ///
-    /// # Errors
-    /// As for [`Plan::new`].
     pub fn enlarge_stores(&mut self, targets: &[Target]) -> Result<Option<u64>> {
         if self.spec.records.is_some() {
             return Ok(None);
@@ -325,9 +312,6 @@ impl Plan {
 
     /// Marks the cells with too few records, adds the A/A control of each target's first cell, on a second instance
     /// of its server if there is one, and groups the trials.
-    ///
-    /// # Errors
-    /// As for [`Plan::new`].
     pub fn complete(&mut self, targets: &[Target]) -> Result<()> {
         for at in 0..self.cells.len() {
             let too_few = records::too_few(self, &self.cells[at]);
@@ -493,9 +477,6 @@ impl Plan {
 }
 
 /// A cell on a database, or on an application.
-///
-/// # Errors
-/// As for [`Experiment::plan`]; [`Unsupported`](ErrorKind::Unsupported) if the experiment has no pages.
 pub fn planned(
     experiment: &dyn Experiment,
     axes: &Cell,

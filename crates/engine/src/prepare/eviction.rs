@@ -264,9 +264,6 @@ impl Stopped {
 impl<'scope> Watch<'scope> {
     /// Starts a thread for each server with limited memory that has keys of others. It sets `cancel` and `stopped` when the
     /// server is about to evict something.
-    ///
-    /// # Errors
-    /// The server's error.
     pub(crate) fn start<'env>(
         scope: &'scope thread::Scope<'scope, 'env>,
         plan: &'env Plan,

@@ -58,9 +58,6 @@ impl Fixture {
     }
 
     /// The same, as far as the cells need it.
-    ///
-    /// # Errors
-    /// As for [`Fixture::open`].
     pub(crate) fn for_need(
         target: &Target,
         slot: usize,
@@ -147,9 +144,6 @@ impl Fixture {
     }
 
     /// Prepares a trial on the data of a cell.
-    ///
-    /// # Errors
-    /// As for [`Fixture::load`]; [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set.
     pub fn before(
         &mut self,
         cell: &PlannedCell,
@@ -189,9 +183,6 @@ impl Fixture {
     }
 
     /// Opens the namespaces of all targets with measurable cells.
-    ///
-    /// # Errors
-    /// As for [`Fixture::open`]; the message begins with the target's name.
     pub fn open_all(plan: &Plan, targets: &[Target], run: &str) -> Result<Vec<Option<Self>>> {
         let open = |(slot, target): (usize, &Target)| {
             if target.skip_reason.is_some() {
@@ -218,9 +209,6 @@ impl Fixture {
     }
 
     /// Removes everything that the run created here.
-    ///
-    /// # Errors
-    /// The server's error.
     pub fn clean_up(&mut self) -> Result<()> {
         self.datasets.clear();
         if self.need != Ownership::Tables {

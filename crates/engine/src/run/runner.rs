@@ -45,11 +45,9 @@ pub(crate) type Fixtures = [Option<Fixture>];
 
 /// Executes the remaining trials of a run.
 pub struct Runner<'a> {
-    /// The plan.
     pub plan: &'a Plan,
     /// The run's name, used for the leases of namespaces.
     pub run: &'a str,
-    /// The targets.
     pub targets: &'a [Target],
     /// The start of the run.
     pub began: Instant,

@@ -61,7 +61,6 @@ pub struct Trial<'a> {
     pub driver: &'a dyn Driver,
     /// The options of these connections.
     pub options: &'a ConnectOptions,
-    /// The cell.
     pub cell: &'a PlannedCell,
     /// The cell's work.
     pub workload: &'a dyn Workload,
@@ -71,7 +70,6 @@ pub struct Trial<'a> {
     pub number: u64,
     /// When the measured phase ends.
     pub stop: Stop,
-    /// The load model.
     pub load_model: LoadModel,
     /// Seed of the clients' random inputs. Trials that differ only in their targets have the same seed; no others do.
     pub seed: u64,

@@ -181,12 +181,7 @@ impl Workload for LinkWorkload {
         Ok(())
     }
 
-    fn transaction(
-        &self,
-        operation: &str,
-        _state: &DatasetState,
-        client: Client,
-    ) -> Result<Box<dyn Transaction>> {
+    fn transaction(&self, operation: &str, _: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
         if operation != READ {
             return Err(no_operation(INFO.name, operation));
         }

@@ -159,13 +159,8 @@ impl Workload for WebWorkload {
         namespace.clear(&self.store.log)
     }
 
-    fn transaction(
-        &self,
-        operation: &str,
-        state: &DatasetState,
-        client: Client,
-    ) -> Result<Box<dyn Transaction>> {
-        Ok(self.page(operation, state, client)?)
+    fn transaction(&self, name: &str, state: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
+        Ok(self.page(name, state, client)?)
     }
 
     fn after(&self, After { session, clients: done, .. }: After<'_>) -> Result<Checked> {

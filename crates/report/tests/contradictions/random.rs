@@ -92,22 +92,9 @@ fn outcome(rng: &mut Rng, cell: &CellRecord, rate: f64, pattern: Option<Pattern>
         verified: Some(Verification {
             writes: if writes { completed } else { 0 },
             answers: completed,
-            ..Verification::default()..Measurement::default()
+            ..Verification::default()
         }),
-        exhausted: None,
-        threads: 0,
-        fleet: None,
-        overhead_ns: 0,
-        observed: None,
-        metrics: Vec::new(),
-        points: Vec::new(),
-        windows: Vec::new(),
-        windows_ns: 0,
-        observed_group: None,
-        void_slices: 0,
-        tail: None,
-        slices: 0,
-        stood_still_ns: 0,
+        ..Measurement::default()
     };
     if let Some(AxisValue::Number(due)) = cell.axes.get(RATE.name) {
         let (mut response, mut lag) = (Histogram::new(), Histogram::new());
