@@ -196,24 +196,8 @@ mod tests {
                     due_ns: time.as_nanos() as u64,
                     backlog: 0,
                     probes: 0,
-                    ..Measurement::default()
                 }),
-                verify_ns_per_op: 0.0,
-                verified: None,
-                exhausted: None,
-                overhead_ns: 0,
-                observed: None,
-                metrics: Vec::new(),
-                points: Vec::new(),
-                windows: Vec::new(),
-                windows_ns: 0,
-                observed_group: None,
-                void_slices: 0,
-                tail: None,
-                slices: 0,
-                stood_still_ns: 0,
-                threads: 0,
-                fleet: None,
+                ..Measurement::default()
             })
         }
     }
