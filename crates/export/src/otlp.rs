@@ -24,7 +24,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest answer that is read, in bytes.
 const ANSWER: u64 = 64 * 1024;
 
-/// A collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collector {
     /// The URL without `/v1/traces`.

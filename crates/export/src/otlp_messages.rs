@@ -24,7 +24,6 @@ const BOUNDS: u32 = 25;
 /// The position of a run in a trace of another program (W3C Trace Context).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parent {
-    /// The trace.
     pub trace_id: [u8; 16],
     /// The span that the run is a child of.
     pub span_id: [u8; 8],

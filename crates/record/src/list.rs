@@ -17,7 +17,6 @@ pub enum Entry {
     Run(Box<RunSummary>),
     /// A directory whose run cannot be read: it is damaged, or of another version.
     Unreadable {
-        /// Its path.
         path: RunPath,
         /// Why it cannot be read.
         error: Error,
@@ -29,15 +28,11 @@ pub enum Entry {
 /// The summary of a run in a list: its first line, and how it ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSummary {
-    /// Its path.
     pub path: RunPath,
-    /// Its header.
     pub header: RunHeader,
-    /// Its state.
     pub state: RunState,
 }
 
-/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunState {
     /// All planned trials are recorded.
@@ -49,12 +44,10 @@ pub enum RunState {
 }
 
 impl Entry {
-    /// The run at a path.
     pub fn of(path: RunPath) -> Self {
         look_at(path)
     }
 
-    /// Its path.
     pub fn path(&self) -> &RunPath {
         match self {
             Self::Run(summary) => &summary.path,

@@ -414,11 +414,7 @@ fn shares_are_named_as_shares() {
         .axes
         .iter()
         .copied()
-        .chain([AxisInfo {
-            name: "write-share",
-            kind: AxisKind::Percent { least: 0, most: 100, words: &[] },
-            ..INFO.axes[0]
-        }])
+        .chain([AxisInfo { name: "write-share", kind: AxisKind::percent(0, 100), ..INFO.axes[0] }])
         .collect();
     let info = ExperimentInfo { axes: axes.leak(), ..INFO };
     let summary = analyse(&run, Some(&info));

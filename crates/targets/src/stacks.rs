@@ -8,6 +8,7 @@ use kurabe_core::driver::Driver;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Before, Dataset, Experiment};
 use kurabe_core::operation::Operation;
+use kurabe_core::planned::Work;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_engine::prepare::fixture::Fixture;
@@ -48,7 +49,6 @@ pub struct StackData {
 pub(crate) struct StackSpec {
     stack: String,
     variant: &'static Variant,
-    /// The database.
     pub(crate) database: TargetUrl,
     settings: Vec<(String, String)>,
 }
@@ -321,8 +321,8 @@ fn load(
             refused.get_or_insert(Error::unsupported(reason).context(info.name));
             continue;
         }
-        let Some(serve) = &planned.serve else { continue };
-        let pages = serve();
+        let Work::Pages(make) = &planned.work else { continue };
+        let pages = make();
         let failed = |error: Error| error.context(format!("loading the data of {name}"));
         let mut state = pages.load(&mut *namespace, &mut *session).map_err(failed)?;
         for operation in info.operations {

@@ -36,7 +36,6 @@ pub(crate) const ALL: &[&str] = &["kv", "connect", WEBAPP];
 /// The databases of drivers for PostgreSQL.
 pub(crate) const POSTGRES: &[&str] = &["postgres"];
 
-/// A stack.
 pub(crate) struct Stack {
     /// Its program, as a server.
     pub engine: Engine,
@@ -133,7 +132,6 @@ pub(crate) fn by_name(name: &str) -> Option<&'static Stack> {
 /// What an application has to know: its database, and the data that were loaded there.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Application {
-    /// The database.
     pub database: Database,
     /// The prefix of its tables.
     pub prefix: String,
@@ -143,7 +141,6 @@ pub struct Application {
     pub key_prefixes: serde_json::Map<String, serde_json::Value>,
     /// The database's product: `MariaDB`.
     pub engine: String,
-    /// Its version.
     pub version: String,
     /// The durability class of its acknowledged writes, if it is known.
     pub durability: Option<String>,
@@ -156,9 +153,7 @@ pub struct Database {
     pub kind: String,
     /// The host, a name or an address.
     pub host: String,
-    /// The port.
     pub port: u16,
-    /// The user.
     pub user: String,
     /// The password; may be empty.
     pub password: String,

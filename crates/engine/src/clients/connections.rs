@@ -4,10 +4,11 @@ use kurabe_core::driver::ConnectTimes;
 use kurabe_core::metric::{
     AUTHENTICATE, CLOSE, CONNECT, CONNECT_ROUND_TRIPS, Metric, MetricValue, REACH, SET_UP, TLS, WAIT,
 };
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A count and a total, in nanoseconds unless it is of round trips.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Sum {
     times: u64,
     total: u64,
@@ -28,7 +29,7 @@ impl Sum {
 const PARTS: [Metric; 8] = [CONNECT, REACH, TLS, AUTHENTICATE, SET_UP, CONNECT_ROUND_TRIPS, CLOSE, WAIT];
 
 /// The costs of connections: of each of [`PARTS`], as far as it was measured.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Connections([Sum; PARTS.len()]);
 
 impl Connections {
@@ -57,17 +58,6 @@ impl Connections {
     pub(crate) fn waited(&mut self, took: Duration) {
         let [.., wait] = &mut self.0;
         wait.add(took);
-    }
-
-    /// The count and the total of each part.
-    pub(crate) fn sums(&self) -> Vec<(u64, u64)> {
-        self.0.iter().map(|sum| (sum.times, sum.total)).collect()
-    }
-
-    /// The reverse of [`Connections::sums`]; `None` if there is another number of parts.
-    pub(crate) fn of_sums(sums: &[(u64, u64)]) -> Option<Self> {
-        let sums: [(u64, u64); PARTS.len()] = sums.try_into().ok()?;
-        Some(Self(sums.map(|(times, total)| Sum { times, total })))
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
