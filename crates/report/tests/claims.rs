@@ -5,6 +5,7 @@ use crate::common::{INFO, Pattern, Scenario, observed};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::metric::Unit;
+use kurabe_core::observation::{CpuUse, HostUse, Observation, ServerUse};
 use kurabe_core::run::{MachineFacts, Outcome, Run, Until};
 use kurabe_report::claim::{
     About, Answer, Card, Held, Judgement, Part, Range, Report, Side, Test, json, judge, metrics, page,
@@ -103,6 +104,24 @@ fn value_of_one_cell_is_claimed_in_its_unit() {
         [Answer::Holds, Answer::DoesNotHold]
     );
     assert_eq!(parts[0].unit, Unit::PerSecond);
+}
+
+#[test]
+fn other_load_leaves_a_rate_undecided_and_is_told_beside_a_ratio() {
+    let mut run = two().run();
+    let cpus = vec![CpuUse { cpu: 0, busy_ns: 900_000_000, steal_ns: 0 }];
+    let host = HostUse { cpus, ..HostUse::default() };
+    let server = ServerUse::InClient;
+    let busy = Observation { wall_ns: 1_000_000_000, server, host, ..Observation::default() };
+    for trial in &mut run.trials {
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        measured.observed = Some(Box::new(busy.clone()));
+    }
+    let load = "other processes used the CPU during its trials";
+    let ratio = answers(&run, &[targets(Some(2.0), None)]).remove(0);
+    assert!(ratio.answer == Answer::Holds && ratio.notes.iter().any(|note| note == load), "{ratio:?}");
+    let rate = answers(&run, &[test(side(Some(0), &[]), None, Some(1.0), None)]).remove(0);
+    assert_eq!((rate.answer, rate.why.as_deref()), (Answer::Undecided, Some(load)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The answers to the tests of a claim, from a run.
 
-use super::measure::rounds;
+use super::measure::{SAMPLED_CPU, rounds};
 use super::{Answer, Part, Side, Test};
 use crate::analysis::analyse;
 use crate::finding::Interval;
@@ -9,11 +9,13 @@ use crate::rule::Rule;
 use crate::summary::{CellResult, Status, Summary};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::experiment::ExperimentInfo;
-use kurabe_core::metric::Unit;
+use kurabe_core::metric::{DATA_RATE, Unit};
 use kurabe_core::run::Run;
 use kurabe_core::target::UP;
 use kurabe_stats::{Interval as Ends, IntervalSettings, PairedRatio};
 use std::collections::BTreeMap;
+
+const DISTURBED: &str = "other processes used the CPU during its trials";
 
 /// Throwaway servers in whose place others are started where they are not installed: as a target names them, the other one,
 /// and their own name.
@@ -119,6 +121,11 @@ impl Judge<'_> {
         }
         (part.answer, part.why) = (Answer::Undecided, None);
         part.notes = self.notes(test, cells);
+        // Paired trials share other load, a value of its own has all of it.
+        if cells.baseline.is_none() && part.notes.iter().any(|note| note == DISTURBED) {
+            part.why = part.notes.pop();
+            return part;
+        }
         if let Some(next) = self.summary.next_analysis {
             part.why =
                 Some(format!("the run is not complete: its next planned analysis is after {next} rounds"));
@@ -200,8 +207,11 @@ impl Judge<'_> {
 
     /// What differs between the sides beside what the test varies.
     fn notes(&self, test: &Test, cells: &Cells<'_>) -> Vec<String> {
-        let Some(baseline) = cells.baseline else { return Vec::new() };
         let mut notes = Vec::new();
+        if depends_on_load(test) && cells.all().any(|cell| cell.disturbed.is_some()) {
+            notes.push(DISTURBED.to_owned());
+        }
+        let Some(baseline) = cells.baseline else { return notes };
         let sides = [cells.subject, baseline];
         let writes = self.summary.labels.writes(&cells.subject.operation);
         if writes && cells.subject.durability != baseline.durability {
@@ -284,6 +294,12 @@ impl Limits {
             high: if self.no_high { f64::INFINITY } else { high },
         }
     }
+}
+
+/// A metric that other load on the machine changes: times, rates, and what sessions wait for. Counts and bytes are not.
+fn depends_on_load(test: &Test) -> bool {
+    matches!(test.unit, Unit::Nanoseconds | Unit::PerSecond)
+        || [DATA_RATE.name, SAMPLED_CPU].contains(&test.metric.as_str())
 }
 
 /// Targets are compared as servers, of which a saturated client shows a lower bound only. Values of an axis are compared

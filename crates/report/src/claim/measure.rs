@@ -9,7 +9,7 @@ use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::stats_probe::{Counter, WaitState};
 
 /// The share of the server's CPU time that samples of its sessions show.
-const SAMPLED_CPU: &str = "sampled CPU share";
+pub(super) const SAMPLED_CPU: &str = "sampled CPU share";
 /// Follows the name of a counter.
 const EACH: &str = " per operation";
 /// Follows it if the bytes that were stored are known.
