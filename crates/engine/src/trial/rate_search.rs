@@ -182,38 +182,16 @@ mod tests {
             let answers = (rate * time.as_secs_f64()) as u64;
             response.record_many(if rate <= capacity { 1_000_000 } else { 1_000_000_000 }, answers);
             let lag = Histogram::new();
+            let due_ns = time.as_nanos() as u64;
             Ok(Measurement {
                 clients: 1,
                 offered: 100,
-                completed: (rate * time.as_secs_f64()) as u64,
-                elapsed_ns: time.as_nanos() as u64,
+                completed: answers,
+                elapsed_ns: due_ns,
                 client_cpu_ns: 1,
                 service: response.clone(),
-                open: Some(OpenLoop {
-                    rate,
-                    response,
-                    lag,
-                    due_ns: time.as_nanos() as u64,
-                    backlog: 0,
-                    probes: 0,
-                    ..Measurement::default()
-                }),
-                verify_ns_per_op: 0.0,
-                verified: None,
-                exhausted: None,
-                overhead_ns: 0,
-                observed: None,
-                metrics: Vec::new(),
-                points: Vec::new(),
-                windows: Vec::new(),
-                windows_ns: 0,
-                observed_group: None,
-                void_slices: 0,
-                tail: None,
-                slices: 0,
-                stood_still_ns: 0,
-                threads: 0,
-                fleet: None,
+                open: Some(OpenLoop { rate, response, lag, due_ns, backlog: 0, probes: 0 }),
+                ..Measurement::default()
             })
         }
     }
