@@ -214,6 +214,11 @@ pub const SET_UP: Metric = time(
     "of that, the server's set-up of the session: a thread on MySQL and MariaDB, a process on PostgreSQL; \
      measured by native clients only",
 );
+/// How often opening a connection waits for the server.
+pub const CONNECT_ROUND_TRIPS: Metric = count(
+    "connect round trips",
+    "how often a new connection waited for the server, after the TCP handshake; native clients only",
+);
 pub const CLOSE: Metric = time("close", "time to close a connection");
 pub const WAIT: Metric = time("wait", "time until the pool provided a connection");
 
@@ -289,6 +294,7 @@ pub static COMMON: &[Metric] = &[
     TLS,
     AUTHENTICATE,
     SET_UP,
+    CONNECT_ROUND_TRIPS,
     CLOSE,
     WAIT,
     QUEUE,

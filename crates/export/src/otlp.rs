@@ -106,7 +106,7 @@ impl Collector {
             let count = partial.rejected_data_points;
             return Err(self.refused(&format!("{count} values of metrics"), &partial.error_message));
         }
-        Ok(Sent { spans: spans.len(), trials: run.trials.len() })
+        Ok(Sent { spans: spans.len(), trials: run.figures().count() })
     }
 
     fn post(&self, agent: &Agent, path: &str, body: &[u8]) -> Result<Vec<u8>> {

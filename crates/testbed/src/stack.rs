@@ -15,6 +15,8 @@ use crate::{java, mod_php, node, perl, php, python, wire};
 pub(crate) const VARIANT: &str = "variant";
 /// The setting with the number of requests that are processed at once.
 pub(crate) const WORKERS: &str = "workers";
+/// The setting with the number of requests after which a process of PHP ends and another one takes its place.
+pub(crate) const REQUESTS: &str = "requests";
 /// The default of [`WORKERS`], as for `kurabe up app`.
 const WORKERS_BY_DEFAULT: u64 = 16;
 /// The maximum of [`WORKERS`]. PHP makes keys of the last ten bits of a process's number.
@@ -164,6 +166,11 @@ pub(crate) fn workers(instance: &Instance) -> u64 {
     setting(&instance.spec.settings, WORKERS).and_then(|text| text.parse().ok()).unwrap_or(WORKERS_BY_DEFAULT)
 }
 
+/// The number of requests that a process of an instance serves; 0: all.
+pub(crate) fn requests(instance: &Instance) -> u64 {
+    setting(&instance.spec.settings, REQUESTS).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
 fn setting<'a>(settings: &'a [(String, String)], name: &str) -> Option<&'a str> {
     settings.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
@@ -195,6 +202,9 @@ impl Stack {
                 VARIANT => {}
                 WORKERS if value.parse().is_ok_and(|n: u64| (1..=MAX_WORKERS).contains(&n)) => {}
                 WORKERS => return Err(format!("workers={value} is out of range, from 1 to {MAX_WORKERS}")),
+                REQUESTS if self.engine.name == crate::php::PHP.engine.name => {
+                    value.parse::<u32>().map_err(|_| format!("requests={value} is not a number"))?;
+                }
                 _ => return Err(format!("it has no setting `{key}`; there is {WORKERS}")),
             }
         }

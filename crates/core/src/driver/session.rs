@@ -147,4 +147,6 @@ pub struct ConnectTimes {
     /// The server's own time to set up the session: MySQL's thread, before its greeting; PostgreSQL's process,
     /// until it is ready.
     pub set_up: Duration,
+    /// How often the client waited for the server meanwhile, after the TCP handshake: for its greeting, and for answers.
+    pub round_trips: u64,
 }

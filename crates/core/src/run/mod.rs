@@ -19,7 +19,7 @@ use crate::verification::Verification;
 use kurabe_stats::Histogram;
 use kurabe_stats::interim::Analyses;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The first line of a run file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -365,6 +365,20 @@ impl Run {
     /// analysis and increase the error rate.
     pub fn is_complete(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.complete)
+    }
+
+    /// The trials that are the figures of their cells: the continuous ones, or all of a cell that has no other.
+    pub fn figures(&self) -> impl Iterator<Item = (&TrialRecord, &Measurement)> {
+        let measured = || {
+            self.trials.iter().filter_map(|trial| match &trial.outcome {
+                Outcome::Measured(measured) => Some((trial, &**measured)),
+                Outcome::Failed { .. } => None,
+            })
+        };
+        let of = |trial: &TrialRecord| (trial.cell, trial.operation.clone());
+        let continuous: BTreeSet<(usize, String)> =
+            measured().filter(|(_, one)| one.slices == 0).map(|(trial, _)| of(trial)).collect();
+        measured().filter(move |(trial, one)| one.slices == 0 || !continuous.contains(&of(trial)))
     }
 
     /// The maximum numbers of rounds, at the start and at each resumption; empty if the number of rounds is fixed. If

@@ -423,3 +423,19 @@ pub fn by_cpus(mut run: Run) -> Run {
     run.header.spec.axes.insert(CPUS.name.to_owned(), values);
     run
 }
+
+/// Two targets of equal rates, whose second one takes so many hundredths of the time in slices: round 0 is continuous, the
+/// others are interleaved.
+pub fn interleaved(slower: u64) -> Run {
+    let targets = vec!["sqlite", "postgres"];
+    let mut run =
+        Scenario { targets, rounds: 8, noise: 0.001, rate: |_| 20_000.0, ..Scenario::default() }.run();
+    run.header.spec.slice_ns = Some(10_000_000);
+    for trial in run.trials.iter_mut().filter(|trial| trial.round > 0) {
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        measured.slices = 10;
+        let of_second = run.header.cells[trial.cell].target == 1;
+        measured.elapsed_ns = measured.elapsed_ns / 100 * if of_second { slower } else { 100 };
+    }
+    run
+}
