@@ -325,7 +325,7 @@ impl Recorder {
     /// the experiment: its mean time.
     #[inline]
     pub fn span(&mut self, name: &'static str, times: u64, took: Duration) {
-        match self.spans.iter_mut().find(|span| std::ptr::eq(&*span.name, name) || span.name == name) {
+        match self.spans.iter_mut().find(|span| span.name == name) {
             Some(span) => span.add(times, took),
             None => self.spans.push(Span { name: Cow::Borrowed(name), times, took }),
         }

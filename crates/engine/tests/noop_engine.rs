@@ -79,8 +79,8 @@ impl Session for Reader {
     fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         out.clear();
         let operation = &self.operations[prepared.0];
-        let mut shelf = self.shelf.lock();
-        let rows = operation.collection().and_then(|collection| shelf.get_mut(&collection.name));
+        let mut all = self.shelf.lock();
+        let rows = operation.collection().and_then(|collection| all.get_mut(&collection.name));
         let rows = rows.ok_or_else(|| Error::new(ErrorKind::NotFound, "no such collection"))?;
         match (operation, parameters) {
             (Operation::Count { .. }, _) => {

@@ -32,14 +32,14 @@ struct Delays {
 /// Reads points, by clients that do not begin at once.
 struct Held<'a> {
     inner: &'a dyn Workload,
-    held: Duration,
+    late: Duration,
     /// Set when all clients have warmed up.
     begins: &'a Arc<AtomicBool>,
 }
 
 struct HeldTransaction {
     inner: Box<dyn Transaction>,
-    held: Duration,
+    late: Duration,
     begins: Arc<AtomicBool>,
 }
 
@@ -51,7 +51,7 @@ impl Workload for Held<'_> {
         client: Client,
     ) -> Result<Box<dyn Transaction>> {
         let inner = self.inner.transaction(operation, state, client)?;
-        Ok(Box::new(HeldTransaction { inner, held: self.held, begins: Arc::clone(self.begins) }))
+        Ok(Box::new(HeldTransaction { inner, late: self.late, begins: Arc::clone(self.begins) }))
     }
 }
 
@@ -62,7 +62,7 @@ impl Transaction for HeldTransaction {
 
     fn prepare_input(&mut self) {
         if self.begins.load(Ordering::Relaxed) {
-            sleep(std::mem::take(&mut self.held));
+            sleep(std::mem::take(&mut self.late));
         }
         self.inner.prepare_input();
     }
@@ -147,7 +147,7 @@ fn measure_of(
         stalled: Arc::clone(&stalled),
     });
     let begins = Arc::default();
-    let held = Held { inner: &*workload, held: delays.held, begins: &begins };
+    let held = Held { inner: &*workload, late: delays.held, begins: &begins };
     let connected = || {
         begins.store(true, Ordering::Relaxed);
         Ok(())

@@ -13,12 +13,13 @@ use kurabe_stats::rng::mix;
 /// [`Protocol`](ErrorKind::Protocol) if a client's result is missing, or comes twice.
 pub(crate) fn totals(results: &[AgentResult], clients: usize, seed: u64, number: u64) -> Result<Totals> {
     let mut sum = Totals::default();
-    let mut seen = vec![false; clients];
+    let mut returned = vec![false; clients];
     for AgentResult { name, part, .. } in results {
         let wrong = |why: &str| Error::new(ErrorKind::Protocol, format!("agent {name}: {why}"));
         for client in &part.recorded.clients {
-            let seen = seen.get_mut(client.index).ok_or_else(|| wrong("it returned an unknown client"))?;
-            if std::mem::replace(seen, true) {
+            let known =
+                returned.get_mut(client.index).ok_or_else(|| wrong("it returned an unknown client"))?;
+            if std::mem::replace(known, true) {
                 return Err(wrong("it returned a client twice"));
             }
             let seed = mix(seed, client.index as u64);
@@ -31,7 +32,7 @@ pub(crate) fn totals(results: &[AgentResult], clients: usize, seed: u64, number:
         }
         sum.recorded.merge(part.recorded.clone());
     }
-    if let Some(missing) = seen.iter().position(|seen| !seen) {
+    if let Some(missing) = returned.iter().position(|returned| !returned) {
         return Err(Error::new(ErrorKind::Protocol, format!("no agent returned client {missing}")));
     }
     sum.clients_done.sort_by_key(|done| done.client.index);

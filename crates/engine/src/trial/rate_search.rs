@@ -182,21 +182,15 @@ mod tests {
             let answers = (rate * time.as_secs_f64()) as u64;
             response.record_many(if rate <= capacity { 1_000_000 } else { 1_000_000_000 }, answers);
             let lag = Histogram::new();
+            let due_ns = time.as_nanos() as u64;
             Ok(Measurement {
                 clients: 1,
                 offered: 100,
-                completed: (rate * time.as_secs_f64()) as u64,
-                elapsed_ns: time.as_nanos() as u64,
+                completed: answers,
+                elapsed_ns: due_ns,
                 client_cpu_ns: 1,
                 service: response.clone(),
-                open: Some(OpenLoop {
-                    rate,
-                    response,
-                    lag,
-                    due_ns: time.as_nanos() as u64,
-                    backlog: 0,
-                    probes: 0,
-                }),
+                open: Some(OpenLoop { rate, response, lag, due_ns, backlog: 0, probes: 0 }),
                 ..Measurement::default()
             })
         }
