@@ -1,10 +1,11 @@
 //! `kurabe capture` between real clients and real servers: what it recorded is what the server counted, and what was sent.
 
 use crate::servers::common::{skip, sql};
-use crate::support::{Answer, Place, eventually, piped};
+use crate::support::{Answer, KURABE, Place, eventually, piped};
 use kurabe_capture::file;
 use kurabe_capture::record::{Record, Request, Value};
 use kurabe_testbed::testing;
+use kurabe_wire::view::Step;
 use serde_json::Value as Json;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -100,6 +101,45 @@ fn requests_and_rows_are_those_that_the_server_counted() {
         // A point read takes thirty bytes and some.
         let size = std::fs::metadata(&path).unwrap().len();
         assert!(size < 60 * report["requests"].as_u64().unwrap(), "{size} bytes: {report:#}");
+    }
+}
+
+#[test]
+fn statements_on_mysql_are_those_that_the_server_counted() {
+    for engine in ["mysql", "mariadb"] {
+        let Some(server) = testing::server(engine) else { continue };
+        let status = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_select', 'Com_insert')";
+        let count = || -> Option<Vec<u64>> {
+            let told = sql(&server, "", status)?;
+            Some(told.split_whitespace().filter_map(|word| word.parse().ok()).collect())
+        };
+        let (Some(first), Some(before)) = (count(), count()) else { continue };
+        let place = Place::new();
+        let script = format!(
+            "'{KURABE}' run point-read \"$KURABE_URL\" --clients 2 --requests 100 --records 50 --rounds 1 --no-html \
+             --interleave=off --quiet"
+        );
+        let path = captured(&place, engine, &[], server.url(), &script);
+        let after = count().unwrap();
+        let found = requests(&path);
+        for (n, verb) in ["INSERT", "SELECT"].iter().enumerate() {
+            let runs = |request: &Request| request.step != Step::Prepare;
+            let is_verb = |text: &str| text.trim_start_matches('(').to_ascii_uppercase().starts_with(verb);
+            let calls = found.iter().filter(|(text, request)| runs(request) && is_verb(text)).count() as u64;
+            // Without what counting itself costs.
+            let counted = after[n] - before[n] - (before[n] - first[n]);
+            assert_eq!(calls, counted, "{engine} {verb}");
+            assert!(calls > 0, "{engine} {verb}");
+        }
+        let executed: Vec<_> = found.iter().filter(|(_, request)| request.step == Step::Execute).collect();
+        assert!(executed.len() >= 100, "{engine}");
+        for (text, request) in executed {
+            assert_eq!((request.parameters.len(), request.cut), (text.matches('?').count(), false), "{text}");
+            assert!(request.time.is_some() && request.error.is_none(), "{text}: {request:?}");
+        }
+        let report = shown(&place, &path);
+        assert_eq!(report["connections"]["unreadable"], serde_json::json!({}), "{engine}");
+        assert_eq!(report["unanswered"], 0, "{engine}: {report:#}");
     }
 }
 

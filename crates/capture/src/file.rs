@@ -215,7 +215,9 @@ mod tests {
         let mut blocks = Blocks::create(&path, &About::default()).unwrap();
         for part in records().chunks(3) {
             let mut block = Writer::default();
-            part.iter().for_each(|record| block.push(record));
+            for record in part {
+                block.push(record);
+            }
             blocks.push(&block.bytes).unwrap();
         }
         let bytes = std::fs::read(&path).unwrap();

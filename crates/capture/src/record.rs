@@ -250,10 +250,6 @@ impl<'a> Reader<'a> {
         String::from_utf8(self.slice()?.to_vec()).ok()
     }
 
-    fn some_text(&mut self) -> Option<Option<String>> {
-        self.text().map(|text| (!text.is_empty()).then_some(text))
-    }
-
     fn time(&mut self) -> Option<u64> {
         let folded = self.number()?;
         let difference = (folded >> 1) as i64 ^ -((folded & 1) as i64);
@@ -281,9 +277,11 @@ impl<'a> Reader<'a> {
                 length: self.number()?,
                 bytes: self.slice()?.to_vec(),
             },
-            4 => {
-                Record::Close { connection: self.number()?, at: self.time()?, unreadable: self.some_text()? }
-            }
+            4 => Record::Close {
+                connection: self.number()?,
+                at: self.time()?,
+                unreadable: Some(self.text()?).filter(|why| !why.is_empty()),
+            },
             5 => Record::End { requests: self.number()? },
             _ => return None,
         })
@@ -303,7 +301,7 @@ impl<'a> Reader<'a> {
             };
             Some(Parameter { kind, binary: format & 4 != 0, value })
         })?;
-        let (rows, affected, error) = (self.number()?, self.number()?, self.some_text()?);
+        let (rows, affected, error) = (self.number()?, self.number()?, self.text()?);
         let digest = if flags & 1 << 6 != 0 {
             let (digest, rest) = self.bytes.split_first_chunk()?;
             self.bytes = rest;
@@ -323,7 +321,7 @@ impl<'a> Reader<'a> {
             pipelined: flags & 1 << 5 != 0,
             rows,
             affected,
-            error,
+            error: Some(error).filter(|code| !code.is_empty()),
             digest,
             transaction: *Transaction::ALL.get(usize::from(flags >> 2 & 3))?,
         })

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The pause of a connection outside of a transaction after which another unit of work begins, in nanoseconds.
-pub const PAUSE: u64 = 10_000_000;
+const PAUSE: u64 = 10_000_000;
 /// The maximum number of kinds of statements that are told apart; the rest are one.
 const STATEMENTS: usize = 1_000;
 /// The maximum number of kinds of units.
@@ -31,104 +31,75 @@ const ROWS: usize = 6;
 /// What a capture shows.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Shown {
-    /// What it is of.
-    pub about: About,
-    /// How it ended.
-    pub ending: Ending,
+    about: About,
+    ending: Ending,
     /// The time from the first request to the end of the last answer, in nanoseconds.
-    pub time_ns: u64,
-    /// Requests.
-    pub requests: u64,
-    /// Requests that ended in an error.
-    pub errors: u64,
-    /// Requests that were never answered.
-    pub unanswered: u64,
+    time_ns: u64,
+    requests: u64,
+    errors: u64,
+    unanswered: u64,
     /// Requests that were sent before an earlier one was answered.
-    pub pipelined: u64,
-    /// The most requests that began in one second.
-    pub peak_per_second: u64,
+    pipelined: u64,
+    peak_per_second: u64,
     /// Requests that were under way at the same time, on average.
-    pub concurrency: f64,
-    /// Bytes of bulk data that clients sent.
-    pub data_bytes: u64,
-    /// Connections.
-    pub connections: Connections,
-    /// Kinds of statements, by their share of time.
-    pub statements: Vec<Statement>,
-    /// Kinds of units of work, by their share of time.
-    pub units: Vec<Unit>,
-    /// Units whose kinds are not listed, because there are too many.
-    pub units_not_listed: u64,
+    concurrency: f64,
+    data_bytes: u64,
+    connections: Connections,
+    statements: Vec<Statement>,
+    units: Vec<Unit>,
+    units_not_listed: u64,
 }
 
 /// Connections.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Connections {
-    /// All that logged in.
-    pub opened: u64,
-    /// The most at the same time.
-    pub most_open: u64,
+struct Connections {
+    opened: u64,
+    most_open: u64,
     /// The share of their time in which a transaction was open and no request under way.
-    pub idle_in_transaction: f64,
+    idle_in_transaction: f64,
     /// Why connections, or their rest, could not be read, and how many.
-    pub unreadable: BTreeMap<String, u64>,
+    unreadable: BTreeMap<String, u64>,
 }
 
 /// A kind of statement.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Statement {
-    /// Its text without values.
-    pub text: String,
-    /// Whether it sets up the connection or a transaction, or asks about the server.
-    pub setup: bool,
-    /// How often it was executed.
-    pub calls: u64,
-    /// How often it was prepared under a name.
-    pub prepared: u64,
-    /// How many of its requests ended in an error.
-    pub errors: u64,
-    /// Rows of all answers.
-    pub rows: u64,
-    /// Rows that were changed or copied.
-    pub affected: u64,
-    /// Its share of the time of all requests.
-    pub share: f64,
-    /// The time of all its requests, in nanoseconds.
-    pub total_ns: u64,
-    /// The median of the answers' times, in nanoseconds.
-    pub p50_ns: Option<u64>,
-    /// Their 99th percentile, in nanoseconds.
-    pub p99_ns: Option<u64>,
+struct Statement {
+    text: String,
+    setup: bool,
+    calls: u64,
+    prepared: u64,
+    errors: u64,
+    rows: u64,
+    affected: u64,
+    share: f64,
+    total_ns: u64,
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
 }
 
 /// A kind of unit of work: a transaction, or the requests of a connection without a pause between them.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Unit {
-    /// How often it was done.
-    pub calls: u64,
-    /// Its share of the time of all requests.
-    pub share: f64,
-    /// The time of its requests, in nanoseconds.
-    pub total_ns: u64,
-    /// Whether it is a transaction.
-    pub transaction: bool,
-    /// Its statements in order.
-    pub steps: Vec<Part>,
+struct Unit {
+    calls: u64,
+    share: f64,
+    total_ns: u64,
+    transaction: bool,
+    steps: Vec<Part>,
     /// Whether a loop of reads follows another statement.
-    pub n_plus_one: bool,
+    n_plus_one: bool,
 }
 
 /// A part of a unit of work.
 #[derive(Clone, Debug, Serialize)]
-pub struct Part {
+struct Part {
     /// How often at least, and at most.
-    pub times: [u64; 2],
+    times: [u64; 2],
     /// The statement, by its place in the list.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub statement: Option<usize>,
+    statement: Option<usize>,
     /// What a loop of several statements repeats.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub repeats: Vec<Part>,
+    repeats: Vec<Part>,
 }
 
 #[derive(Default)]
@@ -255,8 +226,9 @@ impl Reading {
             times.record(time);
         }
         let is_setup = statement.setup;
-        let begins = is_setup
-            && ["begin", "start"].iter().any(|word| statement.text.to_ascii_lowercase().starts_with(word));
+        let text = statement.text.to_ascii_lowercase();
+        let begins = is_setup && request.step != Step::Prepare;
+        let begins = begins && ["begin", "start"].iter().any(|word| text.starts_with(word));
         let mut live = self.open.remove(&request.connection).unwrap_or_default();
         let pause = at.saturating_sub(live.ended);
         if live.in_transaction {

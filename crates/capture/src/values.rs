@@ -117,11 +117,11 @@ mod tests {
     fn hashed_values_keep_length_and_kind_and_equality_and_nothing_else() {
         let hasher = Hasher::default();
         let text = "Zoë O'Hara, 17 Elm St.";
-        let hashed = hasher.text(text);
-        assert_eq!((hashed.len(), hashed.as_str()), (text.len(), hasher.text(text).as_str()));
-        assert!(hashed != text && hashed != Hasher::default().text(text), "{hashed}");
+        let replaced = hasher.text(text);
+        assert_eq!((replaced.len(), replaced.as_str()), (text.len(), hasher.text(text).as_str()));
+        assert!(replaced != text && replaced != Hasher::default().text(text), "{replaced}");
         let kinds = |text: &str| text.bytes().map(|b| b.is_ascii_digit()).collect::<Vec<_>>();
-        assert_eq!(kinds(&hashed), kinds(text));
+        assert_eq!(kinds(&replaced), kinds(text));
         let literal = hasher.literal("'it''s Bob\\n'");
         assert!(
             literal.starts_with('\'') && literal.ends_with('\'') && !literal.contains("Bob"),

@@ -28,7 +28,7 @@ impl<const H: usize> Frames<H> {
     pub(crate) fn next<'a>(
         &mut self,
         bytes: &mut &'a [u8],
-        length: impl Fn(&[u8; H]) -> Option<u64>,
+        length: impl Fn([u8; H]) -> Option<u64>,
     ) -> Result<Option<Part<'a, H>>, WrongLength> {
         if self.have < H {
             while self.have < H {
@@ -37,7 +37,7 @@ impl<const H: usize> Frames<H> {
                 self.have += 1;
                 *bytes = rest;
             }
-            self.left = length(&self.header).ok_or(WrongLength)?;
+            self.left = length(self.header).ok_or(WrongLength)?;
         } else if bytes.is_empty() {
             return Ok(None);
         }

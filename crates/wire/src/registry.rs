@@ -7,6 +7,7 @@ use crate::protocols::memcached::Memcached;
 use crate::protocols::mongodb::Mongodb;
 use crate::protocols::mysql::Mysql;
 use crate::protocols::mysql_tls::MysqlTls;
+use crate::protocols::mysql_view::Mysql as MysqlView;
 use crate::protocols::postgres::Postgres;
 use crate::protocols::postgres_tls::PostgresTls;
 use crate::protocols::postgres_view::Postgres as PostgresView;
@@ -39,7 +40,7 @@ impl fmt::Debug for Protocol {
 /// All of them.
 #[rustfmt::skip]
 pub static PROTOCOLS: &[Protocol] = &[
-    Protocol { schemes: &["mysql", "mariadb"], port: 3306, decoder: || Box::<Mysql>::default(), view: None, refusal: Some(|| Box::<MysqlTls>::default()), variables: Variables::MYSQL },
+    Protocol { schemes: &["mysql", "mariadb"], port: 3306, decoder: || Box::<Mysql>::default(), view: Some(|| Box::<MysqlView>::default()), refusal: Some(|| Box::<MysqlTls>::default()), variables: Variables::MYSQL },
     Protocol { schemes: &["postgres", "postgresql"], port: 5432, decoder: || Box::<Postgres>::default(), view: Some(|| Box::<PostgresView>::default()), refusal: Some(|| Box::<PostgresTls>::default()), variables: Variables::POSTGRES },
     Protocol { schemes: &["redis", "valkey"], port: 6379, decoder: || Box::<Redis>::default(), view: None, refusal: None, variables: Variables::REDIS },
     Protocol { schemes: &["memcached"], port: 11211, decoder: || Box::<Memcached>::default(), view: None, refusal: None, variables: Variables::MEMCACHED },

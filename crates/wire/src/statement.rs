@@ -185,7 +185,7 @@ pub fn concealed(text: &str, template: &str) -> Option<String> {
 
 /// Whether a statement sets up the connection or a transaction, or asks about the server.
 pub fn is_setup(text: &str) -> bool {
-    crate::sql::is_setup(text)
+    text.starts_with("COM_") || crate::sql::is_setup(text)
 }
 
 #[cfg(test)]

@@ -148,3 +148,35 @@ impl Digest {
         self.sum
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::sync::OnceLock;
+
+    /// The time of all that was answered.
+    static SOME: OnceLock<Instant> = OnceLock::new();
+
+    /// What is seen of a conversation in pieces of this size: whether the client speaks, and what it says.
+    pub(crate) fn seen_of(view: &mut dyn View, conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
+        let (now, mut events) = (*SOME.get_or_init(Instant::now), Vec::new());
+        for (is_client, bytes) in conversation {
+            for piece in bytes.chunks(piece) {
+                if *is_client {
+                    view.sent(piece, now, &mut events);
+                } else {
+                    view.received(piece, now, &mut events);
+                }
+            }
+        }
+        view.end(&mut events);
+        events
+    }
+
+    pub(crate) fn exchanges(events: &[Event]) -> Vec<&Exchange> {
+        events
+            .iter()
+            .filter_map(|event| if let Event::Exchange(one) = event { Some(&**one) } else { None })
+            .collect()
+    }
+}

@@ -6,6 +6,7 @@ pub(crate) mod memcached;
 pub(crate) mod mongodb;
 pub(crate) mod mysql;
 pub(crate) mod mysql_tls;
+pub(crate) mod mysql_view;
 pub(crate) mod postgres;
 pub(crate) mod postgres_tls;
 pub(crate) mod postgres_view;

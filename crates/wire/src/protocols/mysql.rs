@@ -12,13 +12,13 @@ use crate::sql;
 
 /// Flags of both ends.
 const CONNECT_WITH_DB: u32 = 1 << 3;
-const COMPRESS: u32 = 1 << 5;
+pub(super) const COMPRESS: u32 = 1 << 5;
 pub(super) const SSL: u32 = 1 << 11;
 const SECURE_CONNECTION: u32 = 1 << 15;
 const PLUGIN_AUTH: u32 = 1 << 19;
 const CONNECT_ATTRS: u32 = 1 << 20;
 const LENENC_AUTH: u32 = 1 << 21;
-const ZSTD: u32 = 1 << 26;
+pub(super) const ZSTD: u32 = 1 << 26;
 const QUERY_ATTRIBUTES: u32 = 1 << 27;
 /// The length of the request for TLS, with its header, in bytes.
 const SSL_REQUEST: u64 = 36;
@@ -203,7 +203,7 @@ impl Mysql {
 }
 
 /// The name of a command without a statement, and whether it sets up the connection.
-fn name(code: u8) -> (String, bool) {
+pub(super) fn name(code: u8) -> (String, bool) {
     let (name, is_setup) = match code {
         0x05 => ("COM_CREATE_DB", false),
         0x06 => ("COM_DROP_DB", false),
@@ -230,7 +230,7 @@ fn name(code: u8) -> (String, bool) {
 }
 
 /// A number of one to nine bytes and the position after it (`int<lenenc>`).
-fn number(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+pub(super) fn number(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let size = match *bytes.get(at)? {
         0xfc => 2,
         0xfd => 3,
@@ -243,14 +243,14 @@ fn number(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
 }
 
 /// A text and the position after it (`string<lenenc>`).
-fn text(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
+pub(super) fn text(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let (length, at) = number(bytes, at)?;
     let end = at.checked_add(usize::try_from(length).ok()?)?;
     Some((bytes.get(at..end)?, end))
 }
 
 /// The statement behind query attributes (`COM_QUERY` with `CLIENT_QUERY_ATTRIBUTES`).
-fn after_attributes(bytes: &[u8]) -> Option<&[u8]> {
+pub(super) fn after_attributes(bytes: &[u8]) -> Option<&[u8]> {
     let (count, at) = number(bytes, 0)?;
     let (_, mut at) = number(bytes, at)?;
     if count == 0 {
@@ -285,7 +285,7 @@ fn after_attributes(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// The client's name and version from its connection attributes.
-fn client_name(flags: u32, body: &[u8]) -> Option<String> {
+pub(super) fn client_name(flags: u32, body: &[u8]) -> Option<String> {
     // Flags 4, longest packet 4, character set 1, filler 23.
     let (_, mut at) = until_zero(body, 32);
     at = if flags & LENENC_AUTH != 0 {

@@ -120,8 +120,8 @@ impl View for Postgres {
 }
 
 /// The length of a message's body.
-fn body(header: &[u8; 5]) -> Option<u64> {
-    u64::from(word_be(header, 1)).checked_sub(4)
+fn body(header: [u8; 5]) -> Option<u64> {
+    u64::from(word_be(&header, 1)).checked_sub(4)
 }
 
 impl Postgres {
@@ -325,7 +325,6 @@ impl Postgres {
             // EmptyQueryResponse, PortalSuspended; ParseComplete of a named statement.
             (b'I' | b's', Some(Waiting::Request(exchange))) if !simple(exchange) => self.complete(now),
             (b'1', Some(Waiting::Request(_))) => self.complete(now),
-            (b'1' | b'2' | b'3', Some(Waiting::Short)) => drop(self.waiting.pop_front()),
             // ParameterDescription: the types that the server has chosen.
             (b't', Some(Waiting::Describe(Some(name)))) => {
                 if let Some(mut statement) = self.statements.get(name).cloned() {
@@ -335,7 +334,9 @@ impl Postgres {
                 }
             }
             // RowDescription, NoData.
-            (b'T' | b'n', Some(Waiting::Describe(_))) => drop(self.waiting.pop_front()),
+            (b'1' | b'2' | b'3', Some(Waiting::Short)) | (b'T' | b'n', Some(Waiting::Describe(_))) => {
+                self.waiting.pop_front();
+            }
             (b'E', Some(_)) => self.failed(body, now),
             (b'Z', _) => self.ready(body, now, events),
             // Authentication, settings, keys, notices, notifications, the rest of a text's answers.
@@ -379,7 +380,7 @@ impl Postgres {
         }
     }
 
-    /// ReadyForQuery: the end of a text, or of what Sync ends.
+    /// `ReadyForQuery`: the end of a text, or of what Sync ends.
     fn ready(&mut self, body: &[u8], now: Instant, events: &mut Vec<Event>) {
         match self.waiting.front() {
             Some(Waiting::Request(exchange)) if exchange.step == Step::Text => self.complete(now),
@@ -421,11 +422,8 @@ impl Size for Statement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::tests::{exchanges, seen_of};
     use proptest::prelude::*;
-    use std::sync::OnceLock;
-
-    /// The time of all that was answered.
-    static SOME: OnceLock<Instant> = OnceLock::new();
 
     fn message(kind: u8, body: &[u8]) -> Vec<u8> {
         let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
@@ -490,33 +488,8 @@ mod tests {
         ]
     }
 
-    /// What is seen of a conversation in pieces of this size.
     fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
-        let (now, mut view, mut events) = (Instant::now(), Postgres::default(), Vec::new());
-        for (is_client, bytes) in conversation {
-            for piece in bytes.chunks(piece) {
-                if *is_client {
-                    view.sent(piece, now, &mut events);
-                } else {
-                    view.received(piece, now, &mut events);
-                }
-            }
-        }
-        view.end(&mut events);
-        for event in &mut events {
-            if let Event::Exchange(exchange) = event {
-                exchange.began = None;
-                exchange.ended = exchange.ended.map(|_| *SOME.get_or_init(Instant::now));
-            }
-        }
-        events
-    }
-
-    fn exchanges(events: &[Event]) -> Vec<&Exchange> {
-        events
-            .iter()
-            .filter_map(|event| if let Event::Exchange(one) = event { Some(&**one) } else { None })
-            .collect()
+        seen_of(&mut Postgres::default(), conversation, piece)
     }
 
     #[test]
