@@ -34,7 +34,6 @@ const WRONG: &[(&str, &[&str])] = &[
     ("run session --interleave 20ms", &["--interleave=20ms"]),
     ("run session --duration 500", &["500ms or 500s"]),
     ("run session --rate max --slo 10", &["10ms or 10s"]),
-    ("run session --slo 10ms", &["--rate max"]),
     ("run session --duration 500s", &["expected to take", " h", "--yes"]),
     ("run session --client 4", &["--clients"]),
     ("run session --clients 0", &["from 1 to"]),

@@ -3,7 +3,7 @@
 use crate::attribution::{Attribution, Bottleneck, Confidence};
 use crate::comparison::{TARGET, places, sides};
 use crate::finding::wording::{class_name, ratio_in_table};
-use crate::finding::{Interval, Why};
+use crate::finding::{Finding, Interval, Section, Statement, Values, Why};
 use crate::format::{capital, figure, list, micros};
 use crate::group::grouped;
 use crate::labels::{Axis, Labels, OperationLabels};
@@ -24,16 +24,25 @@ pub(crate) struct Ranking<'a> {
 /// One of the things compared.
 pub(crate) struct Row<'a> {
     pub name: String,
-    cell: &'a CellResult,
+    pub cell: &'a CellResult,
     /// Its comparison with the reference of its ranking; `None` for the reference.
-    against: Option<Against<'a>>,
+    pub against: Option<Against<'a>>,
 }
 
 /// The comparison with the reference.
-struct Against<'a> {
-    verdict: &'a Verdict,
+pub(crate) struct Against<'a> {
+    pub verdict: &'a Verdict,
     /// Whether the row is side `a` of it.
     forward: bool,
+}
+
+impl Against<'_> {
+    /// The ratio of the row and its reference.
+    pub fn ratio(&self) -> Option<Interval> {
+        let verdict = self.verdict;
+        let ratio = Interval { value: verdict.ratio?, low: verdict.low, high: verdict.high };
+        Some(if self.forward { ratio } else { ratio.inverse() })
+    }
 }
 
 /// The rankings of a run: those of targets first.
@@ -188,6 +197,16 @@ fn speed(labels: &Labels, cell: &CellResult) -> f64 {
         .map_or(f64::NEG_INFINITY, |(found, metric)| metric.higher_is_better(found.value))
 }
 
+/// The sentences of the verdict that the rankings do not say, and those that they do.
+pub(crate) fn sentences(summary: &Summary, has_rankings: bool) -> [Vec<&str>; 2] {
+    let said = |one: &&Statement| {
+        has_rankings
+            && matches!(one.finding, Finding::Comparison(_) | Finding::Values(Values::Throughput { .. }))
+    };
+    let (said, others): (Vec<_>, Vec<_>) = summary.statements(Section::Verdict).partition(said);
+    [others, said].map(|list| list.into_iter().map(|one| &*one.sentence).collect())
+}
+
 /// A table for each ranking, with its heading as the title.
 pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
     let of = |ranking: &Ranking<'_>| Table { title: ranking.heading.clone(), ..table(&[ranking]).0 };
@@ -251,9 +270,7 @@ fn reference(cell: &CellResult) -> String {
 /// The ratio of a row and its reference, with its interval, and the decision unless it is that they differ.
 fn against(one: &Against<'_>) -> String {
     let verdict = one.verdict;
-    let ratio = verdict.ratio.map(|value| Interval { value, low: verdict.low, high: verdict.high });
-    let ratio = ratio.map(|ratio| if one.forward { ratio } else { ratio.inverse() });
-    let shown = ratio.map_or_else(String::new, ratio_in_table);
+    let shown = one.ratio().map_or_else(String::new, ratio_in_table);
     match verdict.result {
         VerdictResult::Better | VerdictResult::Worse if verdict.lower_bound => {
             let winner_is_row = (verdict.result == VerdictResult::Better) == one.forward;

@@ -39,6 +39,7 @@ mod rule;
 mod steady;
 pub mod summary;
 mod table;
+mod threshold;
 mod view;
 
 pub mod ab;

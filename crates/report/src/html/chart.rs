@@ -43,8 +43,8 @@ pub(crate) enum View<'a> {
 impl<'a> View<'a> {
     pub fn unit(self) -> &'a str {
         match self {
-            Self::Rate => "operations per second, mean with interval",
-            Self::Time => "time per operation: median, and p99 dotted",
+            Self::Rate => "operations per second, log scale",
+            Self::Time => "time per operation, log scale: median, and p99 dotted",
             Self::Metric(metric) => &metric.name,
         }
     }
@@ -499,8 +499,8 @@ fn tip(label: &str, axis: Option<&Axis>, cell: &CellResult) -> String {
     }
     if let Some(latency) = cell.times() {
         let what = if cell.open_loop.is_some() { "response " } else { "" };
-        let [p50, p99, max] = [latency.p50, latency.p99, latency.max].map(micros);
-        let _ = write!(text, "\n{what}p50 {p50}, p99 {p99}, max {max}");
+        let [p50, p95, p99, max] = [latency.p50, latency.p95, latency.p99, latency.max].map(micros);
+        let _ = write!(text, "\n{what}p50 {p50}, p95 {p95}, p99 {p99}, max {max}");
     }
     if let Some(open) = cell.open_loop {
         let [backlog, dropped] = [open.backlog, open.dropped].map(units::count);

@@ -3,14 +3,15 @@
 
 mod cells;
 mod chart;
-mod forest;
 mod lines;
 mod metrics;
 mod palette;
+mod ranking;
 mod scale;
 mod scatter;
 mod sections;
 
+use crate::answer::rankings;
 use crate::finding::{Finding, Rates, Section};
 use crate::format::{capital, timestamp};
 use crate::labels::{Axis, OperationLabels};
@@ -56,6 +57,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
     let published =
         summary.labels.published.filter(|_| options.published).map(published::load).unwrap_or_default();
     let [filter, panel] = cells::places();
+    let rankings = rankings(summary);
     let title = format!("{}: {}", capital(&summary.experiment), summary.labels.targets.join(", "));
     let page = html! {
         (DOCTYPE)
@@ -71,13 +73,15 @@ pub fn render(summary: &Summary, options: &Options) -> String {
                     }
                 }
                 main {
-                    (sections::verdict(summary))
-                    (filter)
-                    (forest::forest(summary))
+                    (sections::verdict(summary, &rankings))
+                    (ranking::section(summary, &rankings))
                     (panel)
+                    (sections::caveats(summary, &rankings))
+                    (filter)
                     (metrics::primary(summary))
                     (scatter::sections(summary, &published))
                     (charts(summary, &published))
+                    (ranking::courses(summary, &rankings))
                     (metrics::further(summary))
                     (sections::list_of(summary, Section::Detail, "In detail"))
                     (sections::results(summary))
@@ -176,6 +180,10 @@ fn charts(summary: &Summary, published: &[Published]) -> Markup {
                 label for="view-time" { "Time per operation" }
             }
             (legend(summary, &shares))
+            p class="soft" {
+                "Axes are logarithmic. Bars: of a rate, the mean's interval; of a time, from the median to the 99th percentile. An arrow at a \
+                 point: a lower bound."
+            }
             div class="charts" {
                 @if together {
                     div class="panels" {
@@ -208,6 +216,11 @@ fn knees(summary: &Summary, operation: &str) -> Vec<(usize, f64)> {
         }
     }
     found
+}
+
+/// The legend of colours only.
+fn legend_of_colors(summary: &Summary) -> Markup {
+    legend(summary, &Shares { dash: None, ..shares(summary) })
 }
 
 /// The legend of colours and dashes.

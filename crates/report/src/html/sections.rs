@@ -1,38 +1,71 @@
 //! The sections of the page besides the charts.
 
-use crate::answer;
+use crate::answer::{self, Ranking};
 use crate::engine;
 use crate::finding::{Consequence, Section, Statement};
 use crate::format::{capital, command_line, glued, list, settings_list};
 use crate::published::Published;
 use crate::summary::{Status, Summary, TargetSummary};
+use crate::threshold;
 use crate::table::{Table, fixed_axes, lacking as lacking_cells, tables};
 use kurabe_core::units;
 use maud::{Markup, html};
 
-/// The verdicts, after publishing restrictions and missing results, and before other warnings.
-pub(super) fn verdict(summary: &Summary) -> Markup {
-    let notes = |section| {
-        html! { @for sentence in summary.sentences(section) { p class="note" { (glued(sentence)) } } }
-    };
-    let mut warnings: Vec<&Statement> = summary.statements(Section::Warning).collect();
-    warnings.sort_by_key(|warning| warning.finding.consequence());
-    let (missing, others): (Vec<&Statement>, Vec<&Statement>) =
-        warnings.into_iter().partition(|warning| warning.finding.consequence() == Consequence::Missing);
+/// Publishing restrictions, thresholds, missing results, and what the rankings do not say.
+pub(super) fn verdict(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
+    let [others, _] = answer::sentences(summary, !rankings.is_empty());
     html! {
-        (notes(Section::Publishing))
-        @for warning in missing { p class="note" { (glued(&warning.sentence)) } }
-        @for table in answer::tables(summary) {
-            h3 { (table.title) }
-            (one_table(&table))
+        @for sentence in summary.sentences(Section::Publishing) { p class="note" { (glued(sentence)) } }
+        (thresholds(summary))
+        @for warning in warnings(summary, true) { p class="note" { (glued(&warning.sentence)) } }
+        @if !others.is_empty() { ul class="verdict" { @for sentence in others { li { (glued(sentence)) } } } }
+    }
+}
+
+/// The warnings about missing results, or the others, the most serious first.
+fn warnings(summary: &Summary, missing: bool) -> Vec<&Statement> {
+    let is_of = |one: &&Statement| (one.finding.consequence() == Consequence::Missing) == missing;
+    let mut found: Vec<&Statement> = summary.statements(Section::Warning).filter(is_of).collect();
+    found.sort_by_key(|warning| warning.finding.consequence());
+    found
+}
+
+/// Whether each result keeps the limit of its response times.
+fn thresholds(summary: &Summary) -> Markup {
+    let all = threshold::all(summary);
+    let passed = all.iter().filter(|one| one.passed).count();
+    html! {
+        @if !all.is_empty() {
+            section class="thresholds" {
+                p {
+                    b class=(if passed == all.len() { "passed" } else { "failed" }) { (if passed == all.len() { "Pass" } else { "Fail" }) }
+                    ": p99 of at most " (summary.labels.objective) " in " (passed) " of " (all.len()) " results"
+                }
+                ul {
+                    @for one in all {
+                        li { b class=(if one.passed { "passed" } else { "failed" }) { (if one.passed { "✓ pass" } else { "✗ fail" }) } " " (one.text) }
+                    }
+                }
+            }
         }
-        ul class="verdict" {
-            @for sentence in summary.sentences(Section::Verdict) { li { (glued(sentence)) } }
-        }
+    }
+}
+
+/// Caveats, and each comparison as a sentence, which the rankings have in figures.
+pub(super) fn caveats(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
+    let [_, said] = answer::sentences(summary, !rankings.is_empty());
+    let others = warnings(summary, false);
+    html! {
         @if !others.is_empty() {
             details class="caveats" {
                 summary { (others.len()) (if others.len() == 1 { " caveat" } else { " caveats, the most serious first" }) }
                 ul { @for warning in others { li { (glued(&warning.sentence)) } } }
+            }
+        }
+        @if !said.is_empty() {
+            details class="sentences" {
+                summary { "In words: " (said.len()) (if said.len() == 1 { " comparison" } else { " comparisons" }) }
+                (items(&said))
             }
         }
     }
@@ -146,7 +179,7 @@ pub(super) fn lacking(summary: &Summary) -> Markup {
                 div class="box" {
                     table {
                         thead {
-                            tr { th { "target" } th { "cell" } th { "operations" } th { "status" } th { "reason" } }
+                            tr { th { "target" } th { "at" } th { "operations" } th { "status" } th { "reason" } }
                         }
                         tbody {
                             @for entry in entries {
