@@ -4,8 +4,6 @@ mod chrome;
 
 use crate::page::{Page, TOKEN};
 use crate::support::Place;
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use chrome::{Chrome, Picture};
 use serde_json::json;
 
@@ -293,10 +291,9 @@ fn charts_are_saved(chrome: &Chrome) {
     assert!(shapes.as_u64().is_some_and(|shapes| shapes > 4), "{shapes}");
     let colours = format!("[...{svg}.querySelectorAll('polyline')].every(one => one.style.stroke.startsWith('rgb'))");
     assert_eq!(chrome.js(&colours), json!(true));
-    let png = chrome.js("saved[1][1].split(',')[1]");
-    let png = BASE64_STANDARD.decode(png.as_str().unwrap()).unwrap();
-    let picture = Picture::of(&png);
-    assert!(picture.whole_ink() > 0.01, "the saved picture is empty");
+    let bytes = chrome.js("Array.from(atob(saved[1][1].split(',')[1]), one => one.charCodeAt(0))");
+    let bytes: Vec<u8> = serde_json::from_value(bytes).unwrap();
+    assert!(Picture::of(&bytes).whole_ink() > 0.01, "the saved picture is empty");
 }
 
 /// The rate of each row of the ranking is seen on a phone without moving the page sideways.

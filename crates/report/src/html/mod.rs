@@ -159,7 +159,8 @@ fn charts(summary: &Summary, published: &[Published]) -> Markup {
                     @if let Some(heading) = heading { h3 { (heading) } }
                     @if !panel.title.is_empty() { figcaption { (panel.title) } }
                     @for frame in &frames {
-                        @let name = format!("{} {}: {}", operation.plural, panel.title, frame.view.unit());
+                        @let name = format!("{} {}", operation.plural, panel.title);
+                        @let name = format!("{}: {}", name.trim_end(), frame.view.unit());
                         div class=(frame.view.class()) { (frame.draw(panel, &name)) }
                     }
                 }
