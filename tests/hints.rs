@@ -92,6 +92,23 @@ fn wrong_command_line_is_refused_with_what_to_write() {
 }
 
 #[test]
+fn misspelt_or_misplaced_statement_is_refused_before_a_server_starts() {
+    let place = Place::new();
+    let file = place.home().join("a.sql");
+    std::fs::write(&file, "SELEC 1;\n").unwrap();
+    let file = file.to_str().unwrap();
+    for (args, part) in [
+        (&["run", "pgbench", "-f", file, "up:postgres"][..], "did you mean SELECT?"),
+        (&["run", "-f", file, "up:postgres"], "kurabe run pgbench -f"),
+        (&["run", "SELEC 1", "up:postgres"], "kurabe run pgbench -f FILE.sql"),
+    ] {
+        let answer = place.run(args);
+        assert!(answer.code == Some(2) && answer.err.contains(part), "{args:?}: {answer:?}");
+        assert!(!answer.err.contains("starting throwaway"), "{args:?}: {answer:?}");
+    }
+}
+
+#[test]
 fn help_and_list_are_short_and_have_the_rest_on_request() {
     let place = Place::new();
     for (brief, all, part) in [
