@@ -42,6 +42,7 @@ mod standstill;
 mod suite;
 mod support;
 mod threads;
+mod transcripts;
 mod web;
 mod webapp;
 mod wire;
