@@ -207,7 +207,7 @@ pub(super) fn basis(summary: &Summary) -> Markup {
             (items(&summary.sentences(Section::Basis)))
             h3 { "How to read a verdict" }
             p {
-                "Each round measures every cell once, in random order. A ratio is the geometric mean of the rounds' ratios. A \
+                "Each round measures everything once, in random order. A ratio is the geometric mean of the rounds' ratios. A \
                  target or a value is called faster if the ratio's interval excludes 1. The interval is corrected for few \
                  rounds and for all comparisons. It holds for what was sampled: these servers as they ran, or any start of them."
             }
