@@ -162,7 +162,10 @@ fn form_has_choices_says_how_long_it_takes_and_keeps_what_a_link_fills_in() {
     assert_eq!((status, command.as_str()), (200, equal));
     let estimate = |more: &str| page.post("/new/session", &format!("{fields}{more}&estimate=1"));
     let brief = estimate("&rounds=3&duration=1s");
-    assert!(brief.0 == 200 && brief.1.starts_with("session on null: ") && brief.1.contains("about "), "{brief:?}");
+    assert!(
+        brief.0 == 200 && brief.1.starts_with("session on null: ") && brief.1.contains("about "),
+        "{brief:?}"
+    );
     assert_ne!(brief, estimate("&rounds=9&duration=1s"));
     assert_eq!(estimate("&rounds=0").0, 400);
     assert!(!place.path().join(".jobs").read_dir().unwrap().any(|_| true), "an estimate starts no run");

@@ -112,7 +112,16 @@ fn every_command_of_every_page_is_one_that_the_program_understands() {
         for command in commands(&page) {
             // What comes after `--` is another program, and what follows a pipe too.
             let (own, _) = command.split_once(" -- ").unwrap_or((&command, ""));
-            let own = own.split([';', '|', '>', '&']).next().unwrap();
+            let mut quote = None;
+            let end = own.find(|c| {
+                match c {
+                    '\'' | '"' if quote.is_none() => quote = Some(c),
+                    _ if quote == Some(c) => quote = None,
+                    _ => {}
+                }
+                quote.is_none() && matches!(c, ';' | '|' | '>' | '&')
+            });
+            let own = &own[..end.unwrap_or(own.len())];
             count += 1;
             // Options and their values are read before the help is printed.
             let answer = shell(&place, &format!("{own} --help"));
@@ -120,6 +129,32 @@ fn every_command_of_every_page_is_one_that_the_program_understands() {
         }
     }
     assert!(count > 60, "{count} commands");
+}
+
+#[test]
+fn answer_page_and_errors_are_in_japanese_where_the_user_is() {
+    let (place, _) = crate::recorded::short();
+    let japanese = |text: &str| text.chars().any(|c| ('\u{3040}'..'\u{30ff}').contains(&c));
+    let said = |locale: &str, args: &[&str]| {
+        let output = place.command(args).env("LANG", locale).env("COLUMNS", "80").output().unwrap();
+        let answer = Answer::of(&output);
+        answer.out + &answer.err
+    };
+    for (locale, more, is_japanese) in [
+        ("ja_JP.UTF-8", &[][..], true),
+        ("C.UTF-8", &["--lang", "ja"], true),
+        ("ja_JP.UTF-8", &["--lang", "en"], false),
+        ("C.UTF-8", &[], false),
+    ] {
+        let answer = said(locale, &[&["report", "last"][..], more].concat());
+        assert_eq!(japanese(&answer), is_japanese, "{locale} {more:?}: {answer}");
+        assert!(answer.contains("SQLite") && answer.lines().count() <= 20, "{answer}");
+        let error = said(locale, &[&["report", "nosuch"][..], more].concat());
+        assert_eq!(japanese(&error), is_japanese, "{error}");
+        let page = said(locale, &[&["report", "last", "--format", "html", "-o", "-"][..], more].concat());
+        assert!(page.contains(if is_japanese { "<html lang=\"ja\">" } else { "<html lang=\"en\">" }));
+        assert_eq!(japanese(page.split_once("<script").unwrap().0), is_japanese, "{locale} {more:?}");
+    }
 }
 
 #[test]

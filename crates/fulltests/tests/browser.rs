@@ -289,7 +289,8 @@ fn charts_are_saved(chrome: &Chrome) {
     assert_eq!(chrome.js(&format!("{svg}.querySelectorAll('parsererror, .hit').length")), json!(0));
     let shapes = chrome.js(&format!("{svg}.querySelectorAll('polyline, .m').length"));
     assert!(shapes.as_u64().is_some_and(|shapes| shapes > 4), "{shapes}");
-    let colours = format!("[...{svg}.querySelectorAll('polyline')].every(one => one.style.stroke.startsWith('rgb'))");
+    let colours =
+        format!("[...{svg}.querySelectorAll('polyline')].every(one => one.style.stroke.startsWith('rgb'))");
     assert_eq!(chrome.js(&colours), json!(true));
     let bytes = chrome.js("Array.from(atob(saved[1][1].split(',')[1]), one => one.charCodeAt(0))");
     let bytes: Vec<u8> = serde_json::from_value(bytes).unwrap();
@@ -299,8 +300,11 @@ fn charts_are_saved(chrome: &Chrome) {
 /// The rate of each row of the ranking is seen on a phone without moving the page sideways.
 fn rates_are_in_view_on_a_phone(chrome: &Chrome) {
     chrome.viewport(375, 800, true);
-    let rates = "[...document.querySelectorAll('.ranking td:nth-child(2)')].map(one => one.getBoundingClientRect())";
-    let seen = format!("{rates}.length > 3 && {rates}.every(one => one.width > 0 && one.left >= 0 && one.right <= 375)");
+    let rates =
+        "[...document.querySelectorAll('.ranking td:nth-child(2)')].map(one => one.getBoundingClientRect())";
+    let seen = format!(
+        "{rates}.length > 3 && {rates}.every(one => one.width > 0 && one.left >= 0 && one.right <= 375)"
+    );
     assert_eq!(chrome.js(&seen), json!(true), "a rate is out of view");
     chrome.viewport(1280, 900, false);
 }

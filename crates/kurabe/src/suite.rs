@@ -411,10 +411,7 @@ impl Request {
             seed: self.seed.unwrap_or_else(seed_of_the_clock),
             records: self.records,
             arrivals: open.then(|| self.arrivals.unwrap_or_default()),
-            slo_ns: self
-                .slo
-                .map(|slo| slo.as_nanos() as u64)
-                .or_else(|| highest.then_some(DEFAULT_SLO_NS)),
+            slo_ns: self.slo.map(|slo| slo.as_nanos() as u64).or_else(|| highest.then_some(DEFAULT_SLO_NS)),
             timeout_ns: Some(self.timeout.unwrap_or(crate::timeout::DEFAULT).as_nanos() as u64),
             durability: self.durability,
             allow_eviction: self.allow_eviction,

@@ -5,6 +5,7 @@ use crate::engine;
 use crate::finding::wording::rounds_of;
 use crate::finding::{Finding, Note, Section, Statement};
 use crate::format::{GLUE, command_line, glued, list, origin, timestamp};
+use crate::messages::Message;
 use crate::summary::{Status, Summary};
 use crate::table::{Lacking, Table, fixed_axes, lacking, tables};
 use crate::threshold;
@@ -76,12 +77,14 @@ fn answer(summary: &Summary, options: &Options) -> String {
     let failed = failed.iter().skip(FAILED).map(String::as_str);
     let notes = failed.chain(notes.iter().map(|note| &*note.sentence));
     let behind = behind + page.items(notes, LINES - 1);
+    let language = summary.labels.language;
     let more = match behind {
         0 => String::new(),
-        1 => "1 more finding, ".to_owned(),
-        more => format!("{more} more findings, "),
+        1 => Message::OneMore.text(language).to_owned(),
+        more => Message::MoreFindings.with(language, &[("count", &more.to_string())]),
     };
-    page.paragraph(&format!("{more}all figures: kurabe report {} --verbose", summary.run));
+    let command = format!("kurabe report {} --verbose", summary.run);
+    page.paragraph(&Message::AllFigures.with(language, &[("more", &more), ("command", &command)]));
     page.text
 }
 
@@ -172,7 +175,7 @@ impl Page {
 
     /// Rankings as one table, each below its heading.
     fn ranking(&mut self, summary: &Summary, rankings: &[&Ranking<'_>]) {
-        let (mut table, headings) = crate::answer::table(rankings);
+        let (mut table, headings) = crate::answer::table(rankings, summary.labels.language);
         if let Some(first) = table.columns.first_mut() {
             first.head.clone_from(&summary.experiment);
         }

@@ -1,6 +1,7 @@
 //! Results against the limit of response times that the run was given (`--slo`).
 
 use crate::format::{figure, micros};
+use crate::messages::Message;
 use crate::summary::{CellResult, Status, Summary};
 use kurabe_core::load::Load;
 
@@ -15,8 +16,12 @@ pub(crate) struct Threshold {
 pub(crate) fn all(summary: &Summary) -> Vec<Threshold> {
     let Some(limit) = summary.spec.slo_ns else { return Vec::new() };
     let limit = limit as f64 / 1e3;
-    let mut all: Vec<Threshold> =
-        summary.cells.iter().filter(|cell| !cell.aa_control).map(|cell| of_cell(summary, cell, limit)).collect();
+    let mut all: Vec<Threshold> = summary
+        .cells
+        .iter()
+        .filter(|cell| !cell.aa_control)
+        .map(|cell| of_cell(summary, cell, limit))
+        .collect();
     all.sort_by_key(|one| one.passed);
     all
 }
@@ -27,11 +32,10 @@ pub(crate) fn sentence(summary: &Summary) -> Option<String> {
     let first = all.first()?;
     let passed = all.iter().filter(|one| one.passed).count();
     let limit = &summary.labels.objective;
-    Some(if passed == all.len() {
-        format!("Pass: p99 of at most {limit} in all {passed} results.")
-    } else {
-        format!("Fail: p99 of at most {limit} in {passed} of {} results, not {}.", all.len(), first.text)
-    })
+    let (count, kept) = (all.len().to_string(), passed.to_string());
+    let message = if passed == all.len() { Message::LimitKept } else { Message::LimitMissed };
+    let values = [("limit", limit.as_str()), ("passed", &kept), ("count", &count), ("first", &first.text)];
+    Some(message.with(summary.labels.language, &values))
 }
 
 fn of_cell(summary: &Summary, cell: &CellResult, limit_us: f64) -> Threshold {

@@ -86,7 +86,7 @@ fn form(shared: &Shared, info: &ExperimentInfo, filled: &Filled) -> Markup {
                 }
                 @for axis in info.axes {
                     @if let AxisKind::Choice(words) = axis.kind {
-                        (choices(axis.name, words, &format!("{}. None: {}", axis.help, default(axis)), "checkbox", filled))
+                        (choices(axis.name, words, &format!("{}. Default: {}", axis.help, default(axis)), "checkbox", filled))
                     } @else {
                         (field(axis.name, &default(axis), &help(axis), filled))
                     }
@@ -256,7 +256,15 @@ mod tests {
         ]);
         assert_eq!(
             filled.unwrap(),
-            ["run", "session", "sqlite:", "up:postgres", "--payload=1k,10k", "--layout=blob,rows", "--budget=5s"]
+            [
+                "run",
+                "session",
+                "sqlite:",
+                "up:postgres",
+                "--payload=1k,10k",
+                "--layout=blob,rows",
+                "--budget=5s"
+            ]
         );
     }
 

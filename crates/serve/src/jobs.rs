@@ -191,7 +191,8 @@ impl Jobs {
         let mut command = Command::new(&self.program);
         command.arg("--runs-dir").arg(&self.runs).args(arguments).stdin(Stdio::null());
         let made = command.output().map_err(|error| failed("start", &self.program, &error))?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().to_owned();
+        let text =
+            |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().to_owned();
         if made.status.success() { Ok(text(&made.stdout)) } else { Err(Error::usage(text(&made.stderr))) }
     }
 

@@ -128,7 +128,11 @@ impl Verdicts {
 }
 
 fn first_sentence(run: &Run) -> String {
-    analyse(run).sentences(Section::Verdict).first().map(|sentence| (*sentence).to_owned()).unwrap_or_default()
+    analyse(run)
+        .sentences(Section::Verdict)
+        .first()
+        .map(|sentence| (*sentence).to_owned())
+        .unwrap_or_default()
 }
 
 fn list_page(shared: &Shared, search: &str, found: &[Row<'_>]) -> Markup {

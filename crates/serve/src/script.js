@@ -49,28 +49,21 @@
     });
     svg.parentNode.querySelector(".ticks").replaceChildren(...marks);
   };
-  /* A line for each target and operation, with a gap where others were measured. */
+  /* A line for each target and operation: from trial to trial, while others are measured too. */
   const lines = (svg, points, start, span) => {
     const names = [...new Set(points.map((point) => point.name))].sort();
     const values = points.map((point) => point[1]).filter((value) => value > 0);
     const high = Math.max(...values), low = Math.min(...values, high / 2);
     const place = ([at, value]) => [(at - start) / span * WIDE, HIGH - 4 - (HIGH - 10) * Math.log(Math.max(value, low) / low) / Math.log(high / low)];
     set(`${svg.id}-scale`, `${units[""](low)} to ${units[""](high)}`);
-    const drawn = names.flatMap((name, n) => {
-      const pieces = [[]];
-      points.filter((point) => point.name === name).forEach((point, i, all) => {
-        if (i && point[0] - all[i - 1][0] > GAP) pieces.push([]);
-        pieces[pieces.length - 1].push(place(point));
-      });
-      return pieces.map((piece) => {
-        const line = document.createElementNS(svg.namespaceURI, "polyline");
-        line.setAttribute("class", `c${n % 8}`);
-        line.dataset.name = name;
-        /* A single point is seen too. */
-        if (piece.length === 1) piece.push([piece[0][0] + 1.5, piece[0][1]]);
-        line.setAttribute("points", piece.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" "));
-        return line;
-      });
+    const drawn = names.map((name, n) => {
+      const line = document.createElementNS(svg.namespaceURI, "polyline");
+      const places = points.filter((point) => point.name === name).map(place);
+      /* A single point is seen too. */
+      if (places.length === 1) places.push([places[0][0] + 3, places[0][1]]);
+      line.setAttribute("class", `c${n % 8}`);
+      line.setAttribute("points", places.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" "));
+      return line;
     });
     svg.replaceChildren(...drawn);
     svg.parentNode.querySelector(".legend").replaceChildren(...names.map((name, n) => {
@@ -148,6 +141,8 @@
     cell(row, one.operation);
     if (one.failed != null) cell(row, one.failed, "wrap failed").colSpan = 8;
     else one.shown.forEach((text) => cell(row, text, "num"));
+    /* The newest one may be there already. */
+    if (log.rows.length && log.rows[0].textContent === row.textContent) return;
     log.prepend(row);
     while (log.rows.length > 200) log.lastElementChild.remove();
   };

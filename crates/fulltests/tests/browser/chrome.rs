@@ -158,7 +158,8 @@ impl Chrome {
 
     /// The number of pages of A4 that the page is printed on.
     pub(super) fn pages_on_paper(&self) -> usize {
-        let size = PrintToPdfOptions { paper_width: Some(8.27), paper_height: Some(11.69), ..Default::default() };
+        let size =
+            PrintToPdfOptions { paper_width: Some(8.27), paper_height: Some(11.69), ..Default::default() };
         let pdf = self.tab.print_to_pdf(Some(size)).unwrap();
         let text = String::from_utf8_lossy(&pdf).into_owned();
         text.matches("/Type /Page\n").count()

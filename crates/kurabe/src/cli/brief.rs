@@ -140,7 +140,12 @@ mod tests {
             "{root}"
         );
         assert!(!root.contains("selftest"), "{root}");
-        for words in [&["copy", "--help"][..], &["runs", "ls", "-h"], &["claims", "s6", "--help"], &["up", "app", "--help"]] {
+        for words in [
+            &["copy", "--help"][..],
+            &["runs", "ls", "-h"],
+            &["claims", "s6", "--help"],
+            &["up", "app", "--help"],
+        ] {
             assert!(help(words).contains("Print help"), "{words:?}");
         }
         let session = help(&["run", "session", "--help"]);

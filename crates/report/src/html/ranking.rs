@@ -10,6 +10,7 @@ use crate::finding::Interval;
 use crate::finding::wording::ratio_in_table;
 use crate::format::percent;
 use crate::group::grouped;
+use crate::messages::Message;
 use crate::metrics::is_speed;
 use crate::summary::{CellResult, Summary, Verdict, VerdictResult};
 use kurabe_core::run::DEFAULT_MARGIN;
@@ -28,6 +29,7 @@ const LONGEST: f64 = 1_000.0;
 
 /// The section of the answer; empty without results.
 pub(super) fn section(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
+    let language = summary.labels.language;
     let rows = || rankings.iter().flat_map(|ranking| &ranking.rows);
     let others: Vec<(&Verdict, Interval)> = summary
         .verdicts
@@ -50,17 +52,13 @@ pub(super) fn section(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
             @if !first.is_empty() { (table(summary, axis.as_ref(), &first)) }
             @if !further.is_empty() {
                 details {
-                    summary { (further.len()) " more places" }
+                    summary { (Message::MorePlaces.with(language, &[("count", &further.len().to_string())])) }
                     (table(summary, axis.as_ref(), &further))
                 }
             }
             @if let Some(axis) = axis.as_ref().filter(|_| !others.is_empty()) { (further_metrics(summary, axis, others)) }
             @if axis.is_some() {
-                p class="soft" {
-                    "Dot: the ratio to the first row of its group, of trials measured together; left of 1 is slower. Bar: its interval; \
-                     all intervals hold together with 95 %. An arrow: the interval goes on. Pale: undecided. Band: the margin of ±"
-                    (percent(margin)) ", within which a difference does not matter. The axis is logarithmic."
-                }
+                p class="soft" { (Message::PlotLegend.with(language, &[("margin", &percent(margin))])) }
             }
         }
     }
@@ -68,7 +66,11 @@ pub(super) fn section(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
 
 /// Rankings below their headings, with common columns.
 fn table(summary: &Summary, axis: Option<&Axis>, rankings: &[&Ranking<'_>]) -> Markup {
-    let (table, headings) = answer::table(rankings);
+    let language = summary.labels.language;
+    let (table, headings) = answer::table(rankings, language);
+    let is_ratio = |head: &str| {
+        [Message::AgainstFirst, Message::AgainstFirstValue].iter().any(|one| one.text(language) == head)
+    };
     let plot = axis.and_then(|axis| Some((axis, table.columns.iter().position(|one| is_ratio(&one.head))?)));
     let color = shares(summary).color;
     let color = |cell: &CellResult| color.as_ref().and_then(|color| color.of(cell)).unwrap_or(0) % 8;
@@ -80,8 +82,8 @@ fn table(summary: &Summary, axis: Option<&Axis>, rankings: &[&Ranking<'_>]) -> M
                 tr {
                     @for (at, column) in table.columns.iter().enumerate() {
                         @if let Some((axis, _)) = plot.filter(|(_, ratio)| *ratio == at) {
-                            th class="plot" { (column.head) ", log scale" (axis.labels()) }
-                            th { "ratio (interval)" }
+                            th class="plot" { (Message::LogScale.with(language, &[("what", &column.head)])) (axis.labels()) }
+                            th { (Message::RatioInterval.text(language)) }
                         } @else {
                             th class=[column.right.then_some("num")] { (column.head) }
                         }
@@ -111,10 +113,6 @@ fn table(summary: &Summary, axis: Option<&Axis>, rankings: &[&Ranking<'_>]) -> M
             }
         }
     }
-}
-
-fn is_ratio(head: &str) -> bool {
-    head.starts_with("against")
 }
 
 /// The ratio of a row; 1 of the first, and nothing where none was found.
@@ -181,7 +179,8 @@ fn word(result: VerdictResult) -> &'static str {
 /// The places of the rankings whose trials have a course, as the script reads them: `CELL:COLOUR,…`.
 pub(super) fn courses(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
     let color = shares(summary).color;
-    let color = |cell: &CellResult| color.as_ref().and_then(|color: &Property<'_>| color.of(cell)).unwrap_or(0) % 8;
+    let color =
+        |cell: &CellResult| color.as_ref().and_then(|color: &Property<'_>| color.of(cell)).unwrap_or(0) % 8;
     let has_course = |row: &&Row<'_>| row.cell.detail.as_ref().is_some_and(|detail| detail.course.len() > 1);
     let cells = |ranking: &Ranking<'_>| {
         let rows = ranking.rows.iter().filter(has_course);
@@ -196,8 +195,8 @@ pub(super) fn courses(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
     html! {
         @if !drawn.is_empty() {
             section id="courses" hidden {
-                h2 { "Rate over the time of a trial" }
-                p class="soft" { "Operations per second, the mean of the continuous trials. Grey: the server's work in the background." }
+                h2 { (Message::OverTime.text(summary.labels.language)) }
+                p class="soft" { (Message::OverTimeLegend.text(summary.labels.language)) }
                 (super::legend_of_colors(summary))
                 div class="panels" { @for (heading, cells) in drawn { div data-courses=(cells) data-name=(heading) {} } }
             }

@@ -4,10 +4,11 @@ use crate::answer::{self, Ranking};
 use crate::engine;
 use crate::finding::{Consequence, Section, Statement};
 use crate::format::{capital, command_line, glued, list, settings_list};
+use crate::messages::{Language, Message};
 use crate::published::Published;
 use crate::summary::{Status, Summary, TargetSummary};
-use crate::threshold;
 use crate::table::{Table, fixed_axes, lacking as lacking_cells, tables};
+use crate::threshold;
 use kurabe_core::units;
 use maud::{Markup, html};
 
@@ -34,16 +35,25 @@ fn warnings(summary: &Summary, missing: bool) -> Vec<&Statement> {
 fn thresholds(summary: &Summary) -> Markup {
     let all = threshold::all(summary);
     let passed = all.iter().filter(|one| one.passed).count();
+    let (kept, language) = (passed == all.len(), summary.labels.language);
     html! {
         @if !all.is_empty() {
             section class="thresholds" {
                 p {
-                    b class=(if passed == all.len() { "passed" } else { "failed" }) { (if passed == all.len() { "Pass" } else { "Fail" }) }
-                    ": p99 of at most " (summary.labels.objective) " in " (passed) " of " (all.len()) " results"
+                    b class=(if kept { "passed" } else { "failed" }) { ((if kept { Message::Pass } else { Message::Fail }).text(language)) }
+                    (Message::ThresholdCount.with(language, &[
+                        ("limit", &summary.labels.objective),
+                        ("passed", &passed.to_string()),
+                        ("count", &all.len().to_string()),
+                    ]))
                 }
                 ul {
                     @for one in all {
-                        li { b class=(if one.passed { "passed" } else { "failed" }) { (if one.passed { "✓ pass" } else { "✗ fail" }) } " " (one.text) }
+                        li { b class=(if one.passed { "passed" } else { "failed" }) {
+                                (if one.passed { "✓ " } else { "✗ " })
+                                ((if one.passed { Message::Pass } else { Message::Fail }).text(language))
+                            }
+                            " " (one.text) }
                     }
                 }
             }
@@ -58,16 +68,24 @@ pub(super) fn caveats(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
     html! {
         @if !others.is_empty() {
             details class="caveats" {
-                summary { (others.len()) (if others.len() == 1 { " caveat" } else { " caveats, the most serious first" }) }
+                summary { (caveat_count(others.len(), summary.labels.language)) }
                 ul { @for warning in others { li { (glued(&warning.sentence)) } } }
             }
         }
         @if !said.is_empty() {
             details class="sentences" {
-                summary { "In words: " (said.len()) (if said.len() == 1 { " comparison" } else { " comparisons" }) }
+                summary { (Message::InWords.with(summary.labels.language, &[("count", &said.len().to_string())])) }
                 (items(&said))
             }
         }
+    }
+}
+
+fn caveat_count(count: usize, language: Language) -> String {
+    if count == 1 {
+        Message::OneCaveat.text(language).to_owned()
+    } else {
+        Message::Caveats.with(language, &[("count", &count.to_string())])
     }
 }
 
@@ -75,12 +93,12 @@ pub(super) fn caveats(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
 const SHOWN_AT_ONCE: usize = 12;
 
 /// A section with an item for each of its sentences; empty if there are none.
-pub(super) fn list_of(summary: &Summary, section: Section, heading: &str) -> Markup {
+pub(super) fn list_of(summary: &Summary, section: Section, heading: Message) -> Markup {
     let sentences = summary.sentences(section);
     html! {
         @if !sentences.is_empty() {
             section {
-                h2 { (heading) }
+                h2 { (heading.text(summary.labels.language)) }
                 @if sentences.len() > SHOWN_AT_ONCE {
                     details { summary { (sentences.len()) " findings" } (items(&sentences)) }
                 } @else {
@@ -104,11 +122,10 @@ pub(super) fn results(summary: &Summary) -> Markup {
     html! {
         @if !tables.is_empty() {
             section {
-                h2 { "Results" }
+                h2 { (Message::Results.text(summary.labels.language)) }
                 p class="soft" {
-                    "Operations per second: the geometric mean of the continuous trials with its 95 % interval. Latencies: over all of \
-                     them. CPU: of the client."
-                    @if !fixed.is_empty() { " Constant: " (fixed.join(", ")) "." }
+                    (Message::ResultsLegend.text(summary.labels.language))
+                    @if !fixed.is_empty() { (Message::Constant.with(summary.labels.language, &[("values", &fixed.join(", "))])) }
                 }
                 @for table in tables {
                     h3 { (table.title) }
@@ -158,13 +175,13 @@ pub(super) fn engine(summary: &Summary) -> Markup {
     html! {
         @if !tables.is_empty() || !missing.is_empty() {
             section {
-                h2 { "Reported by the server" }
+                h2 { (Message::FromServer.text(summary.labels.language)) }
                 @for table in tables {
                     h3 { (table.title) }
                     p class="soft" { (glued(table.legend.as_deref().unwrap_or_default())) }
                     (one_table(&table))
                 }
-                @if !missing.is_empty() { h3 { "Not reported" } (items(&missing)) }
+                @if !missing.is_empty() { h3 { (Message::NotReported.text(summary.labels.language)) } (items(&missing)) }
             }
         }
     }
@@ -175,7 +192,7 @@ pub(super) fn lacking(summary: &Summary) -> Markup {
     html! {
         @if !entries.is_empty() {
             section {
-                h2 { "No results" }
+                h2 { (Message::NoResults.text(summary.labels.language)) }
                 div class="box" {
                     table {
                         thead {
@@ -203,19 +220,11 @@ pub(super) fn lacking(summary: &Summary) -> Markup {
 pub(super) fn basis(summary: &Summary) -> Markup {
     html! {
         section {
-            h2 { "Basis" }
+            h2 { (Message::Basis.text(summary.labels.language)) }
             (items(&summary.sentences(Section::Basis)))
-            h3 { "How to read a verdict" }
-            p {
-                "Each round measures everything once, in random order. A ratio is the geometric mean of the rounds' ratios. A \
-                 target or a value is called faster if the ratio's interval excludes 1. The interval is corrected for few \
-                 rounds and for all comparisons. It holds for what was sampled: these servers as they ran, or any start of them."
-            }
-            p {
-                "“Undecided” means that the interval includes 1 and reaches beyond the margin: either side may be better, by as much \
-                 as the interval says. “Differ by less than” means that the whole interval lies within the margin. A ratio is valid for the tested \
-                 values on this machine. A verdict on writes mentions different durability."
-            }
+            h3 { (Message::HowToRead.text(summary.labels.language)) }
+            p { (Message::HowIntervals.text(summary.labels.language)) }
+            p { (Message::HowUndecided.text(summary.labels.language)) }
         }
     }
 }
@@ -223,7 +232,7 @@ pub(super) fn basis(summary: &Summary) -> Markup {
 pub(super) fn targets(summary: &Summary) -> Markup {
     html! {
         section {
-            h2 { "Targets" }
+            h2 { (Message::Targets.text(summary.labels.language)) }
             @for (target, name) in summary.targets.iter().zip(&summary.labels.targets) { (one_target(target, name)) }
         }
     }
@@ -256,7 +265,7 @@ pub(super) fn setup(summary: &Summary) -> Markup {
     let memory = if machine.memory_bytes > 0 { units::size(machine.memory_bytes) } else { String::new() };
     html! {
         section {
-            h2 { "Setup" }
+            h2 { (Message::Setup.text(summary.labels.language)) }
             dl {
                 @for axis in &summary.labels.axes {
                     @let values = axis.values.iter().map(|value| match axis.meaning(value) {
