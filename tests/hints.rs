@@ -88,6 +88,11 @@ fn wrong_command_line_is_refused_with_what_to_write() {
             assert!(answer.err.contains(part), "{line}: '{part}' is not in: {}", answer.err);
         }
         assert!(!answer.err.contains("secret") && !answer.err.contains("trial 1"), "{line}: {answer:?}");
+        // What it suggests is a command that the program understands.
+        for suggested in answer.err.split('\'').filter_map(|part| part.strip_prefix("kurabe ")) {
+            let words: Vec<&str> = suggested.split_whitespace().chain(["--help"]).collect();
+            assert_eq!(place.run(&words).code, Some(0), "{line} suggests kurabe {suggested}");
+        }
     }
 }
 
