@@ -75,6 +75,13 @@ fn subject(metric: Option<&str>, scope: &Scope, labels: &Labels) -> String {
     if place.is_empty() { what } else { format!("{what}({})", place.join("、")) }
 }
 
+/// Its name before `です`.
+fn noun(bottleneck: Bottleneck) -> String {
+    let text = bottleneck.message().text(Language::Japanese);
+    let space = if text.ends_with(|c: char| c.is_ascii()) { " " } else { "" };
+    format!("{text}{space}")
+}
+
 fn promise(class: Option<DurabilityClass>) -> &'static str {
     match class {
         None => "応答済みの書き込みが何に耐えるかわからず",
@@ -139,7 +146,7 @@ fn limited(Limit { bottleneck, confidence }: Limit, side: &str) -> String {
     match bottleneck {
         Bottleneck::Unknown | Bottleneck::Load => String::new(),
         Bottleneck::Latency => format!("{side} は往復に時間がかかります。"),
-        other => format!("{side} のボトルネックは{likely}{}です。", other.message().text(Language::Japanese)),
+        other => format!("{side} のボトルネックは{likely}{}です。", noun(other)),
     }
 }
 
@@ -242,7 +249,7 @@ fn tried(trials: &Trials, labels: &Labels) -> String {
             format!(
                 "{}{part}: ボトルネックは{likely}{}です。{least}根拠: {evidence}。",
                 place(scope),
-                bottleneck.message().text(Language::Japanese)
+                noun(*bottleneck)
             )
         }
         Trials::ClientLimitsScaling { scope, from, known } => {
