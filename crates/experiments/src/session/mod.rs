@@ -35,13 +35,13 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "payload",
             help: "bytes of one session",
-            kind: AxisKind::Size { least: 1, most: 1_000_000_000 },
+            kind: AxisKind::size(1, 1_000_000_000),
             default: &["1k", "4k", "10k", "100k", "1m"],
         },
         AxisInfo {
             name: "layout",
             help: "how a session is stored in the database",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("blob", "one row with one large value"),
                 ("rows", "rows of 4,000 bytes each, keyed (id, subid)"),
             ]),
@@ -50,7 +50,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "compress",
             help: "how the client compresses before it writes",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("none", "not at all"),
                 ("gzip", "deflate, level 6"),
                 ("zstd", "Zstandard, level 3"),
@@ -61,7 +61,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "encoding",
             help: "how the bytes are encoded",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("binary", "without encoding, in a binary field"),
                 ("base64", "as base64 in a text field, as in the original"),
             ]),
@@ -70,14 +70,14 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "content",
             help: "kind of payload, which decides how well it compresses",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("text", "like serialised session data; zstd makes a third of it"),
                 ("random", "incompressible"),
             ]),
             default: &["text"],
         },
         AxisInfo {
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("once", "once for each connection"),
                 ("per-request", "for every request, as in the original"),
             ]),
@@ -189,19 +189,21 @@ impl SessionWorkload {
     }
 }
 
-impl Prepare for SessionWorkload {
+impl Workload for SessionWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.write_to)?;
         namespace.create(&self.read_from)?;
-        let mut writer = self.writer(&self.read_from, Client { index: 0, count: 1, seed: 0, trial: 0 })?;
+        let client = Client { index: 0, count: 1, seed: 0, trial: 0 };
+        let mut writer = self.writer(&self.read_from, client)?;
+        let mut recorder = Recorder::default();
         writer.attach(session)?;
         fill::in_batches(session, self.records, |session, _| {
             writer.prepare_input();
-            writer.run(session)?;
-            writer.check()
+            writer.run(session, &mut recorder)?;
+            writer.check(&mut recorder)
         })?;
         namespace.analyse(&self.read_from)?;
-        let rows = writer.rows_written();
+        let rows = recorder.into_summary(client, self.records).rows_written;
         check_count(session, &self.read_from, rows, |counted| {
             format!("the server counts {counted} rows, but {rows} were loaded")
         })?;
@@ -213,9 +215,7 @@ impl Prepare for SessionWorkload {
     fn before(&self, Before { operation, namespace, .. }: Before<'_>) -> Result<()> {
         if operation == WRITE { namespace.clear(&self.write_to) } else { Ok(()) }
     }
-}
 
-impl Workload for SessionWorkload {
     fn transaction(
         &self,
         operation: &str,

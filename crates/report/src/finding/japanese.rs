@@ -309,6 +309,9 @@ fn noted(note: &Note, labels: &Labels) -> Option<String> {
             "試行 {from_trial} からは {} が変わり、結果に影響しうる状態です。",
             changes.join("、")
         )),
+        Note::RatesApart { .. } => Some(
+            "毎秒の回数は連続した試行のもの、倍率は交互の試行のものです。判定は倍率によります。".to_owned(),
+        ),
         Note::Preflight { .. } | Note::PublishingRestricted { .. } | Note::NotReported { .. } => None,
     }
 }
