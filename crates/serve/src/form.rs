@@ -162,7 +162,10 @@ fn arguments(
     let mut fields: Vec<(&str, String)> = Vec::new();
     for (name, value) in form.iter().map(|(name, value)| (name.as_str(), value.trim())) {
         match fields.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, all)) if info.axes.iter().any(|axis| axis.name == name) => *all += &format!(",{value}"),
+            Some((_, all)) if info.axes.iter().any(|axis| axis.name == name) => {
+                all.push(',');
+                all.push_str(value);
+            }
             _ => fields.push((name, value.to_owned())),
         }
     }
