@@ -34,7 +34,6 @@ const WRONG: &[(&str, &[&str])] = &[
     ("run session --interleave 20ms", &["--interleave=20ms"]),
     ("run session --duration 500", &["500ms or 500s"]),
     ("run session --rate max --slo 10", &["10ms or 10s"]),
-    ("run session --slo 10ms", &["--rate max"]),
     ("run session --duration 500s", &["expected to take", " h", "--yes"]),
     ("run session --client 4", &["--clients"]),
     ("run session --clients 0", &["from 1 to"]),
@@ -89,6 +88,28 @@ fn wrong_command_line_is_refused_with_what_to_write() {
             assert!(answer.err.contains(part), "{line}: '{part}' is not in: {}", answer.err);
         }
         assert!(!answer.err.contains("secret") && !answer.err.contains("trial 1"), "{line}: {answer:?}");
+        // What it suggests is a command that the program understands.
+        for suggested in answer.err.split('\'').filter_map(|part| part.strip_prefix("kurabe ")) {
+            let words: Vec<&str> = suggested.split_whitespace().chain(["--help"]).collect();
+            assert_eq!(place.run(&words).code, Some(0), "{line} suggests kurabe {suggested}");
+        }
+    }
+}
+
+#[test]
+fn misspelt_or_misplaced_statement_is_refused_before_a_server_starts() {
+    let place = Place::new();
+    let file = place.home().join("a.sql");
+    std::fs::write(&file, "SELEC 1;\n").unwrap();
+    let file = file.to_str().unwrap();
+    for (args, part) in [
+        (&["run", "pgbench", "-f", file, "up:postgres"][..], "did you mean SELECT?"),
+        (&["run", "-f", file, "up:postgres"], "kurabe run pgbench -f"),
+        (&["run", "SELEC 1", "up:postgres"], "kurabe run pgbench -f FILE.sql"),
+    ] {
+        let answer = place.run(args);
+        assert!(answer.code == Some(2) && answer.err.contains(part), "{args:?}: {answer:?}");
+        assert!(!answer.err.contains("starting throwaway"), "{args:?}: {answer:?}");
     }
 }
 

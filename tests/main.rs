@@ -43,6 +43,7 @@ mod standstill;
 mod suite;
 mod support;
 mod threads;
+mod transcripts;
 mod web;
 mod webapp;
 mod wire;

@@ -1,6 +1,7 @@
 //! `kurabe serve`: who may use it, runs from its form, live events, comparison, history, and its restart.
 
 use crate::page::{Page, TOKEN, bearer};
+use crate::recorded::short;
 use crate::support::{Place, eventually};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -124,7 +125,9 @@ fn run_from_the_form_is_measured_compared_and_annotated() {
     let runs = [page.run(BRIEF), page.run(BRIEF)];
     for run in &runs {
         let shown = page.wait_for(run, "complete");
-        assert!(shown.contains("class=\"verdict\"") && shown.contains("id=\"log\""), "{shown}");
+        // It opens on its report.
+        assert!(shown.contains("id=\"report\"") && shown.contains("id=\"log\""), "{shown}");
+        assert!(shown.find("id=\"report\"") < shown.find("id=\"log\""), "{shown}");
     }
     let [a, b] = &runs;
     let compared = page.get(&format!("/compare?run={a}&run={b}"));
@@ -135,6 +138,53 @@ fn run_from_the_form_is_measured_compared_and_annotated() {
     let found = page.get("/?q=upgrade").1;
     assert!(found.contains(a.as_str()) && !found.contains(b.as_str()), "{found}");
     assert!(found.contains("after the &lt;upgrade&gt;"), "{found}");
+    page.end();
+}
+
+#[test]
+fn form_has_choices_says_how_long_it_takes_and_keeps_what_a_link_fills_in() {
+    let place = Place::new();
+    let page = Page::start(&place);
+    let (_, form) = page.get("/new/session?layout=rows&payload=1k,4k&durability=synced&targets=null%3A");
+    for part in [
+        "type=\"checkbox\" name=\"layout\" value=\"rows\" checked",
+        "type=\"checkbox\" name=\"layout\" value=\"blob\">",
+        "type=\"radio\" name=\"durability\" value=\"synced\" checked",
+        "name=\"payload\" placeholder=\"",
+        "value=\"1k,4k\"",
+        "value=\"null:\"",
+    ] {
+        assert!(form.contains(part), "{part} is not in {form}");
+    }
+    let fields = "targets=null%3A&layout=rows&layout=blob&payload=1k&compress=none";
+    let (status, command) = page.post("/new/session", &format!("{fields}&show=1"));
+    let equal = "kurabe run session null: --layout=rows,blob --payload=1k --compress=none";
+    assert_eq!((status, command.as_str()), (200, equal));
+    let estimate = |more: &str| page.post("/new/session", &format!("{fields}{more}&estimate=1"));
+    let brief = estimate("&rounds=3&duration=1s");
+    assert!(
+        brief.0 == 200 && brief.1.starts_with("session on null: ") && brief.1.contains("about "),
+        "{brief:?}"
+    );
+    assert_ne!(brief, estimate("&rounds=9&duration=1s"));
+    assert_eq!(estimate("&rounds=0").0, 400);
+    assert!(!place.path().join(".jobs").read_dir().unwrap().any(|_| true), "an estimate starts no run");
+    page.end();
+}
+
+#[test]
+fn list_of_runs_has_the_verdict_of_each() {
+    let (place, _) = short();
+    let run = std::fs::read_dir(place.path()).unwrap().flatten().next().unwrap().file_name();
+    let run = run.to_str().unwrap();
+    let page = Page::start(&place);
+    let said = |text: &str| {
+        let (_, row) = text.split_once(&format!("/runs/{run}\"")).unwrap();
+        row.split_once("said\">").unwrap().1.split('<').next().unwrap().to_owned()
+    };
+    let verdict = said(&page.get("/").1);
+    assert!(verdict.ends_with('.') && verdict.len() > 20, "{verdict}");
+    assert_eq!(said(&page.get("/").1), verdict);
     page.end();
 }
 

@@ -87,6 +87,9 @@ impl Place {
             "VALKEYCLI_AUTH",
             "COUCHDB_USER",
             "COUCHDB_PASSWORD",
+            "LC_ALL",
+            "LC_MESSAGES",
+            "LANG",
             "XDG_CONFIG_HOME",
             "KURABE_CONFIG",
         ] {

@@ -60,8 +60,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             that --remote names, of any engine: SQLite, PostgreSQL, MySQL, MariaDB, Firebird. --direction tells which end is \
             copied from: 'kurabe run copy up:mysql --remote up:postgres --direction out' copies from MySQL to PostgreSQL. \
             Throughput, data per second and CPU time are of all of it; 'rows copied per second' is of reading and \
-            inserting alone. Rows of plain tables are read back and compared with what was generated, too. After E16 of the \
-            published experiments.",
+            inserting alone. Rows of plain tables are read back and compared with what was generated, too.",
     axes: &[
         AxisInfo::new(
             TABLE,

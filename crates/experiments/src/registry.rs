@@ -33,6 +33,10 @@ pub fn of(spec: &RunSpec) -> Result<&'static dyn Experiment> {
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage) with the nearest name, or all names.
 pub fn find(name: &str) -> Result<&'static dyn Experiment> {
+    if name.contains(' ') {
+        return Err(Error::usage(format!("'{name}' is no experiment"))
+            .hint("statements are in a file: kurabe run pgbench -f FILE.sql TARGET"));
+    }
     let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.info().name).collect();
     crate::custom::position(name, &names, "experiment").map(|found| EXPERIMENTS[found])
 }

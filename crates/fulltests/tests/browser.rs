@@ -4,7 +4,7 @@ mod chrome;
 
 use crate::page::{Page, TOKEN};
 use crate::support::Place;
-use chrome::Chrome;
+use chrome::{Chrome, Picture};
 use serde_json::json;
 
 /// A throwaway server that is installed, besides SQLite.
@@ -187,7 +187,9 @@ fn runs_are_compared_and_their_report_is_explored_in_a_browser() {
     chrome.wait("document.documentElement.classList.contains('live')");
     paints_at_once(&chrome, &report);
     explore(&chrome, &report);
+    charts_are_saved(&chrome);
     chrome.fits_a_phone();
+    rates_are_in_view_on_a_phone(&chrome);
     chrome.has_a_dark_mode();
     fits_paper(&chrome);
     needs_no_script(&chrome, &report);
@@ -211,7 +213,7 @@ fn paints_at_once(chrome: &Chrome, report: &str) {
 /// Charts, cells, links, keyboard and filter of a report.
 fn explore(chrome: &Chrome, report: &str) {
     let picture = chrome.whole_picture();
-    for selector in [".verdict", ".ratios", ".charts svg", "main table"] {
+    for selector in [".ranking", ".ranking .plot svg", ".charts svg"] {
         let share = picture.ink(&chrome.rectangle(selector));
         assert!(share > 0.002, "{selector} is empty: {share}");
     }
@@ -222,7 +224,7 @@ fn explore(chrome: &Chrome, report: &str) {
     // course on a busy machine.
     let points = ".charts figure:nth-of-type(2) .rate .pt";
     chrome.click(&format!("{points} .hit"));
-    chrome.wait(&format!("{open} && {heading} === 'One cell' && location.hash.startsWith('#cells=')"));
+    chrome.wait(&format!("{open} && {heading} === 'One result' && location.hash.startsWith('#cells=')"));
     let captions = "[...document.querySelectorAll('#cell figcaption')].map(one => one.textContent)";
     let shown = chrome.js(captions).to_string();
     for part in [
@@ -244,16 +246,16 @@ fn explore(chrome: &Chrome, report: &str) {
     }
     let first = chrome.js("location.hash.match(/cells=(\\d+)/)[1]").as_str().unwrap().to_owned();
     chrome.click(&format!("{points}:not([data-c='{first}']) .hit"));
-    chrome.wait(&format!("{heading} === 'Two cells' && /cells=\\d+,\\d+/.test(location.hash)"));
+    chrome.wait(&format!("{heading} === 'Two results' && /cells=\\d+,\\d+/.test(location.hash)"));
     let said = chrome.js("document.querySelector('#cell .body p:nth-of-type(2)').textContent");
     let said = said.as_str().unwrap();
-    assert!(said.starts_with("Verdict: ") || said.starts_with("The run makes no comparison"), "{said}");
+    assert!(said.starts_with("Verdict: ") || said.starts_with("The ranking has no comparison"), "{said}");
 
     // The link to what is seen.
     let hash = chrome.js("location.hash").as_str().unwrap().to_owned();
     chrome.go("about:blank");
     chrome.go(&format!("{report}{hash}"));
-    chrome.wait(&format!("{open} && {heading} === 'Two cells'"));
+    chrome.wait(&format!("{open} && {heading} === 'Two results'"));
     chrome.press("Escape");
     chrome.wait("document.querySelector('#cell').hidden && location.hash === ''");
 
@@ -273,6 +275,40 @@ fn explore(chrome: &Chrome, report: &str) {
     chrome.wait(&format!("{rows} === {all} && location.hash === ''"));
 }
 
+/// Each chart becomes a file of its own, as SVG and as PNG: complete, and with the colours that it has on the page.
+fn charts_are_saved(chrome: &Chrome) {
+    chrome.js("(window.saved = [], HTMLAnchorElement.prototype.click = function () { saved.push([this.download, this.href]); }, true)");
+    let charts = "[...document.querySelectorAll('.charts figure .save, #courses figure .save')].length";
+    assert!(chrome.js(charts).as_u64().is_some_and(|charts| charts > 2), "a chart cannot be saved");
+    for button in 1..=2 {
+        chrome.click(&format!(".charts .save button:nth-of-type({button})"));
+    }
+    chrome.wait("saved.length === 2");
+    assert_eq!(chrome.js("saved.map(([name]) => name.split('.').pop())"), json!(["svg", "png"]));
+    let svg = "new DOMParser().parseFromString(decodeURIComponent(saved[0][1].split(',').slice(1).join(',')), 'image/svg+xml')";
+    assert_eq!(chrome.js(&format!("{svg}.querySelectorAll('parsererror, .hit').length")), json!(0));
+    let shapes = chrome.js(&format!("{svg}.querySelectorAll('polyline, .m').length"));
+    assert!(shapes.as_u64().is_some_and(|shapes| shapes > 4), "{shapes}");
+    let colours =
+        format!("[...{svg}.querySelectorAll('polyline')].every(one => one.style.stroke.startsWith('rgb'))");
+    assert_eq!(chrome.js(&colours), json!(true));
+    let bytes = chrome.js("Array.from(atob(saved[1][1].split(',')[1]), one => one.charCodeAt(0))");
+    let bytes: Vec<u8> = serde_json::from_value(bytes).unwrap();
+    assert!(Picture::of(&bytes).whole_ink() > 0.01, "the saved picture is empty");
+}
+
+/// The rate of each row of the ranking is seen on a phone without moving the page sideways.
+fn rates_are_in_view_on_a_phone(chrome: &Chrome) {
+    chrome.viewport(375, 800, true);
+    let rates =
+        "[...document.querySelectorAll('.ranking td:nth-child(2)')].map(one => one.getBoundingClientRect())";
+    let seen = format!(
+        "{rates}.length > 3 && {rates}.every(one => one.width > 0 && one.left >= 0 && one.right <= 375)"
+    );
+    assert_eq!(chrome.js(&seen), json!(true), "a rate is out of view");
+    chrome.viewport(1280, 900, false);
+}
+
 /// On paper nothing is folded, and no table is wider than the page.
 fn fits_paper(chrome: &Chrome) {
     // The width of A4 without margins, at 96 pixels an inch.
@@ -282,6 +318,9 @@ fn fits_paper(chrome: &Chrome) {
     assert_eq!(chrome.js(folded), json!(0), "folded on paper");
     let wide = "[...document.querySelectorAll('main table')].map(one => one.getBoundingClientRect()).filter(one => one.height > 0 && one.right > 700).map(one => Math.round(one.right))";
     assert_eq!(chrome.js(wide), json!([]), "right ends of tables that are wider than the paper");
+    let sections = "[...document.querySelectorAll('main > section')].filter(one => getComputedStyle(one).contentVisibility !== 'visible').length";
+    assert_eq!(chrome.js(sections), json!(0), "sections that may be left out of a picture");
+    assert!(chrome.pages_on_paper() <= 8, "{} pages", chrome.pages_on_paper());
     chrome.media("screen", "light");
     chrome.viewport(1280, 900, false);
 }
@@ -291,7 +330,7 @@ fn needs_no_script(chrome: &Chrome, report: &str) {
     chrome.scripts(false);
     chrome.go(report);
     let picture = chrome.whole_picture();
-    for selector in [".verdict", ".ratios", ".charts svg", "main table"] {
+    for selector in [".ranking", ".ranking .plot svg", ".charts svg"] {
         let share = picture.ink(&chrome.rectangle(selector));
         assert!(share > 0.002, "{selector} is empty without the script: {share}");
     }

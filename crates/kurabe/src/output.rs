@@ -11,6 +11,7 @@ use clap::ArgMatches;
 use clap::error::{ContextKind, ContextValue};
 use kurabe_core::text::{is_unprintable, printable};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_report::Language;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
@@ -39,6 +40,36 @@ pub(crate) fn refuse(error: &clap::Error) {
     if error.use_stderr() { eprint!("{text}") } else { print!("{text}") }
 }
 
+/// What kind of error it is, in Japanese: what happened follows in English, as servers and drivers say it.
+fn of_kind(kind: Option<ErrorKind>, language: Language) -> String {
+    if language == Language::English {
+        return String::new();
+    }
+    let Some(kind) = kind else { return "エラー: ".to_owned() };
+    let text = match kind {
+        ErrorKind::Usage => "指定に誤りがあります",
+        ErrorKind::Unreachable => "サーバーに接続できません",
+        ErrorKind::Denied => "サーバーに拒否されました(ユーザーかパスワードを確かめてください)",
+        ErrorKind::NotFound => "見つかりません",
+        ErrorKind::NotPermitted => "権限がありません",
+        ErrorKind::ReadOnly => "読み取り専用のため書き込めません",
+        ErrorKind::NotOurs => "Kurabe が作ったものではないので、変更しません",
+        ErrorKind::InUse => "ほかの実行が使用中です",
+        ErrorKind::Limit => "上限に達しました",
+        ErrorKind::Unsupported => "このデータベースでは利用できません",
+        ErrorKind::Server => "サーバーがエラーを返しました",
+        ErrorKind::ConnectionLost => "接続が切れました",
+        ErrorKind::Timeout => "時間内に応答がありません",
+        ErrorKind::Mismatch => "応答が誤っています",
+        ErrorKind::Protocol => "プロトコルに違反するデータを受け取りました",
+        ErrorKind::Damaged => "実行の記録が壊れているか、別の版のものです",
+        ErrorKind::Interrupted => "中断しました",
+        ErrorKind::Environment => "このマシンでは実行できません",
+        ErrorKind::Internal => "Kurabe の不具合です",
+    };
+    format!("{text}: ")
+}
+
 /// Prints why the settings file, or a word of an earlier version, cannot be used.
 pub(crate) fn refuse_settings(error: &Error) {
     tell(&format!("kurabe: {}", lines(&error.to_string())));
@@ -60,6 +91,19 @@ pub(crate) struct Output {
     pub(crate) verbose: bool,
     /// Whether each line of standard error is a JSON object.
     pub(crate) json: bool,
+    /// The language of reports and of the first words of errors.
+    pub(crate) language: Language,
+}
+
+/// The language that was asked for, or that of the environment.
+fn language(matches: &ArgMatches) -> Language {
+    let asked = matches.get_one::<String>("lang").and_then(|name| Language::named(name));
+    let locale = || {
+        let names = ["LC_ALL", "LC_MESSAGES", "LANG"];
+        let set = names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+        set.map_or_else(Language::default, |locale| Language::of_locale(&locale))
+    };
+    asked.unwrap_or_else(locale)
 }
 
 impl Output {
@@ -81,6 +125,7 @@ impl Output {
             quiet: matches.get_flag("quiet"),
             verbose: matches.get_flag("verbose"),
             json: is_json(matches),
+            language: language(matches),
         }
     }
 
@@ -149,7 +194,9 @@ impl Output {
     /// Prints an error.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         let text = format!("{error:#}");
-        self.message("error", &text, &format!("kurabe: {}", lines(&text)));
+        let kind = error.chain().find_map(|one| one.downcast_ref::<Error>()).map(Error::kind);
+        let kind = of_kind(kind, self.language);
+        self.message("error", &text, &format!("kurabe: {kind}{}", lines(&text)));
     }
 
     /// Asks whether to go on with what was not expected.

@@ -355,9 +355,6 @@ impl Request {
         if self.arrivals.is_some() && !open {
             return Err(Error::usage("--arrivals requires --rate").hint("add a rate: --rate 5k"));
         }
-        if self.slo.is_some() && !highest {
-            return Err(Error::usage("--slo requires --rate max").hint("add --rate max"));
-        }
         if self.slo.is_some_and(|slo| slo.is_zero()) {
             return Err(Error::usage("--slo 0 is out of range"));
         }
@@ -414,7 +411,7 @@ impl Request {
             seed: self.seed.unwrap_or_else(seed_of_the_clock),
             records: self.records,
             arrivals: open.then(|| self.arrivals.unwrap_or_default()),
-            slo_ns: highest.then(|| self.slo.map_or(DEFAULT_SLO_NS, |slo| slo.as_nanos() as u64)),
+            slo_ns: self.slo.map(|slo| slo.as_nanos() as u64).or_else(|| highest.then_some(DEFAULT_SLO_NS)),
             timeout_ns: Some(self.timeout.unwrap_or(crate::timeout::DEFAULT).as_nanos() as u64),
             durability: self.durability,
             allow_eviction: self.allow_eviction,

@@ -3,10 +3,11 @@
 use crate::attribution::{Attribution, Bottleneck, Confidence};
 use crate::comparison::{TARGET, places, sides};
 use crate::finding::wording::{class_name, ratio_in_table};
-use crate::finding::{Interval, Why};
+use crate::finding::{Finding, Interval, Section, Statement, Values, Why};
 use crate::format::{capital, figure, list, micros};
 use crate::group::grouped;
 use crate::labels::{Axis, Labels, OperationLabels};
+use crate::messages::{Language, Message};
 use crate::summary::{CellResult, Latency, Status, Summary, Verdict, VerdictResult};
 use crate::table::{Table, dash};
 use kurabe_core::axis::{AxisValue, Cell};
@@ -24,16 +25,25 @@ pub(crate) struct Ranking<'a> {
 /// One of the things compared.
 pub(crate) struct Row<'a> {
     pub name: String,
-    cell: &'a CellResult,
+    pub cell: &'a CellResult,
     /// Its comparison with the reference of its ranking; `None` for the reference.
-    against: Option<Against<'a>>,
+    pub against: Option<Against<'a>>,
 }
 
 /// The comparison with the reference.
-struct Against<'a> {
-    verdict: &'a Verdict,
+pub(crate) struct Against<'a> {
+    pub verdict: &'a Verdict,
     /// Whether the row is side `a` of it.
     forward: bool,
+}
+
+impl Against<'_> {
+    /// The ratio of the row and its reference.
+    pub fn ratio(&self) -> Option<Interval> {
+        let verdict = self.verdict;
+        let ratio = Interval { value: verdict.ratio?, low: verdict.low, high: verdict.high };
+        Some(if self.forward { ratio } else { ratio.inverse() })
+    }
 }
 
 /// The rankings of a run: those of targets first.
@@ -85,17 +95,23 @@ fn of_targets<'a>(
         against: verdict(cell).filter(|_| cell.index != best.index),
     };
     let rows: Vec<Row<'_>> = cells.into_iter().map(row).collect();
+    let language = labels.language;
     let mut classes = grouped(rows.iter().map(|row| (row.cell.durability, row.name.clone())));
     classes.sort_by_key(|(_, names)| names.len());
     let last = classes.len() - 1;
     let class = |(n, (class, names)): (usize, &(_, Vec<String>))| {
-        let names =
-            if n == last && (last > 1 || names.len() > 1) { "others".to_owned() } else { list(names) };
+        let names = if n == last && (last > 1 || names.len() > 1) {
+            Message::Others.text(language).to_owned()
+        } else {
+            list(names)
+        };
         format!("{names} {}", class_name(*class))
     };
     let differ = operation.writes && last > 0;
-    let classes = classes.iter().enumerate().map(class).collect::<Vec<_>>().join(", ");
-    let durability = if differ { format!(" (durability: {classes})") } else { String::new() };
+    let classes =
+        classes.iter().enumerate().map(class).collect::<Vec<_>>().join(Message::Comma.text(language));
+    let durability = Message::Durability.with(language, &[("classes", &classes)]);
+    let durability = if differ { durability } else { String::new() };
     let heading = format!("{}{}{durability}", capital(&operation.plural), at(labels, axes, x.as_ref(), None));
     Some(Ranking { heading, rows, is_first: *is_first })
 }
@@ -152,7 +168,7 @@ fn unranked<'a>(summary: &'a Summary, operation: &OperationLabels) -> Option<Ran
     let rows: Vec<Row<'a>> = summary.cells.iter().filter(shown).map(row).collect();
     let named = labels.several_targets() || !labels.axes.iter().any(Axis::varies);
     let on = labels.targets.first().filter(|_| !named);
-    let on = on.map_or_else(String::new, |target| format!(" on {target}"));
+    let on = on.map_or_else(String::new, |target| on_target(labels, target));
     (!rows.is_empty()).then(|| Ranking { heading: capital(&operation.plural) + &on, rows, is_first: true })
 }
 
@@ -170,8 +186,13 @@ fn at(labels: &Labels, axes: &Cell, x: Option<&AxisValue>, target: Option<&str>)
         chart.zip(x).map(|(axis, x)| axis.name_value(x)).into_iter().chain(values).collect();
     let target = target.map(|target| labels.target(target));
     let target = target.or_else(|| labels.targets.first().filter(|_| !labels.several_targets()).cloned());
-    let on = target.map_or_else(String::new, |target| format!(" on {target}"));
-    if values.is_empty() { on } else { format!("{on} at {}", values.join(", ")) }
+    let on = target.map_or_else(String::new, |target| on_target(labels, &target));
+    let values = values.join(Message::Comma.text(labels.language));
+    if values.is_empty() { on } else { on + &Message::At.with(labels.language, &[("values", &values)]) }
+}
+
+fn on_target(labels: &Labels, target: &str) -> String {
+    Message::On.with(labels.language, &[("target", target)])
 }
 
 /// A value of an axis: words stand alone.
@@ -188,14 +209,27 @@ fn speed(labels: &Labels, cell: &CellResult) -> f64 {
         .map_or(f64::NEG_INFINITY, |(found, metric)| metric.higher_is_better(found.value))
 }
 
+/// The sentences of the verdict that the rankings do not say, and those that they do.
+pub(crate) fn sentences(summary: &Summary, has_rankings: bool) -> [Vec<&str>; 2] {
+    let said = |one: &&Statement| {
+        has_rankings
+            && matches!(one.finding, Finding::Comparison(_) | Finding::Values(Values::Throughput { .. }))
+    };
+    let (said, others): (Vec<_>, Vec<_>) = summary.statements(Section::Verdict).partition(said);
+    [others, said].map(|list| list.into_iter().map(|one| &*one.sentence).collect())
+}
+
 /// A table for each ranking, with its heading as the title.
 pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
-    let of = |ranking: &Ranking<'_>| Table { title: ranking.heading.clone(), ..table(&[ranking]).0 };
+    let language = summary.labels.language;
+    let of =
+        |ranking: &Ranking<'_>| Table { title: ranking.heading.clone(), ..table(&[ranking], language).0 };
     rankings(summary).iter().map(of).collect()
 }
 
 /// The rankings as one table, with the heading of each ranking and its first row.
-pub(crate) fn table(rankings: &[&Ranking<'_>]) -> (Table, Vec<(usize, String)>) {
+pub(crate) fn table(rankings: &[&Ranking<'_>], language: Language) -> (Table, Vec<(usize, String)>) {
+    let text = |message: Message| message.text(language);
     let rows: Vec<&Row<'_>> = rankings.iter().flat_map(|ranking| &ranking.rows).collect();
     let mut at = 0;
     let mut headings = Vec::new();
@@ -209,7 +243,7 @@ pub(crate) fn table(rankings: &[&Ranking<'_>]) -> (Table, Vec<(usize, String)>) 
         table.add(head, right, spare, rows.iter().map(|row| text(row)));
     };
     add("", false, 0, &|row| row.name.clone());
-    add("ops/s", true, 0, &|row| rate(row.cell));
+    add(text(Message::OpsPerSecond), true, 0, &|row| rate(row.cell));
     let time = |cell: &CellResult, of: fn(&Latency) -> f64| match cell.times() {
         _ if cell.is_overloaded() || cell.is_generator_late() => dash(),
         times => times.map_or_else(dash, |times| micros(of(&times))),
@@ -220,11 +254,18 @@ pub(crate) fn table(rankings: &[&Ranking<'_>]) -> (Table, Vec<(usize, String)>) 
     if rows.iter().any(|row| row.against.is_some()) {
         let targets =
             rows.iter().any(|row| row.against.as_ref().is_some_and(|one| one.verdict.target.is_none()));
-        let head = if targets { "against first" } else { "against first value" };
-        add(head, false, 0, &|row| row.against.as_ref().map_or_else(|| reference(row.cell), against));
+        let head = if targets { Message::AgainstFirst } else { Message::AgainstFirstValue };
+        let shown = |row: &Row<'_>| match &row.against {
+            Some(one) => against(one, language),
+            None => reference(row.cell, language),
+        };
+        add(text(head), false, 0, &shown);
     }
     if rows.iter().any(|row| row.cell.attribution.is_some()) {
-        add("limited by", false, 3, &|row| row.cell.attribution.as_ref().map_or_else(dash, limit));
+        let shown = |found: &Attribution| limit(found, language);
+        add(text(Message::LimitedBy), false, 3, &|row| {
+            row.cell.attribution.as_ref().map_or_else(dash, shown)
+        });
     }
     (table, headings)
 }
@@ -239,51 +280,52 @@ pub(crate) fn rate(cell: &CellResult) -> String {
 }
 
 /// What stands for the comparison of a reference with itself.
-fn reference(cell: &CellResult) -> String {
-    match cell.status {
-        Status::Ok if cell.is_overloaded() => "overloaded".to_owned(),
-        Status::Ok => "1".to_owned(),
-        Status::Failed => "failed".to_owned(),
-        Status::Unavailable => "not available".to_owned(),
-    }
+fn reference(cell: &CellResult, language: Language) -> String {
+    let message = match cell.status {
+        Status::Ok if cell.is_overloaded() => Message::Overloaded,
+        Status::Ok => return "1".to_owned(),
+        Status::Failed => Message::Failed,
+        Status::Unavailable => Message::NotAvailable,
+    };
+    message.text(language).to_owned()
 }
 
 /// The ratio of a row and its reference, with its interval, and the decision unless it is that they differ.
-fn against(one: &Against<'_>) -> String {
+fn against(one: &Against<'_>, language: Language) -> String {
     let verdict = one.verdict;
-    let ratio = verdict.ratio.map(|value| Interval { value, low: verdict.low, high: verdict.high });
-    let ratio = ratio.map(|ratio| if one.forward { ratio } else { ratio.inverse() });
-    let shown = ratio.map_or_else(String::new, ratio_in_table);
+    let shown = one.ratio().map_or_else(String::new, ratio_in_table);
     match verdict.result {
         VerdictResult::Better | VerdictResult::Worse if verdict.lower_bound => {
             let winner_is_row = (verdict.result == VerdictResult::Better) == one.forward;
             format!("{} {shown}", if winner_is_row { "≥" } else { "≤" })
         }
         VerdictResult::Better | VerdictResult::Worse => shown,
-        VerdictResult::NoDifference => format!("{shown} equal"),
-        VerdictResult::Undecided => format!("{shown} undecided"),
-        VerdictResult::NotComparable => verdict.why.as_ref().map_or("not compared", why).to_owned(),
+        VerdictResult::NoDifference => format!("{shown} {}", Message::Equal.text(language)),
+        VerdictResult::Undecided => format!("{shown} {}", Message::Undecided.text(language)),
+        VerdictResult::NotComparable => {
+            verdict.why.as_ref().map_or(Message::NoRatio, why).text(language).to_owned()
+        }
     }
 }
 
 /// Why a pair is not compared, in few words.
-fn why(why: &Why) -> &'static str {
+fn why(why: &Why) -> Message {
     match why {
-        Why::Failed { .. } => "failed",
-        Why::Unavailable { .. } => "not available",
-        Why::NotMeasured { .. } | Why::Unfinished { .. } => "not measured",
-        Why::NotPositive | Why::NoCommonRound => "no ratio",
-        Why::ClientBound { .. } => "not compared: client CPU full",
-        Why::Overloaded { .. } => "overloaded",
-        Why::GeneratorLate { .. } => "not compared: clients too late",
-        Why::Disturbed { .. } => "not compared: other load",
+        Why::Failed { .. } => Message::Failed,
+        Why::Unavailable { .. } => Message::NotAvailable,
+        Why::NotMeasured { .. } | Why::Unfinished { .. } => Message::NotMeasured,
+        Why::NotPositive | Why::NoCommonRound => Message::NoRatio,
+        Why::ClientBound { .. } => Message::ClientFull,
+        Why::Overloaded { .. } => Message::Overloaded,
+        Why::GeneratorLate { .. } => Message::ClientsLate,
+        Why::Disturbed { .. } => Message::OtherLoad,
     }
 }
 
 /// `server CPU`; in brackets if it is only the most likely one.
-pub(crate) fn limit(attribution: &Attribution) -> String {
+pub(crate) fn limit(attribution: &Attribution, language: Language) -> String {
     let likely = attribution.confidence == Confidence::Low
         && !matches!(attribution.bottleneck, Bottleneck::Unknown | Bottleneck::Load);
-    let word = attribution.bottleneck.word();
+    let word = attribution.bottleneck.message().text(language);
     if likely { format!("({word})") } else { word.to_owned() }
 }

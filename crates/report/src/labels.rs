@@ -3,6 +3,7 @@
 use crate::finding::Scope;
 use crate::format::{list, plural};
 use crate::group::distinct;
+use crate::messages::{Language, Message};
 use crate::summary::{CellResult, MetricInfo};
 use kurabe_core::axis::{AxisValue, Cell, NumberUnit};
 use kurabe_core::compression::COMPRESSION;
@@ -34,6 +35,7 @@ pub(crate) struct Axis {
     pub values: Vec<AxisValue>,
     /// The meaning of each word, if known.
     meanings: &'static [(&'static str, &'static str)],
+    language: Language,
 }
 
 impl Axis {
@@ -68,6 +70,10 @@ impl Axis {
                 AxisValue::Number(rate) => format!("{}/s", units::count(*rate)),
                 AxisValue::Word(_) => "the highest rate".to_owned(),
             },
+            Kind::Count if self.language == Language::Japanese => {
+                let name = if self.name == "clients" { "クライアント" } else { &self.name };
+                format!("{name} {}", self.show(value))
+            }
             // Plural names follow their number.
             Kind::Count if self.name.ends_with('s') && matches!(value, AxisValue::Number(_)) => {
                 let one = *value == AxisValue::Number(1);
@@ -131,9 +137,28 @@ pub(crate) struct Labels {
     pub objective: String,
     /// What the run compares.
     pub question: Question,
+    /// The language of sentences, tables and pages.
+    pub language: Language,
 }
 
 impl Labels {
+    /// Names axes and operations in another language.
+    pub fn speak(&mut self, language: Language) {
+        self.language = language;
+        for axis in &mut self.axes {
+            axis.language = language;
+        }
+        for operation in &mut self.operations {
+            let message = match operation.name.as_str() {
+                "read" => Message::Reads,
+                "write" => Message::Writes,
+                "request" => Message::Requests,
+                _ => continue,
+            };
+            message.text(language).clone_into(&mut operation.plural);
+        }
+    }
+
     pub fn of(run: &Run, info: Option<&ExperimentInfo>) -> Self {
         let axes = axes(&run.header, info);
         let chart = match info {
@@ -152,6 +177,7 @@ impl Labels {
         let question = run.header.spec.question.clone().unwrap_or_else(|| of_earlier_version(&axes, chart));
         Self {
             question,
+            language: Language::default(),
             chart,
             axes,
             operations: run.header.spec.operations.iter().map(|name| operation(run, name, info)).collect(),
@@ -339,6 +365,7 @@ fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
                 kind,
                 values: distinct(spec.get(axis.name)?.iter().cloned()),
                 meanings,
+                language: Language::default(),
             })
         })
         .collect();
@@ -347,7 +374,13 @@ fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
     let others = spec.iter().filter(|(name, _)| !named.contains(*name)).map(|(name, values)| {
         let number = values.iter().all(|value| matches!(value, AxisValue::Number(_)));
         let kind = if number { Kind::Count } else { Kind::Word };
-        Axis { name: name.clone(), kind, values: distinct(values.iter().cloned()), meanings: &[] }
+        Axis {
+            name: name.clone(),
+            kind,
+            values: distinct(values.iter().cloned()),
+            meanings: &[],
+            language: Language::default(),
+        }
     });
     let others: Vec<Axis> = others.collect();
     known.into_iter().chain(others).collect()

@@ -30,6 +30,7 @@ mod format;
 mod group;
 mod labels;
 mod leave_out;
+pub mod messages;
 mod metrics;
 mod noise;
 mod proof;
@@ -39,6 +40,7 @@ mod rule;
 mod steady;
 pub mod summary;
 mod table;
+mod threshold;
 mod view;
 
 pub mod ab;
@@ -55,6 +57,7 @@ pub mod windows;
 
 pub use analysis::analyse;
 pub use format::{command_line, value_of};
+pub use messages::Language;
 pub use proof::writes as verified_writes;
 pub use summary::Summary;
 pub use view::View;

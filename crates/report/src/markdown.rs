@@ -40,7 +40,7 @@ pub fn render(summary: &Summary) -> String {
             table.add(head, false, 0, lacking.iter().map(of));
         };
         add("target", |entry| entry.target.clone());
-        add("cell", |entry| entry.place.clone());
+        add("at", |entry| entry.place.clone());
         add("operations", |entry| list(&entry.operations));
         add("status", |entry| entry.status_word().to_owned());
         add("reason", |entry| entry.reason.clone());

@@ -84,7 +84,7 @@ fn of_cell(
         figures.status = Status::Failed;
         figures.reason = Some(reason);
     } else if measured.is_empty() {
-        figures.reason = Some("not measured: the run ended before it reached this cell".to_owned());
+        figures.reason = Some("not measured: the run ended before it was reached".to_owned());
     } else {
         figures.status = Status::Ok;
         figures.interleaved = NonZero::new(measured.values().filter(|m| m.slices > 0).count() as u32);

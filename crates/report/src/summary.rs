@@ -5,6 +5,7 @@ use crate::attribution::{Attribution, Bottleneck};
 use crate::detail::Detail;
 use crate::finding::{Interval, Limit, Pair, Section, Statement, Why};
 use crate::labels::Labels;
+use crate::messages::Language;
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::Setting;
@@ -78,6 +79,16 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// The summary in another language.
+    #[must_use]
+    pub fn in_language(mut self, language: Language) -> Self {
+        self.labels.speak(language);
+        let labels = &self.labels;
+        let restate = |one: Statement| one.finding.state(one.section, labels);
+        self.findings = std::mem::take(&mut self.findings).into_iter().map(restate).collect();
+        self
+    }
+
     /// The findings of a section.
     pub fn statements(&self, section: Section) -> impl Iterator<Item = &Statement> {
         self.findings.iter().filter(move |statement| statement.section == section)

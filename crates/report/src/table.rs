@@ -1,9 +1,11 @@
 //! The results as tables of text, for all formats.
 
 use crate::answer::{limit, rate};
+use crate::attribution::Attribution;
 use crate::format::{capital, list, micros, short_figure, value_of};
 use crate::group::grouped;
 use crate::labels::OperationLabels;
+use crate::messages::Message;
 use crate::summary::{
     CellResult, Latency, MetricInfo, MetricResult, OpenLoopResult, Rate, Status, Summary, reported,
 };
@@ -69,7 +71,10 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
             add("dropped", true, 1, &|cell| of(cell, &|open| units::count(open.dropped)));
         }
         if cells.iter().any(|cell| cell.attribution.is_some()) {
-            add("limited by", false, 1, &|cell| cell.attribution.as_ref().map_or_else(dash, limit));
+            let shown = |found: &Attribution| limit(found, labels.language);
+            add(Message::LimitedBy.text(labels.language), false, 1, &|cell| {
+                cell.attribution.as_ref().map_or_else(dash, shown)
+            });
         }
         add("CPU/op", true, 3, &|cell| cell.client_cpu_us_per_op.map_or_else(dash, micros));
         // What saves client CPU may cost server CPU, so both are shown.

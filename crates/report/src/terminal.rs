@@ -1,12 +1,14 @@
 //! The report for a terminal: tables, cells without results, and findings.
 
-use crate::answer::{Ranking, rankings};
+use crate::answer::{Ranking, rankings, sentences};
 use crate::engine;
 use crate::finding::wording::rounds_of;
-use crate::finding::{Finding, Note, Section, Statement, Values};
+use crate::finding::{Finding, Note, Section, Statement};
 use crate::format::{GLUE, command_line, glued, list, origin, timestamp};
+use crate::messages::Message;
 use crate::summary::{Status, Summary};
 use crate::table::{Lacking, Table, fixed_axes, lacking, tables};
+use crate::threshold;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
 use kurabe_core::units;
 use unicode_width::UnicodeWidthStr;
@@ -52,19 +54,18 @@ fn answer(summary: &Summary, options: &Options) -> String {
     let failed: Vec<String> = lacking(summary).iter().map(Lacking::sentence).collect();
     let needed: usize = failed.iter().take(FAILED).map(|one| wrap(one, page.width - 2).len()).sum();
     // The last line, and two of notes.
-    let most = LINES.saturating_sub(1 + needed.max(2));
-    let others = summary.statements(Section::Verdict);
-    // What the rankings say.
-    let said = |one: &&Statement| {
-        matches!(one.finding, Finding::Comparison(_) | Finding::Values(Values::Throughput { .. }))
-    };
-    let others = others.filter(|one| all.is_empty() || !said(one));
-    let left = page.items(others.map(|one| &*one.sentence), most.saturating_sub(least));
+    let limit = usize::from(summary.spec.slo_ns.is_some());
+    let most = LINES.saturating_sub(1 + limit + needed.max(2));
+    let [others, _] = sentences(summary, !all.is_empty());
+    let left = page.items(others.into_iter(), most.saturating_sub(least));
     let room = most.saturating_sub(page.lines() + 1);
     let shown = fitting_rankings(&all, room);
     let behind = all.len() - shown.len() + left;
     if !shown.is_empty() {
         page.ranking(summary, &shown);
+    }
+    if let Some(sentence) = threshold::sentence(summary) {
+        page.item(&sentence);
     }
     let mut notes: Vec<&Statement> = summary.statements(Section::Warning).collect();
     // Those from before the first trial were shown before it.
@@ -76,12 +77,14 @@ fn answer(summary: &Summary, options: &Options) -> String {
     let failed = failed.iter().skip(FAILED).map(String::as_str);
     let notes = failed.chain(notes.iter().map(|note| &*note.sentence));
     let behind = behind + page.items(notes, LINES - 1);
+    let language = summary.labels.language;
     let more = match behind {
         0 => String::new(),
-        1 => "1 more finding, ".to_owned(),
-        more => format!("{more} more findings, "),
+        1 => Message::OneMore.text(language).to_owned(),
+        more => Message::MoreFindings.with(language, &[("count", &more.to_string())]),
     };
-    page.paragraph(&format!("{more}all figures: kurabe report {} --verbose", summary.run));
+    let command = format!("kurabe report {} --verbose", summary.run);
+    page.paragraph(&Message::AllFigures.with(language, &[("more", &more), ("command", &command)]));
     page.text
 }
 
@@ -172,7 +175,7 @@ impl Page {
 
     /// Rankings as one table, each below its heading.
     fn ranking(&mut self, summary: &Summary, rankings: &[&Ranking<'_>]) {
-        let (mut table, headings) = crate::answer::table(rankings);
+        let (mut table, headings) = crate::answer::table(rankings, summary.labels.language);
         if let Some(first) = table.columns.first_mut() {
             first.head.clone_from(&summary.experiment);
         }

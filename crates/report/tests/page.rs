@@ -206,31 +206,57 @@ fn facts_of_a_cell_are_written_once_in_the_charts_of_rates_and_times() {
 }
 
 #[test]
-fn forest_plot_has_a_row_for_each_comparison_and_needs_no_script() {
-    let summary = analyse(&usual(), Some(&INFO));
-    let page = html::render(&summary, &html::Options::default());
-    let (without, _) = page.split_once("<script").unwrap();
-    let compared =
-        summary.verdicts.iter().filter(|verdict| verdict.primary && verdict.ratio.is_some()).count();
-    assert!(compared > 10);
-    assert_eq!(without.matches("<th scope=\"row\">").count(), compared);
-    assert_eq!(without.matches("class=\"dot\"").count(), compared);
-    assert!(
-        without.find("class=\"ratios\"") < without.find("class=\"charts\""),
-        "the forest plot comes first"
-    );
-    for statement in summary.findings.iter().filter(|one| one.section == Section::Verdict) {
-        let words: Vec<&str> = statement.sentence.split(' ').take(4).collect();
-        assert!(without.contains(&words.join(" ")), "{}", statement.sentence);
+fn ranking_comes_first_with_figures_and_a_plot_of_every_ratio_without_a_script() {
+    for run in [usual(), Scenario::default().run(), troubled()] {
+        let summary = analyse(&run, Some(&INFO));
+        let page = html::render(&summary, &html::Options::default());
+        let (without, _) = page.split_once("<script").unwrap();
+        let from = without.find("<table class=\"ranking plotted\"").unwrap();
+        assert!(from < without.find("class=\"charts\"").unwrap(), "the ranking comes first");
+        let ranking = &without[from..without.find("class=\"charts\"").unwrap()];
+        let head = &ranking[..ranking.find("</thead>").unwrap()];
+        for part in ["ops/s", "p50", "p95", "p99", "log scale", "ratio (interval)"] {
+            assert!(head.contains(part), "{part} is not in {head}");
+        }
+        // Each result that is compared with the first of its group, as in the terminal; and the first itself.
+        let compared = ranking.matches(" data-b=\"").count();
+        let groups = ranking.matches("scope=\"rowgroup\"").count();
+        assert!(compared > 1 && groups > 0);
+        assert!(ranking.matches("class=\"dot\"").count() <= compared + groups);
+        assert_eq!(ranking.matches("× (").count(), ranking.matches("class=\"bar\" d=\"M").count());
+        assert!(!without.contains(">0.00") && !without.contains(" 0.00 "), "a ratio is never shown as zero");
+        for statement in summary.findings.iter().filter(|one| one.section == Section::Verdict) {
+            let words: Vec<&str> = statement.sentence.split(' ').take(4).collect();
+            assert!(without.contains(&words.join(" ")), "{}", statement.sentence);
+        }
     }
+}
+
+#[test]
+fn limit_of_response_times_passes_or_fails_on_top() {
+    let page_of = |slo_ns: Option<u64>| {
+        let mut run = Scenario::default().run();
+        run.header.spec.slo_ns = slo_ns;
+        html::render(&analyse(&run, Some(&INFO)), &html::Options::default())
+    };
+    let (lax, strict) = (page_of(Some(3_600_000_000_000)), page_of(Some(1)));
+    assert!(lax.contains(">Pass</b>: p99 of at most 1 h in ") && !lax.contains("✗ Fail"), "{lax}");
+    assert!(strict.contains(">Fail</b>: p99 of at most 1 ns in 0 of ") && !strict.contains("✓ Pass"));
+    assert!(strict.find("✗ Fail") < strict.find("<table class=\"ranking"));
+    assert!(!page_of(None).contains("class=\"thresholds\""));
+    // A rate that was not served fails, however short its times are.
+    let mut run = open_loop();
+    run.header.spec.slo_ns = Some(3_600_000_000_000);
+    let page = html::render(&analyse(&run, Some(&INFO)), &html::Options::default());
+    assert!(page.contains("the load was not served") && page.contains(">Fail</b>"), "overload fails");
 }
 
 #[test]
 fn missing_results_precede_the_verdict_and_other_caveats_are_folded() {
     let page = page(&troubled());
     let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("no {part}"));
-    assert!(at("<p class=\"note\">") < at("<ul class=\"verdict\">"));
-    assert!(at("<details class=\"caveats\">") > at("<ul class=\"verdict\">"));
+    assert!(at("<p class=\"note\">") < at("<table class=\"ranking"));
+    assert!(at("<details class=\"caveats\">") > at("<table class=\"ranking"));
 }
 
 #[test]

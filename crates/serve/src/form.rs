@@ -5,9 +5,10 @@ use crate::failure::{Answer, blocking};
 use crate::targets::Targets;
 use crate::{Shared, jobs, page, runs};
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use kurabe_core::axis::AxisInfo;
+use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::{Error, Result};
 use kurabe_experiments::registry::{self, EXPERIMENTS};
@@ -16,17 +17,17 @@ use std::path;
 use std::sync::Arc;
 
 /// Options that every experiment has: name, placeholder, help.
-const OPTIONS: [(&str, &str, &str); 5] = [
+const OPTIONS: [(&str, &str, &str); 4] = [
     ("budget", "20s per target", "Approximate duration of the whole run"),
-    ("rounds", "6, or up to 16", "How often to measure each cell"),
+    ("rounds", "6, or up to 16", "How often everything is measured"),
     ("duration", "as the budget allows", "Duration of each trial's measured phase"),
     ("label", "none", "A label of the run, such as main, by which gates find it"),
-    (
-        "durability",
-        "unchanged",
-        "Durability class of writes on every target: memory, os-cache, periodic-sync, synced, replicated",
-    ),
 ];
+/// The option with the durability class of writes on every target.
+const DURABILITY: &str = "durability";
+
+/// What a form is filled with: names and values, several for a field with choices.
+type Filled = [(String, String)];
 
 pub(crate) async fn list() -> Response {
     let body = html! {
@@ -42,9 +43,14 @@ pub(crate) async fn list() -> Response {
     page::layout("New run", &body)
 }
 
-pub(crate) async fn page(State(shared): State<Arc<Shared>>, Path(name): Path<String>) -> Answer {
+pub(crate) async fn page(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Answer {
     let info = find(&name)?;
-    Ok(page::layout(&format!("New run of {name}"), &form(&shared, info)))
+    let filled = runs::pairs(query.unwrap_or_default().as_bytes());
+    Ok(page::layout(&format!("New run of {name}"), &form(&shared, info, &filled)))
 }
 
 /// The experiment, if the form can start it: custom workloads need a file.
@@ -58,7 +64,9 @@ fn find(name: &str) -> Result<&'static ExperimentInfo> {
     }
 }
 
-fn form(shared: &Shared, info: &ExperimentInfo) -> Markup {
+fn form(shared: &Shared, info: &ExperimentInfo, filled: &Filled) -> Markup {
+    let classes = DurabilityClass::ALL.map(|class| (class.name(), class.promise()));
+    let durability: Vec<(&str, &str)> = std::iter::once(("", "")).chain(classes).collect();
     html! {
         p class="question" { (info.question) }
         p { (info.about) }
@@ -68,29 +76,65 @@ fn form(shared: &Shared, info: &ExperimentInfo) -> Markup {
             div class="fields" {
                 label for="targets" { "targets" }
                 div {
-                    input type="text" id="targets" name="targets" value="sqlite:" list="known" autocomplete="off";
+                    input type="text" id="targets" name="targets" list="known"
+                        value=(value_in(filled, "targets").unwrap_or("sqlite:")) autocomplete="off";
                     datalist id="known" { @for target in shared.targets.shown() { option value=(target) {} } }
                     small {
                         "Separated by spaces: the targets with which the page was started, " code { "up:ENGINE" } " for a throwaway server, "
                         "or " code { "sqlite:FILE" } " in the folder of runs. A password in a URL is not recorded."
                     }
                 }
-                @for axis in info.axes { (field(axis.name, &default(axis), &help(axis))) }
-                @for (name, placeholder, help) in OPTIONS { (field(name, placeholder, help)) }
+                @for axis in info.axes {
+                    @if axis.kind.numbers.is_none() && axis.kind.text.is_none() {
+                        (choices(axis.name, axis.kind.words, &format!("{}. Default: {}", axis.help, default(axis)), "checkbox", filled))
+                    } @else {
+                        (field(axis.name, &default(axis), &help(axis), filled))
+                    }
+                }
+                @for (name, placeholder, help) in OPTIONS { (field(name, placeholder, help, filled)) }
+                (choices(DURABILITY, &durability, "Durability class of writes on every target", "radio", filled))
             }
             p { "It equals the command" }
             pre id="command" { "kurabe run " (info.name) " sqlite:" }
+            p class="meta" id="estimate" role="status" {}
             button class="go" { "Start" }
             " " button name="show" value="1" { "Show the command only" }
         }
     }
 }
 
-fn field(name: &str, placeholder: &str, help: &str) -> Markup {
+/// The first value that a field is filled with.
+fn value_in<'a>(filled: &'a Filled, name: &str) -> Option<&'a str> {
+    filled.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
+}
+
+/// A field with a choice for each word, of which several may be chosen (`checkbox`) or one (`radio`).
+fn choices(name: &str, words: &[(&str, &str)], help: &str, kind: &str, filled: &Filled) -> Markup {
+    let is_chosen = |word: &str| {
+        let mut given = filled.iter().filter(|(field, _)| field == name).peekable();
+        word.is_empty() && given.peek().is_none()
+            || given.any(|(_, value)| value.split(',').any(|one| one.trim() == word))
+    };
+    html! {
+        span class="label" id={ "label-" (name) } { (name) }
+        div role="group" aria-labelledby={ "label-" (name) } {
+            @for (word, meaning) in words {
+                label class="choice" title=(meaning) {
+                    input type=(kind) name=(name) value=(word) checked[is_chosen(word)];
+                    " " (if word.is_empty() { "unchanged" } else { word })
+                }
+            }
+            small { (help) }
+        }
+    }
+}
+
+fn field(name: &str, placeholder: &str, help: &str, filled: &Filled) -> Markup {
     html! {
         label for=(name) { (name) }
         div {
-            input type="text" id=(name) name=(name) placeholder=(placeholder) autocomplete="off";
+            input type="text" id=(name) name=(name) placeholder=(placeholder) autocomplete="off"
+                value=[value_in(filled, name)];
             small { (help) }
         }
     }
@@ -109,12 +153,24 @@ fn help(axis: &AxisInfo) -> String {
 /// The arguments of `kurabe` for a filled form. Targets and values of axes are checked; the program checks all others.
 fn arguments(
     info: &ExperimentInfo,
-    form: &[(String, String)],
+    form: &Filled,
     targets: &Targets,
     folder: &path::Path,
 ) -> Result<Vec<String>> {
     let mut all = vec!["run".to_owned(), info.name.to_owned()];
+    // Each choice comes on its own.
+    let mut fields: Vec<(&str, String)> = Vec::new();
     for (name, value) in form.iter().map(|(name, value)| (name.as_str(), value.trim())) {
+        match fields.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, all)) if info.axes.iter().any(|axis| axis.name == name) => {
+                all.push(',');
+                all.push_str(value);
+            }
+            _ => fields.push((name, value.to_owned())),
+        }
+    }
+    for (name, value) in &fields {
+        let (name, value) = (*name, value.as_str());
         let axis = info.axes.iter().find(|axis| axis.name == name);
         match (name, axis) {
             (_, _) if value.is_empty() => {}
@@ -133,10 +189,10 @@ fn arguments(
                 }
                 all.push(format!("--{name}={value}"));
             }
-            (_, None) if OPTIONS.iter().any(|(known, ..)| *known == name) => {
+            (_, None) if name == DURABILITY || OPTIONS.iter().any(|(known, ..)| *known == name) => {
                 all.push(format!("--{name}={value}"));
             }
-            ("show" | FIELD, None) => {}
+            ("show" | "estimate" | FIELD, None) => {}
             (_, None) => return Err(Error::usage(format!("the form has no field '{name}'"))),
         }
     }
@@ -152,6 +208,10 @@ pub(crate) async fn start(
     let mut arguments = arguments(find(&name)?, &form, &shared.targets, shared.store.dir())?;
     if form.iter().any(|(name, _)| name == "show") {
         return Ok(jobs::command_line(&arguments).into_response());
+    }
+    if form.iter().any(|(name, _)| name == "estimate") {
+        arguments.push("--dry-run".to_owned());
+        return Ok(blocking(move || shared.jobs.plan(&arguments)).await?.into_response());
     }
     arguments.push("--log-format=json".to_owned());
     let job = blocking(move || shared.jobs.start(&arguments)).await?;
@@ -184,12 +244,22 @@ mod tests {
             ("targets", "sqlite:  up:postgres"),
             ("payload", "1k,10k"),
             ("clients", ""),
+            ("layout", "blob"),
+            ("layout", "rows"),
             (FIELD, "0123"),
             ("budget", "5s"),
         ]);
         assert_eq!(
             filled.unwrap(),
-            ["run", "session", "sqlite:", "up:postgres", "--payload=1k,10k", "--budget=5s"]
+            [
+                "run",
+                "session",
+                "sqlite:",
+                "up:postgres",
+                "--payload=1k,10k",
+                "--layout=blob,rows",
+                "--budget=5s"
+            ]
         );
     }
 

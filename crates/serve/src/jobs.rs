@@ -186,6 +186,16 @@ impl Jobs {
         started.map(|()| id)
     }
 
+    /// What a run with these arguments would do and how long it would take: the first line of its plan.
+    pub(crate) fn plan(&self, arguments: &[String]) -> Result<String> {
+        let mut command = Command::new(&self.program);
+        command.arg("--runs-dir").arg(&self.runs).args(arguments).stdin(Stdio::null());
+        let made = command.output().map_err(|error| failed("start", &self.program, &error))?;
+        let text =
+            |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().to_owned();
+        if made.status.success() { Ok(text(&made.stdout)) } else { Err(Error::usage(text(&made.stderr))) }
+    }
+
     fn start_in(&self, folder: &Path, arguments: &[String]) -> Result<()> {
         let file = |name: &str| {
             let path = folder.join(name);

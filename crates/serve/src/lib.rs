@@ -69,6 +69,7 @@ struct Shared {
     access: Access,
     targets: Targets,
     followed: Followed,
+    verdicts: runs::Verdicts,
     /// Set when the page ends: event streams end too.
     stop: Arc<AtomicBool>,
 }
@@ -111,6 +112,7 @@ impl Page {
             access: Access::new(options.token, &random_token()?, address, &options.hosts),
             targets: Targets::new(options.targets, options.any_target),
             followed: Followed::default(),
+            verdicts: runs::Verdicts::default(),
             stop: Arc::default(),
         };
         Ok(Self { listener, address, shared: Arc::new(shared) })

@@ -1,6 +1,7 @@
 //! The list of runs, and one run.
 
 use crate::failure::{Answer, Failure, blocking};
+use crate::follow::lock;
 use crate::jobs::Job;
 use crate::{Shared, page, trials};
 use axum::body::Bytes;
@@ -16,7 +17,9 @@ use kurabe_record::{Entry, RunPath, RunState, RunSummary};
 use kurabe_report::finding::Section;
 use kurabe_report::{Summary, html as report_html};
 use maud::{Markup, html};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// The most runs in a list. A search finds the others.
 const MAX: usize = 200;
@@ -50,7 +53,8 @@ pub(crate) async fn list(State(shared): State<Arc<Shared>>, RawQuery(query): Raw
     let body = blocking(move || {
         let entries = shared.store.list()?;
         let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
-        let found: Vec<Row> = entries.iter().map(Row::of).filter(|row| row.has(&words)).collect();
+        let mut found: Vec<Row> = entries.iter().map(Row::of).filter(|row| row.has(&words)).collect();
+        shared.verdicts.add(&mut found);
         Ok(list_page(&shared, &search, &found))
     })
     .await?;
@@ -61,6 +65,8 @@ pub(crate) async fn list(State(shared): State<Arc<Shared>>, RawQuery(query): Raw
 struct Row<'a> {
     entry: &'a Entry,
     note: Option<String>,
+    /// The first sentence of its verdict.
+    verdict: String,
     /// What a search looks through, in lower case.
     text: String,
 }
@@ -86,12 +92,47 @@ impl<'a> Row<'a> {
             words.push(state(run.state).to_owned());
             words.push(page::date(header.began));
         }
-        Self { entry, note, text: words.join(" ").to_lowercase() }
+        Self { entry, note, verdict: String::new(), text: words.join(" ").to_lowercase() }
     }
 
     fn has(&self, words: &[String]) -> bool {
         words.iter().all(|word| self.text.contains(word.as_str()))
     }
+}
+
+/// The first sentence of each run's verdict. A complete run has the same one for ever.
+#[derive(Default)]
+pub(crate) struct Verdicts(Mutex<HashMap<String, String>>);
+
+impl Verdicts {
+    /// How long a list waits for verdicts that it does not have yet. The next look at the list has more.
+    const PATIENCE: Duration = Duration::from_secs(2);
+
+    fn add(&self, rows: &mut [Row<'_>]) {
+        let began = Instant::now();
+        let mut known = lock(&self.0);
+        for row in rows.iter_mut().take(MAX) {
+            let Entry::Run(run) = row.entry else { continue };
+            if run.state != RunState::Complete {
+                continue;
+            }
+            let name = &row.entry.path().name;
+            if !known.contains_key(name) && began.elapsed() < Self::PATIENCE {
+                let read = kurabe_record::read(row.entry.path());
+                let sentence = read.map(|read| first_sentence(&read.run)).unwrap_or_default();
+                known.insert(name.clone(), sentence);
+            }
+            row.verdict = known.get(name).cloned().unwrap_or_default();
+        }
+    }
+}
+
+fn first_sentence(run: &Run) -> String {
+    analyse(run)
+        .sentences(Section::Verdict)
+        .first()
+        .map(|sentence| (*sentence).to_owned())
+        .unwrap_or_default()
 }
 
 fn list_page(shared: &Shared, search: &str, found: &[Row<'_>]) -> Markup {
@@ -113,7 +154,7 @@ fn list_page(shared: &Shared, search: &str, found: &[Row<'_>]) -> Markup {
             form method="get" action="/compare" {
                 div class="box" { table {
                     thead { tr {
-                        th { "compare" } th { "run" } th { "began" } th { "experiment" } th { "targets" } th { "state" }
+                        th { "compare" } th { "run" } th { "experiment" } th { "targets" } th { "verdict" } th { "state" }
                         th { "from" } th { "note" }
                     } }
                     tbody { @for row in found.iter().take(MAX) { (one_row(row)) } }
@@ -135,10 +176,10 @@ fn one_row(row: &Row<'_>) -> Markup {
             Entry::Run(run) => {
                 tr {
                     td { input type="checkbox" name="run" value=(name) aria-label={ "compare " (name) }; }
-                    td { a href={ "/runs/" (in_url(name)) } { (name) } }
-                    td { (page::date(run.header.began)) }
+                    td { a href={ "/runs/" (in_url(name)) } { (name) } br; span class="soft" { (page::date(run.header.began)) } }
                     td { (run.header.spec.experiment) }
                     td class="wrap" { (run.header.spec.targets.join(" ")) }
+                    td class="wrap said" { (row.verdict) }
                     td class=[(run.state == RunState::Running).then_some("running")] { (state(run.state)) }
                     td { (origin(run)) }
                     td class="wrap" { (note) }
@@ -199,11 +240,6 @@ fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState) -> Markup
             (run.header.spec.experiment) " on " (run.header.spec.targets.join(" ")) " · " (page::date(run.header.began)) " · "
             span id="state" class=[(now == RunState::Running).then_some("running")] { (state(now)) }
         }
-        @if !run.trials.is_empty() && now != RunState::Running {
-            ul class="verdict" {
-                @for sentence in analyse(run).sentences(Section::Verdict) { li { (sentence) } }
-            }
-        }
         @match now {
             RunState::Running => {
                 @if job.is_some() {
@@ -218,6 +254,10 @@ fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState) -> Markup
             },
             RunState::Complete => {}
         }
+        @if !run.trials.is_empty() && now != RunState::Running {
+            p class="meta" { a href={ (url) "/report" } { "The report as a page of its own" } }
+            iframe id="report" src={ (url) "/report" } title="Report" {}
+        }
         (trials::panel(&format!("{url}/events"), now == RunState::Running, run))
         h2 { "Note" }
         form method="post" action={ (url) "/note" } {
@@ -225,12 +265,10 @@ fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState) -> Markup
             textarea name="note" aria-label="Note" { (note) }
             button { "Save the note" }
         }
-        h2 { "Report" }
         @if run.trials.is_empty() {
             p class="soft" { "Nothing has been measured yet." }
-        } @else {
-            p { a href={ (url) "/report" } { "The report as a page of its own" } }
-            iframe src={ (url) "/report" } title="Report" loading="lazy" {}
+        } @else if now == RunState::Running {
+            p { a href={ (url) "/report" } { "The report of the trials so far" } }
         }
         h2 { "Command" }
         pre { (kurabe_report::command_line(&run.header.command)) }

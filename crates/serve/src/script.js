@@ -17,10 +17,11 @@
     "": (value) => number(value, value < 100 ? 1 : 0),
   };
   let frame = 0;
-  const add = (id, at, values) => {
+  const add = (id, at, values, name) => {
     const chart = charts.get(id);
     if (!chart || values.every((value) => value == null)) return;
     chart.points.push([at, ...values.map((value) => value ?? 0)]);
+    if (name) chart.points[chart.points.length - 1].name = name;
     // A page that is not seen draws nothing.
     if (chart.points.length > MOST) chart.points.splice(0, MOST / 2);
     frame ||= requestAnimationFrame(draw);
@@ -32,8 +33,45 @@
     const start = Math.max(end - SPAN, ends.reduce((a, b) => Math.min(a, b), Infinity));
     for (const chart of charts.values()) {
       chart.points = chart.points.filter(([at]) => at >= start).sort((a, b) => a[0] - b[0]);
-      if (chart.points.length > 1) strip(chart.svg, whole(chart), start, Math.max(end - start, 1));
+      const span = Math.max(end - start, 1);
+      if (chart.points.length > 1) (chart.svg.dataset.kind === "lines" ? lines : strip)(chart.svg, whole(chart), start, span);
+      times(chart.svg, span);
     }
+  };
+  /* When the points were measured: the axis of a chart. */
+  const times = (svg, span) => {
+    const text = (s) => s < 1 ? "now" : s < 100 ? `−${Math.round(s)} s` : `−${number(s / 60, 1)} min`;
+    const marks = [0, .25, .5, .75, 1].map((share) => {
+      const mark = document.createElement("span");
+      mark.style.left = `${share * 100}%`;
+      mark.textContent = text((1 - share) * span);
+      return mark;
+    });
+    svg.parentNode.querySelector(".ticks").replaceChildren(...marks);
+  };
+  /* A line for each target and operation: from trial to trial, while others are measured too. */
+  const lines = (svg, points, start, span) => {
+    const names = [...new Set(points.map((point) => point.name))].sort();
+    const values = points.map((point) => point[1]).filter((value) => value > 0);
+    const high = Math.max(...values), low = Math.min(...values, high / 2);
+    const place = ([at, value]) => [(at - start) / span * WIDE, HIGH - 4 - (HIGH - 10) * Math.log(Math.max(value, low) / low) / Math.log(high / low)];
+    set(`${svg.id}-scale`, `${units[""](low)} to ${units[""](high)}`);
+    const drawn = names.map((name, n) => {
+      const line = document.createElementNS(svg.namespaceURI, "polyline");
+      const places = points.filter((point) => point.name === name).map(place);
+      /* A single point is seen too. */
+      if (places.length === 1) places.push([places[0][0] + 3, places[0][1]]);
+      line.setAttribute("class", `c${n % 8}`);
+      line.setAttribute("points", places.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" "));
+      return line;
+    });
+    svg.replaceChildren(...drawn);
+    svg.parentNode.querySelector(".legend").replaceChildren(...names.map((name, n) => {
+      const entry = document.createElement("li"), swatch = entry.appendChild(document.createElement("i"));
+      swatch.className = `swatch c${n % 8}`;
+      entry.append(name);
+      return entry;
+    }));
   };
   /* Nothing was seen in a gap: areas end before it. */
   const whole = ({ svg, points }) => svg.dataset.kind !== "area" ? points : points.flatMap((point, i) => {
@@ -59,6 +97,8 @@
   };
   /* Whether the use of resources comes once a second, and not with each trial. */
   let resources = false;
+  /* The target and the operation of the trial at work. */
+  let measured = null;
   const use = (at, cpus, disk, network) => {
     add("processors", at, cpus);
     add("disk", at, [disk]);
@@ -67,7 +107,7 @@
   /* A trial that ended at this second. */
   const drawn = (one, end) => {
     if (one.failed != null) return;
-    add("rates", end, [one.rate]);
+    add("rates", end, [one.rate], `${one.target}, ${one.operation}`);
     add("times", end, one.times);
     const of = (all) => (all ?? []).map(([at, ...values]) => [end - all[all.length - 1][0] + at, ...values]);
     if (!resources) of(one.course).forEach(([at, cpus, disk, network]) => use(at, cpus, disk, network));
@@ -101,6 +141,8 @@
     cell(row, one.operation);
     if (one.failed != null) cell(row, one.failed, "wrap failed").colSpan = 8;
     else one.shown.forEach((text) => cell(row, text, "num"));
+    /* The newest one may be there already. */
+    if (log.rows.length && log.rows[0].textContent === row.textContent) return;
     log.prepend(row);
     while (log.rows.length > 200) log.lastElementChild.remove();
   };
@@ -108,6 +150,7 @@
   const progress = (one) => {
     switch (one.event) {
       case "trial-begins":
+        measured = `${one.target}, ${one.operation}`;
         set("doing", `round ${one.round}: ${one.operation} on ${one.target}, ${words(one.axes)}`);
         set("done", `${one.ended} of ${one.planned}`);
         if (one.left_ms != null) set("left", `${Math.ceil(one.left_ms / 1000)} s`);
@@ -115,7 +158,7 @@
       case "trial-ends": if (one.ops_per_second == null) break; /* falls through */
       case "rate":
         set("rate", number(one.ops_per_second, 0));
-        add("rates", now(), [one.ops_per_second]);
+        if (measured) add("rates", now(), [one.ops_per_second], measured);
         break;
       case "resources": {
         resources = true;
@@ -143,14 +186,44 @@
     events.addEventListener("progress", (event) => progress(JSON.parse(event.data)));
     events.addEventListener("end", (event) => { events.close(); location.replace(JSON.parse(event.data).path); });
   }
-  // The command line of the form, while it is filled in.
+  // The report of a finished run: as high as it is, and what is chosen in it is in the link to this page.
+  const report = document.getElementById("report");
+  if (report) report.addEventListener("load", () => {
+    const inner = report.contentWindow, body = inner.document.body;
+    const fit = () => { report.style.height = `${body.scrollHeight + 4}px`; };
+    new ResizeObserver(fit).observe(body);
+    fit();
+    if (location.hash && !inner.location.hash) inner.location.hash = location.hash;
+    /* The report replaces its own address without an event. */
+    setInterval(() => {
+      if (inner.location.hash !== location.hash) history.replaceState(null, "", location.pathname + location.search + inner.location.hash);
+    }, 500);
+  });
+  // The command line of the form and its estimated time, while it is filled in. The link to this page has what is filled in.
   const form = document.getElementById("new");
   if (form) {
-    const show = async () => {
-      const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams([...new FormData(form), ["show", "1"]]) });
-      if (answer.ok) set("command", await answer.text());
+    let waiting = 0, asked = 0;
+    const filled = () => [...new FormData(form)].filter(([name, value]) => value && name !== "form-token");
+    const ask = async (what) => {
+      const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams([...new FormData(form), [what, "1"]]) });
+      return [answer.ok, await answer.text()];
     };
-    form.addEventListener("input", show);
+    const show = async () => {
+      const [ok, text] = await ask("show");
+      if (!ok) return;
+      set("command", text);
+      clearTimeout(waiting);
+      waiting = setTimeout(async () => {
+        const own = ++asked;
+        set("estimate", "…");
+        const [ok, text] = await ask("estimate");
+        if (own === asked) set("estimate", ok ? text : "");
+      }, 500);
+    };
+    form.addEventListener("input", () => {
+      history.replaceState(null, "", `${location.pathname}?${new URLSearchParams(filled())}`);
+      show();
+    });
     show();
   }
 })();

@@ -27,10 +27,11 @@ struct Chart {
 }
 
 const CHARTS: [Chart; 6] = [
-    Chart { id: "rates", caption: "Operations per second", kind: "line", unit: "", series: &[("t0", "")] },
+    // A line for each target and operation, which the script adds.
+    Chart { id: "rates", caption: "Operations per second, log scale", kind: "lines", unit: "", series: &[] },
     Chart {
         id: "times",
-        caption: "Times of each trial, logarithmic",
+        caption: "Times of each trial, log scale",
         kind: "log",
         unit: "us",
         series: &[("t0", "p50"), ("t1", "p99")],
@@ -211,8 +212,12 @@ pub(crate) fn panel(url: &str, running: bool, run: &Run) -> Markup {
                 (charts(run.header.machine.cpus))
                 noscript { p class="soft" { "Reload the page to see new trials." } }
             }
-            h2 { "Trials" }
-            (log(run))
+            @if running {
+                h2 { "Trials" }
+                (log(run))
+            } @else {
+                details { summary { "Trials, the newest first" } (log(run)) }
+            }
         }
     }
 }
@@ -262,6 +267,11 @@ fn charts(cpus: u64) -> Markup {
                             }
                         }
                     }
+                    // The script writes when the points of the chart were measured.
+                    div class="ticks" aria-hidden="true" {}
+                    @if kind == "lines" {
+                        ul class="legend" {}
+                    }
                     @if series.len() > 1 {
                         ul class="legend" {
                             @for (class, name) in series { li { i class={ "swatch " (class) } {} (name) } }
@@ -281,7 +291,7 @@ fn log(run: &Run) -> Markup {
     html! {
         div class="box" { table {
             thead { tr {
-                th class="num" { "round" } th { "target" } th { "cell" } th { "operation" }
+                th class="num" { "round" } th { "target" } th { "at" } th { "operation" }
                 @for name in COLUMNS { th class="num" { (name) } }
             } }
             tbody id="log" {

@@ -32,7 +32,8 @@ pub(crate) static COUCHDB: Engine = Engine {
     prepare,
     ..Engine::new(
         "couchdb",
-        "install Apache CouchDB, or Node.js with npm (apt-get install nodejs npm) and run `cargo xtask setup`",
+        "install it (https://couchdb.apache.org), so that its program is on the PATH; in a checkout of Kurabe with npm, `cargo xtask setup` \
+         installs a substitute",
         find,
         command,
         ping,

@@ -9,6 +9,7 @@ use rustix::process::Signal;
 
 use crate::options::Spec;
 use crate::os_user::OsUser;
+use crate::packages::how_to_install;
 use crate::programs;
 use crate::root::Root;
 use crate::tls::TlsFiles;
@@ -51,7 +52,7 @@ pub struct Missing {
 pub(crate) struct Engine {
     /// The name in `up:NAME`.
     pub name: &'static str,
-    /// How to install its programs.
+    /// How to install its programs where this system has no package of it.
     pub how: &'static str,
     /// Finds the programs; otherwise returns what is missing.
     pub find: fn() -> Result<Installed, String>,
@@ -134,7 +135,7 @@ impl Engine {
 
     /// Its installed program, or what is missing and how to install it.
     pub fn installed(&self) -> Result<Installed, Missing> {
-        (self.find)().map_err(|what| Missing { what, how: self.how.to_owned() })
+        (self.find)().map_err(|what| Missing { what, how: how_to_install(self.name, self.how) })
     }
 }
 

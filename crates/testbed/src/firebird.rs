@@ -38,7 +38,7 @@ pub(crate) static FIREBIRD: Engine = Engine {
     can_use_template: |instance| instance.spec.password.is_none() && forced_writes(&instance.spec).is_none(),
     ..Engine::new(
         "firebird",
-        "apt-get install firebird3.0-server, or `cargo xtask setup`",
+        "install it (https://firebirdsql.org), or name its folder: up:firebird?programs=FOLDER",
         find,
         command,
         |instance, _| wire::firebird(instance.port),

@@ -31,6 +31,7 @@ mod mysql_family;
 mod node;
 mod options;
 mod os_user;
+mod packages;
 mod perl;
 mod php;
 mod port;

@@ -11,7 +11,12 @@ pub(crate) static MARIADB: Engine = Engine {
     small: &[("innodb_log_file_size", "16M")],
     links,
     prepare,
-    ..family::engine("mariadb", "apt-get install mariadb-server, or `cargo xtask setup`", find, command)
+    ..family::engine(
+        "mariadb",
+        "install it (https://mariadb.org/download), or name its folder: up:mariadb?programs=FOLDER",
+        find,
+        command,
+    )
 };
 
 fn find() -> Result<Installed, String> {

@@ -38,7 +38,7 @@ pub(crate) static MEMCACHED: Engine = Engine {
     connections: Some(ConnectionLimit { names: &["c", "conn-limit"], own: 21, default: 1_024 }),
     socket,
     own_host: true,
-    ..Engine::new("memcached", "apt-get install memcached, or `cargo xtask setup`", find, command, ping, url)
+    ..Engine::new("memcached", "install it (https://memcached.org/downloads)", find, command, ping, url)
 };
 
 fn find() -> Result<Installed, String> {

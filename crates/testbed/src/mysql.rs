@@ -18,7 +18,7 @@ pub(crate) static MYSQL: Engine = Engine {
     make_unique: |instance| drop(fs::remove_file(instance.data().join("auto.cnf"))),
     ..family::engine(
         "mysql",
-        "on Debian run `cargo xtask setup` as root, which installs it in the cache; else install MySQL",
+        "install it (https://dev.mysql.com/downloads/mysql), or unpack it and name its folder: up:mysql?programs=FOLDER",
         find,
         command,
     )

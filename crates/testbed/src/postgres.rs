@@ -39,7 +39,7 @@ pub(crate) static POSTGRES: Engine = Engine {
     clean_up,
     ..Engine::new(
         "postgres",
-        "apt-get install postgresql, or `cargo xtask setup`",
+        "install it (https://www.postgresql.org/download), or name its folder: up:postgres?programs=FOLDER",
         find,
         command,
         |instance, _| wire::postgres(&socket(instance)).and_then(|()| instance.accepts()),

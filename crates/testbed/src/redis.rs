@@ -9,13 +9,13 @@ use crate::{programs, root, wire};
 
 pub(crate) static REDIS: Engine = engine(
     "redis",
-    "apt-get install redis-server, or `cargo xtask setup`", //
+    "install it (https://redis.io/downloads), or name its folder: up:redis?programs=FOLDER",
     || in_system("redis", "redis-server"),
 );
 
 pub(crate) static VALKEY: Engine = engine(
     "valkey",
-    "on Debian run `cargo xtask setup` as root, which installs it in the cache; else install Valkey",
+    "install it (https://valkey.io/download), or name its folder: up:valkey?programs=FOLDER",
     || in_system("valkey", "valkey-server").or_else(in_cache),
 );
 

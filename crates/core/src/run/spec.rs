@@ -40,7 +40,7 @@ pub struct RunSpec {
     /// The distribution of arrivals in an open loop; `None`: evenly, or a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
-    /// The limit for the 99th percentile of response times in a rate search, in nanoseconds.
+    /// The limit for the 99th percentile of response times, in nanoseconds: results pass or fail, and a rate search meets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo_ns: Option<u64>,
     /// The time limit of connecting, and of each reply, in nanoseconds; `None`, and not written: 30 seconds.

@@ -8,6 +8,8 @@
 
 use super::declared::Piece;
 use super::scan::{Lexis, Token, lexes, tokens};
+use kurabe_core::units::nearest;
+use kurabe_core::{Error, Result};
 
 /// The entries of `side_effects.txt`: where they count, and their words.
 fn entries(place: &str) -> impl Iterator<Item = Vec<&'static str>> {
@@ -73,6 +75,26 @@ const NO_FUNCTIONS: &[&str] = &[
     "where",
     "with",
 ];
+
+/// The first words of statements.
+const VERBS: &str = "alter analyze begin call checkpoint close comment commit copy create deallocate declare delete desc \
+                     describe discard do drop end execute explain fetch flush grant handler insert kill listen load lock \
+                     merge move notify optimize pragma prepare refresh reindex release rename repair replace reset revoke \
+                     rollback savepoint select set show start table truncate unlisten unlock update upsert use vacuum \
+                     values with xa";
+
+/// Refuses a statement whose first word is nearly one of SQL, before anything is started for it.
+pub(super) fn check_spelling(pieces: &[Piece]) -> Result<()> {
+    let text = text(pieces);
+    let tokens = lexes(None).first().map(|lexis| tokens(&text, *lexis)).unwrap_or_default();
+    let word = tokens.iter().find(|token| **token != Token::Mark('(')).and_then(Token::word);
+    let verbs: Vec<&str> = VERBS.split_whitespace().collect();
+    let near = word.filter(|word| !verbs.contains(word)).and_then(|word| nearest(word, &verbs));
+    near.map_or(Ok(()), |near| {
+        let message = format!("'{}' is no statement of SQL", word.unwrap_or_default().to_uppercase());
+        Err(Error::usage(message).hint(format!("did you mean {}?", near.to_uppercase())))
+    })
+}
 
 /// Why a statement asks for `--write` in a read-only session too; `None` if the server alone decides. `engine` names the
 /// engine of the statement; without one, it may be any.
@@ -181,6 +203,21 @@ mod tests {
 
     fn pieces(sql: &str) -> Vec<Piece> {
         vec![Piece::Text(sql.to_owned())]
+    }
+
+    #[test]
+    fn misspelt_statement_is_refused_and_no_other() {
+        for (sql, near) in
+            [("SELEC 1", "SELECT"), ("(selct a from t)", "SELECT"), ("UPDAET t SET a = 1", "UPDATE")]
+        {
+            let error = check_spelling(&pieces(sql)).unwrap_err().to_string();
+            assert!(error.contains(near), "{error}");
+        }
+        for sql in
+            ["SELECT 1", "-- selec\nVALUES (1)", "FROB t", "MERGE INTO t", "", "(SELECT 1) UNION (SELECT 2)"]
+        {
+            assert!(check_spelling(&pieces(sql)).is_ok(), "{sql}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::declared::{
 };
 use super::expression::{self, Expr, word};
 use super::read::name_of;
-use super::reads::{asks_for_write, may_change};
+use super::reads::{asks_for_write, check_spelling, may_change};
 use super::relations;
 use super::section::{position, variable};
 use super::sql::{self, Naming};
@@ -331,6 +331,7 @@ fn statement(text: &str, place: &str, declared: &mut Declared, write: bool) -> R
         |name: &str| declared.relations.iter().position(|relation| relation.name.eq_ignore_ascii_case(name));
     let known = |name: &str| declared.variables.find(name).is_some();
     let pieces = sql::pieces(text, &Naming::Plain(&find), &|name| declared.in_quotes && known(name))?;
+    check_spelling(&pieces)?;
     let left = sql::quoted_variable(text, &known).filter(|_| !declared.in_quotes);
     if let Some(name) = left.filter(|_| declared.left_in_quotes.is_none()) {
         declared.left_in_quotes = Some(format!("{place}: the variable :{name}"));

@@ -4,7 +4,7 @@ use super::declared::{
     Constant, Declared, Execute, Parameter, Raw, Request, Step, Wanted, tables, variables,
 };
 use super::expression::Expr;
-use super::reads::{asks_for_write, may_change};
+use super::reads::{asks_for_write, check_spelling, may_change};
 use super::section::{Section, known, position, variable};
 use super::sql::{self, Naming};
 use crate::prelude::*;
@@ -240,6 +240,7 @@ fn raw<'a>(section: &Section<'a>, declared: &mut Declared, write: bool, engines:
         }
         let find = |name: &str| declared.relation(name, "collection or table");
         let pieces = section.at(sql::pieces(text, &Naming::Braces(&find), &|_| false))?;
+        section.at(check_spelling(&pieces))?;
         let on = tables(&pieces);
         let allowed = write || on.iter().any(|relation| declared.relations[*relation].write);
         if let Some(why) = asks_for_write(&pieces, engine.as_deref()).filter(|_| !allowed) {

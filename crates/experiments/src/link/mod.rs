@@ -50,8 +50,8 @@ static INFO: ExperimentInfo = ExperimentInfo {
             baselines are read in the same run: a table of the database itself (local), and the other server's table \
             by Kurabe's client (direct). Every row is compared byte for byte. --charset utf8,latin1,to-latin1 shows what it costs if the \
             servers must convert text (MySQL and MariaDB). The report shows sessions and statements \
-            of both servers, and the CPU time of each. --records 1m --batch 50k are the sizes of the original. After E8 \
-            of the published experiments (link.csv).",
+            of both servers, and the CPU time of each. --records 1m --batch 50k are the sizes of the published \
+            experiment (link.csv).",
     axes: &[
         // By default without Oracle's, which is not available yet, and without mysql_fdw, which needs --remote.
         AxisInfo::new(

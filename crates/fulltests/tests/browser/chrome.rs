@@ -4,6 +4,7 @@ use crate::support::eventually;
 use headless_chrome::browser::default_executable;
 use headless_chrome::protocol::cdp::Page::CaptureScreenshotFormatOption::Png;
 use headless_chrome::protocol::cdp::types::Method;
+use headless_chrome::types::PrintToPdfOptions;
 use headless_chrome::{Browser, LaunchOptions, Tab};
 use kurabe_testbed::testing;
 use serde::Serialize;
@@ -155,6 +156,15 @@ impl Chrome {
         picture
     }
 
+    /// The number of pages of A4 that the page is printed on.
+    pub(super) fn pages_on_paper(&self) -> usize {
+        let size =
+            PrintToPdfOptions { paper_width: Some(8.27), paper_height: Some(11.69), ..Default::default() };
+        let pdf = self.tab.print_to_pdf(Some(size)).unwrap();
+        let text = String::from_utf8_lossy(&pdf).into_owned();
+        text.matches("/Type /Page\n").count()
+    }
+
     /// In 375 pixels nothing is cut off at the right.
     pub(super) fn fits_a_phone(&self) {
         self.viewport(375, 800, true);
@@ -185,7 +195,7 @@ pub(super) struct Picture {
 }
 
 impl Picture {
-    fn of(png: &[u8]) -> Self {
+    pub(super) fn of(png: &[u8]) -> Self {
         let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().unwrap();
         let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
         let info = reader.next_frame(&mut bytes).unwrap();
@@ -210,6 +220,12 @@ impl Picture {
         }
         let (all, most) = (colours.values().sum::<usize>(), colours.values().max().copied().unwrap_or(0));
         if all == 0 { 0.0 } else { (all - most) as f64 / all as f64 }
+    }
+
+    /// The same of the whole picture.
+    pub(super) fn whole_ink(&self) -> f64 {
+        let (width, height) = (self.width as f64, self.height as f64);
+        self.ink(&Rectangle { left: 0.0, top: 0.0, width, height })
     }
 
     /// The mean of all colours, 0 to 255.

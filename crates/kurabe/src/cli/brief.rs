@@ -40,7 +40,8 @@ pub(crate) fn brief(command: Command) -> Command {
         .mut_subcommands(|sub| {
             let hidden = !COMMANDS.contains(&sub.get_name());
             let about = sub.get_about().map(|about| line(&about.to_string())).unwrap_or_default();
-            sub.about(about).hide(hidden)
+            let sub = sub.about(about).hide(hidden);
+            if sub.get_name() == "run" { sub } else { with_help(sub) }
         })
         .mut_subcommand("run", |run| {
             let all = "'kurabe run --help --all' shows all options, 'kurabe run EXPERIMENT --help' those of an experiment.";
@@ -90,6 +91,12 @@ fn line(help: &str) -> String {
     if default.is_empty() { first.to_owned() } else { format!("{first}{default}]") }
 }
 
+/// The command and those below it with the usual help, which a command loses if the one above it has another.
+fn with_help(command: Command) -> Command {
+    let help = Arg::new("help").short('h').long("help").action(ArgAction::Help).help("Print help");
+    command.arg(help).mut_subcommands(with_help)
+}
+
 /// `--help` as one line for each option.
 fn help() -> Arg {
     Arg::new("help").short('h').long("help").action(ArgAction::HelpShort).help("Print help").hide(true)
@@ -133,6 +140,14 @@ mod tests {
             "{root}"
         );
         assert!(!root.contains("selftest"), "{root}");
+        for words in [
+            &["copy", "--help"][..],
+            &["runs", "ls", "-h"],
+            &["claims", "s6", "--help"],
+            &["up", "app", "--help"],
+        ] {
+            assert!(help(words).contains("Print help"), "{words:?}");
+        }
         let session = help(&["run", "session", "--help"]);
         let options = session.lines().filter(|line| line.trim().starts_with("--")).count();
         assert_eq!(options, 12, "{session}");

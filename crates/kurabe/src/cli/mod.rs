@@ -26,6 +26,7 @@ pub(crate) use run::{PGBENCH, suite_axes};
 
 use crate::{exit, settings};
 use clap::{Arg, ArgAction, Command, ValueHint};
+use kurabe_report::Language;
 use std::path::PathBuf;
 
 /// The command line of the program.
@@ -177,7 +178,7 @@ fn export_markdown() -> Arg {
     export("export-markdown", "Writes the result as Markdown ('-': print only that)")
 }
 
-fn everywhere() -> [Arg; 4] {
+fn everywhere() -> [Arg; 5] {
     [
         option(
             "runs-dir",
@@ -192,6 +193,9 @@ fn everywhere() -> [Arg; 4] {
             .value_parser(["auto", "always", "never"])
             .default_value("auto")
             .hide_possible_values(false),
+        option("lang", "LANGUAGE", "Language of reports on the terminal and as pages [default: that of $LC_ALL, $LC_MESSAGES or $LANG]")
+            .global(true)
+            .value_parser(Language::NAMES),
         flag("quiet", "Do not show progress").short('q').global(true),
         flag(
             "verbose",

@@ -396,7 +396,7 @@ pub(super) fn how() -> [Arg; 24] {
         .hide_possible_values(true),
         crate::timeout::option().help_heading(heading),
         crate::quiet::option().help_heading(heading),
-        arg("slo", "TIME", "Limit of the p99 response time for --rate max [default: 10ms]"),
+        arg("slo", "TIME", "Limit of the p99 response time: results pass or fail; the one of --rate max [default: 10ms]"),
         arg(
             "durability",
             "CLASS",

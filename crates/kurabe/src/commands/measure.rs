@@ -186,7 +186,7 @@ pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
             output.result(&report::terminal(run, output))?;
         }
         if html {
-            match report::write_html(run, writer.path()) {
+            match report::write_html(run, writer.path(), output.language) {
                 Ok(path) if !is_claim => output.hint(&format!("report: {}", path.display())),
                 Err(error) if ended.is_ok() => return Err(error),
                 // The first error is the cause: a full disk, for example, also ends the run.

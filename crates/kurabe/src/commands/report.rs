@@ -12,7 +12,7 @@ use kurabe_core::run::Run;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_experiments::registry;
 use kurabe_record::RunPath;
-use kurabe_report::{View, ab, csv, hgrm, html, json, markdown, terminal, windows};
+use kurabe_report::{Language, View, ab, csv, hgrm, html, json, markdown, terminal, windows};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -54,8 +54,10 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         "windows" => windows::render(&*view.run(&run)?).into_bytes(),
         "parquet" => parquet::render(&*view.run(&run)?)?,
         "json" => json::render(&summary).into_bytes(),
-        "html" => html::render(&summary, &html::Options { published }).into_bytes(),
-        _ => terminal::render(&summary, &terminal_options(output)).into_bytes(),
+        "html" => {
+            html::render(&summary.in_language(output.language), &html::Options { published }).into_bytes()
+        }
+        _ => terminal::render(&summary.in_language(output.language), &terminal_options(output)).into_bytes(),
     };
     let file = match asked {
         Some(file) if file.as_os_str() == "-" => None,
@@ -114,7 +116,8 @@ pub(super) fn warn_of_licences(view: &View, runs: &[&Run], output: &Output) {
 
 /// The run as tables with verdicts.
 pub(super) fn terminal(run: &Run, output: &Output) -> String {
-    terminal::render(&kurabe_report::analyse(run, info(run, output)), &terminal_options(output))
+    let summary = kurabe_report::analyse(run, info(run, output)).in_language(output.language);
+    terminal::render(&summary, &terminal_options(output))
 }
 
 /// The options for this terminal.
@@ -129,10 +132,11 @@ pub(super) fn export(run: &Run, files: &Files, output: &Output) -> Result<()> {
 }
 
 /// Writes the HTML report into the run's folder.
-pub(super) fn write_html(run: &Run, path: &RunPath) -> Result<PathBuf> {
+pub(super) fn write_html(run: &Run, path: &RunPath, language: Language) -> Result<PathBuf> {
     let file = path.folder.join("report.html");
     let info = registry::of(&run.header.spec).ok().map(Experiment::info);
-    write(&file, html::render(&kurabe_report::analyse(run, info), &html::Options::default()).as_bytes())?;
+    let summary = kurabe_report::analyse(run, info).in_language(language);
+    write(&file, html::render(&summary, &html::Options::default()).as_bytes())?;
     Ok(file)
 }
 

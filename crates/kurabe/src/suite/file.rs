@@ -110,6 +110,11 @@ impl Request {
 
 /// The text of a suite file.
 pub(super) fn text_of(path: &Path) -> Result<String> {
+    if path.extension().is_some_and(|extension| extension == "sql") {
+        let path = path.display();
+        return Err(Error::usage(format!("{path} has statements of SQL, and is no suite"))
+            .hint(format!("write 'kurabe run pgbench -f {path} TARGET'")));
+    }
     std::fs::read_to_string(path)
         .map_err(|e| Error::usage(format!("the suite {} cannot be read: {e}", path.display())))
 }

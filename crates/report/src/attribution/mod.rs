@@ -11,6 +11,7 @@ mod tiers;
 pub use rules::{Ground, Rule};
 
 use crate::format::name_of;
+use crate::messages::Language;
 use facts::Facts;
 use kurabe_core::run::Measurement;
 use rules::Judged;
@@ -43,17 +44,7 @@ pub enum Bottleneck {
 impl Bottleneck {
     /// Its name in tables.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::ClientCpu => "client CPU",
-            Self::ServerCpu => "server CPU",
-            Self::ProcessCpu => "CPU",
-            Self::Disk => "disk",
-            Self::Network => "network",
-            Self::Locks => "locks",
-            Self::Latency => "latency",
-            Self::Load => "–",
-            Self::Unknown => "unknown",
-        }
+        self.message().text(Language::English)
     }
 
     /// Its name in files.

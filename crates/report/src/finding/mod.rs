@@ -5,6 +5,7 @@
 
 mod basis;
 mod comparison;
+mod japanese;
 mod notes;
 mod progress;
 mod rates;
@@ -25,6 +26,7 @@ pub use values::{MetricPoint, PublishedHere, TargetRate, Values};
 use crate::attribution::{Bottleneck, Confidence};
 use crate::format::capital;
 use crate::labels::Labels;
+use crate::messages::Language;
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use serde::Serialize;
@@ -49,9 +51,11 @@ macro_rules! families {
         impl Finding {
             /// The finding with its sentence.
             pub(crate) fn state(self, section: Section, labels: &Labels) -> Statement {
-                let sentence = match &self {
+                let japanese = labels.language == Language::Japanese;
+                let sentence = japanese.then(|| japanese::sentence(&self, labels)).flatten();
+                let sentence = sentence.unwrap_or_else(|| match &self {
                     $(Self::$family(finding) => finding.sentence(labels),)*
-                };
+                });
                 Statement { section, sentence: capital(&sentence), finding: self }
             }
         }

@@ -3,6 +3,7 @@
 use super::{Interval, Measured, Promise, Scope};
 use crate::format::{figure, percent_number};
 use crate::labels::Labels;
+use crate::messages::Message;
 use crate::metrics::is_speed;
 use crate::summary::Summary;
 use kurabe_core::durability::DurabilityClass;
@@ -139,10 +140,14 @@ pub(crate) fn rounds(count: u32) -> String {
 
 /// The rounds of a run; if trials are interleaved, of which the figures are, and of which the ratios.
 pub(crate) fn rounds_of(summary: &Summary) -> String {
-    let all = rounds(summary.rounds);
+    let language = summary.labels.language;
+    let one = if summary.rounds == 1 { Message::OneRound } else { Message::Rounds };
+    let all = one.with(language, &[("count", &summary.rounds.to_string())]);
     let most = summary.cells.iter().filter_map(|cell| Some((cell.interleaved?, cell.rounds))).max();
     most.map_or(all.clone(), |(interleaved, continuous)| {
-        format!("{all} (figures: {continuous} continuous; ratios: {interleaved} interleaved)")
+        let (continuous, interleaved) = (continuous.to_string(), interleaved.to_string());
+        Message::RoundsOf
+            .with(language, &[("all", &all), ("continuous", &continuous), ("interleaved", &interleaved)])
     })
 }
 

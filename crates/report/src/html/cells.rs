@@ -98,7 +98,7 @@ fn of_cell(
         "p": percentiles(&detail.times),
         "h": bars(&detail.times),
         "o": detail.times.count(),
-        "l": cell.times().map(|times| [times.p50, times.p90, times.p99, times.p999, times.max].map(number)),
+        "l": cell.times().map(|times| [times.p50, times.p90, times.p95, times.p99, times.p999, times.max].map(number)),
         "k": cell.attribution.as_ref().map(|found| found.bottleneck.word()),
     });
     object.as_object_mut()?.extend(courses(detail));
@@ -226,7 +226,7 @@ fn bars(times: &Histogram) -> Vec<Value> {
 /// The filter and the place of a chosen cell; a script fills both.
 pub(super) fn places() -> [Markup; 2] {
     let filter = html! { div id="filter" role="group" aria-label="Filter by value" hidden {} };
-    let panel = html! { section id="cell" hidden aria-live="polite" { h2 tabindex="-1" { "One cell" } } };
+    let panel = html! { section id="cell" hidden aria-live="polite" { h2 tabindex="-1" { "One result" } } };
     [filter, panel]
 }
 

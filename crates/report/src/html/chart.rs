@@ -6,6 +6,7 @@ use super::scale::{Log, range, ticks};
 use crate::finding::Interval;
 use crate::format::{figure, micros, percent, short_figure, value_of};
 use crate::labels::{Axis, Kind};
+use crate::messages::{Language, Message};
 use crate::published;
 use crate::summary::{CellResult, MetricInfo};
 use kurabe_core::axis::AxisValue;
@@ -41,10 +42,10 @@ pub(crate) enum View<'a> {
 }
 
 impl<'a> View<'a> {
-    pub fn unit(self) -> &'a str {
+    pub fn unit(self, language: Language) -> &'a str {
         match self {
-            Self::Rate => "operations per second, mean with interval",
-            Self::Time => "time per operation: median, and p99 dotted",
+            Self::Rate => Message::RateUnit.text(language),
+            Self::Time => Message::TimeUnit.text(language),
             Self::Metric(metric) => &metric.name,
         }
     }
@@ -96,6 +97,8 @@ pub(crate) struct Frame<'a> {
     pub references: Vec<&'a published::Line>,
     /// The rates, by target, from which on the response time is at least twice that of the lowest rate.
     pub knees: Vec<(usize, f64)>,
+    /// The language of its labels.
+    pub language: Language,
     /// Whether points have their facts as a tooltip. The script shows them in all charts of the cell.
     pub tips: bool,
 }
@@ -107,6 +110,7 @@ impl<'a> Frame<'a> {
         axis: Option<&'a Axis>,
         panels: &[Panel<'_>],
         references: Vec<&'a published::Line>,
+        language: Language,
     ) -> Option<Self> {
         let cells = || panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points);
         let measured: Vec<_> = cells().filter_map(|(_, cell)| view.figure(cell)).collect();
@@ -125,6 +129,7 @@ impl<'a> Frame<'a> {
             range: range(values.iter().copied(), 4.0)?,
             references,
             knees: Vec::new(),
+            language,
             tips: true,
         })
     }
@@ -320,7 +325,7 @@ impl<'a> Frame<'a> {
             let _ = write!(path, "M{} {}H{}", Px(LEFT), Px(y.at(value)), Px(right));
         }
         html! {
-            (unit(self.view))
+            (unit(self.view, self.language))
             path class="grid" d=(lines) {}
             @if !minor.is_empty() { path class="grid minor" d=(minor) {} }
             g class="tick y" {
@@ -410,7 +415,7 @@ impl<'a> Frame<'a> {
             height,
             name,
             &html! {
-                (unit(self.view))
+                (unit(self.view, self.language))
                 path class="grid" d=(lines) {}
                 g class="tick x" {
                     @for (at, text) in grid {
@@ -445,8 +450,8 @@ pub(super) fn svg(height: f64, name: &str, content: &Markup) -> Markup {
 }
 
 /// The unit of the vertical axis, above the chart.
-fn unit(view: View<'_>) -> Markup {
-    html! { text class="unit" x="0" y="10" { (view.unit()) } }
+fn unit(view: View<'_>, language: Language) -> Markup {
+    html! { text class="unit" x="0" y="10" { (view.unit(language)) } }
 }
 
 struct Label {
@@ -499,8 +504,8 @@ fn tip(label: &str, axis: Option<&Axis>, cell: &CellResult) -> String {
     }
     if let Some(latency) = cell.times() {
         let what = if cell.open_loop.is_some() { "response " } else { "" };
-        let [p50, p99, max] = [latency.p50, latency.p99, latency.max].map(micros);
-        let _ = write!(text, "\n{what}p50 {p50}, p99 {p99}, max {max}");
+        let [p50, p95, p99, max] = [latency.p50, latency.p95, latency.p99, latency.max].map(micros);
+        let _ = write!(text, "\n{what}p50 {p50}, p95 {p95}, p99 {p99}, max {max}");
     }
     if let Some(open) = cell.open_loop {
         let [backlog, dropped] = [open.backlog, open.dropped].map(units::count);

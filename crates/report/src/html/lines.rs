@@ -16,7 +16,8 @@ pub(crate) enum Property<'a> {
 }
 
 impl Property<'_> {
-    fn of(&self, cell: &CellResult) -> Option<usize> {
+    /// Its level in a cell.
+    pub fn of(&self, cell: &CellResult) -> Option<usize> {
         match self {
             Self::Target => Some(cell.target_index),
             Self::Axis(axis) => {

@@ -4,6 +4,7 @@ use super::chart::{Frame, View};
 use super::lines::{Shares, panels, shares};
 use super::{by_axis, legend};
 use crate::format::capital;
+use crate::messages::Message;
 use crate::summary::{MetricInfo, Summary};
 use kurabe_core::metric::Source;
 use maud::{Markup, html};
@@ -33,7 +34,7 @@ pub(super) fn further(summary: &Summary) -> Markup {
     html! {
         @if !drawn.is_empty() {
             section {
-                h2 { "Further metrics" }
+                h2 { (Message::FurtherMetrics.text(summary.labels.language)) }
                 details {
                     summary { (drawn.len()) " charts" }
                     @for (heading, chart) in drawn { h3 { (heading) } (chart) }
@@ -58,7 +59,10 @@ fn chart(summary: &Summary, shares: &Shares<'_>, metric: &MetricInfo) -> Option<
     let mut drawn = Vec::new();
     for operation in &summary.labels.operations {
         let panels = panels(summary, shares, &operation.name);
-        let Some(frame) = Frame::of(View::Metric(metric), axis, &panels, Vec::new()) else { continue };
+        let Some(frame) = Frame::of(View::Metric(metric), axis, &panels, Vec::new(), summary.labels.language)
+        else {
+            continue;
+        };
         drawn.extend(panels.iter().map(|panel| {
             let name = format!("{} of {} {}", metric.name, operation.plural, panel.title);
             html! { figure { figcaption { (panel.title) } (frame.draw(panel, name.trim_end())) } }

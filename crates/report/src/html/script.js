@@ -81,9 +81,6 @@ reset.hidden=!state.off.size;
 all("[data-c]").forEach(function(node){
 node.toggleAttribute("data-off",!visible(node.dataset.c));
 node.toggleAttribute("data-chosen",state.cells.includes(node.dataset.c));});
-all("[data-a]").forEach(function(node){
-node.toggleAttribute("data-off",!visible(node.dataset.a)||!visible(node.dataset.b));
-node.toggleAttribute("data-chosen",state.cells.length===2&&state.cells.includes(node.dataset.a)&&state.cells.includes(node.dataset.b));});
 all(".charts .line,.panels .line").forEach(function(line){
 var points=all(".pt",line);
 if(points.length)line.toggleAttribute("data-off",points.every(function(point){return point.hasAttribute("data-off");}));});
@@ -103,25 +100,23 @@ if(ids.length&&node&&!panel.contains(node)){
 panel.scrollIntoView({block:"start",behavior:matchMedia("(prefers-reduced-motion: reduce)").matches?"auto":"smooth"});
 panel.querySelector("h2").focus({preventScroll:true});}}
 function pick(node){
-if(node.dataset.a!=null){if(DATA.cells[node.dataset.a]&&DATA.cells[node.dataset.b])choose([node.dataset.a,node.dataset.b],node);return;}
-var id=node.dataset.c;
+var id=node.dataset.c,other=node.dataset.b;
 if(!DATA.cells[id])return;
-choose(state.cells.length===1&&state.cells[0]!==id?[state.cells[0],id]:[id],node);}
+choose(other!=null&&DATA.cells[other]?[id,other]:state.cells.length===1&&state.cells[0]!==id?[state.cells[0],id]:[id],node);}
 function close(){choose([],null);if(from&&from.focus)from.focus();}
 doc.addEventListener("click",function(event){
-var node=event.target.closest("[data-c],[data-a]");
+var node=event.target.closest("[data-c]");
 if(node&&!String(getSelection()))pick(node);});
 doc.addEventListener("keydown",function(event){
 if(event.key==="Escape"&&state.cells.length){close();return;}
 if(event.key!=="Enter"&&event.key!==" ")return;
-var node=event.target.closest&&event.target.closest("[data-c],[data-a]");
+var node=event.target.closest&&event.target.closest("[data-c]");
 if(node&&event.target===node){event.preventDefault();pick(node);}});
-all("tr[data-c],tr[data-a]").forEach(function(row){
-var id=row.dataset.c==null?row.dataset.a:row.dataset.c;
-if(DATA.cells[id])make(row,{tabindex:0,"aria-haspopup":"true"});});
+all("tr[data-c]").forEach(function(row){
+if(DATA.cells[row.dataset.c])make(row,{tabindex:0,"aria-haspopup":"true"});});
 window.addEventListener("hashchange",function(){read();apply();});
 
-/* Charts of a cell. */
+/* Charts of a result. */
 var W=420,H=240,L=52,R=12,T=22,B=34;
 function scale(log,low,high,start,end){
 if(!(high>low)){if(log){low/=2;high*=2;}else{high=low+1;}}
@@ -162,7 +157,39 @@ function table(head,rows){
 return html("div",{"class":"box"},html("table",{},[html("thead",{},html("tr",{},head.map(function(h,n){return html("th",n?{"class":"num"}:{},h);}))),
 html("tbody",{},rows.map(function(row){return html("tr",{},row.map(function(c,n){return html(n?"td":"th",n?{"class":"num"}:{scope:"row"},String(c));}));}))]));}
 function figure(title,root,head,rows){
-return html("figure",{},[html("figcaption",{},title),root,html("details",{},[html("summary",{},"Values"),table(head,rows)])]);}
+return html("figure",{},[html("figcaption",{},title),root,saves(function(){return root;},title),html("details",{},[html("summary",{},"Values"),table(head,rows)])]);}
+
+/* A chart as a file: with the colours and fonts that it has here, on the page's background. */
+var STYLE=["fill","fill-opacity","stroke","stroke-width","stroke-dasharray","stroke-linejoin","opacity","font-family","font-size","font-style","text-anchor"];
+function picture(root,title){
+var copy=root.cloneNode(true),box=root.viewBox.baseVal,shown=[root].concat(all("*",root));
+[copy].concat(all("*",copy)).forEach(function(node,n){
+var style=getComputedStyle(shown[n]);
+if(style.display==="none"||node.matches(".hit")){node.setAttribute("display","none");return;}
+node.setAttribute("style",STYLE.map(function(name){return name+":"+style.getPropertyValue(name);}).join(";"));});
+all("[display=none]",copy).forEach(function(node){node.remove();});
+/* Labels may lie beside the view box. */
+var m=8,head=20,w=box.width+2*m,h=box.height+2*m+head,ink=getComputedStyle(doc.body);
+make(copy,{xmlns:NS,width:w,height:h,viewBox:[box.x-m,box.y-m-head,w,h].join(" ")});
+copy.prepend(svg("rect",{x:box.x-m,y:box.y-m-head,width:w,height:h,fill:ink.backgroundColor}),
+svg("text",{x:box.x,y:box.y-head+7,fill:ink.color,style:"font:600 12px sans-serif"},title));
+return {text:new XMLSerializer().serializeToString(copy),width:w,height:h};}
+function download(name,url){var link=html("a",{href:url,download:name});doc.body.append(link);link.click();link.remove();}
+function saves(find,title){
+function save(png){
+var found=picture(find(),title),url="data:image/svg+xml;charset=utf-8,"+encodeURIComponent(found.text);
+var name=title.toLowerCase().replace(/[^\p{L}\p{N}]+/gu,"-").replace(/^-|-$/g,"");
+if(!png){download(name+".svg",url);return;}
+var image=new Image();
+image.onload=function(){
+var canvas=html("canvas",{width:2*found.width,height:2*found.height});
+canvas.getContext("2d").drawImage(image,0,0,canvas.width,canvas.height);
+download(name+".png",canvas.toDataURL("image/png"));};
+image.src=url;}
+return html("p",{"class":"save"},[["SVG",false],["PNG",true]].map(function(kind){
+var one=html("button",{type:"button",title:"Save this chart as "+kind[0]},kind[0]);
+one.addEventListener("click",function(event){event.stopPropagation();save(kind[1]);});
+return one;}));}
 function line(n,node){return svg("g",{"class":"line c"+n},node);}
 
 function percentiles(cells){
@@ -189,7 +216,7 @@ d+="V"+f.y(0).toFixed(1);
 f.root.append(line(n,svg("path",{"class":"area",d:d})));});
 var rows=[];
 shares.forEach(function(bins,n){bins.forEach(function(b){rows.push([cells[n].n,time(b[0])+" – "+time(b[1]),round(b[2]*100)+" %"]);});});
-return figure("Histogram",f.root,["cell","time","share"],rows);}
+return figure("Histogram",f.root,["result","time","share"],rows);}
 /* The server's work in the background, behind a chart over time; in words too, unless another chart has them. */
 function events(cells,f,made,brief){
 var words=[];
@@ -214,10 +241,10 @@ var ends=extent(drawn.flatMap(function(c){return c[key][1].filter(function(v){re
 if(!ends)return null;
 var longest=Math.max.apply(null,drawn.map(function(c){return part(c)*c[key][1].length;}));
 var f=frame(title,{low:0,high:longest,name:"seconds",show:plain},{log:log,low:log?ends[0]*.9:0,high:ends[1]*1.05,name:name,show:show});
-cells.forEach(function(c,n){if(c[key])f.root.append(line(n,svg("path",{"class":"curve",d:stairs(part(c),c[key][1],f)})));});
+cells.forEach(function(c,n){if(c[key])f.root.append(line(c.z==null?n:c.z,svg("path",{"class":"curve",d:stairs(part(c),c[key][1],f)})));});
 var rows=[];
 drawn.forEach(function(c){c[key][1].forEach(function(v,i){rows.push([c.n,plain(part(c)*i)+" s",v==null?"–":show(v)]);});});
-return events(drawn,f,figure(title,f.root,["cell","from",key==="w"?"operations/s":"p99"],rows),key==="t"&&drawn.every(function(c){return c.w;}));}
+return events(drawn,f,figure(title,f.root,["result","from",key==="w"?"operations/s":"p99"],rows),key==="t"&&drawn.every(function(c){return c.w;}));}
 
 /* Areas on top of each other: [name, class, values]. A value holds since the one before, the first since the start. */
 function stack(title,times,series,most,name,lines){
@@ -281,13 +308,13 @@ return [n].concat(cells.map(function(c){var r=c.r.find(function(r){return r[0]==
 
 function facts(cells){
 var rows=[[cells[0].m].concat(cells.map(function(c){return value(c,c.v[0])+(c.v[1]==null?"":" ("+value(c,c.v[1])+" to "+value(c,c.v[2])+")");}))];
-["p50","p90","p99","p99.9","max"].forEach(function(name,n){rows.push([name].concat(cells.map(function(c){return c.l?time(c.l[n]):"–";})));});
+["p50","p90","p95","p99","p99.9","max"].forEach(function(name,n){rows.push([name].concat(cells.map(function(c){return c.l?time(c.l[n]):"–";})));});
 rows.push(["operations counted"].concat(cells.map(function(c){return count(c.o);})));
 rows.push(["bottleneck"].concat(cells.map(function(c){return c.k||"–";})));
 return table([""].concat(cells.map(function(c,n){return (cells.length>1?String.fromCharCode(65+n)+": ":"")+c.n;})),rows);}
 function list(place){
-var select=html("select",{"aria-label":place?"Compared with":"Cell"});
-if(place)select.append(html("option",{value:""},"– no other cell –"));
+var select=html("select",{"aria-label":place?"Compared with":"Result"});
+if(place)select.append(html("option",{value:""},"– no other result –"));
 Object.keys(DATA.cells).forEach(function(id){
 var option=html("option",{value:id},DATA.cells[id].n);
 option.selected=state.cells[place]===id;select.append(option);});
@@ -299,20 +326,20 @@ var again=panel.querySelectorAll("select")[place];if(again)again.focus();});
 return select;}
 /* A comparison in words, from its row. */
 function says(row){
-var cells=row.cells,at=cells[1].textContent;
-return cells[0].textContent.replace(" ÷ "," against ")+(at?" at "+at:"")+": "+cells[cells.length-1].textContent;}
+var plot=row.querySelector(".plot");
+return DATA.cells[row.dataset.c].n+" against "+DATA.cells[row.dataset.b].n+": "+plot.nextSibling.textContent;}
 function draw(){
 var cells=state.cells.map(function(id){return DATA.cells[id];});
 panel.hidden=!cells.length;
 var old=panel.querySelector(".body");if(old)old.remove();
 if(!cells.length)return;
-panel.querySelector("h2").textContent=cells.length>1?"Two cells":"One cell";
+panel.querySelector("h2").textContent=cells.length>1?"Two results":"One result";
 var shut=html("button",{type:"button"},"Close");
 shut.addEventListener("click",close);
 var body=html("div",{"class":"body"},[html("p",{"class":"pick"},[list(0)," against ",list(1)," ",shut])]);
 if(cells.length===2){
-var verdict=all("[data-a]").find(function(row){return state.cells.includes(row.dataset.a)&&state.cells.includes(row.dataset.b);});
-body.append(html("p",{"class":verdict?"":"soft"},verdict?"Verdict: "+says(verdict):"The run makes no comparison of these two cells: their intervals are not corrected for it. What is shown is no verdict."));
+var verdict=all("tr[data-b]").find(function(row){return state.cells.includes(row.dataset.c)&&state.cells.includes(row.dataset.b);});
+body.append(html("p",{"class":verdict?"":"soft"},verdict?"Verdict: "+says(verdict):"The ranking has no comparison of these two results: their intervals are not corrected for it. What is shown is no verdict."));
 body.append(html("ul",{"class":"legend"},cells.map(function(c,n){return html("li",{},[html("i",{"class":"swatch c"+n}),String.fromCharCode(65+n)+": "+c.n]);})));}
 body.append(facts(cells));
 var charts=[percentiles(cells),histogram(cells),rounds(cells),
@@ -321,6 +348,16 @@ course(cells,"t","p99 over the time of a trial","99th percentile, median of tria
 body.append(html("div",{"class":"panels"},charts));
 panel.append(body);}
 
+/* The rates over time of what the rankings compare, and files of the charts that are there already. */
+all("[data-courses]").forEach(function(place){
+var cells=place.dataset.courses.split(",").map(function(one){
+var parts=one.split(":");return Object.assign({},DATA.cells[parts[0]],{z:Number(parts[1])});});
+var made=course(cells,"w",place.dataset.name,"operations per second",false,count);
+if(made){place.replaceWith(made);doc.getElementById("courses").hidden=false;}});
+all("main figure").forEach(function(figure){
+if(figure.querySelector(".save"))return;
+var drawn=all("svg",figure),title=drawn[0].getAttribute("aria-label");
+figure.append(saves(function(){return drawn.find(function(one){return one.getBoundingClientRect().width>0;})||drawn[0];},title));});
 doc.documentElement.classList.add("live");
 read();apply();}
 /* After the first paint: no reader needs the script for what is painted. A page in the background is never painted. */

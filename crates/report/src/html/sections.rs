@@ -1,40 +1,91 @@
 //! The sections of the page besides the charts.
 
-use crate::answer;
+use crate::answer::{self, Ranking};
 use crate::engine;
 use crate::finding::{Consequence, Section, Statement};
 use crate::format::{capital, command_line, glued, list, settings_list};
+use crate::messages::{Language, Message};
 use crate::published::Published;
 use crate::summary::{Status, Summary, TargetSummary};
 use crate::table::{Table, fixed_axes, lacking as lacking_cells, tables};
+use crate::threshold;
 use kurabe_core::units;
 use maud::{Markup, html};
 
-/// The verdicts, after publishing restrictions and missing results, and before other warnings.
-pub(super) fn verdict(summary: &Summary) -> Markup {
-    let notes = |section| {
-        html! { @for sentence in summary.sentences(section) { p class="note" { (glued(sentence)) } } }
-    };
-    let mut warnings: Vec<&Statement> = summary.statements(Section::Warning).collect();
-    warnings.sort_by_key(|warning| warning.finding.consequence());
-    let (missing, others): (Vec<&Statement>, Vec<&Statement>) =
-        warnings.into_iter().partition(|warning| warning.finding.consequence() == Consequence::Missing);
+/// Publishing restrictions, thresholds, missing results, and what the rankings do not say.
+pub(super) fn verdict(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
+    let [others, _] = answer::sentences(summary, !rankings.is_empty());
     html! {
-        (notes(Section::Publishing))
-        @for warning in missing { p class="note" { (glued(&warning.sentence)) } }
-        @for table in answer::tables(summary) {
-            h3 { (table.title) }
-            (one_table(&table))
+        @for sentence in summary.sentences(Section::Publishing) { p class="note" { (glued(sentence)) } }
+        (thresholds(summary))
+        @for warning in warnings(summary, true) { p class="note" { (glued(&warning.sentence)) } }
+        @if !others.is_empty() { ul class="verdict" { @for sentence in others { li { (glued(sentence)) } } } }
+    }
+}
+
+/// The warnings about missing results, or the others, the most serious first.
+fn warnings(summary: &Summary, missing: bool) -> Vec<&Statement> {
+    let is_of = |one: &&Statement| (one.finding.consequence() == Consequence::Missing) == missing;
+    let mut found: Vec<&Statement> = summary.statements(Section::Warning).filter(is_of).collect();
+    found.sort_by_key(|warning| warning.finding.consequence());
+    found
+}
+
+/// Whether each result keeps the limit of its response times.
+fn thresholds(summary: &Summary) -> Markup {
+    let all = threshold::all(summary);
+    let passed = all.iter().filter(|one| one.passed).count();
+    let (kept, language) = (passed == all.len(), summary.labels.language);
+    html! {
+        @if !all.is_empty() {
+            section class="thresholds" {
+                p {
+                    b class=(if kept { "passed" } else { "failed" }) { ((if kept { Message::Pass } else { Message::Fail }).text(language)) }
+                    (Message::ThresholdCount.with(language, &[
+                        ("limit", &summary.labels.objective),
+                        ("passed", &passed.to_string()),
+                        ("count", &all.len().to_string()),
+                    ]))
+                }
+                ul {
+                    @for one in all {
+                        li { b class=(if one.passed { "passed" } else { "failed" }) {
+                                (if one.passed { "✓ " } else { "✗ " })
+                                ((if one.passed { Message::Pass } else { Message::Fail }).text(language))
+                            }
+                            " " (one.text) }
+                    }
+                }
+            }
         }
-        ul class="verdict" {
-            @for sentence in summary.sentences(Section::Verdict) { li { (glued(sentence)) } }
-        }
+    }
+}
+
+/// Caveats, and each comparison as a sentence, which the rankings have in figures.
+pub(super) fn caveats(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
+    let [_, said] = answer::sentences(summary, !rankings.is_empty());
+    let others = warnings(summary, false);
+    html! {
         @if !others.is_empty() {
             details class="caveats" {
-                summary { (others.len()) (if others.len() == 1 { " caveat" } else { " caveats, the most serious first" }) }
+                summary { (caveat_count(others.len(), summary.labels.language)) }
                 ul { @for warning in others { li { (glued(&warning.sentence)) } } }
             }
         }
+        @if !said.is_empty() {
+            details class="sentences" {
+                summary { (Message::InWords.with(summary.labels.language, &[("count", &said.len().to_string())])) }
+                (items(&said))
+            }
+        }
+    }
+}
+
+fn caveat_count(count: usize, language: Language) -> String {
+    if count == 1 {
+        Message::OneCaveat.text(language).to_owned()
+    } else {
+        Message::Caveats.with(language, &[("count", &count.to_string())])
     }
 }
 
@@ -42,12 +93,12 @@ pub(super) fn verdict(summary: &Summary) -> Markup {
 const SHOWN_AT_ONCE: usize = 12;
 
 /// A section with an item for each of its sentences; empty if there are none.
-pub(super) fn list_of(summary: &Summary, section: Section, heading: &str) -> Markup {
+pub(super) fn list_of(summary: &Summary, section: Section, heading: Message) -> Markup {
     let sentences = summary.sentences(section);
     html! {
         @if !sentences.is_empty() {
             section {
-                h2 { (heading) }
+                h2 { (heading.text(summary.labels.language)) }
                 @if sentences.len() > SHOWN_AT_ONCE {
                     details { summary { (sentences.len()) " findings" } (items(&sentences)) }
                 } @else {
@@ -71,11 +122,10 @@ pub(super) fn results(summary: &Summary) -> Markup {
     html! {
         @if !tables.is_empty() {
             section {
-                h2 { "Results" }
+                h2 { (Message::Results.text(summary.labels.language)) }
                 p class="soft" {
-                    "Operations per second: the geometric mean of the continuous trials with its 95 % interval. Latencies: over all of \
-                     them. CPU: of the client."
-                    @if !fixed.is_empty() { " Constant: " (fixed.join(", ")) "." }
+                    (Message::ResultsLegend.text(summary.labels.language))
+                    @if !fixed.is_empty() { (Message::Constant.with(summary.labels.language, &[("values", &fixed.join(", "))])) }
                 }
                 @for table in tables {
                     h3 { (table.title) }
@@ -125,13 +175,13 @@ pub(super) fn engine(summary: &Summary) -> Markup {
     html! {
         @if !tables.is_empty() || !missing.is_empty() {
             section {
-                h2 { "Reported by the server" }
+                h2 { (Message::FromServer.text(summary.labels.language)) }
                 @for table in tables {
                     h3 { (table.title) }
                     p class="soft" { (glued(table.legend.as_deref().unwrap_or_default())) }
                     (one_table(&table))
                 }
-                @if !missing.is_empty() { h3 { "Not reported" } (items(&missing)) }
+                @if !missing.is_empty() { h3 { (Message::NotReported.text(summary.labels.language)) } (items(&missing)) }
             }
         }
     }
@@ -142,11 +192,11 @@ pub(super) fn lacking(summary: &Summary) -> Markup {
     html! {
         @if !entries.is_empty() {
             section {
-                h2 { "No results" }
+                h2 { (Message::NoResults.text(summary.labels.language)) }
                 div class="box" {
                     table {
                         thead {
-                            tr { th { "target" } th { "cell" } th { "operations" } th { "status" } th { "reason" } }
+                            tr { th { "target" } th { "at" } th { "operations" } th { "status" } th { "reason" } }
                         }
                         tbody {
                             @for entry in entries {
@@ -170,19 +220,11 @@ pub(super) fn lacking(summary: &Summary) -> Markup {
 pub(super) fn basis(summary: &Summary) -> Markup {
     html! {
         section {
-            h2 { "Basis" }
+            h2 { (Message::Basis.text(summary.labels.language)) }
             (items(&summary.sentences(Section::Basis)))
-            h3 { "How to read a verdict" }
-            p {
-                "Each round measures every cell once, in random order. A ratio is the geometric mean of the rounds' ratios. A \
-                 target or a value is called faster if the ratio's interval excludes 1. The interval is corrected for few \
-                 rounds and for all comparisons. It holds for what was sampled: these servers as they ran, or any start of them."
-            }
-            p {
-                "“Undecided” means that the interval includes 1 and reaches beyond the margin: either side may be better, by as much \
-                 as the interval says. “Differ by less than” means that the whole interval lies within the margin. A ratio is valid for the tested \
-                 values on this machine. A verdict on writes mentions different durability."
-            }
+            h3 { (Message::HowToRead.text(summary.labels.language)) }
+            p { (Message::HowIntervals.text(summary.labels.language)) }
+            p { (Message::HowUndecided.text(summary.labels.language)) }
         }
     }
 }
@@ -190,7 +232,7 @@ pub(super) fn basis(summary: &Summary) -> Markup {
 pub(super) fn targets(summary: &Summary) -> Markup {
     html! {
         section {
-            h2 { "Targets" }
+            h2 { (Message::Targets.text(summary.labels.language)) }
             @for (target, name) in summary.targets.iter().zip(&summary.labels.targets) { (one_target(target, name)) }
         }
     }
@@ -223,7 +265,7 @@ pub(super) fn setup(summary: &Summary) -> Markup {
     let memory = if machine.memory_bytes > 0 { units::size(machine.memory_bytes) } else { String::new() };
     html! {
         section {
-            h2 { "Setup" }
+            h2 { (Message::Setup.text(summary.labels.language)) }
             dl {
                 @for axis in &summary.labels.axes {
                     @let values = axis.values.iter().map(|value| match axis.meaning(value) {

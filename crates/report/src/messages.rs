@@ -1,0 +1,229 @@
+//! What reports say in more than one language: one table, with each message in English and in Japanese.
+//!
+//! Placeholders are in braces, and the same in both. Words that a command line takes (`layout blob`, `--duration`) are the
+//! same in all languages.
+
+use crate::attribution::Bottleneck;
+
+/// A language of reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Language {
+    /// English.
+    #[default]
+    English,
+    /// Japanese.
+    Japanese,
+}
+
+impl Language {
+    /// The names of all languages, as `--lang` and HTML take them.
+    pub const NAMES: [&str; 2] = ["en", "ja"];
+
+    /// The language with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "en" => Some(Self::English),
+            "ja" => Some(Self::Japanese),
+            _ => None,
+        }
+    }
+
+    /// The language of a locale such as `ja_JP.UTF-8`; English for all others.
+    pub fn of_locale(locale: &str) -> Self {
+        let is_japanese = locale.split(['_', '.', '@']).next() == Some("ja");
+        if is_japanese { Self::Japanese } else { Self::English }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// Declares the messages.
+macro_rules! messages {
+    ($($name:ident: $english:literal, $japanese:literal;)*) => {
+        /// A message of a report.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Message { $($name,)* }
+
+        impl Message {
+            /// Its texts, in the order of [`Language::NAMES`].
+            const fn texts(self) -> [&'static str; 2] {
+                match self { $(Self::$name => [$english, $japanese],)* }
+            }
+
+            #[cfg(test)]
+            const ALL: &[Self] = &[$(Self::$name,)*];
+        }
+    };
+}
+
+impl Message {
+    /// The message without placeholders.
+    pub fn text(self, language: Language) -> &'static str {
+        self.texts()[language as usize]
+    }
+
+    /// The message with its placeholders filled in.
+    pub fn with(self, language: Language, values: &[(&str, &str)]) -> String {
+        let mut text = String::new();
+        let mut rest = self.text(language);
+        // A value is not searched for placeholders.
+        while let Some((before, after)) = rest.split_once('{') {
+            let (name, after) = after.split_once('}').unwrap_or((after, ""));
+            let value = values.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value);
+            text += before;
+            text += value;
+            rest = after;
+        }
+        text + rest
+    }
+}
+
+impl Bottleneck {
+    /// Its name in tables.
+    pub(crate) fn message(self) -> Message {
+        match self {
+            Self::ClientCpu => Message::ClientCpu,
+            Self::ServerCpu => Message::ServerCpu,
+            Self::ProcessCpu => Message::ProcessCpu,
+            Self::Disk => Message::Disk,
+            Self::Network => Message::Network,
+            Self::Locks => Message::Locks,
+            Self::Latency => Message::Latency,
+            Self::Load => Message::None,
+            Self::Unknown => Message::Unknown,
+        }
+    }
+}
+
+messages! {
+    // Operations.
+    Reads: "reads", "読み出し";
+    Writes: "writes", "書き込み";
+    Requests: "requests", "要求";
+    // The ranking.
+    At: " at {values}", "({values})";
+    On: " on {target}", "、{target}";
+    Durability: " (durability: {classes})", "(耐久性: {classes})";
+    Others: "others", "ほか";
+    Comma: ", ", "、";
+    OpsPerSecond: "ops/s", "回/秒";
+    AgainstFirst: "against first", "1 位に対する倍率";
+    AgainstFirstValue: "against first value", "最初の値に対する倍率";
+    LimitedBy: "limited by", "限界";
+    Equal: "equal", "同等";
+    Undecided: "undecided", "未決";
+    Failed: "failed", "失敗";
+    NotAvailable: "not available", "利用不可";
+    NotMeasured: "not measured", "未測定";
+    NoRatio: "no ratio", "倍率なし";
+    ClientFull: "not compared: client CPU full", "比較なし: クライアントの CPU が飽和";
+    Overloaded: "overloaded", "過負荷";
+    ClientsLate: "not compared: clients too late", "比較なし: クライアントの遅れ";
+    OtherLoad: "not compared: other load", "比較なし: ほかの負荷";
+    // Bottlenecks.
+    ClientCpu: "client CPU", "クライアントの CPU";
+    ServerCpu: "server CPU", "サーバーの CPU";
+    ProcessCpu: "CPU", "CPU";
+    Disk: "disk", "ディスク";
+    Network: "network", "ネットワーク";
+    Locks: "locks", "ロック";
+    Latency: "latency", "往復時間";
+    Unknown: "unknown", "不明";
+    None: "–", "–";
+    // The terminal.
+    AllFigures: "{more}all figures: {command}", "{more}全数値: {command}";
+    OneMore: "1 more finding, ", "ほかに 1 件、";
+    MoreFindings: "{count} more findings, ", "ほかに {count} 件、";
+    LimitKept: "Pass: p99 of at most {limit} in all {count} results.", "合格: {count} 件すべてで p99 が {limit} 以下です。";
+    LimitMissed: "Fail: p99 of at most {limit} in {passed} of {count} results, not {first}.", "不合格: p99 が {limit} 以下なのは {count} 件中 {passed} 件です。超えたもの: {first}。";
+    OneRound: "{count} round", "{count} ラウンド";
+    Rounds: "{count} rounds", "{count} ラウンド";
+    RoundsOf: "{all} (figures: {continuous} continuous; ratios: {interleaved} interleaved)", "{all}(数値: 連続 {continuous} 回、倍率: 交互 {interleaved} 回)";
+    // The page.
+    Run: "Run {run} · {date} · {rounds} · Kurabe {version}", "実行 {run} · {date} · {rounds} · Kurabe {version}";
+    LogScale: "{what}, log scale", "{what}(対数目盛)";
+    RatioInterval: "ratio (interval)", "倍率(区間)";
+    MorePlaces: "{count} more places", "ほかの {count} か所";
+    PlotLegend: "Dot: the ratio to the first row of its group, of trials measured together; left of 1 is slower. Bar: its interval; all intervals hold together with 95 %. An arrow: the interval goes on. Pale: undecided. Band: the margin of ±{margin}, within which a difference does not matter. The axis is logarithmic.",
+        "点は、同時に測った試行による、組の 1 行目に対する倍率です。1 より左は遅いことを表します。棒はその区間で、すべての区間が同時に 95 % で成り立ちます。矢印は区間がさらに続くこと、薄い色は未決を表します。帯は ±{margin} で、この中の差は問題になりません。軸は対数目盛です。";
+    Pass: "Pass", "合格";
+    Fail: "Fail", "不合格";
+    ThresholdCount: ": p99 of at most {limit} in {passed} of {count} results", ": p99 が {limit} 以下なのは {count} 件中 {passed} 件";
+    OneCaveat: "1 caveat", "注意 1 件";
+    Caveats: "{count} caveats, the most serious first", "注意 {count} 件(重いものから)";
+    InWords: "In words ({count})", "文章で({count} 件)";
+    OverTime: "Rate over the time of a trial", "試行中の速さの推移";
+    OverTimeLegend: "Operations per second, the mean of the continuous trials. Grey: the server's work in the background.", "毎秒の操作数。連続した試行の平均です。灰色はサーバーの裏側の処理です。";
+    Charts: "Charts", "グラフ";
+    ChartsBy: "Charts by {axis}", "グラフ(横軸 {axis})";
+    ChartLegend: "Axes are logarithmic. Bars: of a rate, the mean's interval; of a time, from the median to the 99th percentile. An arrow at a point: a lower bound.",
+        "軸は対数目盛です。棒は、速さでは平均の区間、時間では中央値から 99 パーセンタイルまでを表します。点の矢印は下限です。";
+    Rate: "Rate", "速さ";
+    TimePerOperation: "Time per operation", "1 回の時間";
+    RateUnit: "operations per second, log scale", "毎秒の操作数(対数目盛)";
+    TimeUnit: "time per operation, log scale: median, and p99 dotted", "1 回の時間(対数目盛): 中央値、点線は p99";
+    FurtherMetrics: "Further metrics", "その他の指標";
+    InDetail: "In detail", "詳細";
+    Results: "Results", "結果";
+    ResultsLegend: "Operations per second: the geometric mean of the continuous trials with its 95 % interval. Latencies: over all of them. CPU: of the client.",
+        "毎秒の操作数は、連続した試行の幾何平均と 95 % 区間です。時間はその全体、CPU はクライアントのものです。";
+    Constant: " Constant: {values}.", " 固定: {values}。";
+    FromServer: "Reported by the server", "サーバー自身の統計";
+    NotReported: "Not reported", "報告なし";
+    Bottlenecks: "Bottlenecks", "ボトルネック";
+    NoResults: "No results", "結果なし";
+    Basis: "Basis", "根拠";
+    HowToRead: "How to read a verdict", "判定の読み方";
+    HowIntervals: "Each round measures everything once, in random order. A ratio is the geometric mean of the rounds' ratios. A target or a value is called faster if the ratio's interval excludes 1. The interval is corrected for few rounds and for all comparisons. It holds for what was sampled: these servers as they ran, or any start of them.",
+        "1 ラウンドごとに、すべてを 1 回ずつ無作為な順に測ります。倍率は、ラウンドごとの倍率の幾何平均です。区間が 1 を含まなければ「速い」と判定します。区間は、少ないラウンド数とすべての比較について補正しています。成り立つ範囲は、測ったもの、つまりそのとき動いていたサーバー、または任意の起動です。";
+    HowUndecided: "“Undecided” means that the interval includes 1 and reaches beyond the margin: either side may be better, by as much as the interval says. “Differ by less than” means that the whole interval lies within the margin. A ratio is valid for the tested values on this machine. A verdict on writes mentions different durability.",
+        "「未決」は、区間が 1 を含み、許容差を超えていることを表します。どちらが良い可能性もあり、その大きさは区間のとおりです。「差は…未満」は、区間全体が許容差に収まることを表します。倍率は、このマシンで測った値についてのものです。書き込みの判定では、耐久性の違いも述べます。";
+    Targets: "Targets", "対象";
+    Setup: "Setup", "条件";
+    Footer: "Generated by Kurabe {version} from its record of the run. The page needs no network.", "Kurabe {version} が実行の記録から作成しました。このページはネットワークを使いません。";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The placeholders of a text, sorted.
+    fn placeholders(text: &str) -> Vec<&str> {
+        let mut found: Vec<&str> =
+            text.split('{').skip(1).map(|rest| rest.split_once('}').unwrap().0).collect();
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn each_message_has_both_languages_with_the_same_placeholders() {
+        let is_japanese = |text: &str| text.chars().any(|c| c >= '\u{3000}');
+        let same = [Message::ProcessCpu];
+        for message in Message::ALL {
+            let [english, japanese] = message.texts();
+            assert!(!english.is_empty() && !japanese.is_empty(), "{message:?}");
+            assert_eq!(placeholders(english), placeholders(japanese), "{message:?}");
+            assert!(!is_japanese(english), "{message:?}: {english}");
+            let words =
+                japanese.split(['{', '}']).step_by(2).any(|part| part.chars().any(char::is_alphabetic));
+            let fits = is_japanese(japanese) || !words || same.contains(message);
+            assert!(fits, "{message:?}: {japanese}");
+        }
+    }
+
+    #[test]
+    fn placeholders_are_filled_in_and_values_are_not_searched() {
+        let text = Message::AllFigures.with(Language::Japanese, &[("more", "{command}"), ("command", "x")]);
+        assert_eq!(text, "{command}全数値: x");
+    }
+
+    #[test]
+    fn language_follows_the_locale() {
+        for (locale, name) in [("ja_JP.UTF-8", "ja"), ("ja", "ja"), ("C", "en"), ("", "en"), ("java", "en")] {
+            assert_eq!(Language::of_locale(locale).name(), name, "{locale}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What a reader of the pages types, in the pages' order: the tutorial and the how-to of the first question for real, and
+//! every other command of every page as far as its options go. What an answer suggests is typed too.
+
+use crate::support::{Answer, KURABE, Place};
+use kurabe_testbed::testing;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// The folder with the pages.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().find(|folder| folder.join("docs/tutorial.md").exists()).unwrap().to_owned()
+}
+
+/// The commands of a page, in order: those of its blocks of code, with what a line goes on with, without comments.
+pub(crate) fn commands(page: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(root().join(page)).unwrap().replace("\\\n", " ");
+    let mut is_code = false;
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("```") {
+            is_code = !is_code && (line == "```sh" || line == "```text");
+        } else if is_code {
+            let line = line.strip_prefix("$ ").unwrap_or(line).replace("cargo run --release -- ", "kurabe ");
+            if line.starts_with("kurabe ") && !line.contains('…') {
+                found.push(line.split(" #").next().unwrap().trim().to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// A shell in whose path the program is, in the home directory of a place.
+fn shell(place: &Place, line: &str) -> Answer {
+    let bin = place.home().join("bin");
+    if !bin.exists() {
+        std::fs::create_dir(&bin).unwrap();
+        std::os::unix::fs::symlink(KURABE, bin.join("kurabe")).unwrap();
+    }
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", line]).current_dir(place.home()).stdin(Stdio::null());
+    place.configure(&mut command);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", bin.display())).env("COLUMNS", "80");
+    Answer::of(&command.output().unwrap())
+}
+
+/// The commands that an answer suggests.
+fn suggested(answer: &Answer) -> Vec<String> {
+    let lines = answer.out.lines().chain(answer.err.lines());
+    let after = |line: &str| line.split_once(": kurabe ").map(|(_, rest)| format!("kurabe {rest}"));
+    lines.filter_map(after).map(|line| line.trim_end_matches('.').to_owned()).collect()
+}
+
+/// Types the commands of a page, with the reader's own database in place of the page's, and what the answers suggest.
+/// `more` is added to each run.
+pub(crate) fn transcript(page: &str, more: &str) {
+    let own = testing::server("postgres").map(|server| (server.url().to_owned(), server));
+    let engines = ["postgres", "mariadb", "memcached"];
+    let is_installed = |(name, found): &(&str, Result<_, _>)| engines.contains(name) && found.is_ok();
+    let count = kurabe_testbed::available().into_iter().filter(is_installed).count();
+    let Some((url, _server)) = own.filter(|_| count == engines.len()) else {
+        testing::skipped(&format!("{page} needs {}", engines.join(", ")));
+        return;
+    };
+    let place = Place::new();
+    let commands = commands(page);
+    assert!(commands.len() > 2, "{commands:?}");
+    for command in commands {
+        let command = command.replace("postgres://app@db.example/shop", &format!("'{url}'"));
+        let is_run = command.starts_with("kurabe run ");
+        let answer = shell(&place, &if is_run { format!("{command}{more}") } else { command.clone() });
+        assert_eq!(answer.code, Some(0), "{page}: {command}: {answer:?}");
+        if is_run {
+            let lines = answer.out.lines().count();
+            assert!(lines <= 20, "{page}: {command} has {lines} lines:\n{}", answer.out);
+            let suggested = suggested(&answer);
+            assert!(suggested.iter().any(|one| one.starts_with("kurabe report ")), "{answer:?}");
+            for suggested in suggested {
+                let next = shell(&place, &suggested);
+                assert_eq!(next.code, Some(0), "{page}: {command} suggests {suggested}: {next:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn commands_of_the_tutorial_and_of_the_first_question_do_what_the_pages_say() {
+    for page in ["docs/tutorial.md", "docs/how-to/session-store.md"] {
+        transcript(page, " --budget 2s");
+    }
+}
+
+/// All pages.
+fn pages() -> Vec<String> {
+    let root = root();
+    let mut pages = vec!["README.md".to_owned(), "README.ja.md".to_owned()];
+    for folder in ["docs", "docs/how-to"] {
+        let files = std::fs::read_dir(root.join(folder)).unwrap().flatten();
+        let names = files.map(|file| format!("{folder}/{}", file.file_name().to_string_lossy()));
+        pages.extend(names.filter(|name| name.ends_with(".md")));
+    }
+    pages.sort();
+    pages
+}
+
+#[test]
+fn every_command_of_every_page_is_one_that_the_program_understands() {
+    let place = Place::new();
+    let mut count = 0;
+    for page in pages() {
+        for command in commands(&page) {
+            // What comes after `--` is another program, and what follows a pipe too.
+            let (own, _) = command.split_once(" -- ").unwrap_or((&command, ""));
+            let mut quote = None;
+            let end = own.find(|c| {
+                match c {
+                    '\'' | '"' if quote.is_none() => quote = Some(c),
+                    _ if quote == Some(c) => quote = None,
+                    _ => {}
+                }
+                quote.is_none() && matches!(c, ';' | '|' | '>' | '&')
+            });
+            let own = &own[..end.unwrap_or(own.len())];
+            count += 1;
+            // Options and their values are read before the help is printed.
+            let answer = shell(&place, &format!("{own} --help"));
+            assert_eq!(answer.code, Some(0), "{page}: {command}: {answer:?}");
+        }
+    }
+    assert!(count > 60, "{count} commands");
+}
+
+#[test]
+fn answer_page_and_errors_are_in_japanese_where_the_user_is() {
+    let (place, _) = crate::recorded::short();
+    let japanese = |text: &str| text.chars().any(|c| ('\u{3040}'..'\u{30ff}').contains(&c));
+    let said = |locale: &str, args: &[&str]| {
+        let output = place.command(args).env("LANG", locale).env("COLUMNS", "80").output().unwrap();
+        let answer = Answer::of(&output);
+        answer.out + &answer.err
+    };
+    for (locale, more, is_japanese) in [
+        ("ja_JP.UTF-8", &[][..], true),
+        ("C.UTF-8", &["--lang", "ja"], true),
+        ("ja_JP.UTF-8", &["--lang", "en"], false),
+        ("C.UTF-8", &[], false),
+    ] {
+        let answer = said(locale, &[&["report", "last"][..], more].concat());
+        assert_eq!(japanese(&answer), is_japanese, "{locale} {more:?}: {answer}");
+        assert!(answer.contains("none") && answer.lines().count() <= 20, "{answer}");
+        let error = said(locale, &[&["report", "nosuch"][..], more].concat());
+        assert_eq!(japanese(&error), is_japanese, "{error}");
+        let page = said(locale, &[&["report", "last", "--format", "html", "-o", "-"][..], more].concat());
+        assert!(page.contains(if is_japanese { "<html lang=\"ja\">" } else { "<html lang=\"en\">" }));
+        assert_eq!(japanese(page.split_once("<script").unwrap().0), is_japanese, "{locale} {more:?}");
+    }
+}
+
+#[test]
+fn pages_in_japanese_have_the_commands_of_those_in_english() {
+    let japanese: Vec<String> = pages().into_iter().filter(|page| page.ends_with(".ja.md")).collect();
+    assert!(japanese.len() > 1);
+    for page in japanese {
+        let (own, english) = (commands(&page), commands(&page.replace(".ja.md", ".md")));
+        // The front page in Japanese is shorter.
+        let is_front = page.starts_with("README");
+        assert!(own == english || is_front && own.iter().all(|one| english.contains(one)), "{page}: {own:?}");
+    }
+}
