@@ -2,10 +2,10 @@
 
 use crate::attribution::{Attribution, Bottleneck, Confidence};
 use crate::comparison::{TARGET, places, sides};
-use crate::finding::wording::{class_name, ratio_in_table};
+use crate::finding::wording::{class_name, ratio_in_table, with_settings};
 use crate::finding::{Interval, Why};
 use crate::format::{capital, figure, list, micros};
-use crate::group::grouped;
+use crate::group::{distinct, grouped};
 use crate::labels::{Axis, Labels, OperationLabels};
 use crate::summary::{CellResult, Latency, Status, Summary, Verdict, VerdictResult};
 use crate::table::{Table, dash};
@@ -91,7 +91,10 @@ fn of_targets<'a>(
     let class = |(n, (class, names)): (usize, &(_, Vec<String>))| {
         let names =
             if n == last && (last > 1 || names.len() > 1) { "others".to_owned() } else { list(names) };
-        format!("{names} {}", class_name(*class))
+        let of_class = rows.iter().filter(|row| row.cell.durability == *class);
+        let settings = of_class.filter_map(|row| summary.targets.get(row.cell.target_index));
+        let settings = distinct(settings.flat_map(|target| target.own_durability(&summary.targets)));
+        format!("{names} {}{}", class_name(*class), with_settings(&settings))
     };
     let differ = operation.writes && last > 0;
     let classes = classes.iter().enumerate().map(class).collect::<Vec<_>>().join(", ");

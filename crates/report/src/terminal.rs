@@ -59,7 +59,11 @@ fn answer(summary: &Summary, options: &Options) -> String {
         matches!(one.finding, Finding::Comparison(_) | Finding::Values(Values::Throughput { .. }))
     };
     let others = others.filter(|one| all.is_empty() || !said(one));
-    let left = page.items(others.map(|one| &*one.sentence), most.saturating_sub(least));
+    // What the targets differ in stands on top.
+    let (settings, others): (Vec<&Statement>, Vec<&Statement>) =
+        others.partition(|one| matches!(one.finding, Finding::Values(Values::Settings { .. })));
+    let others = settings.into_iter().chain(others).map(|one| &*one.sentence);
+    let left = page.items(others, most.saturating_sub(least));
     let room = most.saturating_sub(page.lines() + 1);
     let shown = fitting_rankings(&all, room);
     let behind = all.len() - shown.len() + left;
@@ -153,7 +157,7 @@ impl Page {
     }
 
     /// The number of its lines.
-    fn lines(&self) -> usize {
+    pub fn lines(&self) -> usize {
         self.text.lines().count()
     }
 
