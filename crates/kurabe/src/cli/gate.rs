@@ -16,8 +16,7 @@ pub(super) fn command() -> Command {
         .arg(
             Arg::new("words")
                 .value_name("FILE|TARGET")
-                .required(true)
-                .num_args(1..)
+                .num_args(0..)
                 .trailing_var_arg(true)
                 .allow_hyphen_values(true)
                 .help(help),
