@@ -16,10 +16,11 @@ use crate::options::Spec;
 use crate::supervisor::{Report, Request};
 use crate::{Server, StartOptions, TestbedError, affinity, server};
 
-/// Idle servers of one kind. One more test than processors runs at once, and most runs of a program use two servers.
-const KEPT: usize = 3;
+/// Idle servers of one kind. One more test than processors runs at once, and most runs of a program use two servers, some
+/// a second time as a remote.
+const KEPT: usize = 6;
 /// Idle servers with settings of their own, of all kinds: each is of use to few tests.
-const KEPT_WITH_SETTINGS: usize = 6;
+const KEPT_WITH_SETTINGS: usize = 18;
 /// A server whose folder takes more bytes on disk is not used again: its next user would pay for the size.
 const LARGEST: u64 = 512 << 20;
 
