@@ -93,6 +93,18 @@ static INFO: ExperimentInfo = ExperimentInfo {
         CONNECTION,
         CLIENTS,
         AxisInfo {
+            name: "lengths",
+            help: "how long sessions are",
+            kind: AxisKind::Choice(&[
+                ("alike", "all as --payload"),
+                (
+                    "spread",
+                    "as on a site: --payload is the mean, seven in ten are half of it or less, one in twenty is eight times it",
+                ),
+            ]),
+            default: &["alike"],
+        },
+        AxisInfo {
             name: "store-size",
             help: "bytes of all sessions, to be more than the server's memory holds",
             kind: AxisKind::SizeOr {
@@ -145,13 +157,16 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         "kurabe_{}_session_{payload}_{}_{}_{}_{}",
         dataset.slot, layout?, compress?, encoding?, content?
     );
+    name.extend((!format.alike).then(|| "_spread".to_owned()));
     name.extend(bytes.map(|bytes| format!("_{bytes}")));
     let read_from = Arc::new(format.collection(format!("{name}_r")));
     let write_to = Arc::new(format.collection(format!("{name}_w")));
     let requested = Arc::new(format.collection(format!("{name}_q")));
     let bind = Bind::parse(cell.word("statement")?)?;
     let stored_bytes = stored_bytes(format)?;
-    let stored = stored_bytes as usize;
+    // What no session is longer than.
+    let stored =
+        stored_bytes as usize * if format.alike { 1 } else { format.largest().div_ceil(format.payload) };
     let rows = format.rows(stored);
     let value = if format.layout == Layout::Rows { stored.min(PIECE) } else { stored };
     let demand = Demand {
@@ -162,7 +177,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         request_bytes: (stored + rows * 72 + 256) as u64,
         parameters: (rows * write_to.fields.len()) as u64,
         loaded_bytes: records * stored_bytes,
-        client_bytes: 4 * payload + 64_000,
+        client_bytes: 4 * format.largest() as u64 + 64_000,
         ..Demand::default()
     };
     let mut of_request = request::operations(format.layout, &requested).to_vec();
@@ -342,7 +357,8 @@ impl SessionWorkload {
             done.iter().map(|done| self.sessions(done.client).after(done.completed)).collect();
         // How many rows a session has is known before it is read only if it has always as many.
         let rows = self.store.rows(self.store.payload) as u64;
-        let is_known = self.store.layout == Layout::Blob || self.stored_bytes == self.store.payload as u64;
+        let is_known = self.store.layout == Layout::Blob
+            || self.store.alike && self.stored_bytes == self.store.payload as u64;
         let mut read_rows = 0;
         let alive = left.iter().flat_map(|sessions| &sessions.alive);
         let unchanged =
@@ -437,7 +453,7 @@ fn stored_bytes(format: Format) -> Result<u64> {
     let mut payload = Vec::new();
     let mut sum = 0;
     for key in 0..sample {
-        store.content.write(key, 0, &mut payload);
+        store.write(key, 0, &mut payload);
         sum += codec.encode(&payload)?.len() as u64;
     }
     Ok(sum / sample)

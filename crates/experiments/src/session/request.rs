@@ -134,7 +134,7 @@ impl Writer {
 
     /// Generates the content of a version of a session.
     pub(super) fn set(&mut self, key: u64, version: u64) {
-        self.store.content.write(key, version, &mut self.payload);
+        self.store.write(key, version, &mut self.payload);
     }
 
     fn begin(&mut self, session: &mut dyn Session) -> Result<()> {

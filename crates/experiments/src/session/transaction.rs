@@ -69,7 +69,7 @@ impl Transaction for Write {
         // A failed transaction counts too: the answer may have been lost after the session was stored.
         self.key = self.keys.next().unwrap_or_default();
         self.id = Ident::of(self.store.seed, self.key);
-        self.store.content.write(self.key, 0, &mut self.payload);
+        self.store.write(self.key, 0, &mut self.payload);
     }
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
@@ -256,7 +256,7 @@ impl Returned {
         let bytes = self.payload(store);
         let bytes =
             bytes.ok_or_else(|| Error::mismatch(format!("session {key} was returned without its data")))?;
-        store.content.check(key, version, bytes)
+        store.content.check_part(key, version, store.length(key), bytes)
     }
 }
 
