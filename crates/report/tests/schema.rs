@@ -101,7 +101,7 @@ fn reports() -> Vec<Value> {
     let tuned = {
         let mut run = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
         for target in &mut run.header.targets {
-            target.facts.engine = "PostgreSQL".to_owned();
+            "PostgreSQL".clone_into(&mut target.facts.engine);
         }
         run
     };

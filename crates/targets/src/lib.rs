@@ -362,13 +362,12 @@ impl Opened {
             }
             let (started, other) = start_twice(&url, &options, twice, shared, cpu_partition)?;
             if let Some(from) = &open_options.setup {
-                reporter.note(&format!(
-                    "loading {} into {url} …",
-                    without_passwords([from.clone()].into_iter()).concat()
-                ));
-                for started in [Some(&started), other.as_ref()].into_iter().flatten() {
-                    setup::load(from, &url, &started.server, reporter)?;
-                }
+                setup::load_all(
+                    from,
+                    &url,
+                    [Some(&started), other.as_ref()].into_iter().flatten(),
+                    reporter,
+                )?;
             }
             let server = Arc::clone(&started.server);
             reused = started.reused;

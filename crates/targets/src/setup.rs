@@ -4,7 +4,8 @@
 //! same data, whatever the workload changes.
 
 use crate::Reporter;
-use kurabe_core::target::{TargetUrl, UP, is_throwaway};
+use crate::shared::Started;
+use kurabe_core::target::{TargetUrl, UP, is_throwaway, without_passwords};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_driver_common::program;
 use kurabe_testbed::Server;
@@ -65,11 +66,23 @@ pub(crate) fn check(setup: &str, targets: &[TargetUrl]) -> Result<()> {
     }
 }
 
+/// Loads each of these throwaway servers.
+pub(crate) fn load_all<'s>(
+    setup: &str,
+    url: &TargetUrl,
+    servers: impl Iterator<Item = &'s Started>,
+    reporter: &dyn Reporter,
+) -> Result<()> {
+    let shown = without_passwords(std::iter::once(setup.to_owned())).concat();
+    reporter.note(&format!("loading {shown} into {url} …"));
+    servers.into_iter().try_for_each(|started| load(setup, url, &started.server, reporter))
+}
+
 /// Loads a throwaway server, and has it keep a copy of its data.
 ///
 /// # Errors
 /// If the file or the copy fails, with what the engine's program said, or if it made no table.
-pub(crate) fn load(setup: &str, url: &TargetUrl, server: &Server, reporter: &dyn Reporter) -> Result<()> {
+fn load(setup: &str, url: &TargetUrl, server: &Server, reporter: &dyn Reporter) -> Result<()> {
     let engine = Engine::of(url, server)?;
     let done = match setup.strip_prefix(COPY) {
         Some(source) => copy(source, server),

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 /// What the user requested; enough to repeat the run.
@@ -136,13 +136,19 @@ impl Setup {
 }
 
 /// The length and 64 bits of FNV-1a, which tell other content by accident, not by design.
-fn digest(content: impl Read) -> std::io::Result<String> {
-    let (mut length, mut hash) = (0_u64, 0xcbf2_9ce4_8422_2325_u64);
-    for byte in content.bytes() {
-        hash = (hash ^ u64::from(byte?)).wrapping_mul(0x0000_0100_0000_01b3);
-        length += 1;
+fn digest(mut content: impl BufRead) -> std::io::Result<String> {
+    let (mut length, mut hash) = (0, 0xcbf2_9ce4_8422_2325_u64);
+    loop {
+        let part = content.fill_buf()?;
+        if part.is_empty() {
+            return Ok(format!("{length}-{hash:016x}"));
+        }
+        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        hash = part.iter().fold(hash, mix);
+        let read = part.len();
+        length += read;
+        content.consume(read);
     }
-    Ok(format!("{length}-{hash:016x}"))
 }
 
 /// What a run samples, and so what its verdicts claim.

@@ -54,7 +54,7 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
     match rows.len() - shown {
         0 => {}
         more => {
-            page.paragraph(&format!("{more} more; all figures with --verbose, and in --export-markdown."))
+            page.paragraph(&format!("{more} more; all figures with --verbose, and in --export-markdown."));
         }
     }
     page.text
@@ -93,8 +93,8 @@ fn gate_table(rows: &[&Row]) -> Table {
         let own = row.of_kind && !row.metric.starts_with("service") && !row.metric.starts_with("response");
         let mut name = if own { row.metric.clone() } else { format!("{} {}", row.operation, row.metric) };
         for at in &axes {
-            let (axis, value) = &row.shown[*at];
-            let _ = write!(name, ", {axis} {value}");
+            let (of, value) = &row.shown[*at];
+            let _ = write!(name, ", {of} {value}");
         }
         if targets { format!("{name}, {}", row.target) } else { name }
     };
