@@ -7,13 +7,13 @@ mod queue;
 
 use crate::support::{Answer, KURABE, Place, eventually, piped, signal};
 use common::broker::{Broker, Tap, pretender};
-use common::delay::Relay;
 use common::{Agent, check_sums, children, connections, measured_sums, run_file, trials};
 use kurabe_testbed::testing;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -236,7 +236,7 @@ fn clock_of_a_far_agent_is_compared_with_an_error_of_half_a_round_trip() {
     let Some(broker) = Broker::start() else { return };
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
-    let far = Relay::start(broker.address(), Duration::from_millis(10)).url();
+    let (_relay, far) = broker.far(Duration::from_millis(10), &Arc::default());
     let _agents = [
         Agent::start(&place, &broker, "near", &[]),
         Agent(piped(&mut place.command(&["agent", "--broker", &far, "--name", "far"]))),

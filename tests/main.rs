@@ -4,6 +4,7 @@
 
 mod agent;
 mod attack;
+mod capture;
 mod claims;
 mod completions;
 mod conclusive;

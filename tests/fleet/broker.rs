@@ -1,12 +1,15 @@
 //! A NATS broker for tests, and clients of it that speak its protocol themselves.
 
 use crate::support::eventually;
+use kurabe_relay::{LOOPBACK, Late, Relay};
 use kurabe_testbed::testing;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// A running `nats-server`. It ends with the test.
@@ -63,6 +66,15 @@ impl Broker {
     /// Its host and port.
     pub(crate) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// A relay before it that delays each direction, and holds back all bytes while `held` is set; and its URL.
+    pub(crate) fn far(&self, delay: Duration, held: &Arc<AtomicBool>) -> (Relay, String) {
+        let (to, held) = (self.address.parse::<SocketAddr>().unwrap(), Arc::clone(held));
+        let late = move |_| Arc::new(Late::new(delay, delay, &held)) as _;
+        let relay = Relay::start(LOOPBACK, to.into(), late).unwrap();
+        let url = format!("nats://{}", relay.address());
+        (relay, url)
     }
 
     /// Kills it and starts it again at the same address.

@@ -2,9 +2,6 @@
 
 #[path = "broker.rs"]
 pub(crate) mod broker;
-#[path = "delay.rs"]
-#[allow(dead_code, reason = "only the full tier cuts a cable")]
-pub(crate) mod delay;
 
 use crate::support::{Place, piped};
 use broker::Broker;

@@ -1,7 +1,6 @@
 //! Random faults of agents, the broker, the coordinator and the cables between them, at random moments of runs.
 
 use crate::fleet::broker::Broker;
-use crate::fleet::delay::Relay;
 use crate::fleet::{Agent, children, connections, measured_sums, trials};
 use crate::support::{Answer, KURABE, Place, eventually, piped, signal};
 use kurabe_stats::rng::Rng;
@@ -9,6 +8,8 @@ use kurabe_testbed::testing;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The variable with the number of faults; more than in CI for a thorough test.
@@ -56,8 +57,9 @@ fn alive(pids: &[u32]) -> Vec<u32> {
 fn one(fault: &str, wait: Duration, go_on: bool) -> (Vec<String>, usize) {
     let (mut broker, server) = (Broker::start().unwrap(), testing::server("redis").unwrap());
     let place = Place::new();
-    let relay = Relay::start(broker.address(), Duration::ZERO);
-    let agent_args = ["agent", "--broker", &relay.url(), "--name", "b"];
+    let cut = Arc::new(AtomicBool::new(false));
+    let (_relay, url) = broker.far(Duration::ZERO, &cut);
+    let agent_args = ["agent", "--broker", &url, "--name", "b"];
     let agents = [
         Agent::start(&place, &broker, "a", &[]),
         Agent(piped(&mut place.command(&agent_args))),
@@ -76,7 +78,7 @@ fn one(fault: &str, wait: Duration, go_on: bool) -> (Vec<String>, usize) {
         "agent killed" => signal(b, "-KILL"),
         "agent stopped" => signal(b, "-STOP"),
         "worker killed" => children(b.id()).iter().for_each(|worker| kill(*worker)),
-        "agent partitioned" => relay.cut(true),
+        "agent partitioned" => cut.store(true, Ordering::SeqCst),
         "broker restarted" => broker.restart(),
         "coordinator killed" => run.kill().unwrap(),
         _ => signal(&run, "-INT"),
@@ -116,7 +118,7 @@ fn one(fault: &str, wait: Duration, go_on: bool) -> (Vec<String>, usize) {
             .unwrap_or_else(|| panic!("{fault}: a connection is open"));
     }
     // Agents that live serve the next run.
-    relay.cut(false);
+    cut.store(false, Ordering::SeqCst);
     if fault == "agent stopped" {
         signal(b, "-CONT");
         eventually(30, || alive(&workers).is_empty().then_some(()))

@@ -5,9 +5,10 @@ mod connections;
 use crate::lies;
 use crate::servers::common::{cells, skip};
 use crate::support::{Answer, Place, eventually, piped, signal};
+use kurabe_relay::{LOOPBACK, Relay, Way, on_piece};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::Arc;
@@ -288,35 +289,21 @@ fn end_of_stack_during_run_fails_its_cells_and_is_named() {
 }
 
 /// A relay that changes the last byte of one answer with a record among this many.
-fn lying(to: SocketAddr, every: u64) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
+fn lying(to: SocketAddr, every: u64) -> Relay {
     let answers = Arc::new(AtomicU64::new(0));
-    thread::spawn(move || {
-        while let Ok((client, _)) = listener.accept() {
-            let server = TcpStream::connect(to).unwrap();
-            let pass = |mut from: TcpStream, mut to: TcpStream, answers: Option<Arc<AtomicU64>>| {
-                thread::spawn(move || {
-                    let mut bytes = [0; 4096];
-                    while let Ok(n @ 1..) = from.read(&mut bytes) {
-                        let is_record = bytes[n - 1].is_ascii_hexdigit();
-                        if let Some(answers) = answers.as_ref().filter(|_| is_record)
-                            && answers.fetch_add(1, Ordering::Relaxed) % every == every - 1
-                        {
-                            bytes[n - 1] = if bytes[n - 1] == b'0' { b'1' } else { b'0' };
-                        }
-                        if to.write_all(&bytes[..n]).is_err() {
-                            break;
-                        }
-                    }
-                    let _ = to.shutdown(std::net::Shutdown::Write);
-                });
-            };
-            pass(client.try_clone().unwrap(), server.try_clone().unwrap(), None);
-            pass(server, client, Some(Arc::clone(&answers)));
-        }
-    });
-    address
+    let lie = move |_| {
+        let answers = Arc::clone(&answers);
+        on_piece(move |way, bytes, ends| {
+            if way == Way::ToClient
+                && let Some(last) = bytes.last_mut().filter(|last| last.is_ascii_hexdigit())
+                && answers.fetch_add(1, Ordering::Relaxed) % every == every - 1
+            {
+                *last = if *last == b'0' { b'1' } else { b'0' };
+            }
+            ends.to.write_all(bytes)
+        })
+    };
+    Relay::start(LOOPBACK, to.into(), lie).unwrap()
 }
 
 #[test]
@@ -325,7 +312,8 @@ fn one_wrong_answer_in_10_000_fails_its_trial() {
         return;
     }
     let stack = Stack::start("php", "mariadb", &["--variant", "mysqli-persistent"]);
-    let url = format!("http://{}", lying(stack.address, 10_000));
+    let relay = lying(stack.address, 10_000);
+    let url = format!("http://{}", relay.address());
     let place = Place::new();
     let answer = place.run(&[
         "run",

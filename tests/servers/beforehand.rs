@@ -2,12 +2,10 @@
 
 use super::common::{by, cells, sql, tables};
 use crate::support::Place;
-use kurabe_testbed::{Server, testing};
-use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::mpsc::channel;
-use std::thread;
-use std::time::{Duration, Instant};
+use kurabe_relay::{LOOPBACK, Late, Relay, Server as Listening};
+use kurabe_testbed::testing;
+use std::sync::Arc;
+use std::time::Duration;
 
 #[test]
 fn sessions_commit_although_the_server_does_not() {
@@ -118,50 +116,15 @@ fn prepared_statements_of_all_clients_are_counted_before() {
     assert!(answer.code != Some(0) && answer.err.contains("max_prepared_stmt_count"), "{answer:?}");
 }
 
-/// Starts a relay before a server, each of whose messages takes `delay` in each direction. Returns the server's URL by it.
-fn far(server: &Server, delay: Duration) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (port, to) = (listener.local_addr().unwrap().port(), server.port());
-    thread::spawn(move || {
-        for client in listener.incoming() {
-            let (client, server) = (client.unwrap(), TcpStream::connect(("127.0.0.1", to)).unwrap());
-            let (from, into) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-            thread::spawn(move || relay(from, into, delay));
-            thread::spawn(move || relay(server, client, delay));
-        }
-    });
-    server.url().replace(&format!(":{to}"), &format!(":{port}"))
-}
-
-/// Copies bytes, each this late.
-fn relay(mut from: TcpStream, mut into: TcpStream, delay: Duration) {
-    let _ = into.set_nodelay(true);
-    let (put, take) = channel::<(Instant, Vec<u8>)>();
-    let deliver = thread::spawn(move || {
-        for (due, bytes) in take {
-            thread::sleep(due.saturating_duration_since(Instant::now()));
-            if into.write_all(&bytes).is_err() {
-                break;
-            }
-        }
-        let _ = into.shutdown(Shutdown::Write);
-    });
-    let mut buffer = vec![0; 65_536];
-    while let Ok(length @ 1..) = from.read(&mut buffer) {
-        if put.send((Instant::now() + delay, buffer[..length].to_vec())).is_err() {
-            break;
-        }
-    }
-    drop(put);
-    let _ = deliver.join();
-}
-
 #[test]
 fn long_way_to_the_server_is_measured_and_said() {
     let place = Place::new();
     for engine in ["postgres", "mysql"] {
         let Some(server) = testing::server(engine) else { continue };
-        let url = far(&server, Duration::from_millis(8));
+        let (delay, port) = (Duration::from_millis(8), server.port());
+        let late = move |_| Arc::new(Late::new(delay, delay, &Arc::default())) as _;
+        let relay = Relay::start(LOOPBACK, Listening::local(port), late).unwrap();
+        let url = server.url().replace(&format!(":{port}"), &format!(":{}", relay.address().port()));
         let doctor = place.run(&["doctor", &url]);
         assert!(doctor.out.contains("round trip"), "{engine}: {doctor:?}");
         let brief = ["--records", "5000", "--requests", "8", "--rounds", "1", "--clients", "1"];

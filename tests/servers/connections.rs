@@ -42,11 +42,26 @@ fn connection_time_has_parts_that_do_not_exceed_it() {
         };
         let tls = with(&url, "tls=require");
         let socket = with(&url, &format!("socket={}", server.socket().unwrap().display()));
-        let targets = [url.as_str(), &tls, &socket];
+        let charset = with(&url, "charset=statement");
+        let targets = [url.as_str(), &tls, &socket, &charset];
         let place = Place::new();
         let rest = ["--clients", "3", "--pool", "2"];
         let answer = place.run(&[&["run", "connect"], &targets[..], &rest, &BRIEF].concat());
         let report = assert_all_verified(&place, &answer);
+        // A statement that sets the character set is one round trip more.
+        let trips = |with_statement: bool| {
+            let same = |cell: &&Value| {
+                let target = cell["target"].as_str().unwrap();
+                cell["axes"]["connection"] == "per-request"
+                    && target.contains("charset=") == with_statement
+                    && !["tls=", "socket="].iter().any(|option| target.contains(option))
+            };
+            let cell = cells(&report).iter().find(same).unwrap();
+            let metrics = cell["metrics"].as_array().unwrap();
+            let trips = metrics.iter().find(|metric| metric["name"] == "connect round trips").unwrap();
+            trips["value"].as_f64().unwrap()
+        };
+        assert!((trips(true) - trips(false) - 1.0).abs() < 1e-9 && trips(false) >= 1.0, "{engine}");
         for cell in cells(&report).iter().filter(|cell| cell["aa_control"] == false) {
             let expected: &[&str] =
                 match (cell["axes"]["connection"].as_str().unwrap(), cell["target"].as_str().unwrap()) {

@@ -2,12 +2,12 @@
 
 use crate::servers::common::cells;
 use crate::support::Place;
+use kurabe_relay::{Hook, LOOPBACK, Relay, Socket};
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
 
 /// A response: status and body.
 #[derive(Clone)]
@@ -37,7 +37,7 @@ enum Sent {
 
 /// The application behind the relay.
 struct Server<'a> {
-    stream: &'a mut TcpStream,
+    stream: &'a mut Socket,
     /// The last answer to a page with this path before its parameters.
     earlier: Option<Response>,
 }
@@ -60,7 +60,7 @@ impl Server<'_> {
 }
 
 /// The head of a message; `None` at the end of the connection.
-fn head_of(stream: &mut TcpStream) -> Option<String> {
+fn head_of(stream: &mut Socket) -> Option<String> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -73,61 +73,57 @@ fn head_of(stream: &mut TcpStream) -> Option<String> {
 }
 
 /// A relay that lies once: about the first fitting request after this many of this path.
-fn relay(to: SocketAddr, path: &'static str, truths: u64, tell: Tell) -> (SocketAddr, Arc<AtomicU64>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let lies = Arc::new(AtomicU64::new(0));
-    let told = Arc::clone(&lies);
-    thread::spawn(move || {
-        let (seen, earlier) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(None)));
-        while let Ok((client, _)) = listener.accept() {
-            let (told, seen, earlier) = (Arc::clone(&told), Arc::clone(&seen), Arc::clone(&earlier));
-            thread::spawn(move || pass(client, to, (path, truths, tell), &told, &seen, &earlier));
-        }
-    });
-    (address, lies)
+struct Liar {
+    path: &'static str,
+    truths: u64,
+    tell: Tell,
+    told: AtomicU64,
+    seen: AtomicU64,
+    earlier: Mutex<Option<Response>>,
 }
 
-/// Passes the requests of one client.
-fn pass(
-    mut client: TcpStream,
-    to: SocketAddr,
-    (path, truths, tell): (&str, u64, Tell),
-    told: &AtomicU64,
-    seen: &AtomicU64,
-    earlier: &Mutex<Option<Response>>,
-) {
-    let mut stream = TcpStream::connect(to).unwrap();
-    while let Some(head) = head_of(&mut client) {
-        let page = head.split(' ').nth(1).unwrap().to_owned();
-        let mut server = Server { stream: &mut stream, earlier: earlier.lock().unwrap().clone() };
-        let is_of_path = page.split('?').next() == Some(path);
-        let due = is_of_path && seen.fetch_add(1, Ordering::SeqCst) >= truths;
-        // Only one of the clients lies.
-        let mine = due && told.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-        let lie = if mine { tell(&mut server, &page) } else { None };
-        if mine && lie.is_none() {
-            told.store(0, Ordering::SeqCst);
+fn relay(to: SocketAddr, path: &'static str, truths: u64, tell: Tell) -> (Relay, Arc<Liar>) {
+    let (told, seen, earlier) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::new(None));
+    let liar = Arc::new(Liar { path, truths, tell, told, seen, earlier });
+    let hook = Arc::clone(&liar);
+    (Relay::start(LOOPBACK, to.into(), move |_| Arc::clone(&hook) as _).unwrap(), liar)
+}
+
+impl Hook for Liar {
+    /// Passes the requests of one client.
+    fn serve(&self, mut client: Socket, mut stream: Socket) {
+        let Self { path, truths, tell, told, seen, earlier } = self;
+        while let Some(head) = head_of(&mut client) {
+            let page = head.split(' ').nth(1).unwrap().to_owned();
+            let mut server = Server { stream: &mut stream, earlier: earlier.lock().unwrap().clone() };
+            let is_of_path = page.split('?').next() == Some(path);
+            let due = is_of_path && seen.fetch_add(1, Ordering::SeqCst) >= *truths;
+            // Only one of the clients lies.
+            let mine = due && told.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+            let lie = if mine { tell(&mut server, &page) } else { None };
+            if mine && lie.is_none() {
+                told.store(0, Ordering::SeqCst);
+            }
+            let sent = lie.unwrap_or_else(|| Sent::Whole(server.ask(&page)));
+            let (response, most) = match sent {
+                Sent::Whole(response) => (response, usize::MAX),
+                Sent::Part(response, most) => (response, most),
+            };
+            if is_of_path && !mine && response.status == 200 {
+                *earlier.lock().unwrap() = Some(response.clone());
+            }
+            let Response { status, body } = response;
+            let mut message =
+                format!("HTTP/1.1 {status} Said\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
+            let head = message.len();
+            message.extend(body);
+            message.truncate(head.saturating_add(most));
+            if client.write_all(&message).is_err() || most != usize::MAX {
+                break;
+            }
         }
-        let sent = lie.unwrap_or_else(|| Sent::Whole(server.ask(&page)));
-        let (response, most) = match sent {
-            Sent::Whole(response) => (response, usize::MAX),
-            Sent::Part(response, most) => (response, most),
-        };
-        if is_of_path && !mine && response.status == 200 {
-            *earlier.lock().unwrap() = Some(response.clone());
-        }
-        let Response { status, body } = response;
-        let mut message =
-            format!("HTTP/1.1 {status} Said\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
-        let head = message.len();
-        message.extend(body);
-        message.truncate(head.saturating_add(most));
-        if client.write_all(&message).is_err() || most != usize::MAX {
-            break;
-        }
+        client.shutdown(Shutdown::Both);
     }
-    let _ = client.shutdown(Shutdown::Both);
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a lie is optional")]
@@ -280,9 +276,9 @@ pub(crate) fn no_lie_passes(address: SocketAddr, requests: u64, inputs: bool) {
     for (lie, what, path, tell) in LIES.into_iter().filter(|(lie, ..)| inputs || !ABOUT_INPUTS.contains(lie))
     {
         // By then the clients are in the middle of their requests.
-        let (address, told) = relay(address, path, requests / 10, tell);
+        let (relay, liar) = relay(address, path, requests / 10, tell);
         let (experiment, operation) = what.split_once(' ').unwrap();
-        let url = format!("http://{address}");
+        let url = format!("http://{}", relay.address());
         let place = Place::new();
         let mut args = vec!["run", experiment, "--via", &url, "--operation", operation];
         args.extend(["--requests", &number, "--rounds", "1", "--clients", "4", "--no-html", "--quiet"]);
@@ -292,7 +288,7 @@ pub(crate) fn no_lie_passes(address: SocketAddr, requests: u64, inputs: bool) {
             _ => args.extend(["--connection", "kept"]),
         }
         let answer = place.run(&args);
-        assert_eq!(told.load(Ordering::SeqCst), 1, "{lie} was not told: {answer:?}");
+        assert_eq!(liar.told.load(Ordering::SeqCst), 1, "{lie} was not told: {answer:?}");
         let failed = answer.code == Some(4)
             && cells(&place.report()).iter().any(|cell| {
                 cell["status"] == "failed" && cell["reason"].as_str().is_some_and(|why| !why.is_empty())
@@ -309,8 +305,8 @@ pub(crate) fn no_lie_passes(address: SocketAddr, requests: u64, inputs: bool) {
 pub(crate) fn truth_passes(address: SocketAddr, requests: u64) {
     let number = requests.to_string();
     for experiment in ["kv", "connect", "webapp"] {
-        let (address, _) = relay(address, "/none", 0, |_, _| None);
-        let url = format!("http://{address}");
+        let (relay, _) = relay(address, "/none", 0, |_, _| None);
+        let url = format!("http://{}", relay.address());
         let place = Place::new();
         let mut args = vec!["run", experiment, "--via", &url, "--requests", &number, "--rounds", "1"];
         args.extend(["--clients", "4", "--no-html", "--quiet"]);

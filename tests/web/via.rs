@@ -3,10 +3,11 @@
 use super::common::App;
 use crate::servers::common::{cells, sql};
 use crate::support::Place;
+use kurabe_relay::{Ends, LOOPBACK, Relay, Way, on_piece};
 use kurabe_testbed::testing;
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::thread;
 
 /// A very short run.
@@ -71,29 +72,14 @@ fn application_without_count_is_verified_by_reading_back() {
 }
 
 /// A relay between a client and an application that applies `spoil` to the answers.
-fn relay(to: SocketAddr, spoil: fn(&mut [u8])) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        while let Ok((client, _)) = listener.accept() {
-            let server = TcpStream::connect(to).unwrap();
-            let pass = |mut from: TcpStream, mut to: TcpStream, spoil: Option<fn(&mut [u8])>| {
-                thread::spawn(move || {
-                    let mut bytes = [0; 4096];
-                    while let Ok(n @ 1..) = from.read(&mut bytes) {
-                        spoil.inspect(|spoil| spoil(&mut bytes[..n]));
-                        if to.write_all(&bytes[..n]).is_err() {
-                            break;
-                        }
-                    }
-                    let _ = to.shutdown(std::net::Shutdown::Write);
-                });
-            };
-            pass(client.try_clone().unwrap(), server.try_clone().unwrap(), None);
-            pass(server, client, Some(spoil));
+fn relay(to: SocketAddr, spoil: fn(&mut [u8])) -> Relay {
+    let spoiled = move |way, bytes: &mut [u8], ends: &mut Ends| {
+        if way == Way::ToClient {
+            spoil(bytes);
         }
-    });
-    address
+        ends.to.write_all(bytes)
+    };
+    Relay::start(LOOPBACK, to.into(), move |_| on_piece(spoiled)).unwrap()
 }
 
 #[test]
@@ -127,7 +113,8 @@ fn wrong_byte_key_or_count_fails_trial() {
         (a_key, "read", "requested record"),
         (a_count, "write", "the application counted"),
     ] {
-        let url = format!("http://{}", relay(app.address, spoil));
+        let relay = relay(app.address, spoil);
+        let url = format!("http://{}", relay.address());
         let place = Place::new();
         let answer = place.run(&via(&url, &["--operation", operation]));
         assert_eq!(answer.code, Some(4), "{operation}: {answer:?}");
@@ -211,7 +198,8 @@ fn wrong_letter_of_row_fails_its_trial() {
             *last = if *last == b'q' { b'z' } else { b'q' };
         }
     };
-    let (answer, place) = connect(&format!("http://{}", relay(app.address, a_letter)));
+    let relay = relay(app.address, a_letter);
+    let (answer, place) = connect(&format!("http://{}", relay.address()));
     assert_eq!(answer.code, Some(4), "{answer:?}");
     let report = place.report();
     let failed = cells(&report).iter().filter(|cell| cell["status"] == "failed");

@@ -56,7 +56,6 @@ pub struct Served {
     pub name: &'static str,
     /// Its operations: the second part of the paths.
     pub operations: Vec<ServedOperation>,
-    /// Its pages.
     pub pages: Arc<dyn Serve>,
     /// The state of its data.
     pub state: Arc<DatasetState>,
@@ -65,7 +64,6 @@ pub struct Served {
 /// An operation that is served as a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServedOperation {
-    /// Its name.
     pub name: &'static str,
     /// Whether it changes the database: its page is then requested by POST.
     pub writes: bool,

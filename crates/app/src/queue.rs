@@ -9,7 +9,6 @@ use tokio::sync::oneshot;
 /// A request that needs the database.
 #[derive(Debug)]
 pub(crate) struct Job<R = oneshot::Sender<Response>> {
-    /// Which page.
     pub page: usize,
     /// The record that the client named.
     pub key: Option<u64>,

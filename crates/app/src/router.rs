@@ -17,7 +17,6 @@ use std::net::IpAddr;
 pub(crate) struct Page {
     /// Which of the served experiments; `None` for the health check.
     pub served: Option<usize>,
-    /// Its operation.
     pub operation: &'static str,
     /// Whether it changes the database.
     pub writes: bool,
@@ -49,8 +48,10 @@ pub(crate) struct Router {
 #[derive(Debug)]
 pub(crate) enum Wanted {
     /// A page that uses the database.
-    Page { page: usize, key: Option<u64> },
-    /// The response is known.
+    Page {
+        page: usize,
+        key: Option<u64>,
+    },
     Known(Response),
     /// The request is not accepted.
     Malformed(Response),

@@ -102,9 +102,6 @@ impl Listening {
 }
 
 /// Checks that it is possible to listen at an address now.
-///
-/// # Errors
-/// As for [`Application::listen`].
 pub fn check_address(address: SocketAddr) -> Result<()> {
     std::net::TcpListener::bind(address).map(drop).map_err(|error| refused(address, &error))
 }

@@ -7,7 +7,7 @@ use crate::router::Router;
 use crate::{Application, Connection};
 use hyper::StatusCode;
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
-use kurabe_core::experiment::{Client, ClientSummary, Transaction};
+use kurabe_core::experiment::{Client, ClientSummary, Recorder, Transaction};
 use kurabe_core::operation::Operation;
 use kurabe_core::page::Page;
 use kurabe_core::value::Reply;
@@ -62,6 +62,7 @@ impl Shared {
 /// A page's transaction in a slot.
 struct AttachedPage {
     transaction: Box<dyn Page>,
+    recorder: Recorder,
     /// Whether it is attached to the current connection.
     is_attached: bool,
     completed: u64,
@@ -150,8 +151,9 @@ impl<'a> Slot<'a> {
     fn transact(&mut self, page: usize, key: Option<u64>) -> Result<Vec<u8>> {
         if self.pages[page].is_none() {
             let transaction = self.transaction(page)?;
+            let recorder = Recorder::default();
             self.pages[page] =
-                Some(AttachedPage { transaction, is_attached: false, completed: 0, failed: 0 });
+                Some(AttachedPage { transaction, recorder, is_attached: false, completed: 0, failed: 0 });
         }
         let attached = self.attached(page)?;
         match key {
@@ -163,7 +165,8 @@ impl<'a> Slot<'a> {
             if shared.router.pages[page].connects_anew { self.run_anew(page) } else { self.run(page) }
         });
         let attached = self.attached(page)?;
-        if let Err(error) = done.map_err(of_database).and_then(|()| attached.transaction.check()) {
+        let AttachedPage { transaction, recorder, .. } = &mut *attached;
+        if let Err(error) = done.map_err(of_database).and_then(|()| transaction.check(recorder)) {
             attached.failed += u64::from(error.kind() != ErrorKind::NotFound);
             return Err(error);
         }
@@ -187,7 +190,7 @@ impl<'a> Slot<'a> {
             attached.transaction.attach(&mut **session)?;
             attached.is_attached = true;
         }
-        attached.transaction.run(&mut **session)?;
+        attached.transaction.run(&mut **session, &mut attached.recorder)?;
         if self.shared.application.options.connection == Connection::PerRequest
             && let Some(session) = self.session.take()
         {
@@ -201,7 +204,7 @@ impl<'a> Slot<'a> {
         let mut session = self.shared.connect()?;
         let attached = self.attached(page)?;
         attached.transaction.attach(&mut *session)?;
-        attached.transaction.run(&mut *session)?;
+        attached.transaction.run(&mut *session, &mut attached.recorder)?;
         session.close()
     }
 
@@ -234,13 +237,8 @@ impl<'a> Slot<'a> {
             let _ = session.close();
         }
         let summary = |(attached, page): (Option<AttachedPage>, &crate::router::Page)| {
-            let (mut attached, served) = (attached?, page.served?);
-            let done = ClientSummary {
-                client: self.client,
-                completed: attached.completed,
-                rows_written: attached.transaction.rows_written(),
-                notes: attached.transaction.notes(),
-            };
+            let (attached, served) = (attached?, page.served?);
+            let done = attached.recorder.into_summary(self.client, attached.completed);
             Some(PageSummary { served, operation: page.operation, done, failed: attached.failed })
         };
         self.pages.into_iter().zip(&self.shared.router.pages).filter_map(summary).collect()
@@ -285,12 +283,12 @@ impl Transaction for Health {
 
     fn prepare_input(&mut self) {}
 
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
         let prepared = self.prepared.as_ref().ok_or_else(incomplete)?;
         session.execute(prepared, &[], &mut self.reply)
     }
 
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, _: &mut Recorder) -> Result<()> {
         Ok(())
     }
 }

@@ -30,9 +30,6 @@ impl Reading {
 }
 
 /// Appends the canonical form of a field, after the values that the target cannot hold have become what was accepted.
-///
-/// # Errors
-/// As for [`push`].
 pub fn push_mended(reading: Reading, mended: &[Mend], value: Value<'_>, out: &mut Page) -> Result<()> {
     push(reading, value, out)?;
     if !mended.is_empty()

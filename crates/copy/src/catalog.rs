@@ -38,7 +38,6 @@ pub struct Leftover {
     pub kind: IssueKind,
     /// The table that it belongs to; `None` for objects of the database.
     pub table: Option<String>,
-    /// Its name.
     pub name: String,
     /// What it is, shortened.
     pub detail: String,
@@ -48,10 +47,8 @@ pub struct Leftover {
     pub carried: bool,
 }
 
-/// A table.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// Its name.
     pub name: String,
     /// Its columns, in order.
     pub columns: Vec<Column>,
@@ -59,7 +56,6 @@ pub struct Table {
     pub primary: Vec<String>,
     /// Its other indexes, unique ones included.
     pub indexes: Vec<Index>,
-    /// Its foreign keys.
     pub foreign: Vec<ForeignKey>,
     /// The name of a hidden whole number that is unique, by which rows can be read in order.
     pub hidden: Option<&'static str>,
@@ -72,7 +68,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// The position of a column.
     pub fn position(&self, column: &str) -> Option<usize> {
         self.columns.iter().position(|known| known.name == column)
     }
@@ -86,16 +81,13 @@ impl Table {
     }
 }
 
-/// A column.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Its name.
     pub name: String,
     /// Its type as the catalogue writes it.
     pub declared: String,
     /// Whether it can be null.
     pub nullable: bool,
-    /// Its default.
     pub default: DefaultValue,
     /// Whether the server gives it numbers.
     pub identity: bool,
@@ -131,10 +123,8 @@ pub enum Collation {
     Named(String),
 }
 
-/// An index.
 #[derive(Clone, Debug)]
 pub struct Index {
-    /// Its name.
     pub name: String,
     /// Whether it allows an entry only once.
     pub unique: bool,
@@ -142,12 +132,10 @@ pub struct Index {
     pub columns: Vec<String>,
 }
 
-/// A foreign key.
 #[derive(Clone, Debug)]
 pub struct ForeignKey {
     /// Its name; empty if it has none.
     pub name: String,
-    /// Its columns.
     pub columns: Vec<String>,
     /// The table that it refers to.
     pub parent: String,
@@ -162,7 +150,6 @@ pub struct ForeignKey {
 }
 
 impl Catalog {
-    /// The table of this name.
     pub fn table_mut(&mut self, name: &str) -> Option<&mut Table> {
         self.tables.iter_mut().find(|table| table.name == name)
     }

@@ -16,7 +16,6 @@ use std::collections::HashMap;
 
 /// What the plan of one table is made of.
 pub struct OneTable<'a> {
-    /// The source.
     pub source: &'a mut Side,
     /// The target's engine.
     pub target: &'a dyn Engine,

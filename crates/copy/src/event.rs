@@ -21,7 +21,6 @@ pub enum Event<'a> {
     Resumed,
     /// How far a table is.
     Progress {
-        /// The table.
         table: &'a TablePlan,
         /// What is done.
         step: Step,
@@ -38,7 +37,6 @@ pub enum Event<'a> {
 /// A copied table.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct TableDone {
-    /// Its name.
     pub name: String,
     /// All its rows on the target.
     pub rows: u64,

@@ -11,7 +11,6 @@ macro_rules! kinds {
         }
 
         impl IssueKind {
-            /// All kinds.
             pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
 
             /// Its name in `--accept`.
@@ -73,7 +72,6 @@ impl IssueKind {
 /// A difference that would be lost.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Issue {
-    /// Its kind.
     pub kind: IssueKind,
     /// The table, with a column, an index or a constraint: `orders.placed`.
     pub object: String,

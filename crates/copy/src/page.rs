@@ -3,7 +3,6 @@
 /// A value in canonical form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell<'a> {
-    /// Null.
     Null,
     /// A whole number of at most 64 bits, signed.
     Int(i64),

@@ -58,7 +58,6 @@ pub enum Resume {
 /// A statement that makes something with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// The name.
     pub name: String,
     /// The statement.
     pub sql: String,
@@ -73,7 +72,6 @@ pub struct TablePlan {
     pub to: String,
     /// The condition of the rows that are copied.
     pub filter: Option<String>,
-    /// Its columns.
     pub columns: Vec<ColumnPlan>,
     /// The source's table in queries: its quoted name, without the rows of tables that inherit from it.
     pub from: String,

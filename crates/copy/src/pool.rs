@@ -103,7 +103,6 @@ pub enum Item<'p> {
     Rows {
         /// The table's position.
         at: usize,
-        /// The table.
         table: &'p TablePlan,
         /// The range's number.
         range: usize,
@@ -116,7 +115,6 @@ pub enum Item<'p> {
     Finish {
         /// The table's position.
         at: usize,
-        /// The table.
         table: &'p TablePlan,
         /// How far it is.
         now: OfTable,

@@ -21,7 +21,6 @@ use std::sync::mpsc::channel;
 pub struct Copy<'a> {
     /// The source. It is only read.
     pub source: Side,
-    /// The target.
     pub target: Side,
     /// Set when the user stops the copy.
     pub stop: &'a AtomicBool,
@@ -46,9 +45,6 @@ pub struct How<'a> {
 
 impl Copy<'_> {
     /// Prepares both sessions and plans the copy. Changes nothing.
-    ///
-    /// # Errors
-    /// Those of [`plan`].
     pub fn plan(&mut self, wanted: &Wanted) -> Result<Plan> {
         self.plan_with(wanted, &mut [])
     }

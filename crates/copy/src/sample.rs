@@ -72,9 +72,6 @@ const TOGETHER: usize = 50;
 const BATCH: usize = 40;
 
 /// Replaces a collection by a table of this name with these rows. The collection exists and is Kurabe's.
-///
-/// # Errors
-/// The server's error.
 pub fn load(session: &mut dyn Session, collection: &Arc<Collection>, rows: u64) -> Result<()> {
     let mut reply = Reply::new();
     let drop = of_each(collection, |engine| format!("DROP TABLE {}", quoted(engine, &collection.name)));

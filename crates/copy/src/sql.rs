@@ -19,9 +19,7 @@ pub const ROWS: &str = "kurabe_rows";
 
 /// One side of a copy: a session and its engine.
 pub struct Side {
-    /// The session.
     pub session: Box<dyn Session>,
-    /// Its engine.
     pub engine: &'static dyn Engine,
     /// The target's name, for messages.
     pub name: String,

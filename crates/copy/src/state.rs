@@ -56,7 +56,6 @@ pub enum Phase {
     Indexed,
 }
 
-/// One table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfTable {
     /// How far it is.
@@ -82,7 +81,6 @@ pub struct OfTable {
 pub enum Part {
     /// A whole number.
     Int(i64),
-    /// Bytes.
     Bytes(Vec<u8>),
 }
 

@@ -50,7 +50,6 @@ pub enum Class {
     Varbinary,
     /// Bytes of any length.
     Blob,
-    /// A date.
     Date,
     /// A time of day with `n` decimal digits of a second.
     Time,
@@ -58,7 +57,6 @@ pub enum Class {
     Timestamp,
     /// An instant, with `n` decimal digits of a second.
     TimestampTz,
-    /// A UUID.
     Uuid,
     /// A JSON document.
     Json,
@@ -95,7 +93,6 @@ pub const UNLIMITED: u32 = u32::MAX;
 /// A column's type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// Its class.
     pub class: Class,
     /// Length, number of digits, or decimal digits of a second; [`UNLIMITED`] without a limit.
     pub n: u32,

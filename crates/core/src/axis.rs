@@ -6,75 +6,114 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The values that an axis accepts.
+/// Words, each with its meaning.
+pub type Words = &'static [(&'static str, &'static str)];
+
+/// The values that an axis accepts: numbers, words, free text, or several of these.
 #[derive(Clone, Copy, Debug)]
-pub enum AxisKind {
+pub struct AxisKind {
+    /// Numbers, if it accepts any.
+    pub numbers: Option<Numbers>,
+    pub words: Words,
+    /// Free text, if it accepts any.
+    pub text: Option<FreeText>,
+}
+
+/// Numbers in this range.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbers {
+    /// What they are.
+    pub unit: NumberUnit,
+    /// The minimum.
+    pub least: u64,
+    /// The maximum.
+    pub most: u64,
+}
+
+/// What a number is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberUnit {
+    /// A size in bytes.
+    Size,
+    Count,
+    /// A share in whole per cent.
+    Percent,
+    /// A number with at most two decimals, kept as written except trailing zeros: its value is a word.
+    Decimal,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FreeText {
+    /// A text with a space in it: "TABLE WHERE CONDITION".
+    Phrase(&'static str),
+    /// The name of a file, which does not begin with a digit, and what the file contains.
+    File(&'static str),
+}
+
+impl AxisKind {
     /// Sizes in bytes.
-    Size {
-        /// The minimum, in bytes.
-        least: u64,
-        /// The maximum, in bytes.
-        most: u64,
-    },
-    /// Counts.
-    Count {
-        /// The minimum.
-        least: u64,
-        /// The maximum.
-        most: u64,
-    },
-    /// Shares in whole per cent, or one of these words.
-    Percent {
-        /// The minimum.
-        least: u64,
-        /// The maximum.
-        most: u64,
-        /// The words, each with its meaning.
-        words: &'static [(&'static str, &'static str)],
-    },
-    /// Numbers from 0 with at most two decimals, kept as written except trailing zeros.
-    Decimal {
-        /// The maximum.
-        most: u64,
-    },
-    /// One of these words, each with its meaning.
-    Choice(&'static [(&'static str, &'static str)]),
-    /// Counts, or one of these words.
-    CountOr {
-        /// The minimum.
-        least: u64,
-        /// The maximum.
-        most: u64,
-        /// The words, each with its meaning.
-        words: &'static [(&'static str, &'static str)],
-    },
-    /// One of these words, each with its meaning, or a text with a space in it.
-    ChoiceOrText {
-        /// The words.
-        words: &'static [(&'static str, &'static str)],
-        /// What the text is: "TABLE WHERE CONDITION".
-        text: &'static str,
-    },
-    /// Counts, one of these words, or a file name. A file name does not begin with a digit.
-    CountOrFile {
-        /// The minimum count.
-        least: u64,
-        /// The maximum.
-        most: u64,
-        /// The words, each with its meaning.
-        words: &'static [(&'static str, &'static str)],
-        /// What the file contains.
-        file: &'static str,
-    },
-    /// Sizes in bytes, or one of these words.
-    SizeOr {
-        /// The minimum, in bytes.
-        least: u64,
-        /// The maximum, in bytes.
-        most: u64,
-        /// The words, each with its meaning.
-        words: &'static [(&'static str, &'static str)],
-    },
+    pub const fn size(least: u64, most: u64) -> Self {
+        Self::number(NumberUnit::Size, least, most)
+    }
+
+    pub const fn count(least: u64, most: u64) -> Self {
+        Self::number(NumberUnit::Count, least, most)
+    }
+
+    /// Shares in whole per cent.
+    pub const fn percent(least: u64, most: u64) -> Self {
+        Self::number(NumberUnit::Percent, least, most)
+    }
+
+    /// Numbers from 0 with at most two decimals.
+    pub const fn decimal(most: u64) -> Self {
+        Self::number(NumberUnit::Decimal, 0, most)
+    }
+
+    const fn number(unit: NumberUnit, least: u64, most: u64) -> Self {
+        Self { numbers: Some(Numbers { unit, least, most }), words: &[], text: None }
+    }
+
+    pub const fn choice(words: Words) -> Self {
+        Self { numbers: None, words, text: None }
+    }
+
+    /// The same, or one of these words.
+    #[must_use]
+    pub const fn or(self, words: Words) -> Self {
+        Self { words, ..self }
+    }
+
+    /// The same, or free text.
+    #[must_use]
+    pub const fn or_text(self, text: FreeText) -> Self {
+        Self { text: Some(text), ..self }
+    }
+
+    /// Whether it accepts words only.
+    pub const fn is_choice(&self) -> bool {
+        self.numbers.is_none() && self.text.is_none()
+    }
+}
+
+impl FreeText {
+    fn accepts(self, text: &str) -> bool {
+        match self {
+            Self::Phrase(_) => text.contains(char::is_whitespace),
+            Self::File(_) => !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit()),
+        }
+    }
+}
+
+impl NumberUnit {
+    /// A number of this unit as text.
+    fn show(self, number: u64) -> String {
+        match self {
+            Self::Size => units::size(number),
+            Self::Percent => format!("{number}%"),
+            Self::Count | Self::Decimal => units::count(number),
+        }
+    }
 }
 
 /// One factor that an experiment varies.
@@ -91,120 +130,89 @@ pub struct AxisInfo {
 }
 
 impl AxisInfo {
+    /// An axis.
+    pub const fn new(
+        name: &'static str,
+        help: &'static str,
+        kind: AxisKind,
+        default: &'static [&'static str],
+    ) -> Self {
+        Self { name, help, kind, default }
+    }
+
     /// Reads one value of this axis.
     ///
     /// # Errors
     /// [`Usage`](crate::ErrorKind::Usage) with the axis, the text and the accepted values.
     pub fn parse(&self, text: &str) -> Result<AxisValue> {
-        let in_range = |value: u64, least: u64, most: u64, show: fn(u64) -> String| {
-            if (least..=most).contains(&value) {
-                Ok(value)
-            } else {
-                let why = format!("--{} {text} is out of range", self.name);
-                Err(Error::usage(why).hint(format!("from {} to {}", show(least), show(most))))
-            }
-        };
-        match self.kind {
-            AxisKind::SizeOr { words, .. } if words.iter().any(|(word, _)| *word == text) => {
-                Ok(AxisValue::Word(text.to_owned()))
-            }
-            AxisKind::SizeOr { least, most, words } => {
-                let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-                let value = units::parse_size(text).map_err(|e| {
-                    e.context(format!("--{}", self.name)).hint(format!("a size, or {}", words.join(", ")))
-                })?;
-                Ok(AxisValue::Number(in_range(value, least, most, units::size)?))
-            }
-            AxisKind::Size { least, most } => {
-                let value = units::parse_size(text).map_err(|e| e.context(format!("--{}", self.name)))?;
-                Ok(AxisValue::Number(in_range(value, least, most, units::size)?))
-            }
-            AxisKind::Count { least, most } => {
-                let value = units::parse_count(text).map_err(|e| e.context(format!("--{}", self.name)))?;
-                Ok(AxisValue::Number(in_range(value, least, most, units::count)?))
-            }
-            AxisKind::Decimal { most } => {
-                let number = text.parse::<f64>().ok().filter(|number| (0.0..=most as f64).contains(number));
-                let number = number.ok_or_else(|| {
-                    let why = format!("--{}: '{text}' is not a valid number", self.name);
-                    Error::usage(why).hint(format!("from 0 to {most}, with at most two decimals: 0.99"))
-                })?;
-                let exact = format!("{number:.2}");
-                Ok(AxisValue::Word(exact.trim_end_matches('0').trim_end_matches('.').to_owned()))
-            }
-            AxisKind::Percent { words, .. } if words.iter().any(|(word, _)| *word == text) => {
-                Ok(AxisValue::Word(text.to_owned()))
-            }
-            AxisKind::Percent { least, most, .. } => {
-                let number = text.strip_suffix('%').unwrap_or(text).trim_end();
-                let value = units::parse_count(number).map_err(|e| e.context(format!("--{}", self.name)))?;
-                Ok(AxisValue::Number(in_range(value, least, most, |share| format!("{share}%"))?))
-            }
-            AxisKind::CountOrFile { .. }
-                if !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit()) =>
-            {
-                Ok(AxisValue::Word(text.to_owned()))
-            }
-            AxisKind::CountOr { words, .. } if words.iter().any(|(word, _)| *word == text) => {
-                Ok(AxisValue::Word(text.to_owned()))
-            }
-            AxisKind::CountOr { least, most, words } | AxisKind::CountOrFile { least, most, words, .. } => {
-                let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-                let value = units::parse_count(text).map_err(|e| {
-                    e.context(format!("--{}", self.name)).hint(format!("a count, or {}", words.join(", ")))
-                })?;
-                Ok(AxisValue::Number(in_range(value, least, most, units::count)?))
-            }
-            AxisKind::ChoiceOrText { .. } if text.contains(char::is_whitespace) => {
-                Ok(AxisValue::Word(text.to_owned()))
-            }
-            AxisKind::Choice(choices) | AxisKind::ChoiceOrText { words: choices, .. } => {
-                let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-                if words.contains(&text) {
-                    return Ok(AxisValue::Word(text.to_owned()));
-                }
-                let why = format!("--{}: '{text}' is not a value of this axis", self.name);
-                Err(Error::usage(why).hint(units::suggestion(text, &words, "one of")))
-            }
+        let AxisKind { numbers, words, text: free } = self.kind;
+        let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        if words.contains(&text) || free.is_some_and(|free| free.accepts(text)) {
+            return Ok(AxisValue::Word(text.to_owned()));
         }
+        let Some(Numbers { unit, least, most }) = numbers else {
+            let why = format!("--{}: '{text}' is not a value of this axis", self.name);
+            return Err(Error::usage(why).hint(units::suggestion(text, &words, "one of")));
+        };
+        let (number, what) = match unit {
+            NumberUnit::Size => (units::parse_size(text), "a size"),
+            NumberUnit::Count => (units::parse_count(text), "a count"),
+            NumberUnit::Percent => {
+                (units::parse_count(text.strip_suffix('%').unwrap_or(text).trim_end()), "a share")
+            }
+            NumberUnit::Decimal => return self.decimal(text, most),
+        };
+        let number = number.map_err(|error| {
+            let error = error.context(format!("--{}", self.name));
+            if words.is_empty() { error } else { error.hint(format!("{what}, or {}", words.join(", "))) }
+        })?;
+        if (least..=most).contains(&number) {
+            return Ok(AxisValue::Number(number));
+        }
+        let why = format!("--{} {text} is out of range", self.name);
+        Err(Error::usage(why).hint(format!("from {} to {}", unit.show(least), unit.show(most))))
     }
 
-    /// Whether a value of this axis is the name of a file.
+    fn decimal(&self, text: &str, most: u64) -> Result<AxisValue> {
+        let number = text.parse::<f64>().ok().filter(|number| (0.0..=most as f64).contains(number));
+        let number = number.ok_or_else(|| {
+            let why = format!("--{}: '{text}' is not a valid number", self.name);
+            Error::usage(why).hint(format!("from 0 to {most}, with at most two decimals: 0.99"))
+        })?;
+        let exact = format!("{number:.2}");
+        Ok(AxisValue::Word(exact.trim_end_matches('0').trim_end_matches('.').to_owned()))
+    }
+
     pub fn names_file(&self, value: &AxisValue) -> bool {
-        let (AxisKind::CountOrFile { words, .. }, AxisValue::Word(text)) = (self.kind, value) else {
-            return false;
-        };
-        !words.iter().any(|(word, _)| word == text)
+        let AxisValue::Word(text) = value else { return false };
+        matches!(self.kind.text, Some(FreeText::File(_)))
+            && !self.kind.words.iter().any(|(word, _)| word == text)
     }
 
     /// The values in a list on the command line, separated by commas. A text with a space is one value.
     pub fn list<'a>(&self, text: &'a str) -> Vec<&'a str> {
-        match self.kind {
-            AxisKind::ChoiceOrText { .. } if text.contains(char::is_whitespace) => vec![text],
+        match self.kind.text {
+            Some(phrase @ FreeText::Phrase(_)) if phrase.accepts(text) => vec![text],
             _ => text.split(',').collect(),
         }
     }
 
     /// Formats a value of this axis for display.
     pub fn show(&self, value: &AxisValue) -> String {
-        match (self.kind, value) {
-            (AxisKind::Size { .. } | AxisKind::SizeOr { .. }, AxisValue::Number(bytes)) => {
-                units::size(*bytes)
+        match value {
+            AxisValue::Number(number) => {
+                self.kind.numbers.map_or(NumberUnit::Count, |numbers| numbers.unit).show(*number)
             }
-            (AxisKind::Percent { .. }, AxisValue::Number(share)) => format!("{share}%"),
-            (_, AxisValue::Number(n)) => units::count(*n),
-            (_, AxisValue::Word(word)) => word.clone(),
+            AxisValue::Word(word) => word.clone(),
         }
     }
 }
 
-/// A value of an axis.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum AxisValue {
     /// A size in bytes, a count, or a share in per cent.
     Number(u64),
-    /// A word.
     Word(String),
 }
 
@@ -263,9 +271,6 @@ impl Cell {
     }
 
     /// A word.
-    ///
-    /// # Errors
-    /// As for [`Cell::number`].
     pub fn word(&self, axis: &str) -> Result<&str> {
         match self.0.get(axis) {
             Some(AxisValue::Word(word)) => Ok(word),
@@ -296,18 +301,9 @@ pub fn product(axes: &[(AxisInfo, Vec<AxisValue>)]) -> Vec<Cell> {
 mod tests {
     use super::*;
 
-    const PAYLOAD: AxisInfo = AxisInfo {
-        name: "payload",
-        help: "bytes",
-        kind: AxisKind::Size { least: 1, most: 1_000_000 },
-        default: &["1k"],
-    };
-    const LAYOUT: AxisInfo = AxisInfo {
-        name: "layout",
-        help: "how",
-        kind: AxisKind::Choice(&[("blob", "one"), ("rows", "many")]),
-        default: &["blob"],
-    };
+    const PAYLOAD: AxisInfo = AxisInfo::new("payload", "bytes", AxisKind::size(1, 1_000_000), &["1k"]);
+    const LAYOUT: AxisInfo =
+        AxisInfo::new("layout", "how", AxisKind::choice(&[("blob", "one"), ("rows", "many")]), &["blob"]);
 
     #[test]
     fn cells_are_the_product_of_the_axes() {
@@ -322,11 +318,8 @@ mod tests {
 
     #[test]
     fn percentages_parse_with_and_without_percent_sign() {
-        let share = AxisInfo {
-            name: "share",
-            kind: AxisKind::Percent { least: 0, most: 100, words: &[("none", "nothing")] },
-            ..PAYLOAD
-        };
+        let share =
+            AxisInfo { name: "share", kind: AxisKind::percent(0, 100).or(&[("none", "nothing")]), ..PAYLOAD };
         for text in ["5", "5%", "5 %"] {
             assert_eq!(share.parse(text).unwrap(), AxisValue::Number(5), "{text}");
         }
@@ -338,8 +331,7 @@ mod tests {
 
     #[test]
     fn size_or_word_is_either() {
-        let words = &[("auto", "the kernel's choice")];
-        let kind = AxisKind::SizeOr { least: 10, most: 100_000, words };
+        let kind = AxisKind::size(10, 100_000).or(&[("auto", "the kernel's choice")]);
         let buffer = AxisInfo { name: "buffer", kind, ..PAYLOAD };
         assert_eq!(buffer.parse("auto").unwrap(), AxisValue::Word("auto".to_owned()));
         assert_eq!(buffer.parse("64KiB").unwrap(), AxisValue::Number(65_536));
@@ -352,7 +344,7 @@ mod tests {
 
     #[test]
     fn equal_decimals_have_one_spelling() {
-        let exponent = AxisInfo { name: "zipf", kind: AxisKind::Decimal { most: 4 }, ..PAYLOAD };
+        let exponent = AxisInfo { name: "zipf", kind: AxisKind::decimal(4), ..PAYLOAD };
         for (text, kept) in [("0.99", "0.99"), ("1", "1"), ("1.50", "1.5"), ("0", "0"), (".5", "0.5")] {
             assert_eq!(exponent.parse(text).unwrap(), AxisValue::Word(kept.to_owned()), "{text}");
         }
@@ -364,8 +356,8 @@ mod tests {
 
     #[test]
     fn text_with_space_is_one_value_and_words_are_a_list() {
-        let words: &[(&str, &str)] = &[("even", "evenly"), ("skewed", "by Zipf's law")];
-        let data = AxisInfo { name: "data", kind: AxisKind::ChoiceOrText { words, text: "TEXT" }, ..PAYLOAD };
+        let words = AxisKind::choice(&[("even", "evenly"), ("skewed", "by Zipf's law")]);
+        let data = AxisInfo { name: "data", kind: words.or_text(FreeText::Phrase("TEXT")), ..PAYLOAD };
         assert_eq!(data.list("even,skewed"), ["even", "skewed"]);
         let own = "orders WHERE a IN (1, 2)";
         assert_eq!(data.list(own), [own]);

@@ -6,7 +6,6 @@ use crate::remote::{Link, RemoteCollection};
 /// The prefix of every collection's name. A driver refuses to change anything else.
 pub const NAMESPACE_PREFIX: &str = "kurabe_";
 
-/// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldType {
     /// Text with a maximum length (`varchar`).
@@ -44,7 +43,6 @@ pub enum Charset {
 pub struct Field {
     /// Its name: lower-case letters, digits and underscores.
     pub name: &'static str,
-    /// Its type.
     pub kind: FieldType,
 }
 

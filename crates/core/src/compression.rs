@@ -4,16 +4,16 @@ use crate::axis::{AxisInfo, AxisKind, Cell};
 use std::fmt;
 
 /// The axis of a connection's compression. Without it, connections are opened as the target's URL says.
-pub const COMPRESSION: AxisInfo = AxisInfo {
-    name: "wire-compression",
-    help: "compression of what client and server send each other, where the protocol has it",
-    kind: AxisKind::Choice(&[
+pub const COMPRESSION: AxisInfo = AxisInfo::new(
+    "wire-compression",
+    "compression of what client and server send each other, where the protocol has it",
+    AxisKind::choice(&[
         ("off", "none, unless the target's URL asks for it"),
         ("zlib", "zlib at its default level, 6"),
         ("zstd", "zstd at its default level, 3"),
     ]),
-    default: &[],
-};
+    &[],
+);
 
 /// How a connection compresses what both ends send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn every_word_of_the_axis_is_a_compression_of_that_name() {
-        let AxisKind::Choice(words) = COMPRESSION.kind else { panic!("{:?}", COMPRESSION.kind) };
+        let words = COMPRESSION.kind.words;
         for (word, _) in words {
             let value = (COMPRESSION.name.to_owned(), COMPRESSION.parse(word).unwrap());
             assert_eq!(Compression::of(&Cell::new([value])).to_string(), *word);

@@ -3,24 +3,24 @@
 use crate::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 
 /// The axis of the number of the server's processors. Without it, nothing is restricted.
-pub const CPUS: AxisInfo = AxisInfo {
-    name: "cpus",
-    help: "processors given to a throwaway server; clients use the others",
-    kind: AxisKind::Count { least: 1, most: 4_096 },
-    default: &[],
-};
+pub const CPUS: AxisInfo = AxisInfo::new(
+    "cpus",
+    "processors given to a throwaway server; clients use the others",
+    AxisKind::count(1, 4_096),
+    &[],
+);
 
 /// The axis of how the server's threads use these processors.
-pub const CPU_PLACEMENT: AxisInfo = AxisInfo {
-    name: "cpu-placement",
-    help: "with --cpus: where the server's threads run",
-    kind: AxisKind::Choice(&[
+pub const CPU_PLACEMENT: AxisInfo = AxisInfo::new(
+    "cpu-placement",
+    "with --cpus: where the server's threads run",
+    AxisKind::choice(&[
         ("spread", "the scheduler places them on the server's processors"),
         ("pinned", "each is pinned to one of the server's processors, in turn"),
         ("shared", "as spread, but clients use all processors, also those of the server"),
     ]),
-    default: &["spread"],
-};
+    &["spread"],
+);
 
 /// How threads use the processors of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

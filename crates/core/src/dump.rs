@@ -46,8 +46,5 @@ pub trait DumpTool: Send {
     fn restore(&mut self, table: &Collection, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
 
     /// The size of the table with its indexes, in bytes, as the server reports it; `None` if it does not.
-    ///
-    /// # Errors
-    /// The server's error.
     fn stored_bytes(&mut self, table: &Collection) -> Result<Option<u64>>;
 }

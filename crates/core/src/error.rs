@@ -36,7 +36,6 @@ pub enum ErrorKind {
     Unsupported,
     /// The server answered with an error.
     Server,
-    /// The connection was lost.
     ConnectionLost,
     /// No reply within the time limit.
     Timeout,
@@ -178,7 +177,6 @@ impl Error {
         self
     }
 
-    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }

@@ -5,10 +5,11 @@ use crate::axis::{AxisInfo, Cell};
 use crate::driver::{Namespace, Session};
 use crate::error::{Error, ErrorKind, Result};
 use crate::metric::{Metric, MetricValue};
-use crate::page::Pages;
 use crate::planned::PlannedCell;
 use crate::verification::Verification;
+use serde::{Deserialize, Serialize};
 use std::any::Any;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// A question about databases, with the factors that are varied to answer it.
@@ -17,12 +18,12 @@ pub trait Experiment: Sync {
     fn info(&self) -> &'static ExperimentInfo;
 
     /// Whether its cells can use a cache in front of the store
-    /// ([`Provision::cache`](crate::planned::Provision::cache)).
+    /// ([`Need::Cache`](crate::planned::Need::Cache)).
     fn takes_cache(&self) -> bool {
         false
     }
 
-    /// Whether its cells can use a second server ([`Provision::remote`](crate::planned::Provision::remote)).
+    /// Whether its cells can use a second server ([`Need::Remote`](crate::planned::Need::Remote)).
     fn takes_remote(&self) -> bool {
         false
     }
@@ -40,8 +41,9 @@ pub trait Experiment: Sync {
     /// values of the cell are incompatible.
     fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell>;
 
-    /// Its form for an application; `None` if it has none.
-    fn pages(&self) -> Option<&dyn Pages> {
+    /// Plans one cell on a target that is an application, in which each transaction is a page; `None` if the experiment
+    /// has no such form.
+    fn pages(&self) -> Option<fn(&Cell) -> Result<PlannedCell>> {
         None
     }
 }
@@ -71,6 +73,19 @@ pub struct ExperimentInfo {
 }
 
 impl ExperimentInfo {
+    /// What most experiments have in common: no metrics of their own, an answer by throughput, nothing published.
+    pub const BASE: Self = Self {
+        name: "",
+        question: "",
+        about: "",
+        axes: &[],
+        operations: &[],
+        metrics: &[],
+        chart_axis: "clients",
+        answer: Answer::Throughput,
+        published: None,
+    };
+
     /// The baseline cell: the first value of every axis, except for the axes whose values are given.
     ///
     /// # Errors
@@ -84,7 +99,6 @@ impl ExperimentInfo {
         self.axes.iter().map(value).collect::<Result<Vec<_>>>().map(Cell::new)
     }
 
-    /// The names of all operations.
     pub fn operation_names(&self) -> Vec<String> {
         self.operations.iter().map(|operation| operation.name.to_owned()).collect()
     }
@@ -104,7 +118,6 @@ pub enum Answer {
 /// Something that an experiment measures separately: `write`, `read`.
 #[derive(Debug)]
 pub struct OperationInfo {
-    /// Its name.
     pub name: &'static str,
     /// What one such operation is.
     pub about: &'static str,
@@ -125,9 +138,9 @@ pub struct Dataset {
     pub slot: usize,
 }
 
-/// The part of a loop or a job that comes before its trials. It is immutable: the state of the data is a
+/// The work of a loop: each client repeats its transaction. It is immutable: the state of the data is a
 /// [`DatasetState`] that the engine keeps and lends.
-pub trait Prepare: Send + Sync {
+pub trait Workload: Send + Sync {
     /// Creates the collections and fills them. It is deterministic, and called once per run for each
     /// [`PlannedCell::dataset`].
     ///
@@ -139,17 +152,11 @@ pub trait Prepare: Send + Sync {
     }
 
     /// Prepares one trial of an operation, for example empties the collection that it writes to. Not measured.
-    ///
-    /// # Errors
-    /// The server's error.
     fn before(&self, trial: Before<'_>) -> Result<()> {
         let _ = trial;
         Ok(())
     }
-}
 
-/// The work of a loop: each client repeats its transaction.
-pub trait Workload: Prepare {
     /// The transaction of one client.
     ///
     /// # Errors
@@ -211,7 +218,7 @@ impl From<Verification> for Checked {
     }
 }
 
-/// What an experiment knows of a dataset beyond its name. The engine keeps it with the data that [`Prepare::load`]
+/// What an experiment knows of a dataset beyond its name. The engine keeps it with the data that [`Workload::load`]
 /// created, and lends it to each trial on that data.
 pub struct DatasetState(Box<dyn Any + Send + Sync>);
 
@@ -230,9 +237,6 @@ impl DatasetState {
     }
 
     /// The state, mutable, as its original type.
-    ///
-    /// # Errors
-    /// As for [`DatasetState::get`].
     pub fn get_mut<T: Any>(&mut self) -> Result<&mut T> {
         self.0.downcast_mut().ok_or_else(other_state)
     }
@@ -276,13 +280,12 @@ impl Client {
 /// The results of a client in a trial, warm-up included.
 #[derive(Debug)]
 pub struct ClientSummary {
-    /// The client.
     pub client: Client,
     /// The number of its completed transactions.
     pub completed: u64,
-    /// Rows whose insertion the server acknowledged ([`Transaction::rows_written`]).
+    /// Rows whose insertion the server acknowledged.
     pub rows_written: u64,
-    /// What its transaction recorded ([`Transaction::notes`]).
+    /// What its transaction noted.
     pub notes: Option<Notes>,
 }
 
@@ -290,13 +293,83 @@ pub struct ClientSummary {
 pub type Notes = Box<dyn Any + Send>;
 
 impl ClientSummary {
-    /// What the client's transaction recorded.
-    ///
-    /// # Errors
-    /// [`Internal`](ErrorKind::Internal) if it recorded nothing of that type.
-    pub fn notes<T: Any>(&self) -> Result<&T> {
-        let notes = self.notes.as_ref().and_then(|notes| notes.downcast_ref());
-        notes.ok_or_else(|| Error::new(ErrorKind::Internal, "a client ended without recording its results"))
+    /// What the client's transaction noted; `None` if it noted nothing of that type.
+    pub fn notes<T: Any>(&self) -> Option<&T> {
+        self.notes.as_ref()?.downcast_ref()
+    }
+}
+
+/// What the transactions of one client record besides their times. The engine keeps it.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    rows_written: u64,
+    retries: u64,
+    spans: Vec<Span>,
+    notes: Option<Notes>,
+    measures: bool,
+}
+
+impl Recorder {
+    /// Counts rows whose insertion the server has acknowledged, and which it must count after the trial.
+    #[inline]
+    pub fn rows_written(&mut self, rows: u64) {
+        self.rows_written += rows;
+    }
+
+    /// Counts a repetition after an error that asks for one. Repetitions are part of their `run`.
+    pub fn retried(&mut self) {
+        self.retries += 1;
+    }
+
+    /// Adds so many executions of a span: a step of the transaction, or all transactions of one type. It is a metric of
+    /// the experiment: its mean time.
+    #[inline]
+    pub fn span(&mut self, name: &'static str, times: u64, took: Duration) {
+        match self.spans.iter_mut().find(|span| std::ptr::eq(&*span.name, name) || span.name == name) {
+            Some(span) => span.add(times, took),
+            None => self.spans.push(Span { name: Cow::Borrowed(name), times, took }),
+        }
+    }
+
+    /// What [`Workload::after`] gets of this client, warm-up included; `make` begins it.
+    #[inline]
+    pub fn notes<T: Any + Send>(&mut self, make: impl FnOnce() -> T) -> &mut T {
+        if !self.notes.as_ref().is_some_and(|notes| notes.is::<T>()) {
+            self.notes = Some(Box::new(make()));
+        }
+        match self.notes.as_mut().and_then(|notes| notes.downcast_mut()) {
+            Some(notes) => notes,
+            None => unreachable!("notes were just made"),
+        }
+    }
+
+    /// Whether the measured phase has begun. Warm-up is not part of any result.
+    #[inline]
+    pub fn measures(&self) -> bool {
+        self.measures
+    }
+
+    /// Begins the measured phase: spans and retries of the warm-up are forgotten.
+    pub fn begin_measuring(&mut self) {
+        (self.measures, self.retries) = (true, 0);
+        for span in &mut self.spans {
+            (span.times, span.took) = (0, Duration::ZERO);
+        }
+    }
+
+    /// The spans of the measured phase, and its retries.
+    pub fn measured(&self) -> (&[Span], u64) {
+        (&self.spans, self.retries)
+    }
+
+    /// Takes back what was measured since [`Recorder::measured`] had these values.
+    pub fn take_back(&mut self, spans: Vec<Span>, retries: u64) {
+        (self.spans, self.retries) = (spans, retries);
+    }
+
+    /// What the client did in the trial.
+    pub fn into_summary(self, client: Client, completed: u64) -> ClientSummary {
+        ClientSummary { client, completed, rows_written: self.rows_written, notes: self.notes }
     }
 }
 
@@ -304,67 +377,34 @@ impl ClientSummary {
 /// turn.
 pub trait Transaction: Send {
     /// Prepares statements on a new session. Called for each connection.
-    ///
-    /// # Errors
-    /// The server's error.
     fn attach(&mut self, session: &mut dyn Session) -> Result<()>;
 
     /// Releases what [`Transaction::attach`] prepared, before the connection returns to its pool.
-    ///
-    /// # Errors
-    /// The server's error.
     fn detach(&mut self, session: &mut dyn Session) -> Result<()> {
         let _ = session;
         Ok(())
     }
-
-    /// Called when the measured phase starts. Warm-up is not part of any result.
-    fn warmed_up(&mut self) {}
 
     /// Chooses the inputs of the next `run` and generates what it writes. An application has these already when a
     /// request starts, so this is not timed.
     fn prepare_input(&mut self);
 
     /// Does the work. This is the timed part; it allocates nothing.
-    ///
-    /// # Errors
-    /// The server's error.
-    fn run(&mut self, session: &mut dyn Session) -> Result<()>;
+    fn run(&mut self, session: &mut dyn Session, recorder: &mut Recorder) -> Result<()>;
 
     /// Compares the reply of the last `run` with the expected one. Not part of its time, but of the client's CPU
     /// time.
     ///
     /// # Errors
     /// [`Mismatch`](crate::ErrorKind::Mismatch): the trial fails.
-    fn check(&mut self) -> Result<()>;
-
-    /// The spans of all runs so far: how often each was executed and how long it took in total. Each span is a metric
-    /// of the experiment: its mean time.
-    fn spans(&self) -> &[Span] {
-        &[]
-    }
-
-    /// Rows whose insertion the server has acknowledged so far, which it must count after the trial. 0 for reads.
-    fn rows_written(&self) -> u64 {
-        0
-    }
-
-    /// What it recorded for [`Workload::after`]. Called once, when the client has ended.
-    fn notes(&mut self) -> Option<Notes> {
-        None
-    }
-
-    /// How often it was retried so far, after errors that ask for a retry. Retries are part of their `run`.
-    fn retries(&self) -> u64 {
-        0
-    }
+    fn check(&mut self, recorder: &mut Recorder) -> Result<()>;
 }
 
 /// A named span of a transaction: a step of it, or all transactions of one type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     /// The name of its metric.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// How often it was executed.
     pub times: u64,
     /// The total time.
@@ -372,15 +412,10 @@ pub struct Span {
 }
 
 impl Span {
-    /// A span that was not executed yet.
-    pub const fn new(name: &'static str) -> Self {
-        Self { name, times: 0, took: Duration::ZERO }
-    }
-
-    /// Adds one execution.
+    /// Adds some executions.
     #[inline]
-    pub fn add(&mut self, took: Duration) {
-        self.times += 1;
+    pub fn add(&mut self, times: u64, took: Duration) {
+        self.times += times;
         self.took += took;
     }
 }

@@ -50,7 +50,6 @@ pub struct Limits {
     pub connections: Option<Limit>,
     /// Connections that are open now, except Kurabe's, if the server reports them.
     pub connections_in_use: Option<u64>,
-    /// Bytes of one value.
     pub value_bytes: Option<Limit>,
     /// Bytes of one request or reply, including all parameters.
     pub request_bytes: Option<Limit>,
@@ -84,7 +83,6 @@ pub struct ServerFacts {
     pub durability_settings: Vec<Setting>,
     /// Other settings that affect results: buffer sizes, page size, character set.
     pub settings: Vec<Setting>,
-    /// Its limits.
     pub limits: Limits,
     /// Why nothing can be written, as a clause: "it is a standby (in recovery)"; `None` if it can, as far as is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -64,7 +64,6 @@ pub struct AgentRecord {
     pub cpus: u64,
     /// Its operating system and kernel.
     pub system: String,
-    /// Its labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }

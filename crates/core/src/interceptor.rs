@@ -34,25 +34,16 @@ pub trait Interceptor: Send {
     }
 
     /// As [`Session::prepare`].
-    ///
-    /// # Errors
-    /// As for that method.
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         inner.prepare(operation)
     }
 
     /// As [`Session::prepare_literal`].
-    ///
-    /// # Errors
-    /// As for that method.
     fn prepare_literal(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         inner.prepare_literal(operation)
     }
 
     /// As [`Session::execute`].
-    ///
-    /// # Errors
-    /// As for that method.
     fn execute(
         &mut self,
         inner: &mut dyn Session,
@@ -64,9 +55,6 @@ pub trait Interceptor: Send {
     }
 
     /// As [`Session::pipeline`].
-    ///
-    /// # Errors
-    /// As for that method.
     fn pipeline(
         &mut self,
         inner: &mut dyn Session,
@@ -94,9 +82,6 @@ pub trait Interceptor: Send {
     }
 
     /// As [`Session::release`].
-    ///
-    /// # Errors
-    /// As for that method.
     fn release(&mut self, inner: &mut dyn Session, prepared: Prepared) -> Result<()> {
         inner.release(prepared)
     }
@@ -203,15 +188,9 @@ where
 /// A session that is owned, or borrowed from a caller who closes it.
 pub trait SessionHandle: DerefMut<Target = dyn Session> + Send {
     /// Closes the session if it is owned.
-    ///
-    /// # Errors
-    /// As [`Session::close`].
     fn close(self) -> Result<()>;
 
     /// Closes the session if it is owned, and checks for unexpected data.
-    ///
-    /// # Errors
-    /// As [`Session::close_checked`].
     fn close_checked(self) -> Result<()>;
 }
 

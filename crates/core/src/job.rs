@@ -1,14 +1,27 @@
 //! The interface of a job: work that runs once, such as a bulk load, a dump or a copy.
 
-use crate::driver::{ConnectOptions, Driver, Session};
+use crate::driver::{ConnectOptions, Driver, Namespace, Session};
 use crate::error::{Error, ErrorKind, Result};
-use crate::experiment::{Checked, DatasetState, Prepare};
+use crate::experiment::{Before, Checked, DatasetState};
 use crate::metric::{MetricValue, Points, Unit};
+use crate::observation::{Endpoint, Observation};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What one trial of a cell does, once.
-pub trait Job: Prepare {
+pub trait Job: Send + Sync {
+    /// As [`Workload::load`](crate::experiment::Workload::load).
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
+        let _ = (namespace, session);
+        Ok(DatasetState::default())
+    }
+
+    /// As [`Workload::before`](crate::experiment::Workload::before).
+    fn before(&self, trial: Before<'_>) -> Result<()> {
+        let _ = trial;
+        Ok(())
+    }
+
     /// Does the work. This is the timed part.
     ///
     /// # Errors
@@ -19,7 +32,32 @@ pub trait Job: Prepare {
     ///
     /// # Errors
     /// [`Mismatch`](ErrorKind::Mismatch) if it is wrong; or the server's error.
-    fn verify(&self, operation: &str, state: &DatasetState, session: &mut dyn Session) -> Result<Checked>;
+    fn verify(&self, ended: Ended<'_>) -> Result<Checked>;
+}
+
+/// A job that has ended.
+pub struct Ended<'a> {
+    /// The operation that was measured.
+    pub operation: &'a str,
+    /// The state of its data.
+    pub state: &'a DatasetState,
+    /// A session that the job did not use.
+    pub session: &'a mut dyn Session,
+    /// Where the target's server listens.
+    pub endpoint: &'a Endpoint,
+    /// How long the job took.
+    pub elapsed: Duration,
+    /// What was observed of it; `None` without an observer.
+    pub observed: Option<&'a Observation>,
+    /// Restricts the calling thread to the processors of the clients, or of the servers, if they are separate.
+    pub pin: &'a (dyn Fn(Side) + Sync),
+}
+
+/// A side of the machine, whose processors may be separate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Clients,
+    Servers,
 }
 
 /// What a job uses to work and to report its progress.
@@ -67,9 +105,6 @@ impl<'a> JobContext<'a> {
     }
 
     /// The session of a role, such as `reader`. It is opened on first use and stays open until the job ends.
-    ///
-    /// # Errors
-    /// As for [`Driver::connect`].
     pub fn session(&mut self, role: &'static str) -> Result<&mut dyn Session> {
         let known = self.sessions.iter().position(|(known, _)| *known == role);
         let at = known.unwrap_or(self.sessions.len());
@@ -81,9 +116,6 @@ impl<'a> JobContext<'a> {
     }
 
     /// The session of a role, and what counts the work that is done while it is in use.
-    ///
-    /// # Errors
-    /// As for [`JobContext::session`].
     pub fn session_and_work(&mut self, role: &'static str) -> Result<(&mut dyn Session, Work<'_>)> {
         self.session(role)?;
         let Self { sessions, done, cancel, progress, .. } = self;
@@ -152,9 +184,6 @@ pub struct Work<'a> {
 
 impl Work<'_> {
     /// As [`JobContext::work`].
-    ///
-    /// # Errors
-    /// As for that method.
     pub fn add(&mut self, rows: u64, bytes: u64) -> Result<()> {
         self.done.rows += rows;
         self.done.bytes += bytes;

@@ -5,16 +5,12 @@ use crate::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use serde::{Deserialize, Serialize};
 
 /// The axis of the rate, which every experiment has beside its own. Without a rate the loop is closed.
-pub const RATE: AxisInfo = AxisInfo {
-    name: "rate",
-    help: "transactions due per second, whether or not earlier ones have ended (open loop)",
-    kind: AxisKind::CountOr {
-        least: 1,
-        most: 10_000_000,
-        words: &[("max", "the highest rate with a p99 response time under --slo")],
-    },
-    default: &[],
-};
+pub const RATE: AxisInfo = AxisInfo::new(
+    "rate",
+    "transactions due per second, whether or not earlier ones have ended (open loop)",
+    AxisKind::count(1, 10_000_000).or(&[("max", "the highest rate with a p99 response time under --slo")]),
+    &[],
+);
 
 /// The default number of clients of an open loop. With one client, each slow reply would delay all that follow.
 pub const OPEN_CLIENTS: &str = "16";
@@ -64,7 +60,6 @@ impl Arrivals {
         [Self::Even, Self::Poisson].into_iter().find(|arrivals| arrivals.name() == name)
     }
 
-    /// The name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Even => "even",

@@ -42,9 +42,6 @@ impl StoreMemory {
 pub trait MemoryProbe: Send {
     /// The server's memory now; `None` if it has no limit. `value_bytes` is the size of the values that are going to be
     /// stored, since some servers divide their memory by size.
-    ///
-    /// # Errors
-    /// The server's error.
     fn read(&mut self, value_bytes: u64) -> Result<Option<StoreMemory>>;
 }
 

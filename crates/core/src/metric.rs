@@ -14,11 +14,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
-    /// Nanoseconds.
     Nanoseconds,
-    /// Bytes.
     Bytes,
-    /// A count.
     Count,
     /// A share, from 0 to 1.
     Share,
@@ -81,7 +78,6 @@ impl Source {
 pub struct Metric {
     /// Its name, as in column headings.
     pub name: &'static str,
-    /// Its unit.
     pub unit: Unit,
     /// Which way is better.
     pub better: Better,
@@ -135,14 +131,11 @@ impl Metric {
 pub struct MetricValue {
     /// The metric's name. A run file of another version may contain undeclared names.
     pub name: String,
-    /// The unit.
     pub unit: Unit,
-    /// The value.
     pub value: f64,
 }
 
 impl MetricValue {
-    /// A value by name and unit.
     pub fn new(name: impl Into<String>, unit: Unit, value: f64) -> Self {
         Self { name: name.into(), unit, value }
     }
@@ -187,7 +180,6 @@ pub const HIGHEST_RATE: Metric = Metric::new(
     "the highest rate with a response p99 within the objective",
 )
 .primary();
-/// Service times.
 pub const SERVICE_P99: Metric = time(
     "service p99",
     "99th percentile of service times; the median of the rounds, where p99 is of all rounds together",
@@ -208,7 +200,6 @@ pub const STARVED: Metric = count(
     "clients whose last answer came later than twice the median of all clients' ends; throughput counts what they had \
      completed by then",
 );
-/// Time until a new connection is ready.
 pub const CONNECT: Metric = time("connect", "time until a new connection was ready");
 /// The part of [`CONNECT`] for reaching the server.
 pub const REACH: Metric =
@@ -223,9 +214,12 @@ pub const SET_UP: Metric = time(
     "of that, the server's set-up of the session: a thread on MySQL and MariaDB, a process on PostgreSQL; \
      measured by native clients only",
 );
-/// The time to close a connection.
+/// How often opening a connection waits for the server.
+pub const CONNECT_ROUND_TRIPS: Metric = count(
+    "connect round trips",
+    "how often a new connection waited for the server, after the TCP handshake; native clients only",
+);
 pub const CLOSE: Metric = time("close", "time to close a connection");
-/// Time until the pool provides a connection.
 pub const WAIT: Metric = time("wait", "time until the pool provided a connection");
 
 /// Throughput for each processor of the server.
@@ -237,7 +231,6 @@ pub const EFFICIENCY: Metric = Metric::new(
      client stopped scaling",
 )
 .from(Source::Scaling(Scaling::Efficiency));
-/// Contention.
 pub const CONTENTION: Metric = Metric::new(
     "contention",
     Unit::Ratio,
@@ -245,7 +238,6 @@ pub const CONTENTION: Metric = Metric::new(
     "σ of the Universal Scalability Law (Gunther 2007): the share of work for which processors wait for each other",
 )
 .from(Source::Scaling(Scaling::Contention));
-/// Coherency.
 pub const COHERENCY: Metric = Metric::new(
     "coherency",
     Unit::Ratio,
@@ -276,21 +268,6 @@ pub const BYTES: Metric = Metric::new("bytes", Unit::Bytes, Better::Neither, "by
 /// [`BYTES`] per second.
 pub const DATA_RATE: Metric =
     Metric::new("data per second", Unit::Bytes, Better::Higher, "bytes moved per second, without headers");
-/// The rate of loopback itself.
-pub const LOOPBACK: Metric = Metric::new(
-    "loopback",
-    Unit::Bytes,
-    Better::Neither,
-    "bytes per second that one thread sent another over TCP on this machine, just after the trial: what the network \
-     alone gives",
-);
-/// The share of [`LOOPBACK`] that a job used.
-pub const LOOPBACK_SHARE: Metric = Metric::new(
-    "share of loopback",
-    Unit::Share,
-    Better::Neither,
-    "bytes of the trial on the wire per second, divided by that",
-);
 /// Bytes on the wire for each byte that a job moved.
 pub const WIRE_PER_BYTE: Metric = count(
     "wire bytes per byte",
@@ -304,12 +281,6 @@ pub const CLIENT_CPU_PER_MB: Metric =
 /// CPU time of the server for each megabyte that a job moved.
 pub const SERVER_CPU_PER_MB: Metric =
     time("server CPU per MB", "CPU time of the server for each megabyte moved");
-/// The largest resident memory of this process during a job.
-pub const PEAK_MEMORY: Metric =
-    memory("peak memory", "largest resident memory of the client, with an embedded database");
-/// The part of [`PEAK_MEMORY`] that was not resident when the job started.
-pub const PEAK_MEMORY_ADDED: Metric =
-    memory("peak memory added", "of that, what was not resident when the trial started");
 
 /// Metrics that every experiment may have.
 pub static COMMON: &[Metric] = &[
@@ -323,20 +294,17 @@ pub static COMMON: &[Metric] = &[
     TLS,
     AUTHENTICATE,
     SET_UP,
+    CONNECT_ROUND_TRIPS,
     CLOSE,
     WAIT,
     QUEUE,
     QUEUE_P99,
     BYTES,
     DATA_RATE,
-    LOOPBACK,
-    LOOPBACK_SHARE,
     WIRE_PER_BYTE,
     ROUND_TRIPS,
     CLIENT_CPU_PER_MB,
     SERVER_CPU_PER_MB,
-    PEAK_MEMORY,
-    PEAK_MEMORY_ADDED,
     EFFICIENCY,
     CONTENTION,
     COHERENCY,

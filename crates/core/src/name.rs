@@ -156,7 +156,6 @@ impl Name {
 }
 
 impl RelativePath {
-    /// The path below this folder.
     pub fn below(&self, folder: &Path) -> PathBuf {
         folder.join(&self.0)
     }

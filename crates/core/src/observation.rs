@@ -16,7 +16,6 @@ pub enum Endpoint {
     Tcp {
         /// The name or address.
         host: String,
-        /// The port.
         port: u16,
     },
     /// A server that listens at a Unix socket.
@@ -31,7 +30,6 @@ pub enum Endpoint {
 /// A server of a composite target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its endpoint.
     pub endpoint: Endpoint,
     /// Its tier; `None` if it is observed only as a part of the whole.
     pub tier: Option<Tier>,
@@ -238,7 +236,6 @@ pub const BUSIEST: usize = 8;
 /// The resource usage of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadUse {
-    /// Its name.
     pub name: String,
     /// CPU time.
     pub cpu_ns: u64,
@@ -281,7 +278,6 @@ pub struct CpuUse {
 /// The usage of a disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskUse {
-    /// Its name.
     pub name: String,
     /// Time with at least one request in progress.
     pub busy_ns: u64,
@@ -289,9 +285,7 @@ pub struct DiskUse {
     pub reads: u64,
     /// Writes completed.
     pub writes: u64,
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes written.
     pub written_bytes: u64,
     /// Flushes of its cache, as caused by syncs.
     pub flushes: u64,
@@ -302,11 +296,8 @@ pub struct DiskUse {
 /// The usage of a network interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterfaceUse {
-    /// Its name.
     pub name: String,
-    /// Bytes received.
     pub received_bytes: u64,
-    /// Bytes sent.
     pub sent_bytes: u64,
     /// Its speed in each direction, in bits per second; `None` if unknown, as for loopback.
     #[serde(default, skip_serializing_if = "Option::is_none")]

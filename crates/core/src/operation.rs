@@ -17,20 +17,15 @@ pub enum Operation {
     Rollback,
     /// One row by its primary key. Parameters: the key's fields. Reply: `fields` of the row, or no row.
     Get {
-        /// The collection.
         collection: Arc<Collection>,
         /// The fields to return, by position.
         fields: Vec<usize>,
     },
     /// Adds one row; an error if the key exists. Parameters: every field. Reply: affected 1.
-    Insert {
-        /// The collection.
-        collection: Arc<Collection>,
-    },
+    Insert { collection: Arc<Collection> },
     /// Adds rows in one request, all or none. Parameters: every field of the first row, of the second, …
     /// Reply: affected = `rows`.
     InsertMany {
-        /// The collection.
         collection: Arc<Collection>,
         /// The number of rows.
         rows: usize,
@@ -38,32 +33,23 @@ pub enum Operation {
     /// Adds rows in one request without atomicity: if one fails, which is an error, others may have been added.
     /// Databases without [`Operation::InsertMany`] use it to load many rows. Parameters and reply as there.
     InsertEach {
-        /// The collection.
         collection: Arc<Collection>,
         /// The number of rows.
         rows: usize,
     },
     /// Adds a row or replaces the one with its key. Parameters: every field.
-    Put {
-        /// The collection.
-        collection: Arc<Collection>,
-    },
+    Put { collection: Arc<Collection> },
     /// Changes fields of one row. Parameters: `fields`, then the key's fields. Reply: affected 1, or 0 where no
     /// row has the key.
     Update {
-        /// The collection.
         collection: Arc<Collection>,
         /// The fields to change, by position.
         fields: Vec<usize>,
     },
     /// Removes one row by its key. Parameters: the key's fields. Reply: affected 1, or 0.
-    Delete {
-        /// The collection.
-        collection: Arc<Collection>,
-    },
+    Delete { collection: Arc<Collection> },
     /// All rows whose fields `by` equal the parameters, in the order of the primary key. Reply: `fields` of each.
     FindEqual {
-        /// The collection.
         collection: Arc<Collection>,
         /// The fields to compare, by position: the first fields of the key, or of an index.
         by: Vec<usize>,
@@ -74,7 +60,6 @@ pub enum Operation {
     /// and then of the primary key. Text is compared by its bytes. A prefix search is such a range, from the prefix
     /// to [`after_prefix`], and every ordered index supports it. Reply: `fields` of each row.
     FindRange {
-        /// The collection.
         collection: Arc<Collection>,
         /// The field to compare, by position: the first of the key, or of an index.
         by: usize,
@@ -92,16 +77,10 @@ pub enum Operation {
         last: bool,
     },
     /// The number of rows, counted by the server. Reply: one row with one integer.
-    Count {
-        /// The collection.
-        collection: Arc<Collection>,
-    },
+    Count { collection: Arc<Collection> },
     /// A statement written by the user, in SQL. Parameters: one per placeholder. Reply: the rows, with non-integer
     /// numbers as text, or the number of changed rows.
-    Raw {
-        /// The statement.
-        statement: Arc<RawStatement>,
-    },
+    Raw { statement: Arc<RawStatement> },
     /// Bytes over a TCP connection of its own, for a target that is no database. Preparing it opens the connection,
     /// and releasing it closes the connection. Parameters and reply: see its [kind](FlowKind).
     Flow(Flow),

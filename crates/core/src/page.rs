@@ -1,21 +1,10 @@
 //! Pages of a web application. Experiments with pages can be served by an application and measured through one.
 
-use crate::axis::Cell;
 use crate::driver::Session;
 use crate::error::{Error, Result};
 use crate::experiment::{Client, DatasetState, Transaction, Workload};
 use crate::operation::Operation;
-use crate::planned::PlannedCell;
 use crate::value::{Reply, Value};
-
-/// The form of an experiment in which each transaction is a page of an application.
-pub trait Pages: Sync {
-    /// Plans one cell on a target that is an application.
-    ///
-    /// # Errors
-    /// As for [`Experiment::plan`](crate::experiment::Experiment::plan).
-    fn plan(&self, cell: &Cell) -> Result<PlannedCell>;
-}
 
 /// A workload whose operations an application serves as pages, with additional pages.
 pub trait Serve: Workload {
@@ -68,9 +57,6 @@ pub trait Page: Transaction {
 }
 
 /// Requests a page of an application and returns its body.
-///
-/// # Errors
-/// As for [`Session::execute`] of [`Operation::Page`].
 pub fn get(session: &mut dyn Session, path: &str) -> Result<Vec<u8>> {
     let page = session.prepare(&Operation::Page { writes: false, last: false })?;
     let mut reply = Reply::new();

@@ -25,9 +25,9 @@ pub struct PlannedCell {
     /// Axes without an effect in this cell: of the cells that differ in nothing else, only the one with their first values
     /// is measured.
     pub ignores: &'static [&'static str],
-    /// What the engine provides before each trial.
-    pub provision: Provision,
-    /// The name of the data that [`Prepare::load`](crate::experiment::Prepare::load) creates. Cells with the same
+    /// What the engine provides before each trial; each kind at most once.
+    pub needs: Vec<Need>,
+    /// The name of the data that [`Workload::load`] creates. Cells with the same
     /// name on one target share it.
     pub dataset: String,
     /// Mean bytes per record sent to the database, after compression and encoding.
@@ -37,39 +37,32 @@ pub struct PlannedCell {
     pub least_time: Duration,
     /// How its clients work. A job has one client.
     pub policy: LoopPolicy,
-    /// Its work.
     pub work: Work,
-    /// Makes what an application serves of it; `None` if it has no pages.
-    pub serve: Option<MakeServed>,
 }
 
 /// The work of a cell. It is made for each trial, so that waiting cells hold no large buffers.
 pub enum Work {
     /// Repeated transactions.
-    Loop(Make),
+    Loop(Make<dyn Workload>),
+    /// Repeated transactions that are also pages of an application.
+    Pages(Make<dyn Serve>),
     /// Work that runs once.
-    Job(MakeJob),
+    Job(Make<dyn Job>),
 }
 
-/// Makes the work of a loop.
-pub type Make = Box<dyn Fn() -> Arc<dyn Workload> + Send + Sync>;
-
-/// Makes a job.
-pub type MakeJob = Box<dyn Fn() -> Arc<dyn Job> + Send + Sync>;
-
-/// The type of [`PlannedCell::serve`].
-pub type MakeServed = Box<dyn Fn() -> Arc<dyn Serve> + Send + Sync>;
+/// Makes the work of a trial.
+pub type Make<W> = Box<dyn Fn() -> Arc<W> + Send + Sync>;
 
 impl PlannedCell {
     /// A cell whose clients work on this data, without provisions. Use a struct update to add some.
     pub fn new(
         dataset: impl Into<String>,
-        demand: Demand,
+        demand: impl Into<Demand>,
         policy: LoopPolicy,
         workload: impl Workload + 'static,
     ) -> Self {
         let workload: Arc<dyn Workload> = Arc::new(workload);
-        Self::of(dataset.into(), demand, policy, Work::Loop(Box::new(move || Arc::clone(&workload))))
+        Self::of(dataset.into(), demand.into(), policy, Work::Loop(Box::new(move || Arc::clone(&workload))))
     }
 
     /// A cell whose transactions are also pages of an application.
@@ -79,33 +72,29 @@ impl PlannedCell {
         policy: LoopPolicy,
         make: impl Fn() -> Arc<W> + Send + Sync + 'static,
     ) -> Self {
-        let make = Arc::new(make);
-        let serve = Arc::clone(&make);
-        let work = Work::Loop(Box::new(move || make()));
-        Self { serve: Some(Box::new(move || serve())), ..Self::of(dataset.into(), demand, policy, work) }
+        Self::of(dataset.into(), demand, policy, Work::Pages(Box::new(move || make())))
     }
 
     /// A job on this data with that many sessions. It is never interleaved.
     pub fn job(dataset: impl Into<String>, demand: Demand, sessions: usize, job: impl Job + 'static) -> Self {
         let job: Arc<dyn Job> = Arc::new(job);
-        let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(1, Connections::Pool(sessions)) };
+        let connections = Connections::Pool(sessions);
+        let policy = LoopPolicy { connections, interleave: false, ..LoopPolicy::new(1) };
         Self::of(dataset.into(), demand, policy, Work::Job(Box::new(move || Arc::clone(&job))))
     }
 
     fn of(dataset: String, demand: Demand, policy: LoopPolicy, work: Work) -> Self {
-        let provision = Provision::default();
         let (operations, least_time) = (Vec::new(), Duration::ZERO);
         Self {
             demand,
             operations,
             ignores: &[],
-            provision,
+            needs: Vec::new(),
             dataset,
             stored_bytes: None,
             least_time,
             policy,
             work,
-            serve: None,
         }
     }
 
@@ -116,8 +105,14 @@ impl PlannedCell {
     pub fn workload(&self) -> Result<Arc<dyn Workload>> {
         match &self.work {
             Work::Loop(make) => Ok(make()),
+            Work::Pages(make) => Ok(make()),
             Work::Job(_) => Err(Error::new(ErrorKind::Internal, "a job is not a loop")),
         }
+    }
+
+    /// Whether it is a job, and no loop.
+    pub fn is_job(&self) -> bool {
+        matches!(self.work, Work::Job(_))
     }
 
     /// Every operation that it may prepare.
@@ -162,9 +157,34 @@ impl PlannedCell {
         }
     }
 
+    fn need<T>(&self, which: impl Fn(&Need) -> Option<T>) -> Option<T> {
+        self.needs.iter().find_map(which)
+    }
+
+    /// The number of idle connections beside the clients' own.
+    pub fn idle_connections(&self) -> usize {
+        self.need(|need| if let Need::IdleConnections(count) = need { Some(*count) } else { None })
+            .unwrap_or(0)
+    }
+
+    /// The cache that it needs, if any.
+    pub fn cache(&self) -> Option<&CacheNeed> {
+        self.needs.iter().find_map(|need| if let Need::Cache(cache) = need { Some(cache) } else { None })
+    }
+
+    /// The second server that it needs, if any.
+    pub fn remote(&self) -> Option<RemoteServer> {
+        self.need(|need| if let Need::Remote(server) = need { Some(*server) } else { None })
+    }
+
+    /// The processors to which its server is restricted, if to any.
+    pub fn cpus(&self) -> Option<CpuAllotment> {
+        self.need(|need| if let Need::Cpus(cpus) = need { Some(*cpus) } else { None })
+    }
+
     /// The number of connections open at the same time: the clients', idle ones, and two for loading and checking.
     pub fn connections(&self) -> u64 {
-        self.client_connections() + self.provision.idle_connections as u64 + 2
+        self.client_connections() + self.idle_connections() as u64 + 2
     }
 
     /// The memory that its clients hold, in bytes.
@@ -174,24 +194,21 @@ impl PlannedCell {
 }
 
 /// What the engine provides before a trial, so that experiments do not implement it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Provision {
-    /// Whether to restart the server before each trial, if possible, to remove the effects of earlier trials on its
-    /// memory.
-    pub restart: bool,
-    /// The number of idle connections, opened after warm-up and kept until the trial ends.
-    pub idle_connections: usize,
-    /// The cache in front of the store, if there is one.
-    pub cache: Option<CacheNeed>,
-    /// Whether to measure the server's memory with the idle connections open (or the clients', if there are none) and
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A restart of the server before each trial, if possible, to remove the effects of earlier trials on its memory.
+    Restart,
+    /// So many idle connections, opened after warm-up and kept until the trial ends.
+    IdleConnections(usize),
+    /// A cache in front of the store.
+    Cache(CacheNeed),
+    /// A measurement of the server's memory with the idle connections open (or the clients', if there are none) and
     /// just before.
-    pub server_memory: bool,
-    /// The second server to which its collections refer, if it needs one.
-    pub remote: Option<RemoteServer>,
-    /// The processors to which to restrict the server, with clients on others; `None`: no restriction.
-    pub cpus: Option<CpuAllotment>,
-    /// Whether to measure what loopback gives after each trial of a job, if the server is reached by it.
-    pub loopback: bool,
+    ServerMemory,
+    /// The second server to which its collections refer.
+    Remote(RemoteServer),
+    /// Processors to which to restrict the server, with clients on others.
+    Cpus(CpuAllotment),
 }
 
 /// A cache that a cell needs in front of its store. A run has one cache per name.
@@ -227,16 +244,16 @@ pub struct LoopPolicy {
     /// [capability](Capability::ReadOnlySessions) that the cell must demand.
     pub access: Access,
     /// Whether its clients may be divided among processes: a client needs nothing but the cell, its number and the
-    /// database, and the check after a trial needs no [`notes`](crate::experiment::Transaction::notes) of it.
+    /// database, and the check after a trial needs no [`notes`](crate::experiment::Recorder::notes) of it.
     pub divisible: bool,
 }
 
 impl LoopPolicy {
-    /// Clients that send one request at a time, with no limit on the number of trials.
-    pub fn new(clients: usize, connections: Connections) -> Self {
+    /// Clients that each keep a connection and send one request at a time, with no limit on the number of trials.
+    pub fn new(clients: usize) -> Self {
         Self {
             clients,
-            connections,
+            connections: Connections::Kept,
             pipeline: 1,
             interleave: true,
             verifies_reads: true,
@@ -289,6 +306,12 @@ pub struct Demand {
     pub dump_tool: bool,
     /// Other demands, of which one is enough if this one is not met: the work can be done in another way.
     pub instead: Vec<Demand>,
+}
+
+impl From<Vec<Operation>> for Demand {
+    fn from(operations: Vec<Operation>) -> Self {
+        Self { operations, ..Self::default() }
+    }
 }
 
 /// A required setting of a target.

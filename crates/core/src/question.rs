@@ -20,7 +20,6 @@ pub struct Question {
 /// An axis with several values, as far as the question of its run depends on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Varying<'a> {
-    /// Its name.
     pub name: &'a str,
     /// Whether the user named its values.
     pub named: bool,

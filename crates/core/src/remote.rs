@@ -3,6 +3,7 @@
 
 use crate::named::named;
 use crate::target::TargetUrl;
+use crate::{Error, ErrorKind, Result};
 
 named! {
     /// Which server a target's remote is.
@@ -25,13 +26,25 @@ named! {
     pub fn name;
 }
 
-/// The address of a remote.
 #[derive(Clone, Debug)]
 pub struct RemoteAddress {
-    /// Which server it is.
     pub server: RemoteServer,
     /// Its URL, with the password. For an embedded database the path is that of its file.
     pub url: TargetUrl,
+}
+
+/// The servers to which a target's links may lead, with their addresses, or why they cannot.
+pub type Addresses<A> = Vec<(RemoteServer, Result<A>)>;
+
+/// The address of a server.
+///
+/// # Errors
+/// [`Internal`](ErrorKind::Internal) if it is unknown, or why no link can lead there.
+pub fn address_of<A>(known: &[(RemoteServer, Result<A>)], server: RemoteServer) -> Result<&A> {
+    let address = known.iter().find(|(known, _)| *known == server).map(|(_, address)| address);
+    let unknown = || format!("the address of the remote '{}' is unknown", server.name());
+    let address = address.ok_or_else(|| Error::new(ErrorKind::Internal, unknown()))?;
+    address.as_ref().map_err(Clone::clone)
 }
 
 /// Where a collection is that is not an ordinary one of the target.
@@ -47,35 +60,10 @@ pub struct RemoteCollection {
 /// How a server reads a collection of a remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// The engine's means.
-    pub way: LinkWay,
+    /// The name of the engine's means, on the command line and in its driver: `fdw`.
+    pub way: &'static str,
     /// The name of the collection on the remote.
     pub source: String,
     /// Rows per round trip between the servers; `None`: the engine's default.
     pub fetch: Option<u64>,
-}
-
-named! {
-    /// The means by which a database reads another one's tables.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum LinkWay {
-        /// A foreign table of PostgreSQL's extension `postgres_fdw`.
-        Fdw => "fdw",
-        /// A foreign table of PostgreSQL's extension `mysql_fdw`, which reads MySQL and MariaDB.
-        MysqlFdw => "mysql-fdw",
-        /// A query sent by PostgreSQL's extension dblink.
-        Dblink => "dblink",
-        /// A table of the storage engine FEDERATED of MySQL, or of `FederatedX` of MariaDB.
-        Federated => "federated",
-        /// A table of MariaDB's storage engine CONNECT.
-        Connect => "connect",
-        /// A table of MariaDB's storage engine Spider.
-        Spider => "spider",
-        /// A database file that SQLite attaches to a connection.
-        Attach => "attach",
-        /// A database link of Oracle Database.
-        DatabaseLink => "database-link",
-    }
-    /// Its name on the command line.
-    pub fn name;
 }

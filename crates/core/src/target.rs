@@ -22,7 +22,6 @@ pub struct TargetUrl {
     pub password: Option<Secret>,
     /// The host, without brackets.
     pub host: Option<String>,
-    /// The port.
     pub port: Option<u16>,
     /// What follows the host, without the first `/`; or everything after `scheme:` if there is no host.
     pub path: String,

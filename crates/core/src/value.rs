@@ -5,14 +5,12 @@ use std::ops::Range;
 /// A parameter of an operation, or a field of a reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// Null.
     Null,
     /// An integer.
     Int(i64),
     /// Text. Only parameters are `Text`. A reply returns text as [`Value::Bytes`], since validating a megabyte of
     /// UTF-8 costs more than receiving it.
     Text(&'a str),
-    /// Bytes.
     Bytes(&'a [u8]),
     /// A timestamp: microseconds since 1970-01-01 00:00 UTC.
     Time(i64),

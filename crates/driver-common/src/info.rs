@@ -6,7 +6,6 @@ use kurabe_core::run::PublishingClause;
 /// An option that a target's URL may have: `?name=value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionInfo {
-    /// Its name.
     pub name: &'static str,
     /// Its effect and its default, in one line.
     pub help: &'static str,
@@ -29,7 +28,6 @@ impl OptionInfo {
 /// An option of other clients or of providers' URLs.
 #[derive(Clone, Copy, Debug)]
 pub struct ForeignOption {
-    /// Its name.
     pub name: &'static str,
     /// The value that this is about, in any case; `None`: every value.
     pub value: Option<&'static str>,
@@ -95,7 +93,6 @@ pub struct Connections {
     pub variables: &'static [(&'static str, &'static str)],
     /// Files, with what is read from them.
     pub files: &'static [(&'static str, &'static str)],
-    /// Authentication methods.
     pub authentication: &'static [Method],
     /// TLS: an option here, the equivalent of the engine's own client, and the decision.
     pub tls: &'static [[&'static str; 3]],

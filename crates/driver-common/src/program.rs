@@ -37,9 +37,6 @@ pub fn find(names: &[&str], package: &str) -> Result<PathBuf> {
 
 /// Like [`find`], but prefers a program whose version line satisfies `is_own`: one product may have installed its
 /// program under another's name.
-///
-/// # Errors
-/// Those of [`find`].
 pub fn find_of(names: &[&str], package: &str, is_own: impl Fn(&str) -> bool) -> Result<PathBuf> {
     let folders: Vec<PathBuf> = match env::var_os("KURABE_SERVER_PATH") {
         Some(only) => env::split_paths(&only).collect(),
@@ -147,9 +144,6 @@ impl Dump {
     }
 
     /// Gives the whole dump to a program on its standard input.
-    ///
-    /// # Errors
-    /// As for [`run`].
     pub fn read(&mut self, command: &mut Command, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         let failed = |error: io::Error| {
             Error::new(ErrorKind::Environment, format!("the dump cannot be read: {error}"))

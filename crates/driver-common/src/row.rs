@@ -94,9 +94,6 @@ pub fn push_key<'a>(
 
 /// Sets the key of a row in a store that keeps all collections in one ordered map: the collection's name, a colon, and
 /// the fields encoded by [`push_key`].
-///
-/// # Errors
-/// Those of [`push_key`].
 pub fn set_key<'a>(
     key: &mut Vec<u8>,
     collection: &str,

@@ -42,7 +42,6 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The transport to it.
     pub(crate) fn transport(&self) -> &'static str {
         self.tls.transport(&self.place)
     }

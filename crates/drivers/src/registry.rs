@@ -39,7 +39,6 @@ drivers! {
     "firebird": ["firebird"], kurabe_firebird::INFO;
 }
 
-/// The driver of a scheme.
 pub fn find(scheme: &str) -> Option<&'static DriverInfo> {
     DRIVERS.iter().copied().find(|driver| driver.schemes.contains(&scheme))
 }

@@ -7,9 +7,10 @@ use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_relay::{LOOPBACK, Relay, Server, Through};
 use kurabe_testbed::testing;
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -46,35 +47,17 @@ fn run(session: &mut dyn Session, operation: &Operation, parameters: &[Value<'_>
     done.map(|()| out)
 }
 
-/// Passes connections on to a port, and counts them.
-fn relay(to: u16) -> (u16, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (port, count) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
-    let counted = Arc::clone(&count);
-    thread::spawn(move || {
-        for client in listener.incoming().flatten() {
-            counted.fetch_add(1, Ordering::SeqCst);
-            let server = TcpStream::connect(("127.0.0.1", to)).unwrap();
-            client.set_nodelay(true).unwrap();
-            server.set_nodelay(true).unwrap();
-            for (mut from, mut to) in
-                [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)]
-            {
-                thread::spawn(move || {
-                    let _ = std::io::copy(&mut from, &mut to);
-                    let _ = to.shutdown(Shutdown::Both);
-                });
-            }
-        }
-    });
-    (port, count)
-}
-
 #[test]
 fn a_session_is_one_connection_for_all_its_requests() {
     let Some(server) = testing::server("couchdb") else { return };
-    let (port, count) = relay(server.port());
-    let url = server.url().replace(&server.port().to_string(), &port.to_string());
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let relay = Relay::start(LOOPBACK, Server::local(server.port()), move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Arc::new(Through)
+    });
+    let relay = relay.unwrap();
+    let url = server.url().replace(&server.port().to_string(), &relay.address().port().to_string());
     let driver = open(&url);
     let table = collection("kurabe_one", Vec::new());
     open(server.url()).namespace().unwrap().create(&table).unwrap();

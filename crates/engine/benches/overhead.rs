@@ -5,7 +5,7 @@
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 
 use kurabe_core::driver::ConnectOptions;
-use kurabe_core::experiment::{Client, Dataset, Stop};
+use kurabe_core::experiment::{Client, Dataset, Recorder, Stop};
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::prepare::fixture::Fixture;
@@ -40,10 +40,10 @@ fn row(payload: &str, operation: &str) {
     let workload = cell.workload().unwrap();
     let mut fixture = Fixture::open(&target, 0, 1, "bench").unwrap();
     let cancel = AtomicBool::new(false);
-    fixture.load(&cell, &*workload, &cancel).unwrap();
+    fixture.load(&cell, &cancel, |namespace, session| workload.load(namespace, session)).unwrap();
     let mut figures: Vec<(f64, f64)> = (0..RUNS)
         .map(|run| {
-            fixture.before(&cell, &*workload, operation.name, &cancel).unwrap();
+            fixture.before(&cell, operation.name, &cancel, |trial| workload.before(trial)).unwrap();
             let (state, session) = fixture.lend(&cell).unwrap();
             let trial = Trial {
                 driver: &*target.driver,
@@ -94,12 +94,12 @@ fn answer(target: &Target, fixture: &mut Fixture, cell: &PlannedCell) -> f64 {
         .transaction("read", state, Client { index: 0, count: 1, seed: 5, trial: 1 })
         .unwrap();
     transaction.attach(&mut *session).unwrap();
-    let mut best = f64::MAX;
+    let (mut best, mut recorder) = (f64::MAX, Recorder::default());
     for _ in 0..RUNS {
         let began = Instant::now();
         for _ in 0..READS {
             transaction.prepare_input();
-            transaction.run(&mut *session).unwrap();
+            transaction.run(&mut *session, &mut recorder).unwrap();
         }
         let with = began.elapsed();
         let began = Instant::now();

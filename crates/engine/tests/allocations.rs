@@ -2,7 +2,7 @@
 
 use allocation_counter::measure;
 use kurabe_core::driver::ConnectOptions;
-use kurabe_core::experiment::{Client, Dataset};
+use kurabe_core::experiment::{Client, Dataset, Recorder};
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::prepare::target::Target;
@@ -25,14 +25,14 @@ fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
     let mut transaction =
         workload.transaction("read", &state, Client { index: 0, count: 1, seed: 3, trial: 1 }).unwrap();
     transaction.attach(&mut *session).unwrap();
-    let mut histogram = Histogram::new();
+    let (mut histogram, mut recorder) = (Histogram::new(), Recorder::default());
     let mut work = |times: u64| {
         for _ in 0..times {
             transaction.prepare_input();
             let began = Instant::now();
-            transaction.run(&mut *session).unwrap();
+            transaction.run(&mut *session, &mut recorder).unwrap();
             histogram.record(began.elapsed().as_nanos() as u64);
-            transaction.check().unwrap();
+            transaction.check(&mut recorder).unwrap();
         }
     };
     // Buffers reach their size, and `null:` takes its snapshot of the store, which has no more writes.

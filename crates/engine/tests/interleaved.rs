@@ -8,13 +8,15 @@ use kurabe_core::observation::{Endpoint, MonitorGuard, Observation, Observer};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
+use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::target::Target;
 use kurabe_engine::run::runner::Runner;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// A server that refuses more sessions at a time than it has room for, and keeps the largest number.
 #[derive(Default)]
@@ -156,4 +158,71 @@ fn interleaved_trials_are_observed_together_and_made_again_if_disturbed() {
     // Three continuous trials, and each group of three once.
     let groups = trials.iter().filter(|trial| trial.round > 0).count() as u64 / 3;
     assert_eq!(eye.0.load(Ordering::Relaxed), 3 + groups);
+}
+
+/// How long a connection of a cold server is slow at first: longer than the tenth of its time that each trial warms up.
+const COLD: Duration = Duration::from_millis(250);
+/// What its first request takes more.
+const COLDEST: Duration = Duration::from_millis(2);
+
+/// The number of requests of a connection, and how long those took that were slower, by their numbers.
+#[derive(Default)]
+struct Slower(u64, Vec<(u64, Duration)>);
+
+/// A connection whose requests take longer until it is warm, by less and less.
+struct Cold(Option<Instant>, Slower, Arc<Mutex<Vec<Slower>>>);
+
+impl Interceptor for Cold {
+    fn execute(
+        &mut self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        out: &mut Reply,
+    ) -> Result<()> {
+        let now = Instant::now();
+        let age = now - *self.0.get_or_insert(now);
+        if let Some(left) = COLD.checked_sub(age) {
+            std::thread::sleep(COLDEST.mul_f64(left.as_secs_f64() / COLD.as_secs_f64()));
+            self.1.1.push((self.1.0, now.elapsed()));
+        }
+        self.1.0 += 1;
+        inner.execute(prepared, parameters, out)
+    }
+}
+
+impl Drop for Cold {
+    fn drop(&mut self) {
+        self.2.lock().unwrap().push(std::mem::take(&mut self.1));
+    }
+}
+
+#[test]
+fn slices_do_not_contain_the_time_in_which_a_server_is_slow_at_first() {
+    let ended: Arc<Mutex<Vec<Slower>>> = Arc::default();
+    let own = Arc::clone(&ended);
+    let driver = DriverLayer::new(null(), move || Cold(None, Slower::default(), Arc::clone(&own)));
+    let facts = driver.describe().unwrap();
+    let targets = [Target::new("cold", Box::new(driver), facts)];
+    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let one = experiment.info().baseline(&[("clients", "1")]).unwrap().alone();
+    let second = Some(1_000_000_000);
+    let requests = BTreeMap::from([("read".to_owned(), u64::MAX / 4)]);
+    let spec = RunSpec { axes: one, duration_ns: second, requests, slice_ns: Some(10_000_000), ..spec() };
+    let plan = Plan::new(experiment, &spec, &targets).unwrap();
+    let trials = Runner::new(&plan, "cold", &targets).trials().unwrap();
+    let connections = ended.lock().unwrap();
+    let (mut measured_slow, mut slow, mut sliced) = (Duration::ZERO, Duration::ZERO, 0);
+    for trial in measured(&trials).into_iter().filter(|trial| trial.slices > 0) {
+        let made = trial.warmup + trial.completed;
+        let Slower(_, slower) = connections.iter().find(|one| one.0 == made).expect("its connection");
+        let sum = |from: u64| -> Duration {
+            slower.iter().filter(|(at, _)| *at >= from).map(|(_, took)| *took).sum()
+        };
+        measured_slow += sum(trial.warmup);
+        slow += sum(0);
+        sliced += 1;
+    }
+    assert!(slow > COLD / 2 * sliced, "{slow:?} in {sliced} trials");
+    assert!(measured_slow < slow / 10, "{measured_slow:?} of {slow:?} was measured");
 }

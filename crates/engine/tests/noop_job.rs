@@ -5,9 +5,9 @@ use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Session};
 use kurabe_core::experiment::{
-    Answer, Before, Checked, Dataset, DatasetState, Experiment, ExperimentInfo, OperationInfo, Prepare,
+    Before, Checked, Dataset, DatasetState, Experiment, ExperimentInfo, OperationInfo,
 };
-use kurabe_core::job::{Job, JobContext};
+use kurabe_core::job::{Ended, Job, JobContext};
 use kurabe_core::load::RATE;
 use kurabe_core::metric::{Better, Metric, Unit};
 use kurabe_core::operation::Operation;
@@ -29,20 +29,14 @@ static INFO: ExperimentInfo = ExperimentInfo {
     name: "noop-job",
     question: "What does the engine add to a job?",
     about: "Adds rows over one session and counts them over another.",
-    axes: &[AxisInfo {
-        name: "rows",
-        help: "rows that are added",
-        kind: AxisKind::Count { least: 1, most: 1_000_000 },
-        default: &["1000"],
-    }],
+    axes: &[AxisInfo::new("rows", "rows that are added", AxisKind::count(1, 1_000_000), &["1000"])],
     operations: &[OperationInfo { name: "add", about: "add all rows", requests: 1, writes: true }],
     metrics: &[
         Metric::new("write", Unit::Nanoseconds, Better::Lower, "to add all rows"),
         Metric::new("count", Unit::Nanoseconds, Better::Lower, "to count them"),
     ],
     chart_axis: "rows",
-    answer: Answer::Throughput,
-    published: None,
+    ..ExperimentInfo::BASE
 };
 
 impl Experiment for NoopJob {
@@ -78,13 +72,11 @@ impl Adding {
     }
 }
 
-impl Prepare for Adding {
+impl Job for Adding {
     fn before(&self, Before { namespace, .. }: Before<'_>) -> Result<()> {
         namespace.create(&self.collection)
     }
-}
 
-impl Job for Adding {
     fn run(&self, _operation: &str, _state: &DatasetState, context: &mut JobContext<'_>) -> Result<()> {
         context.span("write", |context| {
             let insert = context.session("writer")?.prepare(&self.insert())?;
@@ -100,7 +92,7 @@ impl Job for Adding {
         Ok(())
     }
 
-    fn verify(&self, _operation: &str, _state: &DatasetState, session: &mut dyn Session) -> Result<Checked> {
+    fn verify(&self, Ended { session, .. }: Ended<'_>) -> Result<Checked> {
         let (rows, counted) = (self.rows, self.count(session)?);
         if counted != rows {
             return Err(Error::mismatch(format!("{rows} rows were added and the server counts {counted}")));

@@ -4,51 +4,25 @@
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::{
-    Answer, Client, Dataset, DatasetState, Experiment, ExperimentInfo, OperationInfo, Prepare, Transaction,
-    Workload,
+    Client, Dataset, DatasetState, Experiment, ExperimentInfo, OperationInfo, Recorder, Transaction, Workload,
 };
-use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
-use kurabe_core::planned::{Connections, Demand, LoopPolicy, PlannedCell, Provision};
-use kurabe_core::run::{Outcome, RunSpec};
-use kurabe_core::target::TargetUrl;
+use kurabe_core::planned::{LoopPolicy, Need, PlannedCell};
 use kurabe_core::value::Reply;
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::plan::Plan;
-use kurabe_engine::prepare::target::Target;
-use kurabe_engine::run::runner::Runner;
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use kurabe_core::{Error, Result};
 
 struct NoopLoop;
-
-/// The number of planned cells.
-static PLANNED: AtomicUsize = AtomicUsize::new(0);
 
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "noop-loop",
     question: "How often does a server answer the smallest request?",
     about: "Requests the smallest reply.",
     axes: &[
-        AxisInfo {
-            name: "clients",
-            help: "concurrent clients",
-            kind: AxisKind::Count { least: 1, most: 100 },
-            default: &["2"],
-        },
-        AxisInfo {
-            name: "idle",
-            help: "idle connections beside the clients'",
-            kind: AxisKind::Count { least: 0, most: 100 },
-            default: &["0", "5"],
-        },
+        AxisInfo::new("clients", "concurrent clients", AxisKind::count(1, 100), &["2"]),
+        AxisInfo::new("idle", "idle connections beside the clients'", AxisKind::count(0, 100), &["0", "5"]),
     ],
     operations: &[OperationInfo { name: "ping", about: "send a ping", requests: 100, writes: false }],
-    metrics: &[],
-    chart_axis: "clients",
-    answer: Answer::Throughput,
-    published: None,
+    ..ExperimentInfo::BASE
 };
 
 impl Experiment for NoopLoop {
@@ -57,18 +31,14 @@ impl Experiment for NoopLoop {
     }
 
     fn plan(&self, cell: &Cell, _dataset: &Dataset) -> Result<PlannedCell> {
-        let policy = LoopPolicy::new(cell.number("clients")? as usize, Connections::Kept);
-        let demand = Demand { operations: vec![Operation::Ping], ..Demand::default() };
+        let policy = LoopPolicy::new(cell.number("clients")? as usize);
         let idle_connections = cell.number("idle")? as usize;
-        PLANNED.fetch_add(1, Ordering::Relaxed);
-        let provision = Provision { idle_connections, ..Provision::default() };
-        Ok(PlannedCell { provision, ..PlannedCell::new("nothing", demand, policy, Pings) })
+        let needs = vec![Need::IdleConnections(idle_connections)];
+        Ok(PlannedCell { needs, ..PlannedCell::new("nothing", vec![Operation::Ping], policy, Pings) })
     }
 }
 
 struct Pings;
-
-impl Prepare for Pings {}
 
 impl Workload for Pings {
     fn transaction(&self, _: &str, _: &DatasetState, _: Client) -> Result<Box<dyn Transaction>> {
@@ -89,54 +59,83 @@ impl Transaction for Ping {
 
     fn prepare_input(&mut self) {}
 
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        let prepared = self.prepared.as_ref();
-        let prepared = prepared.ok_or_else(|| Error::new(ErrorKind::Internal, "not attached"))?;
+    fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
+        let prepared = self.prepared.as_ref().ok_or_else(|| Error::unsupported("not attached"))?;
         session.execute(prepared, &[], &mut self.reply)
     }
 
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, _: &mut Recorder) -> Result<()> {
         if self.reply.rows() == 0 { Ok(()) } else { Err(Error::mismatch("the reply has unexpected rows")) }
     }
 }
 
-/// Counts the sessions that are opened.
-struct Counted;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_core::interceptor::{DriverLayer, Interceptor};
+    use kurabe_core::run::{Outcome, RunSpec};
+    use kurabe_core::target::TargetUrl;
+    use kurabe_engine::plan::Plan;
+    use kurabe_engine::prepare::target::Target;
+    use kurabe_engine::run::runner::Runner;
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-impl Interceptor for Counted {}
+    /// Counts the plans of cells.
+    struct Planned(AtomicUsize);
 
-#[test]
-fn loop_follows_its_plan_and_each_cell_is_planned_once() {
-    let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
-    let facts = inner.describe().unwrap();
-    let opened = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&opened);
-    let driver = DriverLayer::new(inner, move || {
-        count.fetch_add(1, Ordering::Relaxed);
-        Counted
-    });
-    let targets = [Target::new("null", Box::new(driver), facts)];
-    let axes = INFO.axes.iter().map(|axis| {
-        (axis.name.to_owned(), axis.default.iter().map(|text| axis.parse(text).unwrap()).collect())
-    });
-    let spec = RunSpec {
-        axes: axes.collect(),
-        operations: INFO.operation_names(),
-        requests: BTreeMap::from([("ping".to_owned(), 100)]),
-        rounds: 3,
-        ..RunSpec::new(INFO.name, ["null:"])
-    };
-    let plan = Plan::new(&NoopLoop, &spec, &targets).unwrap();
-    assert_eq!((plan.cells.len(), plan.connections()), (3, 9));
-    let trials = Runner::new(&plan, "noop-loop", &targets).trials().unwrap();
-    assert_eq!(trials.len(), 9);
-    for trial in trials {
-        let Outcome::Measured(measured) = trial.outcome else { panic!("{:?}", trial.outcome) };
-        assert_eq!((measured.clients, measured.completed), (2, 100));
-        // Each reply was compared.
-        assert_eq!(measured.verified.unwrap().answers, 100 + measured.warmup);
+    impl Experiment for Planned {
+        fn info(&self) -> &'static ExperimentInfo {
+            &INFO
+        }
+
+        fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            NoopLoop.plan(cell, dataset)
+        }
     }
-    // One session loads and checks; two clients per trial, and the idle connections of one cell in three rounds.
-    assert_eq!(opened.load(Ordering::Relaxed), 1 + 9 * 2 + 3 * 5);
-    assert_eq!(PLANNED.load(Ordering::Relaxed), 3, "two cells, and the repeat of the first");
+
+    static PLANNED: Planned = Planned(AtomicUsize::new(0));
+
+    /// Counts the sessions that are opened.
+    struct Counted;
+
+    impl Interceptor for Counted {}
+
+    #[test]
+    fn loop_follows_its_plan_and_each_cell_is_planned_once() {
+        let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+        let facts = inner.describe().unwrap();
+        let opened = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&opened);
+        let driver = DriverLayer::new(inner, move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            Counted
+        });
+        let targets = [Target::new("null", Box::new(driver), facts)];
+        let axes = INFO.axes.iter().map(|axis| {
+            (axis.name.to_owned(), axis.default.iter().map(|text| axis.parse(text).unwrap()).collect())
+        });
+        let spec = RunSpec {
+            axes: axes.collect(),
+            operations: INFO.operation_names(),
+            requests: BTreeMap::from([("ping".to_owned(), 100)]),
+            rounds: 3,
+            ..RunSpec::new(INFO.name, ["null:"])
+        };
+        let plan = Plan::new(&PLANNED, &spec, &targets).unwrap();
+        assert_eq!((plan.cells.len(), plan.connections()), (3, 9));
+        let trials = Runner::new(&plan, "noop-loop", &targets).trials().unwrap();
+        assert_eq!(trials.len(), 9);
+        for trial in trials {
+            let Outcome::Measured(measured) = trial.outcome else { panic!("{:?}", trial.outcome) };
+            assert_eq!((measured.clients, measured.completed), (2, 100));
+            // Each reply was compared.
+            assert_eq!(measured.verified.unwrap().answers, 100 + measured.warmup);
+        }
+        // One session loads and checks; two clients per trial, and the idle connections of one cell in three rounds.
+        assert_eq!(opened.load(Ordering::Relaxed), 1 + 9 * 2 + 3 * 5);
+        assert_eq!(PLANNED.0.load(Ordering::Relaxed), 3, "two cells, and the repeat of the first");
+    }
 }

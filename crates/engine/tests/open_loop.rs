@@ -2,7 +2,7 @@
 //! counted.
 
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
-use kurabe_core::experiment::{Client, Dataset, DatasetState, Prepare, Stop, Transaction, Workload};
+use kurabe_core::experiment::{Client, Dataset, DatasetState, Recorder, Stop, Transaction, Workload};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::load::Arrivals;
 use kurabe_core::run::Measurement;
@@ -33,14 +33,15 @@ struct Delays {
 struct Held<'a> {
     inner: &'a dyn Workload,
     held: Duration,
+    /// Set when all clients have warmed up.
+    begins: &'a Arc<AtomicBool>,
 }
 
 struct HeldTransaction {
     inner: Box<dyn Transaction>,
     held: Duration,
+    begins: Arc<AtomicBool>,
 }
-
-impl Prepare for Held<'_> {}
 
 impl Workload for Held<'_> {
     fn transaction(
@@ -50,7 +51,7 @@ impl Workload for Held<'_> {
         client: Client,
     ) -> Result<Box<dyn Transaction>> {
         let inner = self.inner.transaction(operation, state, client)?;
-        Ok(Box::new(HeldTransaction { inner, held: self.held }))
+        Ok(Box::new(HeldTransaction { inner, held: self.held, begins: Arc::clone(self.begins) }))
     }
 }
 
@@ -59,21 +60,19 @@ impl Transaction for HeldTransaction {
         self.inner.attach(session)
     }
 
-    fn warmed_up(&mut self) {
-        self.inner.warmed_up();
-        sleep(self.held);
-    }
-
     fn prepare_input(&mut self) {
+        if self.begins.load(Ordering::Relaxed) {
+            sleep(std::mem::take(&mut self.held));
+        }
         self.inner.prepare_input();
     }
 
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.inner.run(session)
+    fn run(&mut self, session: &mut dyn Session, recorder: &mut Recorder) -> Result<()> {
+        self.inner.run(session, recorder)
     }
 
-    fn check(&mut self) -> Result<()> {
-        self.inner.check()
+    fn check(&mut self, recorder: &mut Recorder) -> Result<()> {
+        self.inner.check(recorder)
     }
 }
 
@@ -140,14 +139,19 @@ fn measure_of(
     let cell = experiment.plan(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
     let workload = cell.workload().unwrap();
     let mut fixture = Fixture::open(&fast, 0, 1, "open loop").unwrap();
-    fixture.load(&cell, &*workload, cancel).unwrap();
+    fixture.load(&cell, cancel, |namespace, session| workload.load(namespace, session)).unwrap();
     let (answers, stalled) = (Arc::default(), Arc::default());
     let driver = DriverLayer::new(fast.driver, move || Slow {
         delays,
         answers: Arc::clone(&answers),
         stalled: Arc::clone(&stalled),
     });
-    let held = Held { inner: &*workload, held: delays.held };
+    let begins = Arc::default();
+    let held = Held { inner: &*workload, held: delays.held, begins: &begins };
+    let connected = || {
+        begins.store(true, Ordering::Relaxed);
+        Ok(())
+    };
     let trial = Trial {
         driver: &driver,
         options: &ConnectOptions::default(),
@@ -162,7 +166,7 @@ fn measure_of(
         progress: &AtomicU64::new(0),
         observer: None,
         cpu_partition: None,
-        connected: None,
+        connected: Some(&connected),
         clients: Clients::HERE,
         threads: delays.threads,
     };
@@ -239,10 +243,9 @@ fn warm_up_reaches_every_client() {
 
 #[test]
 fn warm_up_leaves_records_for_measured_phase() {
-    // A tenth of a second of warm-up would change each of the 100 records.
+    // A tenth of the time would change each of the 100 records.
     let cancel = AtomicBool::new(false);
-    let figures =
-        measure_of("point-write", Delays::default(), 1, open(2_000.0), for_(1_000), &cancel).unwrap();
+    let figures = measure_of("point-write", Delays::default(), 1, open(200.0), for_(5_000), &cancel).unwrap();
     assert!(figures.warmup > 0 && figures.completed > figures.warmup, "{figures:?}");
     assert!(figures.completed + figures.warmup <= 100, "{figures:?}");
 }

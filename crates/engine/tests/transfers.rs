@@ -80,7 +80,6 @@ impl Interceptor for Faulty {
     }
 }
 
-/// A target with this fault.
 fn target(fault: Fault) -> Target {
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse("sqlite:").unwrap()).unwrap();
     let loaded = Arc::new(AtomicBool::new(false));

@@ -56,13 +56,13 @@ impl Transaction for Count {
 
     fn prepare_input(&mut self) {}
 
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
         let rows = fill::count(session, &self.collection)?;
         self.rows = rows.ok_or_else(|| Error::unsupported("this database does not count its records"))?;
         Ok(())
     }
 
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, _: &mut Recorder) -> Result<()> {
         Ok(())
     }
 }

@@ -2,29 +2,25 @@
 
 use crate::prelude::*;
 
-pub(crate) const CLIENTS: AxisInfo = AxisInfo {
-    name: "clients",
-    help: "concurrent clients",
-    kind: AxisKind::Count { least: 1, most: 100_000 },
-    default: &["1"],
-};
+pub(crate) const CLIENTS: AxisInfo =
+    AxisInfo::new("clients", "concurrent clients", AxisKind::count(1, 100_000), &["1"]);
 
-pub(crate) const STATEMENT: AxisInfo = AxisInfo {
-    name: "statement",
-    help: "when statements are prepared",
-    kind: AxisKind::Choice(&[("once", "once for each connection"), ("per-request", "for every request")]),
-    default: &["once"],
-};
+pub(crate) const STATEMENT: AxisInfo = AxisInfo::new(
+    "statement",
+    "when statements are prepared",
+    AxisKind::choice(&[("once", "once for each connection"), ("per-request", "for every request")]),
+    &["once"],
+);
 
-pub(crate) const CONNECTION: AxisInfo = AxisInfo {
-    name: "connection",
-    help: "how long a connection lives",
-    kind: AxisKind::Choice(&[
+pub(crate) const CONNECTION: AxisInfo = AxisInfo::new(
+    "connection",
+    "how long a connection lives",
+    AxisKind::choice(&[
         ("kept", "each client keeps its own"),
         ("per-request", "opened and closed for every request"),
     ]),
-    default: &["kept"],
-};
+    &["kept"],
+);
 
 /// The same axis for experiments that can also run through an application.
 pub(crate) const CONNECTION_OR_VIA: AxisInfo =
@@ -73,5 +69,5 @@ pub(crate) fn policy(cell: &Cell) -> Result<LoopPolicy> {
         "per-request" => Connections::PerRequest,
         _ => Connections::Kept,
     };
-    Ok(LoopPolicy::new(cell.number(CLIENTS.name)? as usize, connections))
+    Ok(LoopPolicy { connections, ..LoopPolicy::new(cell.number(CLIENTS.name)? as usize) })
 }

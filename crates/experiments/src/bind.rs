@@ -16,16 +16,16 @@ static INFO: ExperimentInfo = ExperimentInfo {
             request, 'once' saves nothing. The server's cost is its CPU time per operation, shown beside the client's. \
             A database without statements has nothing to compare. As in the published experiments.",
     axes: &[
-        AxisInfo {
-            name: "bind",
-            help: "how the value is passed to the statement",
-            kind: AxisKind::Choice(&[
+        AxisInfo::new(
+            "bind",
+            "how the value is passed to the statement",
+            AxisKind::choice(&[
                 ("once", "bound to a statement prepared once for each connection"),
                 ("per-request", "bound to a statement prepared for every request"),
                 ("literal", "as a literal in the text, without preparing"),
             ]),
-            default: &["once", "per-request", "literal"],
-        },
+            &["once", "per-request", "literal"],
+        ),
         AxisInfo { default: &["kept", "per-request"], ..CONNECTION },
         CLIENTS,
     ],

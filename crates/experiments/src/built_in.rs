@@ -6,15 +6,13 @@ use std::time::Duration;
 pub(crate) struct BuiltIn {
     pub(crate) info: &'static ExperimentInfo,
     pub(crate) plan: fn(&Cell, &Dataset) -> Result<PlannedCell>,
-    pub(crate) pages: Option<PlanPages>,
+    /// Plans a cell on a target that is an application.
+    pub(crate) pages: Option<fn(&Cell) -> Result<PlannedCell>>,
     pub(crate) takes_cache: bool,
     pub(crate) takes_remote: bool,
     /// The default time of a run for each target, if that of most experiments is too short.
     pub(crate) budget: Option<Duration>,
 }
-
-/// Plans a cell on a target that is an application.
-pub(crate) struct PlanPages(pub(crate) fn(&Cell) -> Result<PlannedCell>);
 
 impl BuiltIn {
     /// An experiment on databases, without pages, without a cache and without a second server.
@@ -47,13 +45,7 @@ impl Experiment for BuiltIn {
         (self.plan)(cell, dataset)
     }
 
-    fn pages(&self) -> Option<&dyn Pages> {
-        self.pages.as_ref().map(|pages| pages as &dyn Pages)
-    }
-}
-
-impl Pages for PlanPages {
-    fn plan(&self, cell: &Cell) -> Result<PlannedCell> {
-        (self.0)(cell)
+    fn pages(&self) -> Option<fn(&Cell) -> Result<PlannedCell>> {
+        self.pages
     }
 }

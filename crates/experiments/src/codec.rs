@@ -122,9 +122,6 @@ impl Codec {
     }
 
     /// Decodes `stored` into `out`, without a second buffer and without a copy.
-    ///
-    /// # Errors
-    /// As for [`Codec::decode`].
     pub(crate) fn decode_into(&mut self, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if self.is_plain() {
             out.clear();

@@ -30,12 +30,10 @@ pub enum Outcome {
     Absent(String),
 }
 
-/// One check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     /// The request, or what was done: `GET /kv/read?key=0`.
     pub what: String,
-    /// Its outcome.
     pub outcome: Outcome,
 }
 
@@ -323,7 +321,7 @@ fn at_once(
     }
     let cell: Cell = experiment.info().baseline(&values)?;
     let pages = experiment.pages().ok_or_else(|| Error::unsupported("it has no pages"))?;
-    let workload = pages.plan(&cell)?.workload()?;
+    let workload = pages(&cell)?.workload()?;
     let mut state = DatasetState::default();
     let mut namespace = driver.namespace()?;
     workload.before(Before { operation, state: &mut state, namespace: &mut *namespace, session })?;
@@ -332,14 +330,14 @@ fn at_once(
         let mut transaction = workload.transaction(operation, &state, client)?;
         let mut session = driver.connect(&ConnectOptions::default())?;
         transaction.attach(&mut *session)?;
+        let mut recorder = Recorder::default();
         for _ in 0..requests {
             transaction.prepare_input();
-            transaction.run(&mut *session)?;
-            transaction.check()?;
+            transaction.run(&mut *session, &mut recorder)?;
+            transaction.check(&mut recorder)?;
         }
         session.close()?;
-        let (rows_written, notes) = (transaction.rows_written(), transaction.notes());
-        Ok(ClientSummary { client, completed: requests, rows_written, notes })
+        Ok(recorder.into_summary(client, requests))
     };
     let done = thread::scope(|scope| {
         let one = &one;

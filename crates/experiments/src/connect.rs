@@ -24,22 +24,17 @@ static INFO: ExperimentInfo = ExperimentInfo {
             is a page, and the connections are those of the application to its database: kept or pooled, as \
             it was started, or a new one for the page. As in the published experiments (connection_cost_http.csv, connection_cost_loop.csv).",
     axes: &[
-        AxisInfo {
-            name: "connection",
-            help: "where a request gets its connection",
-            kind: AxisKind::Choice(&[
+        AxisInfo::new(
+            "connection",
+            "where a request gets its connection",
+            AxisKind::choice(&[
                 ("kept", "each client keeps its own"),
                 ("pool", "taken from a pool that all clients share, and returned"),
                 ("per-request", "opened and closed for every request"),
             ]),
-            default: &["kept", "pool", "per-request"],
-        },
-        AxisInfo {
-            name: "pool",
-            help: "connections of the pool",
-            kind: AxisKind::Count { least: 1, most: 100_000 },
-            default: &["4"],
-        },
+            &["kept", "pool", "per-request"],
+        ),
+        AxisInfo::new("pool", "connections of the pool", AxisKind::count(1, 100_000), &["4"]),
         AxisInfo { default: &["1", "8"], ..CLIENTS },
     ],
     operations: &[reads(READ, "get a connection, read one row by its key, return the connection", 5_000)],
@@ -49,7 +44,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("connection_cost"),
 };
 
-pub(crate) static CONNECT: BuiltIn = BuiltIn { pages: Some(PlanPages(pages)), ..BuiltIn::new(&INFO, plan) };
+pub(crate) static CONNECT: BuiltIn = BuiltIn { pages: Some(pages), ..BuiltIn::new(&INFO, plan) };
 
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };

@@ -16,7 +16,7 @@ use kurabe_copy::run::Copy;
 use kurabe_copy::sql::{Side, engine_of, which};
 use kurabe_copy::{sample, state};
 use kurabe_core::driver::{Capability, ConnectOptions, Driver};
-use kurabe_core::job::{Job, JobContext};
+use kurabe_core::job::{Ended, Job, JobContext};
 use kurabe_core::remote::{RemoteCollection, RemoteServer};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -63,42 +63,37 @@ static INFO: ExperimentInfo = ExperimentInfo {
             inserting alone. Rows of plain tables are read back and compared with what was generated, too. After E16 of the \
             published experiments.",
     axes: &[
-        AxisInfo {
-            name: TABLE,
-            help: "the table",
-            kind: AxisKind::Choice(&[
+        AxisInfo::new(
+            TABLE,
+            "the table",
+            AxisKind::choice(&[
                 ("plain", "a key, an indexed integer, and text of 180 characters"),
                 ("types", "a column of every type that the engines have in common, with nulls"),
             ]),
-            default: &["plain", "types"],
-        },
-        AxisInfo {
-            name: DIRECTION,
-            help: "which way the rows go",
-            kind: AxisKind::Choice(&[
+            &["plain", "types"],
+        ),
+        AxisInfo::new(
+            DIRECTION,
+            "which way the rows go",
+            AxisKind::choice(&[
                 ("out", "from the target to the other server"),
                 ("into", "from the other server to the target"),
             ]),
-            default: &["out", "into"],
-        },
-        AxisInfo {
-            name: WHERE,
-            help: "the other server",
-            kind: AxisKind::Choice(&[
+            &["out", "into"],
+        ),
+        AxisInfo::new(
+            WHERE,
+            "the other server",
+            AxisKind::choice(&[
                 (
                     "second",
                     "a second instance of the target's: another process on this host, or another file",
                 ),
                 ("remote", "the server that --remote names"),
             ]),
-            default: &["second", "remote"],
-        },
-        AxisInfo {
-            name: ROWS,
-            help: "rows of the table",
-            kind: AxisKind::Count { least: 1, most: 1_000_000_000 },
-            default: &["20k"],
-        },
+            &["second", "remote"],
+        ),
+        AxisInfo::new(ROWS, "rows of the table", AxisKind::count(1, 1_000_000_000), &["20k"]),
     ],
     operations: &[writes("copy", "copy the table; counted by the row", 1)],
     metrics: &[COPIED, PLAN, COPYING, COMPARING, INDEXING],
@@ -149,8 +144,8 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     };
     // Both ends, and what creates and removes tables on each.
     let planned = PlannedCell::job(name, demand, 4, job);
-    let provision = Provision { remote: Some(server), ..Provision::default() };
-    Ok(PlannedCell { provision, stored_bytes: Some(row_bytes), ..planned })
+    let needs = vec![Need::Remote(server)];
+    Ok(PlannedCell { needs, stored_bytes: Some(row_bytes), ..planned })
 }
 
 fn initial(word: &str) -> &str {
@@ -257,7 +252,7 @@ impl CopyJob {
     }
 }
 
-impl Prepare for CopyJob {
+impl Job for CopyJob {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.source)?;
         match &self.content {
@@ -289,9 +284,7 @@ impl Prepare for CopyJob {
     fn before(&self, Before { namespace, .. }: Before<'_>) -> Result<()> {
         namespace.create(&self.target)
     }
-}
 
-impl Job for CopyJob {
     fn run(&self, _operation: &str, state: &DatasetState, context: &mut JobContext<'_>) -> Result<()> {
         let here = context.driver();
         let there = here.links()?.remote(self.server)?;
@@ -328,7 +321,7 @@ impl Job for CopyJob {
     }
 
     /// All values were compared by the copy. Here the server counts, and plain rows are compared with what was generated.
-    fn verify(&self, _operation: &str, _state: &DatasetState, session: &mut dyn Session) -> Result<Checked> {
+    fn verify(&self, Ended { session, .. }: Ended<'_>) -> Result<Checked> {
         let rows = self.rows;
         let counted = fill::check_count(session, &self.target, rows, |found| {
             format!("{rows} rows were copied, and the server counts {found}")
@@ -384,7 +377,7 @@ mod tests {
         let remote = |given: &[(&str, &str)]| {
             let cell = planned(given);
             let of = |operation: &Operation| operation.collection().unwrap().remote.is_some();
-            (of(&cell.demand.operations[0]), of(&cell.demand.operations[1]), cell.provision.remote)
+            (of(&cell.demand.operations[0]), of(&cell.demand.operations[1]), cell.remote())
         };
         assert_eq!(remote(&[]), (false, true, Some(RemoteServer::Second)));
         let into = [("direction", "into"), ("where", "remote")];

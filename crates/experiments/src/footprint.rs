@@ -23,21 +23,21 @@ static INFO: ExperimentInfo = ExperimentInfo {
             is restarted before each trial, since servers keep the memory of earlier connections. For an embedded \
             database it is the client's memory; of active connections, with its threads. E15.",
     axes: &[
-        AxisInfo {
-            name: "connections",
-            help: "number of connections",
-            kind: AxisKind::Count { least: 1, most: 100_000 },
-            default: &["1", "10", "100", "1000"],
-        },
-        AxisInfo {
-            name: "state",
-            help: "state of the connections",
-            kind: AxisKind::Choice(&[
+        AxisInfo::new(
+            "connections",
+            "number of connections",
+            AxisKind::count(1, 100_000),
+            &["1", "10", "100", "1000"],
+        ),
+        AxisInfo::new(
+            "state",
+            "state of the connections",
+            AxisKind::choice(&[
                 ("idle", "opened and unused, while one other client reads"),
                 ("active", "each belongs to a client that reads"),
             ]),
-            default: &["idle", "active"],
-        },
+            &["idle", "active"],
+        ),
     ],
     operations: &[reads("read", "read one small row by its key", 10_000)],
     metrics: &[
@@ -79,13 +79,12 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let connections = cell.number("connections")? as usize;
     let states = [("idle", (1, connections)), ("active", (connections, 0))];
     let (clients, idle_connections) = choice(&INFO, cell, "state", &states)?;
-    let policy = LoopPolicy::new(clients, Connections::Kept);
+    let policy = LoopPolicy::new(clients);
     let mut planned = PointWorkload::plan_reads("footprint", Bind::Once, policy, &dataset, &[]);
     // Databases without statements have connections too.
     planned.demand.capabilities.clear();
-    let provision =
-        Provision { restart: true, idle_connections, server_memory: true, ..Provision::default() };
-    Ok(PlannedCell { provision, ..planned })
+    let needs = vec![Need::Restart, Need::IdleConnections(idle_connections), Need::ServerMemory];
+    Ok(PlannedCell { needs, ..planned })
 }
 
 #[cfg(test)]
@@ -104,10 +103,10 @@ mod tests {
     #[test]
     fn idle_connections_have_one_client_and_active_ones_a_client_each() {
         let idle = planned(1_000, "idle");
-        assert_eq!((idle.policy.clients, idle.provision.idle_connections), (1, 1_000));
+        assert_eq!((idle.policy.clients, idle.idle_connections()), (1, 1_000));
         assert_eq!(idle.connections(), 1_003);
         let active = planned(1_000, "active");
-        assert_eq!((active.policy.clients, active.provision.idle_connections), (1_000, 0));
+        assert_eq!((active.policy.clients, active.idle_connections()), (1_000, 0));
         assert_eq!(active.connections(), 1_002);
         // All cells share their rows.
         assert!(idle.demand.capabilities.is_empty() && active.demand.capabilities.is_empty());

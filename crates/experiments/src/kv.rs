@@ -38,7 +38,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("web_kv.csv"),
 };
 
-pub(crate) static KV: BuiltIn = BuiltIn { pages: Some(PlanPages(pages)), ..BuiltIn::new(&INFO, plan) };
+pub(crate) static KV: BuiltIn = BuiltIn { pages: Some(pages), ..BuiltIn::new(&INFO, plan) };
 
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let rows = |part: &str, records: u64| {
@@ -79,7 +79,7 @@ impl KvWorkload {
     }
 }
 
-impl Prepare for KvWorkload {
+impl Workload for KvWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.added.collection)?;
         self.loaded.load(namespace, session)
@@ -88,16 +88,9 @@ impl Prepare for KvWorkload {
     fn before(&self, Before { operation, namespace, .. }: Before<'_>) -> Result<()> {
         if operation == WRITE { namespace.clear(&self.added.collection) } else { Ok(()) }
     }
-}
 
-impl Workload for KvWorkload {
-    fn transaction(
-        &self,
-        operation: &str,
-        state: &DatasetState,
-        client: Client,
-    ) -> Result<Box<dyn Transaction>> {
-        Ok(self.page(operation, state, client)?)
+    fn transaction(&self, name: &str, state: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
+        Ok(self.page(name, state, client)?)
     }
 
     fn after(&self, After { operation, session, clients, .. }: After<'_>) -> Result<Checked> {
@@ -197,7 +190,7 @@ impl PageSet for KvPages {
                 let compare = move |key, data: &[u8]| Digests { seed }.check(key, LOADED, data);
                 Ok(Box::new(ReadRows::new(path(&INFO, READ), records, client, compare)))
             }
-            WRITE => Ok(Box::new(Adds { data, keys: Vec::new() })),
+            WRITE => Ok(Box::new(Adds { data })),
             _ => Err(no_operation(INFO.name, operation)),
         }
     }
@@ -238,8 +231,6 @@ pub(crate) fn check_record(seed: u64, key: u64, data: &[u8]) -> Result<()> {
 /// Asks the application to add records with keys of its choice.
 struct Adds {
     data: Arc<via::Rows>,
-    /// The keys of the added records.
-    keys: Vec<u64>,
 }
 
 impl PageClient for Adds {
@@ -247,23 +238,16 @@ impl PageClient for Adds {
         page.push_str(&path(&INFO, WRITE));
     }
 
-    fn check(&mut self, path: &str, body: &[u8]) -> Result<()> {
+    fn check(&mut self, path: &str, body: &[u8], recorder: &mut Recorder) -> Result<()> {
         let key = read(self.data.seed, path, body, None)?;
         if key <= self.data.records {
             return Err(Error::mismatch(format!(
                 "the application reports record {key} as added, but it existed before"
             )));
         }
-        self.keys.push(key);
+        recorder.rows_written(1);
+        recorder.notes(Vec::new).push(key);
         Ok(())
-    }
-
-    fn rows_written(&self) -> u64 {
-        self.keys.len() as u64
-    }
-
-    fn notes(&mut self) -> Option<Notes> {
-        Some(Box::new(std::mem::take(&mut self.keys)))
     }
 }
 

@@ -20,23 +20,20 @@ const LONGEST: u64 = 4 << 20;
 /// Bytes to which CPU times refer.
 const GIGABYTE: f64 = 1e9;
 
-const BUFFER: AxisInfo = AxisInfo {
-    name: "buffer",
-    help: "size that is asked for of each socket buffer of both ends",
-    kind: AxisKind::SizeOr {
-        least: 4 << 10,
-        most: 1 << 30,
-        words: &[("auto", "chosen and changed by the kernels, as for most programs")],
-    },
-    default: &["64KiB", "128KiB", "256KiB", "512KiB", "1MiB", "2MiB"],
-};
+const BUFFER: AxisInfo = AxisInfo::new(
+    "buffer",
+    "size that is asked for of each socket buffer of both ends",
+    AxisKind::size(4 << 10, 1 << 30)
+        .or(&[("auto", "chosen and changed by the kernels, as for most programs")]),
+    &["64KiB", "128KiB", "256KiB", "512KiB", "1MiB", "2MiB"],
+);
 
-const WRITE: AxisInfo = AxisInfo {
-    name: "write-size",
-    help: "bytes of each send and receive, and of each message of round-trip",
-    kind: AxisKind::Size { least: 1, most: LONGEST },
-    default: &["8KiB", "128KiB"],
-};
+const WRITE: AxisInfo = AxisInfo::new(
+    "write-size",
+    "bytes of each send and receive, and of each message of round-trip",
+    AxisKind::size(1, LONGEST),
+    &["8KiB", "128KiB"],
+);
 
 /// Of all streams together.
 const DATA_RATE: Metric = metric::DATA_RATE.primary();
@@ -108,7 +105,7 @@ fn plan(cell: &Cell, _dataset: &Dataset) -> Result<PlannedCell> {
         client_bytes: 3 * block,
         ..Demand::default()
     };
-    let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(clients, Connections::Kept) };
+    let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(clients) };
     Ok(PlannedCell::new("nothing", demand, policy, net))
 }
 
@@ -145,8 +142,7 @@ impl Net {
     fn check_streams(self, session: &mut dyn Session, clients: &[ClientSummary]) -> Result<Vec<MetricValue>> {
         let mut all = Totals::default();
         let mut buffers = None;
-        for client in clients {
-            let sent: &Sent = client.notes()?;
+        for sent in clients.iter().filter_map(ClientSummary::notes::<Sent>) {
             all.receiver_cpu_ns += self.arrived(session, sent)? as f64;
             all.bytes += sent.bytes as f64;
             all.measured += sent.measured as f64;
@@ -179,8 +175,6 @@ struct Totals {
     sender_cpu_ns: f64,
     receiver_cpu_ns: f64,
 }
-
-impl Prepare for Net {}
 
 impl Workload for Net {
     fn transaction(&self, operation: &str, _: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
@@ -235,18 +229,17 @@ impl Transaction for Stream {
         Ok(())
     }
 
-    fn warmed_up(&mut self) {
-        self.began = Some((Instant::now(), self.sent.bytes, self.cpu_ns));
-    }
-
     fn prepare_input(&mut self) {}
 
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, session: &mut dyn Session, recorder: &mut Recorder) -> Result<()> {
+        if recorder.measures() && self.began.is_none() {
+            self.began = Some((Instant::now(), self.sent.bytes, self.cpu_ns));
+        }
         let prepared = self.prepared.as_ref().ok_or_else(no_session)?;
         session.execute(prepared, &[Value::Int(self.net.batch() as i64)], &mut self.reply)
     }
 
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, recorder: &mut Recorder) -> Result<()> {
         let field = |at| {
             let missing = || Error::mismatch("a stream's reply has missing fields");
             self.reply.field_int(0, at).ok_or_else(missing)
@@ -260,11 +253,8 @@ impl Transaction for Stream {
             self.sent.measured = self.sent.bytes - bytes;
             self.sent.cpu_ns = self.cpu_ns.saturating_sub(cpu_ns);
         }
+        *recorder.notes(Sent::default) = self.sent;
         Ok(())
-    }
-
-    fn notes(&mut self) -> Option<Notes> {
-        Some(Box::new(self.sent))
     }
 }
 
@@ -304,12 +294,12 @@ impl Transaction for Echo {
         self.message[..length].copy_from_slice(&fresh[..length]);
     }
 
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
         let prepared = self.prepared.as_ref().ok_or_else(no_session)?;
         session.execute(prepared, &[Value::Bytes(&self.message)], &mut self.reply)
     }
 
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, _: &mut Recorder) -> Result<()> {
         if self.reply.field_bytes(0, 0) == Some(&self.message[..]) {
             return Ok(());
         }

@@ -26,12 +26,12 @@ const RECORDS: u64 = 100_000;
 /// Characters of a row's data.
 pub(crate) const LENGTH: usize = 100;
 
-const PIPELINE: AxisInfo = AxisInfo {
-    name: "pipeline",
-    help: "requests that a client sends before it reads the answers",
-    kind: AxisKind::Count { least: 1, most: 1_000 },
-    default: &["1"],
-};
+const PIPELINE: AxisInfo = AxisInfo::new(
+    "pipeline",
+    "requests that a client sends before it reads the answers",
+    AxisKind::count(1, 1_000),
+    &["1"],
+);
 
 const INFO: ExperimentInfo = ExperimentInfo {
     name: "point-read",
@@ -41,10 +41,7 @@ const INFO: ExperimentInfo = ExperimentInfo {
             comparable.",
     axes: &[CLIENTS, STATEMENT, CONNECTION, PIPELINE],
     operations: &[reads(READ, "read one row by its key", 100_000)],
-    metrics: &[],
-    chart_axis: "clients",
-    answer: Answer::Throughput,
-    published: None,
+    ..ExperimentInfo::BASE
 };
 
 static READ_INFO: ExperimentInfo = INFO;
@@ -142,23 +139,16 @@ impl PointWorkload {
     }
 }
 
-impl Prepare for PointWorkload {
+impl Workload for PointWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         self.store.load(namespace, session)
     }
-}
 
-impl Workload for PointWorkload {
-    fn transaction(
-        &self,
-        operation: &str,
-        state: &DatasetState,
-        client: Client,
-    ) -> Result<Box<dyn Transaction>> {
-        let draws = match operation {
+    fn transaction(&self, name: &str, state: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
+        let draws = match name {
             READ if self.pipeline > 1 => Draws::Read(Rng::new(client.seed)),
             WRITE if self.pipeline > 1 => Draws::Write(Keys::new(self.store.records, client)),
-            _ => return Ok(self.page(operation, state, client)?),
+            _ => return Ok(self.page(name, state, client)?),
         };
         Ok(Box::new(Pipelined::new(&self.store, self.pipeline, draws)))
     }
@@ -261,7 +251,6 @@ struct Pipelined {
     rows: Vec<(u64, Vec<u8>)>,
     replies: Vec<Reply>,
     parameters: Vec<Value<'static>>,
-    written: u64,
 }
 
 impl Pipelined {
@@ -273,7 +262,6 @@ impl Pipelined {
             rows: vec![(0, Vec::new()); depth],
             replies: (0..depth).map(|_| Reply::new()).collect(),
             parameters: Vec::with_capacity(depth * 2),
-            written: 0,
         }
     }
 }
@@ -302,7 +290,7 @@ impl Transaction for Pipelined {
     }
 
     #[inline]
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
         let prepared = self.prepared.as_ref().ok_or_else(no_session)?;
         let mut parameters: Vec<Value<'_>> = std::mem::take(&mut self.parameters);
         for (key, data) in &self.rows {
@@ -316,21 +304,17 @@ impl Transaction for Pipelined {
         done
     }
 
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, recorder: &mut Recorder) -> Result<()> {
         for ((key, _), reply) in self.rows.iter().zip(&self.replies) {
             match self.draws {
                 Draws::Read(_) => self.store.check(*key, LOADED, reply)?,
                 Draws::Write(_) => {
                     acknowledged_change(reply, *key)?;
-                    self.written += 1;
+                    recorder.rows_written(1);
                 }
             }
         }
         Ok(())
-    }
-
-    fn rows_written(&self) -> u64 {
-        self.written
     }
 }
 

@@ -24,9 +24,6 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
 ];
 
 /// The experiment that a run's spec names: a built-in one, or a custom workload.
-///
-/// # Errors
-/// As for [`find`], or an error in the user's files.
 pub fn of(spec: &RunSpec) -> Result<&'static dyn Experiment> {
     spec.custom.as_ref().map_or_else(|| find(&spec.experiment), crate::custom::experiment)
 }

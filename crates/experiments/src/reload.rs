@@ -8,7 +8,7 @@ use crate::fill::{FieldValue, fill, rows_of_a_request};
 use crate::prelude::*;
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::dump::RowOrder;
-use kurabe_core::job::{Job, JobContext};
+use kurabe_core::job::{Ended, Job, JobContext};
 use kurabe_core::observation::Endpoint;
 use kurabe_core::stats_probe::{Clients, Counter, EngineUse, Reading, SnapshotPoint, StatsProbe};
 use std::time::Duration;
@@ -74,31 +74,26 @@ static INFO: ExperimentInfo = ExperimentInfo {
             up:mariadb?innodb_buffer_pool_size=8M. pg_dump and sqlite3 have no order of their own: there the rows are \
             stored in it. As in the published experiments (reload.csv).",
     axes: &[
-        AxisInfo {
-            name: ORDER,
-            help: "the order of the rows in the dump",
-            kind: AxisKind::Choice(&[
+        AxisInfo::new(
+            ORDER,
+            "the order of the rows in the dump",
+            AxisKind::choice(&[
                 ("key", "by the primary key"),
                 ("index", "by the index on id2"),
                 ("random", "at random"),
             ]),
-            default: &["key", "index", "random"],
-        },
-        AxisInfo {
-            name: TOOL,
-            help: "what dumps and restores",
-            kind: AxisKind::Choice(&[
+            &["key", "index", "random"],
+        ),
+        AxisInfo::new(
+            TOOL,
+            "what dumps and restores",
+            AxisKind::choice(&[
                 ("engine", "the engine's own programs, with a file between them"),
                 ("kurabe", "one session, which reads into memory and inserts many rows a request"),
             ]),
-            default: &["engine", "kurabe"],
-        },
-        AxisInfo {
-            name: ROWS,
-            help: "rows of the table",
-            kind: AxisKind::Count { least: 100, most: 1_000_000_000 },
-            default: &["1m"],
-        },
+            &["engine", "kurabe"],
+        ),
+        AxisInfo::new(ROWS, "rows of the table", AxisKind::count(100, 1_000_000_000), &["1m"]),
     ],
     operations: &[writes("reload", "dump the table and restore it", 1)],
     metrics: &[DUMP, RESTORE, RESTORED, SIZE, DUMP_SIZE, WRITTEN[0].1, WRITTEN[1].1, WRITTEN[2].1],
@@ -332,7 +327,7 @@ fn record_size(context: &mut JobContext<'_>, bytes: Option<u64>) {
     }
 }
 
-impl Prepare for Reload {
+impl Job for Reload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.table)?;
         // In another order than that of the key, a table larger than the server's memory takes long to load.
@@ -343,14 +338,12 @@ impl Prepare for Reload {
         namespace.analyse(&self.table)?;
         Ok(DatasetState::default())
     }
-}
 
-impl Job for Reload {
     fn run(&self, _operation: &str, _state: &DatasetState, context: &mut JobContext<'_>) -> Result<()> {
         if self.by_programs { self.by_programs(context) } else { self.by_session(context) }
     }
 
-    fn verify(&self, _operation: &str, _state: &DatasetState, session: &mut dyn Session) -> Result<Checked> {
+    fn verify(&self, Ended { session, .. }: Ended<'_>) -> Result<Checked> {
         let count = session.prepare(&self.count())?;
         let mut reply = Reply::new();
         session.execute(&count, &[], &mut reply)?;

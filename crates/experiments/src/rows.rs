@@ -155,7 +155,7 @@ impl<D: RowData> Transaction for Read<D> {
     }
 
     #[inline]
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
         let parameters = [Value::Int(self.key as i64)];
         match &self.added {
             // Such a row is requested rarely, to verify that it exists.
@@ -169,7 +169,7 @@ impl<D: RowData> Transaction for Read<D> {
     }
 
     #[inline]
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, _: &mut Recorder) -> Result<()> {
         if self.named && self.reply.rows() == 0 && !self.was_loaded() {
             return Err(absent(self.key));
         }
@@ -213,7 +213,6 @@ pub(crate) struct Write<D, I> {
     draws: I,
     key: u64,
     data: Vec<u8>,
-    written: u64,
 }
 
 impl<D: RowData, I> Write<D, I> {
@@ -227,7 +226,6 @@ impl<D: RowData, I> Write<D, I> {
             draws,
             key: 0,
             data: Vec::new(),
-            written: 0,
         }
     }
 }
@@ -247,24 +245,20 @@ impl<D: RowData, I: Iterator<Item = (u64, u64)> + Send> Transaction for Write<D,
     }
 
     #[inline]
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
         let (key, data) = (Value::Int(self.key as i64), fill::text(&self.data)?);
         let parameters = if self.how == How::Add { [key, data] } else { [data, key] };
         self.statement.execute(session, &parameters, &mut self.reply)
     }
 
     #[inline]
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, recorder: &mut Recorder) -> Result<()> {
         match self.how {
             How::Change => acknowledged_change(&self.reply, self.key)?,
             How::Add => fill::acknowledged(&self.reply, format_args!("added record {}", self.key))?,
         }
-        self.written += 1;
+        recorder.rows_written(1);
         Ok(())
-    }
-
-    fn rows_written(&self) -> u64 {
-        self.written
     }
 }
 

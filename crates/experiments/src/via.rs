@@ -45,17 +45,9 @@ pub(crate) trait PageClient: Send {
     /// Draws the next request and writes its path.
     fn draw(&mut self, path: &mut String);
 
-    fn check(&mut self, path: &str, body: &[u8]) -> Result<()>;
-
-    /// Rows that the application acknowledged as added.
-    fn rows_written(&self) -> u64 {
-        0
-    }
-
-    /// The acknowledged writes: a [`PageSet::Acknowledged`].
-    fn notes(&mut self) -> Option<Notes> {
-        None
-    }
+    /// Checks the answer. Records the rows that the application acknowledged as added, and in the notes a
+    /// [`PageSet::Acknowledged`].
+    fn check(&mut self, path: &str, body: &[u8], recorder: &mut Recorder) -> Result<()>;
 }
 
 struct PageTransaction {
@@ -75,20 +67,12 @@ impl Transaction for PageTransaction {
         self.client.draw(&mut self.path);
     }
 
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
         self.page.execute(session, &[Value::Text(&self.path)], &mut self.reply)
     }
 
-    fn check(&mut self) -> Result<()> {
-        self.client.check(&self.path, body(&self.reply))
-    }
-
-    fn rows_written(&self) -> u64 {
-        self.client.rows_written()
-    }
-
-    fn notes(&mut self) -> Option<Notes> {
-        self.client.notes()
+    fn check(&mut self, recorder: &mut Recorder) -> Result<()> {
+        self.client.check(&self.path, body(&self.reply), recorder)
     }
 }
 
@@ -132,7 +116,7 @@ impl<C: Fn(u64, &[u8]) -> Result<()> + Send> PageClient for ReadRows<C> {
         let _ = write!(path, "{}?key={}", self.page, self.key);
     }
 
-    fn check(&mut self, path: &str, body: &[u8]) -> Result<()> {
+    fn check(&mut self, path: &str, body: &[u8], _: &mut Recorder) -> Result<()> {
         let (key, data) = answer::read(path, body, Some(self.key))?;
         (self.compare)(key, data)
     }
@@ -223,7 +207,7 @@ impl<P: PageSet + 'static> ViaWorkload<P> {
 }
 
 /// The application loads its data itself.
-impl<P: PageSet + 'static> Prepare for ViaWorkload<P> {
+impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
     fn before(&self, Before { operation, state, session, .. }: Before<'_>) -> Result<()> {
         let data = Arc::new(self.pages.data(session)?);
         let counted =
@@ -231,18 +215,11 @@ impl<P: PageSet + 'static> Prepare for ViaWorkload<P> {
         *state = DatasetState::new(Found { data, counted });
         Ok(())
     }
-}
 
-impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
-    fn transaction(
-        &self,
-        operation: &str,
-        state: &DatasetState,
-        client: Client,
-    ) -> Result<Box<dyn Transaction>> {
+    fn transaction(&self, name: &str, state: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
         let data = Arc::clone(&state.get::<Found<P::Data>>()?.data);
-        let client = self.pages.client(operation, client, data)?;
-        let page = Operation::Page { writes: Self::writes(operation), last: self.last };
+        let client = self.pages.client(name, client, data)?;
+        let page = Operation::Page { writes: Self::writes(name), last: self.last };
         let page = Statement::new(page, Bind::Once);
         Ok(Box::new(PageTransaction { client, page, path: String::new(), reply: Reply::new() }))
     }
@@ -254,8 +231,7 @@ impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
         let Found { data, counted } = state.get::<Found<P::Data>>()?;
         let rows = clients.iter().map(|client| client.rows_written).sum();
         let added = Added { rows, before: *counted, page: path(P::INFO, COUNT) };
-        let acknowledged =
-            clients.iter().map(ClientSummary::notes).collect::<Result<Vec<&P::Acknowledged>>>()?;
+        let acknowledged: Vec<&P::Acknowledged> = clients.iter().filter_map(ClientSummary::notes).collect();
         self.pages.verify(session, data, &acknowledged, &added).map(Checked::from)
     }
 }

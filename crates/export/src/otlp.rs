@@ -24,7 +24,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest answer that is read, in bytes.
 const ANSWER: u64 = 64 * 1024;
 
-/// A collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collector {
     /// The URL without `/v1/traces`.
@@ -107,7 +106,7 @@ impl Collector {
             let count = partial.rejected_data_points;
             return Err(self.refused(&format!("{count} values of metrics"), &partial.error_message));
         }
-        Ok(Sent { spans: spans.len(), trials: run.trials.len() })
+        Ok(Sent { spans: spans.len(), trials: run.figures().count() })
     }
 
     fn post(&self, agent: &Agent, path: &str, body: &[u8]) -> Result<Vec<u8>> {

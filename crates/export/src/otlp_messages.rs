@@ -24,7 +24,6 @@ const BOUNDS: u32 = 25;
 /// The position of a run in a trace of another program (W3C Trace Context).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parent {
-    /// The trace.
     pub trace_id: [u8; 16],
     /// The span that the run is a child of.
     pub span_id: [u8; 8],
@@ -313,23 +312,17 @@ fn status(trial: &TrialRecord) -> Status {
     }
 }
 
-/// The metrics of all measured trials: throughput, and a histogram of durations.
+/// The metrics of the trials that are the figures of their cells: throughput, and a histogram of durations.
 pub(crate) fn metrics(run: &Run) -> Vec<Metric> {
     let clock = Clock::of(run);
-    let measured = || {
-        run.trials.iter().filter_map(|trial| match &trial.outcome {
-            Outcome::Measured(measured) => Some((trial, &**measured)),
-            Outcome::Failed { .. } => None,
-        })
-    };
-    let rates = measured().map(|(trial, measured)| NumberDataPoint {
+    let rates = run.figures().map(|(trial, measured)| NumberDataPoint {
         attributes: of_cell(run, trial),
         start_time_unix_nano: clock.begin(trial),
         time_unix_nano: clock.end(trial),
         value: Some(Number::AsDouble(measured.ops_per_second())),
         ..NumberDataPoint::default()
     });
-    let durations = measured().map(|(trial, measured)| HistogramDataPoint {
+    let durations = run.figures().map(|(trial, measured)| HistogramDataPoint {
         attributes: of_cell(run, trial),
         start_time_unix_nano: clock.begin(trial),
         time_unix_nano: clock.end(trial),
@@ -338,7 +331,7 @@ pub(crate) fn metrics(run: &Run) -> Vec<Metric> {
     vec![
         Metric {
             name: "kurabe.trial.throughput".to_owned(),
-            description: "Operations per second of a trial".to_owned(),
+            description: "Operations per second of a continuous trial".to_owned(),
             unit: "{operation}/s".to_owned(),
             data: Some(Data::Gauge(Gauge { data_points: rates.collect() })),
             ..Metric::default()

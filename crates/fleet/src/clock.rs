@@ -37,7 +37,6 @@ impl Offset {
         Duration::from_nanos(self.round_trip_ns / 2)
     }
 
-    /// The round trip.
     pub(crate) fn round_trip(self) -> Duration {
         Duration::from_nanos(self.round_trip_ns)
     }

@@ -8,7 +8,7 @@ use crate::build::Build;
 use kurabe_core::fleet::AgentRecord;
 use kurabe_core::name::Name;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::fleet::{ClientResult, Order, Part, Sums};
+use kurabe_engine::fleet::{ClientResult, Order, Part, PartResult};
 use serde::{Deserialize, Serialize};
 
 /// A line to an agent.
@@ -39,7 +39,6 @@ pub struct Frame<M> {
     pub number: u64,
     /// The number up to which its sender has received all frames of the other side.
     pub seen: u64,
-    /// The message.
     pub message: M,
 }
 
@@ -48,15 +47,9 @@ pub struct Frame<M> {
 #[serde(rename_all = "kebab-case")]
 pub enum ToAgent {
     /// The agent belongs to this run from now on. The answer is [`FromAgent::Here`].
-    Join {
-        /// The run.
-        run: Name,
-    },
+    Join { run: Name },
     /// What is your time? The answer is [`FromAgent::Pong`].
-    Ping {
-        /// Its number.
-        number: u32,
-    },
+    Ping { number: u32 },
     /// A sign of life.
     Beat,
     /// Run a part of a trial's clients. Each of these ends with one [`FromAgent::Done`] or [`FromAgent::Failed`].
@@ -84,7 +77,6 @@ pub enum ToAgent {
 pub struct Load {
     /// The trial.
     pub order: Order,
-    /// The part.
     pub part: Part,
     /// The target's URL, without its password.
     pub url: String,
@@ -117,8 +109,8 @@ pub enum FromAgent {
     },
     /// The results of some clients; more may follow.
     Clients(Vec<ClientResult>),
-    /// The sums over all clients of the agent. Its part of the trial has ended.
-    Done(Box<Sums>),
+    /// All else that the clients of the agent recorded. Its part of the trial has ended.
+    Done(Box<PartResult>),
     /// Its part of the trial has failed, and has ended.
     Failed(Fault),
     /// The answer to a request for an observation.
@@ -134,9 +126,7 @@ pub enum FromAgent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// The kind of the error.
     pub kind: ErrorKind,
-    /// Its message.
     pub message: String,
     /// Wrong replies.
     pub mismatches: u64,

@@ -28,7 +28,6 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// How often the client checks that the broker answers.
 const PING: Duration = Duration::from_secs(2);
 
-/// The subject of one agent.
 pub(crate) fn subject_of(agent: &str) -> String {
     format!("{AGENT}.{agent}")
 }

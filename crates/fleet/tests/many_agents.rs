@@ -15,7 +15,7 @@ use kurabe_core::fleet::{AgentRecord, OnLostAgent};
 use kurabe_core::load::Arrivals;
 use kurabe_core::name::Name;
 use kurabe_core::target::TargetUrl;
-use kurabe_engine::fleet::{CellOrder, ClientResult, Fleet, Order, Part, Sums};
+use kurabe_engine::fleet::{CellOrder, ClientResult, Fleet, Order, Part, PartResult};
 use kurabe_engine::trial::Failure;
 use kurabe_fleet::message::{About, CLIENTS, Call, Fault, Frame, FromAgent, Request, Roles, ToAgent};
 use kurabe_fleet::{Agents, BEAT, Build, FleetUrl, SILENCE, Wanted};
@@ -141,13 +141,12 @@ fn silence_among_1000_agents_is_found_in_time() {
     silence_is_found_in_time(1_000);
 }
 
-/// One trial on all agents.
 fn trial(fleet: &Agents, agents: usize) {
     let (never, progress) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut started = made(fleet.begin(&order(agents), &never));
     made(started.run(&never, &progress));
     let results = made(started.end());
-    let clients: usize = results.iter().map(|result| result.part.clients.len()).sum();
+    let clients: usize = results.iter().map(|result| result.part.recorded.clients.len()).sum();
     assert_eq!((results.len(), clients), (agents, agents * EACH));
 }
 
@@ -326,7 +325,7 @@ impl Agent {
                     self.say(true, FromAgent::Clients(all)).await;
                     all = rest;
                 }
-                self.say(true, FromAgent::Done(Box::new(sums()))).await;
+                self.say(true, FromAgent::Done(Box::new(part_result()))).await;
             }
             ToAgent::Leave => {
                 (self.coordinator, self.sent, self.seen) = (None, 0, 0);
@@ -368,14 +367,14 @@ fn result(index: usize) -> ClientResult {
     }
 }
 
-/// Sums with a histogram of service times as a server on a network has.
-fn sums() -> Sums {
+/// A result with a histogram of service times as a server on a network has.
+fn part_result() -> PartResult {
     let mut service = Histogram::new();
     for n in 0..2_000_u64 {
         service.record(80_000 + n * n % 900_000);
     }
-    let mut sums = serde_json::to_value(Sums::default()).unwrap();
-    sums["service"] = serde_json::to_value(&service).unwrap();
-    sums["completed"] = 80_000.into();
-    serde_json::from_value(sums).unwrap()
+    let mut part = serde_json::to_value(PartResult::default()).unwrap();
+    part["recorded"]["times"] = serde_json::json!({ "service": service });
+    part["recorded"]["completed"] = 80_000.into();
+    serde_json::from_value(part).unwrap()
 }

@@ -1,6 +1,5 @@
 //! The text of `kurabe list`: experiments and targets, from the registries.
 
-use kurabe_core::axis::AxisKind;
 use kurabe_core::{FULL_BUILD, units};
 use kurabe_drivers::registry::{DRIVERS, LEFT_OUT};
 use kurabe_experiments::registry::EXPERIMENTS;
@@ -43,10 +42,8 @@ pub(crate) fn experiments() -> String {
         let _ = writeln!(text, "    varies");
         for axis in info.axes {
             let _ = writeln!(text, "      --{:<12} {} [{}]", axis.name, axis.help, axis.default.join(","));
-            if let AxisKind::Choice(choices) | AxisKind::ChoiceOrText { words: choices, .. } = axis.kind {
-                for (word, help) in choices {
-                    let _ = writeln!(text, "          {word:<12} {help}");
-                }
+            for (word, help) in axis.kind.words.iter().filter(|_| axis.kind.numbers.is_none()) {
+                let _ = writeln!(text, "          {word:<12} {help}");
             }
         }
     }

@@ -33,7 +33,7 @@ pub(crate) const HELP: &str = "Exit codes:
   1    a defect of kurabe itself
   2    the command line, a suite file or a URL is wrong; nothing was done
   3    a target, or an address to listen at, could not be used: not there, refused, in use, too small, wrong answers
-  4    the run ended, and some cells failed, or a target has no results; the report says why; the command of wire failed;
+  4    the run ended, and some cells failed, or a target has no results; the report says why; the command of wire or capture failed;
        or a claim that held does not hold any more; a copy is complete but for rows that the target refused
   5    a run or a report could not be found, read or written, or this machine could not do its part (a full disk)
   6    a gate failed: a primary metric, a kind of transaction or a p99 is worse by more than its margin

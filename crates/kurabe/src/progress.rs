@@ -2,7 +2,7 @@
 
 use crate::output::Output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
+use kurabe_core::axis::{AxisInfo, Cell, NumberUnit};
 use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
 use kurabe_core::units;
 use kurabe_engine::run::event::Event;
@@ -148,22 +148,18 @@ impl Progress {
 pub(crate) fn words(axes: &[AxisInfo], cell: &Cell) -> String {
     let word = |axis: &AxisInfo| {
         let text = axis.show(cell.get(axis.name)?);
-        match axis.kind {
-            AxisKind::Size { .. } => Some(text),
+        let (kind, has_one) = (&axis.kind, axis.default.len() == 1);
+        match kind.numbers.filter(|_| kind.words.is_empty()).map(|numbers| numbers.unit) {
+            Some(NumberUnit::Size) => Some(text),
             // The only default value of an axis is omitted.
-            _ if axis.default.len() == 1 && axis.default[0] == text => None,
-            AxisKind::Count { .. } => {
+            _ if has_one && axis.default[0] == text => None,
+            Some(NumberUnit::Count) => {
                 let one = axis.name.strip_suffix('s').filter(|_| text == "1");
                 Some(format!("{text} {}", one.unwrap_or(axis.name)))
             }
-            AxisKind::Percent { .. }
-            | AxisKind::ChoiceOrText { .. }
-            | AxisKind::Decimal { .. }
-            | AxisKind::CountOr { .. }
-            | AxisKind::CountOrFile { .. }
-            | AxisKind::SizeOr { .. } => Some(format!("{} {text}", axis.name)),
-            AxisKind::Choice(_) if axis.default.len() == 1 => Some(format!("{}={text}", axis.name)),
-            AxisKind::Choice(_) => Some(text),
+            _ if !kind.is_choice() => Some(format!("{} {text}", axis.name)),
+            _ if has_one => Some(format!("{}={text}", axis.name)),
+            _ => Some(text),
         }
     };
     axes.iter().filter_map(word).collect::<Vec<_>>().join(" ")

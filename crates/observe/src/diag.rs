@@ -53,7 +53,6 @@ pub(crate) struct Info {
     pub segments_out: u32,
     pub segments_in: u32,
     pub retransmits: u32,
-    /// Segments with data.
     pub data_segments_in: u32,
     pub data_segments_out: u32,
 }

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 /// The lowest CPU limit of a process's control group and its ancestors.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CpuLimit {
-    /// In CPUs.
     pub cpus: f64,
     folder: PathBuf,
 }

@@ -40,7 +40,6 @@ pub(crate) fn front(endpoint: &Endpoint) -> &Endpoint {
     }
 }
 
-/// The endpoints of one tier.
 fn at(endpoint: &Endpoint, tier: Tier) -> impl Iterator<Item = &Endpoint> + Clone {
     let members: &[Member] = if let Endpoint::Composite(members) = endpoint { members } else { &[] };
     members.iter().filter(move |member| member.tier == Some(tier)).map(|member| &member.endpoint)

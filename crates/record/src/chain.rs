@@ -17,7 +17,6 @@ type Digits = [u8; 8];
 pub(crate) struct Chain {
     /// The number of lines.
     pub(crate) lines: u64,
-    /// Their bytes.
     pub(crate) bytes: u64,
     /// The digits of the last line.
     last: Option<Digits>,

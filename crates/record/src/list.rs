@@ -4,7 +4,7 @@ use crate::format::end_of;
 use crate::path::{RunPath, io_error};
 use crate::reader::header_of;
 use crate::store::Store;
-use kurabe_core::run::RunHeader;
+use kurabe_core::run::{Run, RunHeader, RunSpec};
 use kurabe_core::{Error, Result};
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind as Io, Read, Seek, SeekFrom};
@@ -17,7 +17,6 @@ pub enum Entry {
     Run(Box<RunSummary>),
     /// A directory whose run cannot be read: it is damaged, or of another version.
     Unreadable {
-        /// Its path.
         path: RunPath,
         /// Why it cannot be read.
         error: Error,
@@ -29,15 +28,11 @@ pub enum Entry {
 /// The summary of a run in a list: its first line, and how it ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSummary {
-    /// Its path.
     pub path: RunPath,
-    /// Its header.
     pub header: RunHeader,
-    /// Its state.
     pub state: RunState,
 }
 
-/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunState {
     /// All planned trials are recorded.
@@ -49,12 +44,10 @@ pub enum RunState {
 }
 
 impl Entry {
-    /// The run at a path.
     pub fn of(path: RunPath) -> Self {
         look_at(path)
     }
 
-    /// Its path.
     pub fn path(&self) -> &RunPath {
         match self {
             Self::Run(summary) => &summary.path,
@@ -93,6 +86,32 @@ impl Store {
         found.sort_by(|a, b| (b.timestamp(), &b.path().name).cmp(&(a.timestamp(), &a.path().name)));
         Ok(found)
     }
+
+    /// Complete runs of the same suite under the same conditions before the later of these two, without them: the newest
+    /// `most`. There are none if the two differ in their conditions. A damaged run is left out.
+    ///
+    /// # Errors
+    /// If the store's directory itself cannot be read.
+    pub fn before(&self, two: [&RunHeader; 2], most: usize) -> Result<Vec<Run>> {
+        let [a, b] = two;
+        let is_earlier = |run: &RunSummary| {
+            let header = &run.header;
+            run.state == RunState::Complete
+                && header.began < a.began.max(b.began)
+                && two.iter().all(|one| one.run != header.run && is_like(one, header))
+        };
+        let runs = self.list()?.into_iter().filter_map(|entry| match entry {
+            Entry::Run(run) => is_earlier(&run).then(|| crate::read(&run.path).ok()).flatten(),
+            Entry::Unreadable { .. } => None,
+        });
+        Ok(runs.map(|recorded| recorded.run).take(most).collect())
+    }
+}
+
+/// Whether two runs differ in nothing that was requested but their seed, and were made on the same machine.
+fn is_like(a: &RunHeader, b: &RunHeader) -> bool {
+    (&a.origin.suite, &a.machine.cpu, a.machine.cpus) == (&b.origin.suite, &b.machine.cpu, b.machine.cpus)
+        && RunSpec { seed: b.spec.seed, ..a.spec.clone() } == b.spec
 }
 
 fn look_at(path: RunPath) -> Entry {

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 /// The name of the run file within its directory.
 pub const RUN_FILE: &str = "run.jsonl";
 
-/// The path of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunPath {
     /// The run's name: that of its directory.

@@ -15,7 +15,6 @@ const LONGEST_LINE: u64 = 64 << 20;
 /// A run as it was read.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// The run.
     pub run: Run,
     /// A note that the last line was torn and is ignored; `None` if every line is complete.
     pub torn: Option<String>,
@@ -35,9 +34,6 @@ pub fn read(path: &RunPath) -> Result<Recorded> {
 }
 
 /// Reads the header of a run: its first line only. The other lines may be damaged.
-///
-/// # Errors
-/// As for [`read`], for the first line.
 pub fn read_header(path: &RunPath) -> Result<RunHeader> {
     let file = File::open(&path.file).map_err(|error| io_error("read", &path.file, &error))?;
     header_of(&file, &path.file)
@@ -74,9 +70,6 @@ pub struct Follower {
 
 impl Follower {
     /// Reads what is there so far.
-    ///
-    /// # Errors
-    /// As for [`read`].
     pub fn open(path: &RunPath) -> Result<Self> {
         let file = File::open(&path.file).map_err(|error| io_error("read", &path.file, &error))?;
         let mut lines = Lines::new(&file, &path.file);
@@ -88,9 +81,6 @@ impl Follower {
     }
 
     /// Reads what was appended. A line that is not complete yet is read again by the next look.
-    ///
-    /// # Errors
-    /// As for [`read`].
     pub fn look(&mut self) -> Result<()> {
         let failed = |error: &std::io::Error| io_error("read", &self.path.file, error);
         if self.file.metadata().map_err(|error| failed(&error))?.len() <= self.chain.bytes {

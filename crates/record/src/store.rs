@@ -54,9 +54,6 @@ impl Store {
     }
 
     /// Creates the directory and checks that runs can be created in it.
-    ///
-    /// # Errors
-    /// As for [`create`](Self::create).
     pub fn try_out(&self) -> Result<()> {
         self.make_dir()?;
         let tried = self.dir.join(temporary_name());

@@ -52,7 +52,6 @@ impl Writer {
         Self { sink, path, chain, trials }
     }
 
-    /// The path of the run.
     pub fn path(&self) -> &RunPath {
         &self.path
     }
@@ -74,17 +73,11 @@ impl Writer {
     }
 
     /// Records how the run ended; durable when this returns.
-    ///
-    /// # Errors
-    /// As for [`Writer::trial`].
     pub fn end(&mut self, end: &RunEnd) -> Result<()> {
         self.append(Content::End(end))
     }
 
     /// Records that the run is resumed; durable when this returns.
-    ///
-    /// # Errors
-    /// As for [`Writer::trial`].
     pub fn resumed(&mut self, resumption: &Resumption) -> Result<()> {
         self.append(Content::Resumed(resumption))
     }
@@ -116,7 +109,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kurabe_core::run::Outcome;
+    use kurabe_core::run::{Measurement, Outcome};
     use std::sync::{Arc, Mutex};
 
     /// A disk with this many free bytes, which writes what fits and then reports that it is full.
@@ -187,35 +180,7 @@ mod tests {
         let disk = SmallDisk { room: 10_000, bytes: Arc::default() };
         let mut writer =
             Writer::new(Box::new(disk.clone()), RunPath::in_folder("runs/nan"), Chain::default(), 0);
-        let measurement = kurabe_core::run::Measurement {
-            clients: 1,
-            offered: 0,
-            completed: 0,
-            failed: 0,
-            dropped: 0,
-            retries: 0,
-            warmup: 0,
-            elapsed_ns: 0,
-            client_cpu_ns: 0,
-            service: kurabe_stats::Histogram::new(),
-            open: None,
-            verify_ns_per_op: f64::NAN,
-            verified: None,
-            exhausted: None,
-            overhead_ns: 0,
-            observed: None,
-            metrics: Vec::new(),
-            points: Vec::new(),
-            windows: Vec::new(),
-            windows_ns: 0,
-            observed_group: None,
-            void_slices: 0,
-            tail: None,
-            slices: 0,
-            stood_still_ns: 0,
-            threads: 0,
-            fleet: None,
-        };
+        let measurement = Measurement { clients: 1, verify_ns_per_op: f64::NAN, ..Measurement::default() };
         let trial = TrialRecord { outcome: Outcome::Measured(Box::new(measurement)), ..failed(0) };
         assert_eq!(writer.trial(&trial).unwrap_err().kind(), ErrorKind::Internal);
         assert!(disk.bytes.lock().unwrap().is_empty());

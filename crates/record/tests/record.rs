@@ -3,7 +3,7 @@
 use crate::common::{end, header, resumption, trials};
 use kurabe_core::ErrorKind;
 use kurabe_core::name::FileName;
-use kurabe_core::run::{PublishingClause, Run, TrialRecord};
+use kurabe_core::run::{PublishingClause, Run, RunHeader, TrialRecord};
 use kurabe_record::{Entry, Follower, RUN_FILE, RunPath, RunState, Store, read};
 use proptest::prelude::*;
 use std::fs;
@@ -348,4 +348,37 @@ proptest! {
         let list = Store::open(dir.path()).unwrap().list().unwrap();
         prop_assert_eq!(list.len(), 1);
     }
+}
+
+#[test]
+fn earlier_runs_are_complete_and_made_under_the_same_conditions() {
+    let (_dir, store) = store();
+    let made = |name: &str, began: u64, change: fn(&mut RunHeader)| {
+        let mut header = header(name, began);
+        header.origin.suite = Some("nightly".to_owned());
+        header.spec.seed = began;
+        change(&mut header);
+        let mut writer = store.create(&header).unwrap();
+        if name != "stopped" {
+            writer.end(&end(true)).unwrap();
+        }
+        header
+    };
+    made("oldest", 100, |_| ());
+    made("older", 200, |_| ());
+    made("stopped", 300, |_| ());
+    made("other-suite", 310, |header| header.origin.suite = None);
+    made("other-machine", 320, |header| header.machine.cpu = "another".to_owned());
+    made("other-rounds", 330, |header| header.spec.rounds += 1);
+    let first = made("first", 400, |_| ());
+    made("between", 450, |_| ());
+    let second = made("second", 500, |_| ());
+    made("later", 600, |_| ());
+    let names = |two: [&RunHeader; 2], most: usize| -> Vec<u64> {
+        store.before(two, most).unwrap().iter().map(|run| run.header.began).collect()
+    };
+    assert_eq!(names([&first, &second], 10), [450, 200, 100]);
+    assert_eq!(names([&second, &first], 2), [450, 200], "the newest, whichever run is named first");
+    let other = made("other-targets", 700, |header| header.spec.targets.push("sqlite:".to_owned()));
+    assert!(names([&first, &other], 10).is_empty(), "two runs under different conditions have no such runs");
 }

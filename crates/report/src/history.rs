@@ -4,7 +4,7 @@
 //! run if that calls it better or worse, and the next run says the same. So one run that is faster or slower as a whole is no
 //! change. The newest run has no next one: its change is unconfirmed.
 
-use crate::compare::{Compared, Row, compare_by};
+use crate::compare::{Between, Compared, Row, compare_by};
 use crate::finding::Interval;
 use crate::summary::{Summary, VerdictResult};
 use kurabe_core::axis::Cell;
@@ -68,7 +68,7 @@ impl Series {
 pub fn history(runs: &[&Summary]) -> Vec<Series> {
     let mut pairs = Pairs { runs, compared: BTreeMap::new() };
     let Some(first) = runs.first() else { return Vec::new() };
-    let rows = compare_by(first, runs.get(1).unwrap_or(first), true).rows;
+    let rows = compare_by(first, runs.get(1).unwrap_or(first), &[], Between::Within).rows;
     let mut all: Vec<Series> = rows
         .into_iter()
         .filter(|row| row.primary)
@@ -121,7 +121,10 @@ struct Pairs<'a> {
 impl Pairs<'_> {
     fn row(&mut self, series: &Series, base: usize, run: usize) -> Option<Row> {
         let (first, second) = (self.runs.get(base)?, self.runs.get(run)?);
-        let compared = self.compared.entry((base, run)).or_insert_with(|| compare_by(first, second, true));
+        let compared = self
+            .compared
+            .entry((base, run))
+            .or_insert_with(|| compare_by(first, second, &[], Between::Within));
         compared.rows.iter().find(|row| row.primary && series.is(row)).cloned()
     }
 }

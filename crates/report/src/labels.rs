@@ -4,7 +4,7 @@ use crate::finding::Scope;
 use crate::format::{list, plural};
 use crate::group::distinct;
 use crate::summary::{CellResult, MetricInfo};
-use kurabe_core::axis::{AxisKind, AxisValue, Cell};
+use kurabe_core::axis::{AxisValue, Cell, NumberUnit};
 use kurabe_core::compression::COMPRESSION;
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
 use kurabe_core::experiment::ExperimentInfo;
@@ -326,14 +326,13 @@ fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
         .iter()
         .chain(common)
         .filter_map(|axis| {
-            let (kind, meanings) = match axis.kind {
-                AxisKind::Size { .. } => (Kind::Size, &[][..]),
-                AxisKind::Count { .. } => (Kind::Count, &[][..]),
-                AxisKind::Percent { words, .. } => (Kind::Percent, words),
-                AxisKind::Decimal { .. } => (Kind::Word, &[][..]),
-                AxisKind::CountOr { words, .. } | AxisKind::CountOrFile { words, .. } => (Kind::Count, words),
-                AxisKind::Choice(words) | AxisKind::ChoiceOrText { words, .. } => (Kind::Word, words),
-                AxisKind::SizeOr { words, .. } => (Kind::NamedSize, words),
+            let meanings = axis.kind.words;
+            let kind = match axis.kind.numbers.map(|numbers| numbers.unit) {
+                Some(NumberUnit::Size) if meanings.is_empty() => Kind::Size,
+                Some(NumberUnit::Size) => Kind::NamedSize,
+                Some(NumberUnit::Count) => Kind::Count,
+                Some(NumberUnit::Percent) => Kind::Percent,
+                Some(NumberUnit::Decimal) | None => Kind::Word,
             };
             Some(Axis {
                 name: axis.name.to_owned(),

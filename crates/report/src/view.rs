@@ -53,23 +53,22 @@ impl View {
         Ok((shown, gone))
     }
 
-    /// The same for the comparison of two runs: a database has the same name in both.
+    /// The same for runs that are compared, each with its experiment: a database has the same name in all.
     ///
     /// # Errors
-    /// As for [`View::analyse`]; a target may be in either run.
-    pub fn analyse_both(
-        &self,
-        runs: [&Run; 2],
-        infos: [Option<&ExperimentInfo>; 2],
-    ) -> Result<(Summary, Summary)> {
-        self.known(&runs)?;
-        let [first, second] = runs;
-        let ((mut a, a_gone), (mut b, b_gone)) = (self.fewer(first)?, self.fewer(second)?);
+    /// As for [`View::analyse`]; a target may be in any of the runs.
+    pub fn analyse_all(&self, runs: &[(&Run, Option<&ExperimentInfo>)]) -> Result<Vec<Summary>> {
+        let all: Vec<&Run> = runs.iter().map(|(run, _)| *run).collect();
+        self.known(&all)?;
+        let mut shown = all.iter().map(|run| self.fewer(run)).collect::<Result<Vec<_>>>()?;
         if self.anonymise {
-            let anonymiser = Anonymiser::of([&*a, &*b]);
-            (a, b) = (Cow::Owned(anonymiser.run(&a)), Cow::Owned(anonymiser.run(&b)));
+            let anonymiser = Anonymiser::of(shown.iter().map(|(run, _)| &**run));
+            for (run, _) in &mut shown {
+                *run = Cow::Owned(anonymiser.run(run));
+            }
         }
-        Ok((summary(first, &a, a_gone, infos[0]), summary(second, &b, b_gone, infos[1])))
+        let each = runs.iter().zip(&shown);
+        Ok(each.map(|((whole, info), (run, gone))| summary(whole, run, *gone, *info)).collect())
     }
 
     /// The shown targets whose licence restricts publishing.

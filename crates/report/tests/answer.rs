@@ -1,6 +1,6 @@
 //! The answer: what was asked is compared, and shown in 20 lines of 80 columns.
 
-use crate::common::{At, INFO, Scenario, bottlenecks, open_loop, plausible, troubled};
+use crate::common::{At, INFO, Scenario, bottlenecks, interleaved, open_loop, plausible, troubled};
 use kurabe_core::question::Question;
 use kurabe_core::run::Run;
 use kurabe_report::summary::Verdict;
@@ -128,4 +128,16 @@ fn ranking_has_the_best_first_with_what_is_decided() {
     let rows: Vec<&String> = lines.iter().filter(|line| line.starts_with("  ")).collect();
     assert!(rows[..2].iter().any(|row| row.contains("undecided") && row.contains("×")), "{rows:#?}");
     assert!(rows[2].starts_with("  PostgreSQL") && !rows[2].contains("undecided"), "{rows:#?}");
+}
+
+#[test]
+fn answer_says_where_rates_and_ratios_are_of_different_trials() {
+    let with = |slower: u64| asked(&interleaved(slower), question(&["targets"], &[]));
+    let said = |summary: &Summary| {
+        let lines = lines(summary);
+        lines.into_iter().filter(|line| line.contains("of interleaved ones")).collect::<Vec<_>>()
+    };
+    let [line] = &said(&with(120))[..] else { panic!("{:?}", lines(&with(120))) };
+    assert!(line.width() <= 80 && line.ends_with("decide."), "{line}");
+    assert!(said(&with(100)).is_empty(), "{:?}", lines(&with(100)));
 }

@@ -461,7 +461,7 @@ fn runs_with_saturated_clients_are_not_compared() {
         measured.elapsed_ns *= 2;
     }
     let [a, b] = [&first, &second].map(|run| analyse(run, Some(&INFO)));
-    let compared = compare::compare(&a, &b);
+    let compared = compare::compare(&a, &b, &[]);
     for row in compared.rows.iter().filter(|row| row.primary) {
         let full = row.target == "memcached";
         let expected = if full { VerdictResult::NotComparable } else { VerdictResult::Worse };

@@ -13,18 +13,13 @@ static INFO: ExperimentInfo = ExperimentInfo {
     question: "What does a new connection cost?",
     about: "Gets a connection, reads, and gives it back.",
     axes: &[
-        AxisInfo {
-            name: "connection",
-            help: "where a request has its connection from",
-            kind: AxisKind::Choice(&[("kept", "kept"), ("per-request", "new")]),
-            default: &["kept"],
-        },
-        AxisInfo {
-            name: "clients",
-            help: "clients at once",
-            kind: AxisKind::Count { least: 1, most: 1_000 },
-            default: &["1"],
-        },
+        AxisInfo::new(
+            "connection",
+            "where a request has its connection from",
+            AxisKind::choice(&[("kept", "kept"), ("per-request", "new")]),
+            &["kept"],
+        ),
+        AxisInfo::new("clients", "clients at once", AxisKind::count(1, 1_000), &["1"]),
     ],
     operations: &[OperationInfo { name: "read", about: "reads a row", requests: 10_000, writes: false }],
     metrics: &[Metric::cost("connection", "time beyond that on a kept connection")],

@@ -4,7 +4,7 @@ use crate::common::{At, INFO, Scenario, of_any_start};
 use kurabe_core::facts::{ServerFacts, Setting};
 use kurabe_core::observation::{CpuUse, HostUse, Observation, ServerUse};
 use kurabe_core::run::{Outcome, Run};
-use kurabe_report::compare::{self, Compared, Criteria, Decision, Judgement, gate};
+use kurabe_report::compare::{self, Between, Compared, Criteria, Decision, Judgement, gate};
 use kurabe_report::summary::VerdictResult;
 use kurabe_report::{Summary, analyse, terminal};
 
@@ -28,7 +28,7 @@ fn slow_reads(at: At<'_>) -> f64 {
 
 fn judged(first: &Run, second: &Run, margin: f64) -> Compared {
     let (first, second) = (summary(first), summary(second));
-    let mut compared = compare::compare(&first, &second);
+    let mut compared = compare::compare(&first, &second, &[]);
     let criteria = Criteria { slower: Some(margin), p99: None };
     gate::judge(&mut compared, &first, &second, criteria);
     compared
@@ -71,6 +71,57 @@ fn runs_that_did_not_sample_starts_decide_nothing() {
         assert!(text.contains("Nothing is decided"), "{text}");
         assert!(compared.rows.iter().all(|row| row.ratio.is_some() && row.low.is_none()), "no interval");
     }
+}
+
+/// Runs that did not sample starts, a day apart and the newest last, with rates that differ from run to run by 1 %.
+fn daily(runs: usize, newest: fn(At<'_>) -> f64) -> Vec<Summary> {
+    let of = |day: usize| {
+        let mut run = run(if day + 1 == runs { newest } else { usual }, 0.01);
+        (run.header.spec.restarts, run.header.began) = (2, 1_000_000 + 86_400 * day as u64);
+        for trial in &mut run.trials {
+            if let Outcome::Measured(measured) = &mut trial.outcome {
+                measured.elapsed_ns = measured.elapsed_ns / 100 * [100, 102, 99, 101][day % 4];
+            }
+        }
+        summary(&run)
+    };
+    (0..runs).map(of).collect()
+}
+
+#[test]
+fn enough_earlier_runs_decide_and_fewer_or_too_recent_ones_do_not() {
+    let compared = |runs: &[Summary]| {
+        let [earlier @ .., first, second] = runs else { panic!("two runs are compared") };
+        compare::compare(first, second, earlier)
+    };
+    let found = compared(&daily(8, slow_reads));
+    assert_eq!(found.between, Some(Between::Runs { runs: 6 }));
+    for row in found.rows.iter().filter(|row| row.primary) {
+        let wanted = if row.operation == "read" { VerdictResult::Worse } else { VerdictResult::Undecided };
+        let equal = row.result == VerdictResult::NoDifference && row.operation != "read";
+        assert!(row.result == wanted || equal, "{row:?}");
+        // The runs differ by several per cent, their rounds by less: the interval is of the runs.
+        assert!(row.high.unwrap() / row.low.unwrap() > 1.05, "{row:?}");
+    }
+    let text = compare::terminal(&found, &terminal::Options::default());
+    assert!(
+        text.contains("6 earlier runs of this suite") && compare::json(&found).contains("\"by\": \"runs\""),
+        "{text}"
+    );
+    let few = compared(&daily(7, slow_reads));
+    assert_eq!(
+        few.between,
+        Some(Between::Nothing { runs: 5, needed: 6, covered: 4 * 86_400, needed_time: 4 * 86_400 })
+    );
+    let text = compare::terminal(&few, &terminal::Options::default());
+    assert!(text.contains("5 of 6 earlier runs"), "{text}");
+    let mut late = daily(8, slow_reads);
+    late[7].began += 7 * 86_400;
+    let late = compared(&late);
+    assert!(matches!(late.between, Some(Between::Nothing { runs: 6, .. })), "{:?}", late.between);
+    let text = compare::terminal(&late, &terminal::Options::default());
+    assert!(text.contains("that are needed"), "{text}");
+    assert!(late.rows.iter().all(|row| row.low.is_none()));
 }
 
 #[test]
@@ -235,7 +286,7 @@ fn tail_latency_fails_a_gate_though_rates_are_equal() {
     }
     let judged = |criteria: Criteria| {
         let (first, second) = (summary(&base), summary(&slower));
-        let mut compared = compare::compare(&first, &second);
+        let mut compared = compare::compare(&first, &second, &[]);
         gate::judge(&mut compared, &first, &second, criteria);
         compared
     };

@@ -81,7 +81,7 @@ fn comparison_of_two_runs_matches_golden_files() {
     second.header.run = "2026-03-02-0900-session".into();
     second.header.targets[0].facts.version = "3.51.0".into();
     second.header.spec.rounds = 9;
-    let compared = compare::compare(&summary(&first), &summary(&second));
+    let compared = compare::compare(&summary(&first), &summary(&second), &[]);
     golden("compared.txt", &compare::terminal(&compared, &terminal::Options::default()));
     golden("compared.md", &compare::markdown(&compared));
 }

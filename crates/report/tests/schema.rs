@@ -2,7 +2,9 @@
 
 // As siblings: the full tier has this file and a complete validator beside each other too.
 use super::common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
-use super::common::{At, INFO, Pattern, Scenario, bottlenecks, by_cpus, observed, open_loop, troubled};
+use super::common::{
+    At, INFO, Pattern, Scenario, bottlenecks, by_cpus, interleaved, observed, open_loop, troubled,
+};
 use super::json_schema::Validator;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::fleet::{AgentRecord, AgentUse, FleetUse};
@@ -166,6 +168,7 @@ fn reports() -> Vec<Value> {
         troubled(),
         open_loop(),
         bottlenecks(),
+        interleaved(120),
         empty,
         disturbed(),
         equal,

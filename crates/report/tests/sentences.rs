@@ -292,7 +292,7 @@ fn comparison_of_runs_states_weaker_evidence() {
     let mut second = of_any_start(Scenario { rate: slower, ..small() }.run());
     second.header.run = "2026-03-02-0900-session".into();
     second.header.targets[0].facts.version = "3.51.0".into();
-    let compared = compare::compare(&summary(&first), &summary(&second));
+    let compared = compare::compare(&summary(&first), &summary(&second), &[]);
     let result =
         |operation: &str| compared.rows.iter().find(|row| row.operation == operation).unwrap().result;
     assert_eq!((result("read"), result("write")), (VerdictResult::Worse, VerdictResult::NoDifference));
@@ -334,7 +334,7 @@ fn running_run_shows_results_without_verdicts() {
         assert!(summary.cells.iter().any(|cell| cell.ops_per_second.is_some()));
         let page = terminal::render(&summary, &terminal::Options { details: true, ..Default::default() });
         assert!(!page.contains("faster") && !page.contains("slower"), "{page}");
-        let compared = compare::compare(&analyse(&whole, Some(&INFO)), &summary);
+        let compared = compare::compare(&analyse(&whole, Some(&INFO)), &summary, &[]);
         assert!(
             compared.rows.iter().all(|row| row.result == VerdictResult::NotComparable && row.low.is_none())
         );
@@ -414,11 +414,7 @@ fn shares_are_named_as_shares() {
         .axes
         .iter()
         .copied()
-        .chain([AxisInfo {
-            name: "write-share",
-            kind: AxisKind::Percent { least: 0, most: 100, words: &[] },
-            ..INFO.axes[0]
-        }])
+        .chain([AxisInfo { name: "write-share", kind: AxisKind::percent(0, 100), ..INFO.axes[0] }])
         .collect();
     let info = ExperimentInfo { axes: axes.leak(), ..INFO };
     let summary = analyse(&run, Some(&info));

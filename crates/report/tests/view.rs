@@ -70,7 +70,7 @@ const TELLING: &[&str] = &[
 
 /// Every rendering, with its name.
 fn renderings(summary: &Summary) -> Vec<(&'static str, String)> {
-    let compared = compare::compare(summary, summary);
+    let compared = compare::compare(summary, summary, &[]);
     let options = terminal::Options { details: true, ..terminal::Options::default() };
     vec![
         ("terminal", terminal::render(summary, &options)),
@@ -285,11 +285,11 @@ fn two_compared_runs_call_one_database_by_one_name() {
     let first = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
     let mut second = Scenario { targets: vec!["postgres", "sqlite"], ..Scenario::default() }.run();
     second.header.targets[1].facts.version = "3.51.0".into();
-    let infos = [Some(&INFO), Some(&INFO)];
-    let whole = View::default().analyse_both([&first, &second], infos).unwrap();
-    let whole = compare::compare(&whole.0, &whole.1);
-    let (a, b) = anonymous().analyse_both([&first, &second], infos).unwrap();
-    let hidden = compare::compare(&a, &b);
+    let compared = |view: View| {
+        let both = view.analyse_all(&[(&first, Some(&INFO)), (&second, Some(&INFO))]).unwrap();
+        compare::compare(&both[0], &both[1], &[])
+    };
+    let (whole, hidden) = (compared(View::default()), compared(anonymous()));
     assert_eq!(whole.rows.len(), hidden.rows.len());
     for (row, hidden) in whole.rows.iter().zip(&hidden.rows) {
         assert_eq!((row.result, row.ratio), (hidden.result, hidden.ratio));
@@ -309,6 +309,6 @@ fn two_compared_runs_call_one_database_by_one_name() {
 fn a_run_of_one_may_lack_what_the_other_of_two_compared_leaves_out() {
     let first = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
     let second = Scenario::default().run();
-    let (a, b) = without(&["postgres"]).analyse_both([&first, &second], [Some(&INFO); 2]).unwrap();
-    assert_eq!((a.targets.len(), b.targets.len()), (1, 1));
+    let both = without(&["postgres"]).analyse_all(&[(&first, Some(&INFO)), (&second, Some(&INFO))]).unwrap();
+    assert!(both.iter().all(|run| run.targets.len() == 1));
 }

@@ -5,7 +5,7 @@ use crate::{Shared, page, runs};
 use axum::extract::{RawQuery, State};
 use kurabe_core::run::Run;
 use kurabe_core::{Error, Result};
-use kurabe_report::compare::{compare, fragment};
+use kurabe_report::compare::{MAX_RUNS, compare, fragment};
 use maud::{Markup, html};
 use std::sync::Arc;
 
@@ -39,12 +39,18 @@ fn of_runs(shared: &Shared, names: &[String]) -> Result<Markup> {
         );
         return Err(Error::usage(message).hint("choose runs of one experiment"));
     }
-    let summaries: Vec<_> = all.iter().map(runs::analyse).collect();
+    let first = runs::analyse(&all[0]);
+    let compared = all[1..].iter().map(|second| {
+        let earlier = shared.store.before([&all[0].header, &second.header], MAX_RUNS)?;
+        let earlier: Vec<_> = earlier.iter().map(runs::analyse).collect();
+        Ok(compare(&first, &runs::analyse(second), &earlier))
+    });
+    let compared = compared.collect::<Result<Vec<_>>>()?;
     let link = |name: &str| html! { a href={ "/runs/" (runs::in_url(name)) } { (name) } };
     Ok(html! {
-        @for second in &summaries[1..] {
-            h2 { (link(&summaries[0].run)) " → " (link(&second.run)) }
-            (fragment(&compare(&summaries[0], second)))
+        @for compared in &compared {
+            h2 { (link(&compared.first)) " → " (link(&compared.second)) }
+            (fragment(compared))
         }
     })
 }

@@ -7,7 +7,7 @@ use crate::{Shared, jobs, page, runs};
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use kurabe_core::axis::{AxisInfo, AxisKind};
+use kurabe_core::axis::AxisInfo;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::{Error, Result};
 use kurabe_experiments::registry::{self, EXPERIMENTS};
@@ -101,16 +101,8 @@ fn default(axis: &AxisInfo) -> String {
 }
 
 fn help(axis: &AxisInfo) -> String {
-    let words = match axis.kind {
-        AxisKind::Choice(words)
-        | AxisKind::CountOr { words, .. }
-        | AxisKind::Percent { words, .. }
-        | AxisKind::SizeOr { words, .. }
-        | AxisKind::ChoiceOrText { words, .. }
-        | AxisKind::CountOrFile { words, .. } => words,
-        _ => &[],
-    };
-    let words: Vec<String> = words.iter().map(|(word, meaning)| format!("{word} ({meaning})")).collect();
+    let words: Vec<String> =
+        axis.kind.words.iter().map(|(word, meaning)| format!("{word} ({meaning})")).collect();
     if words.is_empty() { axis.help.to_owned() } else { format!("{}: {}", axis.help, words.join(", ")) }
 }
 

@@ -1,11 +1,11 @@
-//! `/metrics`: the newest trial of each cell of running runs, in the text format of `OpenMetrics`, which Prometheus reads.
+//! `/metrics`: the newest continuous trial of each cell of running runs, in the text format of `OpenMetrics`, which Prometheus reads.
 
 use crate::Shared;
 use crate::failure::{Answer, blocking};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use kurabe_core::run::{Outcome, Run};
+use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::{Entry, RunState};
 use prometheus_client::encoding::text::encode;
@@ -61,12 +61,12 @@ impl Families {
             run.trials.iter().filter(|trial| matches!(trial.outcome, Outcome::Failed { .. })).count();
         self.failed.get_or_create(&of_run).set(failed as f64);
         // Later trials replace earlier ones.
-        let newest: BTreeMap<(usize, &str), &Outcome> =
-            run.trials.iter().map(|trial| ((trial.cell, trial.operation.as_str()), &trial.outcome)).collect();
-        for ((cell, operation), outcome) in newest {
-            let (Some(cell), Outcome::Measured(measured)) = (run.header.cells.get(cell), outcome) else {
-                continue;
-            };
+        let newest: BTreeMap<(usize, &str), &Measurement> = run
+            .figures()
+            .map(|(trial, measured)| ((trial.cell, trial.operation.as_str()), measured))
+            .collect();
+        for ((cell, operation), measured) in newest {
+            let Some(cell) = run.header.cells.get(cell) else { continue };
             if cell.aa_control {
                 continue;
             }
@@ -93,7 +93,7 @@ impl Families {
         for (name, help, family) in [
             ("run_trials", "Trials of a running run that have ended", self.trials),
             ("run_failed_trials", "Trials of a running run that have failed", self.failed),
-            ("trial_operations_per_second", "Throughput of the newest trial of a cell", self.rate),
+            ("trial_operations_per_second", "Throughput of the newest continuous trial of a cell", self.rate),
             (
                 "trial_p99_seconds",
                 "99th percentile of the newest trial's service times, or response times in an open loop",

@@ -11,6 +11,7 @@
 //! | [`interval`] | how far may the mean of a few rounds be off |
 //! | [`paired`] | by what factor does A differ from B, round against round |
 //! | [`nested`] | what do rounds say of servers that were restarted between blocks of them |
+//! | [`separate`] | by what factor do two runs differ that were made at different times |
 //! | [`verdict`] | may that be called faster or slower |
 //! | [`steady`] | was a trial steady, and from when on |
 //! | [`interim`] | were enough rounds made, without calling equals different by looking often |
@@ -39,6 +40,7 @@ pub mod nested;
 pub mod paired;
 pub mod permutation;
 pub mod rng;
+pub mod separate;
 pub mod steady;
 pub mod summary;
 pub mod usl;

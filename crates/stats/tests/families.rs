@@ -7,7 +7,8 @@
 use kurabe_stats::distribution::normal_quantile;
 use kurabe_stats::interim::{Analyses, at_analysis};
 use kurabe_stats::nested::means_of_blocks;
-use kurabe_stats::{IntervalSettings, PairedRatio, Rng, mix};
+use kurabe_stats::separate::{MAX_RUNS, MIN_RUNS, is_enough};
+use kurabe_stats::{IntervalSettings, PairedRatio, Rng, interval_of_mean, mix};
 
 const RUNS: u64 = 240;
 /// 5 % of the runs, and two and a half standard deviations of that number.
@@ -125,4 +126,95 @@ fn rounds_of_one_start_say_nothing_of_another() {
     };
     let errors = (0..RUNS).filter(of_any_start).count();
     assert!(errors * 100 >= 13 * RUNS as usize, "{errors} of {RUNS}");
+}
+
+/// Runs of an unchanged program at different times, of which the newest two are compared.
+#[derive(Clone, Copy, Debug)]
+struct History {
+    /// Earlier runs.
+    runs: usize,
+    cells: u32,
+    /// What each run differs by for as long as it lasts, and by how much the machine drifts from each run to the next.
+    between: f64,
+    drift: f64,
+    /// A change of the program in the middle of the earlier runs.
+    step: f64,
+    /// How many times as far apart as the earlier runs the two are that are compared.
+    apart: usize,
+}
+
+const SIX: History = History { runs: 6, cells: 1, between: 0.01, drift: 0.0, step: 0.0, apart: 1 };
+
+impl History {
+    /// The ratios of the newest run to the one before, of each cell, by the variance between runs and by that within them. The
+    /// newest is faster by `change`.
+    fn ratios(&self, rng: &mut Rng, change: f64) -> Vec<[PairedRatio; 2]> {
+        let mut drift = 0.0;
+        // Drift is of the machine, and all cells share it; the state of a run is of each cell.
+        let shared: Vec<f64> = (0..self.runs + 1 + self.apart)
+            .map(|run| {
+                drift += self.drift * normal(rng);
+                drift + if run >= self.runs / 2 { self.step } else { 0.0 }
+            })
+            .collect();
+        let settings = IntervalSettings::default().for_comparisons(self.cells);
+        let cell = |rng: &mut Rng| {
+            let mut rounds = |shared: f64| -> Vec<f64> {
+                let run = shared + self.between * normal(rng);
+                (0..4).map(|_| (run + 0.01 * normal(rng)).exp()).collect()
+            };
+            let earlier: Vec<Vec<f64>> = shared[..self.runs].iter().map(|of| rounds(*of)).collect();
+            let (a, b) = (rounds(shared[self.runs]), rounds(shared[self.runs + self.apart] + change));
+            let mean = |rounds: &Vec<f64>| interval_of_mean(rounds, &settings).unwrap().value;
+            let earlier: Vec<f64> = earlier.iter().map(mean).collect();
+            let between = PairedRatio::of_runs(mean(&b), mean(&a), &earlier, &settings);
+            [between.unwrap(), PairedRatio::of_separate(&b, &a, &settings).unwrap()]
+        };
+        (0..self.cells).map(|_| cell(rng)).collect()
+    }
+
+    /// In how many of `RUNS` comparisons some cell is called different, by the variance between runs and within them.
+    fn called(&self, change: f64) -> [u64; 2] {
+        let seed = mix(self.runs as u64, mix(u64::from(self.cells), self.apart as u64));
+        let called = |run: u64| {
+            let ratios = self.ratios(&mut Rng::new(mix(seed, run)), change);
+            [0, 1].map(|by| ratios.iter().any(|of| !of[by].interval.unwrap().contains(1.0)))
+        };
+        (0..RUNS).map(called).fold([0; 2], |[a, b], [x, y]| [a + u64::from(x), b + u64::from(y)])
+    }
+}
+
+#[test]
+fn at_most_five_percent_of_comparisons_of_recorded_runs_show_a_difference_that_is_not_there() {
+    for runs in [MIN_RUNS, MAX_RUNS] {
+        for (between, drift) in [(0.0, 0.0), (0.01, 0.0), (0.03, 0.0), (0.01, 0.01), (0.0, 0.03)] {
+            for (cells, step) in [(1, 0.0), (10, 0.0), (3, 0.1)] {
+                // The farthest that the rule allows.
+                let apart = (1..runs).rev().find(|apart| is_enough(runs, (runs - 1) as f64, *apart as f64));
+                let history = History { runs, cells, between, drift, step, apart: apart.unwrap() };
+                let [errors, _] = history.called(0.0);
+                assert!(errors <= FIVE_PERCENT, "{history:?}: {errors} of {RUNS}");
+            }
+        }
+    }
+}
+
+/// What the rule is for: without it, comparisons of recorded runs show differences that are not there.
+#[test]
+fn rounds_of_one_run_say_nothing_of_another() {
+    let [_, errors] = SIX.called(0.0);
+    assert!(errors * 100 >= 13 * RUNS, "{errors} of {RUNS}");
+    let far = History { drift: 0.03, between: 0.0, apart: 6, ..SIX };
+    assert!(!is_enough(far.runs, 5.0, 6.0));
+    assert!(far.called(0.0)[0] > 2 * FIVE_PERCENT, "a drift over a longer time than the earlier runs cover");
+}
+
+/// Power is as theory says: with 9 degrees of freedom and a variance of 1 %, the interval of a single comparison reaches
+/// 2.26 · √2 · 1.06 % = 3.4 %.
+#[test]
+fn change_beyond_what_runs_vary_by_is_found() {
+    let history = History { runs: MAX_RUNS, ..SIX };
+    assert!(history.called(0.06)[0] * 10 >= 9 * RUNS, "{:?}", history.called(0.06));
+    let four = History { runs: MAX_RUNS, cells: 4, ..SIX };
+    assert!(four.called(0.1)[0] * 100 >= 95 * RUNS, "{:?}", four.called(0.1));
 }

@@ -70,7 +70,6 @@ pub struct Opened {
     pub targets: Vec<Target>,
     /// As the run file records them.
     pub records: Vec<TargetRecord>,
-    /// The URL by which each is reached.
     pub reached: Vec<TargetUrl>,
     /// The URL by which the second instance of each is reached; `None`: there is none.
     pub second_reached: Vec<Option<TargetUrl>>,
@@ -80,7 +79,6 @@ pub struct Opened {
     pub cpu_partition: Option<CpuPartition>,
     /// Application stacks, which end before the servers of their databases.
     stacks: Vec<stacks::RunningStack>,
-    /// The databases of stacks.
     databases: Vec<stacks::StackDatabase>,
     /// The positions of the URLs that could not be opened, with the reasons; only with [`OpenOptions::tolerant`]. They are
     /// none of the targets.

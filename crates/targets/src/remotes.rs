@@ -18,7 +18,6 @@ use std::sync::Arc;
 pub(crate) struct RemoteContext<'a> {
     /// The target as given.
     pub(crate) url: &'a TargetUrl,
-    /// The URL by which it is reached.
     pub(crate) reached: &'a TargetUrl,
     /// The server that `--remote` names.
     pub(crate) given: Option<&'a TargetUrl>,

@@ -8,6 +8,7 @@ use kurabe_core::driver::Driver;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Before, Dataset, Experiment};
 use kurabe_core::operation::Operation;
+use kurabe_core::planned::Work;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_engine::prepare::fixture::Fixture;
@@ -28,6 +29,8 @@ pub const DB: &str = "db";
 pub const SERVED: [&str; 3] = ["kv", "connect", "webapp"];
 /// The default number of workers of a stack, and the option that sets it.
 const WORKERS: (&str, u64) = ("workers", 16);
+/// The option of PHP under php-fpm after how many requests a process ends and another one takes its place.
+const REQUESTS: &str = "requests";
 /// Connections of a worker: the one that it holds, and a new one for a page.
 const OF_A_WORKER: u64 = 2;
 
@@ -46,7 +49,6 @@ pub struct StackData {
 pub(crate) struct StackSpec {
     stack: String,
     variant: &'static Variant,
-    /// The database.
     pub(crate) database: TargetUrl,
     settings: Vec<(String, String)>,
 }
@@ -104,13 +106,18 @@ impl StackSpec {
         let settings: Vec<(String, String)> =
             url.options.iter().filter(|(name, _)| *name != DB).map(|(k, v)| (k.clone(), v.clone())).collect();
         for (name, value) in &settings {
-            if name != WORKERS.0 {
-                return Err(url
-                    .wrong(format!("has no option '{name}'"))
-                    .hint(format!("known: {DB}, {}", WORKERS.0)));
-            }
-            if !value.parse().is_ok_and(|n: u64| (1..=1_000).contains(&n)) {
-                return Err(url.wrong(format!("workers={value} is out of range")).hint("from 1 to 1,000"));
+            let most = match name.as_str() {
+                name if name == WORKERS.0 => 1_000,
+                REQUESTS if stack == "php" => u64::from(u32::MAX),
+                _ => {
+                    let known = if stack == "php" { format!(", {REQUESTS}") } else { String::new() };
+                    let hint = format!("known: {DB}, {}{known}", WORKERS.0);
+                    return Err(url.wrong(format!("has no option '{name}'")).hint(hint));
+                }
+            };
+            if !value.parse().is_ok_and(|n: u64| (1..=most).contains(&n)) {
+                let hint = format!("from 1 to {}", units::count(most));
+                return Err(url.wrong(format!("{name}={value} is out of range")).hint(hint));
             }
         }
         Ok(Self { stack: stack.to_owned(), variant, database, settings })
@@ -314,8 +321,8 @@ fn load(
             refused.get_or_insert(Error::unsupported(reason).context(info.name));
             continue;
         }
-        let Some(serve) = &planned.serve else { continue };
-        let pages = serve();
+        let Work::Pages(make) = &planned.work else { continue };
+        let pages = make();
         let failed = |error: Error| error.context(format!("loading the data of {name}"));
         let mut state = pages.load(&mut *namespace, &mut *session).map_err(failed)?;
         for operation in info.operations {
@@ -425,6 +432,8 @@ mod tests {
             ("stack:php?db=up:redis", "cannot use redis"),
             ("stack:php?db=up:mysql&worker=4", "no option 'worker'"),
             ("stack:php?db=up:mysql&workers=0", "out of range"),
+            ("stack:php?db=up:mysql&requests=0", "out of range"),
+            ("stack:java?db=up:mysql&requests=1", "has no option 'requests'"),
             ("stack:php?db=mysql://a:hunter2@h/d", "MYSQL_PWD"),
         ] {
             let error = asked(url).err().unwrap().to_string();

@@ -46,9 +46,6 @@ struct Shared {
 impl Listener {
     /// Binds to an address and a port (0: any free one), and to a second port of the same address, which the kernel
     /// chooses.
-    ///
-    /// # Errors
-    /// As for binding.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let second = SocketAddr::new(address.ip(), 0);
         let sized = listening(second)?;
@@ -68,9 +65,6 @@ impl Listener {
     }
 
     /// Its address and first port.
-    ///
-    /// # Errors
-    /// The kernel's error.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.automatic.local_addr()
     }

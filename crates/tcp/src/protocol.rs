@@ -23,7 +23,6 @@ pub enum Role {
 /// The first message of a connection, from the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greeting {
-    /// Its role.
     pub role: Role,
     /// The length of its blocks, in bytes; 0 for control.
     pub block: u64,
@@ -33,9 +32,6 @@ pub struct Greeting {
 
 impl Greeting {
     /// Sends it in one write.
-    ///
-    /// # Errors
-    /// As for writing.
     pub fn write(self, to: &mut impl Write) -> io::Result<()> {
         let role = match self.role {
             Role::Control => b'c',
@@ -80,9 +76,6 @@ pub struct Hello {
 
 impl Hello {
     /// Sends it in one write.
-    ///
-    /// # Errors
-    /// As for writing.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(u64::from(self.sized_port).to_le_bytes());
@@ -127,9 +120,6 @@ pub enum Request {
 
 impl Request {
     /// Sends it in one write.
-    ///
-    /// # Errors
-    /// As for writing.
     pub fn write(self, to: &mut impl Write) -> io::Result<()> {
         let (kind, value) = match self {
             Self::Ping => (b'p', 0),
@@ -164,9 +154,6 @@ impl Request {
 pub type Verdict = Result<(), String>;
 
 /// Sends a verdict in one write.
-///
-/// # Errors
-/// As for writing.
 pub fn write_verdict(verdict: &Verdict, to: &mut impl Write) -> io::Result<()> {
     let mut bytes = vec![u8::from(verdict.is_ok())];
     if let Err(why) = verdict {
@@ -202,9 +189,6 @@ pub struct Connected {
 
 impl Connected {
     /// Sends it in one write.
-    ///
-    /// # Errors
-    /// As for writing.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let mut bytes = MAGIC.to_vec();
         for value in [self.receive_buffer, self.send_buffer, self.segment] {
@@ -238,18 +222,12 @@ pub struct Received {
 
 impl Received {
     /// Sends it in one write.
-    ///
-    /// # Errors
-    /// As for writing.
     pub fn write(self, to: &mut impl Write) -> io::Result<()> {
         let values = [self.bytes, self.wrong_at.map_or(0, |at| at + 1), self.cpu_ns];
         to.write_all(&values.map(u64::to_le_bytes).concat())
     }
 
     /// Receives it.
-    ///
-    /// # Errors
-    /// As for reading.
     pub fn read(from: &mut impl Read) -> io::Result<Self> {
         let (bytes, wrong_at) = (number(from)?, number(from)?.checked_sub(1));
         Ok(Self { bytes, wrong_at, cpu_ns: number(from)? })

@@ -56,9 +56,6 @@ pub fn set_buffers(socket: &Socket, bytes: u64) -> io::Result<()> {
 }
 
 /// Connects a socket whose buffers have this size; the kernel chooses and changes it if it is 0.
-///
-/// # Errors
-/// As for [`set_buffers`] and connecting.
 pub fn connect(address: SocketAddr, buffers: u64, timeout: Duration) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if buffers > 0 {
@@ -69,9 +66,6 @@ pub fn connect(address: SocketAddr, buffers: u64, timeout: Duration) -> io::Resu
 }
 
 /// What the kernel reports of a connection.
-///
-/// # Errors
-/// The kernel's error.
 pub fn connected(stream: &TcpStream) -> io::Result<Connected> {
     let socket = SockRef::from(stream);
     Ok(Connected {

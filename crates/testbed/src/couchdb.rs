@@ -47,7 +47,6 @@ const ADMIN: &str = "kurabe";
 /// Apache CouchDB does not start without an administrator. Without a requested password, this one is in the URL.
 const NO_SECRET: &str = "kurabe";
 
-/// Whether a program is the substitute.
 fn is_substitute(program: &Path) -> bool {
     program.ends_with("bin/pouchdb-server")
 }

@@ -17,7 +17,6 @@ use crate::{TestbedError, host, wire};
 /// An installed server program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// The path of the program.
     pub program: PathBuf,
     /// Its version, as it reports it.
     pub version: String,

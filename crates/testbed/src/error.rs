@@ -17,7 +17,6 @@ pub enum TestbedError {
     /// The engine's programs are not installed.
     #[error("{engine} is not installed: {missing}; {how}")]
     NotInstalled {
-        /// The engine.
         engine: String,
         /// What was not found.
         missing: String,
@@ -27,7 +26,6 @@ pub enum TestbedError {
     /// An invalid option, or one that only the testbed may set.
     #[error("{engine}: {what}")]
     BadOption {
-        /// The engine.
         engine: String,
         /// What is wrong.
         what: String,
@@ -35,7 +33,6 @@ pub enum TestbedError {
     /// The server, or a program that prepares its data, failed.
     #[error("{engine} did not start: {what}{}", excerpt(.log))]
     Failed {
-        /// The engine.
         engine: String,
         /// What happened.
         what: String,
@@ -45,7 +42,6 @@ pub enum TestbedError {
     /// The server did not answer within the time limit.
     #[error("{engine} did not answer within {seconds} s: {what}{}", excerpt(.log))]
     TimedOut {
-        /// The engine.
         engine: String,
         /// The time limit in seconds.
         seconds: u64,
@@ -65,7 +61,6 @@ pub enum TestbedError {
     /// The supervisor process of a server could not be started or does not answer.
     #[error("the supervisor of {engine}: {what}")]
     Supervisor {
-        /// The engine.
         engine: String,
         /// What is wrong.
         what: String,

@@ -159,6 +159,7 @@ fn command(instance: &Instance, _first: bool) -> Launch {
     let nginx = programs::any("nginx").unwrap_or_else(|| PathBuf::from("nginx"));
     let dir = instance.dir.display().to_string();
     let (port, workers) = (instance.port.to_string(), stack::workers(instance).to_string());
+    let requests = stack::requests(instance).to_string();
     let temporary = temporary(&nginx, &dir);
     // The port is not known earlier. If a file cannot be written, its program does not start and reports that.
     for (name, text) in [("nginx.conf", NGINX), ("php-fpm.conf", FPM)] {
@@ -166,7 +167,8 @@ fn command(instance: &Instance, _first: bool) -> Launch {
             .replace("@TEMPORARY@", &temporary)
             .replace("@DIR@", &dir)
             .replace("@PORT@", &port)
-            .replace("@WORKERS@", &workers);
+            .replace("@WORKERS@", &workers)
+            .replace("@REQUESTS@", &requests);
         let _ = instance.write_secret(name, &text);
     }
     let fpm = Launch::new(&instance.installed.program)

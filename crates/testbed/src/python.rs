@@ -48,7 +48,6 @@ fn find() -> Result<Installed, String> {
     Ok(found)
 }
 
-/// Whether a Python has a module.
 fn imports(python: &std::path::Path, module: &str) -> bool {
     let mut command = Command::new(python);
     let code = format!("import importlib.util as u, sys; sys.exit(u.find_spec('{module}') is None)");

@@ -15,6 +15,8 @@ use crate::{java, mod_php, node, perl, php, python, wire};
 pub(crate) const VARIANT: &str = "variant";
 /// The setting with the number of requests that are processed at once.
 pub(crate) const WORKERS: &str = "workers";
+/// The setting with the number of requests after which a process of PHP ends and another one takes its place.
+pub(crate) const REQUESTS: &str = "requests";
 /// The default of [`WORKERS`], as for `kurabe up app`.
 const WORKERS_BY_DEFAULT: u64 = 16;
 /// The maximum of [`WORKERS`]. PHP makes keys of the last ten bits of a process's number.
@@ -34,7 +36,6 @@ pub(crate) const ALL: &[&str] = &["kv", "connect", WEBAPP];
 /// The databases of drivers for PostgreSQL.
 pub(crate) const POSTGRES: &[&str] = &["postgres"];
 
-/// A stack.
 pub(crate) struct Stack {
     /// Its program, as a server.
     pub engine: Engine,
@@ -131,7 +132,6 @@ pub(crate) fn by_name(name: &str) -> Option<&'static Stack> {
 /// What an application has to know: its database, and the data that were loaded there.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Application {
-    /// The database.
     pub database: Database,
     /// The prefix of its tables.
     pub prefix: String,
@@ -141,7 +141,6 @@ pub struct Application {
     pub key_prefixes: serde_json::Map<String, serde_json::Value>,
     /// The database's product: `MariaDB`.
     pub engine: String,
-    /// Its version.
     pub version: String,
     /// The durability class of its acknowledged writes, if it is known.
     pub durability: Option<String>,
@@ -154,9 +153,7 @@ pub struct Database {
     pub kind: String,
     /// The host, a name or an address.
     pub host: String,
-    /// The port.
     pub port: u16,
-    /// The user.
     pub user: String,
     /// The password; may be empty.
     pub password: String,
@@ -167,6 +164,11 @@ pub struct Database {
 /// The number of workers of an instance.
 pub(crate) fn workers(instance: &Instance) -> u64 {
     setting(&instance.spec.settings, WORKERS).and_then(|text| text.parse().ok()).unwrap_or(WORKERS_BY_DEFAULT)
+}
+
+/// The number of requests that a process of an instance serves; 0: all.
+pub(crate) fn requests(instance: &Instance) -> u64 {
+    setting(&instance.spec.settings, REQUESTS).and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 fn setting<'a>(settings: &'a [(String, String)], name: &str) -> Option<&'a str> {
@@ -200,6 +202,9 @@ impl Stack {
                 VARIANT => {}
                 WORKERS if value.parse().is_ok_and(|n: u64| (1..=MAX_WORKERS).contains(&n)) => {}
                 WORKERS => return Err(format!("workers={value} is out of range, from 1 to {MAX_WORKERS}")),
+                REQUESTS if self.engine.name == crate::php::PHP.engine.name => {
+                    value.parse::<u32>().map_err(|_| format!("requests={value} is not a number"))?;
+                }
                 _ => return Err(format!("it has no setting `{key}`; there is {WORKERS}")),
             }
         }

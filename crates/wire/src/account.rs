@@ -2,6 +2,7 @@
 
 use crate::decoder::{Decoder, Request, Seen, Step, TlsRefusal};
 use kurabe_core::text::printable;
+pub use kurabe_relay::End;
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -84,27 +85,6 @@ pub struct Connecting {
     pub first_own: String,
 }
 
-/// How a connection ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum End {
-    /// It has not.
-    #[default]
-    Open,
-    /// The client closed it.
-    Client,
-    /// The client died, or closed it without reading all.
-    ClientReset,
-    /// The server closed it.
-    Server,
-    /// The server died, or closed it without reading all.
-    ServerReset,
-    /// The relay closed it, because it ended.
-    Relay,
-    /// The server could not be reached, and why.
-    Unreachable(String),
-}
-
 /// A connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Connection {
@@ -133,7 +113,8 @@ pub struct Connection {
 /// Keeps the account of a connection while it is open.
 pub struct Account {
     connection: Connection,
-    decoder: Box<dyn Decoder>,
+    /// `None` if bytes and round trips are enough.
+    decoder: Option<Box<dyn Decoder>>,
     refusal: Option<Box<dyn TlsRefusal>>,
     /// A part of the first own statement, if the user named one.
     until: Option<String>,
@@ -147,7 +128,7 @@ impl Account {
     /// the first that is not for setting up the connection.
     pub fn new(
         number: u64,
-        decoder: Box<dyn Decoder>,
+        decoder: Option<Box<dyn Decoder>>,
         refusal: Option<Box<dyn TlsRefusal>>,
         until: Option<String>,
     ) -> Self {
@@ -159,7 +140,9 @@ impl Account {
     /// Takes what the client sent next: gives what the server gets, and what the relay answers itself.
     pub fn sent(&mut self, bytes: &[u8], to_server: &mut Vec<u8>, to_client: &mut Vec<u8>) {
         let mut seen = Vec::new();
-        self.decoder.sent(bytes, &mut seen);
+        if let Some(decoder) = &mut self.decoder {
+            decoder.sent(bytes, &mut seen);
+        }
         // The positions of requests are those in the client's stream.
         self.take(seen);
         self.connection.traffic.sent_bytes += bytes.len() as u64;
@@ -201,7 +184,9 @@ impl Account {
         self.connection.traffic.received_bytes += bytes.len() as u64;
         self.connection.traffic.round_trips += u64::from(std::mem::take(&mut self.is_waiting));
         let mut seen = Vec::new();
-        self.decoder.received(bytes, &mut seen);
+        if let Some(decoder) = &mut self.decoder {
+            decoder.received(bytes, &mut seen);
+        }
         self.take(seen);
     }
 
@@ -286,7 +271,12 @@ mod tests {
 
     fn account(scheme: &str, until: Option<&str>) -> Account {
         let protocol = registry::of_scheme(scheme).unwrap();
-        Account::new(1, (protocol.decoder)(), protocol.refusal.map(|make| make()), until.map(str::to_owned))
+        Account::new(
+            1,
+            Some((protocol.decoder)()),
+            protocol.refusal.map(|make| make()),
+            until.map(str::to_owned),
+        )
     }
 
     fn send(account: &mut Account, text: &str) {

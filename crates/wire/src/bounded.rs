@@ -8,38 +8,51 @@ const COUNT: usize = 10_000;
 /// The maximum size of all texts, in bytes.
 const SIZE: usize = 8 << 20;
 
-/// Texts by name. When it is full, further ones are not kept.
+/// What takes memory.
+pub(crate) trait Size {
+    /// Its size in bytes.
+    fn size(&self) -> usize;
+}
+
+impl Size for String {
+    fn size(&self) -> usize {
+        self.len()
+    }
+}
+
+/// Texts, or other values, by name. When it is full, further ones are not kept.
 #[derive(Debug)]
-pub(crate) struct Texts<K> {
-    texts: HashMap<K, String>,
+pub(crate) struct Texts<K, V = String> {
+    texts: HashMap<K, V>,
     size: usize,
 }
 
-impl<K> Default for Texts<K> {
+impl<K, V> Default for Texts<K, V> {
     fn default() -> Self {
         Self { texts: HashMap::new(), size: 0 }
     }
 }
 
-impl<K: Eq + Hash> Texts<K> {
+impl<K: Eq + Hash, V: Size> Texts<K, V> {
     /// Keeps a text, in place of the one with the same name.
-    pub(crate) fn insert(&mut self, name: K, text: &str) {
+    pub(crate) fn insert(&mut self, name: K, text: impl Into<V>) {
         self.remove(&name);
-        if self.texts.len() < COUNT && self.size + text.len() <= SIZE {
-            self.size += text.len();
-            self.texts.insert(name, text.to_owned());
+        let text = text.into();
+        if self.texts.len() < COUNT && self.size + text.size() <= SIZE {
+            self.size += text.size();
+            self.texts.insert(name, text);
         }
     }
 
     /// Forgets a text.
     pub(crate) fn remove(&mut self, name: &K) {
         if let Some(text) = self.texts.remove(name) {
-            self.size -= text.len();
+            self.size -= text.size();
         }
     }
 
     /// The text, if it was kept.
-    pub(crate) fn get(&self, name: &K) -> Option<&String> {
+    pub(crate) fn get(&self, name: &K) -> Option<&V> {
         self.texts.get(name)
     }
 }
@@ -50,10 +63,10 @@ mod tests {
 
     #[test]
     fn full_store_keeps_no_further_texts_until_one_is_removed() {
-        let mut texts = Texts::default();
+        let mut texts = Texts::<_, String>::default();
         let long = "x".repeat(SIZE / 2);
-        texts.insert(1, &long);
-        texts.insert(2, &long);
+        texts.insert(1, long.as_str());
+        texts.insert(2, long.as_str());
         texts.insert(3, "x");
         assert_eq!(texts.get(&3), None);
         texts.insert(1, "y");

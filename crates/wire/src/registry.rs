@@ -9,7 +9,9 @@ use crate::protocols::mysql::Mysql;
 use crate::protocols::mysql_tls::MysqlTls;
 use crate::protocols::postgres::Postgres;
 use crate::protocols::postgres_tls::PostgresTls;
+use crate::protocols::postgres_view::Postgres as PostgresView;
 use crate::protocols::redis::Redis;
+use crate::view::View;
 use std::fmt;
 
 /// A protocol.
@@ -20,6 +22,8 @@ pub struct Protocol {
     pub port: u16,
     /// Makes a decoder for a connection.
     pub decoder: fn() -> Box<dyn Decoder>,
+    /// Makes a view of a connection for a recorder, where there is one.
+    pub view: Option<fn() -> Box<dyn View>>,
     /// Makes what refuses TLS on a connection, where TLS is a choice of the client's.
     pub refusal: Option<fn() -> Box<dyn TlsRefusal>>,
     /// The variables by which its programs are told their server.
@@ -35,13 +39,13 @@ impl fmt::Debug for Protocol {
 /// All of them.
 #[rustfmt::skip]
 pub static PROTOCOLS: &[Protocol] = &[
-    Protocol { schemes: &["mysql", "mariadb"], port: 3306, decoder: || Box::<Mysql>::default(), refusal: Some(|| Box::<MysqlTls>::default()), variables: Variables::MYSQL },
-    Protocol { schemes: &["postgres", "postgresql"], port: 5432, decoder: || Box::<Postgres>::default(), refusal: Some(|| Box::<PostgresTls>::default()), variables: Variables::POSTGRES },
-    Protocol { schemes: &["redis", "valkey"], port: 6379, decoder: || Box::<Redis>::default(), refusal: None, variables: Variables::REDIS },
-    Protocol { schemes: &["memcached"], port: 11211, decoder: || Box::<Memcached>::default(), refusal: None, variables: Variables::MEMCACHED },
-    Protocol { schemes: &["mongodb"], port: 27017, decoder: || Box::<Mongodb>::default(), refusal: None, variables: Variables::MONGODB },
-    Protocol { schemes: &["couchdb"], port: 5984, decoder: || Box::new(Http::couchdb()), refusal: None, variables: Variables::COUCHDB },
-    Protocol { schemes: &["http"], port: 80, decoder: || Box::<Http>::default(), refusal: None, variables: Variables::NONE },
+    Protocol { schemes: &["mysql", "mariadb"], port: 3306, decoder: || Box::<Mysql>::default(), view: None, refusal: Some(|| Box::<MysqlTls>::default()), variables: Variables::MYSQL },
+    Protocol { schemes: &["postgres", "postgresql"], port: 5432, decoder: || Box::<Postgres>::default(), view: Some(|| Box::<PostgresView>::default()), refusal: Some(|| Box::<PostgresTls>::default()), variables: Variables::POSTGRES },
+    Protocol { schemes: &["redis", "valkey"], port: 6379, decoder: || Box::<Redis>::default(), view: None, refusal: None, variables: Variables::REDIS },
+    Protocol { schemes: &["memcached"], port: 11211, decoder: || Box::<Memcached>::default(), view: None, refusal: None, variables: Variables::MEMCACHED },
+    Protocol { schemes: &["mongodb"], port: 27017, decoder: || Box::<Mongodb>::default(), view: None, refusal: None, variables: Variables::MONGODB },
+    Protocol { schemes: &["couchdb"], port: 5984, decoder: || Box::new(Http::couchdb()), view: None, refusal: None, variables: Variables::COUCHDB },
+    Protocol { schemes: &["http"], port: 80, decoder: || Box::<Http>::default(), view: None, refusal: None, variables: Variables::NONE },
 ];
 
 /// The protocol of a URL's scheme.

@@ -1,27 +1,22 @@
-//! The relay: it listens for clients, and connects each of them to the server.
+//! The relay of `kurabe wire`: the accounts of its connections.
 //!
-//! Two threads forward the bytes of a connection, one in each direction. Each enters a piece into the account before it
-//! forwards it. So an answer is entered after its request, and the next request after the answer.
+//! A piece is entered into the account before it is forwarded. So an answer is entered after its request, and the next
+//! request after the answer.
 
 use crate::account::{Account, Connection, End, Traffic};
 use crate::registry::Protocol;
-pub use crate::socket::Server;
-use crate::socket::Socket;
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+pub use kurabe_relay::Server;
+use kurabe_relay::{Ends, Hook, Socket, Way, lock};
+use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// The maximum number of connections whose accounts are kept.
 const KEPT: usize = 10_000;
-/// The size of a piece, in bytes.
-const PIECE: usize = 64 * 1024;
 /// The time that open connections have to end when the relay does.
 const GRACE: Duration = Duration::from_secs(1);
-/// The pause between two looks at connections.
-const POLL: Duration = Duration::from_millis(5);
 
 /// What a relay is told.
 #[derive(Clone, Debug)]
@@ -39,39 +34,22 @@ pub struct Options {
 }
 
 /// A relay, which listens until it is dropped.
-#[derive(Debug)]
 pub struct Relay {
-    address: SocketAddr,
-    shared: Arc<Shared>,
-    listens: Option<JoinHandle<()>>,
+    relay: kurabe_relay::Relay,
+    accounts: Arc<Accounts>,
 }
 
-struct Shared {
-    options: Options,
-    stop: AtomicBool,
-    connections: Mutex<Vec<Arc<Live>>>,
-    /// Connections whose accounts are not kept.
+#[derive(Default)]
+struct Accounts {
+    kept: Mutex<Vec<Arc<Live>>>,
+    /// The number of connections whose accounts are not kept.
     not_kept: AtomicU64,
 }
 
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.options)
-    }
-}
-
-/// A connection while it is open, and its account afterwards.
+/// A connection.
 struct Live {
     account: Mutex<Account>,
-    /// Both sockets while it is open, to shut them down.
-    sockets: Mutex<Vec<Socket>>,
-    /// Directions that still forward.
-    directions: AtomicU64,
-}
-
-/// Locks, whatever happened to another thread.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    has_ended: AtomicBool,
 }
 
 /// Whether a server takes connections. The connection is closed at once.
@@ -88,226 +66,85 @@ impl Relay {
     /// # Errors
     /// If the address cannot be used, or there is no thread.
     pub fn start(options: Options) -> io::Result<Self> {
-        let listener = TcpListener::bind(options.listen)?;
-        let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
-            options,
-            stop: AtomicBool::new(false),
-            connections: Mutex::default(),
-            not_kept: AtomicU64::new(0),
-        });
-        let accepting = Arc::clone(&shared);
-        let listens =
-            thread::Builder::new().name("relay".to_owned()).spawn(move || accepting.accept(&listener))?;
-        Ok(Self { address, shared, listens: Some(listens) })
+        let accounts = Arc::<Accounts>::default();
+        let (opened, listen, server) = (Arc::clone(&accounts), options.listen, options.server.clone());
+        let relay = kurabe_relay::Relay::start(listen, server, move |number| opened.open(number, &options))?;
+        Ok(Self { relay, accounts })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.relay.address()
     }
 
     /// All connections so far whose accounts are kept, in the order of opening.
     pub fn connections(&self) -> Vec<Connection> {
-        let connections = lock(&self.shared.connections);
-        connections.iter().map(|live| lock(&live.account).connection().clone()).collect()
+        lock(&self.accounts.kept).iter().map(|live| lock(&live.account).connection().clone()).collect()
     }
 
     /// The connections from this place on that have ended before any that has not; for showing them in order.
     pub fn ended_from(&self, place: usize) -> Vec<Connection> {
-        let connections = lock(&self.shared.connections);
-        let ended = connections.iter().skip(place).take_while(|live| live.has_ended());
+        let connections = lock(&self.accounts.kept);
+        let ended = connections.iter().skip(place).take_while(|live| live.has_ended.load(Ordering::SeqCst));
         ended.map(|live| lock(&live.account).connection().clone()).collect()
     }
 
     /// The number of connections so far, the number of those that are open, and all traffic.
     pub fn total(&self) -> (u64, u64, Traffic) {
-        let connections = lock(&self.shared.connections);
-        let open = connections.iter().filter(|live| !live.has_ended()).count() as u64;
+        let connections = lock(&self.accounts.kept);
+        let open = connections.iter().filter(|live| !live.has_ended.load(Ordering::SeqCst)).count() as u64;
         let traffic = connections.iter().map(|live| lock(&live.account).connection().traffic);
         (connections.len() as u64 + self.not_kept(), open, traffic.fold(Traffic::default(), Traffic::plus))
     }
 
     /// The number of connections whose accounts are not kept, because there were too many.
     pub fn not_kept(&self) -> u64 {
-        self.shared.not_kept.load(Ordering::SeqCst)
+        self.accounts.not_kept.load(Ordering::SeqCst)
     }
 
     /// Takes no further connections, waits a second for open ones to end, and shuts down the others.
     pub fn stop(&mut self) {
-        self.shared.stop.store(true, Ordering::SeqCst);
-        if let Some(listens) = self.listens.take() {
-            // Wakes the listening thread; an address of all interfaces is reached by that of loopback.
-            let mut wake = self.address;
-            if wake.ip().is_unspecified() {
-                wake.set_ip(if wake.is_ipv6() {
-                    [0, 0, 0, 0, 0, 0, 0, 1].into()
-                } else {
-                    [127, 0, 0, 1].into()
-                });
-            }
-            drop(TcpStream::connect(wake));
-            let _ = listens.join();
-        }
-        self.wait(GRACE);
-        for live in lock(&self.shared.connections).iter().filter(|live| !live.has_ended()) {
-            lock(&live.account).end(End::Relay);
-            for socket in lock(&live.sockets).iter() {
-                socket.shutdown(Shutdown::Both);
-            }
-        }
-        self.wait(GRACE);
-    }
-
-    /// Waits until no connection is open, up to this time.
-    fn wait(&self, time: Duration) {
-        let until = Instant::now() + time;
-        while lock(&self.shared.connections).iter().any(|live| !live.has_ended()) && Instant::now() < until {
-            thread::sleep(POLL);
-        }
+        self.relay.stop(GRACE);
     }
 }
 
-impl Drop for Relay {
-    fn drop(&mut self) {
-        if self.listens.is_some() {
-            self.stop();
-        }
-    }
-}
-
-impl Shared {
-    fn accept(self: &Arc<Self>, listener: &TcpListener) {
-        for client in listener.incoming() {
-            if self.stop.load(Ordering::SeqCst) {
-                return;
-            }
-            let Ok(client) = client.and_then(Socket::tcp) else {
-                // Out of file descriptors: others may end.
-                thread::sleep(POLL);
-                continue;
-            };
-            let live = self.live();
-            let (shared, opened) = (Arc::clone(self), Arc::clone(&live));
-            // Connecting to the server may take long, and must not delay other clients.
-            let run = move || shared.run(client, &opened);
-            if thread::Builder::new().name("relay".to_owned()).spawn(run).is_err() {
-                live.fail("the relay has no thread for it");
-            }
-        }
-    }
-
+impl Accounts {
     /// The account of a new connection.
-    fn live(&self) -> Arc<Live> {
-        let mut connections = lock(&self.connections);
-        let number = connections.len() as u64 + self.not_kept.load(Ordering::SeqCst) + 1;
-        let Options { protocol, refuse_tls, until, .. } = &self.options;
+    fn open(&self, number: usize, options: &Options) -> Arc<dyn Hook> {
+        let Options { protocol, refuse_tls, until, .. } = options;
         let refusal = protocol.and_then(|protocol| protocol.refusal).filter(|_| *refuse_tls);
-        let decoder = protocol.map_or_else(|| Box::new(Nothing) as _, |protocol| (protocol.decoder)());
-        let account = Account::new(number, decoder, refusal.map(|make| make()), until.clone());
-        let live = Arc::new(Live {
-            account: Mutex::new(account),
-            sockets: Mutex::default(),
-            directions: AtomicU64::new(1),
-        });
-        if connections.len() < KEPT {
-            connections.push(Arc::clone(&live));
+        let decoder = protocol.map(|protocol| (protocol.decoder)());
+        let account = Account::new(number as u64 + 1, decoder, refusal.map(|make| make()), until.clone());
+        let live = Arc::new(Live { account: Mutex::new(account), has_ended: AtomicBool::new(false) });
+        let mut kept = lock(&self.kept);
+        if kept.len() < KEPT {
+            kept.push(Arc::clone(&live));
         } else {
             self.not_kept.fetch_add(1, Ordering::SeqCst);
         }
         live
     }
-
-    fn run(self: &Arc<Self>, client: Socket, live: &Arc<Live>) {
-        let server = match Socket::connect(&self.options.server) {
-            Ok(server) => server,
-            Err(error) => {
-                live.fail(&format!("{error}"));
-                return;
-            }
-        };
-        let cloned = || Ok::<_, io::Error>([client.try_clone()?, server.try_clone()?]);
-        let (Ok(kept), Ok([from, to])) = (cloned(), cloned()) else {
-            live.fail("the relay has no file descriptors left");
-            return;
-        };
-        *lock(&live.sockets) = kept.into();
-        live.directions.store(2, Ordering::SeqCst);
-        let back = Arc::clone(live);
-        let answers = move || back.forward(to, from, false);
-        if thread::Builder::new().name("relay".to_owned()).spawn(answers).is_err() {
-            live.fail("the relay has no thread for it");
-            return;
-        }
-        live.forward(client, server, true);
-    }
 }
 
-impl Live {
-    fn has_ended(&self) -> bool {
-        self.directions.load(Ordering::SeqCst) == 0
-    }
-
-    /// Ends a connection that never reached the server.
-    fn fail(&self, why: &str) {
-        lock(&self.account).end(End::Unreachable(why.to_owned()));
-        lock(&self.sockets).clear();
-        self.directions.store(0, Ordering::SeqCst);
-    }
-
-    /// Forwards one direction until it ends.
-    fn forward(&self, mut from: Socket, mut to: Socket, is_client: bool) {
-        let mut piece = vec![0; PIECE];
+impl Hook for Live {
+    fn piece(&self, way: Way, piece: &mut [u8], ends: &mut Ends) -> io::Result<()> {
+        if way == Way::ToClient {
+            lock(&self.account).received(piece);
+            return ends.to.write_all(piece);
+        }
         let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
-        let (closes, dies, other_dies) = if is_client {
-            (End::Client, End::ClientReset, End::ServerReset)
-        } else {
-            (End::Server, End::ServerReset, End::ClientReset)
-        };
-        let end = loop {
-            let read = match from.read(&mut piece) {
-                // A client that takes leave closes at once, and the server then: its end may be read first.
-                Ok(0) if !is_client && to.has_closed() => break End::Client,
-                Ok(0) => break closes,
-                Ok(read) => read,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(_) => break dies,
-            };
-            let Some(bytes) = piece.get_mut(..read) else { break dies };
-            let sent = if is_client {
-                to_server.clear();
-                to_client.clear();
-                lock(&self.account).sent(bytes, &mut to_server, &mut to_client);
-                from.write_all(&to_client).and_then(|()| to.write_all(&to_server))
-            } else {
-                lock(&self.account).received(bytes);
-                to.write_all(bytes)
-            };
-            if sent.is_err() {
-                break other_dies;
-            }
-        };
-        // Before the other end can notice and close too.
-        let is_orderly = matches!(end, End::Client | End::Server);
-        lock(&self.account).end(end);
-        // An end that closed may still receive; of one that died, nothing is left to forward.
-        if is_orderly {
-            to.shutdown(Shutdown::Write);
-        } else {
-            from.shutdown(Shutdown::Both);
-            to.shutdown(Shutdown::Both);
-        }
-        if self.directions.fetch_sub(1, Ordering::SeqCst) == 1 {
-            lock(&self.sockets).clear();
-        }
+        lock(&self.account).sent(piece, &mut to_server, &mut to_client);
+        ends.from.write_all(&to_client)?;
+        ends.to.write_all(&to_server)
     }
-}
 
-/// The decoder of a protocol that is not decoded.
-struct Nothing;
+    fn ended(&self, _: Way, end: End) {
+        lock(&self.account).end(end);
+    }
 
-impl crate::decoder::Decoder for Nothing {
-    fn sent(&mut self, _: &[u8], _: &mut Vec<crate::decoder::Seen>) {}
+    fn closed(&self) {
+        self.has_ended.store(true, Ordering::SeqCst);
+    }
 }
 
 #[cfg(test)]
@@ -315,11 +152,18 @@ mod tests {
     use super::*;
     use crate::registry;
     use proptest::prelude::*;
+    use std::io::Read;
+    use std::net::{Shutdown, TcpListener, TcpStream};
+    use std::thread;
+    use std::time::Instant;
+
+    /// The pause between two looks at a connection.
+    const POLL: Duration = Duration::from_millis(5);
 
     fn relay(port: u16, scheme: Option<&str>) -> Relay {
         Relay::start(Options {
             listen: "127.0.0.1:0".parse().unwrap(),
-            server: Server::Tcp("127.0.0.1".to_owned(), port),
+            server: Server::local(port),
             protocol: scheme.and_then(registry::of_scheme),
             refuse_tls: true,
             until: None,

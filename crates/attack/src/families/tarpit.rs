@@ -11,7 +11,7 @@ use crate::families::hostile::{GROWTH_KB, deadline, judge, limit, meet};
 use crate::process;
 use crate::random::Random;
 use crate::relay::hostile::How;
-use crate::relay::listener::Listener;
+use kurabe_relay::{LOOPBACK, Listener};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,7 @@ fn tls(context: &Context, engine: &str, seed: u64) -> Result<Outcome, String> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let agrees = engine == "postgres";
-    let listener = Listener::start(&stop, move |mut client| {
+    let listener = Listener::start(LOOPBACK, move |mut client| {
         let stopped = Arc::clone(&stopped);
         thread::spawn(move || {
             let mut asked = [0; 512];
@@ -65,7 +65,7 @@ fn tls(context: &Context, engine: &str, seed: u64) -> Result<Outcome, String> {
         });
     });
     let listener = listener.map_err(|error| error.to_string())?;
-    let port = listener.port();
+    let port = listener.address().port();
     let url = match engine {
         "postgres" => format!("postgres://kurabe@127.0.0.1:{port}/kurabe?tls=require"),
         "redis" => format!("rediss://127.0.0.1:{port}"),
@@ -76,6 +76,7 @@ fn tls(context: &Context, engine: &str, seed: u64) -> Result<Outcome, String> {
     let seconds = format!("--timeout={}s", deadline.as_secs());
     let ran = process::run(&mut place.command(&["doctor", &url, &seconds]), limit(deadline))?;
     drop(listener);
+    stop.store(true, Ordering::SeqCst);
     let complaint = ran.unclean(&[3]).or_else(|| {
         let kb = ran.peak_kb;
         (kb > 2 * GROWTH_KB).then(|| format!("its memory grew to {} MB", kb / 1024))

@@ -2,12 +2,11 @@
 //!
 //! It is independent of the protocol: a piece is the data of one `recv`, which mostly begins with an answer.
 
-use super::listener::Listener;
 use crate::random::Random;
+use kurabe_relay::{Ends, Hook, LOOPBACK, Relay, Server, Way, lock};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -48,16 +47,18 @@ pub struct Plan {
 /// A relay that listens until it is dropped.
 pub struct Hostile {
     shared: Arc<Shared>,
-    listener: Listener,
+    relay: Relay,
 }
 
 struct Shared {
     plan: Plan,
-    stop: Arc<AtomicBool>,
     fired: AtomicUsize,
     /// The number of pieces that the server sent on each connection.
     pieces: Mutex<Vec<usize>>,
 }
+
+/// A connection, by its number.
+struct Connection(usize, Arc<Shared>);
 
 impl Hostile {
     /// Listens on a free port of loopback.
@@ -65,20 +66,18 @@ impl Hostile {
     /// # Errors
     /// If there is no free port.
     pub fn start(plan: Plan) -> io::Result<Self> {
-        let (stop, fired, pieces) = (Arc::default(), AtomicUsize::new(0), Mutex::default());
-        let shared = Arc::new(Shared { plan, stop, fired, pieces });
-        let accepted = Arc::clone(&shared);
-        let listener = Listener::start(&shared.stop, move |client| {
-            if let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, accepted.plan.port)) {
-                let _ = join(&accepted, &client, &server);
-            }
+        let shared = Arc::new(Shared { plan, fired: AtomicUsize::new(0), pieces: Mutex::default() });
+        let opened = Arc::clone(&shared);
+        let relay = Relay::start(LOOPBACK, Server::local(shared.plan.port), move |number| {
+            lock(&opened.pieces).push(0);
+            Arc::new(Connection(number, Arc::clone(&opened)))
         })?;
-        Ok(Self { shared, listener })
+        Ok(Self { shared, relay })
     }
 
     /// The port on which it listens, on 127.0.0.1.
     pub fn port(&self) -> u16 {
-        self.listener.port()
+        self.relay.address().port()
     }
 
     /// Whether it became hostile.
@@ -88,80 +87,46 @@ impl Hostile {
 
     /// The number of pieces that the server sent on each connection.
     pub fn pieces(&self) -> Vec<usize> {
-        self.shared.pieces.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.shared.pieces).clone()
     }
 }
 
-fn join(shared: &Arc<Shared>, client: &TcpStream, server: &TcpStream) -> io::Result<()> {
-    client.set_nodelay(true)?;
-    server.set_nodelay(true)?;
-    let connection = {
-        let mut pieces = shared.pieces.lock().unwrap_or_else(PoisonError::into_inner);
-        pieces.push(0);
-        pieces.len() - 1
-    };
-    let (mut from, mut to) = (client.try_clone()?, server.try_clone()?);
-    thread::spawn(move || {
-        let mut piece = vec![0; 64 * 1024];
-        while let Ok(read @ 1..) = from.read(&mut piece) {
-            if to.write_all(&piece[..read]).is_err() {
-                break;
-            }
-        }
-        let _ = to.shutdown(Shutdown::Both);
-    });
-    let (mut from, mut to, shared) = (server.try_clone()?, client.try_clone()?, Arc::clone(shared));
-    thread::spawn(move || {
-        let mut piece = vec![0; 64 * 1024];
-        while let Ok(read @ 1..) = from.read(&mut piece) {
-            if shared.pass(connection, &piece[..read], &mut from, &mut to).is_err() {
-                break;
-            }
-        }
-        let _ = to.shutdown(Shutdown::Both);
-    });
-    Ok(())
-}
-
-impl Shared {
+impl Hook for Connection {
     /// Forwards one piece of the server's data, or replaces it.
-    fn pass(
-        &self,
-        connection: usize,
-        piece: &[u8],
-        from: &mut TcpStream,
-        to: &mut TcpStream,
-    ) -> io::Result<()> {
+    fn piece(&self, way: Way, piece: &mut [u8], ends: &mut Ends) -> io::Result<()> {
+        let (connection, Shared { plan, fired, pieces }) = (self.0, &*self.1);
+        if way == Way::ToServer {
+            return ends.to.write_all(piece);
+        }
         let at = {
-            let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
-            pieces[connection] += 1;
-            pieces[connection] - 1
+            let count = &mut lock(pieces)[connection];
+            *count += 1;
+            *count - 1
         };
-        if let How::Replaced(old, new) = &self.plan.how {
+        if let How::Replaced(old, new) = &plan.how {
             let (replaced, count) = replaced(piece, old, new);
-            self.fired.fetch_add(count, Ordering::SeqCst);
-            return to.write_all(&replaced);
+            fired.fetch_add(count, Ordering::SeqCst);
+            return ends.to.write_all(&replaced);
         }
-        if connection != self.plan.connection || at != self.plan.piece || matches!(self.plan.how, How::Honest)
-        {
-            return to.write_all(piece);
+        if connection != plan.connection || at != plan.piece || matches!(plan.how, How::Honest) {
+            return ends.to.write_all(piece);
         }
-        self.fired.fetch_add(1, Ordering::SeqCst);
-        match &self.plan.how {
-            How::Silent => self.wait(to),
+        fired.fetch_add(1, Ordering::SeqCst);
+        match &plan.how {
+            How::Silent => wait(ends),
             How::Half => {
-                to.write_all(&piece[..piece.len() / 2])?;
-                self.wait(to)
+                ends.to.write_all(&piece[..piece.len() / 2])?;
+                wait(ends)
             }
             How::Drip(pause) => {
                 let mut piece = piece.to_vec();
                 loop {
                     for byte in &piece {
-                        to.write_all(&[*byte])?;
-                        self.pause(*pause)?;
+                        ends.to.write_all(&[*byte])?;
+                        thread::sleep(*pause);
                     }
                     piece.resize(4096, 0);
-                    let read = from.read(&mut piece)?;
+                    let read = ends.from.read(&mut piece)?;
                     if read == 0 {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
@@ -169,37 +134,30 @@ impl Shared {
                 }
             }
             How::Endless(first, pattern) => {
-                to.write_all(first)?;
+                ends.to.write_all(first)?;
                 let block = pattern.repeat((64 * 1024 / pattern.len().max(1)).max(1));
                 loop {
-                    to.write_all(&block)?;
+                    ends.to.write_all(&block)?;
                     // 32 MB a second, so that other processes can run.
-                    self.pause(Duration::from_millis(2))?;
+                    thread::sleep(Duration::from_millis(2));
                 }
             }
             How::Last(bytes) => {
-                to.write_all(bytes)?;
+                ends.to.write_all(bytes)?;
                 Err(io::ErrorKind::ConnectionAborted.into())
             }
-            How::Mutated(seed) => to.write_all(&mutated(piece, *seed)),
+            How::Mutated(seed) => ends.to.write_all(&mutated(piece, *seed)),
             How::Honest | How::Replaced(..) => Ok(()),
         }
     }
+}
 
-    /// Keeps the connection open until the client closes it or the relay is dropped.
-    fn wait(&self, to: &TcpStream) -> io::Result<()> {
-        loop {
-            self.pause(Duration::from_millis(50))?;
-            if let Some(error) = to.take_error()? {
-                return Err(error);
-            }
-        }
+/// Keeps the connection open until the client closes it or the relay is dropped.
+fn wait(ends: &Ends) -> io::Result<()> {
+    while !ends.to.has_closed() {
+        thread::sleep(Duration::from_millis(50));
     }
-
-    fn pause(&self, time: Duration) -> io::Result<()> {
-        thread::sleep(time);
-        if self.stop.load(Ordering::SeqCst) { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
-    }
+    Err(io::ErrorKind::ConnectionAborted.into())
 }
 
 /// A piece with some bytes flipped, truncated, duplicated, swapped or inserted.

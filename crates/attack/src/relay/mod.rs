@@ -5,20 +5,19 @@
 
 pub mod hostile;
 pub mod lie;
-pub mod listener;
 mod peer;
 pub mod protocol;
 mod protocols;
 mod trials;
 
 use crate::random::Random;
+use kurabe_relay::{Hook, LOOPBACK, Server, Socket};
 use lie::Lie;
-use listener::Listener;
 use peer::Peer;
 use protocol::{Kind, Protocol, Request};
 use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -64,7 +63,7 @@ pub struct Told {
 /// A relay that listens until it is dropped.
 pub struct Relay {
     shared: Arc<Shared>,
-    listener: Listener,
+    relay: kurabe_relay::Relay,
 }
 
 struct Shared {
@@ -110,19 +109,15 @@ impl Relay {
             counts: (0, HashMap::new()),
         };
         let shared = Arc::new(Shared { plan, state: Mutex::new(state) });
-        let accepted = Arc::clone(&shared);
-        let listener = Listener::start(&Arc::default(), move |client| {
-            if let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, accepted.plan.port)) {
-                let shared = Arc::clone(&accepted);
-                thread::spawn(move || connection(&shared, &client, &server));
-            }
-        })?;
-        Ok(Self { shared, listener })
+        let hook = Arc::clone(&shared);
+        let server = Server::local(shared.plan.port);
+        let relay = kurabe_relay::Relay::start(LOOPBACK, server, move |_| Arc::clone(&hook) as _)?;
+        Ok(Self { shared, relay })
     }
 
     /// The port on which it listens, on 127.0.0.1.
     pub fn port(&self) -> u16 {
-        self.listener.port()
+        self.relay.address().port()
     }
 
     /// The lies so far.
@@ -184,26 +179,27 @@ impl State {
     }
 }
 
-fn connection(shared: &Shared, client: &TcpStream, server: &TcpStream) {
-    let _ = client.set_nodelay(true).and(server.set_nodelay(true));
-    let clones = (client.try_clone(), server.try_clone());
-    if let ((Ok(to_client), Ok(to_server)), Some(protocol)) =
-        (clones, protocol::of_scheme(&shared.plan.scheme))
-    {
-        let exchange = Exchange {
-            shared,
-            protocol,
-            client: Peer::new(to_client),
-            server: Peer::new(to_server),
-            repeat: None,
-            burst: false,
-            doubled: None,
-            late: Vec::new(),
-        };
-        exchange.run();
+impl Hook for Shared {
+    fn serve(&self, client: Socket, server: Socket) {
+        let clones = (client.try_clone(), server.try_clone());
+        if let ((Ok(to_client), Ok(to_server)), Some(protocol)) =
+            (clones, protocol::of_scheme(&self.plan.scheme))
+        {
+            let exchange = Exchange {
+                shared: self,
+                protocol,
+                client: Peer::new(to_client),
+                server: Peer::new(to_server),
+                repeat: None,
+                burst: false,
+                doubled: None,
+                late: Vec::new(),
+            };
+            exchange.run();
+        }
+        client.shutdown(Shutdown::Both);
+        server.shutdown(Shutdown::Both);
     }
-    let _ = client.shutdown(Shutdown::Both);
-    let _ = server.shutdown(Shutdown::Both);
 }
 
 /// One relayed connection.

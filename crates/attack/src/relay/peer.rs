@@ -1,22 +1,22 @@
 //! One end of a relayed connection: a buffered reader of whole messages.
 
+use kurabe_relay::Socket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
 
 /// The maximum message size.
 const LIMIT: usize = 256 * 1024 * 1024;
 
 /// One end of a relayed connection.
 pub struct Peer {
-    stream: TcpStream,
+    stream: Socket,
     buffer: Vec<u8>,
     at: usize,
 }
 
 impl Peer {
     /// The end behind this stream.
-    pub fn new(stream: TcpStream) -> Self {
+    pub fn new(stream: Socket) -> Self {
         Self { stream, buffer: Vec::new(), at: 0 }
     }
 

@@ -8,7 +8,6 @@ use crate::types::{Class, Kind, Mapped};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
 
-/// Firebird.
 pub struct Firebird;
 
 const OTHERS: &[Others] = &[

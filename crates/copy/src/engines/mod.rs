@@ -17,7 +17,6 @@ use crate::verify::form::Shape;
 use kurabe_core::value::Value;
 use kurabe_core::{Error, Result};
 
-/// All engines.
 pub static ALL: &[&dyn Engine] = &[&sqlite::Sqlite, &postgres::Postgres, &mysql::Mysql, &firebird::Firebird];
 
 /// Databases of documents: scheme, name, and how their documents are had.
@@ -348,7 +347,6 @@ pub trait Engine: Sync {
 /// A kind of objects that are no tables, with their text.
 #[derive(Clone, Copy, Debug)]
 pub struct Others {
-    /// The kind.
     pub kind: IssueKind,
     /// What happens to them between servers of one kind.
     pub carried: Carried,

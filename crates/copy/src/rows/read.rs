@@ -113,9 +113,6 @@ impl<'a> Reader<'a> {
     }
 
     /// Passes on all rows, in canonical form and as the target holds them, with the key of each page's last row.
-    ///
-    /// # Errors
-    /// Those of the server and of `each`.
     pub fn read(&self, side: &mut Side, each: &mut dyn FnMut(Read) -> Result<()>) -> Result<()> {
         let engine = side.engine;
         let parameters = self.parameters.iter().flatten().map(|page| engine.as_read(page.cell(0, 0)));

@@ -33,7 +33,6 @@ const KEPT: usize = 64 << 20;
 pub enum Of {
     /// The source, with values as the target holds them.
     Source,
-    /// The target.
     Target,
 }
 

@@ -18,7 +18,6 @@ use std::sync::atomic::AtomicBool;
 /// Pages so small that a few hundred rows make many.
 pub const PAGE: PageSize = PageSize { rows: 50, bytes: 1 << 20 };
 
-/// The driver of a URL.
 pub fn driver(url: &str) -> Box<dyn Driver> {
     kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap()
 }

@@ -22,9 +22,6 @@ pub trait Links {
 
     /// Whether its server can read collections of a remote server by this link. May ask the server. If the address of
     /// the remote is not known yet, it is not considered.
-    ///
-    /// # Errors
-    /// As for [`Driver::connect`].
     fn supports(&self, server: RemoteServer, link: &Link) -> Result<Support>;
 }
 

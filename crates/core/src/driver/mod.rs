@@ -82,9 +82,6 @@ pub trait Driver: Send + Sync {
 
     /// Opens a probe for each server of this target that may have other users and keeps values in a limited memory.
     /// None for databases that store values on disk.
-    ///
-    /// # Errors
-    /// As for [`Driver::connect`].
     fn limited_servers(&self, options: &ConnectOptions) -> Result<Vec<LimitedServer>>;
 
     /// Its tables in other servers, and theirs in it.
@@ -97,9 +94,6 @@ pub trait Driver: Send + Sync {
     fn links_mut(&mut self) -> Option<&mut dyn Links>;
 
     /// Opens the part of the database that Kurabe may change.
-    ///
-    /// # Errors
-    /// As for [`Driver::connect`].
     fn namespace(&self) -> Result<Box<dyn Namespace>>;
 
     /// The engine's own programs that dump and restore tables.

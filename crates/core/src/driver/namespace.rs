@@ -23,9 +23,6 @@ pub trait Namespace: Send {
     fn create(&mut self, collection: &Collection) -> Result<()>;
 
     /// Empties a collection that Kurabe created.
-    ///
-    /// # Errors
-    /// As for [`Namespace::create`].
     fn clear(&mut self, collection: &Collection) -> Result<()>;
 
     /// Whether rows stay in the order in which they were inserted; if not, they are stored in the order of their key,
@@ -34,56 +31,35 @@ pub trait Namespace: Send {
 
     /// The text before the key of each row of a collection that was just created or cleared, where rows have keys in one
     /// name space of the server: other programs read the rows by it. `None` where a collection has a place of its own.
-    ///
-    /// # Errors
-    /// The server's error.
     fn key_prefix(&mut self, collection: &Collection) -> Result<Option<String>>;
 
     /// The statistics of its planner; `None` on databases without such statistics.
     fn statistics(&mut self) -> Option<&mut dyn TableStatistics>;
 
     /// Removes a collection that Kurabe created, and its entry in the ownership table.
-    ///
-    /// # Errors
-    /// As for [`Namespace::create`].
     fn remove(&mut self, name: &str) -> Result<()>;
 
     /// The names of all collections in the ownership table, including those of earlier runs that did not clean
     /// up.
-    ///
-    /// # Errors
-    /// The server's error.
     fn list(&mut self) -> Result<Vec<String>>;
 
     /// Removes the ownership table; called when it is empty.
-    ///
-    /// # Errors
-    /// The server's error.
     fn finish(&mut self) -> Result<()>;
 }
 
 /// Methods of [`TableStatistics`] that do nothing where there are none.
 impl dyn Namespace + '_ {
     /// As [`TableStatistics::analyse`].
-    ///
-    /// # Errors
-    /// As for that method.
     pub fn analyse(&mut self, collection: &Collection) -> Result<()> {
         self.statistics().map_or(Ok(()), |statistics| statistics.analyse(collection))
     }
 
     /// As [`TableStatistics::hold`].
-    ///
-    /// # Errors
-    /// As for that method.
     pub fn hold_statistics(&mut self, collection: &Collection) -> Result<()> {
         self.statistics().map_or(Ok(()), |statistics| statistics.hold(collection))
     }
 
     /// As [`TableStatistics::missing`].
-    ///
-    /// # Errors
-    /// As for that method.
     pub fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {
         self.statistics().map_or(Ok(None), |statistics| statistics.missing(table))
     }

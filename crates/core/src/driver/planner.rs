@@ -29,22 +29,13 @@ pub struct RowEstimate {
 pub trait TableStatistics {
     /// Updates the statistics of a collection that was just filled (`ANALYZE`), so that no trial runs with missing or
     /// changing statistics.
-    ///
-    /// # Errors
-    /// As for [`Namespace::create`](super::Namespace::create).
     fn analyse(&mut self, collection: &Collection) -> Result<()>;
 
     /// Stops the server from updating the statistics of a collection by itself. Only [`TableStatistics::analyse`]
     /// updates them from then on. Does nothing on databases that never do so.
-    ///
-    /// # Errors
-    /// As for [`Namespace::create`](super::Namespace::create).
     fn hold(&mut self, collection: &Collection) -> Result<()>;
 
     /// Which statistics of a table the planner lacks, and what to do, as a sentence. `None` if they are complete, or
     /// there is no such table. Changes nothing.
-    ///
-    /// # Errors
-    /// The server's error.
     fn missing(&mut self, table: &str) -> Result<Option<String>>;
 }

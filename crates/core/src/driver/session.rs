@@ -83,9 +83,6 @@ pub trait Session: Send {
     fn cache(&mut self) -> Result<&mut dyn Cache>;
 
     /// Frees a prepared operation, on the server too.
-    ///
-    /// # Errors
-    /// The server's error.
     fn release(&mut self, prepared: Prepared) -> Result<()>;
 
     /// Closes the connection as the protocol requires. Without such a message, dropping the connection closes it.
@@ -111,9 +108,6 @@ pub trait Session: Send {
 /// The requests that only some sessions have.
 impl dyn Session + '_ {
     /// As [`Bulk::read_rows`].
-    ///
-    /// # Errors
-    /// As for that method and [`Session::bulk`].
     pub fn read_rows(
         &mut self,
         collection: &Arc<Collection>,
@@ -125,17 +119,11 @@ impl dyn Session + '_ {
     }
 
     /// As [`Bulk::write_rows`].
-    ///
-    /// # Errors
-    /// As for that method and [`Session::bulk`].
     pub fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
         self.bulk()?.write_rows(collection, rows)
     }
 
     /// As [`Planner::estimate`].
-    ///
-    /// # Errors
-    /// As for that method and [`Session::planner`].
     pub fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {
         self.planner()?.estimate(operation, parameters)
     }
@@ -159,4 +147,6 @@ pub struct ConnectTimes {
     /// The server's own time to set up the session: MySQL's thread, before its greeting; PostgreSQL's process,
     /// until it is ready.
     pub set_up: Duration,
+    /// How often the client waited for the server meanwhile, after the TCP handshake: for its greeting, and for answers.
+    pub round_trips: u64,
 }

@@ -19,7 +19,7 @@ use crate::verification::Verification;
 use kurabe_stats::Histogram;
 use kurabe_stats::interim::Analyses;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The first line of a run file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,7 +60,6 @@ pub struct MachineFacts {
     pub cpu: String,
     /// Logical processors that the tool may use.
     pub cpus: u64,
-    /// Memory in bytes.
     pub memory_bytes: u64,
     /// Operating system and kernel.
     pub system: String,
@@ -89,7 +88,6 @@ pub struct PublishingClause {
     pub name: String,
     /// What it restricts, one sentence.
     pub says: String,
-    /// Its source.
     pub source: String,
 }
 
@@ -128,7 +126,6 @@ impl CellRecord {
 pub struct OverheadRecord {
     /// The axis values that matter; A/A controls and other targets share it.
     pub axes: Cell,
-    /// The operation.
     pub operation: String,
     /// Wall time per operation in nanoseconds, including the store of `null:`.
     pub ns_per_op: f64,
@@ -141,11 +138,9 @@ pub struct TrialRecord {
     pub round: u32,
     /// The cell, by position in the header.
     pub cell: usize,
-    /// The operation.
     pub operation: String,
     /// Its start: milliseconds since the run started.
     pub at_ms: u64,
-    /// The outcome.
     pub outcome: Outcome,
     /// Why the trial was repeated: it replaces the earlier record of the same round, cell and operation, which was
     /// disturbed for this reason. `None`, and not written, for other trials.
@@ -161,7 +156,6 @@ pub enum Outcome {
     Measured(Box<Measurement>),
     /// It has no result.
     Failed {
-        /// The kind of the error.
         kind: ErrorKind,
         /// The reason, for people.
         reason: String,
@@ -352,7 +346,6 @@ pub struct RunEnd {
 /// A recorded run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Its header.
     pub header: RunHeader,
     /// Its trials, in execution order.
     pub trials: Vec<TrialRecord>,
@@ -372,6 +365,20 @@ impl Run {
     /// analysis and increase the error rate.
     pub fn is_complete(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.complete)
+    }
+
+    /// The trials that are the figures of their cells: the continuous ones, or all of a cell that has no other.
+    pub fn figures(&self) -> impl Iterator<Item = (&TrialRecord, &Measurement)> {
+        let measured = || {
+            self.trials.iter().filter_map(|trial| match &trial.outcome {
+                Outcome::Measured(measured) => Some((trial, &**measured)),
+                Outcome::Failed { .. } => None,
+            })
+        };
+        let of = |trial: &TrialRecord| (trial.cell, trial.operation.clone());
+        let continuous: BTreeSet<(usize, String)> =
+            measured().filter(|(_, one)| one.slices == 0).map(|(trial, _)| of(trial)).collect();
+        measured().filter(move |(trial, one)| one.slices == 0 || !continuous.contains(&of(trial)))
     }
 
     /// The maximum numbers of rounds, at the start and at each resumption; empty if the number of rounds is fixed. If

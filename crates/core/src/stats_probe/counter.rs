@@ -30,7 +30,6 @@ named! {
         Temporary => "temporary files",
         /// Checkpoints, or complete copies of the data written to disk.
         Checkpoints => "checkpoints",
-        /// Syncs of the log.
         LogSyncs => "log syncs",
         /// Items evicted because memory was full.
         Evictions => "evictions",
@@ -60,9 +59,7 @@ pub enum CounterScope {
 /// A counter's value, or its increase within a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineCount {
-    /// The counter.
     pub what: Counter,
-    /// Its value.
     pub value: u64,
     /// Its name in the server's own terms.
     pub from: String,

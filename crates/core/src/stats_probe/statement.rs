@@ -20,7 +20,6 @@ pub struct StatementUse {
     /// The CPU time of that; `None` if the server does not account it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ns: Option<u64>,
-    /// Rows examined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows_examined: Option<u64>,
     /// Rows returned or changed.

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 /// The maximum number of points of the time series. If there are more samples, neighbours are merged.
 const POINTS: usize = 48;
 
-/// A sample of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSample {
     /// Its wait state, common to all engines.
@@ -76,7 +75,6 @@ pub struct EngineWaits {
 /// Equal session samples.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitGroup {
-    /// The wait state.
     pub wait_state: WaitState,
     /// The state in the server's own terms.
     pub state: String,
@@ -143,7 +141,6 @@ impl EngineWaits {
         self.add(samples);
     }
 
-    /// Adds a sample of all sessions.
     pub fn add(&mut self, samples: Vec<SessionSample>) {
         self.samples += 1;
         for SessionSample { wait_state, state, event, statement } in samples {

@@ -35,9 +35,6 @@ pub struct Template {
 
 impl Template {
     /// The template of an operation.
-    ///
-    /// # Errors
-    /// Those of [`statement::text`].
     pub fn new(dialect: &Dialect, operation: &Operation) -> Result<Self> {
         let text = statement::text(&with_gaps(dialect), operation)?;
         Self::of(&text, shape(operation)?, operation.name(), dialect.literals)
@@ -166,9 +163,6 @@ pub fn read_int(text: &[u8], out: &mut Reply) -> Result<()> {
 }
 
 /// Reads a timestamp that is stored as a number of microseconds.
-///
-/// # Errors
-/// As for [`read_int`].
 pub fn read_micros(text: &[u8], out: &mut Reply) -> Result<()> {
     number(text).map(|micros| out.push_time(micros))
 }
@@ -179,9 +173,6 @@ fn number(text: &[u8]) -> Result<i64> {
 }
 
 /// Parses the rows of `raw`, whose fields are all in text format, and appends them to `out`.
-///
-/// # Errors
-/// Those of the parsers; [`Protocol`](ErrorKind::Protocol) if the rows have a different number of fields.
 pub fn read_rows(raw: &Reply, readers: &[Option<Read>], out: &mut Reply) -> Result<()> {
     if raw.rows() > 0 && raw.width() != readers.len() {
         let message = format!("rows have {} fields, expected {}", raw.width(), readers.len());

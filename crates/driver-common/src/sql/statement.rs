@@ -65,9 +65,6 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
 }
 
 /// The statement of [`Operation::FindRange`] on this table expression, with these expressions as bounds.
-///
-/// # Errors
-/// As for [`text`].
 pub fn find_range(
     d: &Dialect,
     collection: &Collection,
@@ -115,9 +112,6 @@ pub fn create_table(dialect: &Dialect, collection: &Collection) -> Result<String
 }
 
 /// The statements that create a collection's further indexes, named `<table>_i1`, `<table>_i2`, …
-///
-/// # Errors
-/// Those of [`create_table`].
 pub fn create_indexes(dialect: &Dialect, collection: &Collection) -> Result<Vec<String>> {
     let index = |(number, fields): (usize, &Vec<usize>)| {
         let name = dialect.quoted(&format!("{}_i{}", collection.name, number + 1));

@@ -14,7 +14,6 @@ pub struct RowsText {
     pub table: String,
     /// The columns' quoted names, separated by commas.
     pub columns: String,
-    /// Their types.
     pub kinds: Vec<FieldType>,
 }
 
@@ -34,9 +33,6 @@ impl RowsText {
     }
 
     /// The texts for all fields.
-    ///
-    /// # Errors
-    /// As for [`RowsText::new`].
     pub fn of_all(dialect: &Dialect, collection: &Collection) -> Result<Self> {
         Self::new(dialect, collection, &(0..collection.fields.len()).collect::<Vec<_>>())
     }

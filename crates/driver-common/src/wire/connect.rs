@@ -49,7 +49,6 @@ impl Transport {
         }
     }
 
-    /// The socket.
     #[inline]
     pub(super) fn socket(&self) -> &Arc<TcpStream> {
         match self {

@@ -93,9 +93,6 @@ pub trait Peer: Read + Write {
 }
 
 /// Receives once into zeroed memory, as [`Peer::receive`] does.
-///
-/// # Errors
-/// Those of reading.
 pub fn receive_by_read(from: &mut impl Read, most: usize, out: &mut Vec<u8>) -> io::Result<usize> {
     let before = out.len();
     out.resize(before + most.min(INBOX), 0);
@@ -149,7 +146,6 @@ impl<S: Peer> Wire<S> {
         }
     }
 
-    /// The stream.
     pub fn stream(&self) -> &S {
         &self.stream
     }

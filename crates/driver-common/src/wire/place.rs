@@ -13,7 +13,6 @@ pub enum Place {
     Tcp {
         /// The name or address.
         host: String,
-        /// The port.
         port: u16,
     },
     /// A Unix socket.

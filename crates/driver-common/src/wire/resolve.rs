@@ -17,9 +17,6 @@ fn found() -> Guard<'static, HashMap<(String, u16), Addresses>> {
 }
 
 /// The addresses of a host: the host itself if it is an address, otherwise the cached result of its lookup.
-///
-/// # Errors
-/// Those of the resolver, or [`TimedOut`](io::ErrorKind::TimedOut).
 pub fn addresses(host: &str, port: u16, timeout: Duration) -> io::Result<Addresses> {
     addresses_by(host, port, timeout, |name| name.to_socket_addrs().map(Iterator::collect))
 }

@@ -29,6 +29,10 @@ pub struct Socket {
     /// Whether the last receive of a task got all that had arrived.
     is_drained: bool,
     deadline: Deadline,
+    /// How often it received something after it had connected or sent.
+    round_trips: u64,
+    /// Whether it connected or sent since it last received.
+    is_awaiting: bool,
     _listed: cancel::Listed,
 }
 
@@ -40,7 +44,15 @@ impl Socket {
         let transport = Transport::connect(place, &deadline)?;
         let listed = cancel::list(transport.socket())?;
         let is_unix = matches!(place, Place::Unix(_));
-        Ok(Self { transport, is_unix, is_drained: true, deadline, _listed: listed })
+        Ok(Self {
+            transport,
+            is_unix,
+            is_drained: true,
+            deadline,
+            round_trips: 0,
+            is_awaiting: true,
+            _listed: listed,
+        })
     }
 
     fn stream(&self) -> &TcpStream {
@@ -50,6 +62,16 @@ impl Socket {
     /// Whether it is a Unix socket.
     pub fn is_unix(&self) -> bool {
         self.is_unix
+    }
+
+    /// How often what was received had to wait for the peer: for its greeting, or for its answer to what was sent.
+    pub fn round_trips(&self) -> u64 {
+        self.round_trips
+    }
+
+    #[inline]
+    fn received(&mut self) {
+        self.round_trips += u64::from(std::mem::take(&mut self.is_awaiting));
     }
 
     /// The local TCP port; `None` on a Unix socket.
@@ -123,6 +145,7 @@ impl Socket {
 
     /// Receives once into the spare capacity of `out`, without zeroing it first.
     pub fn receive(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
+        self.received();
         if let Transport::Blocking(_) = self.transport {
             self.before(Way::Receive)?;
             return Ok(rustix::io::read(self.stream(), spare_capacity(out))?);
@@ -195,6 +218,7 @@ impl Socket {
     /// # Errors
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) if there is none.
     pub fn send_at_once(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.is_awaiting = true;
         // It counts as much that was sent: the next receive has the remaining time.
         self.deadline.sent_much();
         Ok(retry_on_intr(|| send(self.stream(), bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))?)
@@ -205,8 +229,9 @@ impl Socket {
     /// # Errors
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) if there is nothing.
     pub fn receive_at_once(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let received = retry_on_intr(|| recv(self.stream(), &mut *buffer, RecvFlags::DONTWAIT));
-        Ok(received.map(|(got, _)| got)?)
+        let (got, _) = retry_on_intr(|| recv(self.stream(), &mut *buffer, RecvFlags::DONTWAIT))?;
+        self.received();
+        Ok(got)
     }
 
     /// Waits until something can be sent or received.
@@ -237,6 +262,7 @@ impl Socket {
 impl Read for Socket {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.received();
         if let Transport::Blocking(_) = self.transport {
             self.before(Way::Receive)?;
             return self.stream().read(buffer);
@@ -248,6 +274,7 @@ impl Read for Socket {
 impl Write for Socket {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.is_awaiting = true;
         if let Transport::Reactor(_) = self.transport {
             return self.send_in_task(|mut stream| stream.write(bytes));
         }
@@ -258,6 +285,7 @@ impl Write for Socket {
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.is_awaiting = true;
         if let Transport::Reactor(_) = self.transport {
             return self.send_in_task(|mut stream| stream.write_vectored(slices));
         }

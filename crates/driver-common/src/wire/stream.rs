@@ -84,6 +84,11 @@ impl Stream {
         }
     }
 
+    /// How often what was received had to wait for the peer.
+    pub fn round_trips(&self) -> u64 {
+        self.socket.round_trips()
+    }
+
     /// The local TCP port; `None` on a Unix socket.
     pub fn port(&self) -> Option<u16> {
         self.socket.port()

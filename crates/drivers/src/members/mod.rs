@@ -19,9 +19,7 @@ pub struct Member {
     pub name: String,
     /// What it is to the target, for messages: "the cache".
     pub role: &'static str,
-    /// Its driver.
     pub driver: Box<dyn Driver>,
-    /// Its facts.
     pub facts: ServerFacts,
     /// Whether it is a throwaway server without other users, which needs no claim and no cleanup.
     pub ours: bool,

@@ -42,6 +42,7 @@ impl Address {
             client.log_in(user, password.expose()).map_err(|error| self.explain(error))?;
             times.authenticate = laps.lap();
         }
+        times.round_trips = client.wire.stream().round_trips();
         client.times = Some(times);
         Ok(client)
     }

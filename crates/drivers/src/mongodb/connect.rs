@@ -48,7 +48,9 @@ pub(super) fn log_in(reached: Reached, config: &Config, kept: &Kept) -> Result<C
     if let Some(credential) = &config.credential {
         authenticate(&mut client, credential, began, kept)?;
     }
+    let round_trips = client.wire.stream().round_trips();
     if let Some(times) = &mut client.times {
+        times.round_trips = round_trips;
         times.authenticate = laps.lap();
     }
     client.compressor = match client.hello.compressors.first() {

@@ -7,7 +7,6 @@ use crate::prelude::*;
 /// Length limit of a message, in characters: some servers repeat the command.
 const LONGEST: usize = 300;
 
-/// The error of an answer that is one.
 #[cold]
 pub(super) fn of_answer(answer: Raw<'_>) -> Error {
     let code = answer.number("code").unwrap_or(0) as i32;

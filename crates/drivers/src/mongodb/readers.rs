@@ -98,7 +98,6 @@ fn ask(
     Ok(allowed(members, preference))
 }
 
-/// The members that a preference allows.
 fn allowed(mut members: Vec<Member>, preference: &ReadPreference) -> Vec<Place> {
     members.retain(|member| member.hello.is_writable || member.hello.is_secondary);
     let has_primary = members.iter().any(|member| member.hello.is_writable);

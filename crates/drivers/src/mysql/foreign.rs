@@ -12,10 +12,15 @@ use crate::wire::Place;
 use crate::wire::link::{Query, rows};
 use crate::wire::tls::Mode;
 use kurabe_core::collection::Charset;
-use kurabe_core::remote::{Link, LinkWay, RemoteServer};
+use kurabe_core::remote::{Addresses, Link, RemoteServer, address_of};
 
 /// The servers to which links may lead, or why they cannot.
-pub(super) type Remotes = Vec<(RemoteServer, Result<Config>)>;
+pub(super) type Remotes = Addresses<Config>;
+
+/// The storage engines by which a table of another server is read.
+const FEDERATED: &str = "federated";
+const CONNECT: &str = "connect";
+const SPIDER: &str = "spider";
 
 /// How linked collections are read: as tables of this engine.
 pub(super) const LINKED: LinkedStatements = LinkedStatements { before, text: |_, _| Ok(None) };
@@ -24,15 +29,15 @@ pub(super) const LINKED: LinkedStatements = LinkedStatements { before, text: |_,
 /// value: 1,024 bytes by default. This is the largest (MariaDB Server Documentation, `max_length_for_sort_data`).
 fn before(operation: &Operation) -> Option<String> {
     let link = operation.collection()?.link()?;
-    (link.way == LinkWay::Connect).then(|| "SET SESSION max_length_for_sort_data = 8388608".to_owned())
+    (link.way == CONNECT).then(|| "SET SESSION max_length_for_sort_data = 8388608".to_owned())
 }
 
 /// The storage engine of a way, and how to load it into MariaDB; `None` if there is no such way.
-fn engine(way: LinkWay) -> Option<(&'static str, &'static str)> {
+fn engine(way: &str) -> Option<(&'static str, &'static str)> {
     match way {
-        LinkWay::Federated => Some(("FEDERATED", "ha_federatedx")),
-        LinkWay::Connect => Some(("CONNECT", "ha_connect")),
-        LinkWay::Spider => Some(("SPIDER", "ha_spider")),
+        FEDERATED => Some(("FEDERATED", "ha_federatedx")),
+        CONNECT => Some(("CONNECT", "ha_connect")),
+        SPIDER => Some(("SPIDER", "ha_spider")),
         _ => None,
     }
 }
@@ -61,18 +66,14 @@ pub(super) fn refusal(remotes: &Remotes, server: RemoteServer, link: &Link) -> O
         return Some(no_way().to_string());
     }
     if link.fetch.is_some() {
-        return Some(format!("{} has no fetch size", link.way.name()));
+        return Some(format!("{} has no fetch size", link.way));
     }
     let (_, remote) = remotes.iter().find(|(known, _)| *known == server)?;
     remote.as_ref().err().map(ToString::to_string)
 }
 
 /// Why this server cannot use the storage engine of a way, as a clause.
-pub(super) fn missing(
-    connection: &mut dyn Query,
-    server: RemoteServer,
-    way: LinkWay,
-) -> Result<Option<String>> {
+pub(super) fn missing(connection: &mut dyn Query, server: RemoteServer, way: &str) -> Result<Option<String>> {
     let (engine, plugin) = engine(way).ok_or_else(no_way)?;
     let sql = format!(
         "SELECT VERSION(), (SELECT support FROM information_schema.engines WHERE engine = '{engine}')"
@@ -86,13 +87,13 @@ pub(super) fn missing(
                 "the server has no storage engine {engine}; install its plugin and start the server with \
                  --plugin-load-add={plugin}"
             ),
-            (false, LinkWay::Federated) => {
+            (false, FEDERATED) => {
                 format!("the server's storage engine {engine} is off; start the server with --federated")
             }
             (false, _) => format!("MySQL has no storage engine {engine}"),
         }));
     }
-    if way == LinkWay::Spider && server == RemoteServer::Same {
+    if way == SPIDER && server == RemoteServer::Same {
         let allowed = rows(connection, "SELECT @@spider_same_server_link")?;
         if allowed.first().and_then(|row| row.first()).is_some_and(|value| value == "0") {
             let why =
@@ -128,10 +129,7 @@ pub(super) fn create(
     link: &Link,
     definition: &str,
 ) -> Result<[String; 2]> {
-    let remote = remotes.iter().find(|(known, _)| *known == server).map(|(_, remote)| remote.clone());
-    let remote = remote.ok_or_else(|| {
-        Error::new(ErrorKind::Internal, format!("the address of the remote '{}' is unknown", server.name()))
-    })??;
+    let remote = address_of(remotes, server)?;
     let address = match &remote.place {
         Place::Tcp { host, port } => format!("HOST {}, PORT {port}", literal(host)),
         Place::Unix(path) => format!("HOST 'localhost', SOCKET {}", literal(&path.to_string_lossy())),
@@ -140,9 +138,9 @@ pub(super) fn create(
     let options = format!("{address}, DATABASE {database}, USER {user}, PASSWORD {password}");
     let source = format!("{definition}/{}", link.source);
     let tail = match link.way {
-        LinkWay::Federated => format!(" ENGINE=FEDERATED CONNECTION={}", literal(&source)),
-        LinkWay::Connect => format!(" ENGINE=CONNECT TABLE_TYPE=MYSQL CONNECTION={}", literal(&source)),
-        LinkWay::Spider => {
+        FEDERATED => format!(" ENGINE=FEDERATED CONNECTION={}", literal(&source)),
+        CONNECT => format!(" ENGINE=CONNECT TABLE_TYPE=MYSQL CONNECTION={}", literal(&source)),
+        SPIDER => {
             let comment = format!("wrapper \"mysql\", srv \"{definition}\", table \"{}\"", link.source);
             format!(" ENGINE=SPIDER COMMENT={}", literal(&comment))
         }
@@ -186,7 +184,7 @@ mod tests {
     use crate::mysql::dialect::dialect;
     use kurabe_core::collection::Field;
 
-    fn made(way: LinkWay) -> [String; 2] {
+    fn made(way: &'static str) -> [String; 2] {
         let fields = vec![
             Field { name: "id", kind: FieldType::Int },
             Field { name: "data", kind: FieldType::LongText },
@@ -201,7 +199,7 @@ mod tests {
 
     #[test]
     fn password_is_only_in_server_definition() {
-        for way in [LinkWay::Federated, LinkWay::Connect, LinkWay::Spider] {
+        for way in [FEDERATED, CONNECT, SPIDER] {
             let [server, table] = made(way);
             assert!(
                 server.ends_with("(HOST 'h', PORT 7, DATABASE 'shop', USER 'bob', PASSWORD 'it''s')"),
@@ -220,7 +218,7 @@ mod tests {
         let collection =
             Collection { charset: Charset::Latin1, ..Collection::new("kurabe_0_far", vec![id], vec![0]) };
         let remotes = vec![(RemoteServer::Second, address(&TargetUrl::parse("mysql://u:@h/d").unwrap()))];
-        let link = Link { way: LinkWay::Federated, source: "kurabe_0_source".to_owned(), fetch: None };
+        let link = Link { way: FEDERATED, source: "kurabe_0_source".to_owned(), fetch: None };
         let made =
             create(&dialect(None, None), &remotes, &collection, RemoteServer::Second, &link, "x").unwrap();
         assert!(made[1].ends_with(" CHARACTER SET latin1 COLLATE latin1_bin"), "{}", made[1]);
@@ -241,10 +239,10 @@ mod tests {
             let link = Link { way, source: "kurabe_0_source".to_owned(), fetch };
             refusal(&remotes, RemoteServer::Second, &link).unwrap_or_default()
         };
-        assert_eq!(why(LinkWay::Spider, None, "mysql://u:@h/d"), "");
-        assert!(why(LinkWay::Fdw, None, "mysql://u:@h/d").contains("federated, connect or spider"));
-        assert!(why(LinkWay::Federated, Some(1), "mysql://u:@h/d").contains("no fetch size"));
-        assert!(why(LinkWay::Connect, None, "postgres://u:@h/d").contains("the remote is postgres:"));
-        assert!(why(LinkWay::Connect, None, "mysql://u:@h/d?tls=require").contains("tls="));
+        assert_eq!(why(SPIDER, None, "mysql://u:@h/d"), "");
+        assert!(why("fdw", None, "mysql://u:@h/d").contains("federated, connect or spider"));
+        assert!(why(FEDERATED, Some(1), "mysql://u:@h/d").contains("no fetch size"));
+        assert!(why(CONNECT, None, "postgres://u:@h/d").contains("the remote is postgres:"));
+        assert!(why(CONNECT, None, "mysql://u:@h/d?tls=require").contains("tls="));
     }
 }

@@ -13,10 +13,10 @@ use crate::sql::{Dialect, LinkedStatements, columns, count, find_range};
 use crate::wire::Place;
 use crate::wire::link::{Query, rows};
 use crate::wire::tls::{Check, Mode};
-use kurabe_core::remote::{Link, LinkWay, RemoteServer};
+use kurabe_core::remote::{Addresses, Link, RemoteServer, address_of};
 
 /// The servers to which links may lead, or why they cannot.
-pub(super) type Remotes = Vec<(RemoteServer, Result<Remote>)>;
+pub(super) type Remotes = Addresses<Remote>;
 
 /// The address of a server to which a link may lead.
 #[derive(Clone)]
@@ -24,6 +24,11 @@ pub(super) enum Remote {
     Postgres(Box<Config>),
     Mysql(mysql_fdw::Address),
 }
+
+/// The extensions by which a table of another server is read.
+const FDW: &str = "fdw";
+const DBLINK: &str = "dblink";
+const MYSQL_FDW: &str = "mysql-fdw";
 
 /// The text by which an extension is known as installed by Kurabe.
 const COMMENT: &str = "installed by Kurabe, which removes it after its last run";
@@ -39,11 +44,11 @@ pub(super) const IN_USE: &str = "2BP01";
 pub(super) const LINKED: LinkedStatements = LinkedStatements { before, text };
 
 /// The extension of a way; `None` if PostgreSQL has no such way.
-fn extension(way: LinkWay) -> Option<&'static str> {
+fn extension(way: &str) -> Option<&'static str> {
     match way {
-        LinkWay::Fdw => Some("postgres_fdw"),
-        LinkWay::Dblink => Some("dblink"),
-        LinkWay::MysqlFdw => Some(mysql_fdw::NAME),
+        FDW => Some("postgres_fdw"),
+        DBLINK => Some("dblink"),
+        MYSQL_FDW => Some(mysql_fdw::NAME),
         _ => None,
     }
 }
@@ -52,7 +57,6 @@ fn no_way() -> Error {
     Error::unsupported("PostgreSQL reads another server's tables by fdw, dblink or mysql-fdw")
 }
 
-/// The address of a remote.
 pub(super) fn address(url: &TargetUrl) -> Result<Remote> {
     let scheme = url.scheme.as_str();
     if super::INFO.schemes.contains(&scheme) {
@@ -74,10 +78,10 @@ pub(super) fn refusal(remotes: &Remotes, server: RemoteServer, link: &Link) -> O
     if extension(link.way).is_none() {
         return Some(no_way().to_string());
     }
-    if link.way == LinkWay::Dblink && link.fetch.is_some() {
+    if link.way == DBLINK && link.fetch.is_some() {
         return Some("dblink has no fetch size: it asks for the whole result at once".to_owned());
     }
-    if link.way == LinkWay::MysqlFdw && server != RemoteServer::Given {
+    if link.way == MYSQL_FDW && server != RemoteServer::Given {
         return Some("mysql_fdw reads MySQL and MariaDB; name such a server with --remote".to_owned());
     }
     // The address of the remote may not be known yet.
@@ -87,7 +91,7 @@ pub(super) fn refusal(remotes: &Remotes, server: RemoteServer, link: &Link) -> O
 }
 
 /// Why this server cannot use the extension of a way, as a clause.
-pub(super) fn missing(connection: &mut dyn Query, way: LinkWay) -> Result<Option<String>> {
+pub(super) fn missing(connection: &mut dyn Query, way: &str) -> Result<Option<String>> {
     let name = extension(way).ok_or_else(no_way)?;
     let sql = format!(
         "SELECT (SELECT e.installed_version IS NOT NULL FROM pg_catalog.pg_available_extensions e \
@@ -100,7 +104,7 @@ pub(super) fn missing(connection: &mut dyn Query, way: LinkWay) -> Result<Option
         ("f", _) => Some(format!(
             "the extension {name} is not installed in this database, and only a superuser may install it: CREATE EXTENSION {name}"
         )),
-        _ if way == LinkWay::MysqlFdw => Some(format!(
+        _ if way == MYSQL_FDW => Some(format!(
             "the server has no extension {name}; install it for its version of PostgreSQL (Debian: postgresql-15-mysql-fdw)"
         )),
         _ => Some(format!("the server has no extension {name}; install PostgreSQL's contrib package")),
@@ -108,7 +112,7 @@ pub(super) fn missing(connection: &mut dyn Query, way: LinkWay) -> Result<Option
 }
 
 /// Installs the extension of a way unless it is installed, with a comment by which it is known as Kurabe's.
-pub(super) fn install(connection: &mut dyn Query, way: LinkWay) -> Result<()> {
+pub(super) fn install(connection: &mut dyn Query, way: &str) -> Result<()> {
     let name = extension(way).ok_or_else(no_way)?;
     let installed = format!("SELECT 1 FROM pg_catalog.pg_extension WHERE extname = '{name}'");
     if !rows(connection, &installed)?.is_empty() {
@@ -128,8 +132,8 @@ pub(super) fn install(connection: &mut dyn Query, way: LinkWay) -> Result<()> {
 /// The options of the foreign server of a link.
 fn options(remote: &Remote, link: &Link) -> Result<Vec<(&'static str, String)>> {
     match (remote, link.way) {
-        (Remote::Mysql(remote), LinkWay::MysqlFdw) => Ok(remote.server(link)),
-        (Remote::Postgres(remote), LinkWay::Fdw | LinkWay::Dblink) => options_for_postgres(remote, link),
+        (Remote::Mysql(remote), MYSQL_FDW) => Ok(remote.server(link)),
+        (Remote::Postgres(remote), FDW | DBLINK) => options_for_postgres(remote, link),
         (Remote::Mysql(_), _) => {
             let why = "postgres_fdw and dblink read PostgreSQL only, and the remote is MySQL or MariaDB; use mysql-fdw";
             Err(Error::unsupported(why))
@@ -179,15 +183,11 @@ pub(super) fn create(
     server: RemoteServer,
     link: &Link,
 ) -> Result<Vec<String>> {
-    let remote = remotes.iter().find(|(known, _)| *known == server).map(|(_, remote)| remote.clone());
-    let remote = remote.ok_or_else(|| {
-        Error::new(ErrorKind::Internal, format!("the address of the remote '{}' is unknown", server.name()))
-    })??;
-    let wrapper =
-        if link.way == LinkWay::Dblink { "dblink_fdw" } else { extension(link.way).ok_or_else(no_way)? };
+    let remote = address_of(remotes, server)?;
+    let wrapper = if link.way == DBLINK { "dblink_fdw" } else { extension(link.way).ok_or_else(no_way)? };
     let name = dialect.quoted(&collection.name);
-    let options = listed(&options(&remote, link)?);
-    let user = match &remote {
+    let options = listed(&options(remote, link)?);
+    let user = match remote {
         Remote::Postgres(remote) => {
             let mut user = vec![("user", remote.user.clone())];
             user.extend(remote.password.as_ref().map(|password| ("password", password.expose().to_owned())));
@@ -199,8 +199,8 @@ pub(super) fn create(
         format!("CREATE SERVER {name} FOREIGN DATA WRAPPER {wrapper} OPTIONS ({options})"),
         format!("CREATE USER MAPPING FOR CURRENT_USER SERVER {name} OPTIONS ({})", listed(&user)),
     ];
-    if link.way != LinkWay::Dblink {
-        let table = match &remote {
+    if link.way != DBLINK {
+        let table = match remote {
             Remote::Postgres(remote) => {
                 // Without it, the name of the local schema counts.
                 let path = remote.search_path.as_deref().unwrap_or("public");
@@ -238,8 +238,7 @@ fn literal(text: &str) -> String {
 
 /// Opens the session's connection to the remote, by which `dblink` sends all its queries.
 fn before(operation: &Operation) -> Option<String> {
-    let collection =
-        operation.collection().filter(|of| of.link().is_some_and(|link| link.way == LinkWay::Dblink))?;
+    let collection = operation.collection().filter(|of| of.link().is_some_and(|link| link.way == DBLINK))?;
     let name = &collection.name;
     Some(format!(
         "SELECT CASE WHEN '{name}' = ANY (COALESCE(dblink_get_connections(), '{{}}')) THEN 'OK' \
@@ -249,8 +248,7 @@ fn before(operation: &Operation) -> Option<String> {
 
 /// The statement that sends an operation by `dblink`; `None` for foreign tables.
 fn text(dialect: &Dialect, operation: &Operation) -> Result<Option<String>> {
-    let link =
-        |collection: &Collection| collection.link().filter(|link| link.way == LinkWay::Dblink).cloned();
+    let link = |collection: &Collection| collection.link().filter(|link| link.way == DBLINK).cloned();
     let sent = |name: &str, query: &str| format!("dblink('{name}', {query})");
     match operation {
         Operation::FindRange { collection, by, fields } => {
@@ -295,7 +293,7 @@ mod tests {
     use kurabe_core::remote::RemoteCollection;
     use std::sync::Arc;
 
-    fn linked(way: LinkWay, fetch: Option<u64>) -> Collection {
+    fn linked(way: &'static str, fetch: Option<u64>) -> Collection {
         let fields = vec![
             Field { name: "id", kind: FieldType::Int },
             Field { name: "data", kind: FieldType::Text { max: 9 } },
@@ -305,7 +303,7 @@ mod tests {
         Collection { remote, ..Collection::new("kurabe_0_far", fields, vec![0]) }
     }
 
-    fn statements(way: LinkWay, fetch: Option<u64>, url: &str) -> Result<Vec<String>> {
+    fn statements(way: &'static str, fetch: Option<u64>, url: &str) -> Result<Vec<String>> {
         let remotes = vec![(RemoteServer::Second, address(&TargetUrl::parse(url).unwrap()))];
         let collection = linked(way, fetch);
         let link = collection.link().unwrap();
@@ -314,8 +312,7 @@ mod tests {
 
     #[test]
     fn password_is_only_in_user_mapping_and_is_escaped() {
-        let made =
-            statements(LinkWay::Fdw, Some(50), "postgres://bob:it%27s%5C@h:7/shop?search_path=a,b").unwrap();
+        let made = statements(FDW, Some(50), "postgres://bob:it%27s%5C@h:7/shop?search_path=a,b").unwrap();
         assert_eq!(
             made[0],
             "CREATE SERVER \"kurabe_0_far\" FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host 'h', port '7', \
@@ -334,7 +331,7 @@ mod tests {
     fn mysql_fdw_names_database_and_table_of_the_remote() {
         let of = |url: &str| {
             let remotes = vec![(RemoteServer::Given, address(&TargetUrl::parse(url).unwrap()))];
-            let collection = linked(LinkWay::MysqlFdw, Some(50));
+            let collection = linked(MYSQL_FDW, Some(50));
             let link = collection.link().unwrap();
             let refused = refusal(&remotes, RemoteServer::Given, link);
             (refused, create(&dialect(), &remotes, &collection, RemoteServer::Given, link))
@@ -358,7 +355,7 @@ mod tests {
 
     #[test]
     fn dblink_sends_range_as_text_with_both_bounds() {
-        let collection = Arc::new(linked(LinkWay::Dblink, None));
+        let collection = Arc::new(linked(DBLINK, None));
         let range = Operation::FindRange { collection: Arc::clone(&collection), by: 0, fields: vec![0, 1] };
         assert_eq!(
             crate::sql::text(&dialect(), &range).unwrap(),
@@ -377,12 +374,12 @@ mod tests {
             let collection = linked(way, fetch);
             refusal(&remotes, RemoteServer::Second, collection.link().unwrap()).unwrap_or_default()
         };
-        assert_eq!(why(LinkWay::Fdw, Some(1), "postgres://u@h/d"), "");
-        assert!(why(LinkWay::Attach, None, "postgres://u@h/d").contains("fdw, dblink or mysql-fdw"));
-        assert!(why(LinkWay::Dblink, Some(1), "postgres://u@h/d").contains("no fetch size"));
-        assert!(why(LinkWay::Fdw, None, "mysql://u@h/d").contains("use mysql-fdw"));
-        assert!(why(LinkWay::Fdw, None, "redis://h").contains("the remote is redis:"));
-        assert!(why(LinkWay::MysqlFdw, None, "mysql://u@h/d").contains("with --remote"));
-        assert!(why(LinkWay::Fdw, None, "postgres://u@h/d?tls=verify").contains("tls=require"));
+        assert_eq!(why(FDW, Some(1), "postgres://u@h/d"), "");
+        assert!(why("attach", None, "postgres://u@h/d").contains("fdw, dblink or mysql-fdw"));
+        assert!(why(DBLINK, Some(1), "postgres://u@h/d").contains("no fetch size"));
+        assert!(why(FDW, None, "mysql://u@h/d").contains("use mysql-fdw"));
+        assert!(why(FDW, None, "redis://h").contains("the remote is redis:"));
+        assert!(why(MYSQL_FDW, None, "mysql://u@h/d").contains("with --remote"));
+        assert!(why(FDW, None, "postgres://u@h/d?tls=verify").contains("tls=require"));
     }
 }

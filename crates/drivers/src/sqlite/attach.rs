@@ -6,12 +6,15 @@
 use super::error::explain;
 use crate::prelude::*;
 use crate::sql::{Dialect, LinkedStatements, count, find_range};
-use kurabe_core::remote::{Link, LinkWay, RemoteServer};
+use kurabe_core::remote::{Addresses, Link, RemoteServer, address_of};
 use rusqlite::Connection;
 use std::path::PathBuf;
 
 /// The files that can be attached, or why they cannot.
-pub(super) type Remotes = Vec<(RemoteServer, Result<PathBuf>)>;
+pub(super) type Remotes = Addresses<PathBuf>;
+
+/// The means by which SQLite reads another file.
+const ATTACH: &str = "attach";
 
 /// How linked collections are read.
 pub(super) const LINKED: LinkedStatements = LinkedStatements { before: |_| None, text };
@@ -29,7 +32,7 @@ pub(super) fn file(url: &TargetUrl) -> Result<PathBuf> {
 
 /// Why the link is impossible.
 pub(super) fn refusal(remotes: &Remotes, server: RemoteServer, link: &Link) -> Option<String> {
-    if link.way != LinkWay::Attach {
+    if link.way != ATTACH {
         return Some("SQLite reads another database's tables by attach only".to_owned());
     }
     if link.fetch.is_some() {
@@ -41,10 +44,7 @@ pub(super) fn refusal(remotes: &Remotes, server: RemoteServer, link: &Link) -> O
 
 /// Attaches the file of a remote under the name of [`schema`].
 pub(super) fn attach(connection: &Connection, remotes: &Remotes, server: RemoteServer) -> Result<()> {
-    let file = remotes.iter().find(|(known, _)| *known == server).map(|(_, file)| file.clone());
-    let file = file.ok_or_else(|| {
-        Error::new(ErrorKind::Internal, format!("the file of the remote '{}' is unknown", server.name()))
-    })??;
+    let file = address_of(remotes, server)?;
     let sql = format!("ATTACH DATABASE ?1 AS {}", schema(server));
     let attached = connection.execute(&sql, [file.to_string_lossy()]);
     attached.map(drop).map_err(|e| explain(&e).context(format!("attaching {}", file.display())))
@@ -84,7 +84,7 @@ mod tests {
     use std::sync::Arc;
 
     fn linked(server: RemoteServer) -> Arc<Collection> {
-        let link = Some(Link { way: LinkWay::Attach, source: "kurabe_0_source".to_owned(), fetch: None });
+        let link = Some(Link { way: ATTACH, source: "kurabe_0_source".to_owned(), fetch: None });
         let id = Field { name: "id", kind: FieldType::Int };
         let remote = Some(RemoteCollection { server, link });
         Arc::new(Collection { remote, ..Collection::new("kurabe_0_far", vec![id], vec![0]) })

@@ -3,7 +3,9 @@
 use super::common::{ENGINES, connect, once, open, refusal, with, with_password};
 use kurabe_core::ErrorKind;
 use kurabe_core::operation::Operation;
+use kurabe_relay::Relay;
 use kurabe_testbed::{StartOptions, testing};
+use std::sync::Arc;
 
 #[test]
 fn tls_is_used_if_requested_and_certificate_is_verified() {
@@ -116,20 +118,11 @@ fn only_sslmode_verify_full_checks_host_name() {
     let ca = server.ca().unwrap().display().to_string();
     // This loopback address is not in the certificate.
     let elsewhere = server.url().replace("127.0.0.1", "127.0.0.2");
-    let relay = std::net::TcpListener::bind(("127.0.0.2", 0)).unwrap();
-    let port = relay.local_addr().unwrap().port();
+    let listen = ([127, 0, 0, 2], 0).into();
+    let to = kurabe_relay::Server::local(server.port());
+    let relay = Relay::start(listen, to, |_| Arc::new(kurabe_relay::Through)).unwrap();
+    let port = relay.address().port();
     let elsewhere = elsewhere.replace(&format!(":{}", server.port()), &format!(":{port}"));
-    let to = server.port();
-    std::thread::spawn(move || {
-        for client in relay.incoming().flatten() {
-            let server = std::net::TcpStream::connect(("127.0.0.1", to)).unwrap();
-            for (mut from, mut to) in
-                [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)]
-            {
-                std::thread::spawn(move || std::io::copy(&mut from, &mut to));
-            }
-        }
-    });
     let url = with(&elsewhere, &format!("sslrootcert={ca}"));
     connect(&with(&url, "sslmode=verify-ca")).unwrap_or_else(|error| panic!("{error}"));
     let error = refusal(&with(&url, "sslmode=verify-full"));

@@ -3,24 +3,23 @@
 
 use crate::clients::connections::Connections;
 use crate::clients::cpu_partition;
-use crate::clients::open::{OpenTimes, Warmup, sleep_sharply, tick_of};
+use crate::clients::open::{Warmup, sleep_sharply, tick_of};
 use crate::clients::pool::Pool;
 use crate::clients::schedule::Schedule;
 use crate::clients::semaphore::Semaphore;
-use crate::interleave::sliced::{Kept, Mark};
+use crate::interleave::sliced::Mark;
 use crate::interleave::slices::Lane;
 use crate::trial::Trial;
 use crate::trial::gate::Gate;
+use crate::trial::recorded::{ClientResult, Recorded, Times};
 use crate::trial::spans::Spans;
-use crate::trial::tail::Tail;
 use crate::trial::timeline::Timeline;
 use crate::trial::warmup_detector::WarmupDetector;
 use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, ClientSummary, Transaction};
+use kurabe_core::experiment::{Client, ClientSummary, Recorder, Transaction};
 use kurabe_core::planned;
 use kurabe_core::statements;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::Histogram;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -68,74 +67,10 @@ pub(crate) struct Shared<'a> {
     pub(crate) cancel: &'a AtomicBool,
 }
 
-/// The times of the measured transactions of one client, or of all clients that share a thread: ten thousand clients
-/// with histograms of their own would take more memory than all else.
-#[derive(Default)]
-pub(crate) struct Times {
-    pub(crate) service: Histogram,
-    pub(crate) checks: Histogram,
-    /// How long transactions waited in the queue of their thread; `None` if each client has a thread.
-    pub(crate) queue: Option<Box<Histogram>>,
-    /// The course of response times of an open loop, otherwise of service times; not of interleaved trials.
-    pub(crate) tail: Tail,
-    /// The results of an open loop; `None` for a closed loop.
-    pub(crate) open_loop: Option<Box<OpenTimes>>,
-    /// Of interleaved trials: the times of earlier slices.
-    pub(crate) kept: Option<Box<Kept>>,
-}
-
-impl Times {
-    fn merge(&mut self, other: &Self) {
-        self.service.merge(&other.service);
-        self.checks.merge(&other.checks);
-        if let Some(queue) = &other.queue {
-            self.queue.get_or_insert_default().merge(queue);
-        }
-        self.tail.merge(&other.tail);
-        if let Some(open_loop) = &other.open_loop {
-            self.open_loop.get_or_insert_default().merge(open_loop);
-        }
-    }
-}
-
-/// What is added up over the clients of a trial.
-#[derive(Default)]
-pub(crate) struct Tally {
-    pub(crate) warmup: u64,
-    pub(crate) offered: u64,
-    pub(crate) completed: u64,
-    pub(crate) failed: u64,
-    pub(crate) retries: u64,
-    /// `None` if another client of the thread has them.
-    pub(crate) times: Option<Box<Times>>,
-    pub(crate) connections: Connections,
-    /// The spans of the measured transactions.
-    pub(crate) spans: Spans,
-    /// Whether a client ended the trial because it had changed each of its records.
-    pub(crate) exhausted: bool,
-}
-
-impl Tally {
-    /// Adds the results of another client.
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.warmup += other.warmup;
-        self.offered += other.offered;
-        self.completed += other.completed;
-        self.failed += other.failed;
-        self.retries += other.retries;
-        if let Some(times) = &other.times {
-            self.times.get_or_insert_default().merge(times);
-        }
-        self.connections.merge(&other.connections);
-        self.spans.merge(&other.spans);
-        self.exhausted |= other.exhausted;
-    }
-}
-
 /// The results of a client.
 pub(crate) struct Outcome {
     pub(crate) done: ClientSummary,
-    pub(crate) tally: Tally,
+    pub(crate) recorded: Recorded,
     pub(crate) elapsed: Duration,
     /// Its progress over time, in a closed loop.
     pub(crate) timeline: Timeline,
@@ -156,6 +91,7 @@ pub(crate) fn close_and_check(session: Box<dyn Session>) -> Result<()> {
 pub(crate) struct Worker<'a> {
     pub(crate) shared: &'a Shared<'a>,
     pub(crate) transaction: Box<dyn Transaction>,
+    pub(crate) recorder: Recorder,
     session: Option<Box<dyn Session>>,
     limits: Limits,
     /// Borrowed only while a time is recorded.
@@ -201,9 +137,18 @@ impl<'a> Worker<'a> {
         times: &'a RefCell<Times>,
     ) -> Self {
         let done = ClientSummary { client, completed: 0, rows_written: 0, notes: None };
-        let (tally, timeline) = (Tally::default(), Timeline::new(client.count));
-        let outcome = Box::new(Outcome { done, tally, elapsed: Duration::ZERO, timeline, error: None });
-        Self { shared, transaction, session: None, limits, times, outcome, mark: None }
+        let (recorded, timeline) = (Recorded::default(), Timeline::new(client.count));
+        let outcome = Box::new(Outcome { done, recorded, elapsed: Duration::ZERO, timeline, error: None });
+        Self {
+            shared,
+            transaction,
+            recorder: Recorder::default(),
+            session: None,
+            limits,
+            times,
+            outcome,
+            mark: None,
+        }
     }
 
     /// Runs the client from its connection to its last transaction. It reports to each gate exactly once in all
@@ -248,9 +193,22 @@ impl<'a> Worker<'a> {
     /// Takes what the transaction has noted, and closes a kept connection.
     fn end(&mut self) {
         self.settle_last();
-        self.outcome.done.completed += self.outcome.tally.completed;
-        self.outcome.done.rows_written = self.transaction.rows_written();
-        self.outcome.done.notes = self.transaction.notes();
+        let Outcome { done, recorded, elapsed, timeline, .. } = &mut *self.outcome;
+        done.completed += recorded.completed;
+        let recorder = std::mem::take(&mut self.recorder);
+        if recorder.measures() {
+            let (spans, retries) = recorder.measured();
+            (recorded.spans, recorded.retries) = (Spans(spans.to_vec()), retries);
+        }
+        *done = recorder.into_summary(done.client, done.completed);
+        recorded.clients.push(ClientResult {
+            index: done.client.index,
+            completed: done.completed,
+            rows_written: done.rows_written,
+            elapsed_ns: elapsed.as_nanos() as u64,
+            measured: recorded.completed,
+            timeline: timeline.take_points(),
+        });
         if let Some(session) = self.session.take() {
             self.note(close_and_check(session));
         }
@@ -297,15 +255,15 @@ impl<'a> Worker<'a> {
         let began = Instant::now();
         let until = self.shared.trial.stop.duration.map(|duration| began + duration / WARMUP_TIME_PART);
         let least = self.shared.trial.stop.least.unwrap_or_default() / WARMUP_TIME_PART;
-        while (self.outcome.tally.warmup < most || began.elapsed() < least)
+        while (self.outcome.recorded.warmup < most || began.elapsed() < least)
             && self.may_warm_up()
             && !self.stopped()
         {
             self.transaction.prepare_input();
             kurabe_reactor::take_turn();
             self.transact()?;
-            self.transaction.check()?;
-            self.outcome.tally.warmup += self.shared.pipeline;
+            self.transaction.check(&mut self.recorder)?;
+            self.outcome.recorded.warmup += self.shared.pipeline;
             self.outcome.done.completed += self.shared.pipeline;
             let Some(until) = until else { continue };
             let now = Instant::now();
@@ -322,16 +280,17 @@ impl<'a> Worker<'a> {
     #[inline]
     pub(crate) fn transact(&mut self) -> Result<()> {
         if let Some(session) = &mut self.session {
-            return self.transaction.run(&mut **session);
+            return self.transaction.run(&mut **session, &mut self.recorder);
         }
-        let (transaction, costs) = (&mut self.transaction, &mut self.outcome.tally.connections);
+        let Self { transaction, recorder, outcome, .. } = self;
+        let costs = &mut outcome.recorded.connections;
         let began = Tick::now();
         if let Some(pool) = &self.shared.pool {
             let session = pool.take()?;
             costs.waited(began.elapsed());
             return pool.lend(session, |session| {
                 transaction.attach(session)?;
-                transaction.run(session)?;
+                transaction.run(session, recorder)?;
                 transaction.detach(session)
             });
         }
@@ -339,7 +298,7 @@ impl<'a> Worker<'a> {
         let mut session = trial.driver.connect(trial.options)?;
         costs.opened(began.elapsed(), session.connect_times());
         transaction.attach(&mut *session)?;
-        transaction.run(&mut *session)?;
+        transaction.run(&mut *session, recorder)?;
         let done = Tick::now();
         session.close()?;
         costs.closed(done.elapsed());
@@ -349,10 +308,8 @@ impl<'a> Worker<'a> {
     fn measure(&mut self, start: Instant) -> Result<()> {
         let shared = self.shared;
         // Warm-up is not part of any result.
-        self.outcome.tally.connections = Connections::default();
-        let retries = self.transaction.retries();
-        let before = Spans::of(self.transaction.spans());
-        self.transaction.warmed_up();
+        self.outcome.recorded.connections = Connections::default();
+        self.recorder.begin_measuring();
         // That of the warm-up.
         kurabe_reactor::time_in_queue();
         let measured = if let Some(schedule) = &shared.schedule {
@@ -364,8 +321,6 @@ impl<'a> Worker<'a> {
             self.outcome.elapsed = start.elapsed();
             measured
         };
-        self.outcome.tally.retries = self.transaction.retries() - retries;
-        self.outcome.tally.spans = Spans::of(self.transaction.spans()).since(&before);
         measured?;
         if self.shared.cancel.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
@@ -381,19 +336,19 @@ impl<'a> Worker<'a> {
 
     pub(crate) fn ended(&self) -> bool {
         let early = self.shared.trial.stop.least.is_some_and(|least| self.outcome.elapsed < least);
-        self.outcome.tally.offered >= self.limits.requests.unwrap_or(u64::MAX) && !early || self.stopped()
+        self.outcome.recorded.offered >= self.limits.requests.unwrap_or(u64::MAX) && !early || self.stopped()
     }
 
     /// Whether another warm-up transaction leaves enough records for the measured phase.
     pub(crate) fn may_warm_up(&self) -> bool {
         let pipeline = self.shared.pipeline;
-        self.outcome.tally.warmup.saturating_add(pipeline) <= self.limits.warmup(pipeline)
+        self.outcome.recorded.warmup.saturating_add(pipeline) <= self.limits.warmup(pipeline)
     }
 
     /// Whether there are no records left for another transaction.
     #[inline]
     pub(crate) fn is_exhausted(&self) -> bool {
-        let made = self.outcome.tally.warmup + self.outcome.tally.offered;
+        let made = self.outcome.recorded.warmup + self.outcome.recorded.offered;
         made.saturating_add(self.shared.pipeline) > self.limits.capacity
     }
 
@@ -404,18 +359,18 @@ impl<'a> Worker<'a> {
             self.shared.trial.stop.least.map(|least| ended + least.saturating_sub(self.outcome.elapsed));
         let quota = self.limits.requests.unwrap_or(u64::MAX);
         let pipeline = self.shared.pipeline;
-        let mut reported = (ended, self.outcome.tally.completed);
+        let mut reported = (ended, self.outcome.recorded.completed);
         self.outcome.timeline.begin(self.outcome.elapsed);
         let early = |now: Tick| least.is_some_and(|least| now < least);
-        while (self.outcome.tally.offered < quota || early(ended)) && !self.stopped() {
+        while (self.outcome.recorded.offered < quota || early(ended)) && !self.stopped() {
             if self.is_exhausted() {
                 // All clients end here: fewer clients would be a different load.
-                self.outcome.tally.exhausted = true;
+                self.outcome.recorded.exhausted = true;
                 self.shared.stop.store(true, Ordering::Relaxed);
                 break;
             }
             self.transaction.prepare_input();
-            self.outcome.tally.offered += pipeline;
+            self.outcome.recorded.offered += pipeline;
             // Clients of the same thread receive first what has arrived for them.
             kurabe_reactor::take_turn();
             let began = Tick::now();
@@ -423,7 +378,7 @@ impl<'a> Worker<'a> {
             ended = Tick::now();
             self.note_queue();
             if let Err(error) = answer.and_then(|()| self.check(ended)) {
-                self.outcome.tally.failed += pipeline;
+                self.outcome.recorded.failed += pipeline;
                 return Err(error);
             }
             let took = (ended - began).as_nanos() as u64;
@@ -432,8 +387,8 @@ impl<'a> Worker<'a> {
             if times.tail.is_open() {
                 times.tail.record(self.outcome.timeline.since_start(ended), took, pipeline);
             }
-            self.outcome.tally.completed += pipeline;
-            self.outcome.timeline.note(ended, self.outcome.tally.completed);
+            self.outcome.recorded.completed += pipeline;
+            self.outcome.timeline.note(ended, self.outcome.recorded.completed);
             self.report_progress(ended, &mut reported);
             if deadline.is_some_and(|deadline| ended >= deadline) {
                 break;
@@ -456,15 +411,15 @@ impl<'a> Worker<'a> {
     #[inline]
     pub(crate) fn report_progress(&self, now: Tick, last: &mut (Tick, u64)) {
         if now - last.0 > PROGRESS_INTERVAL {
-            self.shared.trial.progress.fetch_add(self.outcome.tally.completed - last.1, Ordering::Relaxed);
-            *last = (now, self.outcome.tally.completed);
+            self.shared.trial.progress.fetch_add(self.outcome.recorded.completed - last.1, Ordering::Relaxed);
+            *last = (now, self.outcome.recorded.completed);
         }
     }
 
     #[inline]
     pub(crate) fn check(&mut self, ended: Tick) -> Result<()> {
-        let checked = self.transaction.check();
-        if self.outcome.tally.completed.is_multiple_of(TIMED_CHECKS) {
+        let checked = self.transaction.check(&mut self.recorder);
+        if self.outcome.recorded.completed.is_multiple_of(TIMED_CHECKS) {
             let took = ended.elapsed().as_nanos() as u64 / self.shared.pipeline;
             self.times.borrow_mut().checks.record(took);
         }

@@ -1,7 +1,8 @@
 //! Starts the clients of a trial: each in its own thread, or as tasks that share threads.
 
-use crate::clients::client::{Limits, Outcome, Shared, Times, Worker};
+use crate::clients::client::{Limits, Outcome, Shared, Worker};
 use crate::clients::cpu_partition;
+use crate::trial::recorded::Times;
 use crate::trial::{Trial, panicked};
 use kurabe_core::experiment::{Client, DatasetState, Transaction};
 use kurabe_core::planned::share;
@@ -142,7 +143,7 @@ fn start_group<'scope, 'env>(
 /// Gives the times of a thread to its first client that has results.
 fn with_times(mut ended: Vec<Result<Box<Outcome>>>, times: RefCell<Times>) -> Vec<Result<Box<Outcome>>> {
     if let Some(first) = ended.iter_mut().find_map(|one| one.as_mut().ok()) {
-        first.tally.times = Some(Box::new(times.into_inner().of_counted_slices()));
+        first.recorded.times = Some(Box::new(times.into_inner().of_counted_slices()));
     }
     ended
 }

@@ -10,6 +10,7 @@ use crate::clients::schedule::Schedule;
 use crate::trial::gate::Gate;
 use kurabe_core::Result;
 use kurabe_stats::Histogram;
+use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,8 @@ const SPIN: u64 = 5_000;
 const NAP: u64 = 50_000_000;
 
 /// The open-loop results of one client, or of all clients that share a thread.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct OpenTimes {
     pub(crate) response: Histogram,
     pub(crate) lag: Histogram,
@@ -68,8 +70,8 @@ impl Worker<'_> {
             }
             self.transaction.prepare_input();
             self.transact()?;
-            self.transaction.check()?;
-            self.outcome.tally.warmup += 1;
+            self.transaction.check(&mut self.recorder)?;
+            self.outcome.recorded.warmup += 1;
             self.outcome.done.completed += 1;
         }
         Ok(())
@@ -94,9 +96,9 @@ impl Worker<'_> {
                 drawn = true;
             }
             let Some(due) = schedule.take() else { break };
-            self.outcome.tally.offered += 1;
+            self.outcome.recorded.offered += 1;
             let Some(began) = self.wait_until(start, due, last_begin, schedule, true) else {
-                self.outcome.tally.offered -= 1;
+                self.outcome.recorded.offered -= 1;
                 break;
             };
             if began > last_begin {
@@ -113,7 +115,7 @@ impl Worker<'_> {
             self.note_queue();
             let end = nanos(start, ended);
             if let Err(error) = answer.and_then(|()| self.check(ended)) {
-                self.outcome.tally.failed += 1;
+                self.outcome.recorded.failed += 1;
                 return Err(error);
             }
             self.with_open_loop(|open_loop| {
@@ -124,7 +126,7 @@ impl Worker<'_> {
             times.service.record(end.saturating_sub(began));
             times.tail.record(end, end.saturating_sub(due), 1);
             self.outcome.elapsed = Duration::from_nanos(end);
-            self.outcome.tally.completed += 1;
+            self.outcome.recorded.completed += 1;
             self.report_progress(ended, &mut last);
         }
         Ok(())

@@ -1,61 +1,35 @@
 //! Adds up the results of several processes, as those of the threads of one.
 
 use super::AgentResult;
-use crate::trial::timeline::Timeline;
 use crate::trial::totals::Totals;
 use kurabe_core::experiment::{Client, ClientSummary};
 use kurabe_core::fleet::{AgentUse, FleetUse};
-use kurabe_core::metric::Metric;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
 
-/// The trial whose parts are added up.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Whole {
-    pub(crate) clients: usize,
-    pub(crate) seed: u64,
-    pub(crate) number: u64,
-    /// The experiment's metrics, by whose names spans are known.
-    pub(crate) spans: &'static [Metric],
-}
-
-/// The totals over all clients.
+/// The totals over all clients of a trial of so many, with this seed and number.
 ///
 /// # Errors
 /// [`Protocol`](ErrorKind::Protocol) if a client's result is missing, or comes twice.
-pub(crate) fn totals(results: &[AgentResult], whole: Whole) -> Result<Totals> {
+pub(crate) fn totals(results: &[AgentResult], clients: usize, seed: u64, number: u64) -> Result<Totals> {
     let mut sum = Totals::default();
-    let mut seen = vec![false; whole.clients];
+    let mut seen = vec![false; clients];
     for AgentResult { name, part, .. } in results {
         let wrong = |why: &str| Error::new(ErrorKind::Protocol, format!("agent {name}: {why}"));
-        let tally = part.sums.tally(whole.spans).map_err(|error| error.context(format!("agent {name}")))?;
-        sum.tally.merge(&tally);
-        let open_loop = part.sums.open_loop();
-        for client in &part.clients {
+        for client in &part.recorded.clients {
             let seen = seen.get_mut(client.index).ok_or_else(|| wrong("it returned an unknown client"))?;
             if std::mem::replace(seen, true) {
                 return Err(wrong("it returned a client twice"));
             }
-            if open_loop.is_none() {
-                let end = (client.elapsed_ns, client.measured);
-                sum.clients.push((Timeline::of_points(client.timeline.clone()), end));
-            }
+            let seed = mix(seed, client.index as u64);
             sum.clients_done.push(ClientSummary {
-                client: Client {
-                    index: client.index,
-                    count: whole.clients,
-                    seed: mix(whole.seed, client.index as u64),
-                    trial: whole.number,
-                },
+                client: Client { index: client.index, count: clients, seed, trial: number },
                 completed: client.completed,
                 rows_written: client.rows_written,
                 notes: None,
             });
         }
-        if let Some(open_loop) = open_loop {
-            sum.is_open = true;
-            sum.open_loop.merge(&open_loop);
-        }
+        sum.recorded.merge(part.recorded.clone());
     }
     if let Some(missing) = seen.iter().position(|seen| !seen) {
         return Err(Error::new(ErrorKind::Protocol, format!("no agent returned client {missing}")));
@@ -69,16 +43,16 @@ pub(crate) fn used(results: &[AgentResult]) -> FleetUse {
     let first = results.iter().map(|result| result.start_ns).min().unwrap_or(0);
     let after = |result: &AgentResult| (result.start_ns - first).unsigned_abs();
     let agent = |result: &AgentResult| {
-        let (sums, clients) = (&result.part.sums, result.part.clients.len() as u64);
+        let (part, clients) = (&result.part, result.part.recorded.clients.len() as u64);
         AgentUse {
             name: result.name.clone(),
             clients,
-            threads: sums.threads.map_or(clients, |threads| threads as u64),
-            completed: sums.completed,
+            threads: part.threads.map_or(clients, |threads| threads as u64),
+            completed: part.recorded.completed,
             start_ns: after(result),
             clock_error_ns: result.clock_error_ns,
-            wall_ns: sums.observed.as_ref().map_or(0, |observed| observed.wall_ns),
-            client: sums.observed.as_ref().map(|observed| observed.client.clone()),
+            wall_ns: part.observed.as_ref().map_or(0, |observed| observed.wall_ns),
+            client: part.observed.as_ref().map(|observed| observed.client.clone()),
         }
     };
     FleetUse {
@@ -90,12 +64,9 @@ pub(crate) fn used(results: &[AgentResult]) -> FleetUse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::{ClientResult, PartResult, Sums};
+    use crate::fleet::{ClientResult, PartResult};
+    use crate::trial::recorded::{Recorded, Times};
     use kurabe_stats::Histogram;
-
-    fn whole(clients: usize) -> Whole {
-        Whole { clients, seed: 7, number: 3, spans: &[] }
-    }
 
     fn result(name: &str, start_ns: i64, clients: &[usize], times: &[u64]) -> AgentResult {
         let mut service = Histogram::new();
@@ -110,11 +81,11 @@ mod tests {
             measured: 1,
             timeline: vec![(5, 1)],
         };
-        let sums = Sums {
-            service,
+        let recorded = Recorded {
+            times: Some(Box::new(Times { service, ..Times::default() })),
             completed: clients.len() as u64,
-            connections: vec![(0, 0); 7],
-            ..Sums::default()
+            clients: clients.iter().map(client).collect(),
+            ..Recorded::default()
         };
         AgentResult {
             name: name.to_owned(),
@@ -122,7 +93,7 @@ mod tests {
             here: true,
             start_ns,
             clock_error_ns: 4,
-            part: PartResult { clients: clients.iter().map(client).collect(), sums },
+            part: PartResult { recorded, ..PartResult::default() },
         }
     }
 
@@ -133,9 +104,9 @@ mod tests {
         for ns in a.iter().chain(&b) {
             all.record(*ns);
         }
-        let found = totals(&[result("a", 0, &[0, 2], &a), result("b", 9, &[1], &b)], whole(3)).unwrap();
-        assert_eq!(found.tally.times.unwrap().service, all);
-        assert_eq!((found.tally.completed, found.clients.len()), (3, 3));
+        let found = totals(&[result("a", 0, &[0, 2], &a), result("b", 9, &[1], &b)], 3, 7, 3).unwrap();
+        assert_eq!(found.recorded.times.unwrap().service, all);
+        assert_eq!((found.recorded.completed, found.recorded.clients.len()), (3, 3));
         let indices: Vec<usize> = found.clients_done.iter().map(|done| done.client.index).collect();
         assert_eq!(indices, [0, 1, 2]);
         assert_eq!(found.clients_done[1].client.seed, mix(7, 1));
@@ -151,7 +122,7 @@ mod tests {
             ),
             (vec![result("a", 0, &[0, 1, 2], &[1])], "agent a: it returned an unknown client"),
         ] {
-            assert_eq!(totals(&agents, whole(2)).err().unwrap().to_string(), why);
+            assert_eq!(totals(&agents, 2, 7, 3).err().unwrap().to_string(), why);
         }
     }
 

@@ -10,10 +10,11 @@ mod part;
 mod result;
 mod trial;
 
+pub use crate::trial::recorded::{ClientResult, Recorded};
 pub(crate) use observed::without_wait;
 pub(crate) use part::wait_until;
 pub use part::{Part, PartOfTrial};
-pub use result::{ClientResult, PartResult, Sums};
+pub use result::PartResult;
 pub(crate) use trial::{FleetClients, not_interleaved};
 
 use crate::plan::RunCell;
@@ -24,7 +25,7 @@ use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Dataset, Experiment};
 use kurabe_core::load::Arrivals;
 use kurabe_core::observation::Endpoint;
-use kurabe_core::planned::{Connections, PlannedCell, Work};
+use kurabe_core::planned::{Connections, Need, PlannedCell};
 use kurabe_core::run::RunSpec;
 use kurabe_core::threads::ClientThreads;
 use serde::{Deserialize, Serialize};
@@ -48,22 +49,15 @@ pub trait Fleet: Send + Sync {
 pub trait Started {
     /// Starts all clients at the same time, and returns when the last one has made its last transaction. Connections
     /// stay open. `progress` counts completed transactions.
-    ///
-    /// # Errors
-    /// As for [`Fleet::begin`].
     fn run(&mut self, cancel: &AtomicBool, progress: &AtomicU64) -> Result<(), Failure>;
 
     /// Has all clients close their connections, and returns what they recorded.
-    ///
-    /// # Errors
-    /// As for [`Fleet::begin`].
     fn end(self: Box<Self>) -> Result<Vec<AgentResult>, Failure>;
 }
 
 /// What an agent did in a trial.
 #[derive(Clone, Debug)]
 pub struct AgentResult {
-    /// Its name.
     pub name: String,
     /// Its machine, as its kernel's boot identifier; agents with the same one share processors.
     pub machine: String,
@@ -81,9 +75,7 @@ pub struct AgentResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
-    /// The cell.
     pub cell: CellOrder,
-    /// The operation.
     pub operation: String,
     /// The number of the trial among those on this data, from 1.
     pub number: u64,
@@ -150,9 +142,6 @@ impl CellOrder {
     }
 
     /// Plans the cell, as the coordinator did.
-    ///
-    /// # Errors
-    /// As for [`Experiment::plan`].
     pub fn planned(&self, experiment: &dyn Experiment) -> Result<PlannedCell> {
         let dataset = Dataset { seed: self.seed, records: self.records, slot: self.slot };
         crate::plan::planned(experiment, &self.axes, &dataset, false)
@@ -161,8 +150,7 @@ impl CellOrder {
 
 /// Why the clients of a cell cannot be divided among agents; `None` if they can.
 pub(crate) fn refusal(planned: &PlannedCell, is_application: bool) -> Option<String> {
-    let provision = &planned.provision;
-    let why = if matches!(planned.work, Work::Job(_)) {
+    let why = if planned.is_job() {
         "a job has one client, which cannot be divided among the agents of a fleet"
     } else if is_application {
         "agents do not speak to applications yet"
@@ -170,11 +158,11 @@ pub(crate) fn refusal(planned: &PlannedCell, is_application: bool) -> Option<Str
         "its clients share what they know with the check after the trial, which Kurabe does not send between machines yet"
     } else if matches!(planned.policy.connections, Connections::Pool(_)) {
         "a connection pool belongs to one process, and cannot be divided among the agents of a fleet"
-    } else if provision.idle_connections > 0 || provision.server_memory {
+    } else if planned.idle_connections() > 0 || planned.needs.contains(&Need::ServerMemory) {
         "the memory of idle connections is measured without a fleet only"
-    } else if provision.cpus.is_some() {
+    } else if planned.cpus().is_some() {
         "processors are divided between clients and server of one machine, and not among agents"
-    } else if provision.cache.is_some() || provision.remote.is_some() {
+    } else if planned.cache().is_some() || planned.remote().is_some() {
         "agents do not reach a target through a cache or with a second server yet"
     } else {
         return None;

@@ -36,7 +36,7 @@ pub(crate) fn without_wait(seen: &mut Observation, wait_ns: u64) {
 /// has an observer on its own, and what the server reports.
 pub(crate) fn combined(mut own: Observation, results: &[AgentResult]) -> Observation {
     let seen: Vec<(&AgentResult, &Observation)> =
-        results.iter().filter_map(|result| Some((result, result.part.sums.observed.as_deref()?))).collect();
+        results.iter().filter_map(|result| Some((result, result.part.observed.as_deref()?))).collect();
     if seen.len() < results.len() {
         return own;
     }
@@ -130,7 +130,7 @@ fn add_wire(sum: &mut WireUse, other: &WireUse) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::{PartResult, Sums};
+    use crate::fleet::PartResult;
 
     fn host(busy: &[u64]) -> HostUse {
         let cpu = |(cpu, busy_ns): (usize, &u64)| CpuUse { cpu: cpu as u32, busy_ns: *busy_ns, steal_ns: 0 };
@@ -142,8 +142,7 @@ mod tests {
         let wire =
             Some(WireUse { connections: 1, sent_bytes: 10, rtt_us: cpu_ns as f64, ..WireUse::default() });
         let observed = Observation { client, host: host(busy), wire, ..Observation::default() };
-        let sums = Sums { observed: Some(Box::new(observed)), ..Sums::default() };
-        let part = PartResult { clients: Vec::new(), sums };
+        let part = PartResult { observed: Some(Box::new(observed)), ..PartResult::default() };
         let (name, machine) = (machine.to_owned(), machine.to_owned());
         AgentResult { name, machine, here, start_ns: 0, clock_error_ns: 0, part }
     }
@@ -194,7 +193,7 @@ mod tests {
     #[test]
     fn unobserved_agent_leaves_what_the_coordinator_saw() {
         let mut blind = agent("b", false, 1, &[1]);
-        blind.part.sums.observed = None;
+        blind.part.observed = None;
         assert_eq!(combined(own(), &[blind]), own());
     }
 }

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// Its number.
     pub number: usize,
     /// The number of parts.
     pub of: usize,
@@ -45,7 +44,6 @@ impl Part {
 
 /// A process runs a part of a trial's clients, and another one says when they start.
 pub struct PartOfTrial<'a> {
-    /// The part.
     pub part: Part,
     /// Called when all clients are connected, have warmed up and wait. It returns when they are to start.
     pub ready: &'a (dyn Fn() -> Result<Instant> + Sync),

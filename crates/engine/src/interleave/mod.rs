@@ -63,8 +63,8 @@ impl Runner<'_> {
             let made = catch_unwind(AssertUnwindSafe(|| {
                 let cell = run_cell.available().ok_or_else(unavailable)?;
                 let workload = cell.workload()?;
-                let fixture = self.prepare(run_cell, cell, &*workload, fixture, emit)?;
-                fixture.before(cell, &*workload, operation.name, self.cancel)?;
+                let fixture = self.prepare(run_cell, cell, &|n, s| workload.load(n, s), fixture, emit)?;
+                fixture.before(cell, operation.name, self.cancel, |trial| workload.before(trial))?;
                 Ok((workload, fixture.next_trial()))
             }));
             let made = made.unwrap_or_else(|panic| Err(panicked("the trial", &*panic)));

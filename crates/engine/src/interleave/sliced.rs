@@ -1,16 +1,17 @@
 //! The part of a client in an interleaved trial: it works in slices, and takes back what it did in a void one.
 
-use crate::clients::client::{Tally, Times, Worker};
+use crate::clients::client::Worker;
 use crate::clients::connections::Connections;
 use crate::interleave::slices::Lane;
-use crate::trial::spans::Spans;
+use crate::trial::recorded::{Recorded, Times};
 use kurabe_core::Result;
+use kurabe_core::experiment::Span;
 use kurabe_stats::Histogram;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// The times of earlier slices that count. Those of the last slice are apart until it is known whether it is void.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Kept {
     /// The last slice whose times were kept or dropped.
     slice: u64,
@@ -25,12 +26,9 @@ pub(crate) struct Mark {
     elapsed: Duration,
     offered: u64,
     completed: u64,
-    retries: u64,
     connections: Connections,
-    spans: Spans,
-    /// What was counted in void slices, of what is counted over the whole phase.
-    void_retries: u64,
-    void_spans: Spans,
+    spans: Vec<Span>,
+    retries: u64,
 }
 
 impl Times {
@@ -75,14 +73,14 @@ impl Worker<'_> {
         {
             self.settle(was_void);
             self.set_mark(worker.slice());
-            let (began, completed) = (Instant::now(), self.outcome.tally.completed);
+            let (began, completed) = (Instant::now(), self.outcome.recorded.completed);
             let measured = self.transactions(Some(slice));
             self.outcome.elapsed += began.elapsed();
             measured?;
-            last = (self.outcome.tally.completed - completed) / self.shared.pipeline.max(1);
+            last = (self.outcome.recorded.completed - completed) / self.shared.pipeline.max(1);
             if slice <= crate::clients::client::PROGRESS_INTERVAL {
                 // Too short for a separate progress report.
-                let made = self.outcome.tally.completed - completed;
+                let made = self.outcome.recorded.completed - completed;
                 self.shared.trial.progress.fetch_add(made, Ordering::Relaxed);
             }
         }
@@ -96,28 +94,14 @@ impl Worker<'_> {
         };
         let is_void = self.shared.lane.is_some_and(|lane| lane.is_void(slice));
         self.settle(is_void);
-        let Some(mark) = self.mark.take() else { return };
-        let tally = &mut self.outcome.tally;
-        tally.retries = tally.retries.saturating_sub(mark.void_retries);
-        tally.spans = std::mem::take(&mut tally.spans).since(&mark.void_spans);
     }
 
     fn set_mark(&mut self, slice: u64) {
-        let retries = self.transaction.retries();
-        let spans = Spans::of(self.transaction.spans());
         let Some(mark) = &mut self.mark else { return };
-        let Tally { offered, completed, connections, .. } = self.outcome.tally;
-        **mark = Mark {
-            slice,
-            elapsed: self.outcome.elapsed,
-            offered,
-            completed,
-            retries,
-            connections,
-            spans,
-            void_retries: mark.void_retries,
-            void_spans: std::mem::take(&mut mark.void_spans),
-        };
+        let Recorded { offered, completed, connections, .. } = self.outcome.recorded;
+        let (spans, retries) = self.recorder.measured();
+        let (spans, elapsed) = (spans.to_vec(), self.outcome.elapsed);
+        **mark = Mark { slice, elapsed, offered, completed, connections, spans, retries };
     }
 
     /// Keeps what the last slice gave. If it is void, its transactions are as those of the warm-up: made and verified, and
@@ -128,15 +112,13 @@ impl Worker<'_> {
         if !is_void {
             return;
         }
-        let spans = Spans::of(self.transaction.spans()).since(&mark.spans);
-        mark.void_spans.merge(&spans);
-        mark.void_retries += self.transaction.retries() - mark.retries;
-        let (outcome, tally) = (&mut self.outcome.elapsed, &mut self.outcome.tally);
-        *outcome = mark.elapsed;
-        let made = tally.completed - mark.completed;
-        tally.warmup += made;
-        (tally.completed, tally.offered) = (mark.completed, mark.offered);
-        tally.connections = mark.connections;
+        self.recorder.take_back(std::mem::take(&mut mark.spans), mark.retries);
+        let recorded = &mut self.outcome.recorded;
+        self.outcome.elapsed = mark.elapsed;
+        let made = recorded.completed - mark.completed;
+        recorded.warmup += made;
+        (recorded.completed, recorded.offered) = (mark.completed, mark.offered);
+        recorded.connections = mark.connections;
         self.outcome.done.completed += made;
         self.outcome.timeline.rewind(mark.elapsed);
     }

@@ -99,7 +99,6 @@ impl SliceScheduler {
         self.state.lock()
     }
 
-    /// The lane of a trial.
     pub(crate) fn lane(&self, trial: usize) -> Lane<'_> {
         Lane { scheduler: self, trial }
     }

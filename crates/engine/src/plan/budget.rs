@@ -208,7 +208,7 @@ impl Cost {
             let least = least.max(cell.least_time);
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
             let throwaway = plan.spec.is_throwaway(record.target);
-            let restart = cell.provision.restart && throwaway;
+            let restart = cell.needs.contains(&kurabe_core::planned::Need::Restart) && throwaway;
             let each = AROUND + CONNECT * connections + if restart { RESTART } else { Duration::ZERO };
             cost.trials += f64::from(times);
             cost.measured += least * times;

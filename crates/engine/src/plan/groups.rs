@@ -38,7 +38,7 @@ pub(crate) fn groups(plan: &Plan) -> Vec<Vec<TrialId>> {
         let (axes, slot) = (&run_cell.record.axes, run_cell.slot);
         let (connections, held) = (planned.client_connections(), planned.held_bytes());
         let can = planned.policy.interleave
-            && !planned.provision.restart
+            && !planned.needs.contains(&kurabe_core::planned::Need::Restart)
             && Load::of(axes) == Load::Closed
             && connections < CONNECTIONS;
         let most = plan.free_connections[run_cell.record.target].min(CONNECTIONS);

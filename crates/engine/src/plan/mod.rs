@@ -13,14 +13,14 @@ pub(crate) mod records;
 
 use crate::fleet;
 use crate::plan::groups::groups;
-use crate::prepare::fixture::Need;
+use crate::prepare::fixture::Ownership;
 use crate::prepare::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
 use kurabe_core::compression::{COMPRESSION, Compression};
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS, CpuAllotment};
 use kurabe_core::experiment::{Dataset, Experiment, OperationInfo, Stop};
 use kurabe_core::load::{Load, RATE};
-use kurabe_core::planned::{CacheNeed, Capacity, PlannedCell, Work};
+use kurabe_core::planned::{CacheNeed, Capacity, Need, PlannedCell};
 use kurabe_core::remote::RemoteServer;
 use kurabe_core::run::{CellRecord, MIN_TRIAL, RunSpec};
 use kurabe_core::threads::ClientThreads;
@@ -30,7 +30,6 @@ use std::time::Duration;
 
 /// The plan of a run.
 pub struct Plan {
-    /// The experiment.
     pub experiment: &'static dyn Experiment,
     /// The spec, without the values and rounds that [`budget::fit`] dropped.
     pub spec: RunSpec,
@@ -94,9 +93,6 @@ impl Plan {
     }
 
     /// Plans the cells before targets are open; `applications` says which targets are applications.
-    ///
-    /// # Errors
-    /// As for [`Plan::new`].
     pub fn draft(experiment: &'static dyn Experiment, spec: RunSpec, applications: &[bool]) -> Result<Self> {
         let mut plan = Self {
             experiment,
@@ -115,9 +111,6 @@ impl Plan {
     }
 
     /// Plans the rest of a recorded run: the same cells, available where they were.
-    ///
-    /// # Errors
-    /// As for [`Plan::new`].
     pub fn of_recorded(
         experiment: &'static dyn Experiment,
         spec: &RunSpec,
@@ -150,9 +143,6 @@ impl Plan {
     }
 
     /// Plans another spec on the same targets, after these have determined a value.
-    ///
-    /// # Errors
-    /// As for [`Plan::new`].
     pub fn rewrite(&mut self, experiment: &'static dyn Experiment, spec: RunSpec) -> Result<()> {
         *self = Self::draft(experiment, spec, &self.applications)?;
         Ok(())
@@ -238,8 +228,8 @@ impl Plan {
             let target = &targets[cell.record.target];
             let on_fleet =
                 || self.spec.fleet.as_ref().and_then(|_| fleet::unreachable(&target.driver.endpoint()));
-            let cpus = || target.cpu_refusal(planned.provision.cpus?);
-            let shares = shares_threads && matches!(planned.work, Work::Loop(_));
+            let cpus = || target.cpu_refusal(planned.cpus()?);
+            let shares = shares_threads && !planned.is_job();
             let threads = || target.refuses_shared_threads().filter(|_| shares);
             let compression = || target.compression_refusal(planned.policy.compression);
             let refusal = target.refusal(&planned.demand).or_else(|| target.cannot_write_for(planned));
@@ -261,15 +251,15 @@ impl Plan {
     }
 
     /// What the cells of a target need there.
-    pub fn need(&self, target: usize) -> Need {
+    pub fn need(&self, target: usize) -> Ownership {
         let cells = self.available().filter(|(record, _)| record.target == target);
         let need = |(_, cell): (&CellRecord, &PlannedCell)| match (cell.only_reads(), cell.creates_nothing())
         {
-            (true, _) => Need::Nothing,
-            (false, true) => Need::Lease,
-            (false, false) => Need::Tables,
+            (true, _) => Ownership::Nothing,
+            (false, true) => Ownership::Lease,
+            (false, false) => Ownership::Tables,
         };
-        cells.map(need).max().unwrap_or(Need::Tables)
+        cells.map(need).max().unwrap_or(Ownership::Tables)
     }
 
     /// Marks the cells that need more connections, or prepared statements, than a server has left, if a default value of an
@@ -304,9 +294,6 @@ impl Plan {
     /// Increases the number of records so that each trial can change each record at most once, if the number of
     /// requests is known and the experiment's default is too small. Returns the new number; `None` if the default
     /// suffices, or the user set a number.
-    ///
-    /// # Errors
-    /// As for [`Plan::new`].
     pub fn enlarge_stores(&mut self, targets: &[Target]) -> Result<Option<u64>> {
         if self.spec.records.is_some() {
             return Ok(None);
@@ -325,9 +312,6 @@ impl Plan {
 
     /// Marks the cells with too few records, adds the A/A control of each target's first cell, on a second instance
     /// of its server if there is one, and groups the trials.
-    ///
-    /// # Errors
-    /// As for [`Plan::new`].
     pub fn complete(&mut self, targets: &[Target]) -> Result<()> {
         for at in 0..self.cells.len() {
             let too_few = records::too_few(self, &self.cells[at]);
@@ -446,7 +430,7 @@ impl Plan {
     /// The caches that cells need in front of their stores: for each name the one with the largest values.
     pub fn caches(&self) -> Vec<CacheNeed> {
         let mut caches: Vec<CacheNeed> = Vec::new();
-        for need in self.available().filter_map(|(_, cell)| cell.provision.cache.as_ref()) {
+        for need in self.available().filter_map(|(_, cell)| cell.cache()) {
             match caches.iter_mut().find(|known| known.name == need.name) {
                 Some(known) => known.capacity = known.capacity.max(need.capacity),
                 None => caches.push(need.clone()),
@@ -457,7 +441,7 @@ impl Plan {
 
     /// The second servers that cells need, without duplicates.
     pub fn remotes(&self) -> Vec<RemoteServer> {
-        let needed = self.available().filter_map(|(_, cell)| cell.provision.remote);
+        let needed = self.available().filter_map(|(_, cell)| cell.remote());
         needed.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
@@ -493,9 +477,6 @@ impl Plan {
 }
 
 /// A cell on a database, or on an application.
-///
-/// # Errors
-/// As for [`Experiment::plan`]; [`Unsupported`](ErrorKind::Unsupported) if the experiment has no pages.
 pub fn planned(
     experiment: &dyn Experiment,
     axes: &Cell,
@@ -506,29 +487,31 @@ pub fn planned(
         let name = experiment.info().name;
         let pages = experiment.pages();
         let none = || Error::unsupported(format!("{name} cannot run through an application"));
-        pages.ok_or_else(none)?.plan(axes)?
+        pages.ok_or_else(none)?(axes)?
     } else {
         experiment.plan(axes, dataset)?
     };
-    planned.provision.cpus = planned.provision.cpus.or_else(|| CpuAllotment::of(axes));
+    if planned.cpus().is_none() {
+        planned.needs.extend(CpuAllotment::of(axes).map(Need::Cpus));
+    }
     planned.policy.compression = Compression::of(axes);
     // A server has the same processors throughout a slice of each of its cells.
-    planned.policy.interleave &= planned.provision.cpus.is_none();
+    planned.policy.interleave &= planned.cpus().is_none();
     Ok(planned)
 }
 
 /// Why a cell cannot be measured under this load on any target.
 fn does_not_fit(planned: &PlannedCell, load: Load) -> Option<&'static str> {
-    if matches!(planned.work, Work::Job(_)) && load != Load::Closed {
+    if planned.is_job() && load != Load::Closed {
         return Some("a job runs once per trial, so it has no rate");
     }
-    if matches!(planned.work, Work::Job(_)) && planned.provision.cpus.is_some() {
+    if planned.is_job() && planned.cpus().is_some() {
         return Some("processors are given to the server of a loop, not of a job");
     }
     if planned.policy.pipeline > 1 && load != Load::Closed {
         return Some("an open loop has one request per arrival, so requests cannot be pipelined");
     }
-    (planned.provision.restart && load == Load::Highest)
+    (planned.needs.contains(&Need::Restart) && load == Load::Highest)
         .then_some("a rate search needs several trials, but the server is restarted before each trial")
 }
 

@@ -8,7 +8,7 @@ use crate::prepare::target::Target;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::memory::{LimitedServer, MemoryProbe, StoreMemory};
 use kurabe_core::observation::Endpoint;
-use kurabe_core::planned::{PlannedCell, Work};
+use kurabe_core::planned::PlannedCell;
 use kurabe_core::run::CellRecord;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::collections::HashSet;
@@ -93,10 +93,10 @@ fn growth(plan: &Plan, record: &CellRecord, cell: &PlannedCell) -> Growth {
     if writes.peek().is_none() || cell.policy.capacity.is_some() {
         return Growth::Known(0);
     }
-    let Work::Loop(_) = cell.work else {
-        // A job writes what it loads, or as much.
+    if cell.is_job() {
+        // It writes what it loads, or as much.
         return Growth::Known(cell.demand.loaded_bytes.div_ceil(mean_size(cell)));
-    };
+    }
     let known = writes.map(|operation| {
         let stop = plan.stop(operation);
         // Warm-up comes on top.
@@ -264,9 +264,6 @@ impl Stopped {
 impl<'scope> Watch<'scope> {
     /// Starts a thread for each server with limited memory that has keys of others. It sets `cancel` and `stopped` when the
     /// server is about to evict something.
-    ///
-    /// # Errors
-    /// The server's error.
     pub(crate) fn start<'env>(
         scope: &'scope thread::Scope<'scope, 'env>,
         plan: &'env Plan,

@@ -6,7 +6,7 @@ use crate::plan::Plan;
 use crate::prepare::target::Target;
 use kurabe_core::collection::{Collection, Field, FieldType, NAMESPACE_PREFIX};
 use kurabe_core::driver::{Access, ConnectOptions, Driver, Namespace, Session, Support};
-use kurabe_core::experiment::{Before, DatasetState, Prepare};
+use kurabe_core::experiment::{Before, DatasetState};
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 /// What the cells of a target need there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Need {
+pub enum Ownership {
     /// Nothing: they read tables that are there.
     Nothing,
     /// The lease: they change tables that are there.
@@ -23,7 +23,7 @@ pub enum Need {
     Tables,
 }
 
-impl Need {
+impl Ownership {
     /// Opens a session that loads and checks.
     fn session(self, driver: &dyn Driver) -> Result<Box<dyn Session>> {
         let reads = self == Self::Nothing && driver.capabilities().read_only_sessions == Support::Native;
@@ -40,7 +40,7 @@ pub struct Fixture {
     /// Loads and checks. `None` only while the fixture is dropped.
     session: Option<Box<dyn Session>>,
     slot: usize,
-    need: Need,
+    need: Ownership,
     /// The loaded datasets, by name.
     datasets: HashMap<String, DatasetState>,
     /// Trials made on this data so far.
@@ -54,22 +54,19 @@ impl Fixture {
     /// # Errors
     /// If the target cannot be reached, or another run holds the lease.
     pub fn open(target: &Target, slot: usize, slots: usize, run: &str) -> Result<Self> {
-        Self::for_need(target, slot, slots, run, Need::Tables)
+        Self::for_need(target, slot, slots, run, Ownership::Tables)
     }
 
     /// The same, as far as the cells need it.
-    ///
-    /// # Errors
-    /// As for [`Fixture::open`].
     pub(crate) fn for_need(
         target: &Target,
         slot: usize,
         slots: usize,
         run: &str,
-        need: Need,
+        need: Ownership,
     ) -> Result<Self> {
         let mut namespace = target.driver.namespace()?;
-        if target.claims && need != Need::Nothing {
+        if target.claims && need != Ownership::Nothing {
             namespace.claim(run)?;
         }
         // Other targets of this run may be on the same server; their slots are kept.
@@ -82,10 +79,10 @@ impl Fixture {
     ///
     /// # Errors
     /// If the server cannot be reached.
-    pub(crate) fn of_aa_control(target: &Target, slot: usize, run: &str, need: Need) -> Result<Self> {
+    pub(crate) fn of_aa_control(target: &Target, slot: usize, run: &str, need: Ownership) -> Result<Self> {
         let driver = target.second.as_ref().map_or(&target.driver, |second| &second.driver);
         let mut namespace = driver.namespace()?;
-        if target.second.is_some() && need != Need::Nothing {
+        if target.second.is_some() && need != Ownership::Nothing {
             namespace.claim(run)?;
         }
         Self::within(namespace, &**driver, slot, need, |_| false)
@@ -96,12 +93,12 @@ impl Fixture {
         namespace: Box<dyn Namespace>,
         driver: &dyn Driver,
         slot: usize,
-        need: Need,
+        need: Ownership,
         old: impl Fn(Option<usize>) -> bool,
     ) -> Result<Self> {
         let session = Some(need.session(driver)?);
         let mut fixture = Self { namespace, session, slot, need, datasets: HashMap::new(), trials: 0 };
-        if need != Need::Tables {
+        if need != Ownership::Tables {
             return Ok(fixture);
         }
         // Missing permissions should show up now, not after an hour.
@@ -132,29 +129,32 @@ impl Fixture {
     /// Loads the data of a cell.
     ///
     /// # Errors
-    /// As for [`Prepare::load`]; [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set.
-    pub fn load(&mut self, cell: &PlannedCell, data: &dyn Prepare, cancel: &AtomicBool) -> Result<()> {
+    /// As for [`Workload::load`](kurabe_core::experiment::Workload::load); [`Interrupted`](ErrorKind::Interrupted) once
+    /// `cancel` is set.
+    pub fn load(
+        &mut self,
+        cell: &PlannedCell,
+        cancel: &AtomicBool,
+        load: impl FnOnce(&mut dyn Namespace, &mut dyn Session) -> Result<DatasetState>,
+    ) -> Result<()> {
         let session = self.session.as_deref_mut().ok_or_else(not_loaded)?;
-        let state = data.load(&mut *self.namespace, &mut cancellable(session, cancel))?;
+        let state = load(&mut *self.namespace, &mut cancellable(session, cancel))?;
         self.datasets.insert(cell.dataset.clone(), state);
         Ok(())
     }
 
     /// Prepares a trial on the data of a cell.
-    ///
-    /// # Errors
-    /// As for [`Prepare::before`]; [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set.
     pub fn before(
         &mut self,
         cell: &PlannedCell,
-        data: &dyn Prepare,
         operation: &str,
         cancel: &AtomicBool,
+        before: impl FnOnce(Before<'_>) -> Result<()>,
     ) -> Result<()> {
         let state = self.datasets.get_mut(&cell.dataset).ok_or_else(not_loaded)?;
         let session = self.session.as_deref_mut().ok_or_else(not_loaded)?;
         let (namespace, mut cancellable) = (&mut *self.namespace, cancellable(session, cancel));
-        data.before(Before { operation, state, namespace, session: &mut cancellable })?;
+        before(Before { operation, state, namespace, session: &mut cancellable })?;
         drop(cancellable);
         session.flush_stats()
     }
@@ -183,9 +183,6 @@ impl Fixture {
     }
 
     /// Opens the namespaces of all targets with measurable cells.
-    ///
-    /// # Errors
-    /// As for [`Fixture::open`]; the message begins with the target's name.
     pub fn open_all(plan: &Plan, targets: &[Target], run: &str) -> Result<Vec<Option<Self>>> {
         let open = |(slot, target): (usize, &Target)| {
             if target.skip_reason.is_some() {
@@ -212,12 +209,9 @@ impl Fixture {
     }
 
     /// Removes everything that the run created here.
-    ///
-    /// # Errors
-    /// The server's error.
     pub fn clean_up(&mut self) -> Result<()> {
         self.datasets.clear();
-        if self.need != Need::Tables {
+        if self.need != Ownership::Tables {
             return Ok(());
         }
         let slot = self.slot;

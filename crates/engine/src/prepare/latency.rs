@@ -42,9 +42,6 @@ fn load_times(plan: &Plan, targets: &[Target]) -> Vec<Duration> {
 
 /// Reduces the default number of records if round trips are so long that loading them would dominate the run. Returns what
 /// to say of it, one sentence for each target whose load takes long.
-///
-/// # Errors
-/// As for [`Plan::new`].
 pub fn fit(plan: &mut Plan, targets: &[Target]) -> Result<Vec<String>> {
     let is_long = |plan: &Plan| load_times(plan, targets).into_iter().any(|time| time > MAX);
     if targets.iter().all(|target| target.facts.round_trip_ns.is_none()) {

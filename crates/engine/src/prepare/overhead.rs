@@ -9,7 +9,6 @@ use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Dataset, Stop};
 use kurabe_core::load::RATE;
-use kurabe_core::planned::{Provision, Work};
 use kurabe_core::run::OverheadRecord;
 use kurabe_core::{ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -42,16 +41,15 @@ pub fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<Ov
             continue;
         }
         cell.policy.clients = 1;
-        cell.provision = Provision::default();
+        cell.needs.clear();
         // A job has no transactions that could be separated from its work.
-        let Work::Loop(make) = &cell.work else { continue };
-        let workload = make();
+        let Ok(workload) = cell.workload() else { continue };
         if !fixture.has(&cell) {
             fixture.clean_up()?;
-            fixture.load(&cell, &*workload, cancel)?;
+            fixture.load(&cell, cancel, |namespace, session| workload.load(namespace, session))?;
         }
         for operation in &plan.operations {
-            fixture.before(&cell, &*workload, operation.name, cancel)?;
+            fixture.before(&cell, operation.name, cancel, |trial| workload.before(trial))?;
             let number = fixture.next_trial();
             let (state, session) = fixture.lend(&cell)?;
             let trial = Trial {

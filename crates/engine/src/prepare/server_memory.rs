@@ -36,9 +36,6 @@ impl<'a> MemoryReading<'a> {
     }
 
     /// Samples the server again with that many connections open.
-    ///
-    /// # Errors
-    /// As for [`MemoryReading::begin`].
     pub(crate) fn end(self, connections: usize) -> Result<Vec<MetricValue>> {
         let after = steady(self.driver, self.observer)?;
         Ok(metrics(&self.before, &after, connections as f64))

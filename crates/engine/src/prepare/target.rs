@@ -19,7 +19,6 @@ pub const OWN_CONNECTIONS: u64 = 5;
 pub struct Target {
     /// Its name in the run.
     pub name: String,
-    /// Its driver.
     pub driver: Box<dyn Driver>,
     /// The server's facts.
     pub facts: ServerFacts,
@@ -38,7 +37,6 @@ pub struct Target {
 
 /// Another process of a target's server, with its own data, the same version and settings, on the same processors.
 pub struct SecondInstance {
-    /// Its driver.
     pub driver: Box<dyn Driver>,
     /// As [`Target::restart`].
     pub restart: Option<Restart>,
@@ -117,7 +115,7 @@ impl Target {
             ));
         }
         // Each client prepares at least one, unless values are put into the text.
-        let clients = cell.connections() - 2 - cell.provision.idle_connections as u64;
+        let clients = cell.connections() - 2 - cell.idle_connections() as u64;
         let prepares = !cell.demand.capabilities.contains(&Capability::Literals);
         limits.prepared_statements.as_ref().filter(|limit| prepares && clients > limit.most).map(|limit| {
             format!(

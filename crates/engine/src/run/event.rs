@@ -3,23 +3,17 @@
 use kurabe_core::run::{CellRecord, TrialRecord};
 use std::time::Duration;
 
-/// An event.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// Data is being loaded, before the first trial that needs it.
-    Loading {
-        /// The cell.
-        cell: &'a CellRecord,
-    },
+    Loading { cell: &'a CellRecord },
     /// Throwaway servers are being restarted, between two blocks of rounds.
     Restarting,
     /// A trial starts.
     TrialBegins {
         /// Its round, from 0.
         round: u32,
-        /// The cell.
         cell: &'a CellRecord,
-        /// The operation.
         operation: &'a str,
         /// Trials that have ended, including those recorded before a resume.
         ended: usize,

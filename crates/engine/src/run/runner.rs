@@ -7,7 +7,7 @@ use crate::fleet::{CellOrder, Fleet, FleetClients};
 use crate::plan::draw_seed::DrawSeed;
 use crate::plan::{Plan, RunCell, TrialId};
 use crate::prepare::eviction::{Stopped, Watch};
-use crate::prepare::fixture::{Fixture, Need};
+use crate::prepare::fixture::{Fixture, Ownership};
 use crate::prepare::target::Target;
 use crate::run::event::Event;
 use crate::run::reruns::{Queued, queue_rerun};
@@ -17,12 +17,12 @@ use crate::run::run_state::{
 use crate::run::throwaway::{Restricted, restart_all};
 use crate::trial::rate_search::RateSearch;
 use crate::trial::{Clients, Failure, LoadModel, Trial, panicked};
-use kurabe_core::driver::Access;
-use kurabe_core::experiment::{OperationInfo, Prepare, Stop};
+use kurabe_core::driver::{Access, Namespace, Session};
+use kurabe_core::experiment::{DatasetState, OperationInfo, Stop};
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
 use kurabe_core::observation::Observer;
-use kurabe_core::planned::{PlannedCell, Work};
+use kurabe_core::planned::{Need, PlannedCell, Work};
 use kurabe_core::run::{Measurement, Outcome, TrialRecord};
 use kurabe_core::text::printable;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -45,11 +45,9 @@ pub(crate) type Fixtures = [Option<Fixture>];
 
 /// Executes the remaining trials of a run.
 pub struct Runner<'a> {
-    /// The plan.
     pub plan: &'a Plan,
     /// The run's name, used for the leases of namespaces.
     pub run: &'a str,
-    /// The targets.
     pub targets: &'a [Target],
     /// The start of the run.
     pub began: Instant,
@@ -117,6 +115,9 @@ const RERUN_SHARE: f64 = 0.2;
 /// The maximum number of reruns of a trial in which Kurabe itself stood still.
 const MAX_STALL_RERUNS: u32 = 5;
 
+/// Loads the data of a cell.
+pub(crate) type LoadData<'a> = dyn Fn(&mut dyn Namespace, &mut dyn Session) -> Result<DatasetState> + 'a;
+
 impl Runner<'_> {
     /// Executes the trials, and removes what the run created on the targets. Trials in `earlier` are not repeated; a
     /// failed operation of a cell is not tried in later rounds. Returns whether every planned trial was made or is
@@ -145,7 +146,7 @@ impl Runner<'_> {
         for (slot, fixture) in fixtures.into_iter().enumerate() {
             // A failed trial dropped its fixture, which could not clean up if the connection was lost. A server that
             // was removed needs no clean-up.
-            let tables = self.plan.need(slot) == Need::Tables;
+            let tables = self.plan.need(slot) == Ownership::Tables;
             if tables && fixture.is_none() && self.targets[slot].skip_reason.is_none() {
                 let _ = self.open(slot, &self.targets[slot]);
             }
@@ -408,7 +409,7 @@ impl Runner<'_> {
                 let target = &self.targets[cell.record.target].name;
                 let what = format!("{target}: this statement may change data: {reason}");
                 // A job has no such option.
-                let allowed = cell.available().is_some_and(|cell| matches!(cell.work, Work::Loop(_)));
+                let allowed = cell.available().is_some_and(|cell| !cell.is_job());
                 let hint = "allow this with --write, or 'write = true' in the file of the workload";
                 Err(Error::usage(what).hint(if allowed { hint } else { "" }))
             }
@@ -421,12 +422,14 @@ impl Runner<'_> {
         &self,
         run_cell: &RunCell,
         cell: &PlannedCell,
-        data: &dyn Prepare,
+        load: &LoadData<'_>,
         fixture: &'f mut Option<Fixture>,
         emit: Emit<'_>,
     ) -> Result<&'f mut Fixture> {
         let target = &self.targets[run_cell.record.target];
-        if let (true, Some(restart)) = (cell.provision.restart, target.restart_of(&run_cell.record)) {
+        if let (true, Some(restart)) =
+            (cell.needs.contains(&Need::Restart), target.restart_of(&run_cell.record))
+        {
             // A restart may lose the loaded data, and closes connections.
             *fixture = None;
             restart().map_err(|error| error.context("restarting the server"))?;
@@ -437,7 +440,7 @@ impl Runner<'_> {
         };
         if !fixture.has(cell) {
             emit(Event::Loading { cell: &run_cell.record })?;
-            fixture.load(cell, data, self.cancel).map_err(|error| error.context("loading data"))?;
+            fixture.load(cell, self.cancel, load).map_err(|error| error.context("loading data"))?;
         }
         Ok(fixture)
     }
@@ -464,15 +467,15 @@ impl Runner<'_> {
     ) -> Result<Measurement, Failure> {
         let around = Instant::now();
         let cell = run_cell.available().ok_or_else(unavailable)?;
-        let workload = match &cell.work {
-            Work::Loop(make) => make(),
-            Work::Job(make) => {
-                let job = make();
-                let fixture = self.prepare(run_cell, cell, &*job, fixture, emit)?;
-                return self.job(run_cell, cell, operation, &*job, fixture);
-            }
-        };
-        let fixture = self.prepare(run_cell, cell, &*workload, fixture, emit)?;
+        if let Work::Job(make) = &cell.work {
+            let job = make();
+            let load =
+                |namespace: &mut dyn Namespace, session: &mut dyn Session| job.load(namespace, session);
+            let fixture = self.prepare(run_cell, cell, &load, fixture, emit)?;
+            return self.job(run_cell, cell, operation, &*job, fixture);
+        }
+        let workload = cell.workload()?;
+        let fixture = self.prepare(run_cell, cell, &|n, s| workload.load(n, s), fixture, emit)?;
         let target = &self.targets[run_cell.record.target];
         let restricted = Restricted::of(target, run_cell, cell)?;
         // Observers and other helpers of the trial keep to the clients' processors too.
@@ -484,12 +487,11 @@ impl Runner<'_> {
         let seed = DrawSeed::new(self.plan.spec.seed, round, &run_cell.record, operation.name, rerun);
         let options = cell.connect_options();
         let ordered = CellOrder::new(&self.plan.spec, run_cell, self.plan.largest_answer());
-        let spans = self.plan.experiment.info().metrics;
         let mut probes = 0;
         let stood_still = Cell::new(Duration::ZERO);
         let mut made = |load_model: LoadModel, stop: Stop| {
             let number = fixture.next_trial();
-            fixture.before(cell, &*workload, operation.name, self.cancel)?;
+            fixture.before(cell, operation.name, self.cancel, |trial| workload.before(trial))?;
             let (state, session) = fixture.lend(cell)?;
             if let Some(restricted) = &restricted {
                 restricted.begin()?;
@@ -510,9 +512,9 @@ impl Runner<'_> {
                 cpu_partition,
                 threads: self.plan.spec.threads,
                 connected: Some(&connected),
-                clients: self.fleet.map_or(Clients::HERE, |fleet| {
-                    Clients::on_fleet(FleetClients { fleet, cell: &ordered, spans })
-                }),
+                clients: self
+                    .fleet
+                    .map_or(Clients::HERE, |fleet| Clients::on_fleet(FleetClients { fleet, cell: &ordered })),
             };
             probes += 1;
             let made = trial.run(state, &mut cancellable(session, self.cancel));

@@ -6,12 +6,10 @@ use crate::plan::RunCell;
 use crate::prepare::fixture::Fixture;
 use crate::run::runner::Runner;
 use crate::trial::Failure;
-use crate::trial::loopback;
-use crate::trial::peak_memory::PeakMemory;
 use crate::trial::standstill::Monitor;
 use kurabe_core::experiment::{Checked, OperationInfo};
-use kurabe_core::job::{Job, JobContext, JobDone};
-use kurabe_core::metric::{self, MetricValue};
+use kurabe_core::job::{Ended, Job, JobContext, JobDone, Side};
+use kurabe_core::metric;
 use kurabe_core::observation::Observation;
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::run::Measurement;
@@ -25,7 +23,6 @@ struct Ran {
     done: JobDone,
     elapsed: Duration,
     cpu: Duration,
-    memory: Vec<MetricValue>,
     observed: Option<Observation>,
 }
 
@@ -40,7 +37,7 @@ impl Runner<'_> {
         fixture: &mut Fixture,
     ) -> Result<Measurement, Failure> {
         let around = Instant::now();
-        fixture.before(cell, job, operation.name, self.cancel)?;
+        fixture.before(cell, operation.name, self.cancel, |trial| job.before(trial))?;
         let (state, session) = fixture.lend(cell)?;
         let driver = self.targets[run_cell.record.target].driver_of(&run_cell.record);
         let options = cell.connect_options();
@@ -50,15 +47,13 @@ impl Runner<'_> {
             )?;
             let mut context = JobContext::new(driver, &options, self.cancel, self.progress);
             let guard = self.observer.map(|observer| observer.begin(&driver.endpoint()));
-            let memory = PeakMemory::start();
             let (began, cpu) = (Instant::now(), process_cpu());
             job.run(operation.name, state, &mut context)?;
             let (elapsed, cpu) = (began.elapsed(), process_cpu().saturating_sub(cpu));
-            let memory = memory.map(PeakMemory::end).unwrap_or_default();
             let observed = guard.map(kurabe_core::observation::MonitorGuard::end);
             let (done, sessions) = context.end();
             sessions.into_iter().try_for_each(crate::clients::client::close_and_check)?;
-            Ok(Ran { done, elapsed, cpu, memory, observed })
+            Ok(Ran { done, elapsed, cpu, observed })
         };
         let monitor = Monitor::start();
         // A separate thread, so that the checks do not run on its processors.
@@ -70,15 +65,26 @@ impl Runner<'_> {
             thread.join().unwrap_or_else(|panic| Err(crate::trial::panicked("the job", &*panic)))
         });
         let stood_still = monitor.end();
-        let Ran { done, elapsed, cpu, memory, observed } =
+        let Ran { done, elapsed, cpu, observed } =
             ran.map_err(|error| Failure { stood_still, ..Failure::from(error) })?;
-        let loopback = if cell.provision.loopback {
-            loopback::metrics(&driver.endpoint(), self.cpu_partition, observed.as_ref(), elapsed)
-        } else {
-            Vec::new()
+        let pin = |side| {
+            let cpus = self.cpu_partition.map(|partition| match side {
+                Side::Clients => &partition.clients,
+                Side::Servers => &partition.servers,
+            });
+            // Without permission to change the affinity, the scheduler decides.
+            let _ = cpus.map(|cpus| cpu_partition::pin_thread(cpus));
         };
-        let mut session = crate::cancellable(session, self.cancel);
-        let Checked { verification, metrics } = job.verify(operation.name, state, &mut session)?;
+        let ended = Ended {
+            operation: operation.name,
+            state,
+            session: &mut crate::cancellable(session, self.cancel),
+            endpoint: &driver.endpoint(),
+            elapsed,
+            observed: observed.as_ref(),
+            pin: &pin,
+        };
+        let Checked { verification, metrics } = job.verify(ended)?;
         // A job that counts nothing is one unit of work.
         let completed = done.rows.max(1);
         let mut service = Histogram::new();
@@ -96,7 +102,7 @@ impl Runner<'_> {
             verified: Some(verification),
             overhead_ns: (around.elapsed().as_nanos() as u64).saturating_sub(elapsed_ns),
             observed: observed.map(Box::new),
-            metrics: [done.metrics, bytes, loopback, memory, metrics, tiers.unwrap_or_default()].concat(),
+            metrics: [done.metrics, bytes, metrics, tiers.unwrap_or_default()].concat(),
             points: done.points,
             stood_still_ns: stood_still.as_nanos() as u64,
             ..Measurement::default()

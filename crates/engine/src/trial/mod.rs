@@ -2,9 +2,8 @@
 
 pub(crate) mod gate;
 pub(crate) mod job;
-pub(crate) mod loopback;
-pub(crate) mod peak_memory;
 pub(crate) mod rate_search;
+pub(crate) mod recorded;
 pub(crate) mod server_stats;
 pub(crate) mod spans;
 pub(crate) mod standstill;
@@ -25,7 +24,8 @@ use crate::fleet::{self, FleetClients, Part, PartOfTrial};
 use crate::interleave::slices::{Lane, SliceStats};
 use crate::prepare::server_memory::MemoryReading;
 use crate::trial::gate::Gate;
-use crate::trial::server_stats::ServerStats;
+use crate::trial::recorded::{Recorded, Times};
+use crate::trial::server_stats::Watch;
 use crate::trial::standstill::Monitor;
 use crate::trial::totals::Totals;
 use crate::trial::warmup_detector::WarmupDetector;
@@ -35,13 +35,11 @@ use kurabe_core::fleet::FleetUse;
 use kurabe_core::load::Arrivals;
 use kurabe_core::metric::{self, MetricValue};
 use kurabe_core::observation::{Endpoint, Observation, Observer};
-use kurabe_core::planned::{Capacity, Connections, PlannedCell};
+use kurabe_core::planned::{Capacity, Connections, Need, PlannedCell};
 use kurabe_core::run::{Measurement, OpenLoop};
-use kurabe_core::stats_probe;
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -63,7 +61,6 @@ pub struct Trial<'a> {
     pub driver: &'a dyn Driver,
     /// The options of these connections.
     pub options: &'a ConnectOptions,
-    /// The cell.
     pub cell: &'a PlannedCell,
     /// The cell's work.
     pub workload: &'a dyn Workload,
@@ -73,7 +70,6 @@ pub struct Trial<'a> {
     pub number: u64,
     /// When the measured phase ends.
     pub stop: Stop,
-    /// The load model.
     pub load_model: LoadModel,
     /// Seed of the clients' random inputs. Trials that differ only in their targets have the same seed; no others do.
     pub seed: u64,
@@ -171,12 +167,7 @@ impl Trial<'_> {
         let endpoint = self.driver.endpoint();
         // Several clients with an embedded database use all processors. A single one uses one at a time.
         let cpu_partition = self.cpu_partition.filter(|_| endpoint != Endpoint::InProcess || clients == 1);
-        // Before any client connects, so that the probe can tell their sessions from others.
-        let mut server_stats = self.observer.map(|_| {
-            let kept = policy.connections == Connections::Kept;
-            let clients = stats_probe::Clients { count: clients as u64, kept };
-            ServerStats::open(self.driver, self.options, clients)
-        });
+        let mut watch = Watch::open(self);
         let plan = self.schedule()?;
         let warmup = plan.map(|plan| plan.warm_up(clients, mix(self.seed, WARM_UP_ARRIVALS)));
         let pool = match policy.connections {
@@ -203,13 +194,11 @@ impl Trial<'_> {
             stop: self.part_of_trial().map_or(&own_stop, |part| part.stop),
             cancel: self.cancel,
         };
-        let ran = self.run_clients(&shared, state, server_stats.as_mut());
+        let ran = self.run_clients(&shared, state, &mut watch);
         let closed = shared.pool.map_or(Ok(()), Pool::close);
         let mut executed = ran?;
         closed?;
-        if let (Some(server_stats), Some(observed)) = (server_stats, &mut executed.observed) {
-            server_stats.finish(observed);
-        }
+        watch.finish(&mut executed.observed);
         Ok(Executed { schedule: shared.schedule, ..executed })
     }
 
@@ -231,12 +220,19 @@ impl Trial<'_> {
             let mismatches = totals.mismatches;
             return Err(Failure { error, mismatches, stood_still: stood_still_in_all });
         }
-        let sum = totals.tally.completed + totals.tally.failed + totals.open_loop.dropped;
-        if totals.tally.offered != sum {
-            let why = format!("{} transactions were offered and {sum} accounted for", totals.tally.offered);
+        let Recorded { offered, completed, failed, warmup, times, clients, .. } = totals.recorded;
+        let Times { service, checks, queue, tail, open_loop, .. } =
+            times.map_or_else(Times::default, |times| *times);
+        // In an open loop clients have no timelines.
+        let clients = if open_loop.is_some() { Vec::new() } else { clients };
+        let OpenTimes { response, lag, backlog, dropped, last_end } =
+            open_loop.map_or_else(Default::default, |open_loop| *open_loop);
+        let sum = completed + failed + dropped;
+        if offered != sum {
+            let why = format!("{offered} transactions were offered and {sum} accounted for");
             return Err(Error::new(ErrorKind::Internal, why).into());
         }
-        if totals.tally.completed == 0 {
+        if completed == 0 {
             let error = Error::new(ErrorKind::Limit, "no transaction ended during the trial");
             return Err(Failure { error, mismatches: 0, stood_still: stood_still_in_all });
         }
@@ -250,13 +246,11 @@ impl Trial<'_> {
         })?;
         let Checked { verification: mut verified, metrics } = checked;
         if !self.operation.writes && self.cell.policy.verifies_reads {
-            verified.answers += totals.tally.completed + totals.tally.warmup;
+            verified.answers += completed + warmup;
         }
-        let times = totals.tally.times.unwrap_or_default();
-        let exhausted = totals.tally.exhausted || schedule.as_ref().is_some_and(Schedule::is_cut);
-        let tiers = observed.as_ref().map(|observed| metric::of_tiers(observed, totals.tally.completed));
-        let OpenTimes { response, lag, backlog, dropped, last_end } = totals.open_loop;
-        let mut elapsed = throughput::elapsed(&totals.clients, totals.tally.completed);
+        let exhausted = totals.recorded.exhausted || schedule.as_ref().is_some_and(Schedule::is_cut);
+        let tiers = observed.as_ref().map(|observed| metric::of_tiers(observed, completed));
+        let mut elapsed = throughput::elapsed(&clients, completed);
         let mut open = None;
         if let (LoadModel::Open { rate, .. }, Some(schedule)) = (self.load_model, &schedule) {
             elapsed = Duration::from_nanos(schedule.due_until().max(last_end));
@@ -265,44 +259,43 @@ impl Trial<'_> {
         }
         // Slices have gaps between them, so that equal parts of them are not equal parts of time.
         let (windows, windows_ns) =
-            if slices.is_none() { timeline::windows(&totals.clients) } else { (Vec::new(), 0) };
+            if slices.is_none() { timeline::windows(&clients) } else { (Vec::new(), 0) };
         Ok(Measurement {
             clients: self.cell.policy.clients as u64,
-            offered: totals.tally.offered,
-            completed: totals.tally.completed,
-            failed: totals.tally.failed,
+            offered,
+            completed,
+            failed,
             dropped,
-            retries: totals.tally.retries,
-            warmup: totals.tally.warmup,
+            retries: totals.recorded.retries,
+            warmup,
             elapsed_ns: elapsed.as_nanos() as u64,
             client_cpu_ns: slices.map_or(cpu, |slices| slices.cpu).as_nanos() as u64,
-            service: times.service,
+            service,
             open,
-            verify_ns_per_op: times.checks.quantile(0.5).unwrap_or_default() as f64,
+            verify_ns_per_op: checks.quantile(0.5).unwrap_or_default() as f64,
             verified: Some(verified),
             exhausted: self.capacity().filter(|_| exhausted).map(|capacity| capacity.records),
-            overhead_ns: 0,
             observed: observed.map(Box::new),
             observed_group: observed_group.map(Box::new),
-            points: Vec::new(),
             windows,
             windows_ns,
-            tail: times.tail.course(),
+            tail: tail.course(),
             slices: slices.map_or(0, |slices| slices.slices),
             void_slices: slices.map_or(0, |slices| slices.void),
             stood_still_ns: stood_still.as_nanos() as u64,
             threads: threads.unwrap_or_default() as u64,
             fleet,
             metrics: [
-                throughput::metrics(&totals.clients),
-                times.queue.as_deref().map_or(Vec::new(), metric::of_queue),
-                totals.tally.connections.metrics(),
-                totals.tally.spans.metrics(),
+                throughput::metrics(&clients),
+                queue.as_deref().map_or(Vec::new(), metric::of_queue),
+                totals.recorded.connections.metrics(),
+                totals.recorded.spans.metrics(),
                 tiers.unwrap_or_default(),
                 memory,
                 metrics,
             ]
             .concat(),
+            ..Measurement::default()
         })
     }
 
@@ -362,7 +355,7 @@ impl Trial<'_> {
 
     /// Opens the idle connections beside the clients' own.
     fn open_idle(&self, idle: &mut Vec<Box<dyn Session>>) -> Result<()> {
-        let count = self.cell.provision.idle_connections;
+        let count = self.cell.idle_connections();
         for n in 1..=count {
             let session = self.driver.connect(self.options);
             idle.push(session.map_err(|error| error.context(format!("opening connection {n} of {count}")))?);
@@ -374,15 +367,16 @@ impl Trial<'_> {
         &self,
         shared: &Shared<'_>,
         state: &DatasetState,
-        server_stats: Option<&mut ServerStats>,
+        watch: &mut Watch<'_>,
     ) -> Result<Executed> {
-        let (clients, provision) = (self.cell.policy.clients, &self.cell.provision);
+        let clients = self.cell.policy.clients;
+        let reads_memory = self.cell.needs.contains(&Need::ServerMemory);
         let threads = self.shared_threads(shared.cpus);
         let reading = |wanted: bool| {
             if wanted { MemoryReading::begin(self.driver, self.observer) } else { Ok(None) }
         };
-        let reads_idle = provision.server_memory && provision.idle_connections > 0;
-        let mut memory = reading(provision.server_memory && !reads_idle)?;
+        let reads_idle = reads_memory && self.cell.idle_connections() > 0;
+        let mut memory = reading(reads_memory && !reads_idle)?;
         let mut idle = Vec::new();
         // Interleaved trials are watched together.
         let monitor = shared.lane.is_none().then(Monitor::start);
@@ -414,19 +408,8 @@ impl Trial<'_> {
                 refused = connected().err();
             }
             let abandon = refused.is_some() || shared.stop.load(Ordering::Relaxed);
-            let mut server_stats = server_stats.filter(|_| !abandon);
-            if let Some(server_stats) = &mut server_stats {
-                server_stats.gate();
-            }
-            let port = server_stats.as_ref().and_then(|server_stats| server_stats.port());
-            // Clients wait at the gate; a panic of the observer must not block them.
-            let begin = |observer: &dyn Observer| {
-                catch_unwind(AssertUnwindSafe(|| observer.begin_excluding(&self.driver.endpoint(), port)))
-                    .ok()
-            };
-            let guard = self.observer.filter(|_| !abandon).and_then(begin);
-            if let Some(server_stats) = &mut server_stats {
-                server_stats.start_sampling();
+            if !abandon {
+                watch.begin();
             }
             let waits = Instant::now();
             let late = if abandon { Ok(Duration::ZERO) } else { self.wait_for_start() };
@@ -444,14 +427,7 @@ impl Trial<'_> {
             let cpu = process_cpu().saturating_sub(cpu);
             let stood_still_in_all = monitor.map_or(Duration::ZERO, Monitor::end);
             let stood_still = stood_still_in_all.saturating_sub(before);
-            if let Some(server_stats) = &mut server_stats {
-                server_stats.stop_sampling();
-            }
-            let observed = guard.and_then(|guard| catch_unwind(AssertUnwindSafe(|| guard.end())).ok());
-            let observed = observed.map(|seen| self.without_wait(seen, waited));
-            if let Some(server_stats) = &mut server_stats {
-                server_stats.end();
-            }
+            let observed = watch.end().map(|seen| self.without_wait(seen, waited));
             let connections = if reads_idle { idle.len() } else { clients };
             let memory = memory.filter(|_| !abandon).map_or(Ok(Vec::new()), |memory| memory.end(connections));
             for session in idle {

@@ -3,8 +3,10 @@
 //!
 //! A failure here never fails the trial. What the server does not report is recorded with the reason.
 
+use crate::trial::Trial;
 use kurabe_core::driver::{ConnectOptions, Driver};
-use kurabe_core::observation::Observation;
+use kurabe_core::observation::{Endpoint, MonitorGuard, Observation, Observer};
+use kurabe_core::planned::Connections;
 use kurabe_core::stats_probe::{
     Clients, EngineUse, EngineWaits, Reading, SnapshotPoint, StatsProbe, Unavailable,
 };
@@ -27,8 +29,70 @@ const GATE_SAMPLES: u32 = 2;
 /// Time limit of each answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// What watches a trial: its observer, and a probe of the server's own statistics.
+pub(crate) struct Watch<'a> {
+    observer: Option<&'a dyn Observer>,
+    endpoint: Endpoint,
+    /// `None` without an observer.
+    stats: Option<ServerStats>,
+    guard: Option<Box<dyn MonitorGuard>>,
+    begun: bool,
+}
+
+impl<'a> Watch<'a> {
+    /// Opens the probe before any client connects, so that it can tell their sessions from others.
+    pub(crate) fn open(trial: &Trial<'a>) -> Self {
+        let policy = &trial.cell.policy;
+        let clients = Clients { count: policy.clients as u64, kept: policy.connections == Connections::Kept };
+        Self {
+            observer: trial.observer,
+            endpoint: trial.driver.endpoint(),
+            stats: trial.observer.map(|_| ServerStats::open(trial.driver, trial.options, clients)),
+            guard: None,
+            begun: false,
+        }
+    }
+
+    /// Begins, while all clients wait at the gate. A panic of the observer must not block them.
+    pub(crate) fn begin(&mut self) {
+        self.begun = true;
+        if let Some(stats) = &mut self.stats {
+            stats.gate();
+        }
+        let port = self.stats.as_ref().and_then(ServerStats::port);
+        let begin = |observer: &dyn Observer| {
+            catch_unwind(AssertUnwindSafe(|| observer.begin_excluding(&self.endpoint, port))).ok()
+        };
+        self.guard = self.observer.and_then(begin);
+        if let Some(stats) = &mut self.stats {
+            stats.start_sampling();
+        }
+    }
+
+    /// Ends, while the connections of all clients are still open.
+    pub(crate) fn end(&mut self) -> Option<Observation> {
+        let mut stats = self.stats.as_mut().filter(|_| self.begun);
+        if let Some(stats) = &mut stats {
+            stats.stop_sampling();
+        }
+        let guard = self.guard.take();
+        let observed = guard.and_then(|guard| catch_unwind(AssertUnwindSafe(|| guard.end())).ok());
+        if let Some(stats) = stats {
+            stats.end();
+        }
+        observed
+    }
+
+    /// Adds what the server reports to the observation, after all clients have disconnected.
+    pub(crate) fn finish(self, observed: &mut Option<Observation>) {
+        if let (Some(stats), Some(observed)) = (self.stats, observed) {
+            stats.finish(observed);
+        }
+    }
+}
+
 /// The statistics that a server reports for one trial.
-pub(crate) struct ServerStats {
+struct ServerStats {
     /// `None` after it failed, and while the sampler uses it.
     probe: Option<Box<dyn StatsProbe>>,
     clients: Clients,
@@ -43,7 +107,7 @@ pub(crate) struct ServerStats {
 
 impl ServerStats {
     /// Connects before any client does, and takes the first snapshot.
-    pub(crate) fn open(driver: &dyn Driver, options: &ConnectOptions, clients: Clients) -> Self {
+    fn open(driver: &dyn Driver, options: &ConnectOptions, clients: Clients) -> Self {
         // Never compressed: what the probe reads must cost the server the same in each cell.
         let options = ConnectOptions::within(options.timeout.min(TIMEOUT));
         let mut stats = Self {
@@ -65,12 +129,12 @@ impl ServerStats {
     }
 
     /// The local port of its connection.
-    pub(crate) fn port(&self) -> Option<u16> {
+    fn port(&self) -> Option<u16> {
         self.probe.as_ref().and_then(|probe| probe.port())
     }
 
     /// Takes a snapshot while all clients wait at the gate.
-    pub(crate) fn gate(&mut self) {
+    fn gate(&mut self) {
         self.gate = self.snapshot(SnapshotPoint::Gate);
         for _ in 0..GATE_SAMPLES {
             let Some(probe) = self.probe.as_mut().filter(|_| self.reported.not_sampled.is_none()) else {
@@ -85,7 +149,7 @@ impl ServerStats {
     }
 
     /// Starts the sampler, just before the gate opens.
-    pub(crate) fn start_sampling(&mut self) {
+    fn start_sampling(&mut self) {
         if self.reported.not_sampled.is_some() {
             return;
         }
@@ -97,14 +161,14 @@ impl ServerStats {
     }
 
     /// Stops the sampler; the last client has ended.
-    pub(crate) fn stop_sampling(&mut self) {
+    fn stop_sampling(&mut self) {
         if let Some(sampler) = &mut self.sampler {
             sampler.stop = None;
         }
     }
 
     /// Waits for the sampler and takes a snapshot, while the connections of all clients are still open.
-    pub(crate) fn end(&mut self) {
+    fn end(&mut self) {
         if let Some(sampler) = self.sampler.take() {
             match sampler.thread.join() {
                 Ok((probe, seen)) => {
@@ -127,7 +191,7 @@ impl ServerStats {
     }
 
     /// Takes the last snapshot, after all clients have disconnected, and adds the results to the observation.
-    pub(crate) fn finish(mut self, observed: &mut Observation) {
+    fn finish(mut self, observed: &mut Observation) {
         let now = self.snapshot(SnapshotPoint::After);
         self.reported.add(&self.before, now);
         observed.engine = Some(self.reported);

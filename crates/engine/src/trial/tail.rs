@@ -5,6 +5,7 @@
 //! are multiples of the same length in all threads, so that they can be added up.
 
 use kurabe_core::run::TailCourse;
+use serde::{Deserialize, Serialize};
 
 /// The maximum number of parts. A trial of more than 32 ms has at least half as many.
 const PARTS: usize = 32;
@@ -23,12 +24,41 @@ const BUCKETS: usize = 32 << FINE;
 const MIN: u64 = 100;
 
 /// Histograms of the parts of a trial, of all clients of one thread.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(into = "Sparse", try_from = "Sparse")]
 pub(crate) struct Tail {
     /// The buckets of each part, one part after the other; empty until it is opened.
     counts: Vec<u32>,
     /// The length of a part is two to the power of this.
     length: u32,
+}
+
+/// A course as it is sent: the binary logarithm of a part's length, and all counts that are not zero, with their positions.
+type Sparse = (u32, Vec<(u32, u32)>);
+
+impl From<Tail> for Sparse {
+    fn from(tail: Tail) -> Self {
+        let counts = tail.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        (tail.length, counts.map(|(at, count)| (at as u32, *count)).collect())
+    }
+}
+
+impl TryFrom<Sparse> for Tail {
+    type Error = &'static str;
+
+    fn try_from((length, counts): Sparse) -> Result<Self, Self::Error> {
+        if counts.is_empty() {
+            return Ok(Self::default());
+        }
+        if !(FIRST..u64::BITS).contains(&length) {
+            return Err("a part of the time has no such length");
+        }
+        let mut tail = Self { counts: vec![0; PARTS * BUCKETS], length };
+        for (at, count) in counts {
+            *tail.counts.get_mut(at as usize).ok_or("there is no such part of the time")? = count;
+        }
+        Ok(tail)
+    }
 }
 
 impl Tail {
@@ -105,25 +135,6 @@ impl Tail {
         }
     }
 
-    /// The binary logarithm of a part's length, and all counts that are not zero, with their positions; `None` if
-    /// nothing was recorded.
-    pub(crate) fn sums(&self) -> Option<(u32, Vec<(u32, u32)>)> {
-        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        self.is_open().then(|| (self.length, counts.map(|(at, count)| (at as u32, *count)).collect()))
-    }
-
-    /// The reverse of [`Tail::sums`]; `None` if it can have no such parts.
-    pub(crate) fn of_sums(length: u32, counts: &[(u32, u32)]) -> Option<Self> {
-        let mut tail = Self { counts: vec![0; PARTS * BUCKETS], length };
-        if !(FIRST..u64::BITS).contains(&length) {
-            return None;
-        }
-        for (at, count) in counts {
-            *tail.counts.get_mut(*at as usize)? = *count;
-        }
-        Some(tail)
-    }
-
     /// The percentile in each part until the last transaction; `None` if no part has enough of them.
     pub(crate) fn course(&self) -> Option<TailCourse> {
         let mut p99_ns: Vec<Option<u64>> = Vec::new();
@@ -174,18 +185,19 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn sums_have_all_that_was_recorded() {
-        assert!(Tail::default().sums().is_none());
+    fn what_is_sent_has_all_that_was_recorded() {
+        assert_eq!(Tail::try_from(Sparse::from(Tail::default())).unwrap(), Tail::default());
         let mut tail = open();
         for n in 0..10_000 {
             tail.record(n * MS, (n % 97) * 50_000, 1);
         }
-        let (length, counts) = tail.sums().unwrap();
-        let read = Tail::of_sums(length, &counts).unwrap();
+        let (length, counts) = Sparse::from(tail.clone());
+        let read = Tail::try_from((length, counts)).unwrap();
         assert_eq!((read.length, &read.counts), (tail.length, &tail.counts));
         assert!(tail.course().is_some() && read.course() == tail.course());
-        assert!(Tail::of_sums(length, &[((PARTS * BUCKETS) as u32, 1)]).is_none());
-        assert!(Tail::of_sums(64, &[]).is_none() && Tail::of_sums(FIRST - 1, &[]).is_none());
+        for (length, at) in [(length, PARTS * BUCKETS), (64, 0), (FIRST - 1, 0)] {
+            assert!(Tail::try_from((length, vec![(at as u32, 1)])).is_err());
+        }
     }
 
     fn open() -> Tail {

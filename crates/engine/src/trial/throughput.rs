@@ -13,7 +13,7 @@
 //!   what it had completed at the median end. Clients with fewer than ten transactions never count as starved: chance
 //!   alone spreads their ends that far.
 
-use crate::trial::timeline::Timeline;
+use crate::trial::recorded::ClientResult;
 use kurabe_core::metric::{MetricValue, STARVED};
 use std::time::Duration;
 
@@ -22,38 +22,36 @@ const LATE: u64 = 2;
 /// … and the client of the median end made at least this many transactions.
 const MIN: u64 = 10;
 
-/// A client's timeline, and its end: nanoseconds of work and transactions completed.
-pub(crate) type ClientEnd = (Timeline, (u64, u64));
-
 /// The median end of the clients that worked, in nanoseconds, if any of them may count as starved.
-fn median_end(clients: &[ClientEnd]) -> Option<u64> {
-    let mut ends: Vec<(u64, u64)> = working(clients).map(|(_, end)| *end).collect();
+fn median_end(clients: &[ClientResult]) -> Option<u64> {
+    let mut ends: Vec<(u64, u64)> =
+        working(clients).map(|client| (client.elapsed_ns, client.measured)).collect();
     ends.sort_unstable();
     // The lower of two, since one of two clients can starve.
     let (time, completed) = *ends.get(ends.len().saturating_sub(1) / 2)?;
     (completed >= MIN).then_some(time)
 }
 
-fn working(clients: &[ClientEnd]) -> impl Iterator<Item = &ClientEnd> {
-    clients.iter().filter(|(_, (_, completed))| *completed > 0)
+fn working(clients: &[ClientResult]) -> impl Iterator<Item = &ClientResult> {
+    clients.iter().filter(|client| client.measured > 0)
 }
 
-fn starves(end: (u64, u64), median: Option<u64>) -> bool {
-    median.is_some_and(|median| end.0 > median.saturating_mul(LATE))
+fn starves(client: &ClientResult, median: Option<u64>) -> bool {
+    median.is_some_and(|median| client.elapsed_ns > median.saturating_mul(LATE))
 }
 
 /// The time in which all completed transactions are made at the trial's throughput.
-pub(crate) fn elapsed(clients: &[ClientEnd], completed: u64) -> Duration {
+pub(crate) fn elapsed(clients: &[ClientResult], completed: u64) -> Duration {
     let median = median_end(clients);
     let (mut count, mut made, mut time) = (0_u64, 0_u64, 0_u64);
     let mut starving = 0.0;
-    for (timeline, end) in working(clients) {
-        if let Some(median) = median.filter(|_| starves(*end, median)) {
-            starving += timeline.at(median as f64, *end) / median as f64;
+    for client in working(clients) {
+        if let Some(median) = median.filter(|_| starves(client, median)) {
+            starving += client.at(median as f64) / median as f64;
         } else {
             count += 1;
-            time += end.0;
-            made += end.1;
+            time += client.elapsed_ns;
+            made += client.measured;
         }
     }
     if time == 0 {
@@ -64,9 +62,9 @@ pub(crate) fn elapsed(clients: &[ClientEnd], completed: u64) -> Duration {
 }
 
 /// The number of starved clients, if any.
-pub(crate) fn metrics(clients: &[ClientEnd]) -> Vec<MetricValue> {
+pub(crate) fn metrics(clients: &[ClientResult]) -> Vec<MetricValue> {
     let median = median_end(clients);
-    let count = working(clients).filter(|(_, end)| starves(*end, median)).count();
+    let count = working(clients).filter(|client| starves(client, median)).count();
     if count == 0 {
         return Vec::new();
     }
@@ -77,9 +75,10 @@ pub(crate) fn metrics(clients: &[ClientEnd]) -> Vec<MetricValue> {
 mod tests {
     use super::*;
     use crate::clients::client::Tick;
+    use crate::trial::timeline::Timeline;
 
     /// A client that worked until `until` and then waited for one reply until `end`, in milliseconds.
-    fn client(until: u64, each_ms: u64, end: u64) -> ClientEnd {
+    fn client(until: u64, each_ms: u64, end: u64) -> ClientResult {
         let mut timeline = Timeline::new(1);
         let start = Tick::now();
         timeline.begin(Duration::ZERO);
@@ -87,12 +86,17 @@ mod tests {
             timeline.note(start + Duration::from_millis(at), at * each_ms);
         }
         let completed = until * each_ms + u64::from(end > until);
-        (timeline, (end * 1_000_000, completed))
+        ended(timeline, end * 1_000_000, completed)
+    }
+
+    fn ended(mut timeline: Timeline, elapsed_ns: u64, measured: u64) -> ClientResult {
+        let timeline = timeline.take_points();
+        ClientResult { index: 0, completed: measured, rows_written: 0, elapsed_ns, measured, timeline }
     }
 
     /// Transactions per second.
-    fn throughput(clients: &[ClientEnd]) -> f64 {
-        let completed = clients.iter().map(|(_, end)| end.1).sum();
+    fn throughput(clients: &[ClientResult]) -> f64 {
+        let completed = clients.iter().map(|client| client.measured).sum();
         completed as f64 / elapsed(clients, completed).as_secs_f64()
     }
 
@@ -110,7 +114,7 @@ mod tests {
     #[test]
     fn clients_without_transactions_count_neither_work_nor_time() {
         let two = || [client(100, 1, 100), client(100, 1, 100)];
-        let idle = || (Timeline::new(1), (90_000_000, 0));
+        let idle = || ended(Timeline::new(1), 90_000_000, 0);
         let with_idle: Vec<_> = two().into_iter().chain((0..14).map(|_| idle())).collect();
         about(throughput(&with_idle), throughput(&two()));
     }
@@ -135,7 +139,7 @@ mod tests {
         for at in 1_001..=2_500 {
             late.note(start + Duration::from_millis(at), at - 1_000);
         }
-        let clients = [client(1_000, 1, 1_000), (late, (2_500_000_000, 1_500))];
+        let clients = [client(1_000, 1, 1_000), ended(late, 2_500_000_000, 1_500)];
         // The timeline has a point in 20 ms.
         let throughput = throughput(&clients);
         assert!((1_000.0..1_100.0).contains(&throughput), "{throughput}");

@@ -4,6 +4,7 @@
 //! doubles. So memory is bounded for trials of any length, and nothing is allocated while measuring.
 
 use crate::clients::client::Tick;
+use crate::trial::recorded::ClientResult;
 use std::time::Duration;
 
 /// The number of windows of a trial.
@@ -39,14 +40,9 @@ impl Timeline {
         Self { start: Tick::now(), points: Vec::with_capacity(most), most, every, next: every }
     }
 
-    /// A recorded timeline: times in nanoseconds, and transactions completed then.
-    pub(crate) fn of_points(points: Vec<(u64, u64)>) -> Self {
-        Self { start: Tick::now(), most: points.len(), points, every: 0, next: u64::MAX }
-    }
-
-    /// Its points.
-    pub(crate) fn into_points(self) -> Vec<(u64, u64)> {
-        self.points
+    /// Its points: times in nanoseconds, and transactions completed then.
+    pub(crate) fn take_points(&mut self) -> Vec<(u64, u64)> {
+        std::mem::take(&mut self.points)
     }
 
     /// Starts, or continues after this much work in earlier slices.
@@ -89,31 +85,31 @@ impl Timeline {
         self.points.push((at, completed));
         self.next = at + self.every;
     }
+}
 
-    /// Transactions completed at this time, interpolated linearly; `end` is the last point.
-    pub(crate) fn at(&self, at: f64, end: (u64, u64)) -> f64 {
-        let after = self.points.partition_point(|point| (point.0 as f64) <= at);
-        let low = after.checked_sub(1).map_or((0, 0), |before| self.points[before]);
-        let high = self.points.get(after).copied().unwrap_or(end);
-        if high.0 <= low.0 {
-            return high.1 as f64;
-        }
-        let part = ((at - low.0 as f64) / (high.0 - low.0) as f64).clamp(0.0, 1.0);
-        (high.1 - low.1) as f64 * part + low.1 as f64
+/// Transactions completed at this time, interpolated linearly; `end` is the last point.
+pub(crate) fn at(points: &[(u64, u64)], at: f64, end: (u64, u64)) -> f64 {
+    let after = points.partition_point(|point| (point.0 as f64) <= at);
+    let low = after.checked_sub(1).map_or((0, 0), |before| points[before]);
+    let high = points.get(after).copied().unwrap_or(end);
+    if high.0 <= low.0 {
+        return high.1 as f64;
     }
+    let part = ((at - low.0 as f64) / (high.0 - low.0) as f64).clamp(0.0, 1.0);
+    (high.1 - low.1) as f64 * part + low.1 as f64
 }
 
 /// Transactions completed in each of [`WINDOWS`] equal parts of the time in which all clients ran; empty if they are
-/// too few. Also that time in nanoseconds: 0 without windows. Each client comes with its last point.
-pub(crate) fn windows(clients: &[(Timeline, (u64, u64))]) -> (Vec<u64>, u64) {
-    let at_work = || clients.iter().filter(|(_, (_, completed))| *completed > 0);
-    let Some(time) = at_work().map(|(_, (time, _))| *time).min() else { return (Vec::new(), 0) };
-    if at_work().map(|(_, (_, completed))| completed).sum::<u64>() < MIN * WINDOWS as u64 {
+/// too few. Also that time in nanoseconds: 0 without windows.
+pub(crate) fn windows(clients: &[ClientResult]) -> (Vec<u64>, u64) {
+    let at_work = || clients.iter().filter(|client| client.measured > 0);
+    let Some(time) = at_work().map(|client| client.elapsed_ns).min() else { return (Vec::new(), 0) };
+    if at_work().map(|client| client.measured).sum::<u64>() < MIN * WINDOWS as u64 {
         return (Vec::new(), 0);
     }
     let until = |window: usize| -> f64 {
         let at = time as f64 * window as f64 / WINDOWS as f64;
-        at_work().map(|(timeline, end)| timeline.at(at, *end)).sum()
+        at_work().map(|client| client.at(at)).sum()
     };
     let ends: Vec<f64> = (0..=WINDOWS).map(until).collect();
     (ends.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0).round() as u64).collect(), time)
@@ -124,14 +120,19 @@ mod tests {
     use super::*;
 
     /// A client with `rate(second)` transactions per millisecond over this many milliseconds.
-    fn client(ms: u64, rate: impl Fn(u64) -> u64) -> (Timeline, (u64, u64)) {
+    fn client(ms: u64, rate: impl Fn(u64) -> u64) -> ClientResult {
         let mut timeline = Timeline::new(1);
         let (start, mut completed) = (timeline.start, 0);
         for at in 1..=ms {
             completed += rate(at);
             timeline.note(start + Duration::from_millis(at), completed);
         }
-        (timeline, (ms * 1_000_000, completed))
+        ended(timeline, ms * 1_000_000, completed)
+    }
+
+    fn ended(mut timeline: Timeline, elapsed_ns: u64, measured: u64) -> ClientResult {
+        let timeline = timeline.take_points();
+        ClientResult { index: 0, completed: measured, rows_written: 0, elapsed_ns, measured, timeline }
     }
 
     #[test]
@@ -143,7 +144,7 @@ mod tests {
             let wanted = 50 * ms / WINDOWS as u64;
             assert_eq!(windows.len(), WINDOWS);
             assert!(windows.iter().all(|n| n.abs_diff(wanted) * 10 <= wanted), "{ms}: {windows:?}");
-            assert!(clients[0].0.points.len() <= POINTS);
+            assert!(clients[0].timeline.len() <= POINTS);
         }
     }
 
@@ -158,7 +159,7 @@ mod tests {
     fn few_transactions_or_idle_clients_yield_no_windows() {
         assert!(windows(&[client(100, |at| u64::from(at % 2 == 0))]).0.is_empty());
         assert_eq!(windows(&[]), (Vec::new(), 0));
-        let idle = (Timeline::new(1), (1, 0));
+        let idle = ended(Timeline::new(1), 1, 0);
         assert_eq!(windows(&[client(100, |_| 10), idle]).0.len(), WINDOWS);
     }
 

@@ -1,22 +1,16 @@
-//! Totals over all clients of a trial.
+//! The results of all clients of a trial.
 
-use crate::clients::client::{Outcome, Tally};
-use crate::clients::open::OpenTimes;
-use crate::trial::timeline::Timeline;
+use crate::clients::client::Outcome;
+use crate::trial::recorded::Recorded;
 use kurabe_core::experiment::ClientSummary;
 use kurabe_core::{Error, ErrorKind};
 
-/// The sum of the clients' results.
+/// What all clients recorded, and what the check after the trial needs of each.
 #[derive(Default)]
 pub(crate) struct Totals {
+    pub(crate) recorded: Recorded,
     pub(crate) clients_done: Vec<ClientSummary>,
-    pub(crate) tally: Tally,
     pub(crate) mismatches: u64,
-    /// Each client's timeline with its end; empty in an open loop.
-    pub(crate) clients: Vec<(Timeline, (u64, u64))>,
-    pub(crate) open_loop: OpenTimes,
-    /// Whether the clients ran in an open loop.
-    pub(crate) is_open: bool,
     pub(crate) error: Option<Error>,
 }
 
@@ -24,16 +18,10 @@ impl Totals {
     /// Adds up the results. A mismatch takes precedence over other errors, since later connection errors only follow
     /// from it.
     pub(crate) fn of(outcomes: Vec<Outcome>) -> Self {
-        let has_open_loop =
-            |outcome: &Outcome| outcome.tally.times.as_ref().is_some_and(|times| times.open_loop.is_some());
-        let mut sum = Self { is_open: outcomes.iter().any(has_open_loop), ..Self::default() };
+        let mut sum = Self::default();
         for outcome in outcomes {
             sum.clients_done.push(outcome.done);
-            sum.tally.merge(&outcome.tally);
-            if !sum.is_open {
-                let end = (outcome.elapsed.as_nanos() as u64, outcome.tally.completed);
-                sum.clients.push((outcome.timeline, end));
-            }
+            sum.recorded.merge(outcome.recorded);
             if let Some(error) = outcome.error {
                 sum.mismatches += u64::from(error.kind() == ErrorKind::Mismatch);
                 // Statements of others are ended when one client has failed.
@@ -42,9 +30,6 @@ impl Totals {
                     sum.error = Some(error);
                 }
             }
-        }
-        if let Some(open_loop) = sum.tally.times.as_mut().and_then(|times| times.open_loop.take()) {
-            sum.open_loop = *open_loop;
         }
         sum
     }

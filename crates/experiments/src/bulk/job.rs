@@ -1,10 +1,12 @@
 //! Reads or writes all rows, once.
 
 use super::data::{Arrived, Data};
+use super::loopback;
+use super::peak_memory::PeakMemory;
 use crate::defect::no_operation;
 use crate::prelude::*;
 use crate::{fill, readback};
-use kurabe_core::job::{Job, JobContext, Work};
+use kurabe_core::job::{Ended, Job, JobContext, Work};
 use kurabe_core::metric::ROUND_TRIPS;
 use kurabe_core::transfer::{Fetch, Moved, RowSink, RowSource};
 
@@ -202,7 +204,7 @@ impl Moving {
     }
 }
 
-impl Prepare for Moving {
+impl Job for Moving {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.loaded)?;
         match session.write_rows(&self.loaded, &mut self.source(None)) {
@@ -229,10 +231,9 @@ impl Prepare for Moving {
     fn before(&self, Before { operation, namespace, .. }: Before<'_>) -> Result<()> {
         if operation == WRITE { namespace.create(&self.written) } else { Ok(()) }
     }
-}
 
-impl Job for Moving {
     fn run(&self, operation: &str, _: &DatasetState, context: &mut JobContext<'_>) -> Result<()> {
+        let memory = PeakMemory::start();
         let moved = match operation {
             READ => self.read(context)?,
             WRITE => {
@@ -242,24 +243,30 @@ impl Job for Moving {
             }
             other => return Err(no_operation("bulk", other)),
         };
+        for (metric, bytes) in memory.map(PeakMemory::end).unwrap_or_default() {
+            context.sample(metric.name, metric.unit, bytes);
+        }
         if let Some(round_trips) = moved.round_trips {
             context.sample(ROUND_TRIPS.name, ROUND_TRIPS.unit, round_trips as f64);
         }
         Ok(())
     }
 
-    fn verify(&self, operation: &str, _: &DatasetState, session: &mut dyn Session) -> Result<Checked> {
-        let rows = self.rows;
+    fn verify(&self, ended: Ended<'_>) -> Result<Checked> {
+        let metrics = loopback::metrics(ended.endpoint, ended.observed, ended.elapsed, ended.pin);
+        let (rows, Ended { operation, session, .. }) = (self.rows, ended);
         if operation == READ {
             // Each row was compared when it arrived.
-            return Ok(Verification { answers: rows, ..Verification::default() }.into());
+            let verification = Verification { answers: rows, ..Verification::default() };
+            return Ok(Checked { verification, metrics });
         }
         let counted = fill::check_count(session, &self.written, rows, |found| {
             format!("{rows} rows were acknowledged, and the server counts {found}")
         })?;
         let read_back = self.read_back(session).map_err(|error| error.context("read back"))?;
         let counted = counted.unwrap_or_default();
-        Ok(Verification { writes: rows, records: rows, counted, read_back, answers: 0 }.into())
+        let verification = Verification { writes: rows, records: rows, counted, read_back, answers: 0 };
+        Ok(Checked { verification, metrics })
     }
 }
 

@@ -5,6 +5,8 @@
 
 mod data;
 mod job;
+mod loopback;
+mod peak_memory;
 
 use crate::axes::{choice, reads, writes};
 use crate::prelude::*;
@@ -12,6 +14,8 @@ use data::{Data, Kind};
 use job::{Moving, READ, WRITE};
 use kurabe_core::compression::COMPRESSION;
 use kurabe_core::transfer::{Fetch, Transfer};
+use loopback::{LOOPBACK, LOOPBACK_SHARE};
+use peak_memory::{PEAK_MEMORY, PEAK_MEMORY_ADDED};
 
 /// Bytes by which a row in a request exceeds its content, in any protocol.
 const AROUND: u64 = 32;
@@ -35,45 +39,36 @@ static INFO: ExperimentInfo = ExperimentInfo {
             both ends compress what they send. As in the published experiments \
             (bulk_fetch.csv).",
     axes: &[
-        AxisInfo {
-            name: "rows",
-            help: "rows of the table",
-            kind: AxisKind::Count { least: 1, most: 1_000_000_000 },
-            default: &["100k"],
-        },
-        AxisInfo {
-            name: "row-bytes",
-            help: "bytes of a row: 8 of its key, and its text",
-            kind: AxisKind::Size { least: 32, most: 1_000_000 },
-            default: &["1024"],
-        },
-        AxisInfo {
-            name: "fetch",
-            help: "rows of a round trip",
-            kind: AxisKind::CountOr {
-                least: 1,
-                most: 1_000_000,
-                words: &[("whole", "all rows, in the engine's own way")],
-            },
-            default: &["1", "10", "100", "1k", "10k", "50k", "whole"],
-        },
-        AxisInfo {
-            name: "content",
-            help: "content of the rows",
-            kind: AxisKind::Choice(&[
+        AxisInfo::new("rows", "rows of the table", AxisKind::count(1, 1_000_000_000), &["100k"]),
+        AxisInfo::new(
+            "row-bytes",
+            "bytes of a row: 8 of its key, and its text",
+            AxisKind::size(32, 1_000_000),
+            &["1024"],
+        ),
+        AxisInfo::new(
+            "fetch",
+            "rows of a round trip",
+            AxisKind::count(1, 1_000_000).or(&[("whole", "all rows, in the engine's own way")]),
+            &["1", "10", "100", "1k", "10k", "50k", "whole"],
+        ),
+        AxisInfo::new(
+            "content",
+            "content of the rows",
+            AxisKind::choice(&[
                 ("random", "characters drawn at random, which compress by a quarter at most"),
                 ("equal", "the same text in every row"),
                 ("alternating", "two texts in turn"),
             ]),
-            default: &["random"],
-        },
+            &["random"],
+        ),
         AxisInfo { default: &["off"], ..COMPRESSION },
     ],
     operations: &[
         reads(READ, "read all rows; counted by the row", 1),
         writes(WRITE, "write all rows to an empty table; counted by the row", 1),
     ],
-    metrics: &[],
+    metrics: &[LOOPBACK, LOOPBACK_SHARE, PEAK_MEMORY, PEAK_MEMORY_ADDED],
     chart_axis: "fetch",
     answer: Answer::Comparison,
     published: Some("bulk_fetch.csv"),
@@ -126,8 +121,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         }
     };
     let operations = vec![(READ, reading), (WRITE, writing)];
-    let provision = Provision { loopback: true, ..Provision::default() };
-    Ok(PlannedCell { operations, provision, ..PlannedCell::job(name, demand, 1, moving) })
+    Ok(PlannedCell { operations, ..PlannedCell::job(name, demand, 1, moving) })
 }
 
 #[cfg(test)]

@@ -75,17 +75,14 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "cache-size",
             help: "records that the cache can hold, in per cent of all",
-            kind: AxisKind::Percent {
-                least: 1,
-                most: 1_000,
-                words: &[("none", "no cache, the store alone"), ("as-is", "an existing cache, unchanged")],
-            },
+            kind: AxisKind::percent(1, 1_000)
+                .or(&[("none", "no cache, the store alone"), ("as-is", "an existing cache, unchanged")]),
             default: &["none", "100%", "50%", "10%"],
         },
         AxisInfo {
             name: "after-write",
             help: "what a write does to the copy in the cache",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("invalidate", "removes it"),
                 ("replace", "stores the new version there (write-through)"),
                 ("nothing", "leaves it until it expires or is evicted (--cache with ?ttl=SECONDS)"),
@@ -95,19 +92,19 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "write-share",
             help: "share of requests that are writes",
-            kind: AxisKind::Percent { least: 0, most: 100, words: &[] },
+            kind: AxisKind::percent(0, 100),
             default: &["5%"],
         },
         AxisInfo {
             name: "zipf",
             help: "skew of the records' popularity: the exponent of Zipf's law; 0 means equal popularity",
-            kind: AxisKind::Decimal { most: 4 },
+            kind: AxisKind::decimal(4),
             default: &["0.99"],
         },
         AxisInfo {
             name: "payload",
             help: "bytes of one record",
-            kind: AxisKind::Size { least: 16, most: 900_000 },
+            kind: AxisKind::size(16, 900_000),
             default: &["1k"],
         },
         AxisInfo { default: &["4"], ..CLIENTS },

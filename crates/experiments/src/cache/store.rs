@@ -11,7 +11,6 @@ pub(super) struct Store {
     pub(super) seed: u64,
     pub(super) content: Content,
     pub(super) records: usize,
-    /// The collection in the store.
     pub(super) stored: Arc<Collection>,
     /// The collection in the cache, if there is a cache.
     pub(super) cached: Option<Arc<Collection>>,
@@ -110,7 +109,6 @@ impl Versions {
         self.records[record].0.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// Records that a version was acknowledged.
     pub(super) fn acknowledge(&self, record: usize, version: u64) {
         self.records[record].1.store(version, Ordering::Release);
     }

@@ -83,6 +83,15 @@ pub(super) struct Counts {
     pub(super) measured: Tally,
 }
 
+impl Counts {
+    /// What a client counts now.
+    fn tally(recorder: &mut Recorder) -> &mut Tally {
+        let measures = recorder.measures();
+        let counts = recorder.notes(Self::default);
+        if measures { &mut counts.measured } else { &mut counts.warmup }
+    }
+}
+
 /// State that all clients of a cell share.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -127,7 +136,6 @@ pub(super) struct CacheClient {
     reply: Reply,
     /// Replies whose content is not compared.
     aside: Reply,
-    counts: Counts,
 }
 
 impl CacheClient {
@@ -153,11 +161,10 @@ impl CacheClient {
             data: Vec::new(),
             reply: Reply::new(),
             aside: Reply::new(),
-            counts: Counts::default(),
         }
     }
 
-    fn read(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn read(&mut self, session: &mut dyn Session, tally: &mut Tally) -> Result<()> {
         let key = [Value::Text(self.id.as_str())];
         let began = Instant::now();
         let floor = self.versions.acknowledged(self.record);
@@ -165,7 +172,7 @@ impl CacheClient {
         if let Some(copies) = &self.copies {
             copies.get.execute(session, &key, &mut self.reply)?;
             if self.reply.rows() > 0 {
-                self.counts.measured.hit.add(began.elapsed());
+                tally.hit.add(began.elapsed());
                 return Ok(());
             }
         }
@@ -175,29 +182,29 @@ impl CacheClient {
         if let (Some(copies), Some((version, data))) = (&self.copies, parts(&self.reply)) {
             let row = [key[0], Value::Int(version), Value::Bytes(data)];
             let taken = taken(copies.put.execute(session, &row, &mut self.aside))?;
-            self.counts.measured.refused += u64::from(!taken);
+            tally.refused += u64::from(!taken);
         }
-        self.counts.measured.miss.add(began.elapsed());
+        tally.miss.add(began.elapsed());
         Ok(())
     }
 
-    fn write(&mut self, session: &mut dyn Session, version: u64) -> Result<()> {
+    fn write(&mut self, session: &mut dyn Session, version: u64, tally: &mut Tally) -> Result<()> {
         let key = Value::Text(self.id.as_str());
         let (number, data) = (Value::Int(version as i64), Value::Bytes(&self.data));
         let began = Instant::now();
         self.update.execute(session, &[number, data, key], &mut self.reply)?;
-        self.counts.measured.change.add(began.elapsed());
+        tally.change.add(began.elapsed());
         let Some(copies) = &self.copies else { return Ok(()) };
         let began = Instant::now();
         match self.shared.after_write {
             AfterWrite::Invalidate => copies.delete.execute(session, &[key], &mut self.aside)?,
             AfterWrite::Replace => {
                 let done = copies.put.execute(session, &[key, number, data], &mut self.aside);
-                self.counts.measured.refused += u64::from(!taken(done)?);
+                tally.refused += u64::from(!taken(done)?);
             }
             AfterWrite::Nothing => return Ok(()),
         }
-        self.counts.measured.after.add(began.elapsed());
+        tally.after.add(began.elapsed());
         Ok(())
     }
 }
@@ -207,10 +214,6 @@ impl Transaction for CacheClient {
         let copies =
             self.copies.iter_mut().flat_map(|copies| [&mut copies.get, &mut copies.put, &mut copies.delete]);
         copies.chain([&mut self.get, &mut self.update]).try_for_each(|statement| statement.attach(session))
-    }
-
-    fn warmed_up(&mut self) {
-        self.counts.warmup = std::mem::take(&mut self.counts.measured);
     }
 
     fn prepare_input(&mut self) {
@@ -228,9 +231,10 @@ impl Transaction for CacheClient {
         self.id = shared.store.ident(self.record);
     }
 
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        let Request::Write { version } = self.request else { return self.read(session) };
-        self.write(session, version)?;
+    fn run(&mut self, session: &mut dyn Session, recorder: &mut Recorder) -> Result<()> {
+        let tally = Counts::tally(recorder);
+        let Request::Write { version } = self.request else { return self.read(session, tally) };
+        self.write(session, version, tally)?;
         if self.reply.affected() == 1 {
             // A read that begins from now on must see this version.
             self.versions.acknowledge(self.record, version);
@@ -238,7 +242,7 @@ impl Transaction for CacheClient {
         Ok(())
     }
 
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, recorder: &mut Recorder) -> Result<()> {
         match self.request {
             Request::Read { floor, by_store } => {
                 let version = self.shared.store.version_of(self.record, &self.reply)?;
@@ -250,21 +254,14 @@ impl Transaction for CacheClient {
                          version {floor}"
                     )));
                 }
-                self.counts.measured.reads += 1;
-                self.counts.measured.stale += u64::from(stale);
+                let tally = Counts::tally(recorder);
+                tally.reads += 1;
+                tally.stale += u64::from(stale);
                 Ok(())
             }
             Request::Write { version } => {
                 acknowledged(&self.reply, format_args!("version {version} of record {}", self.record))
             }
         }
-    }
-
-    fn rows_written(&self) -> u64 {
-        self.counts.warmup.change.times + self.counts.measured.change.times
-    }
-
-    fn notes(&mut self) -> Option<Notes> {
-        Some(Box::new(self.counts))
     }
 }

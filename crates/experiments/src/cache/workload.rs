@@ -85,10 +85,10 @@ impl CacheWorkload {
             exponent.parse().map_err(|_| internal(format!("cache-aside: invalid exponent '{exponent}'")))?;
         let popularity = Popularity::new(dataset.seed, records, exponent);
         let shared = Arc::new(Shared { store, popularity, after_write, writes });
-        let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(clients as usize, Connections::Kept) };
+        let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(clients as usize) };
         let planned = PlannedCell::new(data, demand, policy, Self { shared });
-        let provision = Provision { cache, ..Provision::default() };
-        Ok(PlannedCell { provision, stored_bytes: Some(payload), ..planned })
+        let needs = cache.map(Need::Cache).into_iter().collect();
+        Ok(PlannedCell { needs, stored_bytes: Some(payload), ..planned })
     }
 
     /// Stores records in the cache as requests would have left them there.
@@ -217,7 +217,7 @@ impl CacheWorkload {
     }
 }
 
-impl Prepare for CacheWorkload {
+impl Workload for CacheWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         let store = &self.shared.store;
         namespace.create(&store.stored)?;
@@ -257,9 +257,7 @@ impl Prepare for CacheWorkload {
         state.before = (acknowledged, self.counters(session)?);
         Ok(())
     }
-}
 
-impl Workload for CacheWorkload {
     fn transaction(
         &self,
         operation: &str,
@@ -277,8 +275,7 @@ impl Workload for CacheWorkload {
         let now = self.counters(session)?;
         let State { versions, before: (first, before) } = state.get()?;
         let mut counts = Counts::default();
-        for client in clients {
-            let notes = client.notes::<Counts>()?;
+        for notes in clients.iter().filter_map(ClientSummary::notes::<Counts>) {
             counts.warmup.merge(&notes.warmup);
             counts.measured.merge(&notes.measured);
         }

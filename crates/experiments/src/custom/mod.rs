@@ -41,7 +41,7 @@ const TRANSACTION: &str = "transaction";
 const REQUESTS: u64 = 1_000_000;
 
 const STATEMENT: AxisInfo = AxisInfo {
-    kind: AxisKind::Choice(&[
+    kind: AxisKind::choice(&[
         ("once", "once for each connection"),
         ("per-request", "for every request"),
         ("literal", "never: values are put into the text as they are, as with pgbench -M simple"),
@@ -52,7 +52,7 @@ static AXES: [AxisInfo; 3] = [
     CLIENTS,
     STATEMENT,
     AxisInfo {
-        kind: AxisKind::Choice(&[
+        kind: AxisKind::choice(&[
             ("kept", "each client keeps its own"),
             ("per-request", "opened and closed for every transaction"),
         ]),

@@ -5,7 +5,6 @@ use super::declared::{self, Constant, Declared, Execute, Program, Request, Sourc
 use super::evaluate::{Datum, Scope, truth, whole};
 use super::rows::template;
 use super::slot::{Slot, Values, parameter};
-use super::types::TypeTimes;
 use super::workload::{Seen, Shared};
 use crate::content::{Content, Kind};
 use crate::prelude::*;
@@ -52,15 +51,12 @@ struct State {
     /// By transaction: the variables that it changes after its first request, with their values at that time. A retry
     /// begins with the same values and the same draws.
     begun: Vec<Vec<(usize, Slot)>>,
-    seen: Seen,
-    retries: u64,
     parameters: Vec<Value<'static>>,
     program: usize,
     at: usize,
     failed: Option<Error>,
     /// The steps of this transaction that made a request.
     ran: Vec<usize>,
-    written: u64,
 }
 
 impl CustomTransaction {
@@ -120,8 +116,6 @@ impl CustomTransaction {
             asked,
             rollback,
             begun,
-            seen: Seen { tally: vec![0; shared.relations.len()], times: TypeTimes::new(&declared.programs) },
-            retries: 0,
             parameters: Vec::new(),
             program: 0,
             at: 0,
@@ -129,7 +123,6 @@ impl CustomTransaction {
             ran: Vec::with_capacity(
                 declared.programs.iter().map(|program| program.steps.len()).max().unwrap_or(0),
             ),
-            written: 0,
         };
         Self { shared: Arc::clone(shared), state }
     }
@@ -193,43 +186,29 @@ impl Transaction for CustomTransaction {
     }
 
     #[inline]
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, session: &mut dyn Session, recorder: &mut Recorder) -> Result<()> {
         if let Some(error) = self.state.failed.take() {
             return Err(error);
         }
-        let program = &self.shared.declared.programs[self.state.program];
-        let began = self.state.seen.times.is_kept().then(Instant::now);
+        let programs = &self.shared.declared.programs;
+        let program = &programs[self.state.program];
+        let began = (programs.len() > 1 && recorder.measures()).then(Instant::now);
         if program.retry.is_empty() {
             self.state.run(program, session)?;
         } else {
-            self.state.run_again(program, session)?;
+            self.state.run_again(program, session, recorder)?;
         }
         if let Some(began) = began {
-            self.state.seen.times.record(self.state.program, began.elapsed());
+            let took = began.elapsed();
+            recorder.notes(|| Seen::new(&self.shared)).times.record(self.state.program, took);
         }
         Ok(())
     }
 
-    fn warmed_up(&mut self) {
-        self.state.seen.times.clear();
-    }
-
     #[inline]
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, recorder: &mut Recorder) -> Result<()> {
         let program = &self.shared.declared.programs[self.state.program];
-        self.state.check(program, &self.shared)
-    }
-
-    fn rows_written(&self) -> u64 {
-        self.state.written
-    }
-
-    fn notes(&mut self) -> Option<Notes> {
-        Some(Box::new(self.state.seen.clone()))
-    }
-
-    fn retries(&self) -> u64 {
-        self.state.retries
+        self.state.check(program, &self.shared, recorder)
     }
 }
 
@@ -320,7 +299,12 @@ impl State {
     }
 
     /// Runs it until it succeeds, as long as the server's error code allows a retry.
-    fn run_again(&mut self, program: &Program, session: &mut dyn Session) -> Result<()> {
+    fn run_again(
+        &mut self,
+        program: &Program,
+        session: &mut dyn Session,
+        recorder: &mut Recorder,
+    ) -> Result<()> {
         let (begin, rng) = (self.at, self.rng.clone());
         for (slot, was) in &mut self.begun[self.program] {
             was.copy(&self.slots[*slot]);
@@ -339,7 +323,7 @@ impl State {
                     _ => {}
                 }
             }
-            self.retries += 1;
+            recorder.retried();
             self.at = begin;
             self.ran.clear();
             self.rng = rng.clone();
@@ -376,7 +360,7 @@ impl State {
         Ok(())
     }
 
-    fn check(&mut self, program: &Program, shared: &Shared) -> Result<()> {
+    fn check(&mut self, program: &Program, shared: &Shared, recorder: &mut Recorder) -> Result<()> {
         let asked = &self.asked[self.program];
         let of = |step: usize| match (program.steps.get(step), asked.get(step)) {
             (Some(Step::Execute(execute)), Some(Some(asked))) => Some((&**execute, asked)),
@@ -394,15 +378,16 @@ impl State {
                     .map_err(|e| e.context(&execute.place))?;
             }
             if execute.request.writes() {
-                self.written += reply.affected();
+                recorder.rows_written(reply.affected());
             }
-            count(execute, reply, &mut self.seen.tally, 1);
+            let tally = &mut recorder.notes(|| Seen::new(shared)).tally;
+            count(execute, reply, tally, 1);
             match execute.request {
                 Request::Begin => begun = number,
                 // Discards what the transaction did since.
                 Request::Rollback => {
                     for (execute, asked) in self.ran[begun..number].iter().filter_map(|step| of(*step)) {
-                        count(execute, &asked.reply, &mut self.seen.tally, -1);
+                        count(execute, &asked.reply, tally, -1);
                     }
                 }
                 _ => {}

@@ -15,19 +15,11 @@ impl TypeTimes {
         Self(vec![Histogram::new(); types])
     }
 
-    pub(super) fn is_kept(&self) -> bool {
-        !self.0.is_empty()
-    }
-
     #[inline]
     pub(super) fn record(&mut self, program: usize, time: Duration) {
         if let Some(times) = self.0.get_mut(program) {
             times.record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         }
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.0.iter_mut().for_each(Histogram::clear);
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
@@ -77,8 +69,6 @@ mod tests {
         let mut all = TypeTimes::new(&programs);
         for _client in 0..2 {
             let mut own = TypeTimes::new(&programs);
-            own.record(0, Duration::from_secs(9));
-            own.clear();
             own.record(0, Duration::from_micros(10));
             own.record(0, Duration::from_micros(30));
             own.record(0, Duration::from_micros(20));

@@ -4,7 +4,7 @@ use super::data::{State, Table};
 use super::{ESTIMATED, EXPLAIN, MEDIAN, P95, PLANNING, WORST};
 use crate::prelude::*;
 use kurabe_core::driver::RowEstimate;
-use kurabe_core::job::{Job, JobContext};
+use kurabe_core::job::{Ended, Job, JobContext};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -50,39 +50,6 @@ impl Estimating {
             Source::Generated(_, data) => data,
             Source::Own(_) => "",
         }
-    }
-}
-
-impl Prepare for Estimating {
-    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
-        if let Source::Generated(table, _) = &self.0 {
-            table.load(namespace, session)?;
-        }
-        Ok(DatasetState::new(Counted::default()))
-    }
-
-    fn before(&self, Before { state, namespace, session, .. }: Before<'_>) -> Result<()> {
-        let counted = state.get_mut::<Counted>()?;
-        match &self.0 {
-            Source::Generated(table, data) => {
-                // Estimates for the same rows and conditions again would be no other sample.
-                if counted.by_data.contains_key(data) {
-                    counted.by_data.clear();
-                    counted.draw += 1;
-                    table.draw(counted.draw).load(namespace, session)?;
-                }
-                let table = table.draw(counted.draw);
-                if table.state != State::Stale {
-                    table.analyse(namespace)?;
-                }
-                let rows = table.rows();
-                counted.rows = rows.len() as u64;
-                counted.by_data.insert(data.clone(), count_generated(&table, data, &rows, session)?);
-            }
-            // Counted by the job: only its session reads a user's table.
-            Source::Own(_) => {}
-        }
-        Ok(())
     }
 }
 
@@ -134,6 +101,37 @@ fn quantile(values: &mut [f64], share: f64) -> Option<f64> {
 }
 
 impl Job for Estimating {
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
+        if let Source::Generated(table, _) = &self.0 {
+            table.load(namespace, session)?;
+        }
+        Ok(DatasetState::new(Counted::default()))
+    }
+
+    fn before(&self, Before { state, namespace, session, .. }: Before<'_>) -> Result<()> {
+        let counted = state.get_mut::<Counted>()?;
+        match &self.0 {
+            Source::Generated(table, data) => {
+                // Estimates for the same rows and conditions again would be no other sample.
+                if counted.by_data.contains_key(data) {
+                    counted.by_data.clear();
+                    counted.draw += 1;
+                    table.draw(counted.draw).load(namespace, session)?;
+                }
+                let table = table.draw(counted.draw);
+                if table.state != State::Stale {
+                    table.analyse(namespace)?;
+                }
+                let rows = table.rows();
+                counted.rows = rows.len() as u64;
+                counted.by_data.insert(data.clone(), count_generated(&table, data, &rows, session)?);
+            }
+            // Counted by the job: only its session reads a user's table.
+            Source::Own(_) => {}
+        }
+        Ok(())
+    }
+
     fn run(&self, _operation: &str, state: &DatasetState, context: &mut JobContext<'_>) -> Result<()> {
         let session = context.session("planner")?;
         let own = match &self.0 {
@@ -175,7 +173,7 @@ impl Job for Estimating {
     }
 
     /// The counted rows were compared before the trial. The table must still have all of its rows.
-    fn verify(&self, _operation: &str, state: &DatasetState, session: &mut dyn Session) -> Result<Checked> {
+    fn verify(&self, Ended { state, session, .. }: Ended<'_>) -> Result<Checked> {
         let Source::Generated(table, _) = &self.0 else { return Ok(Checked::default()) };
         table.check_count(session, state.get::<Counted>()?.rows)?;
         Ok(Verification { answers: 1, ..Verification::default() }.into())

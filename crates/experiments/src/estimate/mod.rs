@@ -65,23 +65,24 @@ static INFO: ExperimentInfo = ExperimentInfo {
             your own table, give what follows FROM, and --state as-is: --data \"orders WHERE total > 100\"; it is only \
             read. As in the published experiments (estimate.csv).",
     axes: &[
-        AxisInfo {
-            name: "data",
-            help: "what is selected by",
-            kind: AxisKind::ChoiceOrText { words: data::DATA, text: "TABLE WHERE CONDITION" },
-            default: &["uniform", "zipf", "correlated", "join"],
-        },
-        AxisInfo {
-            name: "state",
-            help: "state of the table and its statistics",
-            kind: AxisKind::Choice(&[
+        AxisInfo::new(
+            "data",
+            "what is selected by",
+            AxisKind::choice(data::DATA)
+                .or_text(kurabe_core::axis::FreeText::Phrase("TABLE WHERE CONDITION")),
+            &["uniform", "zipf", "correlated", "join"],
+        ),
+        AxisInfo::new(
+            "state",
+            "state of the table and its statistics",
+            AxisKind::choice(&[
                 ("fresh", "statistics gathered before each trial"),
                 ("stale", "statistics of the first half of the rows, in the order in which they were added"),
                 ("deleted", "two rows in five deleted, then statistics gathered before each trial"),
                 (AS_IS, "as it is, for your own table"),
             ]),
-            default: &["fresh", "stale", "deleted"],
-        },
+            &["fresh", "stale", "deleted"],
+        ),
     ],
     operations: &[reads("estimate", "plan and explain one query", 100)],
     metrics: &[

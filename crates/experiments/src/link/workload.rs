@@ -8,7 +8,6 @@ use crate::fill::{self, FieldValue};
 use crate::prelude::*;
 use crate::readback::{self, rows_are};
 use kurabe_core::collection::Charset;
-use kurabe_core::experiment::Span;
 use kurabe_core::remote::{Link, RemoteCollection, RemoteServer};
 use std::collections::HashSet;
 use std::time::Instant;
@@ -64,7 +63,7 @@ impl LinkWorkload {
             Way::Link(way) => {
                 let fetched = fetch.map_or_else(String::new, |rows| format!("_{rows}"));
                 let to = if texts.linked == Charset::Latin1 { "_t" } else { "" };
-                let name = format!("{name}{to}_{}{fetched}", way.name().replace('-', "_"));
+                let name = format!("{name}{to}_{}{fetched}", way.replace('-', "_"));
                 let remote =
                     RemoteCollection { server, link: Some(Link { way, source: source.name.clone(), fetch }) };
                 let (remote, charset) = (Some(remote), texts.linked);
@@ -85,10 +84,10 @@ impl LinkWorkload {
             client_bytes: batch * row + 64_000,
             ..Demand::default()
         };
-        let policy = LoopPolicy::new(cell.number(CLIENTS.name)? as usize, Connections::Kept);
-        let provision = Provision { remote: (way != Way::Local).then_some(server), ..Provision::default() };
+        let policy = LoopPolicy::new(cell.number(CLIENTS.name)? as usize);
+        let needs = (way != Way::Local).then_some(Need::Remote(server)).into_iter().collect();
         let planned = PlannedCell::new(name, demand, policy, Self(Arc::new(table)));
-        Ok(PlannedCell { provision, stored_bytes: Some(bytes), ..planned })
+        Ok(PlannedCell { needs, stored_bytes: Some(bytes), ..planned })
     }
 }
 
@@ -145,7 +144,7 @@ impl Table {
 /// The names of the links that were created.
 type Links = HashSet<String>;
 
-impl Prepare for LinkWorkload {
+impl Workload for LinkWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         let table = &*self.0;
         let bytes = table.content.length();
@@ -181,15 +180,8 @@ impl Prepare for LinkWorkload {
         links.insert(linked.name.clone());
         Ok(())
     }
-}
 
-impl Workload for LinkWorkload {
-    fn transaction(
-        &self,
-        operation: &str,
-        _state: &DatasetState,
-        client: Client,
-    ) -> Result<Box<dyn Transaction>> {
+    fn transaction(&self, operation: &str, _: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
         if operation != READ {
             return Err(no_operation(INFO.name, operation));
         }
@@ -201,7 +193,6 @@ impl Workload for LinkWorkload {
             reply: Reply::new(),
             next,
             first: 1,
-            spans: [Span::new(ROW.name)],
         }))
     }
 }
@@ -215,7 +206,6 @@ struct Reader {
     next: u64,
     /// The first key of the current range.
     first: u64,
-    spans: [Span; 1],
 }
 
 impl Transaction for Reader {
@@ -232,19 +222,17 @@ impl Transaction for Reader {
         self.next = (self.next + 1) % self.table.ranges();
     }
 
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, session: &mut dyn Session, recorder: &mut Recorder) -> Result<()> {
         let first = self.first as i64;
         let bounds = [Value::Int(first), Value::Int(first + self.table.batch as i64)];
         let began = Instant::now();
         self.statement.execute(session, &bounds, &mut self.reply)?;
-        let [rows] = &mut self.spans;
-        rows.times += self.table.batch;
-        rows.took += began.elapsed();
+        recorder.span(ROW.name, self.table.batch, began.elapsed());
         Ok(())
     }
 
     /// Compares each row: its key, and its data byte for byte.
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, _: &mut Recorder) -> Result<()> {
         let keys = self.first as i64..(self.first + self.table.batch) as i64;
         rows_are(keys.clone(), &self.reply)?;
         for (row, key) in keys.enumerate() {
@@ -252,10 +240,6 @@ impl Transaction for Reader {
             self.table.content.check(key as u64, data)?;
         }
         Ok(())
-    }
-
-    fn spans(&self) -> &[Span] {
-        &self.spans
     }
 }
 
@@ -279,7 +263,7 @@ mod tests {
             let linked = cell.demand.operations.iter().filter_map(Operation::collection);
             let linked = linked.filter(|collection| collection.link().is_some());
             let name = linked.map(|collection| collection.name.clone()).next_back();
-            (cell.dataset, name.unwrap_or_default(), cell.provision.remote)
+            (cell.dataset.clone(), name.unwrap_or_default(), cell.remote())
         };
         let (own, far) = ("kurabe_3_link_1000".to_owned(), "kurabe_3_link_1000_second".to_owned());
         assert_eq!(name("local", "second", "default"), (own.clone(), String::new(), None));

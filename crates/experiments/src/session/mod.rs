@@ -42,13 +42,13 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "payload",
             help: "bytes of one session",
-            kind: AxisKind::Size { least: 1, most: 1_000_000_000 },
+            kind: AxisKind::size(1, 1_000_000_000),
             default: &["1k", "4k", "10k", "100k", "1m"],
         },
         AxisInfo {
             name: "layout",
             help: "how a session is stored in the database",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("blob", "one row with one large value"),
                 ("rows", "rows of 4,000 bytes each, keyed (id, subid)"),
             ]),
@@ -57,7 +57,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "compress",
             help: "how the client compresses before it writes",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("none", "not at all"),
                 ("gzip", "deflate, level 6"),
                 ("zstd", "Zstandard, level 3"),
@@ -68,7 +68,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "encoding",
             help: "how the bytes are encoded",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("binary", "without encoding, in a binary field"),
                 ("base64", "as base64 in a text field, as in the original"),
             ]),
@@ -77,14 +77,14 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "content",
             help: "kind of payload, which decides how well it compresses",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("text", "like serialised session data; zstd makes a third of it"),
                 ("random", "incompressible"),
             ]),
             default: &["text"],
         },
         AxisInfo {
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("once", "once for each connection"),
                 ("per-request", "for every request, as in the original"),
             ]),
@@ -95,7 +95,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "lengths",
             help: "how long sessions are",
-            kind: AxisKind::Choice(&[
+            kind: AxisKind::choice(&[
                 ("alike", "all as --payload"),
                 (
                     "spread",
@@ -107,17 +107,14 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             name: "store-size",
             help: "bytes of all sessions, to be more than the server's memory holds",
-            kind: AxisKind::SizeOr {
-                least: 1_000,
-                most: 10_000_000_000_000,
-                words: &[("small", "1,000 sessions, as in the published experiments, or 16 MB")],
-            },
+            kind: AxisKind::size(1_000, 10_000_000_000_000)
+                .or(&[("small", "1,000 sessions, as in the published experiments, or 16 MB")]),
             default: &["small"],
         },
         AxisInfo {
             name: "zipf",
             help: "skew of the sessions' popularity among requests: the exponent of Zipf's law; 0 means equal popularity",
-            kind: AxisKind::Decimal { most: 4 },
+            kind: AxisKind::decimal(4),
             default: &["0.99"],
         },
     ],
@@ -283,14 +280,15 @@ impl SessionWorkload {
 
     /// Loads a collection with the first version of all sessions, and counts them.
     fn fill(&self, to: &Arc<Collection>, session: &mut dyn Session) -> Result<()> {
-        let mut writer = self.writer(to, Client { index: 0, count: 1, seed: 0, trial: 0 })?;
+        let client = Client { index: 0, count: 1, seed: 0, trial: 0 };
+        let (mut writer, mut recorder) = (self.writer(to, client)?, Recorder::default());
         writer.attach(session)?;
         fill::in_batches(session, self.records, |session, _| {
             writer.prepare_input();
-            writer.run(session)?;
-            writer.check()
+            writer.run(session, &mut recorder)?;
+            writer.check(&mut recorder)
         })?;
-        let rows = writer.rows_written();
+        let rows = recorder.into_summary(client, self.records).rows_written;
         check_count(session, to, rows, |counted| {
             format!("the server counts {counted} rows, but {rows} were loaded")
         })?;
@@ -385,7 +383,7 @@ impl SessionWorkload {
     }
 }
 
-impl Prepare for SessionWorkload {
+impl Workload for SessionWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.write_to)?;
         namespace.create(&self.read_from)?;
@@ -403,9 +401,7 @@ impl Prepare for SessionWorkload {
             _ => Ok(()),
         }
     }
-}
 
-impl Workload for SessionWorkload {
     fn transaction(
         &self,
         operation: &str,

@@ -282,7 +282,7 @@ impl Transaction for Request {
         }
     }
 
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
         if self.step == Step::Begin {
             return self.writer.write(session, self.id, self.key, None);
         }
@@ -295,7 +295,7 @@ impl Transaction for Request {
         }
     }
 
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, _: &mut Recorder) -> Result<()> {
         if let Step::Change(version) | Step::Expire(version) = self.step {
             self.answer.check(&self.store, self.key, version)?;
         }

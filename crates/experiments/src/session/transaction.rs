@@ -26,7 +26,6 @@ pub(super) struct Write {
     key: u64,
     id: Ident,
     sent_rows: usize,
-    written: u64,
 }
 
 impl Write {
@@ -49,7 +48,6 @@ impl Write {
             key: 0,
             id: Ident::of(store.seed, 0),
             sent_rows: 0,
-            written: 0,
         })
     }
 }
@@ -72,7 +70,7 @@ impl Transaction for Write {
         self.store.write(self.key, 0, &mut self.payload);
     }
 
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
         let Self { store, codec, payload, reply, id, .. } = self;
         let stored = codec.encode(payload)?;
         let rows = store.rows(stored.len());
@@ -100,7 +98,7 @@ impl Transaction for Write {
         done
     }
 
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, recorder: &mut Recorder) -> Result<()> {
         if self.reply.affected() != self.sent_rows as u64 {
             return Err(Error::mismatch(format!(
                 "the server acknowledged {1} of {0} rows of a written session",
@@ -108,12 +106,8 @@ impl Transaction for Write {
                 self.reply.affected()
             )));
         }
-        self.written += self.sent_rows as u64;
+        recorder.rows_written(self.sent_rows as u64);
         Ok(())
-    }
-
-    fn rows_written(&self) -> u64 {
-        self.written
     }
 }
 
@@ -166,13 +160,13 @@ impl Transaction for Read {
     }
 
     #[inline]
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
         self.statement.execute(session, &[Value::Text(self.id.as_str())], &mut self.answer.reply)?;
         self.answer.open(&self.store)
     }
 
     #[inline]
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, _: &mut Recorder) -> Result<()> {
         self.answer.check(&self.store, self.key, 0)
     }
 }

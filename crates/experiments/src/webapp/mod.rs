@@ -46,17 +46,16 @@ static INFO: ExperimentInfo = ExperimentInfo {
     axes: &[
         AxisInfo { default: &["1", "5", "10", "25", "50"], ..CLIENTS },
         AxisInfo { default: &["kept", "per-request"], ..CONNECTION_OR_VIA },
-        AxisInfo {
-            name: "postal-codes",
-            help: "number of generated postal codes, or a file of real ones",
-            kind: AxisKind::CountOrFile {
-                least: 1,
-                most: codes::MAX,
-                words: &[("auto", "six for every five users")],
-                file: "Japan Post's list of all towns, in UTF-8 (utf_ken_all.csv)",
-            },
-            default: &["auto"],
-        },
+        AxisInfo::new(
+            "postal-codes",
+            "number of generated postal codes, or a file of real ones",
+            AxisKind::count(1, codes::MAX).or(&[("auto", "six for every five users")]).or_text(
+                kurabe_core::axis::FreeText::File(
+                    "Japan Post's list of all towns, in UTF-8 (utf_ken_all.csv)",
+                ),
+            ),
+            &["auto"],
+        ),
     ],
     operations: &[writes(
         REQUEST,
@@ -69,7 +68,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("webapp"),
 };
 
-pub(crate) static WEBAPP: BuiltIn = BuiltIn { pages: Some(PlanPages(pages)), ..BuiltIn::new(&INFO, plan) };
+pub(crate) static WEBAPP: BuiltIn = BuiltIn { pages: Some(pages), ..BuiltIn::new(&INFO, plan) };
 
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let store = Arc::new(Store::new(cell, dataset)?);
@@ -145,7 +144,7 @@ impl WebWorkload {
     }
 }
 
-impl Prepare for WebWorkload {
+impl Workload for WebWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         for collection in [&self.store.log, &self.store.users, &self.store.towns] {
             namespace.create(collection)?;
@@ -159,16 +158,9 @@ impl Prepare for WebWorkload {
     fn before(&self, Before { namespace, .. }: Before<'_>) -> Result<()> {
         namespace.clear(&self.store.log)
     }
-}
 
-impl Workload for WebWorkload {
-    fn transaction(
-        &self,
-        operation: &str,
-        state: &DatasetState,
-        client: Client,
-    ) -> Result<Box<dyn Transaction>> {
-        Ok(self.page(operation, state, client)?)
+    fn transaction(&self, name: &str, state: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
+        Ok(self.page(name, state, client)?)
     }
 
     fn after(&self, After { session, clients: done, .. }: After<'_>) -> Result<Checked> {
@@ -261,12 +253,12 @@ impl Transaction for Show {
         self.key = None;
     }
 
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
         let key = self.key.ok_or_else(|| Error::usage("name the record to show: ?key=17"))?;
         self.statement.execute(session, &[Value::Int(key as i64)], &mut self.reply)
     }
 
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, _: &mut Recorder) -> Result<()> {
         let key = self.key.unwrap_or_default();
         if self.reply.rows() == 0 {
             return Err(absent(key));

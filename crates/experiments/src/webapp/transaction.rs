@@ -7,7 +7,6 @@ use super::store::{Store, range};
 use super::user::{CHANGES, User};
 use crate::fill::{acknowledged, text};
 use crate::prelude::*;
-use kurabe_core::experiment::Span;
 use std::collections::HashMap;
 use std::time::Instant;
 
@@ -36,15 +35,17 @@ struct Step {
 }
 
 impl Step {
+    /// Executes it, which is this one of [`METRICS`].
     fn execute(
         &mut self,
         session: &mut dyn Session,
         parameters: &[Value<'_>],
-        span: &mut Span,
+        recorder: &mut Recorder,
+        span: usize,
     ) -> Result<()> {
         let began = Instant::now();
         let done = self.statement.execute(session, parameters, &mut self.reply);
-        span.add(began.elapsed());
+        recorder.span(METRICS[span].name, 1, began.elapsed());
         done
     }
 }
@@ -54,7 +55,6 @@ pub(super) struct Request {
     draws: Draws,
     draw: Draw,
     steps: [Step; 4],
-    spans: [Span; METRICS.len()],
     /// The user that logs in; after a check, its state at log-in.
     user: User,
     /// Its state after the update.
@@ -66,7 +66,6 @@ pub(super) struct Request {
     known: HashMap<u64, u64>,
     /// The expected version of the user at log-in, if known.
     expected: Option<u64>,
-    written: u64,
 }
 
 impl Request {
@@ -77,7 +76,6 @@ impl Request {
             draws: Draws::new(client, store.count, store.codes.towns.len() as u64),
             draw: Draw { line: 0, user: 1, version: None, town: None },
             steps: [store.log_in(), store.write_log(), store.update(), store.search()].map(step),
-            spans: std::array::from_fn(|at| Span::new(METRICS[at].name)),
             user: User::default(),
             changed: User::default(),
             address: String::new(),
@@ -85,7 +83,6 @@ impl Request {
             end: [b'0'; PREFIX],
             known: HashMap::new(),
             expected: None,
-            written: 0,
         }
     }
 }
@@ -116,28 +113,28 @@ impl Transaction for Request {
         }
     }
 
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, session: &mut dyn Session, recorder: &mut Recorder) -> Result<()> {
         let Draw { line, user, version, town } = self.draw;
         let [log_in, log, update, search] = &mut self.steps;
-        let (for_steps, for_types) = self.spans.split_at_mut(STEPS);
-        let [for_log_in, for_log, for_update, for_search] = for_steps else { return Ok(()) };
         let own = &self.user;
         let began = Instant::now();
-        log_in.execute(session, &[Value::Text(&own.name), Value::Text(&own.password)], for_log_in)?;
+        log_in.execute(session, &[Value::Text(&own.name), Value::Text(&own.password)], recorder, 0)?;
         let (number, at) = (Value::Int(user as i64), Value::Time(draws::time(line)));
-        log.execute(session, &[Value::Int(line as i64), number, Value::Text(&self.address), at], for_log)?;
+        let row = [Value::Int(line as i64), number, Value::Text(&self.address), at];
+        log.execute(session, &row, recorder, 1)?;
         if version.is_some() {
             let [email, code, address, new, time] = CHANGES.map(|position| self.changed.field(position));
-            update.execute(session, &[email, code, address, new, time, number], for_update)?;
+            update.execute(session, &[email, code, address, new, time, number], recorder, 2)?;
         }
         if town.is_some() {
-            search.execute(session, &[text(&self.prefix)?, text(&self.end)?], for_search)?;
+            search.execute(session, &[text(&self.prefix)?, text(&self.end)?], recorder, 3)?;
         }
-        for_types[usize::from(version.is_some()) + 2 * usize::from(town.is_some())].add(began.elapsed());
+        let kind = STEPS + usize::from(version.is_some()) + 2 * usize::from(town.is_some());
+        recorder.span(METRICS[kind].name, 1, began.elapsed());
         Ok(())
     }
 
-    fn check(&mut self) -> Result<()> {
+    fn check(&mut self, recorder: &mut Recorder) -> Result<()> {
         let Draw { line, user, version, town } = self.draw;
         let mut found = std::mem::take(&mut self.user);
         let checked = self.store.check_user(user, self.expected, &self.steps[0].reply, &mut found);
@@ -151,16 +148,8 @@ impl Transaction for Request {
         if town.is_some() {
             self.store.check_towns(self.prefix, &self.steps[3].reply)?;
         }
-        self.written += 1;
+        recorder.rows_written(1);
         Ok(())
-    }
-
-    fn rows_written(&self) -> u64 {
-        self.written
-    }
-
-    fn spans(&self) -> &[Span] {
-        &self.spans
     }
 }
 

@@ -124,13 +124,7 @@ impl PageSet for WebPages {
         let Data { facts, codes, began } = &*data;
         let inputs = (facts.inputs == Chooser::Client)
             .then(|| Inputs::new(client, facts.records, facts.seed, codes, *began));
-        Ok(Box::new(Request {
-            data,
-            inputs,
-            expected: Vec::new(),
-            user: User::default(),
-            acknowledged: Acknowledged::default(),
-        }))
+        Ok(Box::new(Request { data, inputs, expected: Vec::new(), user: User::default() }))
     }
 
     fn verify(
@@ -200,7 +194,6 @@ struct Request {
     inputs: Option<Inputs>,
     expected: Vec<u8>,
     user: User,
-    acknowledged: Acknowledged,
 }
 
 impl PageClient for Request {
@@ -211,7 +204,7 @@ impl PageClient for Request {
         }
     }
 
-    fn check(&mut self, _path: &str, body: &[u8]) -> Result<()> {
+    fn check(&mut self, _path: &str, body: &[u8], recorder: &mut Recorder) -> Result<()> {
         let Data { facts, codes, .. } = &*self.data;
         let result = answer::read(body)?;
         let answer::RequestResult { user, version, line, changed, .. } = result;
@@ -227,19 +220,13 @@ impl PageClient for Request {
                 "the answer with line {line} of the log is wrong for user {user} at version {version}"
             )));
         }
-        self.acknowledged.lines.push((line, user, origin));
+        recorder.rows_written(1);
+        let acknowledged = recorder.notes(Acknowledged::default);
+        acknowledged.lines.push((line, user, origin));
         if let Some(changed) = changed {
-            self.acknowledged.changes += 1;
-            self.acknowledged.note_version(user, changed);
+            acknowledged.changes += 1;
+            acknowledged.note_version(user, changed);
         }
         Ok(())
-    }
-
-    fn rows_written(&self) -> u64 {
-        self.acknowledged.lines.len() as u64
-    }
-
-    fn notes(&mut self) -> Option<Notes> {
-        Some(Box::new(std::mem::take(&mut self.acknowledged)))
     }
 }

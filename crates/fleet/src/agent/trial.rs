@@ -120,14 +120,14 @@ impl Running {
     }
 }
 
-fn send(part: PartResult, out: &Outbox) -> io::Result<()> {
-    let PartResult { mut clients, sums } = part;
+fn send(mut part: PartResult, out: &Outbox) -> io::Result<()> {
+    let mut clients = std::mem::take(&mut part.recorded.clients);
     while !clients.is_empty() {
         let rest = clients.split_off(clients.len().min(CLIENTS));
         out.send(FromAgent::Clients(clients))?;
         clients = rest;
     }
-    out.send(FromAgent::Done(Box::new(sums)))
+    out.send(FromAgent::Done(Box::new(part)))
 }
 
 fn fault(failure: Failure) -> Fault {

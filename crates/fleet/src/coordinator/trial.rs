@@ -5,7 +5,7 @@ use super::member::Member;
 use crate::clock::Offset;
 use crate::message::{Fault, FromAgent, Load, ToAgent};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::fleet::{AgentResult, ClientResult, Order, Part, PartResult, Started, Sums};
+use kurabe_engine::fleet::{AgentResult, ClientResult, Order, Part, PartResult, Started};
 use kurabe_engine::trial::Failure;
 use kurabe_observe::boot;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,14 +28,14 @@ struct PartState {
     ended: bool,
     stopped: bool,
     clients: Vec<ClientResult>,
-    sums: Option<Box<Sums>>,
+    result: Option<Box<PartResult>>,
     fault: Option<Fault>,
 }
 
 impl PartState {
     fn of(agent: usize) -> Self {
-        let (clients, sums, fault) = (Vec::new(), None, None);
-        Self { agent, ready: false, ended: false, stopped: false, clients, sums, fault }
+        let (clients, result, fault) = (Vec::new(), None, None);
+        Self { agent, ready: false, ended: false, stopped: false, clients, result, fault }
     }
 
     fn member<'s>(&self, state: &'s State) -> &'s Member {
@@ -44,7 +44,7 @@ impl PartState {
 
     /// Whether its last message has arrived.
     fn is_over(&self) -> bool {
-        self.sums.is_some() || self.fault.is_some()
+        self.result.is_some() || self.fault.is_some()
     }
 }
 
@@ -198,7 +198,7 @@ fn take(state: &mut State, parts: &mut [PartState]) {
                 FromAgent::Ready => part.ready = true,
                 FromAgent::Ended { stopped } => (part.ended, part.stopped) = (true, stopped),
                 FromAgent::Clients(clients) => part.clients.extend(clients),
-                FromAgent::Done(sums) => part.sums = Some(sums),
+                FromAgent::Done(result) => part.result = Some(result),
                 FromAgent::Failed(fault) => part.fault = Some(fault),
                 FromAgent::Here(_)
                 | FromAgent::Pong { .. }
@@ -241,15 +241,16 @@ impl Started for TrialOfAgents<'_> {
         let here = boot().unwrap_or_default();
         let result = |part: &mut PartState| {
             let member = part.member(&state);
-            let sums = part.sums.take().map(|sums| *sums).unwrap_or_default();
+            let mut result = part.result.take().map(|result| *result).unwrap_or_default();
+            result.recorded.clients = std::mem::take(&mut part.clients);
             let machine = member.about.as_ref().map(|about| about.boot.clone()).unwrap_or_default();
             AgentResult {
                 name: member.name.clone(),
                 here: machine == here,
                 machine,
-                start_ns: start_ns + sums.late_ns as i64,
+                start_ns: start_ns + result.late_ns as i64,
                 clock_error_ns: member.clock.map_or(0, |clock| clock.error().as_nanos() as u64),
-                part: PartResult { clients: std::mem::take(&mut part.clients), sums },
+                part: result,
             }
         };
         Ok(self.parts.iter_mut().map(result).collect())

@@ -81,7 +81,6 @@ pub struct Entry {
     pub submitted: u64,
     /// The token of its subject.
     pub lane: String,
-    /// Its state.
     pub state: State,
 }
 
@@ -125,7 +124,6 @@ pub enum State {
         /// Why, as a clause.
         why: String,
     },
-    /// It was cancelled.
     Cancelled {
         /// When.
         at: u64,

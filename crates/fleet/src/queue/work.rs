@@ -70,7 +70,6 @@ enum Ending {
     Lost,
 }
 
-/// A worker.
 struct Worker<'a> {
     broker: &'a Broker,
     name: &'a Name,

@@ -3,6 +3,7 @@
 mod agent;
 mod app;
 mod brief;
+mod capture;
 mod claims;
 mod compare;
 mod complete;
@@ -81,6 +82,7 @@ pub(crate) fn command() -> Command {
         .subcommand(queue::submit())
         .subcommand(claims::command())
         .subcommand(wire::command())
+        .subcommand(capture::command())
         .subcommand(selftest::command())
         .subcommand(serve::command())
         .subcommand(report::command())

@@ -4,7 +4,7 @@ use super::{
     compare, complete, export_json, export_markdown, flag, log_format, no_html, option, otlp, stack, targets,
 };
 use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
-use kurabe_core::axis::{AxisInfo, AxisKind};
+use kurabe_core::axis::{AxisInfo, FreeText};
 use kurabe_core::compression::COMPRESSION;
 use kurabe_core::cpus::CPUS;
 use kurabe_core::experiment::Experiment;
@@ -205,29 +205,17 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
 }
 
 fn axis(axis: &'static AxisInfo) -> Arg {
-    let help = match axis.kind {
-        AxisKind::Choice(choices) => {
-            let choices: Vec<String> =
-                choices.iter().map(|(word, help)| format!("{word} ({help})")).collect();
-            format!("{}: {}", axis.help, choices.join(", "))
+    let words =
+        |each: fn(&(&str, &str)) -> String| axis.kind.words.iter().map(each).collect::<Vec<_>>().join(", ");
+    let choices = || words(|(word, help)| format!("{word} ({help})"));
+    let help = match (axis.kind.numbers, axis.kind.text) {
+        (_, Some(FreeText::File(file))) => {
+            format!("{} ({file}); or {}", axis.help, words(|(word, help)| format!("{word}: {help}")))
         }
-        AxisKind::CountOr { words, .. }
-        | AxisKind::Percent { words, .. }
-        | AxisKind::SizeOr { words, .. }
-            if !words.is_empty() =>
-        {
-            let words: Vec<String> = words.iter().map(|(word, help)| format!("or {word}: {help}")).collect();
-            format!("{}, {}", axis.help, words.join(", "))
-        }
-        AxisKind::CountOrFile { words, file, .. } => {
-            let words: Vec<String> = words.iter().map(|(word, help)| format!("{word}: {help}")).collect();
-            format!("{} ({file}); or {}", axis.help, words.join(", "))
-        }
-        AxisKind::ChoiceOrText { words, text } => {
-            let words: Vec<String> = words.iter().map(|(word, help)| format!("{word} ({help})")).collect();
-            format!("{}: {}, or \"{text}\"", axis.help, words.join(", "))
-        }
-        _ => axis.help.to_owned(),
+        (_, Some(FreeText::Phrase(text))) => format!("{}: {}, or \"{text}\"", axis.help, choices()),
+        (None, None) => format!("{}: {}", axis.help, choices()),
+        (Some(_), None) if axis.kind.words.is_empty() => axis.help.to_owned(),
+        (Some(_), None) => format!("{}, {}", axis.help, words(|(word, help)| format!("or {word}: {help}"))),
     };
     let default = match axis.default {
         [] if axis.name == CPUS.name => "no restriction".to_owned(),

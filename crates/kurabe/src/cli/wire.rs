@@ -16,26 +16,7 @@ pub(super) fn command() -> Command {
              The output of COMMAND goes to standard error. TLS is refused, since encrypted statements cannot be \
              read; bind parameters and stored values are not shown, nor statements that may contain passwords.",
         ))
-        .arg(
-            Arg::new("target")
-                .required(true)
-                .value_name("TARGET")
-                .add(super::complete::targets())
-                .help("The server: a URL, or up:ENGINE for a throwaway server"),
-        )
-        .arg(
-            Arg::new("command")
-                .value_name("COMMAND")
-                .last(true)
-                .num_args(1..)
-                .value_parser(clap::value_parser!(OsString))
-                .help("The program to run, with its arguments, behind '--'"),
-        )
-        .arg(
-            option("listen", "ADDRESS:PORT", "Address to listen on; port 0 chooses a free port")
-                .default_value("127.0.0.1:0"),
-        )
-        .arg(flag("allow-remote", "Allow an address that other machines can reach"))
+        .args(relay())
         .arg(option(
             "first",
             "TEXT",
@@ -53,4 +34,24 @@ pub(super) fn command() -> Command {
                 .value_parser(["text", "json", "md"])
                 .default_value("text"),
         )
+}
+
+/// The server, the command that connects to it, and the relay between them.
+pub(super) fn relay() -> [Arg; 4] {
+    [
+        Arg::new("target")
+            .required(true)
+            .value_name("TARGET")
+            .add(super::complete::targets())
+            .help("The server: a URL, or up:ENGINE for a throwaway server"),
+        Arg::new("command")
+            .value_name("COMMAND")
+            .last(true)
+            .num_args(1..)
+            .value_parser(clap::value_parser!(OsString))
+            .help("The program to run, with its arguments, behind '--'"),
+        option("listen", "ADDRESS:PORT", "Address to listen on; port 0 chooses a free port")
+            .default_value("127.0.0.1:0"),
+        flag("allow-remote", "Allow an address that other machines can reach"),
+    ]
 }

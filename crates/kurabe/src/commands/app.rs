@@ -14,6 +14,7 @@ use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{After, Before, ClientSummary, Dataset, Experiment};
+use kurabe_core::planned::Work;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::cancellable;
 use kurabe_engine::prepare::fixture::Fixture;
@@ -270,10 +271,10 @@ fn choose(asked: &Asked, target: &Target, output: &Output) -> Result<Chosen> {
     for experiment in &asked.experiments {
         let info = experiment.info();
         let planned = match experiment.plan(&asked.cell(*experiment)?, &asked.dataset) {
-            Ok(planned) => match (target.refusal(&planned.demand), planned.serve) {
+            Ok(planned) => match (target.refusal(&planned.demand), planned.work) {
                 (Some(reason), _) => Err(reason),
-                (None, None) => Err("it has no pages".to_owned()),
-                (None, Some(serve)) => Ok((planned.demand, serve())),
+                (None, Work::Pages(make)) => Ok((planned.demand, make())),
+                (None, _) => Err("it has no pages".to_owned()),
             },
             Err(error) if error.kind() == ErrorKind::Unsupported => Err(error.to_string()),
             Err(error) => return Err(error.context(info.name).into()),

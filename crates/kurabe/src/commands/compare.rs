@@ -3,13 +3,15 @@
 use super::{named_run, report};
 use crate::exit::{self, Exit};
 use crate::output::Output;
+use crate::places;
 use crate::suite::until::percentage;
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::Error;
-use kurabe_core::run::DEFAULT_MARGIN;
-use kurabe_report::Summary;
-use kurabe_report::compare::{self, Compared, Criteria, Decision};
+use kurabe_core::run::{DEFAULT_MARGIN, Run};
+use kurabe_record::Store;
+use kurabe_report::compare::{self, Compared, Criteria, Decision, MAX_RUNS};
+use kurabe_report::{Summary, View};
 use std::path::{Path, PathBuf};
 
 pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
@@ -24,10 +26,28 @@ pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         output.warning(&same);
     }
     let view = report::view(matches);
-    let infos = [report::info(&first, output), report::info(&second, output)];
-    let (a, b) = view.analyse_both([&first, &second], infos)?;
     report::warn_of_licences(&view, &[&first, &second], output);
-    judged(compare::compare(&a, &b), [&a, &b], &files, output)
+    of_two(&places::runs(matches)?, &view, [&first, &second], &files, output)
+}
+
+/// Compares the second run with the first, and with what the store has of the same suite.
+///
+/// # Errors
+/// If the runs cannot be compared, or the result cannot be written.
+pub(super) fn of_two(
+    store: &Store,
+    view: &View,
+    two: [&Run; 2],
+    files: &Files,
+    output: &Output,
+) -> Result<Exit> {
+    let earlier = store.before(two.map(|run| &run.header), MAX_RUNS)?;
+    let infos = two.map(|run| report::info(run, output));
+    let mut runs: Vec<_> = two.into_iter().zip(infos).collect();
+    runs.extend(earlier.iter().map(|run| (run, infos[0])));
+    let summaries = view.analyse_all(&runs)?;
+    let [first, second, earlier @ ..] = &summaries[..] else { return Ok(exit::DONE) };
+    judged(compare::compare(first, second, earlier), [first, second], files, output)
 }
 
 /// What is written besides tables, and the gate's criteria.

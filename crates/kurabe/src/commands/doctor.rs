@@ -6,7 +6,6 @@ use crate::output::Output;
 use crate::{places, signals, targets, timeout};
 use anyhow::Result;
 use clap::ArgMatches;
-use kurabe_core::axis::AxisKind;
 use kurabe_core::driver::Support;
 use kurabe_core::experiment::Dataset;
 use kurabe_core::facts::Limit;
@@ -152,8 +151,8 @@ fn available(target: &Target) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         let mut values = 0;
         for axis in info.axes {
-            let words: Vec<&str> = match axis.kind {
-                AxisKind::Choice(choices) => choices.iter().map(|(word, _)| *word).collect(),
+            let words: Vec<&str> = match &axis.kind {
+                kind if kind.is_choice() => kind.words.iter().map(|(word, _)| *word).collect(),
                 _ => axis.default.to_vec(),
             };
             for word in words {

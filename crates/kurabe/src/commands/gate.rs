@@ -1,6 +1,6 @@
 //! `kurabe run -f SUITE --fail-on slower`: judges a run, by itself or `--against` an earlier one.
 
-use super::compare::{Files, judged};
+use super::compare::{Files, judged, of_two};
 use super::report;
 use crate::cli::PREVIOUS;
 use crate::exit::{self, Exit, OfRunFile};
@@ -60,17 +60,15 @@ pub(super) fn previous(matches: &ArgMatches, spec: &RunSpec) -> bool {
 pub(super) fn judge(
     exit: Exit,
     made: &Run,
+    store: &Store,
     earlier: Option<&Run>,
     files: &Files,
     output: &Output,
 ) -> Result<Exit> {
-    let info = report::info(made, output);
     let judged = if let Some(earlier) = earlier {
-        let (first, second) =
-            View::default().analyse_both([earlier, made], [report::info(earlier, output), info])?;
-        judged(compare::compare(&first, &second), [&first, &second], files, output)?
+        of_two(store, &View::default(), [earlier, made], files, output)?
     } else {
-        let summary = kurabe_report::analyse(made, info);
+        let summary = kurabe_report::analyse(made, report::info(made, output));
         judged(compare::peers(made, &summary), [&summary; 2], files, output)?
     };
     // Cells without results are the cause of what is not judged.

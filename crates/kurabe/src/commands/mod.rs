@@ -1,6 +1,7 @@
 //! The commands, one module each.
 
 mod app;
+mod capture;
 mod claims;
 mod compare;
 mod conformance;
@@ -63,7 +64,8 @@ use std::path::PathBuf;
 
 /// Executes a command.
 pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    if let Some(("run" | "claims" | "doctor" | "up" | "copy" | "selftest" | "wire", _)) = matches.subcommand()
+    if let Some(("run" | "claims" | "doctor" | "up" | "copy" | "selftest" | "wire" | "capture", _)) =
+        matches.subcommand()
     {
         // A killed earlier run may have left folders and servers behind.
         kurabe_drivers::embedded::sweep();
@@ -95,6 +97,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("submit", matches)) => fleet::submit(matches, output),
         Some(("claims", matches)) => claims::claims(matches, output),
         Some(("wire", matches)) => wire::wire(matches, output),
+        Some(("capture", matches)) => capture::capture(matches, output),
         Some(("selftest", matches)) => selftest::selftest(matches, output),
         Some(("serve", matches)) => serve::serve(matches, output),
         Some(("report", matches)) => report::report(matches, output),

@@ -75,7 +75,7 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         remote: request.remote.clone(),
         setup: request.setup.clone(),
         fleet: request.fleet.clone(),
-        store,
+        store: store.clone(),
         html: !matches.get_flag("no-html"),
         otlp: push::collector(matches)?,
         origin,
@@ -88,7 +88,7 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (exit, made) = execute(&job, output)?;
     let Some(made) = made.filter(|_| exit != exit::INTERRUPTED) else { return Ok(exit) };
     if files.criteria.is_some() {
-        return gate::judge(exit, &made, earlier.as_ref(), &files, output);
+        return gate::judge(exit, &made, &store, earlier.as_ref(), &files, output);
     }
     report::export(&made, &files, output)?;
     Ok(exit)

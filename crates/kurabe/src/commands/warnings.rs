@@ -4,7 +4,7 @@ use crate::targets::Opened;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::observation::{Endpoint, Observer as _};
 use kurabe_engine::plan::Plan;
-use kurabe_engine::prepare::fixture::Need;
+use kurabe_engine::prepare::fixture::Ownership;
 use kurabe_engine::prepare::target::Target;
 use kurabe_observe::Monitor;
 
@@ -28,7 +28,7 @@ pub(super) fn scattered(opened: &Opened) -> Vec<String> {
 
 /// Targets on which the run holds no lease, since it only reads tables that are there.
 pub(super) fn unleased(plan: &Plan, targets: &[Target]) -> Vec<String> {
-    let reads = |at: &usize| targets[*at].skip_reason.is_none() && plan.need(*at) == Need::Nothing;
+    let reads = |at: &usize| targets[*at].skip_reason.is_none() && plan.need(*at) == Ownership::Nothing;
     (0..targets.len())
         .filter(reads)
         .map(|at| {
@@ -63,7 +63,7 @@ pub(super) fn warnings(plan: &Plan, opened: &Opened) -> Vec<String> {
 /// Marks targets as unusable whose server's memory is to be read and cannot be. Warns about servers that cannot be
 /// restarted.
 pub(super) fn refuse_unseen(plan: &Plan, opened: &mut Opened) {
-    if !plan.available().any(|(_, cell)| cell.provision.server_memory) {
+    if !plan.available().any(|(_, cell)| cell.needs.contains(&kurabe_core::planned::Need::ServerMemory)) {
         return;
     }
     let observer = Monitor::new();

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
-use kurabe_wire::account::{Connection, End};
+use kurabe_wire::account::End;
 use kurabe_wire::environment::{Environment, environment, through};
 use kurabe_wire::registry::{self, Protocol};
 use kurabe_wire::relay::{Options, Relay, Server};
@@ -15,8 +15,10 @@ use kurabe_wire::render::{self, Report};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::io::ErrorKind as IoErrorKind;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,38 +32,63 @@ const KILL: Duration = Duration::from_millis(1_500);
 
 pub(super) fn wire(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
-    let asked = TargetUrl::parse(text("target"))?;
-    let listen = super::app::address(text("listen"), matches.get_flag("allow-remote"))?;
-    let is_up = asked.scheme == targets::UP;
-    if is_up {
-        targets::check_scheme(&asked)?;
-    }
-    // Before a server is started.
-    let protocol = protocol(if is_up { &asked.path } else { &asked.scheme })?;
-    let command: Vec<OsString> = matches.get_many("command").into_iter().flatten().cloned().collect();
-    let stop = signals::watch(if command.is_empty() { exit::DONE } else { exit::INTERRUPTED }, output)?;
-    let started = if is_up {
-        signals::wait_for(format!("a throwaway {} to start", asked.path));
-        Some(targets::up(&asked, None, 0, output)?)
-    } else {
-        None
-    };
-    let url = started.as_ref().map_or(Ok(asked.clone()), |server| TargetUrl::parse(server.url()))?;
+    let relayed = Relayed::prepare(matches, output)?;
+    let Relayed { url, protocol, listen, command, stop, .. } = &relayed;
     let options = Options {
-        listen,
-        server: server(&url, protocol)?,
+        listen: *listen,
+        server: server(url, protocol)?,
         protocol: Some(protocol),
         refuse_tls: text("tls") == "refuse",
         until: matches.get_one::<String>("first").cloned(),
     };
     let relay = start(options, output)?;
-    let done = serve(relay, &url, protocol, &command, text("format"), &stop, output);
-    if let Some(server) = started
-        && let Err(error) = server.stop()
-    {
-        output.warning(&error.to_string());
-    }
+    let done = serve(relay, url, protocol, command, text("format"), stop, output);
+    relayed.end(output);
     done
+}
+
+/// What is relayed: a server, and the command that connects to it.
+pub(super) struct Relayed {
+    pub(super) url: TargetUrl,
+    pub(super) protocol: &'static Protocol,
+    pub(super) listen: SocketAddr,
+    pub(super) command: Vec<OsString>,
+    pub(super) stop: Arc<AtomicBool>,
+    started: Option<kurabe_testbed::Server>,
+}
+
+impl Relayed {
+    /// Reads the command line, and starts the server if it is a throwaway one.
+    pub(super) fn prepare(matches: &ArgMatches, output: &Output) -> Result<Self> {
+        let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
+        let asked = TargetUrl::parse(text("target"))?;
+        let listen = super::app::address(text("listen"), matches.get_flag("allow-remote"))?;
+        let is_up = asked.scheme == targets::UP;
+        if is_up {
+            targets::check_scheme(&asked)?;
+        }
+        // Before a server is started.
+        let protocol = protocol(if is_up { &asked.path } else { &asked.scheme })?;
+        let command: Vec<OsString> = matches.get_many("command").into_iter().flatten().cloned().collect();
+        let stop = signals::watch(if command.is_empty() { exit::DONE } else { exit::INTERRUPTED }, output)?;
+        let started = if is_up {
+            signals::wait_for(format!("a throwaway {} to start", asked.path));
+            Some(targets::up(&asked, None, 0, output)?)
+        } else {
+            None
+        };
+        let url = started.as_ref().map_or(Ok(asked.clone()), |server| TargetUrl::parse(server.url()))?;
+        Ok(Self { url, protocol, listen, command, stop, started })
+    }
+
+    /// Stops the throwaway server.
+    pub(super) fn end(self, output: &Output) {
+        if let Some(server) = self.started
+            && let Err(error) = server.stop()
+        {
+            output.warning(&error.to_string());
+        }
+    }
 }
 
 /// The protocol of a scheme.
@@ -79,7 +106,7 @@ fn protocol(scheme: &str) -> kurabe_core::Result<&'static Protocol> {
 }
 
 /// Where the server of a URL listens.
-fn server(url: &TargetUrl, protocol: &Protocol) -> kurabe_core::Result<Server> {
+pub(super) fn server(url: &TargetUrl, protocol: &Protocol) -> kurabe_core::Result<Server> {
     for (option, plain) in [("tls", "off"), ("sslmode", "disable")] {
         if url.option(option).is_some_and(|value| value != plain) {
             return Err(url
@@ -100,14 +127,19 @@ fn server(url: &TargetUrl, protocol: &Protocol) -> kurabe_core::Result<Server> {
     Ok(Server::Tcp(host, url.port.unwrap_or(protocol.port)))
 }
 
-/// Starts the relay, if the server answers.
-fn start(options: Options, output: &Output) -> Result<Relay> {
-    let server = options.server.clone();
+/// Checks that the server answers.
+pub(super) fn check(server: &Server) -> Result<()> {
     signals::wait_for(format!("{server} to answer"));
-    kurabe_wire::relay::check(&server).map_err(|error| {
+    kurabe_wire::relay::check(server).map_err(|error| {
         Error::new(ErrorKind::Unreachable, format!("nothing answers at {server}: {error}"))
             .hint("check the address, and whether the server runs")
     })?;
+    Ok(())
+}
+
+/// Starts the relay, if the server answers.
+fn start(options: Options, output: &Output) -> Result<Relay> {
+    check(&options.server)?;
     let listen = options.listen;
     let refuses = options.refuse_tls;
     let relay = Relay::start(options).map_err(|error| {
@@ -162,7 +194,11 @@ fn serve(
     let mut report = Report::new(&target, &connections, relay.not_kept());
     report.command_status = status.and_then(|status| status.code());
     show(&report, shown, format, output)?;
-    ended(status, &connections, stop, output)
+    let unreachable = connections.iter().find_map(|connection| match &connection.end {
+        End::Unreachable(why) => Some(why.clone()),
+        _ => None,
+    });
+    ended(status, connections.len() as u64, unreachable, stop, output)
 }
 
 fn show(report: &Report<'_>, shown: usize, format: &str, output: &Output) -> Result<()> {
@@ -185,27 +221,23 @@ fn show(report: &Report<'_>, shown: usize, format: &str, output: &Output) -> Res
 }
 
 /// The exit code, with the reason if it is not success.
-fn ended(
+pub(super) fn ended(
     status: Option<ExitStatus>,
-    connections: &[Connection],
+    connections: u64,
+    unreachable: Option<String>,
     stop: &AtomicBool,
     output: &Output,
 ) -> Result<Exit> {
-    let stopped = stop.load(Ordering::SeqCst);
     let Some(status) = status else { return Ok(exit::DONE) };
-    if stopped {
+    if stop.load(Ordering::SeqCst) {
         return Ok(exit::INTERRUPTED);
     }
-    if connections.is_empty() {
+    if connections == 0 {
         output.warning(
             "the command did not connect to the relay: its address is in KURABE_HOST and KURABE_PORT",
         );
     }
-    let unreachable = |connection: &Connection| match &connection.end {
-        End::Unreachable(why) => Some(why.clone()),
-        _ => None,
-    };
-    if let Some(why) = connections.iter().find_map(unreachable) {
+    if let Some(why) = unreachable {
         return Err(Error::new(ErrorKind::Unreachable, format!("the server did not answer: {why}")).into());
     }
     if status.success() {
@@ -216,7 +248,7 @@ fn ended(
 }
 
 /// Runs the command to its end.
-fn run(command: &[OsString], environment: &Environment, stop: &AtomicBool) -> Result<ExitStatus> {
+pub(super) fn run(command: &[OsString], environment: &Environment, stop: &AtomicBool) -> Result<ExitStatus> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Error::usage("no command was given").into());
     };

@@ -173,9 +173,6 @@ impl AgentProcess {
     }
 
     /// Starts an agent with a whole command.
-    ///
-    /// # Errors
-    /// As for [`AgentProcess::start`].
     pub fn of(mut started: Command) -> Result<Self, String> {
         started.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C on the terminal does not end it while a trial is completed.

@@ -36,7 +36,6 @@ pub enum Request {
     Begin {
         /// The host, as the run reaches it.
         host: String,
-        /// The port.
         port: u16,
     },
     /// End the observation.

@@ -1,10 +1,11 @@
 //! The comparison of two runs, and of two targets of one run.
 //!
-//! Runs made at different times are not interleaved, and the comparison is not paired by round. Its interval (Welch's)
-//! includes the spread within each run only. Where that is the spread of rounds on servers as they ran, it says nothing of
-//! what changes between two runs, and nothing is decided: of 15 pairs of equal runs, 5 "differed". It is decided if both
-//! runs sampled starts of their servers; every report says that this is weaker evidence than a single run with both.
+//! Runs made at different times are not interleaved, and the comparison is not paired by round. What is decided depends on
+//! what sampled the differences between two runs ([`Between`]): starts of the servers in both, or earlier runs of the same
+//! suite. The spread of rounds on servers as they ran says nothing of them, and decides nothing: of 15 pairs of equal runs,
+//! 5 "differed". Every report says that this is weaker evidence than a single run with both.
 
+mod between;
 mod differences;
 pub mod gate;
 mod junit;
@@ -13,18 +14,19 @@ mod render;
 
 use crate::comparison::{bounded, not_comparable, paired, result_of, why_no_results};
 use crate::finding::{Comparison, Finding, Interval, Pair, Runs, Scope, Section, Statement, Why};
-use crate::metrics::samples;
 use crate::rule::Rule;
 use crate::summary::{CellResult, MetricInfo, MetricResult, Status, Summary, TargetSummary, VerdictResult};
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::{Better, Source, Unit};
-use kurabe_core::run::{DEFAULT_MARGIN, Run, Sampled};
-use kurabe_stats::{IntervalSettings, PairedRatio, mean};
+use kurabe_core::run::{DEFAULT_MARGIN, Run};
+use kurabe_stats::{IntervalSettings, PairedRatio};
 use serde::Serialize;
 
+pub use between::Between;
 pub use differences::Difference;
 pub use gate::{Criteria, Decision, Gate, Judgement};
 pub use junit::junit;
+pub use kurabe_stats::separate::MAX_RUNS;
 pub use page::fragment;
 pub use render::{json, markdown, pull_request, terminal};
 
@@ -38,6 +40,9 @@ pub struct Compared {
     pub first: String,
     /// The second run's name.
     pub second: String,
+    /// What decides; `None`, and not written, if two targets of one run are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub between: Option<Between>,
     /// The findings, in the order of their sections.
     pub findings: Vec<Statement>,
     /// Differences besides results.
@@ -104,14 +109,18 @@ pub struct Row {
 }
 
 /// Compares the second run with the first: cells with the same axis values and operation, on targets of the same
-/// engine, matched in order.
-pub fn compare(first: &Summary, second: &Summary) -> Compared {
-    let any_start = |summary: &Summary| summary.spec.sampled() == Sampled::AnyStart;
-    compare_by(first, second, any_start(first) && any_start(second))
+/// engine, matched in order. `earlier` are runs before the later of the two, of the same suite under the same conditions.
+pub fn compare(first: &Summary, second: &Summary, earlier: &[Summary]) -> Compared {
+    compare_by(first, second, earlier, Between::of(first, second, earlier))
 }
 
-/// The same; `decides`: whether the spread within the runs may decide a result.
-pub(crate) fn compare_by(first: &Summary, second: &Summary, decides: bool) -> Compared {
+/// The same, decided by this.
+pub(crate) fn compare_by(
+    first: &Summary,
+    second: &Summary,
+    earlier: &[Summary],
+    between: Between,
+) -> Compared {
     let mut unmatched: Vec<Runs> = Vec::new();
     let targets = matched_targets(first, second, &mut unmatched);
     let mut pairs = Vec::new();
@@ -137,18 +146,20 @@ pub(crate) fn compare_by(first: &Summary, second: &Summary, decides: bool) -> Co
             unmatched.push(Runs::Unmatched { run: run.clone(), results: count as u32 });
         }
     }
-    let rows = rows(&Sides { first, second, names: SIDES, peers: None, decides }, &pairs);
+    let by = By::Between(between, earlier);
+    let rows = rows(&Sides { first, second, names: SIDES, by }, &pairs);
     let publishing =
         |summary: &Summary| -> Vec<Statement> { summary.statements(Section::Publishing).cloned().collect() };
     let mut findings = publishing(first);
     findings.extend(publishing(second).into_iter().filter(|one| !publishing(first).contains(one)));
-    let verdict = verdict(&rows, first, second, decides);
+    let verdict = verdict(&rows, first, second, between);
     findings.extend(verdict.into_iter().map(|finding| finding.state(Section::Verdict, &first.labels)));
     findings
         .extend(unmatched.into_iter().map(|one| Finding::from(one).state(Section::Warning, &first.labels)));
     Compared {
         first: first.run.clone(),
         second: second.run.clone(),
+        between: Some(between),
         findings,
         differences: differences::differences(first, second, &targets),
         rows,
@@ -168,13 +179,8 @@ pub fn peers(run: &Run, summary: &Summary) -> Compared {
     let pairs: Vec<(&CellResult, &CellResult)> =
         of(0).filter_map(|a| Some((a, of(1).find(|b| same(a, b))?))).collect();
     let rule = Rule::of(run);
-    let sides = Sides {
-        first: summary,
-        second: summary,
-        names: [&names[1], &names[0]],
-        peers: Some(&rule),
-        decides: true,
-    };
+    let sides =
+        Sides { first: summary, second: summary, names: [&names[1], &names[0]], by: By::Pairs(&rule) };
     let targets = if summary.targets.len() > 1 { &[(0, 1)][..] } else { &[] };
     let told = [Section::Publishing, Section::Verdict, Section::Warning];
     Compared {
@@ -183,6 +189,7 @@ pub fn peers(run: &Run, summary: &Summary) -> Compared {
         rows: rows(&sides, &pairs),
         first: names[0].clone(),
         second: names[1].clone(),
+        between: None,
         gate: None,
     }
 }
@@ -193,10 +200,16 @@ struct Sides<'a> {
     second: &'a Summary,
     /// The names of the second and of the first side in findings.
     names: [&'a str; 2],
-    /// The analysis plan of the run whose two targets are compared; `None`: two runs.
-    peers: Option<&'a Rule>,
-    /// Whether the spread of the samples may decide a result.
-    decides: bool,
+    by: By<'a>,
+}
+
+/// What a ratio is of.
+#[derive(Clone, Copy)]
+enum By<'a> {
+    /// Pairs of rounds of two targets, in a run with this analysis plan.
+    Pairs(&'a Rule),
+    /// The samples of two runs, and earlier ones.
+    Between(Between, &'a [Summary]),
 }
 
 /// Targets of both runs with the same engine, by position.
@@ -269,13 +282,14 @@ fn row(
     (a, b): (&CellResult, &CellResult),
     comparisons: usize,
 ) -> Row {
-    let Sides { first, second, names, peers, decides } = *sides;
+    let Sides { first, second, names, by } = *sides;
+    let are_peers = matches!(by, By::Pairs(_));
     let value = |cell: &CellResult| {
         let valid = !cell.is_overloaded() && !cell.is_generator_late();
         cell.metric(&metric.name).filter(|_| valid || !metric.is_speed()).map(MetricResult::interval)
     };
     let mut row = Row {
-        target: if peers.is_some() { b } else { a }.target.clone(),
+        target: if are_peers { b } else { a }.target.clone(),
         axes: a.axes.clone(),
         operation: a.operation.clone(),
         metric: metric.name.clone(),
@@ -298,7 +312,7 @@ fn row(
     let disturbed = cells.iter().zip(names).filter(|(cell, _)| cell.disturbed.is_some());
     row.disturbed = disturbed.map(|(_, side)| side.to_owned()).collect();
     // Comparing an incomplete run would be an unplanned analysis.
-    let runs = [second, first].into_iter().zip(if peers.is_some() { ["the run"; 2] } else { names });
+    let runs = [second, first].into_iter().zip(if are_peers { ["the run"; 2] } else { names });
     let mut unfinished = runs.filter(|(summary, _)| !summary.complete);
     let unfinished = unfinished.next().map(|(_, side)| Why::Unfinished { side: side.to_owned() });
     let lacking = cells.iter().zip(names).find_map(|(cell, side)| why_no_results(side, Some(cell)));
@@ -306,56 +320,24 @@ fn row(
     if row.why.is_some() {
         return row;
     }
-    let figures = |summary: &Summary, cell: &CellResult| {
-        let rounds = cell.metric(&metric.name).map(|found| &found.continuous);
-        let good = |(round, value): (&u32, &f64)| (*round, metric.higher_is_better(*value));
-        samples(rounds.into_iter().flatten().map(good), &summary.spec)
+    let once = IntervalSettings::default().for_comparisons(comparisons as u32);
+    let ratio = match by {
+        By::Pairs(rule) => {
+            let pair = paired(b, a, metric, &first.spec);
+            PairedRatio::of(&pair.a, &pair.b, &rule.settings(once))
+        }
+        By::Between(between, earlier) => between.ratio(metric, [(second, b), (first, a)], earlier, &once),
     };
-    let ratio = if let Some(rule) = peers {
-        let pair = paired(b, a, metric, &first.spec);
-        let once = IntervalSettings::default().for_comparisons(comparisons as u32);
-        PairedRatio::of(&pair.a, &pair.b, &rule.settings(once)).ok()
-    } else {
-        welch(&figures(second, b), &figures(first, a), comparisons)
-    };
-    let Some(mut ratio) = ratio else {
+    let Ok(ratio) = ratio else {
         row.why = Some(Why::NotPositive);
         return row;
     };
-    ratio.interval = ratio.interval.filter(|_| decides);
     (row.result, row.why, row.lower_bound) = bounded(metric, result_of(&ratio, DEFAULT_MARGIN), cells, names);
     (row.ratio, row.low, row.high) = (Some(ratio.ratio), ratio.low(), ratio.high());
     row
 }
 
-/// The ratio of two geometric means with Welch's interval ("The generalization of 'Student's' problem when several
-/// different population variances are involved", Biometrika 34, 1947) on logarithms, widened for `comparisons`
-/// (Bonferroni). The interval is `None` with fewer than two rounds on a side.
-fn welch(subject: &[f64], other: &[f64], comparisons: usize) -> Option<PairedRatio> {
-    let (a, b) = (logs(subject)?, logs(other)?);
-    let (mean_a, mean_b) = (mean(&a)?, mean(&b)?);
-    let settings = IntervalSettings::default().for_comparisons(comparisons as u32);
-    let (mut error, mut freedom) = (None, 0.0);
-    if a.len() > 1 && b.len() > 1 {
-        let (va, vb) = (variance(&a, mean_a) / a.len() as f64, variance(&b, mean_b) / b.len() as f64);
-        error = Some((va + vb).sqrt());
-        // Not a number if no round differs from another.
-        freedom = (va + vb).powi(2) / (va * va / (a.len() - 1) as f64 + vb * vb / (b.len() - 1) as f64);
-        freedom = freedom.max(1.0);
-    }
-    Some(PairedRatio::new(mean_a - mean_b, error, freedom, a.len().min(b.len()), &settings))
-}
-
-fn logs(figures: &[f64]) -> Option<Vec<f64>> {
-    let good = !figures.is_empty() && figures.iter().all(|figure| *figure > 0.0 && figure.is_finite());
-    good.then(|| figures.iter().map(|figure| figure.ln()).collect())
-}
-
-fn variance(values: &[f64], mean: f64) -> f64 {
-    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64
-}
-
-fn verdict(rows: &[Row], first: &Summary, second: &Summary, decided: bool) -> Vec<Finding> {
+fn verdict(rows: &[Row], first: &Summary, second: &Summary, between: Between) -> Vec<Finding> {
     if let Some(run) = [first, second].into_iter().find(|summary| !summary.complete) {
         return vec![Runs::NotCompared { run: run.run.clone() }.into()];
     }
@@ -372,7 +354,7 @@ fn verdict(rows: &[Row], first: &Summary, second: &Summary, decided: bool) -> Ve
     if rows.is_empty() {
         return findings;
     }
-    findings.push(Runs::NotInterleaved { decided }.into());
+    findings.push(Runs::NotInterleaved { between }.into());
     findings.extend(primary().filter_map(|row| changed(row, first)));
     findings
 }
@@ -397,23 +379,4 @@ fn changed(row: &Row, first: &Summary) -> Option<Finding> {
     let [a, b] = SIDES.map(str::to_owned);
     let pair = Pair { metric, axis: "run".to_owned(), a, b };
     Some(Comparison::NotComparable { scope, pair, comparisons: 1, why: row.why.clone()? }.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn welch_agrees_with_a_worked_example() {
-        // Logarithms 1, 2, 3 against 4, 6, 8: difference −4, error √(1/3 + 4/3), 2.941 degrees of freedom, t = 3.2215.
-        let e = |logs: [f64; 3]| logs.map(f64::exp);
-        let ratio = welch(&e([1.0, 2.0, 3.0]), &e([4.0, 6.0, 8.0]), 1).unwrap();
-        let interval = ratio.interval.unwrap();
-        assert!((ratio.ratio.ln() + 4.0).abs() < 1e-12);
-        let reach = (interval.high.ln() - interval.low.ln()) / 2.0;
-        let error = (5.0_f64 / 3.0).sqrt();
-        assert!((reach / error - 3.2215).abs() < 0.01, "{}", reach / error);
-        assert!(welch(&[1.0], &[2.0, 3.0], 1).unwrap().interval.is_none());
-        assert!(welch(&[], &[1.0], 1).is_none());
-    }
 }

@@ -81,7 +81,7 @@ impl Finding {
             | Self::Progress(Progress::Incomplete { .. })
             | Self::Note(Note::LeftOut { .. }) => Consequence::Missing,
             Self::Trials(Trials::Disturbed { .. } | Trials::Unsteady { .. } | Trials::FewerAgents { .. })
-            | Self::Note(Note::Resumed { .. }) => Consequence::Doubtful,
+            | Self::Note(Note::Resumed { .. } | Note::RatesApart { .. }) => Consequence::Doubtful,
             Self::Progress(_) => Consequence::Undecided,
             _ => Consequence::Remark,
         }

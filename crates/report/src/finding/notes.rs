@@ -19,6 +19,8 @@ pub enum Note {
     TargetNote { target: String, note: String },
     /// The report omits targets of the run.
     LeftOut { targets: u32, noise_floor_lost: bool },
+    /// The rates of some compared pairs have another ratio than their interleaved trials, by more than the margin.
+    RatesApart { pairs: u32, of: u32 },
     /// A licence restricts publishing a target's results.
     PublishingRestricted { target: String, version: String, says: String, name: String, source: String },
     /// A server does not report something.
@@ -43,6 +45,9 @@ impl Note {
                 let verb = if *targets == 1 { "is" } else { "are" };
                 let targets = many((*targets).into(), "target", "targets");
                 format!("{targets} of this run {verb} left out of this report{floor}.")
+            }
+            Self::RatesApart { .. } => {
+                "rates are of continuous trials; the ratios, of interleaved ones, decide.".to_owned()
             }
             Self::PublishingRestricted { target, version, says, name, source } => {
                 let target = with_version(target, version, labels);

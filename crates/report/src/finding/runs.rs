@@ -2,7 +2,7 @@
 
 use super::wording::{gained, many, subject, verb};
 use super::{Interval, Scope};
-use crate::compare::{Criteria, Decision};
+use crate::compare::{Between, Criteria, Decision};
 use crate::labels::Labels;
 use crate::metrics::is_speed;
 use serde::Serialize;
@@ -18,9 +18,9 @@ pub enum Runs {
     Changed { scope: Scope, metric: String, better: bool, ratio: Interval, lower_bound: bool },
     /// The changes between two runs, of all results that tables have.
     Changes { better: u32, worse: u32, no_difference: u32, undecided: u32, not_comparable: u32 },
-    /// Two runs at different times are weaker evidence than a single run with both. `decided`: both are of any start;
-    /// otherwise nothing is decided, since what changes from one start to the next was not sampled.
-    NotInterleaved { decided: bool },
+    /// Two runs at different times are weaker evidence than a single run with both, and decide nothing if what changes
+    /// from one run to the next was not sampled.
+    NotInterleaved { between: Between },
     /// A target that only one of two runs has.
     OnlyIn { run: String, target: String },
     /// Results that only one of two runs has.
@@ -66,24 +66,15 @@ impl Runs {
                 if all == 0 {
                     return "the two runs have no results in common.".to_owned();
                 }
-                let rest = [
-                    (no_difference, "equal"),
-                    (undecided, "undecided"),
-                    (not_comparable, "not comparable"),
-                ];
+                let rest =
+                    [(no_difference, "equal"), (undecided, "undecided"), (not_comparable, "not comparable")];
                 let rest = rest.iter().filter(|(n, _)| **n > 0).map(|(n, text)| format!(", {n} {text}"));
                 let rest = rest.collect::<Vec<_>>().concat();
                 format!(
                     "of {all} results in both runs, {better} are better in the second and {worse} worse{rest}."
                 )
             }
-            Self::NotInterleaved { decided: true } => "the runs were made at different times: this is weaker evidence \
-                 than a single run with both."
-                .to_owned(),
-            Self::NotInterleaved { decided: false } => "nothing is decided: the runs were made at different times, and \
-                 not both sampled starts of their servers. Measure both in one run, or throwaway servers with \
-                 --restarts 3 or more in both."
-                .to_owned(),
+            Self::NotInterleaved { between } => between.sentence(),
             Self::OnlyIn { run, target } => format!("only {run} has {target}."),
             Self::Unmatched { run, results } => {
                 let results = many((*results).into(), "result", "results");
@@ -115,9 +106,11 @@ impl Runs {
                 "about {needed} rounds would decide it, in place of {rounds}: add --rounds {needed}, longer trials, or a \
                  wider margin."
             ),
-            Self::MoreRounds { needed: None, .. } => "what is undecided lies at the margin, and more rounds may not decide \
+            Self::MoreRounds { needed: None, .. } => {
+                "what is undecided lies at the margin, and more rounds may not decide \
                  it: give another margin, such as --fail-on slower:10%."
-                .to_owned(),
+                    .to_owned()
+            }
             Self::OtherLoad { results } => format!(
                 "other processes used the CPU during {} that would fail: repeat it on a quiet machine, or with --wait-quiet \
                  10min.",

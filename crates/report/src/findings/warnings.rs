@@ -3,9 +3,10 @@
 use super::Context;
 use crate::finding::{Finding, Note, Progress, Scope, Trials};
 use crate::group::distinct;
+use crate::metrics::is_speed;
 use crate::proof;
 use crate::results::latest;
-use crate::summary::{CellResult, Status, Steady};
+use crate::summary::{CellResult, Status, Steady, Verdict};
 use kurabe_core::run::{CellRecord, MachineFacts, Outcome, Resumption, Run};
 use kurabe_core::units;
 use std::collections::BTreeMap;
@@ -40,8 +41,26 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
         let note = |note: &String| Note::TargetNote { target: target.name.clone(), note: note.clone() };
         findings.extend(target.notes.iter().map(note).map(Finding::from));
     }
+    findings.extend(rates_apart(context));
     findings.extend(context.rule.finding(context.verdicts));
     findings
+}
+
+/// Compared rates whose quotient is not the ratio beside them, since the two are of different trials.
+fn rates_apart(context: &Context<'_>) -> Option<Finding> {
+    let apart = |verdict: &Verdict| {
+        let cells = context.sides(verdict).filter(|_| verdict.primary && is_speed(&verdict.pair.metric))?;
+        let [a, b] = cells.map(|cell| {
+            let rate = cell.metric(&verdict.pair.metric)?.value;
+            cell.interleaved.map(|_| {
+                context.labels.metric(cell.metric).map_or(rate, |metric| metric.higher_is_better(rate))
+            })
+        });
+        Some((a? / b? / verdict.ratio?).ln().abs() > context.rule.margin.ln_1p())
+    };
+    let all: Vec<bool> = context.verdicts.iter().filter_map(apart).collect();
+    let pairs = all.iter().filter(|apart| **apart).count() as u32;
+    (pairs > 0).then(|| Note::RatesApart { pairs, of: all.len() as u32 }.into())
 }
 
 /// The agents without which the run went on; `None` if there are none. A trial with few clients needs few agents.

@@ -30,34 +30,24 @@ pub static INFO: ExperimentInfo = ExperimentInfo {
     question: "How should an application keep its web sessions?",
     about: "Writes and reads sessions by id.",
     axes: &[
-        AxisInfo {
-            name: "payload",
-            help: "bytes of one session",
-            kind: AxisKind::Size { least: 1, most: 1 << 30 },
-            default: &["1k"],
-        },
-        AxisInfo {
-            name: "layout",
-            help: "how a session is kept",
-            kind: AxisKind::Choice(&[("blob", "one value"), ("rows", "split over rows of 4,000 bytes")]),
-            default: &["blob"],
-        },
-        AxisInfo {
-            name: "compress",
-            help: "what the client does before it writes",
-            kind: AxisKind::Choice(&[
+        AxisInfo::new("payload", "bytes of one session", AxisKind::size(1, 1 << 30), &["1k"]),
+        AxisInfo::new(
+            "layout",
+            "how a session is kept",
+            AxisKind::choice(&[("blob", "one value"), ("rows", "split over rows of 4,000 bytes")]),
+            &["blob"],
+        ),
+        AxisInfo::new(
+            "compress",
+            "what the client does before it writes",
+            AxisKind::choice(&[
                 ("none", "nothing"),
                 ("zstd", "Zstandard, level 1"),
                 ("gzip", "deflate, level 6"),
             ]),
-            default: &["none"],
-        },
-        AxisInfo {
-            name: "clients",
-            help: "clients at once",
-            kind: AxisKind::Count { least: 1, most: 1_000 },
-            default: &["1"],
-        },
+            &["none"],
+        ),
+        AxisInfo::new("clients", "clients at once", AxisKind::count(1, 1_000), &["1"]),
     ],
     operations: &[
         OperationInfo { name: "write", about: "inserts a session", requests: 1_000, writes: true },
@@ -225,30 +215,14 @@ impl Scenario {
             clients: 1,
             offered: completed,
             completed,
-            failed: 0,
-            dropped: 0,
-            retries: 0,
             warmup: 40,
             elapsed_ns: (completed as f64 * mean_ns) as u64,
             client_cpu_ns: (completed as f64 * mean_ns * 0.6) as u64,
             service,
-            open: None,
             verify_ns_per_op: 20.0 + at.payload as f64 * 0.000_05,
             verified: Some(verified(writes, completed + 40)),
-            exhausted: None,
             overhead_ns: 2_000_000,
-            observed: None,
-            metrics: Vec::new(),
-            points: Vec::new(),
-            windows: Vec::new(),
-            windows_ns: 0,
-            observed_group: None,
-            void_slices: 0,
-            tail: None,
-            slices: 0,
-            stood_still_ns: 0,
-            threads: 0,
-            fleet: None,
+            ..Measurement::default()
         }
     }
 
@@ -447,5 +421,21 @@ pub fn by_cpus(mut run: Run) -> Run {
     }
     let values = run.header.spec.axes.remove("payload").unwrap();
     run.header.spec.axes.insert(CPUS.name.to_owned(), values);
+    run
+}
+
+/// Two targets of equal rates, whose second one takes so many hundredths of the time in slices: round 0 is continuous, the
+/// others are interleaved.
+pub fn interleaved(slower: u64) -> Run {
+    let targets = vec!["sqlite", "postgres"];
+    let mut run =
+        Scenario { targets, rounds: 8, noise: 0.001, rate: |_| 20_000.0, ..Scenario::default() }.run();
+    run.header.spec.slice_ns = Some(10_000_000);
+    for trial in run.trials.iter_mut().filter(|trial| trial.round > 0) {
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        measured.slices = 10;
+        let of_second = run.header.cells[trial.cell].target == 1;
+        measured.elapsed_ns = measured.elapsed_ns / 100 * if of_second { slower } else { 100 };
+    }
     run
 }

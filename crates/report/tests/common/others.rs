@@ -15,12 +15,7 @@ use kurabe_core::observation::{ServerUse, TierUse};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use std::collections::BTreeMap;
 
-const CLIENTS: AxisInfo = AxisInfo {
-    name: "clients",
-    help: "clients at once",
-    kind: AxisKind::Count { least: 1, most: 1_000 },
-    default: &["1"],
-};
+const CLIENTS: AxisInfo = AxisInfo::new("clients", "clients at once", AxisKind::count(1, 1_000), &["1"]);
 
 pub static FOOTPRINT: ExperimentInfo = ExperimentInfo {
     name: "footprint",
@@ -28,12 +23,12 @@ pub static FOOTPRINT: ExperimentInfo = ExperimentInfo {
     about: "Opens connections.",
     axes: &[
         AxisInfo { name: "connections", help: "how many", ..CLIENTS },
-        AxisInfo {
-            name: "state",
-            help: "what they do",
-            kind: AxisKind::Choice(&[("idle", "nothing"), ("active", "work")]),
-            default: &["idle"],
-        },
+        AxisInfo::new(
+            "state",
+            "what they do",
+            AxisKind::choice(&[("idle", "nothing"), ("active", "work")]),
+            &["idle"],
+        ),
     ],
     operations: &[OperationInfo { name: "read", about: "reads a row", requests: 100, writes: false }],
     metrics: &[
@@ -60,21 +55,20 @@ pub static WEBAPP: ExperimentInfo = ExperimentInfo {
     about: "Logs users in.",
     axes: &[
         CLIENTS,
-        AxisInfo {
-            name: "connection",
-            help: "how long a connection lives",
-            kind: AxisKind::Choice(&[("kept", "kept"), ("per-request", "new")]),
-            default: &["kept"],
-        },
+        AxisInfo::new(
+            "connection",
+            "how long a connection lives",
+            AxisKind::choice(&[("kept", "kept"), ("per-request", "new")]),
+            &["kept"],
+        ),
     ],
     operations: &[OperationInfo { name: "request", about: "logs in", requests: 100, writes: true }],
     metrics: &[
         Metric::new("log in", Unit::Nanoseconds, Better::Lower, "to find the user"),
         Metric::new("search", Unit::Nanoseconds, Better::Lower, "to search"),
     ],
-    chart_axis: "clients",
-    answer: Answer::Throughput,
     published: Some("webapp"),
+    ..ExperimentInfo::BASE
 };
 
 pub static CACHE_ASIDE: ExperimentInfo = ExperimentInfo {
@@ -82,18 +76,18 @@ pub static CACHE_ASIDE: ExperimentInfo = ExperimentInfo {
     question: "Does a cache in front of the store pay?",
     about: "Reads records through a cache.",
     axes: &[
-        AxisInfo {
-            name: "cache-size",
-            help: "records that the cache can hold, in per cent of all",
-            kind: AxisKind::Percent { least: 1, most: 1_000, words: &[("none", "no cache")] },
-            default: &["none"],
-        },
-        AxisInfo {
-            name: "after-write",
-            help: "what a write does to the copy",
-            kind: AxisKind::Choice(&[("invalidate", "removes it"), ("replace", "puts the new one there")]),
-            default: &["invalidate"],
-        },
+        AxisInfo::new(
+            "cache-size",
+            "records that the cache can hold, in per cent of all",
+            AxisKind::percent(1, 1_000).or(&[("none", "no cache")]),
+            &["none"],
+        ),
+        AxisInfo::new(
+            "after-write",
+            "what a write does to the copy",
+            AxisKind::choice(&[("invalidate", "removes it"), ("replace", "puts the new one there")]),
+            &["invalidate"],
+        ),
         CLIENTS,
     ],
     operations: &[OperationInfo {
@@ -109,9 +103,8 @@ pub static CACHE_ASIDE: ExperimentInfo = ExperimentInfo {
         Metric::new("stale share", Unit::Share, Better::Lower, "stale reads as a share of all").primary(),
         Metric::new("evictions", Unit::Count, Better::Neither, "values that were thrown out"),
     ],
-    chart_axis: "clients",
     answer: Answer::Metrics,
-    published: None,
+    ..ExperimentInfo::BASE
 };
 
 /// The run of a scenario as one of another experiment, with new cells from `cell`.

@@ -74,7 +74,7 @@ proptest! {
             }
         }
         let [a, b] = [&first, &second].map(|run| analyse(run, Some(&INFO)));
-        let compared = compare::compare(&a, &b);
+        let compared = compare::compare(&a, &b, &[]);
         for row in &compared.rows {
             let of = |summary: &Summary| {
                 let same = |cell: &&CellResult| {

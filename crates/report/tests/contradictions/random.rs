@@ -85,34 +85,16 @@ fn outcome(rng: &mut Rng, cell: &CellRecord, rate: f64, pattern: Option<Pattern>
         clients: 1 + rng.below(3),
         offered: completed,
         completed,
-        failed: 0,
-        dropped: 0,
-        retries: 0,
-        warmup: 0,
         elapsed_ns: (completed as f64 * 1e9 / rate) as u64,
         client_cpu_ns: 1_000,
         service,
-        open: None,
         verify_ns_per_op: 1.0,
         verified: Some(Verification {
             writes: if writes { completed } else { 0 },
             answers: completed,
             ..Verification::default()
         }),
-        exhausted: None,
-        threads: 0,
-        fleet: None,
-        overhead_ns: 0,
-        observed: None,
-        metrics: Vec::new(),
-        points: Vec::new(),
-        windows: Vec::new(),
-        windows_ns: 0,
-        observed_group: None,
-        void_slices: 0,
-        tail: None,
-        slices: 0,
-        stood_still_ns: 0,
+        ..Measurement::default()
     };
     if let Some(AxisValue::Number(due)) = cell.axes.get(RATE.name) {
         let (mut response, mut lag) = (Histogram::new(), Histogram::new());

@@ -4,7 +4,6 @@ mod group;
 mod kind;
 mod lock;
 mod plant;
-mod relay;
 mod trial;
 mod wrap;
 

@@ -3,7 +3,6 @@
 use super::group::{Limit, disk_of};
 use super::kind::Kind;
 use super::plant::{Plan, Planter};
-use super::relay::Relay;
 use super::wrap::{Burden, burdened};
 use crate::EMBEDDED;
 use kurabe_core::driver::Driver;
@@ -19,6 +18,7 @@ use kurabe_engine::prepare::target::Target;
 use kurabe_engine::run::runner::Runner;
 use kurabe_experiments::registry;
 use kurabe_observe::Monitor;
+use kurabe_relay::{LOOPBACK, Late, Relay};
 use kurabe_report::attribution::{Attribution, of_trial};
 use kurabe_targets::open_one;
 use kurabe_testbed::Server;
@@ -64,12 +64,13 @@ impl Ground<'_> {
             Kind::Network => {
                 let address = address(&server)?;
                 let delay = Duration::from_millis(20 + 10 * (round % 3));
-                let started = Relay::start(address, delay).map_err(|e| {
+                let late = move |_| Arc::new(Late::new(delay, Duration::ZERO, &Arc::default())) as _;
+                let started = Relay::start(LOOPBACK, address.into(), late).map_err(|e| {
                     Error::new(ErrorKind::Environment, format!("no relay could be started: {e}"))
                 })?;
                 let mut through = url.clone();
-                through.host = Some(started.address.ip().to_string());
-                through.port = Some(started.address.port());
+                through.host = Some(started.address().ip().to_string());
+                through.port = Some(started.address().port());
                 let (driver, ..) = open_one(&through, None)?;
                 monitor.behind(driver.endpoint(), server.clone());
                 relay = Some(started);

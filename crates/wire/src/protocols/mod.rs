@@ -8,6 +8,7 @@ pub(crate) mod mysql;
 pub(crate) mod mysql_tls;
 pub(crate) mod postgres;
 pub(crate) mod postgres_tls;
+pub(crate) mod postgres_view;
 pub(crate) mod redis;
 #[cfg(test)]
 mod tests;

@@ -191,7 +191,7 @@ impl Mysql {
             && body.first() == Some(&0)
             && body.len() >= 12
         {
-            self.prepared.insert(word(body, 1), &text);
+            self.prepared.insert(word(body, 1), text);
         }
         self.sends_file = std::mem::take(&mut self.may_request_file) && body.first() == Some(&0xfb);
     }

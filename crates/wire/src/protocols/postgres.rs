@@ -7,7 +7,7 @@ use crate::input::{Input, KEPT, begins_with_tls, until_zero, word_be};
 use crate::sql;
 
 /// Codes in place of the protocol's version.
-const CANCEL: u32 = 80_877_102;
+pub(super) const CANCEL: u32 = 80_877_102;
 pub(super) const SSL_REQUEST: u32 = 80_877_103;
 pub(super) const GSS_REQUEST: u32 = 80_877_104;
 /// The longest message before the server knows the client, in bytes (`MAX_STARTUP_PACKET_LENGTH`).
@@ -123,7 +123,7 @@ impl Postgres {
                 let (name, next) = until_zero(body, 0);
                 let text = String::from_utf8_lossy(until_zero(body, next).0);
                 let shown = conceal::sql(&text);
-                self.statements.insert(name.to_vec(), &shown);
+                self.statements.insert(name.to_vec(), shown.as_str());
                 if name.is_empty() {
                     self.begins = Some(at);
                 } else {

@@ -15,7 +15,6 @@ use crate::verify::form::Shape;
 use kurabe_core::value::Value;
 use kurabe_core::{Error, ErrorKind, Result};
 
-/// SQLite.
 pub struct Sqlite;
 
 impl Engine for Sqlite {

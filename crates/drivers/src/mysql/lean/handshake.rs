@@ -102,6 +102,7 @@ impl Lean<Connection> {
             lean.simple(COM_QUERY, READ_ONLY.as_bytes(), &mut Reply::new())?;
             times.set_up += laps.lap();
         }
+        times.round_trips = lean.packets.wire.stream().inner().round_trips();
         lean.times = Some(times);
         lean.packets.wire.ready();
         Ok(lean)

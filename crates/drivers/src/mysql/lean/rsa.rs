@@ -8,7 +8,6 @@ pub(super) const PADDING: usize = 2 * SHA1_OUTPUT_LEN + 2;
 /// The object identifier `rsaEncryption`, 1.2.840.113549.1.1.1 (RFC 8017, appendix A.1).
 const RSA: &[u8] = b"\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01";
 
-/// A public key.
 pub(super) struct PublicKey {
     /// Odd, in digits of 64 bits from the least on; the last is not zero.
     modulus: Vec<u64>,

@@ -62,6 +62,7 @@ impl Lean<Stream> {
         }
         // Includes the start of the session's server process.
         times.set_up = laps.lap().saturating_sub(times.authenticate);
+        times.round_trips = lean.wire.stream().round_trips();
         lean.times = Some(times);
         lean.wire.ready();
         Ok(lean)

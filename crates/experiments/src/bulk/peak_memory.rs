@@ -1,10 +1,23 @@
 //! The largest resident memory of this process during a job, as the kernel records it.
 
-use kurabe_core::metric::{MetricValue, PEAK_MEMORY, PEAK_MEMORY_ADDED};
+use crate::prelude::*;
 use std::fs;
 
+pub(super) const PEAK_MEMORY: Metric = Metric::new(
+    "peak memory",
+    Unit::Bytes,
+    Better::Lower,
+    "largest resident memory of the client, with an embedded database",
+);
+pub(super) const PEAK_MEMORY_ADDED: Metric = Metric::new(
+    "peak memory added",
+    Unit::Bytes,
+    Better::Lower,
+    "of that, what was not resident when the trial started",
+);
+
 /// A measurement of the peak that has started.
-pub(crate) struct PeakMemory {
+pub(super) struct PeakMemory {
     /// Resident bytes at the start.
     before: u64,
 }
@@ -13,16 +26,16 @@ impl PeakMemory {
     /// Resets the kernel's record; `None` if this kernel does not allow it.
     ///
     /// Writing 5 to `clear_refs` sets the peak to the current resident memory (proc(5)).
-    pub(crate) fn start() -> Option<Self> {
+    pub(super) fn start() -> Option<Self> {
         fs::write("/proc/self/clear_refs", "5").ok()?;
         Some(Self { before: read("VmRSS:")? })
     }
 
     /// The peak since then; empty if it cannot be read.
-    pub(crate) fn end(self) -> Vec<MetricValue> {
+    pub(super) fn end(self) -> Vec<(Metric, f64)> {
         let Some(peak) = read("VmHWM:") else { return Vec::new() };
         let added = peak.saturating_sub(self.before);
-        vec![PEAK_MEMORY.value(peak as f64), PEAK_MEMORY_ADDED.value(added as f64)]
+        vec![(PEAK_MEMORY, peak as f64), (PEAK_MEMORY_ADDED, added as f64)]
     }
 }
 
@@ -47,8 +60,7 @@ mod tests {
         assert_eq!(std::hint::black_box(&block)[BYTES / 2], 1);
         drop(block);
         let values = memory.end();
-        let value = |name: &str| values.iter().find(|value| value.name == name).unwrap().value;
-        assert!(value("peak memory") >= BYTES as f64, "{values:?}");
-        assert!(value("peak memory added") >= 0.9 * BYTES as f64, "{values:?}");
+        let [(_, peak), (_, added)] = values[..] else { panic!("{values:?}") };
+        assert!(peak >= BYTES as f64 && added >= 0.9 * BYTES as f64, "{values:?}");
     }
 }

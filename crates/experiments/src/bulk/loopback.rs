@@ -1,12 +1,26 @@
 //! The rate of loopback itself, measured beside a trial: the limit of whatever is moved between processes of one machine.
 
-use crate::clients::cpu_partition::{CpuPartition, pin_thread};
-use kurabe_core::metric::{LOOPBACK, LOOPBACK_SHARE, MetricValue};
+use crate::prelude::*;
+use kurabe_core::job::Side;
 use kurabe_core::observation::{Endpoint, Observation};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
+
+pub(super) const LOOPBACK: Metric = Metric::new(
+    "loopback",
+    Unit::Bytes,
+    Better::Neither,
+    "bytes per second that one thread sent another over TCP on this machine, just after the trial: what the network \
+     alone gives",
+);
+pub(super) const LOOPBACK_SHARE: Metric = Metric::new(
+    "share of loopback",
+    Unit::Share,
+    Better::Neither,
+    "bytes of the trial on the wire per second, divided by that",
+);
 
 /// Bytes of each send and receive, as iperf3 has by default. Shorter ones give less.
 const BLOCK: usize = 128 * 1024;
@@ -18,16 +32,16 @@ const STALLED: Duration = Duration::from_secs(2);
 
 /// Measures loopback, if a trial's server was reached by it, and relates the trial's bytes on the wire to it. Empty if
 /// not, or if it cannot be measured.
-pub(crate) fn metrics(
+pub(super) fn metrics(
     endpoint: &Endpoint,
-    partition: Option<&CpuPartition>,
     observed: Option<&Observation>,
     elapsed: Duration,
+    pin: &(dyn Fn(Side) + Sync),
 ) -> Vec<MetricValue> {
     if !is_loopback(endpoint) {
         return Vec::new();
     }
-    let Ok(rate) = rate(partition) else { return Vec::new() };
+    let Ok(rate) = rate(pin) else { return Vec::new() };
     let wire = observed.and_then(|observed| observed.wire);
     let share = wire.map(|wire| {
         let bytes = (wire.sent_bytes + wire.received_bytes) as f64;
@@ -42,7 +56,7 @@ fn is_loopback(endpoint: &Endpoint) -> bool {
 }
 
 /// Bytes per second from a thread on the servers' processors to one on the clients'.
-fn rate(partition: Option<&CpuPartition>) -> io::Result<f64> {
+fn rate(pin: &(dyn Fn(Side) + Sync)) -> io::Result<f64> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let mut sender = TcpStream::connect(listener.local_addr()?)?;
     let (mut receiver, peer) = listener.accept()?;
@@ -51,17 +65,15 @@ fn rate(partition: Option<&CpuPartition>) -> io::Result<f64> {
     }
     sender.set_write_timeout(Some(STALLED))?;
     receiver.set_read_timeout(Some(STALLED))?;
-    // Without permission to change the affinity, the scheduler decides.
-    let pin = |cpus: Option<&Vec<u32>>| cpus.is_some_and(|cpus| pin_thread(cpus).is_ok());
     thread::scope(|scope| {
         let sending = thread::Builder::new().name("loopback".to_owned()).spawn_scoped(scope, move || {
-            pin(partition.map(|partition| &partition.servers));
+            pin(Side::Servers);
             let block = vec![0; BLOCK];
             // Until the receiver closes the connection.
             while sender.write_all(&block).is_ok() {}
         })?;
         let counting = thread::Builder::new().name("loopback".to_owned()).spawn_scoped(scope, move || {
-            pin(partition.map(|partition| &partition.clients));
+            pin(Side::Clients);
             count(&mut receiver)
         })?;
         let counted = counting.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
@@ -94,6 +106,10 @@ mod tests {
     use super::*;
     use kurabe_core::observation::WireUse;
 
+    fn found(endpoint: &Endpoint, observed: Option<&Observation>, seconds: u64) -> Vec<MetricValue> {
+        metrics(endpoint, observed, Duration::from_secs(seconds), &|_| {})
+    }
+
     fn tcp(host: &str) -> Endpoint {
         Endpoint::Tcp { host: host.to_owned(), port: 1 }
     }
@@ -102,20 +118,20 @@ mod tests {
     fn share_is_that_of_the_bytes_on_the_wire() {
         let wire = WireUse { sent_bytes: 1_000, received_bytes: 9_000, ..WireUse::default() };
         let observed = Observation { wire: Some(wire), ..Observation::default() };
-        let found = metrics(&tcp("127.0.0.1"), None, Some(&observed), Duration::from_secs(2));
-        let [rate, share] = &found[..] else { panic!("{found:?}") };
+        let values = found(&tcp("127.0.0.1"), Some(&observed), 2);
+        let [rate, share] = &values[..] else { panic!("{values:?}") };
         assert_eq!((rate.name.as_str(), share.name.as_str()), (LOOPBACK.name, LOOPBACK_SHARE.name));
         // Slower than any machine is.
         assert!(rate.value > 1e6, "{rate:?}");
-        assert!((share.value * rate.value - 5_000.0).abs() < 1.0, "{found:?}");
-        assert_eq!(metrics(&tcp("::1"), None, None, Duration::from_secs(1)).len(), 1);
+        assert!((share.value * rate.value - 5_000.0).abs() < 1.0, "{values:?}");
+        assert_eq!(found(&tcp("::1"), None, 1).len(), 1);
     }
 
     #[test]
     fn server_that_is_not_reached_by_loopback_has_no_such_limit() {
         let others = [tcp("10.0.0.1"), tcp("db.example"), Endpoint::InProcess, Endpoint::Unix("/s".into())];
         for endpoint in others {
-            assert_eq!(metrics(&endpoint, None, None, Duration::from_secs(1)), []);
+            assert_eq!(found(&endpoint, None, 1), []);
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use rustix::net::{RecvFlags, recv};
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,16 +30,34 @@ impl std::fmt::Display for Server {
     }
 }
 
+impl From<SocketAddr> for Server {
+    fn from(address: SocketAddr) -> Self {
+        Self::Tcp(address.ip().to_string(), address.port())
+    }
+}
+
+impl Server {
+    /// The server at a port of loopback.
+    pub fn local(port: u16) -> Self {
+        Self::Tcp("127.0.0.1".to_owned(), port)
+    }
+}
+
 /// A connected socket.
 #[derive(Debug)]
-pub(crate) enum Socket {
+pub enum Socket {
+    /// TCP.
     Tcp(TcpStream),
+    /// A Unix socket.
     Unix(UnixStream),
 }
 
 impl Socket {
     /// Connects to a server.
-    pub(crate) fn connect(server: &Server) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// If it does not listen.
+    pub fn connect(server: &Server) -> io::Result<Self> {
         match server {
             Server::Unix(path) => UnixStream::connect(path).map(Self::Unix),
             Server::Tcp(host, port) => {
@@ -60,7 +79,11 @@ impl Socket {
         Ok(Self::Tcp(stream))
     }
 
-    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+    /// Another handle of the same socket.
+    ///
+    /// # Errors
+    /// If there is no file descriptor.
+    pub fn try_clone(&self) -> io::Result<Self> {
         match self {
             Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
             Self::Unix(stream) => stream.try_clone().map(Self::Unix),
@@ -68,21 +91,27 @@ impl Socket {
     }
 
     /// Whether the other end has closed, and all that it sent was received.
-    pub(crate) fn has_closed(&self) -> bool {
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        let peeked = match self {
-            Self::Tcp(stream) => recv(stream, &mut [0u8], flags),
-            Self::Unix(stream) => recv(stream, &mut [0u8], flags),
-        };
+    pub fn has_closed(&self) -> bool {
+        let peeked = recv(self, &mut [0u8], RecvFlags::PEEK | RecvFlags::DONTWAIT);
         peeked.is_ok_and(|(_, got)| got == 0)
     }
 
-    pub(crate) fn shutdown(&self, how: Shutdown) {
+    /// Closes one direction or both.
+    pub fn shutdown(&self, how: Shutdown) {
         // It may be closed already.
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(how),
             Self::Unix(stream) => stream.shutdown(how),
         };
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
     }
 }
 

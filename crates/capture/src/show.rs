@@ -1,0 +1,510 @@
+//! What a capture shows: statements, units of work, connections. The file is read once, and memory does not depend on its length.
+
+use crate::file::{self, About, Ending};
+use crate::record::{Record, Request};
+use crate::units::{Node, What, alike, fold};
+use kurabe_core::Result;
+use kurabe_core::text::printable;
+use kurabe_core::units::{count, time};
+use kurabe_stats::histogram::Histogram;
+use kurabe_wire::statement::{fingerprint, is_setup};
+use kurabe_wire::view::{Step, Transaction};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// The pause of a connection outside of a transaction after which another unit of work begins, in nanoseconds.
+pub const PAUSE: u64 = 10_000_000;
+/// The maximum number of kinds of statements that are told apart; the rest are one.
+const STATEMENTS: usize = 1_000;
+/// The maximum number of kinds of units.
+const UNITS: usize = 1_000;
+/// The maximum number of statements of a unit.
+const LONGEST: usize = 10_000;
+/// A loop of reads with this many repetitions is what "N+1" means.
+const MANY: u64 = 5;
+/// Rows of each table on a terminal.
+const ROWS: usize = 6;
+
+/// What a capture shows.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Shown {
+    /// What it is of.
+    pub about: About,
+    /// How it ended.
+    pub ending: Ending,
+    /// The time from the first request to the end of the last answer, in nanoseconds.
+    pub time_ns: u64,
+    /// Requests.
+    pub requests: u64,
+    /// Requests that ended in an error.
+    pub errors: u64,
+    /// Requests that were never answered.
+    pub unanswered: u64,
+    /// Requests that were sent before an earlier one was answered.
+    pub pipelined: u64,
+    /// The most requests that began in one second.
+    pub peak_per_second: u64,
+    /// Requests that were under way at the same time, on average.
+    pub concurrency: f64,
+    /// Bytes of bulk data that clients sent.
+    pub data_bytes: u64,
+    /// Connections.
+    pub connections: Connections,
+    /// Kinds of statements, by their share of time.
+    pub statements: Vec<Statement>,
+    /// Kinds of units of work, by their share of time.
+    pub units: Vec<Unit>,
+    /// Units whose kinds are not listed, because there are too many.
+    pub units_not_listed: u64,
+}
+
+/// Connections.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Connections {
+    /// All that logged in.
+    pub opened: u64,
+    /// The most at the same time.
+    pub most_open: u64,
+    /// The share of their time in which a transaction was open and no request under way.
+    pub idle_in_transaction: f64,
+    /// Why connections, or their rest, could not be read, and how many.
+    pub unreadable: BTreeMap<String, u64>,
+}
+
+/// A kind of statement.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Statement {
+    /// Its text without values.
+    pub text: String,
+    /// Whether it sets up the connection or a transaction, or asks about the server.
+    pub setup: bool,
+    /// How often it was executed.
+    pub calls: u64,
+    /// How often it was prepared under a name.
+    pub prepared: u64,
+    /// How many of its requests ended in an error.
+    pub errors: u64,
+    /// Rows of all answers.
+    pub rows: u64,
+    /// Rows that were changed or copied.
+    pub affected: u64,
+    /// Its share of the time of all requests.
+    pub share: f64,
+    /// The time of all its requests, in nanoseconds.
+    pub total_ns: u64,
+    /// The median of the answers' times, in nanoseconds.
+    pub p50_ns: Option<u64>,
+    /// Their 99th percentile, in nanoseconds.
+    pub p99_ns: Option<u64>,
+}
+
+/// A kind of unit of work: a transaction, or the requests of a connection without a pause between them.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Unit {
+    /// How often it was done.
+    pub calls: u64,
+    /// Its share of the time of all requests.
+    pub share: f64,
+    /// The time of its requests, in nanoseconds.
+    pub total_ns: u64,
+    /// Whether it is a transaction.
+    pub transaction: bool,
+    /// Its statements in order.
+    pub steps: Vec<Part>,
+    /// Whether a loop of reads follows another statement.
+    pub n_plus_one: bool,
+}
+
+/// A part of a unit of work.
+#[derive(Clone, Debug, Serialize)]
+pub struct Part {
+    /// How often at least, and at most.
+    pub times: [u64; 2],
+    /// The statement, by its place in the list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub statement: Option<usize>,
+    /// What a loop of several statements repeats.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<Part>,
+}
+
+#[derive(Default)]
+struct Reading {
+    shown: Shown,
+    /// The kind of each template, by the template's number.
+    kinds: HashMap<u64, usize>,
+    by_text: HashMap<String, usize>,
+    times: Vec<Histogram>,
+    units: HashMap<Vec<usize>, Vec<Kind>>,
+    open: HashMap<u64, Live>,
+    seconds: HashMap<u64, u64>,
+    first: Option<u64>,
+    last: u64,
+    open_ns: u64,
+    idle_ns: u64,
+    total_ns: u64,
+}
+
+struct Kind {
+    nodes: Vec<Node>,
+    calls: u64,
+    total_ns: u64,
+    transaction: bool,
+}
+
+/// A connection while it is read.
+#[derive(Default)]
+struct Live {
+    opened: u64,
+    ended: u64,
+    in_transaction: bool,
+    statements: Vec<usize>,
+    unit_ns: u64,
+}
+
+/// Reads a capture.
+///
+/// # Errors
+/// If it is none, or damaged.
+pub fn show(path: &Path) -> Result<Shown> {
+    let mut reading = Reading::default();
+    let (about, ending) = file::read(path, |record| reading.take(record))?;
+    reading.shown.about = about;
+    reading.shown.ending = ending;
+    Ok(reading.end())
+}
+
+impl Reading {
+    fn take(&mut self, record: Record) {
+        match record {
+            Record::Open { connection, at, .. } => {
+                self.open.insert(connection, Live { opened: at, ended: at, ..Live::default() });
+                let connections = &mut self.shown.connections;
+                connections.opened += 1;
+                connections.most_open = connections.most_open.max(self.open.len() as u64);
+            }
+            Record::Statement { number, template } => {
+                let kind = self.kind(fingerprint(&template));
+                self.kinds.insert(number, kind);
+            }
+            Record::Request(request) => self.request(&request),
+            Record::Data { length, .. } => self.shown.data_bytes += length,
+            Record::Close { connection, at, unreadable } => {
+                if let Some(mut live) = self.open.remove(&connection) {
+                    self.unit(&mut live);
+                    self.open_ns += at.saturating_sub(live.opened);
+                }
+                if let Some(why) = unreadable {
+                    *self.shown.connections.unreadable.entry(why).or_default() += 1;
+                }
+            }
+            Record::End { .. } => {}
+        }
+    }
+
+    /// The place of a kind of statement.
+    fn kind(&mut self, text: String) -> usize {
+        let is_full = self.shown.statements.len() >= STATEMENTS;
+        let text =
+            if is_full && !self.by_text.contains_key(&text) { "(other statements)".to_owned() } else { text };
+        if let Some(place) = self.by_text.get(&text) {
+            return *place;
+        }
+        let place = self.shown.statements.len();
+        self.shown.statements.push(Statement {
+            setup: is_setup(&text),
+            text: text.clone(),
+            ..Statement::default()
+        });
+        self.times.push(Histogram::new());
+        self.by_text.insert(text, place);
+        place
+    }
+
+    fn request(&mut self, request: &Request) {
+        let Some(place) = self.kinds.get(&request.statement).copied() else { return };
+        let shown = &mut self.shown;
+        let (Some(statement), Some(times)) = (shown.statements.get_mut(place), self.times.get_mut(place))
+        else {
+            return;
+        };
+        shown.requests += 1;
+        shown.errors += u64::from(request.error.is_some());
+        shown.unanswered += u64::from(request.time.is_none() && request.error.is_none());
+        shown.pipelined += u64::from(request.pipelined);
+        statement.errors += u64::from(request.error.is_some());
+        statement.rows += request.rows;
+        statement.affected += request.affected;
+        if request.step == Step::Prepare {
+            statement.prepared += 1;
+        } else {
+            statement.calls += 1;
+        }
+        let (at, time) = (request.at, request.time.unwrap_or(0));
+        let second = self.seconds.entry(at / 1_000_000_000).or_default();
+        *second += 1;
+        shown.peak_per_second = shown.peak_per_second.max(*second);
+        self.first = Some(self.first.map_or(at, |first| first.min(at)));
+        self.last = self.last.max(at + time);
+        self.total_ns += time;
+        statement.total_ns += time;
+        if request.time.is_some() && request.step != Step::Prepare {
+            times.record(time);
+        }
+        let is_setup = statement.setup;
+        let begins = is_setup
+            && ["begin", "start"].iter().any(|word| statement.text.to_ascii_lowercase().starts_with(word));
+        let mut live = self.open.remove(&request.connection).unwrap_or_default();
+        let pause = at.saturating_sub(live.ended);
+        if live.in_transaction {
+            self.idle_ns += pause;
+        } else if pause > PAUSE || begins {
+            self.unit(&mut live);
+        }
+        if !is_setup && request.step != Step::Prepare && live.statements.len() < LONGEST {
+            live.statements.push(place);
+        }
+        live.unit_ns += time;
+        live.ended = live.ended.max(at + time);
+        match request.transaction {
+            Transaction::Unknown => live.in_transaction |= begins,
+            Transaction::Open | Transaction::Failed => live.in_transaction = true,
+            Transaction::None => {
+                if live.in_transaction || begins {
+                    live.in_transaction = true;
+                    self.unit(&mut live);
+                }
+                live.in_transaction = false;
+            }
+        }
+        self.open.insert(request.connection, live);
+    }
+
+    /// Ends a connection's unit of work.
+    fn unit(&mut self, live: &mut Live) {
+        let total_ns = std::mem::take(&mut live.unit_ns);
+        let statements = std::mem::take(&mut live.statements);
+        if statements.is_empty() {
+            return;
+        }
+        let (calls, nodes) = fold(&statements);
+        let mut key = Vec::new();
+        flatten(&nodes, &mut key);
+        let is_full = self.units.len() >= UNITS;
+        if is_full && !self.units.contains_key(&key) {
+            self.shown.units_not_listed += calls;
+            return;
+        }
+        let kinds = self.units.entry(key).or_default();
+        let transaction = live.in_transaction;
+        match kinds.iter_mut().find(|kind| kind.transaction == transaction && alike(&kind.nodes, &nodes)) {
+            Some(kind) => {
+                kind.calls += calls;
+                kind.total_ns += total_ns;
+                kind.nodes.iter_mut().zip(&nodes).for_each(|(own, other)| own.widen(other));
+            }
+            None => kinds.push(Kind { nodes, calls, total_ns, transaction }),
+        }
+    }
+
+    fn end(mut self) -> Shown {
+        for (_, mut live) in std::mem::take(&mut self.open) {
+            self.open_ns += self.last.saturating_sub(live.opened);
+            self.unit(&mut live);
+        }
+        let all = self.total_ns.max(1) as f64;
+        let mut shown = self.shown;
+        for (statement, times) in shown.statements.iter_mut().zip(&self.times) {
+            statement.share = statement.total_ns as f64 / all;
+            (statement.p50_ns, statement.p99_ns) = (times.quantile(0.5), times.quantile(0.99));
+        }
+        // Sorted by time, and units name them by their new places.
+        let mut order: Vec<usize> = (0..shown.statements.len()).collect();
+        let of = |place: &usize| shown.statements.get(*place).map_or(0, |statement| statement.total_ns);
+        order.sort_by_key(|place| std::cmp::Reverse(of(place)));
+        let mut places = vec![0; order.len()];
+        for (new, old) in order.iter().enumerate() {
+            if let Some(place) = places.get_mut(*old) {
+                *place = new;
+            }
+        }
+        shown.statements = order.iter().filter_map(|place| shown.statements.get(*place).cloned()).collect();
+        let units = self.units.into_values().flatten().map(|kind| Unit {
+            calls: kind.calls,
+            share: kind.total_ns as f64 / all,
+            total_ns: kind.total_ns,
+            transaction: kind.transaction,
+            n_plus_one: n_plus_one(&kind.nodes, &places, &shown.statements),
+            steps: parts(&kind.nodes, &places),
+        });
+        shown.units = units.collect();
+        shown.units.sort_by_key(|unit| std::cmp::Reverse(unit.total_ns));
+        shown.time_ns = self.last.saturating_sub(self.first.unwrap_or(0));
+        shown.concurrency = self.total_ns as f64 / shown.time_ns.max(1) as f64;
+        shown.connections.idle_in_transaction = self.idle_ns as f64 / self.open_ns.max(1) as f64;
+        shown
+    }
+}
+
+/// The statements of a sequence without repetitions, as a key.
+fn flatten(nodes: &[Node], key: &mut Vec<usize>) {
+    for node in nodes {
+        match &node.what {
+            What::Statement(number) => key.push(*number),
+            What::Loop(body) => flatten(body, key),
+        }
+    }
+}
+
+fn parts(nodes: &[Node], places: &[usize]) -> Vec<Part> {
+    let part = |node: &Node| {
+        let (statement, repeats) = match &node.what {
+            What::Statement(number) => (places.get(*number).copied(), Vec::new()),
+            What::Loop(body) => (None, parts(body, places)),
+        };
+        Part { times: [node.least, node.most], statement, repeats }
+    };
+    nodes.iter().map(part).collect()
+}
+
+/// Whether a loop of reads follows another statement.
+fn n_plus_one(nodes: &[Node], places: &[usize], statements: &[Statement]) -> bool {
+    let reads = |number: usize| {
+        let text =
+            places.get(number).and_then(|place| statements.get(*place)).map_or("", |one| one.text.as_str());
+        ["select", "with"].iter().any(|word| text.to_ascii_lowercase().starts_with(word))
+    };
+    let only_reads = |node: &Node| {
+        let mut key = Vec::new();
+        flatten(std::slice::from_ref(node), &mut key);
+        key.into_iter().all(reads)
+    };
+    nodes.iter().skip(1).any(|node| node.most >= MANY && only_reads(node))
+        || nodes
+            .iter()
+            .any(|node| matches!(&node.what, What::Loop(body) if n_plus_one(body, places, statements)))
+}
+
+impl Shown {
+    /// The answer for a terminal: at most 25 lines of 80 columns.
+    pub fn text(&self, name: &str) -> String {
+        let mut out = String::new();
+        let seconds = self.time_ns as f64 / 1e9;
+        let ns = |ns: u64| time(Duration::from_nanos(ns));
+        let connections = &self.connections;
+        let _ = writeln!(
+            out,
+            "{}: {} of {}, {} requests, {:.0}/s (peak {}/s)",
+            printable(name),
+            ns(self.time_ns),
+            self.about.protocol,
+            count(self.requests),
+            self.requests as f64 / seconds.max(1e-9),
+            count(self.peak_per_second),
+        );
+        let _ = writeln!(
+            out,
+            "{} under way on average, {} errors, {} without an answer, {} pipelined",
+            format_args!("{:.2}", self.concurrency),
+            count(self.errors),
+            count(self.unanswered),
+            count(self.pipelined),
+        );
+        let _ = writeln!(
+            out,
+            "{} connections, at most {} at once, {:.0} % of their time idle in transaction",
+            count(connections.opened),
+            count(connections.most_open),
+            100.0 * connections.idle_in_transaction,
+        );
+        for (why, times) in connections.unreadable.iter().take(2) {
+            let _ = writeln!(out, "{times} not read: {why}");
+        }
+        let _ = writeln!(out, "\n  # share    calls     rows      p50      p99  statement");
+        for (place, one) in self.statements.iter().take(ROWS).enumerate() {
+            let dash = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), ns);
+            let _ = writeln!(
+                out,
+                "{:>3} {:>3.0} % {:>8} {:>8} {:>8} {:>8}  {}",
+                place + 1,
+                100.0 * one.share,
+                short(one.calls),
+                short(one.rows.max(one.affected)),
+                dash(one.p50_ns),
+                dash(one.p99_ns),
+                shortened(&one.text, 33),
+            );
+        }
+        let left = self.statements.len().saturating_sub(ROWS);
+        if left > 0 {
+            let _ = writeln!(out, "    and {} more (--report json)", count(left as u64));
+        }
+        let _ = writeln!(out, "\n share    calls  unit of work (statements by #)");
+        for unit in self.units.iter().take(ROWS) {
+            let kind = if unit.transaction { "transaction: " } else { "" };
+            let sign = if unit.n_plus_one { "N+1: " } else { "" };
+            let steps = format!("{sign}{kind}{}", steps(&unit.steps));
+            let _ = writeln!(
+                out,
+                " {:>3.0} % {:>8}  {}",
+                100.0 * unit.share,
+                short(unit.calls),
+                shortened(&steps, 61)
+            );
+        }
+        if let Some((unit, what)) = self.n_plus_one() {
+            let _ = writeln!(out, "\nN+1: {} × {}", short(unit.calls), shortened(&what, 68));
+        }
+        if !self.ending.complete {
+            let left_out = match self.ending.left_out {
+                0 => String::new(),
+                bytes => format!("; {bytes} bytes of a last block that is cut off are left out"),
+            };
+            let _ = writeln!(out, "The recorder did not end in order{left_out}.");
+        }
+        out.trim_end().to_owned()
+    }
+
+    /// The unit of work with the largest share of time that reads in a loop, and its loop.
+    fn n_plus_one(&self) -> Option<(&Unit, String)> {
+        let unit = self.units.iter().find(|unit| unit.n_plus_one)?;
+        let most = unit.steps.iter().skip(1).max_by_key(|part| part.times[1])?;
+        let what = most.statement.or_else(|| most.repeats.first()?.statement);
+        let text = what.and_then(|place| self.statements.get(place)).map_or("", |one| one.text.as_str());
+        Some((unit, format!("({} × {text})", times(most))))
+    }
+}
+
+fn times(part: &Part) -> String {
+    let [least, most] = part.times;
+    if least == most { short(most) } else { format!("{}-{}", short(least), short(most)) }
+}
+
+fn steps(parts: &[Part]) -> String {
+    let one = |part: &Part| match part.statement {
+        Some(place) if part.times == [1, 1] => format!("#{}", place + 1),
+        Some(place) => format!("{} × #{}", times(part), place + 1),
+        None => format!("{} × ({})", times(part), steps(&part.repeats)),
+    };
+    parts.iter().map(one).collect::<Vec<_>>().join(" + ")
+}
+
+/// A count in few characters.
+fn short(number: u64) -> String {
+    match number {
+        0..100_000 => count(number),
+        100_000..100_000_000 => format!("{}k", count(number / 1_000)),
+        _ => format!("{}M", count(number / 1_000_000)),
+    }
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    let text = printable(text);
+    if text.chars().count() <= most {
+        return text.into_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}

@@ -1,0 +1,132 @@
+//! Units of work: what an application did at a time, with its loops folded.
+
+/// The longest sequence of different statements that is found to repeat.
+const PERIOD: usize = 16;
+
+/// A statement or a loop, how often it came one after the other in a unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// A statement's number, or what a loop repeats.
+    pub(crate) what: What,
+    /// The least and the most repetitions.
+    pub(crate) least: u64,
+    pub(crate) most: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Statement(usize),
+    Loop(Vec<Node>),
+}
+
+impl Node {
+    fn one(statement: usize) -> Self {
+        Self { what: What::Statement(statement), least: 1, most: 1 }
+    }
+
+    /// Whether it is the same but for its repetitions.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        match (&self.what, &other.what) {
+            (What::Statement(one), What::Statement(two)) => one == two,
+            (What::Loop(one), What::Loop(two)) => alike(one, two),
+            _ => false,
+        }
+    }
+
+    /// Widens the repetitions to those of the same elsewhere.
+    pub(crate) fn widen(&mut self, other: &Self) {
+        self.least = self.least.min(other.least);
+        self.most = self.most.max(other.most);
+        if let (What::Loop(own), What::Loop(others)) = (&mut self.what, &other.what) {
+            own.iter_mut().zip(others).for_each(|(own, other)| own.widen(other));
+        }
+    }
+}
+
+/// Whether two sequences are the same but for repetitions.
+pub(crate) fn alike(one: &[Node], two: &[Node]) -> bool {
+    one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.is_like(two))
+}
+
+/// Folds the loops of a sequence. Gives how often all of it was done, and what.
+pub(crate) fn fold(statements: &[usize]) -> (u64, Vec<Node>) {
+    let mut nodes: Vec<Node> = Vec::new();
+    for statement in statements {
+        let one = Node::one(*statement);
+        match nodes.last_mut().filter(|last| last.is_like(&one)) {
+            Some(last) => (last.least, last.most) = (last.least + 1, last.most + 1),
+            None => nodes.push(one),
+        }
+    }
+    // Loops in loops: an order's items, then a customer's orders.
+    let nodes = loops(loops(nodes));
+    match nodes.as_slice() {
+        // A client in a loop, and not a loop of the application's.
+        [Node { what: What::Loop(body), most, .. }] => (*most, body.clone()),
+        [Node { what, most, .. }] => (*most, vec![Node { what: what.clone(), least: 1, most: 1 }]),
+        _ => (1, nodes),
+    }
+}
+
+/// Folds what repeats, the shortest first.
+fn loops(nodes: Vec<Node>) -> Vec<Node> {
+    (2..=PERIOD).fold(nodes, |nodes, period| repeats(&nodes, period))
+}
+
+fn repeats(nodes: &[Node], period: usize) -> Vec<Node> {
+    let mut folded = Vec::new();
+    let mut rest = nodes;
+    while let Some((first, after)) = rest.split_first() {
+        let mut pieces = rest.chunks_exact(period);
+        let mut body = pieces.next().unwrap_or_default().to_vec();
+        let times = 1 + pieces.take_while(|piece| alike(&body, piece)).count();
+        if times == 1 || body.is_empty() {
+            folded.push(first.clone());
+            rest = after;
+            continue;
+        }
+        let (repeated, after) = rest.split_at(period * times);
+        for piece in repeated.chunks_exact(period) {
+            body.iter_mut().zip(piece).for_each(|(own, other)| own.widen(other));
+        }
+        folded.push(Node { what: What::Loop(body), least: times as u64, most: times as u64 });
+        rest = after;
+    }
+    folded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(nodes: &[Node]) -> String {
+        let one = |node: &Node| {
+            let times = if node.least == node.most {
+                format!("{}", node.most)
+            } else {
+                format!("{}-{}", node.least, node.most)
+            };
+            match &node.what {
+                What::Statement(number) => format!("{times}x{number}"),
+                What::Loop(body) => format!("{times}x({})", shown(body)),
+            }
+        };
+        nodes.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn loops_are_folded_and_a_client_in_a_loop_is_many_units() {
+        for (statements, times, expected) in [
+            (vec![1, 2, 2, 2, 2], 1, "1x1 4x2"),
+            (vec![1, 2, 2, 2, 1, 2, 2], 2, "1x1 2-3x2"),
+            (vec![1, 2, 3, 2, 3, 2, 3], 1, "1x1 3x(1x2 1x3)"),
+            (vec![1, 2, 3, 2, 3, 1, 2, 3, 2, 3, 2, 3], 2, "1x1 2-3x(1x2 1x3)"),
+            (vec![7; 1000], 1000, "1x7"),
+            (vec![1, 2, 3], 1, "1x1 1x2 1x3"),
+            (vec![], 1, ""),
+        ] {
+            let (found, nodes) = fold(&statements);
+            assert_eq!((found, shown(&nodes).as_str()), (times, expected), "{statements:?}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `kurabe capture`.
+
+use super::option;
+use clap::{Arg, Command};
+use std::path::PathBuf;
+
+pub(super) fn command() -> Command {
+    let protocols = kurabe_capture::recorder::protocols().collect::<Vec<_>>().join(", ");
+    Command::new("capture")
+        .about("Records what an application asks of a database, with values, and shows it")
+        .long_about(format!(
+            "Records what an application asks of a database: of each request the time, statement, parameters, bulk \
+             data and transaction, and of its answer the time, rows, error and a checksum ({protocols}). Clients \
+             connect to a relay, which COMMAND finds in its environment as that of 'kurabe wire'. Without COMMAND \
+             it records until Ctrl-C. Passwords are never recorded. TLS is refused, since encrypted statements \
+             cannot be read.",
+        ))
+        .args_conflicts_with_subcommands(true)
+        .subcommand_negates_reqs(true)
+        .args(super::wire::relay())
+        .arg(
+            Arg::new("output")
+                .short('o')
+                .long("output")
+                .value_name("FILE")
+                .required(true)
+                .value_parser(clap::value_parser!(PathBuf))
+                .help("File of the capture; it must not exist"),
+        )
+        .arg(
+            option(
+                "values",
+                "WHAT",
+                "keep: as they are; hash: others of the same length, equal for equal values; drop: none. Of statements, \
+                 parameters and bulk data (which hash drops)",
+            )
+            .value_parser(["keep", "hash", "drop"])
+            .default_value("keep")
+            .hide_possible_values(true),
+        )
+        .subcommand(
+            Command::new("show")
+                .about("Shows a capture: statements, units of work with their loops, connections")
+                .arg(
+                    Arg::new("file")
+                        .required(true)
+                        .value_name("FILE")
+                        .value_parser(clap::value_parser!(PathBuf))
+                        .help("The capture"),
+                )
+                .arg(
+                    option("report", "FORMAT", "Format of the result")
+                        .value_parser(["text", "json"])
+                        .default_value("text"),
+                ),
+        )
+}

@@ -1,0 +1,97 @@
+//! `kurabe capture`: records what passes between an application and its server, and shows it.
+
+use super::wire::{self, Relayed};
+use crate::exit::{self, Exit};
+use crate::output::Output;
+use crate::signals;
+use anyhow::Result;
+use clap::ArgMatches;
+use kurabe_capture::file::About;
+use kurabe_capture::recorder::Recorder;
+use kurabe_capture::{Values, show};
+use kurabe_core::units::count;
+use kurabe_core::{Error, ErrorKind};
+use kurabe_wire::environment::{environment, through};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The pause between two looks at the recorder.
+const POLL: Duration = Duration::from_millis(20);
+
+pub(super) fn capture(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    if let Some(("show", matches)) = matches.subcommand() {
+        return shown(matches, output);
+    }
+    let Some(path) = matches.get_one::<PathBuf>("output") else { return Ok(exit::DONE) };
+    if path.exists() {
+        return Err(Error::usage(format!("{} exists already", path.display()))
+            .hint("name another file, or remove it: a capture is never overwritten")
+            .into());
+    }
+    let relayed = Relayed::prepare(matches, output)?;
+    let done = record(matches, &relayed, path, output);
+    relayed.end(output);
+    done
+}
+
+/// Records until the command has ended, or until Ctrl-C without one.
+fn record(matches: &ArgMatches, relayed: &Relayed, path: &PathBuf, output: &Output) -> Result<Exit> {
+    let Relayed { url, protocol, listen, command, stop, .. } = relayed;
+    let server = wire::server(url, protocol)?;
+    wire::check(&server)?;
+    let values = match matches.get_one::<String>("values").map(String::as_str) {
+        Some("hash") => Values::Hash,
+        Some("drop") => Values::Drop,
+        _ => Values::Keep,
+    };
+    let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let about = About {
+        protocol: url.scheme.clone(),
+        target: url.to_string(),
+        values,
+        began_ms: began.as_millis() as u64,
+        kurabe: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let recorder = Recorder::start(*listen, server, protocol, path, &about)?;
+    let shown = through(url, recorder.address()).to_string();
+    let status = if command.is_empty() {
+        output.result(&shown)?;
+        output.note("Ctrl-C ends the capture");
+        signals::wait_for("connections to be closed");
+        while !stop.load(Ordering::SeqCst) && !recorder.has_failed() {
+            thread::sleep(POLL);
+        }
+        None
+    } else {
+        signals::wait_for("the command to end");
+        Some(wire::run(command, &environment(url, recorder.address(), &protocol.variables), stop)?)
+    };
+    let totals = recorder.finish(path)?;
+    for why in &totals.unreadable {
+        output.warning(&format!("connections, or their rest, were not recorded: {why}"));
+    }
+    output.result(&format!(
+        "{}: {} requests of {} connections",
+        path.display(),
+        count(totals.requests),
+        count(totals.connections)
+    ))?;
+    output.hint(&format!("kurabe capture show {}", path.display()));
+    wire::ended(status, totals.connections, totals.unreachable, stop, output)
+}
+
+fn shown(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let Some(path) = matches.get_one::<PathBuf>("file") else { return Ok(exit::DONE) };
+    let shown = show::show(path)?;
+    if matches.get_one::<String>("report").is_some_and(|format| format == "json") {
+        let text = serde_json::to_string_pretty(&shown)
+            .map_err(|error| Error::new(ErrorKind::Internal, format!("the result is no JSON: {error}")))?;
+        output.result(&text)?;
+    } else {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        output.result(&shown.text(&name.unwrap_or_default()))?;
+    }
+    Ok(exit::DONE)
+}

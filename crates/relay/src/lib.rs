@@ -1,0 +1,310 @@
+//! A relay of connections to a server. A [`Hook`] decides what becomes of each piece of data: it forwards it, replaces it,
+//! delays it ([`Late`]), answers it itself, or ends the connection.
+
+mod late;
+mod listener;
+mod socket;
+
+pub use late::Late;
+pub use listener::Listener;
+pub use socket::{Server, Socket};
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Any free port of loopback.
+pub const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+/// The size of a piece, in bytes.
+const PIECE: usize = 64 * 1024;
+/// The pause between two looks at connections.
+const POLL: Duration = Duration::from_millis(5);
+
+/// The direction of a piece of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From the client.
+    ToServer,
+    /// From the server.
+    ToClient,
+}
+
+/// How a connection ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+pub enum End {
+    /// It has not.
+    #[default]
+    Open,
+    /// The client closed it.
+    Client,
+    /// The client died, or closed it without reading all.
+    ClientReset,
+    /// The server closed it.
+    Server,
+    /// The server died, or closed it without reading all.
+    ServerReset,
+    /// The relay closed it, because it ended.
+    Relay,
+    /// The server could not be reached, and why.
+    Unreachable(String),
+}
+
+/// Both ends of a connection, as one direction sees them.
+pub struct Ends {
+    /// The end that sent the piece.
+    pub from: Socket,
+    /// The other end.
+    pub to: Socket,
+}
+
+/// What is done with one connection. Both directions call it, each on a thread of its own.
+pub trait Hook: Send + Sync + 'static {
+    /// Takes a piece that `ends.from` sent. An error ends the connection.
+    ///
+    /// # Errors
+    /// If nothing can be forwarded any more.
+    fn piece(&self, _way: Way, piece: &mut [u8], ends: &mut Ends) -> io::Result<()> {
+        ends.to.write_all(piece)
+    }
+
+    /// Called when a direction has ended, before the other end can notice. The first call has the cause.
+    fn ended(&self, _way: Way, _end: End) {}
+
+    /// Called when nothing is relayed any more.
+    fn closed(&self) {}
+
+    /// Relays the connection to its end. Whoever reads whole messages of both ends does it in place of [`Hook::piece`].
+    fn serve(&self, client: Socket, server: Socket) {
+        let (Ok(to_client), Ok(from_server)) = (client.try_clone(), server.try_clone()) else {
+            return self.ended(Way::ToServer, End::Unreachable(NO_DESCRIPTORS.to_owned()));
+        };
+        thread::scope(|scope| {
+            let answers = Ends { from: from_server, to: to_client };
+            let back = move || forward(self, Way::ToClient, answers);
+            match thread::Builder::new().name("relay".to_owned()).spawn_scoped(scope, back) {
+                Ok(_) => forward(self, Way::ToServer, Ends { from: client, to: server }),
+                Err(_) => self.ended(Way::ToServer, End::Unreachable(NO_THREAD.to_owned())),
+            }
+        });
+    }
+}
+
+/// Forwards everything.
+pub struct Through;
+
+impl Hook for Through {}
+
+const NO_DESCRIPTORS: &str = "the relay has no file descriptors left";
+const NO_THREAD: &str = "the relay has no thread for it";
+
+struct OnPiece<F>(F);
+
+impl<F> Hook for OnPiece<F>
+where
+    F: Fn(Way, &mut [u8], &mut Ends) -> io::Result<()> + Send + Sync + 'static,
+{
+    fn piece(&self, way: Way, piece: &mut [u8], ends: &mut Ends) -> io::Result<()> {
+        (self.0)(way, piece, ends)
+    }
+}
+
+/// A hook that is one function: [`Hook::piece`].
+pub fn on_piece(
+    piece: impl Fn(Way, &mut [u8], &mut Ends) -> io::Result<()> + Send + Sync + 'static,
+) -> Arc<dyn Hook> {
+    Arc::new(OnPiece(piece))
+}
+
+/// A relay, which listens until it is dropped.
+pub struct Relay {
+    listener: Listener,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    server: Server,
+    open: Mutex<HashMap<usize, Open>>,
+}
+
+/// A connection while it is open; it has no sockets until the server is reached.
+struct Open {
+    hook: Arc<dyn Hook>,
+    sockets: Vec<Socket>,
+}
+
+/// Locks, whatever happened to another thread.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Relay {
+    /// Listens, and makes a hook for each connection, which are numbered from 0.
+    ///
+    /// # Errors
+    /// If the address cannot be used, or there is no thread.
+    pub fn start(
+        listen: SocketAddr,
+        server: Server,
+        make: impl Fn(usize) -> Arc<dyn Hook> + Send + 'static,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared { server, open: Mutex::default() });
+        let (accepting, next) = (Arc::clone(&shared), AtomicUsize::new(0));
+        let listener = Listener::start(listen, move |client| {
+            let number = next.fetch_add(1, Ordering::SeqCst);
+            let hook = make(number);
+            lock(&accepting.open).insert(number, Open { hook: Arc::clone(&hook), sockets: Vec::new() });
+            let (shared, opened) = (Arc::clone(&accepting), Arc::clone(&hook));
+            // Connecting to the server may take long, and must not delay other clients.
+            let run = move || shared.run(number, client, &*opened);
+            if thread::Builder::new().name("relay".to_owned()).spawn(run).is_err() {
+                hook.ended(Way::ToServer, End::Unreachable(NO_THREAD.to_owned()));
+                accepting.close(number, &*hook);
+            }
+        })?;
+        Ok(Self { listener, shared })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// Takes no further connections, waits up to this time for open ones to end, and shuts down the others.
+    pub fn stop(&mut self, grace: Duration) {
+        self.listener.stop();
+        let until = Instant::now() + grace;
+        while !lock(&self.shared.open).is_empty() && Instant::now() < until {
+            thread::sleep(POLL);
+        }
+        for (_, open) in std::mem::take(&mut *lock(&self.shared.open)) {
+            open.hook.ended(Way::ToServer, End::Relay);
+            open.sockets.iter().for_each(|socket| socket.shutdown(Shutdown::Both));
+        }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.stop(Duration::ZERO);
+    }
+}
+
+impl Shared {
+    fn run(&self, number: usize, client: TcpStream, hook: &dyn Hook) {
+        let connected = Socket::connect(&self.server).and_then(|server| Ok((Socket::tcp(client)?, server)));
+        let cloned = |(client, server): (Socket, Socket)| {
+            let kept = vec![client.try_clone()?, server.try_clone()?];
+            Ok::<_, io::Error>((kept, client, server))
+        };
+        match connected.and_then(cloned) {
+            Ok((kept, client, server)) => {
+                // It is no longer there if the relay has stopped.
+                let open = lock(&self.open).get_mut(&number).map(|open| open.sockets = kept);
+                if open.is_some() {
+                    hook.serve(client, server);
+                }
+            }
+            Err(error) => hook.ended(Way::ToServer, End::Unreachable(error.to_string())),
+        }
+        self.close(number, hook);
+    }
+
+    fn close(&self, number: usize, hook: &dyn Hook) {
+        hook.closed();
+        lock(&self.open).remove(&number);
+    }
+}
+
+/// Forwards one direction until it ends.
+fn forward<H: Hook + ?Sized>(hook: &H, way: Way, mut ends: Ends) {
+    let mut piece = vec![0; PIECE];
+    let (closes, dies, other_dies) = match way {
+        Way::ToServer => (End::Client, End::ClientReset, End::ServerReset),
+        Way::ToClient => (End::Server, End::ServerReset, End::ClientReset),
+    };
+    let end = loop {
+        let read = match ends.from.read(&mut piece) {
+            // A client that takes leave closes at once, and the server then: its end may be read first.
+            Ok(0) if way == Way::ToClient && ends.to.has_closed() => break End::Client,
+            Ok(0) => break closes,
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(_) => break dies,
+        };
+        let Some(bytes) = piece.get_mut(..read) else { break dies };
+        if hook.piece(way, bytes, &mut ends).is_err() {
+            break other_dies;
+        }
+    };
+    let is_orderly = matches!(end, End::Client | End::Server);
+    hook.ended(way, end);
+    // An end that closed may still receive; of one that died, nothing is left to forward.
+    if is_orderly {
+        ends.to.shutdown(Shutdown::Write);
+    } else {
+        ends.from.shutdown(Shutdown::Both);
+        ends.to.shutdown(Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// A relay before a listener of the test, a client that is connected through it, and the server's end.
+    fn relayed(make: impl Fn(usize) -> Arc<dyn Hook> + Send + 'static) -> (Relay, TcpStream, TcpStream) {
+        let listener = TcpListener::bind(LOOPBACK).unwrap();
+        let relay = Relay::start(LOOPBACK, listener.local_addr().unwrap().into(), make).unwrap();
+        let client = TcpStream::connect(relay.address()).unwrap();
+        (relay, client, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn late_requests_keep_their_distances_and_answers_are_not_delayed() {
+        let delay = Duration::from_millis(60);
+        let late = move |_| Arc::new(Late::new(delay, Duration::ZERO, &Arc::default())) as Arc<dyn Hook>;
+        let (_relay, mut client, mut far) = relayed(late);
+        let began = Instant::now();
+        for _ in 0..3 {
+            client.write_all(b"request").unwrap();
+        }
+        client.shutdown(Shutdown::Write).unwrap();
+        let mut received = Vec::new();
+        far.read_to_end(&mut received).unwrap();
+        assert!(began.elapsed() >= delay);
+        assert_eq!(received, b"request".repeat(3), "an end does not overtake data");
+        far.write_all(b"answer").unwrap();
+        let mut answer = [0; 6];
+        client.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"answer");
+        // Closing one end closes the other.
+        drop(far);
+        assert_eq!(client.read(&mut answer).unwrap(), 0);
+    }
+
+    #[test]
+    fn hook_replaces_answers_itself_and_cuts() {
+        let (_relay, mut client, mut far) = relayed(|_| {
+            on_piece(|way, piece, ends| match (way, &*piece) {
+                (Way::ToServer, b"ping") => ends.from.write_all(b"pong"),
+                (Way::ToServer, _) => ends.to.write_all(b"other"),
+                (Way::ToClient, _) => Err(ErrorKind::ConnectionAborted.into()),
+            })
+        });
+        let mut five = [0; 5];
+        client.write_all(b"ping").unwrap();
+        client.read_exact(&mut five[..4]).unwrap();
+        assert_eq!(&five[..4], b"pong");
+        client.write_all(b"this").unwrap();
+        far.read_exact(&mut five).unwrap();
+        assert_eq!(&five, b"other");
+        far.write_all(b"answer").unwrap();
+        assert_eq!(client.read(&mut five).unwrap_or(0), 0);
+    }
+}

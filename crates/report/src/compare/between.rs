@@ -1,0 +1,123 @@
+//! What decides a comparison of two runs at different times: whatever sampled the differences between two runs.
+
+use crate::metrics::samples;
+use crate::summary::{CellResult, MetricInfo, Status, Summary};
+use kurabe_core::run::Sampled;
+use kurabe_core::units;
+use kurabe_stats::separate::{MAX_RUNS, MIN_RUNS, is_enough};
+use kurabe_stats::{IntervalSettings, PairedRatio, StatsError};
+use serde::Serialize;
+use std::time::Duration;
+
+/// The samples by which two runs are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "by", rename_all = "kebab-case")]
+pub enum Between {
+    /// The starts of servers that both runs sampled.
+    Starts,
+    /// Earlier runs of the suite under the same conditions: their number.
+    Runs {
+        /// The number of runs.
+        runs: u32,
+    },
+    /// The samples within the runs, which only a further run can confirm.
+    Within,
+    /// Nothing: nothing is decided.
+    Nothing {
+        /// The number of earlier runs of the suite under the same conditions.
+        runs: u32,
+        /// The number that is needed.
+        needed: u32,
+        /// The time that they cover, in seconds.
+        covered: u64,
+        /// The time that is needed: a multiple of that between the two.
+        needed_time: u64,
+    },
+}
+
+impl Between {
+    /// What decides a comparison of these runs, with these earlier ones.
+    pub(super) fn of(first: &Summary, second: &Summary, earlier: &[Summary]) -> Self {
+        let any_start = |summary: &Summary| summary.spec.sampled() == Sampled::AnyStart;
+        if any_start(first) && any_start(second) {
+            return Self::Starts;
+        }
+        let earlier = &earlier[..earlier.len().min(MAX_RUNS)];
+        let began = earlier.iter().map(|run| run.began);
+        let covered = began.clone().max().unwrap_or(0) - began.min().unwrap_or(0);
+        let (runs, apart) = (earlier.len() as u32, second.began.abs_diff(first.began));
+        if is_enough(earlier.len(), covered as f64, apart as f64) {
+            return Self::Runs { runs };
+        }
+        let needed_time = (apart as f64 / kurabe_stats::separate::REACH).ceil() as u64;
+        Self::Nothing { runs, needed: MIN_RUNS as u32, covered, needed_time }
+    }
+
+    /// The ratio of a metric of the first of these cells to the second, with its interval if something decides.
+    pub(super) fn ratio(
+        self,
+        metric: &MetricInfo,
+        [b, a]: [(&Summary, &CellResult); 2],
+        earlier: &[Summary],
+        settings: &IntervalSettings,
+    ) -> Result<PairedRatio, StatsError> {
+        let figures = |(summary, cell): (&Summary, &CellResult)| {
+            let rounds = cell.metric(&metric.name).map(|found| &found.continuous);
+            let good = |(round, value): (&u32, &f64)| (*round, metric.higher_is_better(*value));
+            samples(rounds.into_iter().flatten().map(good), &summary.spec)
+        };
+        let separate = PairedRatio::of_separate(&figures(b), &figures(a), settings)?;
+        match self {
+            Self::Starts | Self::Within => Ok(separate),
+            Self::Nothing { .. } => Ok(PairedRatio { interval: None, ..separate }),
+            Self::Runs { .. } => {
+                let mean = |of| Ok(kurabe_stats::interval_of_mean(&figures(of), settings)?.value);
+                let same = |cell: &&CellResult| {
+                    cell.target_index == a.1.target_index
+                        && cell.operation == a.1.operation
+                        && cell.axes == a.1.axes
+                        && cell.aa_control == a.1.aa_control
+                        && cell.status == Status::Ok
+                };
+                let earlier = earlier.iter().take(MAX_RUNS);
+                let there = earlier.filter_map(|run| Some((run, run.cells.iter().find(same)?)));
+                let earlier: Vec<f64> = there.map(mean).collect::<Result<_, _>>()?;
+                let ratio = PairedRatio::of_runs(mean(b)?, mean(a)?, &earlier, settings)?;
+                Ok(PairedRatio { interval: ratio.interval.filter(|_| earlier.len() >= MIN_RUNS), ..ratio })
+            }
+        }
+    }
+
+    /// The sentence of a report.
+    pub(crate) fn sentence(self) -> String {
+        const WEAKER: &str = "weaker evidence than a single run with both";
+        match self {
+            Self::Starts | Self::Within => {
+                format!("the runs were made at different times: this is {WEAKER}.")
+            }
+            Self::Runs { runs } => format!(
+                "the runs were made at different times, and are compared by what {runs} earlier runs of this suite \
+                 differ by: {WEAKER}."
+            ),
+            Self::Nothing { runs, needed, covered, needed_time } => {
+                let time = |seconds| units::time(Duration::from_secs(seconds));
+                let lacks = if runs < needed {
+                    format!(
+                        "there are {runs} of {needed} earlier runs of this suite under the same conditions"
+                    )
+                } else {
+                    format!(
+                        "the {runs} earlier runs of this suite cover {}, of {} that are needed",
+                        time(covered),
+                        time(needed_time)
+                    )
+                };
+                format!(
+                    "nothing is decided: the runs were made at different times, not both sampled starts of their \
+                     servers, and {lacks}. Measure both in one run, or throwaway servers with --restarts 3 or more in \
+                     both."
+                )
+            }
+        }
+    }
+}

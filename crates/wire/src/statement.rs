@@ -1,0 +1,256 @@
+//! A statement's text, divided into what the program wrote and the values in it.
+
+use crate::conceal;
+
+/// What stands for a literal in a template. No statement of a server that is supported can contain it.
+pub const GAP: char = '\0';
+
+/// How a dialect writes texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// `"name"`, `E'\''`, `$$text$$`, `$1`.
+    Postgres,
+    /// `"text"`, `` `name` ``, `'\''`, `# comment`.
+    Mysql,
+}
+
+/// A statement's text without its literals and comments, and these.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Split<'a> {
+    /// The text, with a [`GAP`] for each literal.
+    pub template: String,
+    /// The literals with their quotes, in order.
+    pub literals: Vec<&'a str>,
+}
+
+/// Divides a text. Filling the gaps with the literals gives the text again.
+pub fn split(text: &str, dialect: Dialect) -> Split<'_> {
+    let mut found = Split::default();
+    if text.contains(GAP) {
+        // No template can be made of it.
+        return Split { template: GAP.to_string(), literals: vec![text] };
+    }
+    let (mut at, mut written) = (0, 0);
+    // Whether the byte before belongs to a name, in which digits are no numbers.
+    let mut in_name = false;
+    while at < text.len() {
+        let rest = &text[at..];
+        if let Some(length) = literal(rest, dialect, in_name) {
+            found.template.push_str(&text[written..at]);
+            found.template.push(GAP);
+            found.literals.push(&rest[..length]);
+            at += length;
+            written = at;
+            in_name = false;
+            continue;
+        }
+        let skipped = name(rest, dialect).unwrap_or(1);
+        let last = rest.as_bytes().get(skipped - 1).copied().unwrap_or_default();
+        in_name =
+            skipped == 1 && (last.is_ascii_alphanumeric() || matches!(last, b'_' | b'$') || last >= 0x80);
+        at += skipped;
+        while !text.is_char_boundary(at) {
+            at += 1;
+        }
+    }
+    found.template.push_str(&text[written..]);
+    found
+}
+
+/// The length of the literal or comment at the start of a text.
+fn literal(text: &str, dialect: Dialect, in_name: bool) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let first = *bytes.first()?;
+    let mysql = dialect == Dialect::Mysql;
+    let line = || Some(text.find('\n').unwrap_or(text.len()));
+    match first {
+        b'\'' => Some(quoted(bytes, 0, mysql)),
+        b'"' if mysql => Some(quoted(bytes, 0, true)),
+        b'#' if mysql => line(),
+        b'-' if bytes.get(1) == Some(&b'-') => line(),
+        b'/' if bytes.get(1) == Some(&b'*') => {
+            // MySQL executes `/*!…*/`.
+            (bytes.get(2) != Some(&b'!') || !mysql).then(|| comment(bytes, dialect))
+        }
+        // E'…' with backslashes, B'…', X'…', N'…'.
+        b'e' | b'E' | b'b' | b'B' | b'x' | b'X' | b'n' | b'N' if !in_name && bytes.get(1) == Some(&b'\'') => {
+            Some(quoted(bytes, 1, mysql || matches!(first, b'e' | b'E')))
+        }
+        b'$' if !mysql && !in_name => dollar(text),
+        b'0'..=b'9' if !in_name => {
+            let is_exponent = |n: usize| matches!(bytes[n - 1], b'e' | b'E') && !text.starts_with("0x");
+            let belongs = |n: usize, byte: u8| {
+                byte.is_ascii_alphanumeric()
+                    || byte == b'.'
+                    || byte == b'_'
+                    || (matches!(byte, b'+' | b'-') && is_exponent(n))
+            };
+            let end = (1..bytes.len()).find(|n| !belongs(*n, bytes[*n]));
+            Some(end.unwrap_or(bytes.len()))
+        }
+        _ => None,
+    }
+}
+
+/// The length of a quoted text whose quote is at `at`; to the end if it is not closed.
+fn quoted(bytes: &[u8], at: usize, escapes: bool) -> usize {
+    let quote = bytes[at];
+    let mut next = at + 1;
+    while let Some(byte) = bytes.get(next) {
+        next += 1;
+        if *byte == b'\\' && escapes {
+            next += 1;
+        } else if *byte == quote {
+            if bytes.get(next) != Some(&quote) {
+                return next;
+            }
+            next += 1;
+        }
+    }
+    bytes.len()
+}
+
+/// The length of a comment; PostgreSQL's nest.
+fn comment(bytes: &[u8], dialect: Dialect) -> usize {
+    let (mut depth, mut at) = (0_usize, 0);
+    while at < bytes.len() {
+        match bytes.get(at..at + 2) {
+            Some(b"/*") if depth == 0 || dialect == Dialect::Postgres => (depth, at) = (depth + 1, at + 2),
+            Some(b"*/") if depth == 1 => return at + 2,
+            Some(b"*/") => (depth, at) = (depth - 1, at + 2),
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// The length of a text in `$tag$`.
+fn dollar(text: &str) -> Option<usize> {
+    let tag = text[1..].find('$')? + 2;
+    let name = &text[1..tag - 1];
+    let is_name = !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    is_name.then(|| text[tag..].find(&text[..tag]).map_or(text.len(), |end| tag + end + tag))
+}
+
+/// The length of a quoted name.
+fn name(text: &str, dialect: Dialect) -> Option<usize> {
+    let quote = if dialect == Dialect::Mysql { '`' } else { '"' };
+    text.starts_with(quote).then(|| quoted(text.as_bytes(), 0, false))
+}
+
+/// The kind of a statement, from its template: in one line, with `?` for each literal and parameter, and one for a list of
+/// them.
+pub fn fingerprint(template: &str) -> String {
+    let mut shown = String::with_capacity(template.len());
+    let mut in_parameter = false;
+    for c in template.chars() {
+        in_parameter = (in_parameter && c.is_ascii_digit()) || c == '$';
+        match c {
+            GAP | '$' => shown.push('?'),
+            _ if in_parameter => {}
+            c => shown.push(c),
+        }
+    }
+    let mut words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    // A sign belongs to its number. Lists of values and of rows have any length.
+    for operator in ["= ", "(", ", ", "+ ", "- ", "* ", "/ ", "< ", "> "] {
+        words = words.replace(&format!("{operator}-?"), &format!("{operator}?"));
+    }
+    for (list, one) in [("? ?", "?"), ("?, ?", "?"), ("?,?", "?"), ("(?), (?)", "(?)"), ("(?),(?)", "(?)")] {
+        while words.contains(list) {
+            words = words.replace(list, one);
+        }
+    }
+    let trimmed = words.trim_matches([' ', ';']);
+    trimmed.strip_prefix("? ").unwrap_or(trimmed).to_owned()
+}
+
+/// What may be kept of a statement that may contain a password: `None` if nothing speaks for one, else its kind.
+pub fn concealed(text: &str, template: &str) -> Option<String> {
+    let shown = conceal::sql(text);
+    if shown == text.trim() {
+        return None;
+    }
+    let first: String = template
+        .trim_start_matches(|c: char| c == GAP || c.is_whitespace() || c == '(')
+        .chars()
+        .take_while(char::is_ascii_alphabetic)
+        .collect();
+    // What reads and changes tables has values only as literals; other statements have them anywhere.
+    let is_plain = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "COPY"]
+        .contains(&first.to_ascii_uppercase().as_str());
+    Some(if is_plain { fingerprint(template) } else { shown })
+}
+
+/// Whether a statement sets up the connection or a transaction, or asks about the server.
+pub fn is_setup(text: &str) -> bool {
+    crate::sql::is_setup(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn literals_are_found_and_names_are_not() {
+        let gap = |text: &str| text.replace('?', "\0");
+        for (dialect, text, template) in [
+            (
+                Dialect::Postgres,
+                "SELECT a1, $1 FROM \"t 'x'\" WHERE b = 'it''s' AND c > -1.5e+3",
+                "SELECT a1, $1 FROM \"t 'x'\" WHERE b = ? AND c > -?",
+            ),
+            (
+                Dialect::Postgres,
+                "SELECT E'a\\'b', 'a\\', $$it's$$, $q$ $$ $q$, x'ff' /* a /* b */ c */",
+                "SELECT ?, ?, ?, ?, ? ?",
+            ),
+            (
+                Dialect::Mysql,
+                "SELECT `a'b`, \"it's\", 'a\\'b', 0xff # c\n, é2 FROM t2",
+                "SELECT `a'b`, ?, ?, ? ?\n, é2 FROM t2",
+            ),
+            (Dialect::Mysql, "/*!40101 SET NAMES utf8 */", "/*!? SET NAMES utf8 */"),
+            (Dialect::Postgres, "SELECT 'open", "SELECT ?"),
+        ] {
+            assert_eq!(split(text, dialect).template, gap(template), "{text}");
+        }
+    }
+
+    #[test]
+    fn statements_that_differ_in_values_only_have_one_kind() {
+        let kind = |text: &str| fingerprint(&split(text, Dialect::Postgres).template);
+        assert_eq!(kind("SELECT *\n FROM t WHERE id IN (1, 2,3) ;"), "SELECT * FROM t WHERE id IN (?)");
+        assert_eq!(kind("INSERT INTO t VALUES (1, 'a'), (2, 'b') -- x"), "INSERT INTO t VALUES (?) ?");
+        assert_eq!(kind("/* trace 7 */ SELECT 1"), "SELECT ?");
+        assert_eq!(kind("UPDATE t SET a = a + -5 WHERE b = $12"), "UPDATE t SET a = a + ? WHERE b = ?");
+    }
+
+    #[test]
+    fn passwords_are_concealed_and_the_kind_of_statement_is_not() {
+        let kept = |text: &str| concealed(text, &split(text, Dialect::Postgres).template);
+        assert_eq!(kept("SELECT 1"), None);
+        assert_eq!(
+            kept("SELECT id FROM u WHERE password = 'hunter2'").unwrap(),
+            "SELECT id FROM u WHERE password = ?"
+        );
+        for text in ["ALTER ROLE u PASSWORD 'hunter2'", "SET my.password = hunter2", "hunter2 password"] {
+            assert!(!kept(text).unwrap().contains("hunter2"), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn gaps_filled_with_literals_are_the_text(text in "[aAeExX1-9 .$'\"`/*#\n\\\\é;-]{0,60}") {
+            for dialect in [Dialect::Postgres, Dialect::Mysql] {
+                let found = split(&text, dialect);
+                let mut literals = found.literals.iter();
+                let filled: String = found.template.chars().map(|c| if c == GAP { (*literals.next().unwrap()).to_owned() } else { c.to_string() }).collect();
+                prop_assert_eq!(filled, text.as_str());
+                prop_assert!(literals.next().is_none());
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What a recorder learns from the bytes of a connection: requests with their values, and the shape of each answer.
+
+use std::time::Instant;
+
+/// The maximum size of a request that is kept, in bytes. What is longer is cut off, and said to be.
+pub(crate) const KEPT: usize = 1 << 20;
+/// The maximum size of the requests of a connection that wait for an answer, in bytes.
+pub(crate) const WAITING: usize = 16 << 20;
+
+/// Reads the messages of one connection, in pieces of any size, and never fails: of a stream that it cannot read it says so
+/// once, with [`Event::Unreadable`].
+pub trait View: Send {
+    /// Reads what the client sent next.
+    fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>);
+
+    /// Reads what the server sent next.
+    fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>);
+
+    /// Gives the requests that were never answered, as the connection ends.
+    fn end(&mut self, events: &mut Vec<Event>);
+}
+
+/// One thing that was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The client has begun: name and value of what it said about itself, such as `user`.
+    Client(Vec<(String, String)>),
+    /// A request that was answered, or never will be.
+    Exchange(Box<Exchange>),
+    /// Bulk data of the client, part of its oldest request without an answer, whose text is `of`.
+    Data {
+        /// The data.
+        bytes: Vec<u8>,
+        /// The statement.
+        of: String,
+    },
+    /// The rest cannot be read, and why.
+    Unreadable(&'static str),
+}
+
+/// How a request was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Step {
+    /// As a text that is executed at once.
+    #[default]
+    Text,
+    /// Prepared under a name, to be executed later.
+    Prepare,
+    /// Executed after it was prepared under a name.
+    Execute,
+    /// Prepared, bound and executed in one go.
+    Bound,
+}
+
+impl Step {
+    /// Every way, in the order of its numbers in files.
+    pub const ALL: [Self; 4] = [Self::Text, Self::Prepare, Self::Execute, Self::Bound];
+}
+
+/// The state of a connection's transaction after an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transaction {
+    /// The server said nothing: more answers follow.
+    #[default]
+    Unknown,
+    /// There is none.
+    None,
+    /// One is open.
+    Open,
+    /// One is open, and has failed.
+    Failed,
+}
+
+impl Transaction {
+    /// Every state, in the order of its numbers in files.
+    pub const ALL: [Self; 4] = [Self::Unknown, Self::None, Self::Open, Self::Failed];
+}
+
+/// A parameter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parameter {
+    /// The type by its number in the protocol; 0 if the client left it to the server.
+    pub kind: u32,
+    /// Whether it was sent in the protocol's binary format.
+    pub binary: bool,
+    /// Its bytes; `None` for NULL.
+    pub value: Option<Vec<u8>>,
+}
+
+/// A request and the shape of its answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exchange {
+    /// The statement's or command's text.
+    pub text: String,
+    /// How it was sent.
+    pub step: Step,
+    /// The parameters of an execution.
+    pub parameters: Vec<Parameter>,
+    /// Whether something is missing of text or parameters, because they are too long.
+    pub cut: bool,
+    /// Whether it was sent before an earlier request was answered.
+    pub pipelined: bool,
+    /// When its first byte was seen; `None` only while it is made.
+    pub began: Option<Instant>,
+    /// When its answer was complete; `None` if it never was.
+    pub ended: Option<Instant>,
+    /// Rows of the answer.
+    pub rows: u64,
+    /// Rows that the server says were changed or copied.
+    pub affected: u64,
+    /// The code of the error.
+    pub error: Option<String>,
+    /// A checksum of the rows, see [`Digest`].
+    pub digest: u64,
+    /// The transaction afterwards.
+    pub transaction: Transaction,
+}
+
+/// A checksum of rows: FNV-1a (64 bits) of each row's bytes. Where the statement orders its rows they are chained, else added
+/// up, since their order means nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Digest {
+    row: u64,
+    sum: u64,
+    is_ordered: bool,
+}
+
+impl Digest {
+    const START: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+
+    pub(crate) fn of(text: &str) -> Self {
+        let lower = text.to_ascii_lowercase();
+        Self { row: Self::START, sum: 0, is_ordered: lower.contains("order by") }
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.row =
+            bytes.iter().fold(self.row, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(Self::PRIME));
+    }
+
+    pub(crate) fn end_row(&mut self) {
+        let before = if self.is_ordered { self.sum.wrapping_mul(Self::PRIME) } else { self.sum };
+        self.sum = before.wrapping_add(std::mem::replace(&mut self.row, Self::START));
+    }
+
+    pub(crate) fn value(self) -> u64 {
+        self.sum
+    }
+}

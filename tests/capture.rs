@@ -1,0 +1,226 @@
+//! `kurabe capture` between real clients and real servers: what it recorded is what the server counted, and what was sent.
+
+use crate::servers::common::{skip, sql};
+use crate::support::{Answer, Place, eventually, piped};
+use kurabe_capture::file;
+use kurabe_capture::record::{Record, Request, Value};
+use kurabe_testbed::testing;
+use serde_json::Value as Json;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Captures a shell's command.
+fn captured(place: &Place, name: &str, options: &[&str], url: &str, script: &str) -> PathBuf {
+    let path = place.home().join(name);
+    let args =
+        [&["capture", url, "-o", path.to_str().unwrap()], options, &["--", "sh", "-ec", script]].concat();
+    let answer = place.run(&args);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    path
+}
+
+fn records(path: &Path) -> Vec<Record> {
+    let mut found = Vec::new();
+    let (_, ending) = file::read(path, |record| found.push(record)).unwrap();
+    assert!(ending.complete, "{ending:?}");
+    found
+}
+
+/// The requests with the texts of their statements, whose gaps are filled.
+fn requests(path: &Path) -> Vec<(String, Request)> {
+    let (mut templates, mut found) = (Vec::new(), Vec::new());
+    for record in records(path) {
+        match record {
+            Record::Statement { template, .. } => templates.push(template),
+            Record::Request(request) => {
+                let mut literals = request.literals.iter();
+                let gap =
+                    |c: char| if c == '\0' { literals.next().cloned().unwrap_or_default() } else { c.into() };
+                let text = templates[request.statement as usize].chars().map(gap).collect();
+                found.push((text, *request));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn shown(place: &Place, path: &Path) -> Json {
+    let answer = place.run(&["capture", "show", path.to_str().unwrap(), "--report", "json"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    answer.json()
+}
+
+fn sum(statements: &Json, of: &str) -> u64 {
+    statements.as_array().unwrap().iter().map(|one| one[of].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn requests_and_rows_are_those_that_the_server_counted() {
+    let preload = |options: kurabe_testbed::StartOptions| {
+        // Of prepared BEGIN and END it counts the first only.
+        options
+            .set("shared_preload_libraries", "pg_stat_statements")
+            .set("pg_stat_statements.track_utility", "off")
+    };
+    let Some(server) = testing::own_server_with("postgres", preload) else { return };
+    let Some(_) = sql(&server, "", "CREATE EXTENSION pg_stat_statements") else { return };
+    let place = Place::new();
+    if Command::new("pgbench").arg("--version").output().is_err() {
+        skip("there is no program pgbench");
+        return;
+    }
+    captured(&place, "init", &[], server.url(), "pgbench -i -q -s 1 2>/dev/null");
+    for mode in ["simple", "extended", "prepared"] {
+        sql(&server, "", "SELECT pg_stat_statements_reset()");
+        let script = format!(
+            "pgbench -n -M {mode} -c 3 -t 40; pgbench -n -S -M {mode} -c 2 -t 100; psql -qXc 'SELECT generate_series(1, 9)'"
+        );
+        let path = captured(&place, mode, &[], server.url(), &script);
+        let counted = sql(
+            &server,
+            "",
+            "SELECT sum(calls), sum(rows) FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat_statements%'",
+        );
+        let report = shown(&place, &path);
+        let statements = &report["statements"];
+        let rows = sum(statements, "rows") + sum(statements, "affected");
+        let is_utility = |one: &&Json| ["BEGIN", "END"].iter().any(|word| one["text"] == *word);
+        let utility = statements.as_array().unwrap().iter().filter(is_utility);
+        let utility: u64 = utility.map(|one| one["calls"].as_u64().unwrap()).sum();
+        let calls = sum(statements, "calls") - utility;
+        assert_eq!((utility, format!("{calls}|{rows}\n")), (240, counted.unwrap()), "{mode}: {report:#}");
+        assert_eq!((&report["errors"], &report["unanswered"]), (&0.into(), &0.into()), "{report:#}");
+        // Of pgbench's transactions each is one unit of work: begin, five statements, end.
+        let units = report["units"].as_array().unwrap();
+        let transactions = units.iter().filter(|unit| unit["transaction"] == true);
+        let calls: u64 = transactions.map(|unit| unit["calls"].as_u64().unwrap()).sum();
+        assert_eq!(calls, 120, "{mode}: {report:#}");
+        // A point read takes thirty bytes and some.
+        let size = std::fs::metadata(&path).unwrap().len();
+        assert!(size < 60 * report["requests"].as_u64().unwrap(), "{size} bytes: {report:#}");
+    }
+}
+
+#[test]
+fn values_are_those_that_were_sent_and_are_replaced_or_dropped_where_wished() {
+    let Some(server) = testing::server("postgres") else { return };
+    let place = Place::new();
+    std::fs::write(place.home().join("a.sql"), "SELECT :n::int + 1, length(:word), NULL::text\n").unwrap();
+    std::fs::write(place.home().join("data"), "1\tAlice\n2\t\\N\n").unwrap();
+    let script = format!(
+        "cd '{}'; pgbench -n -M prepared -t 2 -D n=4711 -D \"word=it's Alice\" -f a.sql; \
+         psql -qXc \"SELECT 'Alice' AS a, 4711 -- Alice\" -c 'CREATE TEMP TABLE t (a int, b text)' \
+         -c '\\copy t FROM data' -c \"SELECT 1 / 0\" || true",
+        place.home().display()
+    );
+    let path = captured(&place, "keep", &[], server.url(), &script);
+    let found = requests(&path);
+    let value = |bytes: &str| Value::Bytes(bytes.as_bytes().to_vec());
+    let bound: Vec<_> = found.iter().filter(|(_, request)| !request.parameters.is_empty()).collect();
+    assert_eq!(bound.len(), 2, "{found:#?}");
+    for (text, request) in bound {
+        assert_eq!(text.trim(), "SELECT $1::int + 1, length($2), NULL::text");
+        let values: Vec<_> = request.parameters.iter().map(|one| one.value.clone()).collect();
+        assert_eq!(values, [value("4711"), value("it's Alice")]);
+        assert_eq!((request.rows, &request.error), (1, &None));
+    }
+    let of = |part: &str| {
+        &found.iter().find(|(text, _)| text.contains(part)).unwrap_or_else(|| panic!("{found:#?}")).1
+    };
+    assert_eq!(of("SELECT 'Alice' AS a, 4711 -- Alice").rows, 1);
+    assert_eq!(of("COPY  t FROM STDIN").affected, 2);
+    assert_eq!(of("1 / 0").error.as_deref(), Some("22012"));
+    let data: Vec<u8> = records(&path)
+        .into_iter()
+        .filter_map(|record| if let Record::Data { bytes, .. } = record { Some(bytes) } else { None })
+        .flatten()
+        .collect();
+    assert_eq!(data, b"1\tAlice\n2\t\\N\n");
+    for values in ["hash", "drop"] {
+        let path = captured(&place, values, &["--values", values], server.url(), &script);
+        let all = format!("{:?}", records(&path));
+        assert!(!all.contains("Alice") && !all.contains("4711"), "{all}");
+        assert_eq!(requests(&path).len(), found.len());
+    }
+}
+
+#[test]
+fn no_password_is_in_a_capture() {
+    let Some(server) = testing::server_with("postgres", |options| options.with_password("hunter2")) else {
+        return;
+    };
+    let place = Place::new();
+    let url = server.url().replacen("kurabe@", "kurabe:hunter2@", 1);
+    let script = "psql -qX -c \"CREATE ROLE eve LOGIN PASSWORD 'hunter2'\" -c 'DROP ROLE eve' \
+                  -c 'CREATE TEMP TABLE u (password text)' -c \"INSERT INTO u VALUES ('hunter2') -- password\" \
+                  -c \"SET my.password = 'hunter2'\" -c \"SELECT count(*) FROM u WHERE password = 'hunter2'\"";
+    let path = captured(&place, "passwords", &[], &url, script);
+    let found = requests(&path);
+    let all = format!("{:?}", records(&path));
+    assert!(!all.contains("hunter2") && all.contains("CREATE ROLE …"), "{all}");
+    let select = found.iter().find(|(text, _)| text == "SELECT count(*) FROM u WHERE password = ?");
+    assert!(select.is_some_and(|(_, request)| request.cut && request.digest == 0), "{found:#?}");
+    let (about, _) = file::read(&path, |_| {}).unwrap();
+    assert!(!format!("{about:?}").contains("hunter2"), "{about:?}");
+}
+
+#[test]
+fn reads_in_a_loop_are_named_in_a_short_answer() {
+    let Some(server) = testing::server("postgres") else { return };
+    let place = Place::new();
+    let items: String = (0..20).map(|n| format!("SELECT {n} AS item;\n")).collect();
+    let script = place.home().join("shop.sql");
+    std::fs::write(&script, format!("BEGIN;\nSELECT 1 AS orders, 2;\n{items}COMMIT;\n")).unwrap();
+    let run = format!("for n in 1 2 3; do psql -qAtXf '{}'; done", script.display());
+    let path = captured(&place, "loop", &[], server.url(), &run);
+    let report = shown(&place, &path);
+    let units = report["units"].as_array().unwrap();
+    assert_eq!(
+        (units.len(), &units[0]["calls"], &units[0]["n_plus_one"]),
+        (1, &3.into(), &true.into()),
+        "{report:#}"
+    );
+    let times: Vec<_> = units[0]["steps"].as_array().unwrap().iter().map(|step| &step["times"]).collect();
+    assert_eq!(times, [&serde_json::json!([1, 1]), &serde_json::json!([20, 20])], "{report:#}");
+    let answer = place.run(&["capture", "show", path.to_str().unwrap()]);
+    assert!(answer.out.contains("N+1: 3 × (20 × SELECT ? AS item)"), "{answer:?}");
+    let widest = answer.out.lines().map(|line| line.chars().count()).max();
+    assert!(answer.out.lines().count() <= 25 && widest <= Some(80), "{answer:?}");
+}
+
+#[test]
+fn capture_of_a_killed_recorder_is_read_and_said_to_be_one() {
+    let Some(server) = testing::server("postgres") else { return };
+    let place = Place::new();
+    let path = place.home().join("killed");
+    let mut child = piped(&mut place.command(&["capture", server.url(), "-o", path.to_str().unwrap()]));
+    let mut url = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let psql = Command::new("psql").args([url.trim(), "-qXc", "SELECT 6 * 7"]).output();
+    assert!(psql.is_ok_and(|output| Answer::of(&output).out.contains("42")));
+    let count = || {
+        let mut requests = 0;
+        let read = file::read(&path, |record| requests += u64::from(matches!(record, Record::Request(_))));
+        read.is_ok().then_some(requests)
+    };
+    // It is written without another request.
+    assert!(eventually(20, || (count()? == 1).then_some(())).is_some());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+    let answer = place.run(&["capture", "show", path.to_str().unwrap()]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.out.contains("did not end in order") && answer.out.contains("left out"), "{answer:?}");
+    std::fs::write(&path, &whole).unwrap();
+    let answer = place.run(&["capture", "show", path.to_str().unwrap()]);
+    assert!(answer.out.contains("1 requests") && answer.out.contains("did not end in order"), "{answer:?}");
+    // What exists is not written over, and another protocol is refused before anything is made.
+    let refused = place.run(&["capture", server.url(), "-o", path.to_str().unwrap(), "--", "true"]);
+    assert!(refused.code == Some(2) && refused.err.contains("exists already"), "{refused:?}");
+    let other = place.home().join("other");
+    let refused = place.run(&["capture", "redis://127.0.0.1:1", "-o", other.to_str().unwrap(), "--", "true"]);
+    assert!(refused.code != Some(0) && !other.exists(), "{refused:?}");
+}
