@@ -1,6 +1,7 @@
 //! Custom workloads on real servers: verified, counted, repeated; and the messages for invalid ones.
 
 mod scripts;
+mod setup;
 
 use crate::servers::common::sql;
 use crate::support::{Answer, Place};

@@ -46,7 +46,7 @@ fn runs_of_the_suite_are_measured_on_sqlite() {
 /// A run on SQLite, PostgreSQL, MariaDB, MySQL, Redis, memcached, MongoDB, CouchDB, Firebird and a listener: measured,
 /// partly, not available, or not a target of this run.
 const STATES: [(&str, &str); 17] = [
-    ("session", "mmmmmpppmn"),
+    ("session", "mmmmppppmn"),
     ("kv", "mmmmmmmmmn"),
     ("connect", "mmmmmmmmmn"),
     ("bind", "mmmmnnnnmn"),

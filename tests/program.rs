@@ -6,7 +6,7 @@ use kurabe_record::RunPath;
 use std::path::PathBuf;
 
 /// A run that takes seconds, in many short trials: one cell and the A/A control, two operations, twenty rounds.
-const LONG: [&str; 13] = [
+const LONG: [&str; 15] = [
     "run",
     "session",
     "sqlite:",
@@ -20,6 +20,8 @@ const LONG: [&str; 13] = [
     "40ms",
     "--rounds",
     "20",
+    "--operation",
+    "write,read",
 ];
 /// The trials of [`LONG`].
 const TRIALS: usize = 2 * 2 * 20;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// A very short run: four cells and the A/A control, two operations, three rounds.
-pub(crate) const SHORT: [&str; 13] = [
+pub(crate) const SHORT: [&str; 15] = [
     "run",
     "session",
     "null:",
@@ -19,6 +19,8 @@ pub(crate) const SHORT: [&str; 13] = [
     "100",
     "--rounds",
     "3",
+    "--operation",
+    "write,read",
 ];
 
 /// What a run left.

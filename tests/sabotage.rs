@@ -41,6 +41,10 @@ enum Lie {
     WritesLater,
     /// All cells share one table, so that every read size reads the same rows.
     OneTableForAll,
+    /// Expired sessions are acknowledged as deleted, and stay.
+    KeepsExpired,
+    /// Changed sessions are acknowledged, and stay as they were.
+    KeepsOld,
     /// A client thread panics during the trial.
     Panics,
 }
@@ -188,6 +192,11 @@ impl Interceptor for Saboteur {
                 out.set_affected(written);
                 Ok(())
             }
+            (Lie::KeepsExpired, Operation::Delete { .. }) | (Lie::KeepsOld, Operation::Update { .. }) => {
+                out.clear();
+                out.set_affected(1);
+                Ok(())
+            }
             (Lie::WritesLater, _) if is_write => {
                 self.postponed.push((prepared.0, parameters.iter().copied().map(OwnedValue::of).collect()));
                 out.clear();
@@ -309,9 +318,9 @@ fn caught(lie: Lie, layout: &str, operations: &[&str], part: &str) {
 #[test]
 fn without_fault_every_trial_has_results() {
     for layout in ["blob", "rows"] {
-        let trials = run(Lie::Truth, layout, &["write", "read"]);
-        // Two payloads and the A/A control, two operations, two rounds.
-        assert_eq!(trials.len(), 12);
+        let trials = run(Lie::Truth, layout, &["write", "read", "request"]);
+        // Two payloads and the A/A control, three operations, two rounds.
+        assert_eq!(trials.len(), 18);
         for trial in trials {
             let Outcome::Measured(figures) = &trial.outcome else { panic!("{trial:?}") };
             assert_eq!((figures.offered, figures.completed, figures.failed), (200, 200, 0));
@@ -320,6 +329,9 @@ fn without_fault_every_trial_has_results() {
             let verified = figures.verified.unwrap();
             if trial.operation == "read" {
                 assert_eq!(verified, Verification { answers: 200 + warmup, ..Verification::default() });
+            } else if trial.operation == "request" {
+                assert_eq!(verified.how(), Proof::ReadBackLast, "{verified:?}");
+                assert_eq!(verified.writes, 200 + warmup);
             } else {
                 assert_eq!(verified.how(), Proof::ReadBackAll, "{verified:?}");
                 assert_eq!((verified.writes, verified.counted), (200 + warmup, 200 + warmup));
@@ -349,6 +361,13 @@ fn truncated_value_is_detected() {
 #[test]
 fn evicted_session_is_detected() {
     caught(Lie::Evicts, "blob", &["write"], "rows, but acknowledged");
+}
+
+#[test]
+fn expired_session_that_comes_back_and_lost_change_are_detected() {
+    caught(Lie::KeepsExpired, "blob", &["request"], "had expired and was deleted, and came back");
+    caught(Lie::KeepsExpired, "rows", &["request"], "had expired and was deleted, and came back");
+    caught(Lie::KeepsOld, "blob", &["request"], "wrong content");
 }
 
 #[test]

@@ -133,3 +133,52 @@ fn scripts_run_as_pgbench_runs_them_if_asked() {
     let answer = run("serial.sql", text, &[&usual[..], &["--max-tries", "1000"]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
 }
+
+#[test]
+fn gate_judges_scripts_on_two_targets_or_against_the_last_run_and_suites_name_scripts() {
+    let place = Place::new();
+    let read = file(&place, "read.sql", "SELECT abalance FROM pgbench_accounts WHERE aid = 7;");
+    let change = file(&place, "change.sql", "UPDATE pgbench_accounts SET abalance = 1 WHERE aid = 7;");
+    let scripts = [format!("{}@3", read.display()), change.display().to_string()];
+    let gate = |targets: &[&str]| {
+        let rest = ["--init", "--requests", "60", "--rounds", "3", "--interleave=off"];
+        let words = ["gate", &scripts[0], &scripts[1]].into_iter().chain(targets.iter().copied()).chain(rest);
+        place.run(&words.collect::<Vec<_>>())
+    };
+    let both = gate(&["sqlite:", "sqlite:"]);
+    assert!(matches!(both.code, Some(0 | 6 | 7)), "{both:?}");
+    assert!(both.out.starts_with("• The gate ") && both.out.lines().count() <= 20, "{both:?}");
+    for kind in ["\nread ", "\nread p99 ", "\nchange ", "\nchange p99 ", "\ntransaction throughput "] {
+        assert!(both.out.contains(kind), "{kind}: {both:?}");
+    }
+    // One target: the first run is the base of the next.
+    let other = Place::new();
+    let alone = |place: &Place| {
+        place.run(&[
+            "gate",
+            &scripts[0],
+            "sqlite:",
+            "--init",
+            "--requests",
+            "60",
+            "--rounds",
+            "3",
+            "--interleave=off",
+        ])
+    };
+    let first = alone(&other);
+    assert!(first.code == Some(0) && first.err.contains("the base of the next"), "{first:?}");
+    let next = alone(&other);
+    assert!(next.code == Some(7) && next.out.contains("Nothing is decided"), "{next:?}");
+    // A suite names the scripts, relative to itself, and pgbench's own.
+    let text = "pgbench = [\"read.sql@3\", \"tpcb-like\"]\ninit = true\nrequests = 60\nrounds = 1\n";
+    let suite = file(&place, "alone.toml", text);
+    let answer = run(&place, &suite, &["sqlite:"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let suite = file(&place, "several.toml", &format!("targets = \"sqlite:\"\n[[run]]\n{text}"));
+    let answer = run(&place, &suite, &[]);
+    assert!(answer.code == Some(0) && answer.out.contains("read"), "{answer:?}");
+    let wrong = file(&place, "wrong.toml", "pgbench = [\"nofile.sql\"]\n");
+    let answer = run(&place, &wrong, &["sqlite:"]);
+    assert!(answer.code == Some(2) && answer.err.contains("nofile.sql cannot be read"), "{answer:?}");
+}

@@ -6,8 +6,20 @@ use std::path::Path;
 use std::process::Command;
 
 /// A run whose file grows with every trial.
-const GROWING: [&str; 10] =
-    ["--payload", "1k", "--layout", "blob", "--requests", "200", "--rounds", "400", "--records", "20"];
+const GROWING: [&str; 12] = [
+    "--payload",
+    "1k",
+    "--layout",
+    "blob",
+    "--requests",
+    "200",
+    "--rounds",
+    "400",
+    "--records",
+    "20",
+    "--operation",
+    "write,read",
+];
 
 /// Checks that recording failed with one clear error, and that earlier records are intact.
 fn assert_kept(place: &Place, answer: &Answer, runs: &Path) {

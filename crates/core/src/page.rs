@@ -13,6 +13,12 @@ pub trait Serve: Workload {
         &[]
     }
 
+    /// Whether an operation of the experiment has a page.
+    fn serves(&self, operation: &str) -> bool {
+        let _ = operation;
+        true
+    }
+
     /// Whether each request of this page opens its own database connection, independent of the application's other
     /// pages.
     fn connects_anew(&self, page: &str) -> bool {

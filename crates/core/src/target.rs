@@ -259,10 +259,15 @@ pub fn without_passwords(words: impl Iterator<Item = String>) -> Vec<String> {
             if !word.contains(':') || word.starts_with('-') && !word.contains("://") {
                 return word;
             }
-            let (option, text) = match word.split_once('=') {
+            let (mut option, mut text) = match word.split_once('=') {
                 Some((option, text)) if option.starts_with("--") => (format!("{option}="), text),
                 _ => (String::new(), word.as_str()),
             };
+            // --setup copy:URL
+            if let Some(url) = text.strip_prefix("copy:") {
+                option.push_str("copy:");
+                text = url;
+            }
             match TargetUrl::parse(text) {
                 Ok(url)
                     if url.password.is_some() || url.options.keys().any(|name| name.contains("password")) =>

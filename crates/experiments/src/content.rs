@@ -60,6 +60,40 @@ impl Content {
         Self { seed: mix(seed, 0x7461_6773), length, pool }
     }
 
+    /// Replaces `out` with the content of a record that is no longer than the others.
+    pub(crate) fn write_part(&self, key: u64, version: u64, length: usize, out: &mut Vec<u8>) {
+        let (tag, start) = self.place(key, version);
+        out.clear();
+        out.extend_from_slice(&self.pool[start..start + length]);
+        for (block, bytes) in out.chunks_mut(BLOCK).enumerate() {
+            let stamp = stamp(tag, block);
+            let n = bytes.len().min(STAMP);
+            bytes[..n].copy_from_slice(&stamp[..n]);
+        }
+    }
+
+    /// Compares `bytes` with that content.
+    #[inline]
+    pub(crate) fn check_part(&self, key: u64, version: u64, length: usize, bytes: &[u8]) -> Result<()> {
+        if bytes.len() != length {
+            return Err(Error::mismatch(format!(
+                "record {key} was returned with {} bytes instead of {length}",
+                bytes.len(),
+            )));
+        }
+        let (tag, start) = self.place(key, version);
+        let pool = &self.pool[start..start + length];
+        let mut right = true;
+        for (block, (got, plain)) in bytes.chunks(BLOCK).zip(pool.chunks(BLOCK)).enumerate() {
+            let n = got.len().min(STAMP);
+            right &= got[n..] == plain[n..] && got[..n] == stamp(tag, block)[..n];
+        }
+        if !right {
+            return Err(self.difference(key, version, bytes));
+        }
+        Ok(())
+    }
+
     #[inline]
     fn place(&self, key: u64, version: u64) -> (u64, usize) {
         // One round of the finaliser is enough, because the seed is already mixed.
@@ -74,7 +108,7 @@ impl Content {
         let at = expected.iter().zip(bytes).position(|(a, b)| a != b).unwrap_or(0);
         Error::mismatch(format!(
             "record {key} was returned with the right length, {} bytes, and wrong content from byte {at} on",
-            self.length
+            bytes.len()
         ))
     }
 }
@@ -85,36 +119,12 @@ impl RowData for Content {
     }
 
     fn write(&self, key: u64, version: u64, out: &mut Vec<u8>) {
-        let (tag, start) = self.place(key, version);
-        out.clear();
-        out.extend_from_slice(&self.pool[start..start + self.length]);
-        for (block, bytes) in out.chunks_mut(BLOCK).enumerate() {
-            let stamp = stamp(tag, block);
-            let n = bytes.len().min(STAMP);
-            bytes[..n].copy_from_slice(&stamp[..n]);
-        }
+        self.write_part(key, version, self.length, out);
     }
 
     #[inline]
     fn check(&self, key: u64, version: u64, bytes: &[u8]) -> Result<()> {
-        if bytes.len() != self.length {
-            return Err(Error::mismatch(format!(
-                "record {key} was returned with {} bytes instead of {}",
-                bytes.len(),
-                self.length
-            )));
-        }
-        let (tag, start) = self.place(key, version);
-        let pool = &self.pool[start..start + self.length];
-        let mut right = true;
-        for (block, (got, plain)) in bytes.chunks(BLOCK).zip(pool.chunks(BLOCK)).enumerate() {
-            let n = got.len().min(STAMP);
-            right &= got[n..] == plain[n..] && got[..n] == stamp(tag, block)[..n];
-        }
-        if !right {
-            return Err(self.difference(key, version, bytes));
-        }
-        Ok(())
+        self.check_part(key, version, self.length, bytes)
     }
 }
 

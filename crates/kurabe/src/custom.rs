@@ -1,13 +1,14 @@
 //! Reads the files of a custom workload. The run file keeps their text.
 
-use crate::suite::parsed;
+use crate::cli::PGBENCH;
+use crate::suite::{parsed, word, words};
 use crate::targets;
 use clap::ArgMatches;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::{Error, Result, units};
 use kurabe_experiments::custom::{self, BUILTIN};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 /// Separates a script's name from its weight.
@@ -18,11 +19,59 @@ const MAX: u64 = 1_000_000;
 /// The custom workload in a suite file, if it contains one, including its value lists.
 pub(crate) fn of_suite(path: &Path, text: &str, matches: &ArgMatches) -> Result<Option<CustomWorkload>> {
     let Ok(table) = text.parse::<Table>() else { return Ok(None) };
-    if !is_custom(&table) {
-        return Ok(None);
+    let write = may_write(matches, table.get("targets"));
+    if table.contains_key(PGBENCH) {
+        return of_table(path, &table, define(matches)?, write).map(Some);
     }
-    of_file(path, text, define(matches)?, may_write(matches, table.get("targets"))).map(Some)
+    is_custom(&table).then(|| of_file(path, text, define(matches)?, write)).transpose()
 }
+
+/// The workload of the pgbench scripts that a table of a suite names, relative to the suite's folder.
+pub(crate) fn of_table(
+    path: &Path,
+    table: &Table,
+    define: BTreeMap<String, String>,
+    write: bool,
+) -> Result<CustomWorkload> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut files = Vec::new();
+    for script in words(table.get(PGBENCH).unwrap_or(&Value::Boolean(false)), PGBENCH)? {
+        let (name, weight) = weighted(&script)?;
+        files.push(if is_built_in(name) {
+            builtin(name, weight)?
+        } else {
+            script_of(&folder.join(name), weight)?
+        });
+    }
+    let count = |key: &str| {
+        let text = table.get(key).map(|value| word(value, key)).transpose()?;
+        parsed("", key, text, units::parse_count)
+    };
+    let flag = |key: &str| match table.get(key) {
+        None => Ok(false),
+        Some(Value::Boolean(set)) => Ok(*set),
+        Some(_) => Err(Error::usage(format!("'{key}' is neither true nor false"))),
+    };
+    let (scale, tries, init, write) =
+        (count("scale")?, count("max-tries")?, flag("init")?, flag("write")? || write);
+    scripts(files, define, scale, tries, init, write)
+}
+
+/// The first pgbench script of the command line, without its weight.
+pub(crate) fn first_script(matches: &ArgMatches) -> Option<PathBuf> {
+    matches.get_one::<String>("script").map(|first| PathBuf::from(without_weight(first)))
+}
+
+pub(crate) fn without_weight(script: &str) -> String {
+    weighted(script).map_or(script, |(name, _)| name).to_owned()
+}
+
+pub(crate) fn is_built_in(script: &str) -> bool {
+    BUILTIN.iter().any(|(known, _)| *known == script)
+}
+
+/// The keys of a suite's pgbench scripts.
+pub(crate) const PGBENCH_KEYS: [&str; 5] = [PGBENCH, "init", "scale", "max-tries", "write"];
 
 /// Whether a file contains a custom workload.
 pub(crate) fn is_custom(table: &Table) -> bool {
@@ -59,7 +108,7 @@ pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
     let mut files = Vec::new();
     for name in matches.get_many::<String>("script").into_iter().flatten() {
         let (name, weight) = weighted(name)?;
-        files.push(CustomFile { name: name.to_owned(), text: read(Path::new(name))?, weight });
+        files.push(script_of(Path::new(name), weight)?);
     }
     for name in matches.get_many::<String>("builtin").into_iter().flatten() {
         let (name, weight) = weighted(name)?;
@@ -68,14 +117,28 @@ pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
     if files.is_empty() {
         files.push(builtin("tpcb-like", 1)?);
     }
-    if files.iter().all(|file| file.weight == 0) {
-        return Err(Error::usage("all scripts have weight 0"));
-    }
     let define = define(matches)?;
     let scale = parsed("--", "scale", matches.get_one("scale").cloned(), units::parse_count)?;
     let tries = parsed("--", "max-tries", matches.get_one("max-tries").cloned(), units::parse_count)?;
+    scripts(files, define, scale, tries, matches.get_flag("init"), may_write(matches, None))
+}
+
+fn script_of(path: &Path, weight: u64) -> Result<CustomFile> {
+    Ok(CustomFile { name: path.display().to_string(), text: read(path)?, weight })
+}
+
+fn scripts(
+    files: Vec<CustomFile>,
+    define: BTreeMap<String, String>,
+    scale: Option<u64>,
+    tries: Option<u64>,
+    init: bool,
+    write: bool,
+) -> Result<CustomWorkload> {
+    if files.iter().all(|file| file.weight == 0) {
+        return Err(Error::usage("no script has a weight above 0"));
+    }
     let max_tries = tries.map(|tries| u32::try_from(tries).unwrap_or(u32::MAX)).filter(|tries| *tries > 0);
-    let (init, write) = (matches.get_flag("init"), may_write(matches, None));
     Ok(CustomWorkload { language: Language::Pgbench, files, define, scale, max_tries, init, write })
 }
 

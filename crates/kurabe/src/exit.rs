@@ -20,9 +20,9 @@ pub(crate) const TARGET: Exit = Exit(3);
 pub(crate) const FAILED_CELLS: Exit = Exit(4);
 /// A file could not be found, read or written, or this machine lacks a resource.
 pub(crate) const RUN_FILE: Exit = Exit(5);
-/// A gate failed: a primary metric is slower, or worse, by more than the margin.
+/// A gate failed: what it judges is worse somewhere by more than its margin.
 pub(crate) const SLOWER: Exit = Exit(6);
-/// A gate is undecided: no primary metric is shown to be slower, and for at least one that is not excluded.
+/// A gate is undecided: nothing is shown to be worse, and somewhere that is not excluded.
 pub(crate) const UNDECIDED: Exit = Exit(7);
 /// Interrupted by the user; recorded trials are kept.
 pub(crate) const INTERRUPTED: Exit = Exit(130);
@@ -36,8 +36,8 @@ pub(crate) const HELP: &str = "Exit codes:
   4    the run ended, and some cells failed, or a target has no results; the report says why; the command of wire or capture failed;
        or a claim that held does not hold any more; a copy is complete but for rows that the target refused
   5    a run or a report could not be found, read or written, or this machine could not do its part (a full disk)
-  6    a gate failed: a primary metric is slower, or worse, by more than the margin
-  7    a gate is undecided: that is neither shown nor excluded for some primary metric
+  6    a gate failed: a primary metric, a kind of transaction or a p99 is worse by more than its margin
+  7    a gate is undecided: that is neither shown nor excluded for some of them
   130  stopped by the user; what was measured is kept";
 
 impl Exit {

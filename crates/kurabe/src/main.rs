@@ -35,7 +35,7 @@ fn main() -> ExitCode {
             return exit::USAGE.into();
         }
     };
-    let (words, all) = cli::without_all(std::env::args_os().collect());
+    let (words, all) = cli::without_all(cli::as_run(std::env::args_os().collect()));
     let mut command = if all { command } else { cli::brief(command) };
     let matches = match command.try_get_matches_from_mut(words) {
         Ok(matches) => matches,

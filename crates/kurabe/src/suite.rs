@@ -13,7 +13,7 @@ use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
 use kurabe_core::metric::Source;
 use kurabe_core::question::{Question, Varying};
-use kurabe_core::run::RunSpec;
+use kurabe_core::run::{RunSpec, Setup};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, Result, units};
@@ -25,6 +25,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use until::percentage;
 pub(crate) use words::split_targets;
 use words::{arrivals, known, parse_requests, time};
+pub(crate) use words::{word, words};
 
 mod claim;
 mod file;
@@ -74,6 +75,8 @@ pub(crate) struct Request {
     pub(crate) cache: Option<String>,
     /// The second server's URL, likewise.
     pub(crate) remote: Option<String>,
+    /// The schema and data of throwaway servers, likewise.
+    pub(crate) setup: Option<String>,
     /// Where the fleet is, likewise.
     pub(crate) fleet: Option<String>,
     agents: Option<u64>,
@@ -132,6 +135,7 @@ impl Request {
         let is_custom = custom.is_some();
         let default = |name: &str| option(matches, name).filter(|_| is_default(matches, name));
         let mut request = parse(&text, custom, &default).map_err(|error| error.context(path.display()))?;
+        request.setup = request.setup.map(|setup| beside(path, setup));
         let info = request.find()?.info();
         if !is_custom && matches.contains_id("define") {
             return Err(Error::usage(format!("--define: {} has no variables", path.display()))
@@ -253,6 +257,7 @@ impl Request {
         self.arrivals = text("arrivals")?.map(|name| arrivals(&name)).transpose()?.or(self.arrivals);
         self.cache = text("cache")?.or(self.cache.take());
         self.remote = text("remote")?.or(self.remote.take());
+        self.setup = text("setup")?.or(self.setup.take());
         self.fleet = text("fleet")?.or(self.fleet.take());
         self.agents = count("agents")?.or(self.agents);
         if let Some(labels) = parsed(prefix, "agent-label", text("agent-label")?, fleet::labels)? {
@@ -417,6 +422,7 @@ impl Request {
             allow_eviction: self.allow_eviction,
             cache,
             remote,
+            setup: self.setup.as_deref().map(Setup::of).transpose()?,
             custom: self.custom.clone(),
             until,
             slice_ns: slice.map(|slice| slice.as_nanos() as u64),
@@ -471,6 +477,14 @@ impl Request {
         }
         Ok(())
     }
+}
+
+/// What a suite file names as a setup: a file is relative to the suite's folder.
+fn beside(suite: &Path, setup: String) -> String {
+    if setup.starts_with("copy:") {
+        return setup;
+    }
+    suite.parent().unwrap_or(Path::new(".")).join(setup).display().to_string()
 }
 
 /// Whether the run may have servers evict values of others.

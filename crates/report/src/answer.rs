@@ -2,10 +2,10 @@
 
 use crate::attribution::{Attribution, Bottleneck, Confidence};
 use crate::comparison::{TARGET, places, sides};
-use crate::finding::wording::{class_name, ratio_in_table};
+use crate::finding::wording::{class_name, ratio_in_table, with_settings};
 use crate::finding::{Finding, Interval, Section, Statement, Values, Why};
 use crate::format::{capital, figure, list, micros};
-use crate::group::grouped;
+use crate::group::{distinct, grouped};
 use crate::labels::{Axis, Labels, OperationLabels};
 use crate::messages::{Language, Message};
 use crate::summary::{CellResult, Latency, Status, Summary, Verdict, VerdictResult};
@@ -105,7 +105,10 @@ fn of_targets<'a>(
         } else {
             list(names)
         };
-        format!("{names} {}", class_name(*class))
+        let of_class = rows.iter().filter(|row| row.cell.durability == *class);
+        let settings = of_class.filter_map(|row| summary.targets.get(row.cell.target_index));
+        let settings = distinct(settings.flat_map(|target| target.own_durability(&summary.targets)));
+        format!("{names} {}{}", class_name(*class), with_settings(&settings))
     };
     let differ = operation.writes && last > 0;
     let classes =
@@ -215,7 +218,9 @@ pub(crate) fn sentences(summary: &Summary, has_rankings: bool) -> [Vec<&str>; 2]
         has_rankings
             && matches!(one.finding, Finding::Comparison(_) | Finding::Values(Values::Throughput { .. }))
     };
-    let (said, others): (Vec<_>, Vec<_>) = summary.statements(Section::Verdict).partition(said);
+    let (said, mut others): (Vec<_>, Vec<_>) = summary.statements(Section::Verdict).partition(said);
+    // What the targets differ in stands on top.
+    others.sort_by_key(|one| !matches!(one.finding, Finding::Values(Values::Settings { .. })));
     [others, said].map(|list| list.into_iter().map(|one| &*one.sentence).collect())
 }
 

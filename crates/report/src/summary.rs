@@ -179,6 +179,22 @@ pub struct TargetSummary {
     pub notes: Vec<String>,
 }
 
+impl TargetSummary {
+    /// The value of a setting.
+    pub(crate) fn setting(&self, name: &str) -> Option<&String> {
+        self.durability_settings.get(name).or_else(|| self.settings.get(name))
+    }
+
+    /// The settings that decide its durability and that another target of its engine has otherwise, with their values.
+    pub(crate) fn own_durability(&self, all: &[Self]) -> Vec<String> {
+        let others = || all.iter().filter(|other| other.engine == self.engine);
+        let own = self.durability_settings.iter().filter(|(name, value)| {
+            others().any(|other| other.durability_settings.get(*name) != Some(value))
+        });
+        own.map(|(name, value)| format!("{name} {value}")).collect()
+    }
+}
+
 /// Settings as a map; the last of equal names wins.
 pub(crate) fn settings(list: &[Setting]) -> BTreeMap<String, String> {
     list.iter().map(|setting| (setting.name.clone(), setting.value.clone())).collect()

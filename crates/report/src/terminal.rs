@@ -156,7 +156,7 @@ impl Page {
     }
 
     /// The number of its lines.
-    fn lines(&self) -> usize {
+    pub fn lines(&self) -> usize {
         self.text.lines().count()
     }
 

@@ -100,6 +100,13 @@ fn reports() -> Vec<Value> {
         run.header.spec.until = Some(Until { margin: 0.9, max_rounds: 9, budget_ns: None });
         run
     };
+    let tuned = {
+        let mut run = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
+        for target in &mut run.header.targets {
+            "PostgreSQL".clone_into(&mut target.facts.engine);
+        }
+        run
+    };
     let uneven = {
         let targets = vec!["sqlite", "postgres", "memcached"];
         let rate = |at: At<'_>| if at.target == "memcached" { 1_000.0 } else { 10_000.0 };
@@ -178,6 +185,7 @@ fn reports() -> Vec<Value> {
         analyse(&footprint(), Some(&FOOTPRINT)),
         analyse(&cache_aside(), Some(&CACHE_ASIDE)),
         analyse(&cached, Some(&cached_info)),
+        analyse(&tuned, Some(&INFO)),
     ];
     runs.iter()
         .flat_map(|run| [analyse(run, Some(&INFO)), analyse(run, None)])

@@ -5,6 +5,7 @@
 
 mod observers;
 mod remotes;
+mod setup;
 mod shared;
 mod stacks;
 mod throwaway;
@@ -113,6 +114,8 @@ pub struct OpenOptions {
     pub stack_data: StackData,
     /// Whether throwaway servers are not started. Only what their drivers know is known of them then.
     pub dry: bool,
+    /// The schema and data of throwaway servers: a file, or `copy:` and the URL of a database, as given.
+    pub setup: Option<String>,
     /// Whether a target that cannot be opened is left out, and no error.
     pub tolerant: bool,
     /// The throwaway servers that this run shares with others; `None`: it starts its own. Servers with links, caches
@@ -140,6 +143,7 @@ impl OpenOptions {
                 seed: spec.seed,
                 records: spec.records,
             },
+            setup: spec.setup.as_ref().map(|setup| setup.from.clone()),
             dry: false,
             tolerant: false,
             shared: None,
@@ -268,6 +272,9 @@ pub fn open(urls: &[String], open_options: &OpenOptions, reporter: &dyn Reporter
     for url in &parsed {
         check_scheme(url)?;
     }
+    if let Some(setup) = &open_options.setup {
+        setup::check(setup, &parsed)?;
+    }
     let names = names(&parsed);
     let mut opened = Opened::none(open_options.cpu_partition.clone());
     let mut seen = HashSet::new();
@@ -344,13 +351,22 @@ impl Opened {
             reporter.wait_for(format!("a throwaway {} to start", url.path));
             let mut options = options_of(&url, durability, connections)?;
             options.links = !open_options.remotes.is_empty();
-            // A server with links has other settings than those that runs share.
-            let shared = open_options.shared.as_deref().filter(|_| !options.links);
+            // A server with links has other settings than those that runs share, and one with a setup other data.
+            let alone = options.links || open_options.setup.is_some();
+            let shared = open_options.shared.as_deref().filter(|_| !alone);
             let cpu_partition = open_options.cpu_partition.as_ref();
             if shared.is_none_or(|shared| !shared.has_free(&url, &options, cpu_partition)) {
                 announce(&url, reporter);
             }
             let (started, other) = start_twice(&url, &options, twice, shared, cpu_partition)?;
+            if let Some(from) = &open_options.setup {
+                setup::load_all(
+                    from,
+                    &url,
+                    [Some(&started), other.as_ref()].into_iter().flatten(),
+                    reporter,
+                )?;
+            }
             let server = Arc::clone(&started.server);
             reused = started.reused;
             own = Some(Arc::clone(&server));

@@ -203,6 +203,15 @@ impl Server {
         self.keep_processors()
     }
 
+    /// Stops it, keeps a copy of its data, and starts it again. Each later [`Server::restart`] begins with that copy.
+    ///
+    /// # Errors
+    /// If the data cannot be copied, or it does not start.
+    pub fn keep_data(&self) -> Result<(), TestbedError> {
+        self.request(Request::Keep)?;
+        self.keep_processors()
+    }
+
     /// Stops all its processes with SIGSTOP: connections stay open, and requests get no answer.
     ///
     /// # Errors

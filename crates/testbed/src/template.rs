@@ -58,6 +58,12 @@ pub(crate) fn keep(engine: &str, instance: &Instance) {
     let _ = save();
 }
 
+/// Copies the data folder of an instance that does not run.
+pub(crate) fn copy_of_data(from: &Path, to: &Path, instance: &Instance) -> io::Result<()> {
+    let holes = if instance.spec.small_files { Holes::Kept } else { Holes::Filled };
+    copy(from, to, instance.os_user.as_ref(), holes)
+}
+
 /// Removes old partial copies of killed supervisors.
 fn sweep(parent: &Path) {
     let old =

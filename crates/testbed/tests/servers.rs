@@ -334,3 +334,20 @@ fn hides_the_password(server: &Server, password: &str) {
         }
     }
 }
+
+#[test]
+fn each_restart_begins_with_the_data_that_were_kept() {
+    for engine in ["postgres", "mariadb"] {
+        let Some(server) = testing::own_server(engine) else { continue };
+        let marker = server.dir().join("data/marker");
+        std::fs::write(&marker, "kept").unwrap();
+        server.keep_data().unwrap();
+        assert!(answers(&server), "{engine}");
+        for _ in 0..2 {
+            std::fs::write(&marker, "changed").unwrap();
+            server.restart().unwrap();
+            assert!(answers(&server), "{engine}");
+            assert_eq!(std::fs::read_to_string(&marker).unwrap(), "kept", "{engine}");
+        }
+    }
+}

@@ -5,7 +5,7 @@
 mod spec;
 
 pub use spec::{
-    DEFAULT_MARGIN, MIN_BLOCK, MIN_BLOCKS, MIN_INTERLEAVED_ROUNDS, MIN_TRIAL, RunSpec, Sampled, Until,
+    DEFAULT_MARGIN, MIN_BLOCK, MIN_BLOCKS, MIN_INTERLEAVED_ROUNDS, MIN_TRIAL, RunSpec, Sampled, Setup, Until,
 };
 
 use crate::axis::Cell;

@@ -7,10 +7,13 @@ use crate::durability::DurabilityClass;
 use crate::fleet::FleetSpec;
 use crate::load::Arrivals;
 use crate::question::Question;
-use crate::target::is_throwaway;
+use crate::target::{is_throwaway, without_passwords};
 use crate::threads::ClientThreads;
+use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 /// What the user requested; enough to repeat the run.
@@ -58,6 +61,9 @@ pub struct RunSpec {
     /// The second server that `--remote` names, without its password; `None`, and not written: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<String>,
+    /// The schema and data that throwaway servers were given; `None`, and not written: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<Setup>,
     /// The custom workload; `None`, and not written: a built-in experiment.
     #[serde(default, alias = "own", skip_serializing_if = "Option::is_none")]
     pub custom: Option<CustomWorkload>,
@@ -83,6 +89,66 @@ pub struct RunSpec {
     /// What is compared; `None` in runs of earlier versions: targets and all axes, each at the others' first values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
+}
+
+/// The schema and data of throwaway servers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setup {
+    /// The file, or `copy:` and the URL of a database without its password.
+    pub from: String,
+    /// A digest of the file, by which a repetition knows whether it is still the same; `None` for a database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+impl Setup {
+    /// What a user gave: a file, whose digest is made, or `copy:` and a URL.
+    ///
+    /// # Errors
+    /// [`Usage`](crate::ErrorKind::Usage) if the file cannot be read.
+    pub fn of(given: &str) -> Result<Self> {
+        let from = without_passwords(std::iter::once(given.to_owned())).concat();
+        if given.starts_with("copy:") {
+            return Ok(Self { from, digest: None });
+        }
+        let digest = File::open(given).and_then(|file| digest(BufReader::new(file))).map_err(|error| {
+            Error::usage(format!("--setup: {given} cannot be read: {error}"))
+                .hint("name a file of SQL, a dump of pg_dump or mysqldump, or copy:URL")
+        })?;
+        Ok(Self { from: given.to_owned(), digest: Some(digest) })
+    }
+
+    /// Checks that a repetition would load the same.
+    ///
+    /// # Errors
+    /// [`Usage`](crate::ErrorKind::Usage) if the file has another content, or is gone.
+    pub fn check(&self) -> Result<()> {
+        if self.digest.is_some() && Self::of(&self.from)? != *self {
+            return Err(Error::usage(format!(
+                "{} has another content than when the run was made",
+                self.from
+            ))
+            .hint("start a new run"));
+        }
+        Ok(())
+    }
+}
+
+/// The length and 64 bits of FNV-1a, which tell other content by accident, not by design.
+fn digest(mut content: impl BufRead) -> std::io::Result<String> {
+    let (mut length, mut hash) = (0, 0xcbf2_9ce4_8422_2325_u64);
+    loop {
+        let part = content.fill_buf()?;
+        if part.is_empty() {
+            return Ok(format!("{length}-{hash:016x}"));
+        }
+        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        hash = part.iter().fold(hash, mix);
+        let read = part.len();
+        length += read;
+        content.consume(read);
+    }
 }
 
 /// What a run samples, and so what its verdicts claim.

@@ -51,6 +51,56 @@ const READ_ONLY: [&str; 3] = ["super_read_only", "innodb_read_only", "read_only"
 /// Privileges with which a user writes in spite of `read_only`.
 const WRITES_ANYWAY: [&str; 4] = ["ALL PRIVILEGES", "SUPER", "CONNECTION_ADMIN", "READ_ONLY ADMIN"];
 
+/// How settings begin that somebody made and that say where a server is or in what words it answers, not how it works.
+const OF_PLACE: [&str; 26] = [
+    "port",
+    "socket",
+    "datadir",
+    "basedir",
+    "tmpdir",
+    "slave_load_tmpdir",
+    "replica_load_tmpdir",
+    "pid_file",
+    "bind_address",
+    "init_file",
+    "log_error",
+    "general_log_file",
+    "slow_query_log_file",
+    "plugin_dir",
+    "lc_",
+    "server_id",
+    "report_",
+    "ssl_",
+    "hostname",
+    "secure_file_priv",
+    "character_sets_dir",
+    "innodb_data_home_dir",
+    "innodb_tmpdir",
+    "mysqlx_",
+    "log_bin_",
+    "relay_log",
+];
+
+/// The settings that somebody made at the server's start or later, and that are not among others already.
+fn changed(link: &mut dyn Query, mariadb: bool, known: &[Setting]) -> Result<Vec<Setting>> {
+    let sql = if mariadb {
+        "SELECT variable_name, global_value FROM information_schema.system_variables WHERE global_value_origin IN \
+         ('CONFIG', 'SQL') ORDER BY 1"
+    } else {
+        "SELECT g.variable_name, g.variable_value FROM performance_schema.variables_info i JOIN \
+         performance_schema.global_variables g USING (variable_name) WHERE i.variable_source <> 'COMPILED' ORDER BY 1"
+    };
+    let found = match rows(link, sql) {
+        // A server without these tables.
+        Err(error) if error.server_code().is_some() => return Ok(Vec::new()),
+        found => Reported::of(found?),
+    };
+    let is_of_place = |name: &str| OF_PLACE.iter().any(|place| name.starts_with(place));
+    let is_new = |name: &str| !known.iter().any(|known| known.name == name) && !is_of_place(name);
+    let new = found.iter().filter(|(name, value)| is_new(name) && value.len() <= 100);
+    Ok(new.map(|(name, value)| Setting::new(name, value)).collect())
+}
+
 pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) -> Result<ServerFacts> {
     let version = value(link, "SELECT VERSION()")?.unwrap_or_default();
     let names = listed(OTHERS.iter().chain(&["max_user_connections", "aurora_version"]).chain(&READ_ONLY));
@@ -84,13 +134,16 @@ pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) 
     });
     let is_other = |setting: &Setting| !decisive.iter().any(|decisive| decisive.name == setting.name);
     let others = reported.pick(OTHERS).into_iter().filter(is_other);
+    let mut others: Vec<Setting> = others.chain(dialect::dialect(None, None).statistics()).collect();
+    let known: Vec<Setting> = others.iter().chain(&decisive).cloned().collect();
+    others.extend(changed(link, is_mariadb(&version), &known)?);
     Ok(ServerFacts {
         engine: engine.to_owned(),
         version,
         client: client.to_owned(),
         transport: link.transport(),
         durability: class,
-        settings: others.chain(dialect::dialect(None, None).statistics()).collect(),
+        settings: others,
         durability_settings: decisive,
         limits: Limits {
             connections,

@@ -38,6 +38,28 @@ const OTHERS: &[&str] = &[
     "debug_assertions",
 ];
 
+/// Settings that somebody made and that say where a server is or in what words it answers, not how it works.
+const OF_PLACE: &str = "^(port|listen_addresses|unix_socket_.*|data_directory|config_file|hba_file|ident_file|external_pid_file|\
+                        cluster_name|ssl_.*_file|log_.*|logging_.*|lc_.*|timezone.*|datestyle|default_text_search_config|\
+                        dynamic_shared_memory_type|primary_.*|archive_.*|restore_.*|recovery_.*)$";
+
+/// The settings that have another value than PostgreSQL's own because somebody set them, but not for this session, and that
+/// are not among others already.
+fn changed(link: &mut dyn Query, known: &[Setting]) -> Result<Vec<Setting>> {
+    let sql = format!(
+        "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings WHERE setting IS DISTINCT FROM boot_val AND \
+         source NOT IN ('default', 'override', 'client', 'session', 'interactive') AND lower(name) !~ '{OF_PLACE}' ORDER BY name"
+    );
+    let rows = match rows(link, &sql) {
+        // A server that speaks the protocol, without these columns.
+        Err(error) if error.server_code().is_some() => return Ok(Vec::new()),
+        found => found?,
+    };
+    let setting = |row: &Vec<String>| Some(Setting::new(row.first()?, row.get(1)?));
+    let is_new = |setting: &Setting| !known.iter().any(|known| known.name == setting.name);
+    Ok(rows.iter().filter_map(setting).filter(is_new).collect())
+}
+
 /// Reads settings as the session has them.
 pub(super) fn settings(link: &mut dyn Query, names: &[&str]) -> Result<Reported> {
     let sql = format!(
@@ -59,6 +81,10 @@ pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
     }
     let (connections, in_use) = connections(link, &reported)?;
     let (read_only, no_tables) = access(link)?;
+    let decisive = durability.settings();
+    let mut others: Vec<Setting> = reported.pick(OTHERS).into_iter().chain(dialect().statistics()).collect();
+    let known: Vec<Setting> = others.iter().chain(&decisive).cloned().collect();
+    others.extend(changed(link, &known)?);
     let one_gb = |set_by| Some(Limit::new(1_073_741_000, set_by));
     Ok(ServerFacts {
         engine: product.engine.to_owned(),
@@ -66,8 +92,8 @@ pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
         client: client.to_owned(),
         transport: link.transport(),
         durability: class,
-        durability_settings: durability.settings(),
-        settings: reported.pick(OTHERS).into_iter().chain(dialect().statistics()).collect(),
+        durability_settings: decisive,
+        settings: others,
         limits: Limits {
             connections,
             connections_in_use: in_use,

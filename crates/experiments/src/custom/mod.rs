@@ -30,6 +30,7 @@ use known::Known;
 use kurabe_core::custom::{CustomWorkload, Language};
 use std::sync::{Mutex, PoisonError};
 
+pub(crate) use random::zipf;
 pub use read::{KEYS, value_files};
 pub use script::{BUILTIN, counts_scale};
 pub(crate) use section::position;

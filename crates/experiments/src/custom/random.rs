@@ -107,6 +107,15 @@ pub(super) fn zipfian_below_one(rng: &mut Rng, least: i64, most: i64, exponent: 
     }
 }
 
+/// A number below `width`, the smaller the likelier: by Zipf's law, or evenly if the exponent is 0.
+pub(crate) fn zipf(rng: &mut Rng, width: u64, exponent: f64) -> u64 {
+    if exponent <= 0.0 || width <= 1 {
+        return rng.below(width.max(1));
+    }
+    let most = i64::try_from(width - 1).unwrap_or(i64::MAX);
+    zipfian_below_one(rng, 0, most, exponent).map_or(0, i64::unsigned_abs)
+}
+
 /// sysbench's default distribution ("special"). Three quarters of the draws fall, evenly, into the upper three
 /// quarters of the hundredth in the middle of the range. The others are means of twelve uniform draws over the whole
 /// range.

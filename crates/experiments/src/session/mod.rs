@@ -1,8 +1,10 @@
 //! E1, a web session store: write and read one session by its identifier.
 //!
 //! Each cell has its own collections, so that a read can never find the payload of another cell. Writes add sessions
-//! with new identifiers to a collection that is empty when a trial begins.
+//! with new identifiers to a collection that is empty when a trial begins. Requests of a site have a collection that holds the
+//! loaded sessions when a trial begins.
 
+mod request;
 mod store;
 mod transaction;
 
@@ -12,11 +14,14 @@ use crate::fill::{self, check_count};
 use crate::ident::{Ident, own};
 use crate::prelude::*;
 use crate::readback;
+use request::{Request, Sessions, Writer};
+use std::sync::{Mutex, PoisonError};
 use store::{Format, Layout, PIECE, Store};
 use transaction::{Read, Returned, Write};
 
 const WRITE: &str = "write";
 const READ: &str = "read";
+const REQUEST: &str = "request";
 
 /// Default number of sessions in the store: that of E1.
 const RECORDS: u64 = 1_000;
@@ -28,7 +33,9 @@ const MIN_RECORDS: u64 = 16;
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "session",
     question: "How should a web application keep its sessions, and in which database?",
-    about: "Writes sessions with new identifiers, and reads sessions by identifiers drawn uniformly. Payloads are like \
+    about: "Writes sessions with new identifiers, reads sessions by identifiers drawn uniformly, and makes requests as a site \
+            does: each reads a session, by Zipf's law, changes it and writes it back; one in ten begins a session, and one in \
+            twenty finds one expired and deletes it. Payloads are like \
             serialised session data (or incompressible), stored as one blob or split over rows, compressed by the client \
             or not. As in the published experiments (session_store.csv).",
     axes: &[
@@ -85,10 +92,40 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
         CONNECTION,
         CLIENTS,
+        AxisInfo {
+            name: "lengths",
+            help: "how long sessions are",
+            kind: AxisKind::choice(&[
+                ("alike", "all as --payload"),
+                (
+                    "spread",
+                    "as on a site: --payload is the mean, seven in ten are half of it or less, one in twenty is eight times it",
+                ),
+            ]),
+            default: &["alike"],
+        },
+        AxisInfo {
+            name: "store-size",
+            help: "bytes of all sessions, to be more than the server's memory holds",
+            kind: AxisKind::size(1_000, 10_000_000_000_000)
+                .or(&[("small", "1,000 sessions, as in the published experiments, or 16 MB")]),
+            default: &["small"],
+        },
+        AxisInfo {
+            name: "zipf",
+            help: "skew of the sessions' popularity among requests: the exponent of Zipf's law; 0 means equal popularity",
+            kind: AxisKind::decimal(4),
+            default: &["0.99"],
+        },
     ],
     operations: &[
         writes(WRITE, "add one session under a new identifier", 1_000),
         reads(READ, "load one session by its identifier", 10_000),
+        writes(
+            REQUEST,
+            "read a session, change it and write it back; begin one, or delete an expired one",
+            2_000,
+        ),
     ],
     metrics: &[],
     chart_axis: "payload",
@@ -101,19 +138,32 @@ pub(crate) static SESSION: BuiltIn = BuiltIn::new(&INFO, plan);
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let format = Format::new(cell, dataset.seed)?;
     let payload = cell.number("payload")?;
-    let records =
-        dataset.records.unwrap_or_else(|| RECORDS.min(STORE_BYTES / payload).max(MIN_RECORDS)).max(1);
+    let bytes = match cell.get("store-size") {
+        Some(AxisValue::Number(bytes)) => Some(*bytes),
+        _ => None,
+    };
+    let usual = || bytes.map_or(RECORDS.min(STORE_BYTES / payload), |bytes| bytes.div_ceil(payload));
+    let records = dataset.records.unwrap_or_else(|| usual().max(MIN_RECORDS)).max(1);
+    let exponent = cell.word("zipf")?;
+    let exponent = exponent
+        .parse()
+        .map_err(|_| Error::new(ErrorKind::Internal, format!("session: invalid exponent '{exponent}'")))?;
     let axes = ["layout", "compress", "encoding", "content"].map(|axis| cell.word(axis));
     let [layout, compress, encoding, content] = axes;
-    let name = format!(
+    let mut name = format!(
         "kurabe_{}_session_{payload}_{}_{}_{}_{}",
         dataset.slot, layout?, compress?, encoding?, content?
     );
+    name.extend((!format.alike).then(|| "_spread".to_owned()));
+    name.extend(bytes.map(|bytes| format!("_{bytes}")));
     let read_from = Arc::new(format.collection(format!("{name}_r")));
     let write_to = Arc::new(format.collection(format!("{name}_w")));
+    let requested = Arc::new(format.collection(format!("{name}_q")));
     let bind = Bind::parse(cell.word("statement")?)?;
     let stored_bytes = stored_bytes(format)?;
-    let stored = stored_bytes as usize;
+    // What no session is longer than.
+    let stored =
+        stored_bytes as usize * if format.alike { 1 } else { format.largest().div_ceil(format.payload) };
     let rows = format.rows(stored);
     let value = if format.layout == Layout::Rows { stored.min(PIECE) } else { stored };
     let demand = Demand {
@@ -124,24 +174,53 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         request_bytes: (stored + rows * 72 + 256) as u64,
         parameters: (rows * write_to.fields.len()) as u64,
         loaded_bytes: records * stored_bytes,
-        client_bytes: 4 * payload + 64_000,
+        client_bytes: 4 * format.largest() as u64 + 64_000,
         ..Demand::default()
     };
+    let mut of_request = request::operations(format.layout, &requested).to_vec();
+    of_request.extend(if format.layout == Layout::Rows {
+        vec![Operation::Begin, Operation::Commit]
+    } else {
+        Vec::new()
+    });
+    let of_request = Demand { operations: of_request, ..Demand::default() };
     // Cells that wait do not keep the contents of large sessions in memory.
     let make = move || {
-        let (store, read_from, write_to) = (format.store(), Arc::clone(&read_from), Arc::clone(&write_to));
-        Arc::new(SessionWorkload { store, read_from, write_to, records, bind, stored_bytes })
+        let [read_from, write_to, requested] = [&read_from, &write_to, &requested].map(Arc::clone);
+        let store = format.store();
+        Arc::new(SessionWorkload {
+            store,
+            read_from,
+            write_to,
+            requested,
+            records,
+            exponent,
+            bind,
+            stored_bytes,
+        })
     };
     let policy = LoopPolicy { divisible: true, ..axes::policy(cell)? };
     let planned = PlannedCell::served(name, demand, policy, make);
-    Ok(PlannedCell { stored_bytes: Some(stored_bytes), ..planned })
+    Ok(PlannedCell { stored_bytes: Some(stored_bytes), operations: vec![(REQUEST, of_request)], ..planned })
+}
+
+/// What the sessions of requests are like before a trial.
+#[derive(Default)]
+struct Requested {
+    is_made: bool,
+    /// What the clients of the last trial left; `None`: unknown.
+    left: Mutex<Option<Vec<Sessions>>>,
 }
 
 struct SessionWorkload {
     store: Arc<Store>,
     read_from: Arc<Collection>,
     write_to: Arc<Collection>,
+    /// The sessions of requests.
+    requested: Arc<Collection>,
     records: u64,
+    /// Of Zipf's law.
+    exponent: f64,
     bind: Bind,
     stored_bytes: u64,
 }
@@ -151,25 +230,36 @@ impl SessionWorkload {
         Write::new(&self.store, collection, self.bind, client)
     }
 
-    /// Reads sessions back and compares them byte for byte. Returns how many it read.
+    /// Reads sessions back and compares them byte for byte with their version; without one they must be gone. Returns how
+    /// many it read, and adds the rows that they have.
     fn read_back(
         &self,
         session: &mut dyn Session,
         from: &Arc<Collection>,
-        keys: impl Iterator<Item = u64>,
+        keys: impl Iterator<Item = (u64, Option<u64>)>,
+        rows: &mut u64,
     ) -> Result<u64> {
         let mut answer = Returned::new(&self.store)?;
-        let keys = keys.map(|key| (key, Ident::of(self.store.seed, key)));
+        let keys = keys.map(|(key, version)| (key, version, Ident::of(self.store.seed, key)));
         readback::each(
             session,
             &self.store.select(from),
             self.stored_bytes,
             keys,
-            |(_, id)| [Value::Text(id.as_str())],
-            |(key, _), reply| {
+            |(_, _, id)| [Value::Text(id.as_str())],
+            |(key, version, _), reply| {
                 std::mem::swap(&mut answer.reply, reply);
+                *rows += answer.reply.rows() as u64;
+                let Some(version) = version else {
+                    return match answer.reply.rows() {
+                        0 => Ok(()),
+                        _ => Err(Error::mismatch(format!(
+                            "session {key} had expired and was deleted, and came back"
+                        ))),
+                    };
+                };
                 answer.open(&self.store)?;
-                answer.check(&self.store, *key)
+                answer.check(&self.store, *key, *version)
             },
         )
     }
@@ -182,10 +272,114 @@ impl SessionWorkload {
         })?;
         let keys = done.iter().flat_map(|done| own(0, done.client).take(done.completed as usize));
         let read_back = self
-            .read_back(session, &self.write_to, keys)
+            .read_back(session, &self.write_to, keys.map(|key| (key, Some(0))), &mut 0)
             .map_err(|error| error.context("read back after the trial"))?;
         let counted = counted.map_or(0, |_| writes);
         Ok(Verification { writes, records: writes, counted, read_back, ..Verification::default() })
+    }
+
+    /// Loads a collection with the first version of all sessions, and counts them.
+    fn fill(&self, to: &Arc<Collection>, session: &mut dyn Session) -> Result<()> {
+        let client = Client { index: 0, count: 1, seed: 0, trial: 0 };
+        let (mut writer, mut recorder) = (self.writer(to, client)?, Recorder::default());
+        writer.attach(session)?;
+        fill::in_batches(session, self.records, |session, _| {
+            writer.prepare_input();
+            writer.run(session, &mut recorder)?;
+            writer.check(&mut recorder)
+        })?;
+        let rows = recorder.into_summary(client, self.records).rows_written;
+        check_count(session, to, rows, |counted| {
+            format!("the server counts {counted} rows, but {rows} were loaded")
+        })?;
+        Ok(())
+    }
+
+    fn sessions(&self, client: Client) -> Sessions {
+        Sessions::new(self.store.seed, client, self.records, self.exponent)
+    }
+
+    /// Has the collection of requests hold the first version of all loaded sessions, and no other: by undoing what the last
+    /// trial did, if that is less, or by loading it.
+    fn renew(
+        &self,
+        state: &mut Requested,
+        namespace: &mut dyn Namespace,
+        session: &mut dyn Session,
+    ) -> Result<()> {
+        if !state.is_made {
+            namespace.create(&self.requested)?;
+            state.is_made = true;
+            self.fill(&self.requested, session)?;
+            return namespace.analyse(&self.requested);
+        }
+        let left = state.left.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let is_loaded = |key: u64| key < self.records;
+        let undo: Vec<(u64, Option<u64>)> = left.iter().flatten().flat_map(Sessions::changed).collect();
+        if left.is_none() || self.store.layout == Layout::Rows || undo.len() as u64 >= self.records {
+            namespace.clear(&self.requested)?;
+            return self.fill(&self.requested, session);
+        }
+        let mut writer = Writer::new(&self.store, &self.requested, Bind::Once)?;
+        writer.attach(session)?;
+        fill::in_batches(session, undo.len() as u64, |session, n| {
+            let (key, version) = undo[n as usize];
+            let id = Ident::of(self.store.seed, key);
+            writer.set(key, 0);
+            match version {
+                Some(_) if is_loaded(key) => writer.write(session, id, key, Some(1))?,
+                Some(_) => writer.delete(session, id, 1)?,
+                None if is_loaded(key) => writer.write(session, id, key, None)?,
+                None => return Ok(()),
+            }
+            writer.check(key)
+        })?;
+        check_count(session, &self.requested, self.records, |counted| {
+            format!(
+                "the server counts {counted} sessions after the last trial was undone, and there were {}",
+                self.records
+            )
+        })
+        .map(drop)
+    }
+
+    /// Checks what requests left: the number of sessions by the server's count, each session that they changed or began by
+    /// its content, and that none that they deleted is there.
+    fn check_requests(
+        &self,
+        state: &Requested,
+        session: &mut dyn Session,
+        done: &[ClientSummary],
+    ) -> Result<Verification> {
+        let left: Vec<Sessions> =
+            done.iter().map(|done| self.sessions(done.client).after(done.completed)).collect();
+        // How many rows a session has is known before it is read only if it has always as many.
+        let rows = self.store.rows(self.store.payload) as u64;
+        let is_known = self.store.layout == Layout::Blob
+            || self.store.alike && self.stored_bytes == self.store.payload as u64;
+        let mut read_rows = 0;
+        let alive = left.iter().flat_map(|sessions| &sessions.alive);
+        let unchanged =
+            alive.clone().filter(|(key, version)| !is_known && *version == 0 && *key < self.records);
+        let unchanged: Vec<(u64, Option<u64>)> = unchanged.map(|(key, _)| (*key, Some(0))).collect();
+        let changed: Vec<(u64, Option<u64>)> = left.iter().flat_map(Sessions::changed).collect();
+        let all = changed.iter().chain(&unchanged).copied();
+        let read_back = self.read_back(session, &self.requested, all, &mut read_rows);
+        let read_back = read_back.map_err(|error| error.context("read back after the trial"))?;
+        let expected = if is_known { alive.count() as u64 * rows } else { read_rows };
+        check_count(session, &self.requested, expected, |counted| {
+            format!("the server counts {counted} rows of sessions after the requests, expected {expected}")
+        })?;
+        *state.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(left);
+        let requests = done.iter().map(|done| done.completed).sum();
+        let records = changed.len() as u64;
+        Ok(Verification {
+            writes: requests,
+            answers: requests,
+            records,
+            read_back,
+            ..Verification::default()
+        })
     }
 }
 
@@ -193,27 +387,19 @@ impl Workload for SessionWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.write_to)?;
         namespace.create(&self.read_from)?;
-        let client = Client { index: 0, count: 1, seed: 0, trial: 0 };
-        let mut writer = self.writer(&self.read_from, client)?;
-        let mut recorder = Recorder::default();
-        writer.attach(session)?;
-        fill::in_batches(session, self.records, |session, _| {
-            writer.prepare_input();
-            writer.run(session, &mut recorder)?;
-            writer.check(&mut recorder)
-        })?;
+        self.fill(&self.read_from, session)?;
         namespace.analyse(&self.read_from)?;
-        let rows = recorder.into_summary(client, self.records).rows_written;
-        check_count(session, &self.read_from, rows, |counted| {
-            format!("the server counts {counted} rows, but {rows} were loaded")
-        })?;
-        self.read_back(session, &self.read_from, 0..self.records)
-            .map(|_| DatasetState::default())
+        self.read_back(session, &self.read_from, (0..self.records).map(|key| (key, Some(0))), &mut 0)
+            .map(|_| DatasetState::new(Requested::default()))
             .map_err(|error| error.context("after loading"))
     }
 
-    fn before(&self, Before { operation, namespace, .. }: Before<'_>) -> Result<()> {
-        if operation == WRITE { namespace.clear(&self.write_to) } else { Ok(()) }
+    fn before(&self, Before { operation, state, namespace, session }: Before<'_>) -> Result<()> {
+        match operation {
+            WRITE => namespace.clear(&self.write_to),
+            REQUEST => self.renew(state.get_mut()?, namespace, session),
+            _ => Ok(()),
+        }
     }
 
     fn transaction(
@@ -222,16 +408,27 @@ impl Workload for SessionWorkload {
         state: &DatasetState,
         client: Client,
     ) -> Result<Box<dyn Transaction>> {
+        if operation == REQUEST {
+            let sessions = self.sessions(client);
+            return Ok(Box::new(Request::new(&self.store, &self.requested, self.bind, sessions)?));
+        }
         Ok(self.page(operation, state, client)?)
     }
 
-    fn after(&self, After { operation, session, clients, .. }: After<'_>) -> Result<Checked> {
-        let checked = (operation == WRITE).then(|| self.check_writes(session, clients)).transpose()?;
-        Ok(checked.unwrap_or_default().into())
+    fn after(&self, After { operation, state, session, clients }: After<'_>) -> Result<Checked> {
+        Ok(match operation {
+            WRITE => self.check_writes(session, clients)?.into(),
+            REQUEST => self.check_requests(state.get()?, session, clients)?.into(),
+            _ => Checked::default(),
+        })
     }
 }
 
 impl Serve for SessionWorkload {
+    fn serves(&self, operation: &str) -> bool {
+        operation != REQUEST
+    }
+
     fn page(&self, name: &str, _state: &DatasetState, client: Client) -> Result<Box<dyn Page>> {
         Ok(match name {
             WRITE => Box::new(self.writer(&self.write_to, client)?),
@@ -252,7 +449,7 @@ fn stored_bytes(format: Format) -> Result<u64> {
     let mut payload = Vec::new();
     let mut sum = 0;
     for key in 0..sample {
-        store.content.write(key, 0, &mut payload);
+        store.write(key, 0, &mut payload);
         sum += codec.encode(&payload)?.len() as u64;
     }
     Ok(sum / sample)

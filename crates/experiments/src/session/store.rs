@@ -21,6 +21,10 @@ pub(super) fn split(value: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     (0..pieces(value.len())).map(|n| (n, &value[n * PIECE..value.len().min((n + 1) * PIECE)]))
 }
 
+/// The lengths of sessions that are not alike: of a hundred so many have these quarters of the mean, which is that of them all. As
+/// on a site, most are small, and the few large ones are most of the bytes.
+const LENGTHS: [(u64, usize); 5] = [(40, 1), (30, 2), (15, 4), (10, 8), (5, 32)];
+
 /// One large value, or pieces of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
@@ -33,7 +37,10 @@ pub(super) enum Layout {
 pub(super) struct Format {
     pub(super) seed: u64,
     kind: Kind,
+    /// The mean.
     pub(super) payload: usize,
+    /// Whether sessions have all the same length.
+    pub(super) alike: bool,
     pub(super) layout: Layout,
     compressor: Compressor,
     pub(super) encoding: Encoding,
@@ -66,6 +73,7 @@ impl Format {
             seed,
             kind: choice(&INFO, cell, "content", &[("text", Kind::Text), ("random", Kind::Random)])?,
             payload: cell.number("payload")? as usize,
+            alike: choice(&INFO, cell, "lengths", &[("alike", true), ("spread", false)])?,
             layout: choice(&INFO, cell, "layout", &[("blob", Layout::Blob), ("rows", Layout::Rows)])?,
             compressor: choice(&INFO, cell, "compress", &compressors)?,
             encoding: choice(&INFO, cell, "encoding", &encodings)?,
@@ -74,11 +82,30 @@ impl Format {
 
     /// The sessions, and the pool of their contents, which is slightly larger than the largest session.
     pub(super) fn store(self) -> Arc<Store> {
-        Arc::new(Store { format: self, content: Content::new(self.kind, self.seed, self.payload) })
+        Arc::new(Store { format: self, content: Content::new(self.kind, self.seed, self.largest()) })
     }
 
     pub(super) fn codec(&self) -> Result<Codec> {
-        Codec::new(self.compressor, self.encoding, self.payload)
+        Codec::new(self.compressor, self.encoding, self.largest())
+    }
+
+    /// The length of the largest session.
+    pub(super) fn largest(&self) -> usize {
+        if self.alike { self.payload } else { (self.payload * LENGTHS[LENGTHS.len() - 1].1 / 4).max(1) }
+    }
+
+    /// The length of a session, in each of its versions.
+    pub(super) fn length(&self, key: u64) -> usize {
+        if self.alike {
+            return self.payload;
+        }
+        let mut draw = mix(self.seed ^ 0x6c65_6e67_7468, key) % 100;
+        let own = LENGTHS.iter().find(|(share, _)| {
+            let found = draw < *share;
+            draw = draw.saturating_sub(*share);
+            found
+        });
+        (self.payload * own.map_or(4, |(_, quarters)| *quarters) / 4).max(1)
     }
 
     /// Table `(id varchar(72) primary key, data, updated)`, with `subid` in the key if a session has several rows.
@@ -129,6 +156,11 @@ impl Format {
 }
 
 impl Store {
+    /// Replaces `out` with the content of a version of a session.
+    pub(super) fn write(&self, key: u64, version: u64, out: &mut Vec<u8>) {
+        self.content.write_part(key, version, self.length(key), out);
+    }
+
     /// The time when session `key` was last updated, in microseconds since 1970 UTC: one second for each session
     /// since 2007.
     pub(super) fn updated(key: u64) -> i64 {
@@ -146,6 +178,13 @@ mod tests {
     fn short_value_is_one_piece() {
         assert_eq!(split(b"short").collect::<Vec<_>>(), vec![(0, &b"short"[..])]);
         assert_eq!(split(b"").count(), 1);
+    }
+
+    #[test]
+    fn lengths_that_are_not_alike_have_the_mean_that_was_asked_for() {
+        let shares: u64 = LENGTHS.iter().map(|(share, _)| share).sum();
+        let mean: u64 = LENGTHS.iter().map(|(share, quarters)| share * *quarters as u64).sum();
+        assert_eq!((shares, mean), (100, 400));
     }
 
     proptest! {

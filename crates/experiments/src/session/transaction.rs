@@ -67,7 +67,7 @@ impl Transaction for Write {
         // A failed transaction counts too: the answer may have been lost after the session was stored.
         self.key = self.keys.next().unwrap_or_default();
         self.id = Ident::of(self.store.seed, self.key);
-        self.store.content.write(self.key, 0, &mut self.payload);
+        self.store.write(self.key, 0, &mut self.payload);
     }
 
     fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
@@ -167,7 +167,7 @@ impl Transaction for Read {
 
     #[inline]
     fn check(&mut self, _: &mut Recorder) -> Result<()> {
-        self.answer.check(&self.store, self.key)
+        self.answer.check(&self.store, self.key, 0)
     }
 }
 
@@ -229,8 +229,8 @@ impl Returned {
         if self.is_direct(store) { self.reply.field_bytes(0, 0) } else { Some(&self.opened) }
     }
 
-    /// Checks the session: it exists once, each row's timestamp is right, and its bytes are right.
-    pub(super) fn check(&self, store: &Store, key: u64) -> Result<()> {
+    /// Checks the session: it exists once, each row's timestamp is right, and its bytes are those of this version.
+    pub(super) fn check(&self, store: &Store, key: u64, version: u64) -> Result<()> {
         let rows = self.reply.rows();
         if rows == 0 {
             return Err(Error::mismatch(format!("session {key} is missing")));
@@ -250,11 +250,11 @@ impl Returned {
         let bytes = self.payload(store);
         let bytes =
             bytes.ok_or_else(|| Error::mismatch(format!("session {key} was returned without its data")))?;
-        store.content.check(key, 0, bytes)
+        store.content.check_part(key, version, store.length(key), bytes)
     }
 }
 
-fn data(encoding: Encoding, stored: &[u8]) -> Result<Value<'_>> {
+pub(super) fn data(encoding: Encoding, stored: &[u8]) -> Result<Value<'_>> {
     Ok(match encoding {
         Encoding::Binary => Value::Bytes(stored),
         Encoding::Base64 => Value::Text(

@@ -1,6 +1,6 @@
 //! `kurabe compare`, and the options of gates.
 
-use super::{complete, export, export_json, export_markdown, option, view};
+use super::{complete, export, export_json, export_markdown, flag, option, view};
 use clap::{Arg, Command};
 
 pub(super) fn command() -> Command {
@@ -13,22 +13,28 @@ pub(super) fn command() -> Command {
 }
 
 /// The options of a run that is judged.
-pub(super) fn gate() -> [Arg; 3] {
+pub(super) fn gate() -> [Arg; 4] {
     let against = option(
         "against",
         "BASE",
         "Compares the run with an earlier one: its name, path or 'last'; or a label or a git branch, which mean the \
          newest complete run of this suite that has it. Implies --fail-on slower",
     );
-    [against.add(complete::runs()).help_heading("Gate"), fail_on(), junit()]
+    [
+        against.add(complete::runs()).help_heading("Gate"),
+        fail_on(),
+        junit(),
+        flag(super::PREVIOUS, "").hide(true),
+    ]
 }
 
 fn fail_on() -> Arg {
     option(
         "fail-on",
         "slower[:PERCENT]|p99[:PERCENT]",
-        "Exit with 6 if a primary metric is slower, or worse, by more than this, or with p99 the 99th percentile of \
-         times; with 7 if that is undecided. 'slower' is slower:5%; several with commas. A run of two targets is judged by itself: the second against the first",
+        "Exit with 6 if a primary metric or the mean time of a kind of transaction is worse by more than this, or the 99th \
+         percentile of times by more than that of p99 (20 % unless it is named); with 7 if that is undecided. 'slower' is \
+         slower:5%; several with commas. A run of two targets is judged by itself: the second against the first",
     )
     .help_heading("Gate")
 }

@@ -8,6 +8,7 @@ mod claims;
 mod compare;
 mod complete;
 mod copy;
+mod gate;
 mod listen;
 mod queue;
 mod renamed;
@@ -21,6 +22,7 @@ mod wire;
 
 pub(crate) use brief::{brief, meant, without_all};
 pub(crate) use complete::{answer_shell, script};
+pub(crate) use gate::{PREVIOUS, as_run};
 pub(crate) use renamed::{refuse_old_settings, renamed, renamed_setting};
 pub(crate) use run::{PGBENCH, suite_axes};
 
@@ -86,6 +88,7 @@ pub(crate) fn command() -> Command {
         .subcommand(serve::command())
         .subcommand(report::command())
         .subcommand(compare::command())
+        .subcommand(gate::command())
         .subcommand(store::command())
         .subcommand(complete::completions())
         .subcommand(complete::man())

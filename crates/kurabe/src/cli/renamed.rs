@@ -8,7 +8,6 @@ use kurabe_experiments::registry::EXPERIMENTS;
 /// Commands: the old one, and how its work is asked for now.
 const COMMANDS: &[(&str, &str)] = &[
     ("show", "'kurabe report' shows a run, 'kurabe runs ls' lists all"),
-    ("gate", "write 'kurabe run -f SUITE --against BASE'"),
     ("rerun", "write 'kurabe run --again'"),
     ("resume", "write 'kurabe run --resume'"),
     ("app", "write 'kurabe up app'"),
@@ -167,7 +166,7 @@ mod tests {
     fn old_setting_and_old_variable_are_refused_with_the_new_word() {
         assert_eq!(renamed_setting("runs.ls.json"), Some("--format json"));
         assert_eq!(renamed_setting("run.bulk.compression"), Some("--wire-compression"));
-        assert!(renamed_setting("gate").is_some() && renamed_setting("run.rounds").is_none());
+        assert!(renamed_setting("app").is_some() && renamed_setting("run.rounds").is_none());
         assert!(renamed_setting("runs.json").is_none() && renamed_setting("json").is_none());
         let set = |name: &str, value: &str| {
             refuse_old_settings(std::iter::once((name.to_owned(), value.to_owned())))
@@ -178,7 +177,6 @@ mod tests {
             ("KURABE_RUN_BULK_COMPRESSION", "--wire-compression"),
             ("KURABE_RUN_POINT_READ_JSON", "--export-json"),
             ("KURABE_APP_LISTEN", "kurabe up app"),
-            ("KURABE_GATE_MARKDOWN", "--against BASE"),
         ] {
             let said = set(name, "x").unwrap_err().to_string();
             assert!(said.contains(name) && said.contains(now), "{said}");

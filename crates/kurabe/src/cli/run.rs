@@ -143,6 +143,7 @@ fn pgbench() -> Command {
         .args(record())
         .args(question())
         .args([export_json(), export_markdown()])
+        .args(compare::gate())
         .args(fleet())
         .args(how())
         // pgbench's -t is a number of transactions.
@@ -150,7 +151,7 @@ fn pgbench() -> Command {
 }
 
 /// Options of custom workloads.
-pub(super) fn own() -> [Arg; 2] {
+pub(super) fn own() -> [Arg; 3] {
     let heading = "Custom workloads";
     [
         option("define", "NAME=VALUE", "Sets a variable; may be given several times")
@@ -158,6 +159,13 @@ pub(super) fn own() -> [Arg; 2] {
             .action(ArgAction::Append)
             .help_heading(heading),
         flag("write", "Allows statements to change existing tables").help_heading(heading),
+        option(
+            "setup",
+            "FILE|copy:URL",
+            "Loads a schema and data into the throwaway servers: SQL, a dump of pg_dump or mysqldump, or a copy of another \
+             database; restored at each of their restarts",
+        )
+        .help_heading(heading),
     ]
 }
 

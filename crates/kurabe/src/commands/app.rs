@@ -282,7 +282,7 @@ fn choose(asked: &Asked, target: &Target, output: &Output) -> Result<Chosen> {
         match planned {
             Ok((demand, pages)) => {
                 chosen.largest_answer = chosen.largest_answer.max(demand.request_bytes);
-                let operations = info.operations.iter();
+                let operations = info.operations.iter().filter(|known| pages.serves(known.name));
                 let operations =
                     operations.map(|known| ServedOperation { name: known.name, writes: known.writes });
                 chosen.served.push(Served {

@@ -227,6 +227,7 @@ impl Session<'_> {
             urls: request.target_urls(),
             cache: request.cache.clone(),
             remote: request.remote.clone(),
+            setup: request.setup.clone(),
             fleet: request.fleet.clone(),
             store: self.store.clone(),
             html: self.html,

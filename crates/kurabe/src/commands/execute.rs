@@ -14,7 +14,7 @@ use crate::{git, signals, timeout};
 use anyhow::Result;
 use jiff::Timestamp;
 use kurabe_core::origin::Origin;
-use kurabe_core::run::{CellRecord, Outcome, Resumption, Run, RunHeader, RunSpec};
+use kurabe_core::run::{CellRecord, Outcome, Resumption, Run, RunHeader, RunSpec, Setup};
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::plan::budget::{self, Free};
@@ -61,6 +61,8 @@ pub(super) struct Job<'a> {
     pub(super) cache: Option<String>,
     /// The second server's URL as given, with its password.
     pub(super) remote: Option<String>,
+    /// The schema and data of throwaway servers as given, with a password.
+    pub(super) setup: Option<String>,
     /// Where the fleet is, as given, with the broker's password.
     pub(super) fleet: Option<String>,
     pub(super) store: Store,
@@ -117,6 +119,7 @@ pub(super) fn execute_with(job: &Job<'_>, partial: &mut PartialRun, output: &Out
     let open_options = OpenOptions {
         dry: job.dry,
         tolerant: job.in_suite.is_some() || job.urls.len() > 1,
+        setup: job.setup.clone(),
         shared: job.in_suite.as_ref().and_then(|suite| suite.shared.clone()),
         ..OpenOptions::of(&plan, job.cache.as_deref(), job.remote.as_deref())
     };
@@ -310,6 +313,7 @@ pub(super) fn resume_run(
     }
     // The URL is the recorded one; a password for it comes from the environment.
     let (spec, applications) = (&run.header.spec, targets::applications(urls)?);
+    spec.setup.as_ref().map_or(Ok(()), Setup::check)?;
     let mut plan = Plan::of_recorded(experiment, spec, &run.header.cells, &applications)?;
     let open_options = OpenOptions::of(&plan, spec.cache.as_deref(), spec.remote.as_deref());
     timeout::of_run(&plan);

@@ -2,13 +2,14 @@
 
 use super::compare::{Files, judged, of_two};
 use super::report;
+use crate::cli::PREVIOUS;
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
 use crate::targets;
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::origin::Origin;
-use kurabe_core::run::Run;
+use kurabe_core::run::{Run, RunSpec};
 use kurabe_core::{Error, ErrorKind};
 use kurabe_record::{Entry, RunPath, RunState, RunSummary, Store};
 use kurabe_report::{View, compare};
@@ -22,12 +23,20 @@ pub(super) fn earlier(
     matches: &ArgMatches,
     store: &Store,
     origin: &Origin,
-    experiment: &str,
+    spec: &RunSpec,
     output: &Output,
 ) -> Result<Option<Run>> {
-    let Some(wanted) = matches.try_get_one::<String>("against").ok().flatten() else { return Ok(None) };
-    let wanted = targets::without_passwords(std::iter::once(wanted.to_owned())).concat();
-    let path = base(store, &wanted, origin, experiment).map_err(OfRunFile)?;
+    let against = matches.try_get_one::<String>("against").ok().flatten();
+    let previous = || previous(matches, spec).then(|| "last".to_owned());
+    let Some(wanted) = against.cloned().or_else(previous) else { return Ok(None) };
+    let wanted = targets::without_passwords(std::iter::once(wanted)).concat();
+    let path = match base(store, &wanted, origin, &spec.experiment) {
+        Err(error) if against.is_none() && error.kind() == ErrorKind::NotFound => {
+            output.note("there is no earlier run: this one is the base of the next, and nothing is judged");
+            return Ok(None);
+        }
+        path => path.map_err(OfRunFile)?,
+    };
     let recorded = kurabe_record::read(&path).map_err(OfRunFile)?;
     if !recorded.run.is_complete() {
         let message = format!("the run {} is not complete: nothing can be compared with it", path.name);
@@ -37,6 +46,11 @@ pub(super) fn earlier(
     }
     output.note(&format!("comparing with {}", path.name));
     Ok(Some(recorded.run))
+}
+
+/// Whether a run of one target is judged against the run before it, if there is one.
+pub(super) fn previous(matches: &ArgMatches, spec: &RunSpec) -> bool {
+    matches.try_get_one::<bool>(PREVIOUS).ok().flatten() == Some(&true) && spec.targets.len() == 1
 }
 
 /// Judges a new run: against an earlier one, or its second target against its first.
@@ -121,7 +135,7 @@ fn base(store: &Store, wanted: &str, of: &Origin, experiment: &str) -> kurabe_co
                 )
             };
             Error::new(ErrorKind::NotFound, message)
-                .hint(format!("make one with 'kurabe run -f {suite}.toml --label main'"))
+                .hint("make one with the same command without --against, and with --label main")
         }
         _ => error,
     })

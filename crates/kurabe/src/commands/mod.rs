@@ -103,6 +103,10 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("report", matches)) => report::report(matches, output),
         Some(("runs", matches)) => store::runs(matches, output),
         Some(("compare", matches)) => compare::compare(matches, output),
+        // With files, it was given as a run.
+        Some(("gate", _)) => Err(Error::usage("a gate needs a suite file or pgbench scripts")
+            .hint("write 'kurabe gate browse.sql TARGET TARGET', or shop.toml; 'kurabe gate --help' has more")
+            .into()),
         Some(("completions", matches)) => {
             if let Some(shell) = matches.get_one::<String>("shell") {
                 output.result(&cli::script(shell)?)?;

@@ -13,7 +13,7 @@ use crate::{places, quiet};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::origin::Origin;
-use kurabe_core::run::RunHeader;
+use kurabe_core::run::{RunHeader, Setup};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, units};
 use kurabe_engine::plan::budget::Free;
@@ -28,34 +28,35 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     if matches.contains_id("resume") {
         return resume(matches, output);
     }
-    let (request, matches, suite) = if let Some((name, matches)) = matches.subcommand() {
-        let request = match name {
-            PGBENCH => Request::of_pgbench(matches)?,
-            name => Request::of_experiment(registry::find(name)?.info(), matches)?,
+    let (request, matches, suite): (_, _, Option<PathBuf>) =
+        if let Some((name, matches)) = matches.subcommand() {
+            match name {
+                PGBENCH => (Request::of_pgbench(matches)?, matches, crate::custom::first_script(matches)),
+                name => (Request::of_experiment(registry::find(name)?.info(), matches)?, matches, None),
+            }
+        } else {
+            let Some(suite) = matches.get_one::<PathBuf>("suite") else {
+                return Err(no_experiment(matches).into());
+            };
+            if let Some(several) = Several::read(suite, matches)? {
+                return super::suite::run(suite, &several, matches, output);
+            }
+            if matches.contains_id("only") {
+                return Err(Error::usage("--only is for a suite of several runs")
+                    .hint("write several [[run]] into the suite file")
+                    .into());
+            }
+            (Request::of_suite(suite, matches)?, matches, Some(suite.clone()))
         };
-        (request, matches, None)
-    } else {
-        let Some(suite) = matches.get_one::<PathBuf>("suite") else {
-            return Err(no_experiment(matches).into());
-        };
-        if let Some(several) = Several::read(suite, matches)? {
-            return super::suite::run(suite, &several, matches, output);
-        }
-        if matches.contains_id("only") {
-            return Err(Error::usage("--only is for a suite of several runs")
-                .hint("write several [[run]] into the suite file")
-                .into());
-        }
-        (Request::of_suite(suite, matches)?, matches, Some(suite.as_path()))
-    };
-    let (files, mut spec) = (Files::of(matches)?, request.spec()?);
+    let (mut files, mut spec) = (Files::of(matches)?, request.spec()?);
     let dry = matches.get_flag("dry-run");
     let store = if dry { places::runs(matches)? } else { places::writable_runs(matches)? };
-    let origin = origin(suite, matches)?;
-    let earlier = gate::earlier(matches, &store, &origin, &spec.experiment, output)?;
+    let origin = origin(suite.as_deref(), matches)?;
+    let earlier = gate::earlier(matches, &store, &origin, &spec, output)?;
     match &earlier {
         // Equal data and equal inputs remove one difference between the runs.
         Some(run) if !request.names_seed() => spec.seed = run.header.spec.seed,
+        None if gate::previous(matches, &spec) => files.criteria = None,
         None if files.criteria.is_some() && spec.targets.len() != 2 => {
             return Err(Error::usage("--fail-on judges the second of two targets against the first")
                 .hint("name two targets, or an earlier run with --against")
@@ -72,6 +73,7 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         urls: request.target_urls(),
         cache: request.cache.clone(),
         remote: request.remote.clone(),
+        setup: request.setup.clone(),
         fleet: request.fleet.clone(),
         store: store.clone(),
         html: !matches.get_flag("no-html"),
@@ -117,6 +119,7 @@ fn again(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     refuse_others("again", &[], matches)?;
     let path = places::runs(matches)?.find(&wanted(matches, "again")).map_err(OfRunFile)?;
     let RunHeader { spec, origin, .. } = kurabe_record::read_header(&path).map_err(OfRunFile)?;
+    spec.setup.as_ref().map_or(Ok(()), Setup::check)?;
     // A label says something of one run, not of its repetition.
     let origin = Origin { labels: Vec::new(), git: None, ..origin };
     // The first line has the spec. Damage in later lines is reported and does not matter here.
@@ -130,6 +133,7 @@ fn again(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         urls: urls(matches, &spec.targets)?,
         cache: spec.cache.clone(),
         remote: spec.remote.clone(),
+        setup: spec.setup.as_ref().map(|setup| setup.from.clone()),
         fleet: spec.fleet.as_ref().map(|fleet| fleet.url.clone()),
         spec,
         free: Free::default(),

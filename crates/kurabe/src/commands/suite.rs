@@ -124,6 +124,7 @@ fn job(path: &Path, run: &SuiteRun, files: &Files, matches: &ArgMatches) -> Resu
         urls: request.target_urls(),
         cache: request.cache.clone(),
         remote: request.remote.clone(),
+        setup: request.setup.clone(),
         fleet: request.fleet.clone(),
         store: if dry { places::runs(matches)? } else { places::writable_runs(matches)? },
         html: !matches.get_flag("no-html"),

@@ -2,7 +2,8 @@
 
 use super::words::{known, word, words};
 use super::{Request, axes_of, lines};
-use kurabe_core::custom::CustomWorkload;
+use crate::custom::PGBENCH_KEYS;
+use kurabe_core::custom::{CustomWorkload, Language};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::{Error, Result};
 use kurabe_experiments::custom;
@@ -10,7 +11,7 @@ use std::path::Path;
 use toml::{Table, Value};
 
 /// The keys of a run in a suite.
-pub(super) const KEYS: [&str; 27] = [
+pub(super) const KEYS: [&str; 28] = [
     "experiment",
     "targets",
     "axes",
@@ -34,6 +35,7 @@ pub(super) const KEYS: [&str; 27] = [
     "compare",
     "cache",
     "remote",
+    "setup",
     "fleet",
     "agents",
     "agent-label",
@@ -57,7 +59,11 @@ pub(super) fn parse_table(
     default: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Request> {
     // A custom workload's own keys replace the experiment's name.
-    let more = if custom.is_some() { custom::KEYS } else { &KEYS[..1] };
+    let more = match &custom {
+        Some(custom) if custom.language == Language::Pgbench => &PGBENCH_KEYS[..],
+        Some(_) => custom::KEYS,
+        None => &KEYS[..1],
+    };
     let keys: Vec<&str> = KEYS[1..].iter().chain(more).copied().collect();
     for key in table.keys() {
         known(key, &keys, "key")?;
@@ -67,7 +73,7 @@ pub(super) fn parse_table(
         (None, Some(name)) => Some(word(name, "experiment")?),
         (None, None) => {
             return Err(Error::usage("the suite has no experiment")
-                .hint("write experiment = \"session\", or [transaction.NAME] for a custom workload"));
+                .hint("write experiment = \"session\", pgbench = [\"browse.sql\"], or [transaction.NAME] for a custom workload"));
         }
     };
     let mut request = Request { experiment, custom, ..Request::default() };

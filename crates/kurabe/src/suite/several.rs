@@ -7,8 +7,9 @@
 use super::file::{KEYS, parse_table, text_of};
 use super::lines::{self, Lines, RunLines};
 use super::words::{known, word, words};
-use super::{Request, axes_of, axis_options, option};
-use crate::custom;
+use super::{Request, axes_of, axis_options, beside, option};
+use crate::cli::PGBENCH;
+use crate::custom::{self, PGBENCH_KEYS};
 use crate::settings::is_default;
 use crate::targets;
 use clap::ArgMatches;
@@ -25,7 +26,7 @@ const SERVERS: &str = "servers";
 const SHARED: &str = "shared";
 const PER_RUN: &str = "per-run";
 /// The keys that hold for all runs.
-const COMMON: [&str; 13] = [
+const COMMON: [&str; 14] = [
     "targets",
     "duration",
     "budget",
@@ -39,6 +40,7 @@ const COMMON: [&str; 13] = [
     "max-rounds",
     "interleave",
     "restarts",
+    "setup",
 ];
 /// The keys of a run besides those of a suite of one run.
 const OF_RUN: [&str; 3] = ["name", "file", "define"];
@@ -70,7 +72,13 @@ pub(crate) fn named_files(text: &str) -> Vec<String> {
     let mut named = kurabe_experiments::custom::value_files(text);
     let table = text.parse::<Table>().unwrap_or_default();
     let runs = table.get(RUN).and_then(Value::as_array).into_iter().flatten();
-    named.extend(runs.filter_map(|run| word(run.get("file")?, "file").ok()));
+    let alone = text.parse::<Table>().unwrap_or_default();
+    for run in runs.filter_map(Value::as_table).chain([&alone]) {
+        named.extend(run.get("file").and_then(|file| word(file, "file").ok()));
+        let scripts = run.get(PGBENCH).and_then(|scripts| words(scripts, PGBENCH).ok());
+        let scripts = scripts.into_iter().flatten().map(|name| custom::without_weight(&name));
+        named.extend(scripts.filter(|name| !custom::is_built_in(name)));
+    }
     named
 }
 
@@ -200,9 +208,14 @@ impl Reader<'_> {
 
     /// What a run's table, the keys above it and the command line ask for.
     fn request(&self, table: &Table) -> Result<Request> {
-        let keys: Vec<&str> = KEYS.into_iter().chain(OF_RUN).collect();
+        let scripts = if table.contains_key(PGBENCH) { &PGBENCH_KEYS[..] } else { &PGBENCH_KEYS[..1] };
+        let keys: Vec<&str> = KEYS.into_iter().chain(OF_RUN).chain(scripts.iter().copied()).collect();
         for key in table.keys() {
             known(key, &keys, "key")?;
+        }
+        if table.contains_key(PGBENCH) && (table.contains_key("experiment") || table.contains_key("file")) {
+            return Err(Error::usage("the run has pgbench scripts and an experiment or a file")
+                .hint("leave one of them out"));
         }
         let mut request = match (table.get("experiment"), table.get("file")) {
             (Some(name), None) => {
@@ -213,6 +226,12 @@ impl Reader<'_> {
                 let alone = Table::from_iter([("experiment".to_owned(), name.clone())]);
                 parse_table(&alone, None, &|name| self.default(name))?
             }
+            (None, None) if table.contains_key(PGBENCH) => {
+                let write = custom::may_write_to(&self.targets(table, Vec::new())?, self.matches);
+                let custom = custom::of_table(self.path, table, self.define(table)?, write)?;
+                let alone = Table::from_iter([(PGBENCH.to_owned(), table[PGBENCH].clone())]);
+                parse_table(&alone, Some(custom), &|name| self.default(name))?
+            }
             (None, Some(file)) => self.of_file(&word(file, "file")?, table)?,
             (Some(_), Some(_)) => {
                 return Err(
@@ -221,13 +240,16 @@ impl Reader<'_> {
             }
             (None, None) => {
                 return Err(Error::usage("the run has no experiment")
-                    .hint("write experiment = \"session\", or file = \"other-suite.toml\""));
+                    .hint("write experiment = \"session\", pgbench = [\"browse.sql\"], or file = \"other-suite.toml\""));
             }
         };
         let info = request.find()?.info();
         let of_file = std::mem::take(&mut request.targets);
         request.overlay(info, &self.common)?;
         request.overlay(info, table)?;
+        if table.contains_key("setup") || self.common.contains_key("setup") {
+            request.setup = request.setup.map(|setup| beside(self.path, setup));
+        }
         let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
         let given = axis_options(self.matches).filter(|(axis, _)| !is_default(self.matches, axis));
         for (axis, values) in given.filter(|(axis, _)| names.contains(axis)) {
@@ -281,7 +303,9 @@ impl Reader<'_> {
             } else {
                 None
             };
-            parse_table(&table, custom, &|name| self.default(name))
+            let mut request = parse_table(&table, custom, &|name| self.default(name))?;
+            request.setup = request.setup.map(|setup| beside(&path, setup));
+            Ok(request)
         };
         read().map_err(|error: Error| error.context(path.display()).context("file"))
     }
@@ -313,7 +337,10 @@ impl Reader<'_> {
             let result = self.request(part).and_then(|request| request.spec());
             result.err().is_some_and(|error| error.to_string() == message)
         };
-        let first = |key: &&String| matches!(key.as_str(), "experiment" | "file" | "define" | "targets");
+        let first = |key: &&String| {
+            PGBENCH_KEYS.contains(&key.as_str())
+                || matches!(key.as_str(), "experiment" | "file" | "define" | "targets")
+        };
         let base: Table = table
             .iter()
             .filter(|(key, _)| first(key))
@@ -321,7 +348,7 @@ impl Reader<'_> {
             .collect();
         if fails(&base) {
             let named = |key: &&&str| base.contains_key(**key) && message.contains(**key);
-            let key = ["targets", "define", "file", "experiment"].iter().find(named);
+            let key = ["targets", "define", "file", PGBENCH, "experiment"].iter().find(named);
             return key.map_or(lines.first, |key| lines.key(key));
         }
         let with = |key: &str, value: Value| {
@@ -382,7 +409,10 @@ fn name(table: &Table) -> Result<String> {
         (Some(name), ..) => word(name, "name")?,
         (None, Some(experiment), _) => word(experiment, "experiment")?,
         (None, None, Some(file)) => stem(word(file, "file")?),
-        (None, None, None) => return Ok("?".to_owned()),
+        (None, None, None) => match table.get(PGBENCH).map(|scripts| words(scripts, PGBENCH)).transpose()? {
+            Some(scripts) => stem(custom::without_weight(scripts.first().map_or("", String::as_str))),
+            None => return Ok("?".to_owned()),
+        },
     };
     let plain = |character: char| character.is_alphanumeric() || "._-".contains(character);
     if name.is_empty() || name.len() > 100 || !name.chars().all(plain) {

@@ -92,7 +92,7 @@ pub(super) fn known(name: &str, names: &[&str], what: &str) -> Result<()> {
     Err(Error::usage(format!("unknown {what} '{name}'")).hint(units::suggestion(name, names, "there are")))
 }
 
-pub(super) fn word(value: &Value, key: &str) -> Result<String> {
+pub(crate) fn word(value: &Value, key: &str) -> Result<String> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Integer(n) => Ok(n.to_string()),
@@ -101,7 +101,7 @@ pub(super) fn word(value: &Value, key: &str) -> Result<String> {
     }
 }
 
-pub(super) fn words(value: &Value, key: &str) -> Result<Vec<String>> {
+pub(crate) fn words(value: &Value, key: &str) -> Result<Vec<String>> {
     match value {
         Value::Array(values) => values.iter().map(|value| word(value, key)).collect(),
         single => Ok(vec![word(single, key)?]),

@@ -16,6 +16,9 @@ pub struct Difference {
     pub first: String,
     /// The value in the second run.
     pub second: String,
+    /// The setting's name, if it is one of a server.
+    #[serde(skip)]
+    pub(crate) setting: Option<String>,
 }
 
 pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, usize)]) -> Vec<Difference> {
@@ -52,6 +55,7 @@ pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, 
             values.unwrap_or_default().join(", ")
         }));
     }
+    let mut settings = Vec::new();
     for (a, b) in targets {
         let name = &first.labels.targets[*a];
         let (a, b) = (&first.targets[*a], &second.targets[*b]);
@@ -70,9 +74,15 @@ pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, 
             let value = |of: &BTreeMap<String, String>| {
                 of.get(setting).cloned().unwrap_or_else(|| "not reported".to_owned())
             };
-            all.push((format!("{setting} of {name}"), value(&a), value(&b)));
+            settings.push((setting.clone(), format!("{setting} of {name}"), value(&a), value(&b)));
         }
     }
-    let differing = all.into_iter().filter(|(_, first, second)| first != second);
-    differing.map(|(what, first, second)| Difference { what, first, second }).collect()
+    let all = all.into_iter().map(|(what, first, second)| Difference { what, first, second, setting: None });
+    let settings = settings.into_iter().map(|(name, what, first, second)| Difference {
+        what,
+        first,
+        second,
+        setting: Some(name),
+    });
+    all.chain(settings).filter(|one| one.first != one.second).collect()
 }

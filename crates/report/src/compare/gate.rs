@@ -1,21 +1,28 @@
 //! The gate: whether a comparison of two runs stops a release.
 //!
-//! A result is judged by the margin that `--fail-on` gives its metric: primary metrics by `slower`, the 99th percentile of
-//! service or response times by `p99`. It is *slower* if the whole interval of second ÷ first lies below 1 ÷ (1 + margin), and *passed* if the
+//! A result is judged by the margin that `--fail-on` gives its metric: primary metrics and the mean time of each kind of
+//! transaction by `slower`, 99th percentiles by `p99`. A 99th percentile that `--fail-on` does not name fails the gate if it is
+//! worse by more than [`TAIL`], and holds it up in no case: a tail is undecided where all else is decided. A result is *slower* if the whole interval of second ÷ first lies below 1 ÷ (1 + margin), and *passed* if the
 //! whole interval lies above. In between it is *undecided*: a slowdown beyond the margin is neither shown nor
 //! excluded. A result that cannot be compared is *not judged*. Nor can other load on the machine stop a release: a result
 //! during which other processes used the CPU is never *slower*, but *undecided*.
 
-use super::{Compared, Difference, Row};
+use super::{Compared, Difference, Row, is_tail};
+use crate::finding::comparison::reason;
 use crate::finding::{Finding, Runs, Section, Why};
 use crate::format::percent;
 use crate::summary::{CellResult, Status, Summary};
-use kurabe_core::metric::{RESPONSE_P99, SERVICE_P99};
 use kurabe_core::{Error, Result};
 use serde::Serialize;
 
 /// Conditions that make results of two runs incomparable if they differ, as [`Difference::what`] names them.
 const CONDITIONS: [&str; 4] = ["experiment", "processor", "CPUs", "records"];
+
+/// The margin of 99th percentiles that `--fail-on` does not name.
+const TAIL: f64 = 0.2;
+
+/// By how many times more rounds than were made are still advised.
+const FORESEEN: f64 = 30.0;
 
 /// What the gate says of one result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -47,7 +54,7 @@ impl Judgement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
-    /// No primary result is slower by more than the margin.
+    /// No result is slower by more than the margin.
     Passed,
     /// At least one is.
     Failed,
@@ -58,9 +65,9 @@ pub enum Decision {
 /// The margins of what is judged: 0.05 is 5 %. `None`: it is not judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Criteria {
-    /// That of primary metrics.
+    /// That of primary metrics and of each kind of transaction.
     pub slower: Option<f64>,
-    /// That of the 99th percentile of service or response times.
+    /// That of 99th percentiles, if it is named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99: Option<f64>,
 }
@@ -87,17 +94,21 @@ impl Criteria {
         Ok(criteria)
     }
 
-    /// The margin of a result; `None` if it is not judged.
-    pub fn of(&self, metric: &str, primary: bool) -> Option<f64> {
-        let p99 = self.p99.filter(|_| [SERVICE_P99.name, RESPONSE_P99.name].contains(&metric));
-        p99.or(self.slower.filter(|_| primary))
+    /// The margin of a result, and whether it was asked for; `None` if the result is not judged.
+    pub(super) fn of(&self, row: &Row) -> Option<(f64, bool)> {
+        let tail = is_tail(&row.metric) && (row.primary || row.of_kind);
+        let named = self.p99.filter(|_| tail).or(self.slower.filter(|_| row.primary || row.of_kind && !tail));
+        let unnamed = self.slower.filter(|_| tail).map(|slower| (slower.max(TAIL), false));
+        named.map(|margin| (margin, true)).or(unnamed)
     }
 
-    /// Their words: `more than 5 %`, `more than 5 % (p99: 10 %)`.
+    /// Their words: `more than 5 % (p99: 20 %)`.
     pub(crate) fn words(&self) -> String {
         match (self.slower, self.p99) {
-            (Some(slower), Some(p99)) => format!("more than {} (p99: {})", percent(slower), percent(p99)),
-            (Some(margin), None) | (None, Some(margin)) => format!("more than {}", percent(margin)),
+            (Some(slower), p99) => {
+                format!("more than {} (p99: {})", percent(slower), percent(p99.unwrap_or(slower.max(TAIL))))
+            }
+            (None, Some(margin)) => format!("more than {}", percent(margin)),
             (None, None) => "any margin".to_owned(),
         }
     }
@@ -115,12 +126,14 @@ pub struct Gate {
     pub criteria: Criteria,
     /// The decision.
     pub decision: Decision,
-    /// The number of primary results for each judgement: passed, slower, undecided, not judged.
+    /// The number of results for each judgement: passed, slower, undecided, not judged.
     pub passed: u32,
     /// Results that are slower by more than the margin.
     pub slower: u32,
     /// Results for which that is neither shown nor excluded.
     pub undecided: u32,
+    /// Of these, 99th percentiles that `--fail-on` does not name, which do not hold the gate up.
+    pub tails: u32,
     /// Results that could not be compared, including those that only the first run has.
     pub not_judged: u32,
     /// Differences between the runs because of which nothing is judged.
@@ -132,32 +145,41 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
     let is_obstacle = |one: &&Difference| CONDITIONS.contains(&one.what.as_str());
     let obstacles: Vec<Difference> = compared.differences.iter().filter(is_obstacle).cloned().collect();
     for row in &mut compared.rows {
-        let margin = criteria.of(&row.metric, row.primary);
-        row.gate = margin
-            .and_then(|margin| of_row(row, margin))
+        row.gate = criteria
+            .of(row)
+            .and_then(|(margin, _)| of_row(row, margin))
             .map(|judged| if obstacles.is_empty() { judged } else { Judgement::NotJudged });
         if row.gate == Some(Judgement::Slower) && !row.disturbed.is_empty() {
             row.gate = Some(Judgement::Undecided);
             row.why = Some(Why::Disturbed { sides: row.disturbed.clone() });
         }
     }
-    let count =
-        |wanted: Judgement| compared.rows.iter().filter(|row| row.gate == Some(wanted)).count() as u32;
+    let of = |wanted: Judgement| compared.rows.iter().filter(move |row| row.gate == Some(wanted));
+    let count = |wanted: Judgement| of(wanted).count() as u32;
+    let is_asked = |row: &&Row| criteria.of(row).is_some_and(|(_, asked)| asked);
     let mut gate = Gate {
         criteria,
         decision: Decision::Passed,
         passed: count(Judgement::Passed),
         slower: count(Judgement::Slower),
         undecided: count(Judgement::Undecided),
+        tails: of(Judgement::Undecided).filter(|row| !is_asked(row)).count() as u32,
         not_judged: count(Judgement::NotJudged) + missing(first, second),
         obstacles,
     };
     gate.decision = match &gate {
         Gate { slower: 1.., .. } => Decision::Failed,
-        Gate { passed: 0, .. } | Gate { undecided: 1.., .. } | Gate { not_judged: 1.., .. } => {
-            Decision::Undecided
-        }
+        Gate { passed: 0, .. } | Gate { not_judged: 1.., .. } => Decision::Undecided,
+        gate if gate.undecided > gate.tails => Decision::Undecided,
         _ => Decision::Passed,
+    };
+    let open: Vec<&Row> = of(Judgement::Undecided).filter(is_asked).collect();
+    let unjudged =
+        of(Judgement::NotJudged).find_map(|row| row.why.as_ref()).filter(|_| gate.obstacles.is_empty());
+    let next = if gate.decision == Decision::Undecided {
+        next(&open, &criteria, first, unjudged)
+    } else {
+        Vec::new()
     };
     let obstacles = gate.obstacles.iter().map(|one| Runs::Obstacle {
         what: one.what.clone(),
@@ -170,21 +192,45 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
         passed: gate.passed,
         slower: gate.slower,
         undecided: gate.undecided,
+        tails: gate.tails,
         not_judged: gate.not_judged,
     };
     let state = |finding: Runs| Finding::from(finding).state(Section::Verdict, &first.labels);
-    let said = [state(decided)].into_iter().chain(obstacles.map(state));
+    let said = [state(decided)].into_iter().chain(obstacles.map(state)).chain(next.into_iter().map(state));
     let at = compared.findings.iter().position(|one| one.section != Section::Publishing);
     let at = at.unwrap_or(compared.findings.len());
     compared.findings.splice(at..at, said);
     compared.gate = Some(gate);
 }
 
+/// What to do about a gate that is undecided, from the results that hold it up.
+fn next(open: &[&Row], criteria: &Criteria, first: &Summary, unjudged: Option<&Why>) -> Vec<Runs> {
+    let mut next = Vec::new();
+    let disturbed = open.iter().filter(|row| matches!(row.why, Some(Why::Disturbed { .. }))).count();
+    if disturbed > 0 {
+        next.push(Runs::OtherLoad { results: disturbed as u32 });
+    }
+    // The width of an interval falls with the root of the number of rounds.
+    let factor = |row: &&Row| {
+        let ((margin, _), (low, high)) = (criteria.of(row)?, row.low.zip(row.high)?);
+        let distance = (row.ratio?.ln() + margin.ln_1p()).abs();
+        Some(((high / low).ln() / 2.0 / distance).powi(2))
+    };
+    let undisturbed = open.iter().filter(|row| row.why.is_none());
+    if let Some(factor) = undisturbed.filter_map(factor).max_by(f64::total_cmp) {
+        let rounds = first.rounds;
+        let needed = (factor < FORESEEN).then(|| (f64::from(rounds) * factor).ceil() as u32 + 1);
+        next.push(Runs::MoreRounds { rounds, needed });
+    }
+    next.extend(unjudged.map(|why| Runs::NotJudged { reason: reason(why, &Clone::clone) }));
+    next
+}
+
 /// The words for a judgement of a result, with the reason if other load on the machine is one.
 pub(super) fn words(row: &Row, judgement: Judgement) -> String {
     match &row.why {
-        Some(Why::Disturbed { sides }) => {
-            format!("{} (other processes used the CPU during {})", judgement.words(), sides.join(" and "))
+        Some(why @ Why::Disturbed { .. }) => {
+            format!("{} ({})", judgement.words(), reason(why, &Clone::clone))
         }
         _ => judgement.words().to_owned(),
     }

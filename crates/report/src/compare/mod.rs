@@ -93,10 +93,13 @@ pub struct Row {
     pub high: Option<f64>,
     /// Whether the better run's client was saturated, so that the ratio is a lower bound.
     pub lower_bound: bool,
-    /// What the gate says; `None`, and not written, without a gate, for other than primary metrics, and if the first
-    /// run has no result.
+    /// What the gate says; `None`, and not written, without a gate, for what it does not judge, and if the first run has
+    /// no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<Judgement>,
+    /// Whether it is the time of a kind of transaction, or a 99th percentile: what a gate judges besides primary metrics.
+    #[serde(skip)]
+    pub(crate) of_kind: bool,
     /// The sides during which other processes used the CPU.
     #[serde(skip)]
     pub(crate) disturbed: Vec<String>,
@@ -254,15 +257,23 @@ fn rows(sides: &Sides<'_>, pairs: &[(&CellResult, &CellResult)]) -> Vec<Row> {
         })
         .collect();
     found.sort_by_key(|(metric, _)| !metric.primary);
-    let comparisons = |primary: bool| {
-        let these = found.iter().filter(|(metric, _)| metric.primary == primary);
-        these.filter(|(_, (a, b))| a.status == Status::Ok && b.status == Status::Ok).count().max(1)
+    // Three families, each of whose intervals hold together: primary metrics, what a gate judges besides, and the others.
+    let of_kind = |metric: &MetricInfo| {
+        let is_kind = || metrics.iter().any(|other| other.name == format!("{} p99", metric.name));
+        !metric.primary && metric.better == Better::Lower && (is_tail(&metric.name) || is_kind())
     };
-    let counts = [comparisons(true), comparisons(false)];
+    let family = |metric: &MetricInfo| (metric.primary, of_kind(metric));
     let of = |(metric, (a, b)): &(&MetricInfo, &(&CellResult, &CellResult))| {
-        row(sides, metric, (a, b), counts[usize::from(!metric.primary)])
+        let these = found.iter().filter(|(other, _)| family(other) == family(metric));
+        let these = these.filter(|(_, (a, b))| a.status == Status::Ok && b.status == Status::Ok);
+        Row { of_kind: of_kind(metric), ..row(sides, metric, (a, b), these.count().max(1)) }
     };
     found.iter().map(of).collect()
+}
+
+/// Whether a metric is a 99th percentile.
+fn is_tail(metric: &str) -> bool {
+    metric.ends_with(" p99")
 }
 
 fn row(
@@ -293,6 +304,7 @@ fn row(
         low: None,
         high: None,
         lower_bound: false,
+        of_kind: false,
         disturbed: Vec::new(),
         gate: None,
     };
@@ -330,7 +342,7 @@ fn verdict(rows: &[Row], first: &Summary, second: &Summary, between: Between) ->
         return vec![Runs::NotCompared { run: run.run.clone() }.into()];
     }
     let primary = || rows.iter().filter(|row| row.primary);
-    let count = |result: VerdictResult| primary().filter(|row| row.result == result).count() as u32;
+    let count = |result: VerdictResult| rows.iter().filter(|row| row.result == result).count() as u32;
     let changes = Runs::Changes {
         better: count(VerdictResult::Better),
         worse: count(VerdictResult::Worse),

@@ -2,8 +2,8 @@
 
 use super::gate::words;
 use super::{Compared, Difference, Judgement, Row};
-use crate::finding::wording::{amount, ratio};
-use crate::finding::{Interval, Section};
+use crate::finding::wording::{amount, ratio, ratio_in_table};
+use crate::finding::{Finding, Interval, Runs, Section, Statement};
 use crate::format::{capital, figure, value_of};
 use crate::markdown::{escaped, items, markdown_table, publishing};
 use crate::metrics::is_speed;
@@ -13,21 +13,113 @@ use crate::terminal::{Options, Page};
 use kurabe_core::metric::Unit;
 use std::fmt::Write as _;
 
-/// The comparison for a terminal.
+/// The number of lines of a gate's result on a terminal.
+const LINES: usize = 20;
+
+/// The comparison for a terminal: of a gate its decision and the results that decide it, the most serious first, in at most
+/// 20 lines; with all details, or without a gate, all tables below the findings.
 pub fn terminal(compared: &Compared, options: &Options) -> String {
     let mut page = Page::new(options);
-    page.heading(&format!("{} → {}", compared.first, compared.second));
+    let brief = compared.gate.is_some() && !options.details;
+    let both = format!("{} → {}", compared.first, compared.second);
     page.publishing(&compared.sentences(Section::Publishing));
-    page.gap();
-    for table in tables(compared) {
-        page.table(&table.title, "", &table);
-    }
-    for section in [Section::Verdict, Section::Warning] {
-        for sentence in compared.sentences(section) {
+    if brief {
+        for sentence in lead(compared) {
             page.item(sentence);
+        }
+        page.item(&both);
+    } else {
+        page.heading(&both);
+    }
+    if let Some(sentence) = settings(compared) {
+        page.item(&sentence);
+    }
+    if !brief {
+        for section in [Section::Verdict, Section::Warning] {
+            for sentence in compared.sentences(section) {
+                page.item(sentence);
+            }
+        }
+        page.gap();
+        for table in tables(compared) {
+            page.table(&table.title, "", &table);
+        }
+        return page.text;
+    }
+    let rows = judged(compared);
+    let room = LINES.saturating_sub(page.lines() + 2).max(1);
+    // The line that says what is left out takes the place of a row.
+    let shown = if rows.len() > room { room - 1 } else { rows.len() };
+    page.grid(&gate_table(&rows[..shown]));
+    match rows.len() - shown {
+        0 => {}
+        more => {
+            page.paragraph(&format!("{more} more; all figures with --verbose, and in --export-markdown."));
         }
     }
     page.text
+}
+
+/// What a gate says: its decision, the reasons, and what to do.
+fn lead(compared: &Compared) -> Vec<&str> {
+    let is_of_gate = |one: &&Statement| match &one.finding {
+        Finding::Runs(of) => !matches!(of, Runs::Changed { .. } | Runs::Changes { .. }),
+        _ => false,
+    };
+    compared.findings.iter().filter(is_of_gate).map(|one| one.sentence.as_str()).collect()
+}
+
+/// The rows of a gate, those that did not pass first; without a gate, the primary rows.
+fn judged(compared: &Compared) -> Vec<&Row> {
+    let of = |row: &&Row| if compared.gate.is_some() { row.gate.is_some() } else { row.primary };
+    let mut rows: Vec<&Row> = compared.rows.iter().filter(of).collect();
+    rows.sort_by_key(|row| match row.gate {
+        Some(Judgement::Slower) => 0,
+        Some(Judgement::Undecided) => 1,
+        Some(Judgement::NotJudged) => 2,
+        Some(Judgement::Passed) | None => 3,
+    });
+    rows
+}
+
+/// The judged rows: of each what it is of, both values, the ratio with its interval, below 1 where the second is worse, and the
+/// judgement.
+fn gate_table(rows: &[&Row]) -> Table {
+    let targets = rows.iter().any(|row| row.target != rows[0].target);
+    let varies = |at: &usize| rows.iter().any(|row| row.shown[*at] != rows[0].shown[*at]);
+    let axes: Vec<usize> = (0..rows.first().map_or(0, |row| row.shown.len())).filter(varies).collect();
+    let name = |row: &Row| {
+        // The kinds of a workload's one operation have names of their own.
+        let own = row.of_kind && !row.metric.starts_with("service") && !row.metric.starts_with("response");
+        let mut name = if own { row.metric.clone() } else { format!("{} {}", row.operation, row.metric) };
+        for at in &axes {
+            let (of, value) = &row.shown[*at];
+            let _ = write!(name, ", {of} {value}");
+        }
+        if targets { format!("{name}, {}", row.target) } else { name }
+    };
+    let ratio = |row: &Row| {
+        let of = |value| Interval { value, low: row.low, high: row.high };
+        row.ratio.map_or_else(|| "–".to_owned(), |value| ratio_in_table(of(value)))
+    };
+    let mut table = Table { rows: vec![Vec::new(); rows.len()], ..Table::default() };
+    let mut add = |head: &str, right, spare, text: &dyn Fn(&Row) -> String| {
+        table.add(head, right, spare, rows.iter().map(|row| text(row)));
+    };
+    add("result", false, 0, &name);
+    add("first", true, 2, &|row| value(row, row.first));
+    add("second", true, 1, &|row| value(row, row.second));
+    add("ratio, <1 worse", false, 0, &ratio);
+    add("gate", false, 0, &|row| row.gate.map_or_else(|| "–".to_owned(), |one| one.words().to_owned()));
+    table
+}
+
+/// The settings that differ, by name and value, as one sentence.
+fn settings(compared: &Compared) -> Option<String> {
+    let of =
+        |one: &Difference| Some(format!("{} {} against {}", one.setting.as_ref()?, one.first, one.second));
+    let all: Vec<String> = compared.differences.iter().filter_map(of).collect();
+    (!all.is_empty()).then(|| format!("Settings that differ: {}.", all.join(", ")))
 }
 
 /// The comparison as Markdown.
@@ -48,29 +140,27 @@ pub fn markdown(compared: &Compared) -> String {
 /// The largest number of rows in the comment of a pull request, whose length is limited.
 const ROWS: usize = 60;
 
-/// The comparison as the comment of a pull request: the decision, the primary results, and the rest collapsed. Rows that
+/// The comparison as the comment of a pull request: the decision, what is judged with ratios, and the rest collapsed. Rows that
 /// did not pass come first.
 pub fn pull_request(compared: &Compared) -> String {
     let mut text = format!("### Kurabe: {} → {}\n\n", escaped(&compared.first), escaped(&compared.second));
     publishing(&mut text, &compared.sentences(Section::Publishing));
-    let verdict = compared.sentences(Section::Verdict);
-    items(&mut text, &verdict[..verdict.len().min(ROWS)]);
-    let mut rows: Vec<Row> =
-        compared.rows.iter().filter(|row| row.primary || row.gate.is_some()).cloned().collect();
-    let order = |row: &Row| match row.gate {
-        Some(Judgement::Slower) => 0,
-        Some(Judgement::Undecided) => 1,
-        Some(Judgement::NotJudged) => 2,
-        Some(Judgement::Passed) | None => 3,
-    };
-    rows.sort_by_key(order);
-    let more = rows.len().saturating_sub(ROWS);
-    rows.truncate(ROWS);
-    if !rows.is_empty() {
-        markdown_table(&mut text, "", &rows_table(&rows, "Primary results".to_owned()));
+    let settings = settings(compared);
+    let mut verdict =
+        if compared.gate.is_some() { lead(compared) } else { compared.sentences(Section::Verdict) };
+    verdict.truncate(ROWS);
+    verdict.extend(settings.as_deref());
+    items(&mut text, &verdict);
+    let rows = judged(compared);
+    let shown = &rows[..rows.len().min(ROWS)];
+    if compared.gate.is_some() && !rows.is_empty() {
+        markdown_table(&mut text, "", &Table { title: "What is judged".to_owned(), ..gate_table(shown) });
+    } else if !rows.is_empty() {
+        let shown: Vec<Row> = shown.iter().map(|row| (*row).clone()).collect();
+        markdown_table(&mut text, "", &rows_table(&shown, "Primary results".to_owned()));
     }
-    if more > 0 {
-        let _ = writeln!(text, "{more} more rows are left out here.\n");
+    if rows.len() > ROWS {
+        let _ = writeln!(text, "{} more rows are left out here.\n", rows.len() - ROWS);
     }
     let warnings = compared.sentences(Section::Warning);
     if !warnings.is_empty() {
@@ -117,11 +207,6 @@ fn rows_table(rows: &[Row], title: String) -> Table {
     columns.extend(["first", "second", "change"].map(|head| column(head, true)));
     let gated = rows.iter().any(|row| row.gate.is_some());
     columns.extend(gated.then(|| column("gate", false)));
-    let value = |row: &Row, value: Option<Interval>| match (value, row.unit) {
-        (None, _) => "–".to_owned(),
-        (Some(value), Unit::PerSecond) => figure(value.value),
-        (Some(value), unit) => value_of(unit, value.value),
-    };
     let cells = |row: &Row| {
         let mut cells: Vec<String> = several.then(|| row.metric.clone()).into_iter().collect();
         cells.extend([row.operation.clone(), row.target.clone()]);
@@ -134,6 +219,15 @@ fn rows_table(rows: &[Row], title: String) -> Table {
     };
     let rows = rows.iter().map(cells).collect();
     Table { title, columns, rows, ..Table::default() }
+}
+
+/// A row's value on one side.
+fn value(row: &Row, value: Option<Interval>) -> String {
+    match (value, row.unit) {
+        (None, _) => "–".to_owned(),
+        (Some(value), Unit::PerSecond) => figure(value.value),
+        (Some(value), unit) => value_of(unit, value.value),
+    }
 }
 
 pub(super) fn change(row: &Row) -> String {

@@ -87,7 +87,10 @@ impl Comparison {
                 format!("{subject} {a} and {b}: undecided{place}: measured {all}{one_round}{noise}{more}.")
             }
             Self::NotComparable { why, .. } => {
-                format!("{subject} {a} and {b} are not compared{place}: {}.", reason(why, pair, labels))
+                format!(
+                    "{subject} {a} and {b} are not compared{place}: {}.",
+                    reason(why, &|side| labels.side(&pair.axis, side))
+                )
             }
         }
     }
@@ -116,10 +119,9 @@ fn limited(limit: Option<Limit>, side: &str) -> String {
     }
 }
 
-/// Why a pair is not compared, as a clause.
-fn reason(why: &Why, pair: &Pair, labels: &Labels) -> String {
-    let name = |side: &String| labels.side(&pair.axis, side);
-    let names = |sides: &[String]| list(&sides.iter().map(&name).collect::<Vec<_>>());
+/// Why a pair is not compared, as a clause; `name` names a side.
+pub(crate) fn reason(why: &Why, name: &dyn Fn(&String) -> String) -> String {
+    let names = |sides: &[String]| list(&sides.iter().map(name).collect::<Vec<_>>());
     match why {
         Why::Failed { side, reason } => format!("{} failed: {reason}", name(side)),
         Why::Unavailable { side, reason } => format!("{} is not available: {reason}", name(side)),

@@ -4,7 +4,7 @@
 //! A new kind joins its family's enum; the compiler then asks for its sentence.
 
 mod basis;
-mod comparison;
+pub(crate) mod comparison;
 mod japanese;
 mod notes;
 mod progress;
@@ -21,7 +21,7 @@ pub use progress::Progress;
 pub use rates::{RatePoint, Rates};
 pub use runs::Runs;
 pub use trials::Trials;
-pub use values::{MetricPoint, PublishedHere, TargetRate, Values};
+pub use values::{MetricPoint, PublishedHere, SettingValues, TargetRate, Values};
 
 use crate::attribution::{Bottleneck, Confidence};
 use crate::format::capital;
@@ -232,6 +232,9 @@ pub struct Promise {
     pub class: Option<DurabilityClass>,
     /// The targets.
     pub targets: Vec<String>,
+    /// Their settings that decide it and that another target of the same engine has otherwise: `synchronous_commit off`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<String>,
 }
 
 /// Why two cells are not compared.

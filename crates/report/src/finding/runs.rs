@@ -16,7 +16,7 @@ pub enum Runs {
     NotCompared { run: String },
     /// A primary metric changed from the first run to the second: better ÷ worse, above 1.
     Changed { scope: Scope, metric: String, better: bool, ratio: Interval, lower_bound: bool },
-    /// The changes of primary metrics between two runs.
+    /// The changes between two runs, of all results that tables have.
     Changes { better: u32, worse: u32, no_difference: u32, undecided: u32, not_comparable: u32 },
     /// Two runs at different times are weaker evidence than a single run with both, and decide nothing if what changes
     /// from one run to the next was not sampled.
@@ -32,8 +32,15 @@ pub enum Runs {
         passed: u32,
         slower: u32,
         undecided: u32,
+        tails: u32,
         not_judged: u32,
     },
+    /// What would decide a gate: about so many rounds instead of these, or another margin.
+    MoreRounds { rounds: u32, needed: Option<u32> },
+    /// Other load on the machine holds a gate up.
+    OtherLoad { results: u32 },
+    /// Why a gate could not judge a result.
+    NotJudged { reason: String },
     /// A difference between two runs because of which a gate judges no result.
     Obstacle { what: String, first: String, second: String },
 }
@@ -73,20 +80,43 @@ impl Runs {
                 let results = many((*results).into(), "result", "results");
                 format!("{results} of {run} have no counterpart: their axis values differ.")
             }
-            Self::Gated { criteria, decision, passed, slower, undecided, not_judged } => {
-                let all = passed + slower + undecided + not_judged;
+            Self::Gated { criteria, decision, passed, slower, undecided, tails, not_judged } => {
+                let all = many((passed + slower + undecided + not_judged).into(), "result", "results");
                 let decision = match decision {
                     Decision::Passed => "passed",
                     Decision::Failed => "failed",
                     Decision::Undecided => "is undecided",
                 };
-                let rest = [(passed, "passed"), (undecided, "undecided"), (not_judged, "not judged")];
-                let rest = rest.iter().filter(|(n, _)| **n > 0).map(|(n, text)| format!(", {n} {text}"));
+                let worse = match slower {
+                    0 => "none is".to_owned(),
+                    1 => "1 is".to_owned(),
+                    n => format!("{n} are"),
+                };
+                let rest = [
+                    (*passed, "passed"),
+                    (undecided - tails, "undecided"),
+                    (*tails, "undecided of p99, which --fail-on does not name"),
+                    (*not_judged, "not judged"),
+                ];
+                let rest = rest.iter().filter(|(n, _)| *n > 0).map(|(n, text)| format!(", {n} {text}"));
                 let rest = rest.collect::<String>();
-                let (all, are) =
-                    (many(all.into(), "result", "results"), if *slower == 1 { "is" } else { "are" });
-                format!("the gate {decision}: of {all}, {slower} {are} slower by {}{rest}.", criteria.words())
+                format!("the gate {decision}: of {all}, {worse} worse by {}{rest}.", criteria.words())
             }
+            Self::MoreRounds { rounds, needed: Some(needed) } => format!(
+                "about {needed} rounds would decide it, in place of {rounds}: add --rounds {needed}, longer trials, or a \
+                 wider margin."
+            ),
+            Self::MoreRounds { needed: None, .. } => {
+                "what is undecided lies at the margin, and more rounds may not decide \
+                 it: give another margin, such as --fail-on slower:10%."
+                    .to_owned()
+            }
+            Self::OtherLoad { results } => format!(
+                "other processes used the CPU during {} that would fail: repeat it on a quiet machine, or with --wait-quiet \
+                 10min.",
+                many((*results).into(), "result", "results")
+            ),
+            Self::NotJudged { reason } => format!("a result is not judged: {reason}."),
             Self::Obstacle { what, first, second } => {
                 format!(
                     "no result is judged: {what} differs: {first} in the first run, {second} in the second."

@@ -29,6 +29,15 @@ pub struct MetricPoint {
     pub figure: Interval,
 }
 
+/// A setting of several targets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SettingValues {
+    /// Its name, as the server has it.
+    pub name: String,
+    /// Its value on each target; `None`: the server does not report it.
+    pub values: Vec<Option<String>>,
+}
+
 /// How a target's results compare with published ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PublishedHere {
@@ -52,6 +61,9 @@ pub enum Values {
     Cost { scope: Scope, pair: Pair, cost_us: Interval, factor: Interval },
     /// The values of a primary metric.
     MetricValues { scope: Scope, name: String, unit: Unit, points: Vec<MetricPoint> },
+    /// The settings in which targets of one engine differ, as the servers report them: of each its values, in the order of
+    /// the targets.
+    Settings { targets: Vec<String>, differ: Vec<SettingValues> },
     /// The run's ratio compared with a published one.
     Published { claim: String, here: Vec<PublishedHere>, ratio: Span, reproduced: bool, otherwise: String },
 }
@@ -90,6 +102,16 @@ impl Values {
                 };
                 let values: Vec<String> = points.iter().map(value).collect();
                 format!("{name} of {}: {}.", labels.results_of(scope), values.join(", "))
+            }
+            Self::Settings { targets, differ } => {
+                let value =
+                    |value: &Option<String>| value.clone().unwrap_or_else(|| "not reported".to_owned());
+                let of = |one: &SettingValues| {
+                    let values: Vec<String> = one.values.iter().map(value).collect();
+                    format!("{} {}", one.name, values.join(" against "))
+                };
+                let differ: Vec<String> = differ.iter().map(of).collect();
+                format!("settings of {}: {}.", labels.targets_of(targets), differ.join(", "))
             }
             Self::Published { claim, here, reproduced, otherwise, ratio } => {
                 let result = |one: &PublishedHere| {

@@ -178,9 +178,17 @@ pub(super) fn durability(promises: &[Promise], labels: &Labels) -> String {
     }
     let differences: Vec<String> = promises
         .iter()
-        .map(|one| format!("on {} {}", labels.targets_of(&one.targets), promise(one.class)))
+        .map(|one| {
+            let because = with_settings(&one.settings);
+            format!("on {} {}{because}", labels.targets_of(&one.targets), promise(one.class))
+        })
         .collect();
     format!(". Durability differs: {}", differences.join("; "))
+}
+
+/// The settings behind what they decide: ` (synchronous_commit off)`.
+pub(crate) fn with_settings(settings: &[String]) -> String {
+    if settings.is_empty() { String::new() } else { format!(" ({})", settings.join(", ")) }
 }
 
 /// A target with its version, if known: `PostgreSQL 15.18`.

@@ -1,14 +1,15 @@
 //! The answer to the experiment's question.
 
 use super::{Context, pairs};
-use crate::finding::{Finding, Interval, MetricPoint, Pair, Scope, TargetRate, Values};
+use crate::finding::{Finding, Interval, MetricPoint, Pair, Scope, SettingValues, TargetRate, Values};
 use crate::group::{distinct, grouped};
 use crate::metrics::{interval, samples};
-use crate::summary::{CellResult, MetricInfo, Status, Verdict};
+use crate::summary::{CellResult, MetricInfo, Status, TargetSummary, Verdict};
 use kurabe_core::axis::Cell;
 use kurabe_core::experiment::Answer;
 use kurabe_core::metric::{RESPONSE_P99, Source, THROUGHPUT};
 use kurabe_stats::IntervalSettings;
+use std::collections::BTreeSet;
 
 /// Whether the answer includes the result of a comparison.
 type Answered = Box<dyn Fn(&Verdict) -> bool>;
@@ -117,6 +118,27 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str) -> Option<Values
             .inverse()
             .map(|ratio| clients_a / clients_b * ratio),
     })
+}
+
+/// The settings in which targets of one engine differ.
+pub(super) fn settings(context: &Context<'_>) -> Vec<Finding> {
+    let engines = grouped(context.targets.iter().map(|target| (target.engine.clone(), target)));
+    let of = |(_, targets): (String, Vec<&TargetSummary>)| {
+        let all = targets.iter().flat_map(|target| target.durability_settings.iter().chain(&target.settings));
+        let names: BTreeSet<&String> = all.map(|(name, _)| name).collect();
+        let values = |name: &String| SettingValues {
+            name: name.clone(),
+            values: targets.iter().map(|target| target.setting(name).cloned()).collect(),
+        };
+        let differ: Vec<SettingValues> = names
+            .into_iter()
+            .map(values)
+            .filter(|one| one.values.iter().any(|value| *value != one.values[0]))
+            .collect();
+        let targets = targets.iter().map(|target| target.name.clone()).collect();
+        (!differ.is_empty()).then(|| Values::Settings { targets, differ }.into())
+    };
+    engines.into_iter().filter_map(of).collect()
 }
 
 /// The values of primary metrics other than speed and costs, for each combination of varying axes.

@@ -20,12 +20,13 @@ mod warnings;
 
 use crate::comparison::{TARGET, sides};
 use crate::finding::{Comparison, Finding, Progress, Promise, Scope, Section, Statement};
-use crate::group::grouped;
+use crate::group::{distinct, grouped};
 use crate::labels::Labels;
 use crate::noise::Noise;
 use crate::rule::Rule;
 use crate::summary::{CellResult, Status, TargetSummary, Verdict};
 use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Answer, ExperimentInfo};
 use kurabe_core::run::Run;
 
@@ -111,6 +112,7 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
         first.push(Progress::NoBaseline.into());
     }
     first.extend(bottlenecks::limits_of_scaling(context));
+    first.extend(answer::settings(context));
     (first, details)
 }
 
@@ -165,8 +167,14 @@ impl Context<'_> {
         let class = |name: &str| self.targets.iter().find(|target| target.name == name)?.durability;
         let classes = grouped(names.iter().map(|name| (class(name), (*name).clone())));
         let all: Vec<Promise> =
-            classes.into_iter().map(|(class, targets)| Promise { class, targets }).collect();
+            classes.into_iter().map(|(class, targets)| self.promise(class, targets)).collect();
         // Two targets with unknown classes may not be equal.
         if all.len() > 1 || all.iter().any(|promise| promise.class.is_none()) { all } else { Vec::new() }
+    }
+
+    fn promise(&self, class: Option<DurabilityClass>, targets: Vec<String>) -> Promise {
+        let of_class = self.targets.iter().filter(|target| targets.contains(&target.name));
+        let settings = distinct(of_class.flat_map(|target| target.own_durability(self.targets)));
+        Promise { class, targets, settings }
     }
 }

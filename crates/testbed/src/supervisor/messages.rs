@@ -11,8 +11,11 @@ use crate::TestbedError;
 pub(crate) enum Request {
     /// Kill the server, as in a power failure.
     Kill,
-    /// Start it again with the same data and port; a running server is killed first.
+    /// Start it again with the same data and port; a running server is killed first. If it keeps a copy of its data, that
+    /// takes the data's place.
     Restart,
+    /// Stop it, keep a copy of its data, and start it again.
+    Keep,
     /// Stop all its processes (SIGSTOP).
     Pause,
     /// Let them continue.

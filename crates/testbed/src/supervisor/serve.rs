@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -24,6 +24,8 @@ use crate::{log, port, registry, template, tls};
 
 /// How long a server may take to stop before it is killed. Its data is deleted anyway.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long a server may take to save what it holds in memory.
+const SAVING: Duration = Duration::from_secs(60);
 /// The interval of checks whether a starting server answers.
 const ASK_EVERY: Duration = Duration::from_millis(10);
 /// Maximum number of attempts with a port that another process has taken.
@@ -281,10 +283,25 @@ impl Supervisor {
                 if let Some(mut running) = running.take() {
                     running.kill();
                 }
+                if let Err(error) = self.restore() {
+                    return Report::Failed(error);
+                }
                 let deadline = Instant::now() + Duration::from_millis(self.instance.spec.timeout_ms);
                 return self
                     .start(false, deadline)
                     .map_or_else(Report::Failed, |()| Report::Ready(self.facts()));
+            }
+            (Request::Keep, running) => {
+                // It saves what it holds in memory: a copy of what a killed server leaves would be recovered at each start.
+                if let Some(mut running) = running.take() {
+                    running.stop(Signal::TERM, SAVING);
+                }
+                let (data, kept) = (self.instance.data(), self.kept());
+                let copied = template::copy_of_data(&data, &kept, &self.instance);
+                if let Err(error) = copied.map_err(TestbedError::io(format!("copying {}", data.display()))) {
+                    return Report::Failed(error);
+                }
+                return self.handle(Request::Restart);
             }
             (Request::Discard, _) => {}
             (_, None) => return Report::Failed(self.error("the server is not running")),
@@ -296,6 +313,27 @@ impl Supervisor {
             (Request::Resume, Some(running)) => running.signal_all(Signal::CONT),
         }
         Report::Done
+    }
+
+    /// The folder of the copy of the data that each restart begins with.
+    fn kept(&self) -> PathBuf {
+        self.instance.dir.join("kept-data")
+    }
+
+    /// Puts the copy of the data, if there is one, in the place of the data.
+    fn restore(&self) -> Result<(), TestbedError> {
+        let (data, kept) = (self.instance.data(), self.kept());
+        if !kept.exists() {
+            return Ok(());
+        }
+        let restore = || {
+            fs::remove_dir_all(&data)?;
+            template::copy_of_data(&kept, &data, &self.instance)
+        };
+        restore().map_err(TestbedError::io(format!("restoring {}", data.display())))?;
+        let deadline = Instant::now() + Duration::from_millis(self.instance.spec.timeout_ms);
+        let failed = TestbedError::io(format!("writing {} to the disk", data.display()));
+        if self.instance.spec.sync_data { sync_folder(&data, deadline).map_err(failed) } else { Ok(()) }
     }
 
     /// Handles the end of a child: the server, unless it was killed on request.

@@ -120,8 +120,12 @@ fn serve(stream: UnixStream, supervisor_program: &Path) {
             report(&out, &Report::Done);
             continue;
         }
+        if request == Request::Keep {
+            // It would bring the data of this user back.
+            lease.reuse = None;
+        }
         let done = lease.server.request(request);
-        runs = matches!(request, Request::Restart | Request::Resume) && done.is_ok();
+        runs = matches!(request, Request::Restart | Request::Resume | Request::Keep) && done.is_ok();
         report(&out, &done.unwrap_or_else(Report::Failed));
     }
     lease.server.when_it_dies(None);

@@ -1,0 +1,104 @@
+//! `kurabe gate FILE… TARGET…`: a short form of `kurabe run … --fail-on slower`, whose options it takes.
+
+use clap::{Arg, Command};
+use std::ffi::OsString;
+
+/// The name of the command.
+const NAME: &str = "gate";
+/// The hidden option by which a run of one target is judged against the run before it.
+pub(crate) const PREVIOUS: &str = "previous";
+
+pub(super) fn command() -> Command {
+    let help = "Pgbench scripts (browse.sql, or browse.sql@3 with a weight), or a suite file or custom workload (shop.toml); \
+                then one target or two, and options of 'kurabe run pgbench' or of 'kurabe run -f'";
+    Command::new(NAME)
+        .about("Judges the second of two targets against the first, or one target against its last run, by the exit code")
+        .arg(
+            Arg::new("words")
+                .value_name("FILE|TARGET")
+                .num_args(0..)
+                .trailing_var_arg(true)
+                .allow_hyphen_values(true)
+                .help(help),
+        )
+        .after_help(
+            "kurabe gate browse.sql postgres://old/shop postgres://new/shop    two servers, schemas or builds\n\
+             kurabe gate browse.sql order.sql@2 postgres://me@host/shop        against the last run of browse.sql\n\
+             kurabe gate shop.toml up:postgres 'up:postgres?work_mem=64MB'     a workload of your own\n\n\
+             Exit codes: 0 passed, 6 slower, 7 undecided. --fail-on says what is judged [default: slower, which is slower:5%].",
+        )
+}
+
+/// The command line with `gate` in the words of `run`, if it names files; otherwise as it is.
+pub(crate) fn as_run(words: Vec<OsString>) -> Vec<OsString> {
+    let plain: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
+    let takes_value = |word: &str| matches!(word, "--runs-dir" | "--color");
+    let is_command = |at: &usize| !plain[*at].starts_with('-') && !takes_value(plain[at - 1]);
+    let asks_for_help = plain.iter().any(|word| matches!(*word, "-h" | "--help"));
+    let Some(at) = (1..plain.len()).find(is_command).filter(|at| plain[*at] == NAME && !asks_for_help) else {
+        return words;
+    };
+    let is_script = |word: &str| {
+        let name = word.rsplit_once('@').filter(|(_, weight)| weight.parse::<u64>().is_ok());
+        name.map_or(word, |(name, _)| name).ends_with(".sql") && !word.contains(':')
+    };
+    let is_suite = |word: &str| word.ends_with(".toml") && !word.contains(':');
+    let scripts = plain[at..].iter().any(|word| is_script(word));
+    if !scripts && !plain[at..].iter().any(|word| is_suite(word)) {
+        return words;
+    }
+    let mut out: Vec<OsString> = words[..at].to_vec();
+    out.push("run".into());
+    out.extend(scripts.then(|| super::PGBENCH.into()));
+    for (before, word) in plain[at..].iter().zip(&plain[at + 1..]) {
+        // A file after an option with a value is that option's.
+        let own = before.starts_with("--") && !before.contains('=');
+        if !own && (if scripts { is_script(word) } else { is_suite(word) }) {
+            out.push("-f".into());
+        }
+        if !matches!(*word, "-f" | "--file") {
+            out.push(word.into());
+        }
+    }
+    if !plain.iter().any(|word| word.starts_with("--fail-on") || word.starts_with("--against")) {
+        out.extend(["--fail-on".into(), "slower".into()]);
+    }
+    out.push(format!("--{PREVIOUS}").into());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gate_is_a_run_that_is_judged() {
+        let run = |line: &str| {
+            let words = as_run(line.split(' ').map(OsString::from).collect());
+            words.iter().map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+        };
+        for (line, wanted) in [
+            (
+                "k gate a.sql postgres://h/d",
+                "k run pgbench -f a.sql postgres://h/d --fail-on slower --previous",
+            ),
+            (
+                "k -q gate a.sql@3 -f b.sql sqlite: --setup s.sql --fail-on p99",
+                "k -q run pgbench -f a.sql@3 -f b.sql sqlite: --setup s.sql --fail-on p99 --previous",
+            ),
+            (
+                "k --runs-dir gate gate s.toml --against main",
+                "k --runs-dir gate run -f s.toml --against main --previous",
+            ),
+        ] {
+            assert_eq!(run(line), wanted);
+            let words = wanted.split(' ').skip(1);
+            let parsed = crate::cli::command().try_get_matches_from(["kurabe"].into_iter().chain(words));
+            assert!(parsed.is_ok(), "{wanted}: {parsed:?}");
+        }
+        for line in ["k gate", "k gate --help", "k run gate.toml", "k report gate", "k gate sqlite: a:b.sql"]
+        {
+            assert_eq!(run(line), line);
+        }
+    }
+}

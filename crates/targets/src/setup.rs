@@ -1,0 +1,247 @@
+//! `--setup`: the user's schema and data on throwaway servers, loaded by the engine's own programs.
+//!
+//! Once they are loaded, the server keeps a copy of its data folder, with which each restart begins: blocks of rounds find the
+//! same data, whatever the workload changes.
+
+use crate::Reporter;
+use crate::shared::Started;
+use kurabe_core::target::{TargetUrl, UP, is_throwaway, without_passwords};
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_driver_common::program;
+use kurabe_testbed::Server;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// What precedes the URL of a database that is copied.
+const COPY: &str = "copy:";
+/// The engines whose servers are set up.
+const ENGINES: [&str; 3] = ["postgres", "mysql", "mariadb"];
+/// How a dump of `pg_dump -Fc` begins.
+const CUSTOM: &[u8] = b"PGDMP";
+/// The database of a throwaway server.
+const DATABASE: &str = "kurabe";
+
+/// Checks what `--setup` names, and that it changes nothing of others: every target must be a throwaway server.
+///
+/// # Errors
+/// [`Usage`](ErrorKind::Usage) with what to write.
+pub(crate) fn check(setup: &str, targets: &[TargetUrl]) -> Result<()> {
+    for url in targets {
+        if url.scheme != UP {
+            return Err(Error::usage(format!(
+                "--setup changes the servers that it loads, so that it takes throwaway servers only: {url} is none"
+            ))
+            .hint("name up:postgres, up:mysql or up:mariadb; for a server of yours leave out --setup, its tables are there"));
+        }
+        if !ENGINES.contains(&url.path.as_str()) {
+            return Err(Error::usage(format!("--setup: up:{} cannot be loaded", url.path))
+                .hint(format!("there are: up:{}", ENGINES.join(", up:"))));
+        }
+    }
+    if let Some(source) = setup.strip_prefix(COPY) {
+        let url = TargetUrl::parse(source).map_err(|error| error.context("--setup"))?;
+        if is_throwaway(source) || url.scheme.is_empty() {
+            return Err(Error::usage("--setup: a throwaway server has nothing to copy")
+                .hint("write copy:postgres://host/shop"));
+        }
+        return Ok(());
+    }
+    let mut start = [0; 5];
+    let read = File::open(setup).and_then(|mut file| file.read(&mut start)).map_err(|error| {
+        Error::usage(format!("--setup: {setup} cannot be read: {error}"))
+            .hint("name a file of SQL, a dump of pg_dump or mysqldump, or copy:URL")
+    })?;
+    let other = targets.iter().find(|url| url.path != ENGINES[0]);
+    match (&start[..read], other) {
+        (CUSTOM, Some(other)) => {
+            Err(Error::usage(format!("--setup: {setup} is of PostgreSQL, and {other} is not"))
+                .hint("pg_dump without -Fc writes SQL; copy:URL copies between engines"))
+        }
+        ([0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..], _) => {
+            Err(Error::usage(format!("--setup: {setup} is compressed")).hint("unpack it"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Loads each of these throwaway servers.
+pub(crate) fn load_all<'s>(
+    setup: &str,
+    url: &TargetUrl,
+    servers: impl Iterator<Item = &'s Started>,
+    reporter: &dyn Reporter,
+) -> Result<()> {
+    let shown = without_passwords(std::iter::once(setup.to_owned())).concat();
+    reporter.note(&format!("loading {shown} into {url} …"));
+    servers.into_iter().try_for_each(|started| load(setup, url, &started.server, reporter))
+}
+
+/// Loads a throwaway server, and has it keep a copy of its data.
+///
+/// # Errors
+/// If the file or the copy fails, with what the engine's program said, or if it made no table.
+fn load(setup: &str, url: &TargetUrl, server: &Server, reporter: &dyn Reporter) -> Result<()> {
+    let engine = Engine::of(url, server)?;
+    let done = match setup.strip_prefix(COPY) {
+        Some(source) => copy(source, server),
+        None => engine.read(Path::new(setup), reporter),
+    };
+    done.and_then(|()| engine.settle()).map_err(|error| error.context("--setup").context(url))?;
+    reporter.check()?;
+    let failed =
+        |error| Error::new(ErrorKind::Environment, format!("{url}: keeping a copy of its data: {error}"));
+    server.keep_data().map_err(failed)
+}
+
+/// Copies a database by this program's own command, in a process of its own.
+fn copy(source: &str, server: &Server) -> Result<()> {
+    let program = std::env::current_exe().map_err(|error| failed(&error))?;
+    let mut command = Command::new(program);
+    command.args(["copy", source, server.url(), "--quiet"]);
+    let output = command.stdin(Stdio::null()).output().map_err(|error| failed(&error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let source = TargetUrl::parse(source)?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Error::new(ErrorKind::Server, format!("{source} was not copied:")).log(said.lines()).hint(format!(
+        "'kurabe copy {source} {}' has options for what cannot be copied as it is",
+        server.url()
+    )))
+}
+
+fn failed(error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Environment, error.to_string())
+}
+
+/// An engine's own client program, and the server that it reaches.
+struct Engine<'a> {
+    is_postgres: bool,
+    program: PathBuf,
+    server: &'a Server,
+}
+
+impl<'a> Engine<'a> {
+    fn of(url: &TargetUrl, server: &'a Server) -> Result<Self> {
+        let (names, package): (&[&str], _) = match url.path.as_str() {
+            "postgres" => (&["psql"], "postgresql-client"),
+            "mysql" => (&["mysql"], "mysql-client"),
+            _ => (&["mariadb", "mysql"], "mariadb-client"),
+        };
+        let beside =
+            names.iter().map(|name| server.program().with_file_name(name)).find(|path| path.is_file());
+        let is_own = |line: &str| line.contains("MariaDB") == (url.path == "mariadb");
+        let program = match beside {
+            Some(beside) if is_own(&program::version(&beside)) => beside,
+            _ => program::find_of(names, package, is_own)?,
+        };
+        Ok(Self { is_postgres: url.path == "postgres", program, server })
+    }
+
+    /// The client program, connected to the database.
+    fn client(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        // Nothing of the user's settings for other servers.
+        command.env_clear().env("LC_ALL", "C").env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        if self.is_postgres {
+            command.args(["--no-psqlrc", "--quiet", "--no-password", "--dbname", self.server.url()]);
+        } else {
+            let port = self.server.port().to_string();
+            command.args([
+                "--no-defaults",
+                "--protocol=TCP",
+                "--host=127.0.0.1",
+                "--port",
+                &port,
+                "--user=root",
+            ]);
+            command.args([
+                "--default-character-set=utf8mb4",
+                "--max-allowed-packet=1G",
+                "--database",
+                DATABASE,
+            ]);
+        }
+        command
+    }
+
+    /// Reads a file of SQL, or a dump.
+    fn read(&self, path: &Path, reporter: &dyn Reporter) -> Result<()> {
+        let mut start = [0; 5];
+        let mut file = File::open(path).map_err(|error| failed(&error))?;
+        let length = file.read(&mut start).map_err(|error| failed(&error))?;
+        if !self.is_postgres {
+            let file = File::open(path).map_err(|error| failed(&error))?;
+            return run(self.client().stdin(file))
+                .and_then(|output| refuse(path, &output, &|_| false).map(drop));
+        }
+        let output = if &start[..length] == CUSTOM {
+            let mut command = Command::new(self.program.with_file_name("pg_restore"));
+            command.args(["--no-owner", "--no-privileges", "--exit-on-error", "--dbname", self.server.url()]);
+            run(command.arg(path).stdin(Stdio::null()))
+        } else {
+            run(self.client().arg("--file").arg(path).stdin(Stdio::null()))
+        }?;
+        // A dump names its database's roles, which are not in it.
+        let is_of_role = |line: &str| line.contains("role \"") && line.ends_with("does not exist");
+        let skipped = refuse(path, &output, &is_of_role)?;
+        if skipped > 0 {
+            reporter.note(&format!(
+                "{}: {skipped} statements name roles that the throwaway server does not have, and were skipped",
+                path.display()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Has the planner's statistics made now, so that the server does not make them during a trial, and asks it for its tables.
+    fn settle(&self) -> Result<()> {
+        let count = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema";
+        let output = if self.is_postgres {
+            run(self.client().args(["--command", "VACUUM (ANALYZE)"]).stdin(Stdio::null()))?;
+            let count = format!("{count} NOT IN ('pg_catalog', 'information_schema')");
+            run(self
+                .client()
+                .args(["--tuples-only", "--no-align", "--command", &count])
+                .stdin(Stdio::null()))?
+        } else {
+            let count = format!("{count} = '{DATABASE}'");
+            run(self
+                .client()
+                .args(["--skip-column-names", "--batch", "--execute", &count])
+                .stdin(Stdio::null()))?
+        };
+        let said = String::from_utf8_lossy(&output.stdout);
+        match said.trim().parse::<u64>() {
+            Ok(0) => Err(Error::usage("it makes no table in the database of the throwaway server").hint(
+                "a dump must not create a database of its own: pg_dump without --create, mysqldump without --databases",
+            )),
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::new(ErrorKind::Server, "the tables could not be counted:")
+                .log(String::from_utf8_lossy(&output.stderr).lines())),
+        }
+    }
+}
+
+fn run(command: &mut Command) -> Result<Output> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    command
+        .output()
+        .map_err(|error| Error::new(ErrorKind::Environment, format!("{name} cannot be run: {error}")))
+}
+
+/// Fails with the first errors that a program reported, other than those that are allowed, of which it returns the number.
+fn refuse(path: &Path, output: &Output, allowed: &dyn Fn(&str) -> bool) -> Result<usize> {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let is_error = |line: &&str| line.contains("ERROR") || line.contains("error:") || line.contains("FATAL");
+    let (skipped, errors): (Vec<&str>, Vec<&str>) =
+        said.lines().filter(is_error).partition(|line| allowed(line));
+    if errors.is_empty() && output.status.success() {
+        return Ok(skipped.len());
+    }
+    let shown = if errors.is_empty() { said.lines().collect() } else { errors };
+    let message = format!("{} could not be loaded, {} errors:", path.display(), shown.len());
+    Err(Error::usage(message).log(shown.into_iter().take(5)))
+}
