@@ -210,9 +210,9 @@ fn no_password_is_in_a_capture() {
 fn reads_in_a_loop_are_named_in_a_short_answer() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
-    let items: String = (0..20).map(|n| format!("SELECT {n} AS item;\n")).collect();
+    let items: Vec<String> = (0..20).map(|n| format!("SELECT {n} AS item;\n")).collect();
     let script = place.home().join("shop.sql");
-    std::fs::write(&script, format!("BEGIN;\nSELECT 1 AS orders, 2;\n{items}COMMIT;\n")).unwrap();
+    std::fs::write(&script, format!("BEGIN;\nSELECT 1 AS orders, 2;\n{}COMMIT;\n", items.concat())).unwrap();
     let run = format!("for n in 1 2 3; do psql -qAtXf '{}'; done", script.display());
     let path = captured(&place, "loop", &[], server.url(), &run);
     let report = shown(&place, &path);

@@ -127,4 +127,8 @@ fn help_and_list_are_short_and_have_the_rest_on_request() {
         assert!(brief.out.lines().count() <= 30, "{}", brief.out);
         assert!(!brief.out.contains(part) && all.out.contains(part), "{part}: {}", brief.out);
     }
+    for command in ["up", "wire", "capture"] {
+        let answer = place.run(&[command, "--help"]);
+        assert!(answer.code == Some(0) && answer.out.contains("Usage: kurabe"), "{answer:?}");
+    }
 }

@@ -7,13 +7,12 @@ use crate::servers::common::{cells, skip};
 use crate::support::{Answer, Place, eventually, piped, signal};
 use kurabe_relay::{LOOPBACK, Relay, Way, on_piece};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 /// Whether a stack and a database can be started here; a line says why not, and fails the test where servers are required.
 fn there(stack: &str, engine: &str) -> bool {

@@ -34,7 +34,8 @@ pub(crate) fn without_all(words: Vec<OsString>) -> (Vec<OsString>, bool) {
 pub(crate) fn brief(command: Command) -> Command {
     command
         .disable_help_flag(true)
-        .arg(help())
+        // Without its own flag no command below has one either.
+        .arg(help().global(true))
         .mut_args(|arg| if arg.get_id() == "verbose" { keep(arg, |_| true) } else { arg.hide(true) })
         .after_help("'kurabe help --all' shows all commands, exit codes and settings; 'kurabe run session --help' an experiment.")
         .mut_subcommands(|sub| {

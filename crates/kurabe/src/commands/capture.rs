@@ -12,7 +12,7 @@ use kurabe_capture::{Values, show};
 use kurabe_core::units::count;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_wire::environment::{environment, through};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -37,7 +37,7 @@ pub(super) fn capture(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 }
 
 /// Records until the command has ended, or until Ctrl-C without one.
-fn record(matches: &ArgMatches, relayed: &Relayed, path: &PathBuf, output: &Output) -> Result<Exit> {
+fn record(matches: &ArgMatches, relayed: &Relayed, path: &Path, output: &Output) -> Result<Exit> {
     let Relayed { url, protocol, listen, command, stop, .. } = relayed;
     let server = wire::server(url, protocol)?;
     wire::check(&server)?;

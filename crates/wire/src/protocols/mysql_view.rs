@@ -18,7 +18,7 @@ const IN_TRANSACTION: u16 = 1;
 const MORE: u16 = 1 << 3;
 const CURSOR: u16 = 1 << 6;
 /// The length of a packet that another one continues.
-const LONGEST: usize = 0xff_ffff;
+const LONGEST: u64 = 0xff_ffff;
 /// The part of a server's packet that is kept, in bytes; rows are read as they arrive.
 const ANSWER: usize = 512;
 /// MariaDB's number of the statement that was prepared last.
@@ -26,6 +26,7 @@ const LAST: u32 = u32::MAX;
 
 /// The view.
 #[derive(Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is about another packet or end")]
 pub(crate) struct Mysql {
     client: Frames<4>,
     server: Frames<4>,
@@ -84,7 +85,7 @@ enum Stage {
 impl View for Mysql {
     fn sent(&mut self, mut bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
         while !self.over {
-            let Ok(Some(part)) = self.client.next(&mut bytes, length) else { return };
+            let Ok(Some(part)) = self.client.next(&mut bytes, |header| Some(length(header))) else { return };
             let sequence = *self.sequence.get_or_insert(part.header[3]);
             let is_file = self.started && sequence > 0 && self.stage == Stage::File;
             if is_file && !part.bytes.is_empty() {
@@ -96,7 +97,7 @@ impl View for Mysql {
                 self.cut |= part.bytes.len() > room;
                 kept.extend_from_slice(part.bytes.get(..room).unwrap_or(part.bytes));
             }
-            if !part.ends || length(part.header) == Some(LONGEST as u64) {
+            if !part.ends || length(part.header) == LONGEST {
                 continue;
             }
             self.sequence = None;
@@ -106,7 +107,7 @@ impl View for Mysql {
                 self.response(&body, events);
             } else if self.started && sequence == 0 {
                 self.command(&body, cut, began, events);
-            } else if is_file && length(part.header) == Some(0) {
+            } else if is_file && length(part.header) == 0 {
                 self.stage = Stage::First;
             }
         }
@@ -114,8 +115,8 @@ impl View for Mysql {
 
     fn received(&mut self, mut bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
         while !self.over {
-            let Ok(Some(part)) = self.server.next(&mut bytes, length) else { return };
-            let whole = length(part.header).unwrap_or(0) as usize;
+            let Ok(Some(part)) = self.server.next(&mut bytes, |header| Some(length(header))) else { return };
+            let whole = length(part.header);
             if self.length == 0 {
                 // Rows of a cursor, and columns of COM_FIELD_LIST, come at once.
                 let at_once = self.waiting.front().is_some_and(|front| matches!(front.code, 0x04 | 0x1c));
@@ -164,9 +165,9 @@ impl View for Mysql {
 }
 
 /// The length of a packet's body.
-fn length(header: [u8; 4]) -> Option<u64> {
+fn length(header: [u8; 4]) -> u64 {
     let [a, b, c, _] = header;
-    Some(u32::from_le_bytes([a, b, c, 0]).into())
+    u32::from_le_bytes([a, b, c, 0]).into()
 }
 
 impl Mysql {
@@ -229,7 +230,7 @@ impl Mysql {
                 exchange.text = String::from_utf8_lossy(text.unwrap_or_default()).into_owned();
             }
             0x16 => {
-                (exchange.text, exchange.step) = (String::from_utf8_lossy(rest).into_owned(), Step::Prepare)
+                (exchange.text, exchange.step) = (String::from_utf8_lossy(rest).into_owned(), Step::Prepare);
             }
             0x17 | 0xfa => self.execution(*code, rest, &mut exchange),
             code => exchange.text = name(*code).0,

@@ -38,7 +38,7 @@ pub struct Relay {
     /// The server, through the relay.
     pub server: Server,
     counters: Arc<Counters>,
-    _relay: kurabe_relay::Relay,
+    _listens: kurabe_relay::Relay,
 }
 
 impl Relay {
@@ -69,7 +69,7 @@ impl Relay {
         let port = relay.address().port().to_string();
         let url = server.url.replacen(&format!(":{}", server.port), &format!(":{port}"), 1);
         let server = Server { url, host: "127.0.0.1".to_owned(), port };
-        Ok(Self { server, counters, _relay: relay })
+        Ok(Self { server, counters, _listens: relay })
     }
 
     pub fn count(&self) -> Count {
