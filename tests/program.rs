@@ -214,7 +214,6 @@ fn damaged_run_is_listed_and_hides_no_other() {
     assert_eq!(place.run(&["report", "last"]).code, Some(0));
 }
 
-/// The run file of the only run.
 fn run_file(place: &Place) -> PathBuf {
     std::fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().path().join("run.jsonl")
 }

@@ -97,7 +97,6 @@ fn commands_for_a_session_store_do_what_the_page_says() {
     transcript("docs/how-to/session-store.md", SHORT);
 }
 
-/// All pages.
 fn pages() -> Vec<String> {
     let root = root();
     let mut pages = vec!["README.md".to_owned(), "README.ja.md".to_owned()];

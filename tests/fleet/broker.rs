@@ -58,7 +58,6 @@ impl Broker {
         Some(Self { child, url: format!("nats://{address}"), address, streams, login })
     }
 
-    /// Its URL.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }

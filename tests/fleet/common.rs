@@ -49,7 +49,6 @@ pub(crate) fn trials(file: &Path) -> Vec<Value> {
     lines.filter(|line| line.get("trial").is_some()).map(|line| line["trial"].clone()).collect()
 }
 
-/// The only run file of a place.
 pub(crate) fn run_file(place: &Place) -> std::path::PathBuf {
     place.wait_for_trials(1)
 }

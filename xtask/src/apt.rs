@@ -42,7 +42,6 @@ if command -v systemctl >/dev/null; then
 fi
 "#;
 
-/// Installs packages.
 pub fn install(root: Root, packages: &[&str]) -> Result<(), String> {
     println!("setup: installing {}", packages.join(", "));
     let environment = [("DEBIAN_FRONTEND".to_owned(), "noninteractive".to_owned())];

@@ -19,7 +19,6 @@ pub struct Server {
     name: &'static str,
     /// Where it is in the cache; the testbed finds it there.
     place: Place,
-    /// The suite that has it.
     suite: &'static str,
     /// The packages to fetch, with what they depend on, separated by commas.
     packages: &'static str,

@@ -25,11 +25,9 @@ pub type Attack = Box<dyn Fn(&Context, u64, usize) -> Vec<Outcome> + Send + Sync
 
 /// One line of the table.
 pub struct Case {
-    /// Its family.
     pub family: &'static str,
     /// What is done.
     pub kind: String,
-    /// Its target.
     pub target: String,
     /// The maximum number of tries of one call, which share a process.
     pub batch: usize,

@@ -28,9 +28,7 @@ pub struct Options {
     pub target: Vec<String>,
     /// Tries of each case.
     pub tries: Option<usize>,
-    /// The seed.
     pub seed: Option<u64>,
-    /// Only list.
     pub list: bool,
 }
 

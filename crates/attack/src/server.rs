@@ -17,7 +17,6 @@ pub struct Server {
     up: Child,
     /// Its engine, as named by `kurabe up`.
     pub engine: String,
-    /// Its URL.
     pub url: String,
     /// Its port on 127.0.0.1.
     pub port: u16,
@@ -140,7 +139,6 @@ impl Drop for Server {
     }
 }
 
-/// The port of a URL.
 pub fn port_of(url: &str) -> Option<u16> {
     let place = url.split_once("://")?.1.split('/').next()?;
     place.rsplit_once(':')?.1.parse().ok()

@@ -27,7 +27,6 @@ pub struct Table {
 const SHOWN: usize = 3;
 
 impl Table {
-    /// Adds the outcomes of a call.
     pub fn add(&mut self, name: &str, target: &str, call: (u64, usize), outcomes: Vec<Outcome>) {
         let line = self.lines.entry((name.to_owned(), target.to_owned())).or_default();
         for outcome in outcomes {

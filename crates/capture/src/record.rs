@@ -2,7 +2,6 @@
 
 use kurabe_wire::view::{Step, Transaction};
 
-/// One record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// A connection has begun.
@@ -16,7 +15,6 @@ pub enum Record {
     },
     /// A statement, before its first use.
     Statement {
-        /// Its number.
         number: u64,
         /// Its text, with gaps for values.
         template: String,
@@ -25,7 +23,6 @@ pub enum Record {
     Request(Box<Request>),
     /// Bulk data of the client, part of the connection's next request.
     Data {
-        /// The connection.
         connection: u64,
         /// The number of bytes.
         length: u64,
@@ -34,7 +31,6 @@ pub enum Record {
     },
     /// A connection has ended, or the rest of it is not read.
     Close {
-        /// The connection.
         connection: u64,
         /// When, in nanoseconds since the capture began.
         at: u64,
@@ -81,21 +77,18 @@ pub struct Request {
     pub transaction: Transaction,
 }
 
-/// A parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// The type by its number in the protocol; 0 if the client left it to the server.
     pub kind: u32,
     /// Whether it is in the protocol's binary format.
     pub binary: bool,
-    /// Its value.
     pub value: Value,
 }
 
 /// A parameter's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// NULL.
     Null,
     /// Not kept.
     Dropped,

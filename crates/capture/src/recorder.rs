@@ -45,9 +45,7 @@ pub struct Recorder {
 /// What was recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// Connections.
     pub connections: u64,
-    /// Requests.
     pub requests: u64,
     /// Why connections, or their rest, could not be read, each reason once.
     pub unreadable: Vec<String>,

@@ -50,7 +50,6 @@ pub struct Shown {
     units_not_listed: u64,
 }
 
-/// Connections.
 #[derive(Clone, Debug, Default, Serialize)]
 struct Connections {
     opened: u64,

@@ -208,7 +208,6 @@ impl<'p> Pool<'p> {
         (done, self.refused.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What was done of a table.
     pub fn done(&self, at: usize) -> TableDone {
         self.works()[at].done.clone()
     }

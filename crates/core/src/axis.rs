@@ -30,7 +30,6 @@ pub struct Numbers {
     pub most: u64,
 }
 
-/// What a number is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberUnit {
     /// A size in bytes.
@@ -270,7 +269,6 @@ impl Cell {
         }
     }
 
-    /// A word.
     pub fn word(&self, axis: &str) -> Result<&str> {
         match self.0.get(axis) {
             Some(AxisValue::Word(word)) => Ok(word),

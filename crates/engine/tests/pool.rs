@@ -24,7 +24,6 @@ struct Counts {
     requests: AtomicU64,
     /// The request that loses its connection; 0: none.
     lost_at: AtomicU64,
-    /// … by a panic.
     panics: AtomicBool,
 }
 

@@ -32,7 +32,6 @@ pub struct Collector {
     headers: Vec<(String, String)>,
 }
 
-/// What was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// Spans: one of the run, of each round and of each trial.

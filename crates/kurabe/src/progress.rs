@@ -76,7 +76,6 @@ impl Progress {
         Self { output, axes, targets, cells, rounds, bar, ticker, over, last_line: None }
     }
 
-    /// Shows an event.
     pub(crate) fn show(&mut self, event: &Event<'_>) {
         if self.output.json {
             if let Some(event) = event::json(event, &self.axes, &self.targets, &self.cells) {

@@ -10,7 +10,6 @@ const QUIET: Duration = Duration::from_secs(2);
 /// A day.
 const MAX: Duration = Duration::from_secs(86_400);
 
-/// The option.
 pub(crate) fn option() -> Arg {
     let help = "Before the run, wait until other processes use less than a tenth of this machine's CPU for 2s, but no \
                 longer than this time";

@@ -6,11 +6,9 @@ use kurabe_core::{Error, Result, units};
 use kurabe_engine::plan::Plan;
 use std::time::Duration;
 
-/// The default.
 pub(crate) const DEFAULT: Duration = Duration::from_secs(30);
 const RANGE: std::ops::RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(3_600);
 
-/// The option.
 pub(crate) fn option() -> Arg {
     let help = "Time limit of connecting to a server, and of each reply, however it arrives [default: 30s]";
     crate::cli::option("timeout", "TIME", help)

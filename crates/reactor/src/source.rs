@@ -48,7 +48,6 @@ impl<S: AsFd> Source<S> {
         Ok(Some(Self { shared, socket }))
     }
 
-    /// The socket.
     pub fn socket(&self) -> &S {
         &self.socket
     }

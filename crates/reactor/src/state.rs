@@ -92,7 +92,6 @@ enum Waiting {
     /// For its turn, or it runs.
     #[default]
     Turn,
-    /// For a socket.
     Socket(RawFd),
     /// For [`Shared::wake`].
     Wake,
@@ -285,7 +284,6 @@ impl State {
         (self.timers.next_sleep(), self.timers.next_deadline())
     }
 
-    /// Notes that a task is resumed.
     pub(crate) fn resumes(&mut self, task: TaskId) {
         self.running = task;
         let task = &mut self.tasks[task];

@@ -46,7 +46,6 @@ impl Server {
 /// A connected socket.
 #[derive(Debug)]
 pub enum Socket {
-    /// TCP.
     Tcp(TcpStream),
     /// A Unix socket.
     Unix(UnixStream),

@@ -80,7 +80,6 @@ pub(crate) struct Event {
     pub to_ms: u64,
 }
 
-/// The details of a cell.
 pub(crate) fn of_cell(measured: &BTreeMap<u32, &Measurement>) -> Detail {
     let mut times = Histogram::new();
     for trial in measured.values() {

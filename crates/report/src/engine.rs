@@ -54,7 +54,6 @@ pub(crate) fn sessions(measured: &BTreeMap<u32, &Measurement>) -> Vec<SessionSha
     groups.into_iter().map(share).collect()
 }
 
-/// The tables.
 pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
     let mut all: Vec<Table> = Vec::new();
     for operation in &summary.labels.operations {

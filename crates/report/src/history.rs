@@ -14,15 +14,11 @@ use std::collections::BTreeMap;
 /// A primary metric of one cell and operation over the runs.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// The target.
     pub target: String,
     /// The values of the axes.
     pub axes: Cell,
-    /// The operation.
     pub operation: String,
-    /// The metric.
     pub metric: String,
-    /// Its unit.
     pub unit: Unit,
     /// Its values, in the order of the runs. Runs without a value are left out.
     pub points: Vec<Point>,
@@ -33,7 +29,6 @@ pub struct Series {
 pub struct Point {
     /// The run, by position.
     pub run: usize,
-    /// The value with its interval.
     pub value: Interval,
     /// Whether the result changed at this run.
     pub change: Option<Change>,

@@ -8,10 +8,8 @@ use crate::attribution::Bottleneck;
 /// A language of reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
-    /// English.
     #[default]
     English,
-    /// Japanese.
     Japanese,
 }
 
@@ -34,7 +32,6 @@ impl Language {
         if is_japanese { Self::Japanese } else { Self::English }
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }

@@ -167,7 +167,6 @@ pub(crate) fn arithmetic(values: &[f64], settings: &IntervalSettings) -> Option<
     Some(with_ends(mean, mean - reach, mean + reach, values.len()))
 }
 
-/// One round has no interval.
 fn with_ends(value: f64, low: f64, high: f64, rounds: usize) -> Interval {
     let ends = (rounds > 1).then_some((low.min(value), high.max(value)));
     Interval { value, low: ends.map(|ends| ends.0), high: ends.map(|ends| ends.1) }

@@ -45,7 +45,6 @@ pub struct Summary {
     pub machine: MachineFacts,
     /// The seed of data, order and random inputs.
     pub seed: u64,
-    /// The spec.
     pub spec: RunSpec,
     /// Whether every planned trial was made.
     pub complete: bool,
@@ -64,7 +63,6 @@ pub struct Summary {
     pub further_comparisons: u32,
     /// The metrics that any cell has.
     pub metrics: Vec<MetricInfo>,
-    /// The targets.
     pub targets: Vec<TargetSummary>,
     /// One element per cell and operation.
     pub cells: Vec<CellResult>,
@@ -94,7 +92,6 @@ impl Summary {
         self.findings.iter().filter(move |statement| statement.section == section)
     }
 
-    /// The sentences of a section.
     pub fn sentences(&self, section: Section) -> Vec<&str> {
         self.statements(section).map(|statement| statement.sentence.as_str()).collect()
     }
@@ -107,9 +104,7 @@ fn is_unknown(origin: &Origin) -> bool {
 /// A metric of the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricInfo {
-    /// Its name.
     pub name: String,
-    /// Its unit.
     pub unit: Unit,
     /// Which way is better.
     pub better: Better,
@@ -127,7 +122,6 @@ pub struct MetricInfo {
 pub struct MetricResult {
     /// The metric's name.
     pub name: String,
-    /// The unit.
     pub unit: Unit,
     /// The mean of the continuous trials.
     pub value: f64,
@@ -157,13 +151,11 @@ pub struct TargetSummary {
     pub name: String,
     /// Its URL, without the password.
     pub url: String,
-    /// The engine.
     pub engine: String,
     /// The engine's version.
     pub version: String,
     /// The client library.
     pub client: String,
-    /// The transport.
     pub transport: String,
     /// What an acknowledged write survives; `None` if unknown.
     pub durability: Option<DurabilityClass>,
@@ -218,13 +210,11 @@ pub enum Status {
 pub struct CellResult {
     /// The target's name.
     pub target: String,
-    /// The engine.
     pub engine: String,
     /// The engine's version.
     pub version: String,
     /// The value of each axis.
     pub axes: Cell,
-    /// The operation.
     pub operation: String,
     /// Whether there are results.
     pub status: Status,
@@ -316,7 +306,6 @@ pub struct CellResult {
 /// A server counter, over the rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CounterResult {
-    /// The counter.
     pub what: Counter,
     /// Its increase, over all rounds.
     pub total: u64,
@@ -333,7 +322,6 @@ pub struct CounterResult {
 pub struct SessionShare {
     /// The share of all samples.
     pub share: f64,
-    /// The wait state.
     pub wait_state: WaitState,
     /// The state in the server's own terms.
     pub state: String,
@@ -381,7 +369,6 @@ impl CellResult {
         self.status == Status::Ok && !self.aa_control
     }
 
-    /// What it has of a counter.
     pub(crate) fn counter(&self, what: Counter) -> Option<&CounterResult> {
         self.counters.iter().find(|counter| counter.what == what)
     }
@@ -498,7 +485,6 @@ pub struct Verified {
 /// The comparison of two cells.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Verdict {
-    /// The operation.
     pub operation: String,
     /// The compared metric; the difference: an axis, or `target`; and the two sides.
     #[serde(flatten)]

@@ -18,7 +18,6 @@ pub struct Window {
     pub axes: Cell,
     /// Whether the trial is an A/A control.
     pub aa_control: bool,
-    /// The operation.
     pub operation: String,
     /// The start of the trial: milliseconds since the run started.
     pub trial_start_ms: u64,

@@ -159,7 +159,7 @@ fn reports() -> Vec<Value> {
         }
         run
     };
-    let runs = [
+    let runs = vec![
         restricted,
         resumed(),
         unfinished,

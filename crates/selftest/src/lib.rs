@@ -19,7 +19,6 @@ const ENGINES: [&str; 6] = ["postgres", "mysql", "mariadb", "redis", "memcached"
 
 /// An engine, and the settings of its throwaway server.
 pub struct Engine {
-    /// Its name.
     pub name: &'static str,
     /// The settings, as `?name=value&…`; may be empty.
     pub settings: String,

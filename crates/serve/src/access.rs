@@ -21,7 +21,6 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// The field of a form with its token.
 pub(crate) const FIELD: &str = "form-token";
 /// The largest form that is read, in bytes.
 const LARGEST: usize = 1 << 20;

@@ -46,7 +46,6 @@ struct Record {
     started: u64,
 }
 
-/// A job.
 pub(crate) struct Job {
     pub(crate) id: String,
     pub(crate) command: String,

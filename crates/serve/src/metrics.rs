@@ -19,7 +19,6 @@ use std::sync::atomic::AtomicU64;
 type Labels = Vec<(String, String)>;
 type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
 
-/// The families.
 #[derive(Default)]
 struct Families {
     running: Gauge<f64, AtomicU64>,

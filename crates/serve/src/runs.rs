@@ -42,7 +42,6 @@ pub(crate) fn pairs(text: &[u8]) -> Vec<(String, String)> {
     form_urlencoded::parse(text).into_owned().collect()
 }
 
-/// A name in a URL.
 pub(crate) fn in_url(name: &str) -> String {
     form_urlencoded::byte_serialize(name.as_bytes()).collect()
 }

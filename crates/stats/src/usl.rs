@@ -12,9 +12,7 @@ const PARAMETERS: usize = 3;
 pub struct Usl {
     /// λ: the throughput with one processor.
     pub rate: f64,
-    /// σ: contention.
     pub contention: f64,
-    /// κ: coherency.
     pub coherency: f64,
 }
 

@@ -359,14 +359,8 @@ impl Opened {
                 announce(&url, reporter);
             }
             let (started, other) = start_twice(&url, &options, twice, shared, cpu_partition)?;
-            if let Some(from) = &open_options.setup {
-                setup::load_all(
-                    from,
-                    &url,
-                    [Some(&started), other.as_ref()].into_iter().flatten(),
-                    reporter,
-                )?;
-            }
+            let setup = open_options.setup.as_deref();
+            setup::load_all(setup, &url, [Some(&started), other.as_ref()], reporter)?;
             let server = Arc::clone(&started.server);
             reused = started.reused;
             own = Some(Arc::clone(&server));

@@ -66,16 +66,17 @@ pub(crate) fn check(setup: &str, targets: &[TargetUrl]) -> Result<()> {
     }
 }
 
-/// Loads each of these throwaway servers.
-pub(crate) fn load_all<'s>(
-    setup: &str,
+/// Loads throwaway servers, if a setup is given.
+pub(crate) fn load_all(
+    setup: Option<&str>,
     url: &TargetUrl,
-    servers: impl Iterator<Item = &'s Started>,
+    servers: [Option<&Started>; 2],
     reporter: &dyn Reporter,
 ) -> Result<()> {
+    let Some(setup) = setup else { return Ok(()) };
     let shown = without_passwords(std::iter::once(setup.to_owned())).concat();
     reporter.note(&format!("loading {shown} into {url} …"));
-    servers.into_iter().try_for_each(|started| load(setup, url, &started.server, reporter))
+    servers.into_iter().flatten().try_for_each(|started| load(setup, url, &started.server, reporter))
 }
 
 /// Loads a throwaway server, and has it keep a copy of its data.

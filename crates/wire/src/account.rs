@@ -77,7 +77,6 @@ impl Statement {
 /// What happened before the application's first own statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Connecting {
-    /// The traffic.
     pub traffic: Traffic,
     /// The statements in order.
     pub statements: Vec<Statement>,
@@ -85,7 +84,6 @@ pub struct Connecting {
     pub first_own: String,
 }
 
-/// A connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Connection {
     /// Its number, from 1, in the order of opening.
@@ -100,7 +98,6 @@ pub struct Connection {
     pub notes: Vec<String>,
     /// What happened before the first own statement; `None` if none was seen.
     pub connecting: Option<Connecting>,
-    /// All of its traffic.
     pub traffic: Traffic,
     /// Its statements, in the order of their first appearance.
     pub statements: Vec<Statement>,

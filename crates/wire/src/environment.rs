@@ -14,7 +14,6 @@ pub struct Variables {
     database: &'static str,
     /// `host:port`.
     address: &'static str,
-    /// The URL.
     url: &'static [&'static str],
     /// Variables that would name another server.
     removed: &'static [&'static str],

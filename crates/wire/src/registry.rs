@@ -15,7 +15,6 @@ use crate::protocols::redis::Redis;
 use crate::view::View;
 use std::fmt;
 
-/// A protocol.
 pub struct Protocol {
     /// The schemes of URLs of its servers.
     pub schemes: &'static [&'static str],
@@ -54,7 +53,6 @@ pub fn of_scheme(scheme: &str) -> Option<&'static Protocol> {
     PROTOCOLS.iter().find(|protocol| protocol.schemes.contains(&scheme))
 }
 
-/// All schemes.
 pub fn schemes() -> impl Iterator<Item = &'static str> {
     PROTOCOLS.iter().flat_map(|protocol| protocol.schemes.iter().copied())
 }

@@ -23,7 +23,6 @@ const GRACE: Duration = Duration::from_secs(1);
 pub struct Options {
     /// Where to listen; port 0 chooses a free one.
     pub listen: SocketAddr,
-    /// The server.
     pub server: Server,
     /// Its protocol; `None` if bytes and round trips are enough.
     pub protocol: Option<&'static Protocol>,

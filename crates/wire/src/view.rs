@@ -63,9 +63,7 @@ pub enum Transaction {
     /// The server said nothing: more answers follow.
     #[default]
     Unknown,
-    /// There is none.
     None,
-    /// One is open.
     Open,
     /// One is open, and has failed.
     Failed,
@@ -76,7 +74,6 @@ impl Transaction {
     pub const ALL: [Self; 4] = [Self::Unknown, Self::None, Self::Open, Self::Failed];
 }
 
-/// A parameter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parameter {
     /// The type by its number in the protocol; 0 if the client left it to the server.

@@ -27,7 +27,6 @@ impl Table {
         sum.ok_or_else(|| format!("a report without '{column}' in each row: {:?}", self.rows))
     }
 
-    /// The mean of a column.
     pub fn mean(&self, column: &str) -> Result<f64, String> {
         Ok(self.sum(column)? / self.rows.len() as f64)
     }

@@ -102,7 +102,6 @@ impl Spread {
         Self { min, median, max }
     }
 
-    /// Of one figure of each pair.
     pub fn of_pairs<T>(pairs: &[T], figure: impl Fn(&T) -> f64) -> Self {
         Self::of(pairs.iter().map(figure))
     }

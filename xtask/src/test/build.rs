@@ -10,7 +10,6 @@ use crate::shell::cargo;
 /// The package whose tests need heavy libraries: only the full tier builds it.
 const HEAVY: &str = "kurabe-fulltests";
 
-/// The repository.
 pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }

@@ -27,11 +27,9 @@ pub struct Family {
     pub quick: usize,
     /// The number without `--quick`.
     pub full: usize,
-    /// Its cases.
     pub cases: fn() -> Vec<Case>,
 }
 
-/// All families.
 pub const FAMILIES: &[Family] = &[
     Family { name: "liar", quick: 77, full: 2_464, cases: liar::cases },
     Family { name: "tarpit", quick: 24, full: 240, cases: tarpit::cases },

@@ -38,7 +38,6 @@ pub struct Plan {
     pub port: u16,
     /// The connection, in the order of opening.
     pub connection: usize,
-    /// The piece of it.
     pub piece: usize,
     /// What it does.
     pub how: How,

@@ -314,7 +314,6 @@ impl Exchange<'_> {
         self.client.send(lied.as_ref().unwrap_or(&answer))
     }
 
-    /// The answer with the lie.
     fn bend(&mut self, lie: Lie, trial: usize, request: &Request, answer: &[u8]) -> Option<Vec<u8>> {
         let mut state = self.shared.lock();
         let at_once = self.shared.plan.at_once;

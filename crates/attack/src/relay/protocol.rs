@@ -18,7 +18,6 @@ pub enum Kind {
 /// A whole request of a client.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Its bytes.
     pub bytes: Vec<u8>,
     /// The statement's text or the command's name, which similar requests share.
     pub class: String,

@@ -351,7 +351,6 @@ pub struct Run {
     pub trials: Vec<TrialRecord>,
     /// Its resumptions, in order.
     pub resumptions: Vec<Resumption>,
-    /// Its end, if it ended.
     pub end: Option<RunEnd>,
 }
 

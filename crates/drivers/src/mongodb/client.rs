@@ -49,7 +49,6 @@ pub(super) enum Tail {
     Retryable(i64),
     /// And the number of a transaction, …
     Transaction(i64),
-    /// … which it begins.
     Begin(i64),
 }
 

@@ -12,7 +12,6 @@ pub(super) struct Store {
     pub(super) content: Content,
     pub(super) records: usize,
     pub(super) stored: Arc<Collection>,
-    /// The collection in the cache, if there is a cache.
     pub(super) cached: Option<Arc<Collection>>,
 }
 

@@ -79,7 +79,6 @@ impl Chrome {
         self.tab.wait_until_navigated().unwrap();
     }
 
-    /// The value of an expression.
     pub(super) fn js(&self, expression: &str) -> Value {
         self.value(expression).unwrap_or_else(|why| panic!("{expression}: {why}"))
     }

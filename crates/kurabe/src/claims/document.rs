@@ -24,7 +24,6 @@ pub(super) enum Node {
     Value(Value),
 }
 
-/// An error at a line.
 pub(super) fn at(line: usize, error: Error) -> Error {
     error.context(format!("line {line}"))
 }

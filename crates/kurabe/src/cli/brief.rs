@@ -103,7 +103,6 @@ fn help() -> Arg {
     Arg::new("help").short('h').long("help").action(ArgAction::HelpShort).help("Print help").hide(true)
 }
 
-/// What is meant by a word that is no command.
 pub(crate) fn meant(command: &Command, words: &[String]) -> Option<Error> {
     let word = words.iter().find(|word| !word.starts_with('-') && *word != "help")?;
     if command.find_subcommand(word).is_some() {

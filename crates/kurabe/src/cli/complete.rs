@@ -45,7 +45,6 @@ pub(crate) fn answer_shell() {
     CompleteEnv::with_factory(command).var(VARIABLE).complete();
 }
 
-/// The script of a shell.
 pub(crate) fn script(shell: &str) -> Result<String> {
     let unknown = || Error::usage(format!("there are no completions for '{shell}'"));
     let shells = Shells::builtins();

@@ -122,7 +122,6 @@ fn up() -> Command {
         .subcommand(listen::command())
 }
 
-/// An option with a value.
 pub(crate) fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     // Refused by the option's own parser, with its name, and not as an unknown option.
     let arg = Arg::new(name).long(name).value_name(value).help(help);

@@ -120,7 +120,6 @@ pub(super) fn terminal(run: &Run, output: &Output) -> String {
     terminal::render(&summary, &terminal_options(output))
 }
 
-/// The options for this terminal.
 pub(super) fn terminal_options(output: &Output) -> terminal::Options {
     terminal::Options { width: output.width.unwrap_or(WIDTH), color: output.colour, details: output.verbose }
 }

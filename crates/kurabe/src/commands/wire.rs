@@ -91,7 +91,6 @@ impl Relayed {
     }
 }
 
-/// The protocol of a scheme.
 fn protocol(scheme: &str) -> kurabe_core::Result<&'static Protocol> {
     registry::of_scheme(scheme).ok_or_else(|| {
         let known = registry::schemes().collect::<Vec<_>>().join(", ");

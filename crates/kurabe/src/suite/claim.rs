@@ -55,7 +55,6 @@ impl Request {
         self
     }
 
-    /// The time limit, if there is one.
     pub(crate) fn time_limit(&self) -> Option<Duration> {
         self.budget
     }

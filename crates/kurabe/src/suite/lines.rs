@@ -33,14 +33,11 @@ pub(super) struct Lines {
     pub(super) runs: Vec<RunLines>,
 }
 
-/// The lines of a run.
 #[derive(Debug, Default)]
 pub(super) struct RunLines {
     /// Where it begins.
     pub(super) first: usize,
-    /// Of its keys.
     pub(super) keys: BTreeMap<String, usize>,
-    /// Of its axes.
     pub(super) axes: BTreeMap<String, usize>,
 }
 

@@ -55,7 +55,6 @@ pub(crate) struct Several {
     pub(crate) shares_servers: bool,
 }
 
-/// A run of a suite.
 #[derive(Debug)]
 pub(crate) struct SuiteRun {
     /// Its name, which no other run of the suite has.

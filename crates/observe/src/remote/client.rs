@@ -34,7 +34,6 @@ pub trait Conversation: Send {
     fn request(&mut self, request: &Request) -> Result<Answer, String>;
 }
 
-/// What begins a conversation.
 type Begin = dyn Fn() -> Result<Box<dyn Conversation>, String> + Send + Sync;
 
 /// An agent on another host.

@@ -72,9 +72,7 @@ impl Bottleneck {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sides {
-    /// The client.
     Client,
-    /// The server.
     Server,
 }
 
@@ -113,9 +111,7 @@ pub struct Split {
 /// The bottleneck of a trial, or of the trials of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Attribution {
-    /// The bottleneck.
     pub bottleneck: Bottleneck,
-    /// Its confidence.
     pub confidence: Confidence,
     /// The evidence, in one line.
     pub evidence: String,

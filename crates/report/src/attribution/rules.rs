@@ -99,7 +99,6 @@ pub enum Rule {
 /// Why a resource is named: the rule, the measured value and the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ground {
-    /// The rule.
     pub rule: Rule,
     /// The share that was measured.
     pub share: f64,

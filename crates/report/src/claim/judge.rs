@@ -192,7 +192,6 @@ impl Judge<'_> {
         answer(part, limits);
     }
 
-    /// The value of one cell.
     fn value(&self, test: &Test, cell: &CellResult, settings: &IntervalSettings, part: &mut Part) {
         // A value is that of the report: of continuous trials.
         let found = cell.metric(&test.metric).map(|found| found.continuous.clone());

@@ -32,7 +32,6 @@ pub struct Test {
     pub operation: Option<String>,
     /// The metric's name, one of [`metrics`].
     pub metric: String,
-    /// Its unit.
     pub unit: Unit,
     /// The cell whose value is claimed.
     pub subject: Side,
@@ -62,9 +61,7 @@ pub struct Part {
     pub metric: String,
     /// The unit of the value: a ratio if two cells are compared.
     pub unit: Unit,
-    /// The answer.
     pub answer: Answer,
-    /// What is claimed.
     pub claimed: Range,
     /// The value with its interval; `None` if there is none.
     #[serde(flatten)]

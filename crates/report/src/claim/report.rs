@@ -35,9 +35,7 @@ pub struct About {
 pub struct Tested {
     /// Its name in the run.
     pub name: String,
-    /// The engine.
     pub engine: String,
-    /// Its version.
     pub version: String,
     /// What an acknowledged write survives; `None` if unknown.
     pub durability: Option<DurabilityClass>,
@@ -46,7 +44,6 @@ pub struct Tested {
 /// The answer to a claim on some servers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judgement {
-    /// The answer.
     pub answer: Answer,
     /// Why it was not tested, as a clause.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -124,7 +124,6 @@ fn unknown(text: &str) -> Error {
 pub struct Gate {
     /// The margins.
     pub criteria: Criteria,
-    /// The decision.
     pub decision: Decision,
     /// The number of results for each judgement: passed, slower, undecided, not judged.
     pub passed: u32,

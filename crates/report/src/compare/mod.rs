@@ -55,7 +55,6 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// The sentences of a section.
     pub fn sentences(&self, section: Section) -> Vec<&str> {
         let of = self.findings.iter().filter(|statement| statement.section == section);
         of.map(|statement| statement.sentence.as_str()).collect()
@@ -69,11 +68,8 @@ pub struct Row {
     pub target: String,
     /// The value of each axis.
     pub axes: Cell,
-    /// The operation.
     pub operation: String,
-    /// The metric.
     pub metric: String,
-    /// Its unit.
     pub unit: Unit,
     /// Whether it answers the experiment's question.
     pub primary: bool,

@@ -17,7 +17,6 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "why")]
 pub enum NotInterleaved {
-    /// The loop was open.
     OpenLoop,
     /// There were too few rounds.
     FewRounds,
@@ -39,9 +38,7 @@ pub enum NotInterleaved {
 pub struct NoiseFloor {
     /// The target's name.
     pub target: String,
-    /// The operation.
     pub operation: String,
-    /// The metric.
     pub metric: String,
     /// The relative difference: 0.03 is 3 %.
     pub noise_floor: f64,
@@ -52,7 +49,6 @@ pub struct NoiseFloor {
 /// The tool's own overhead.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Overhead {
-    /// The operation.
     pub operation: String,
     /// Wall time per operation, in nanoseconds.
     pub ns_per_op: f64,
@@ -61,7 +57,6 @@ pub struct Overhead {
 /// The agents that ran the clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Agents {
-    /// Their names.
     pub names: Vec<String>,
     /// The longest time between the first agent's start and the last one's in any trial, in nanoseconds.
     pub start_spread_ns: u64,

@@ -99,7 +99,6 @@ pub struct Statement {
     pub section: Section,
     /// The finding as a sentence.
     pub sentence: String,
-    /// The finding.
     #[serde(flatten)]
     pub finding: Finding,
 }
@@ -127,7 +126,6 @@ pub enum Section {
 /// Where a finding holds: for all of these operations, targets and values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Scope {
-    /// The operations.
     pub operations: Vec<String>,
     /// The targets, by name; empty if the finding compares targets.
     pub targets: Vec<String>,
@@ -189,7 +187,6 @@ pub struct Span {
 /// A value with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// The value.
     pub value: f64,
     /// The lower end; `None` without an interval.
     pub low: Option<f64>,
@@ -219,9 +216,7 @@ impl Interval {
 /// The bottleneck of the slower side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Limit {
-    /// The bottleneck.
     pub bottleneck: Bottleneck,
-    /// Its confidence.
     pub confidence: Confidence,
 }
 
@@ -230,7 +225,6 @@ pub struct Limit {
 pub struct Promise {
     /// The class; `None`: unknown.
     pub class: Option<DurabilityClass>,
-    /// The targets.
     pub targets: Vec<String>,
     /// Their settings that decide it and that another target of the same engine has otherwise: `synchronous_commit off`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -250,16 +244,12 @@ pub enum Why {
     },
     /// One of them could not be measured.
     Unavailable {
-        /// The side.
         side: String,
         /// Why not.
         reason: String,
     },
     /// One of them was not planned, or the run ended before it.
-    NotMeasured {
-        /// The side.
-        side: String,
-    },
+    NotMeasured { side: String },
     /// One of two runs is not complete.
     Unfinished {
         /// The run.

@@ -11,7 +11,6 @@ use serde::Serialize;
 /// A target's throughput.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TargetRate {
-    /// The target.
     pub target: String,
     /// Transactions per second.
     pub per_second: Interval,
@@ -41,7 +40,6 @@ pub struct SettingValues {
 /// How a target's results compare with published ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PublishedHere {
-    /// The target.
     pub target: String,
     /// By how much the value published as faster is faster here.
     pub ratio: Interval,

@@ -93,7 +93,6 @@ pub(crate) struct Frame<'a> {
     pub axis: Option<&'a Axis>,
     /// The smallest and the largest value of all panels.
     pub range: (f64, f64),
-    /// Published lines.
     pub references: Vec<&'a published::Line>,
     /// The rates, by target, from which on the response time is at least twice that of the lowest rate.
     pub knees: Vec<(usize, f64)>,

@@ -90,7 +90,6 @@ pub(crate) struct Panel<'a> {
     pub lines: Vec<Line<'a>>,
 }
 
-/// The panels of one operation.
 pub(crate) fn panels<'a>(summary: &'a Summary, shares: &Shares<'_>, operation: &str) -> Vec<Panel<'a>> {
     let chart = summary.labels.chart_axis();
     let xs = chart.map(Axis::sorted).unwrap_or_default();

@@ -278,7 +278,6 @@ impl Axis {
         }
     }
 
-    /// The plot of one ratio.
     fn plot(&self, ratio: Option<Interval>) -> Markup {
         let Some(ratio) = ratio else { return html! {} };
         let at = |value: f64| self.scale.at(value);

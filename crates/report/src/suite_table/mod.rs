@@ -28,7 +28,6 @@ pub struct SuiteTable {
     pub kurabe: String,
     /// The command line, without passwords.
     pub command: Vec<String>,
-    /// The machine.
     pub machine: MachineFacts,
     /// Whether all runs ended; not if the user stopped them.
     pub complete: bool,
@@ -36,7 +35,6 @@ pub struct SuiteTable {
     pub dry: bool,
     /// The names of the targets of all runs: the columns.
     pub targets: Vec<String>,
-    /// The runs.
     pub runs: Vec<Row>,
 }
 
@@ -45,7 +43,6 @@ pub struct SuiteTable {
 pub struct Row {
     /// Its name in the suite.
     pub name: String,
-    /// Its experiment.
     pub experiment: String,
     /// The name of the recorded run; `None` if nothing was recorded.
     pub run: Option<String>,
@@ -95,7 +92,6 @@ pub enum Ending<'a> {
     Complete,
     /// The user stopped it.
     Stopped,
-    /// It was planned only.
     Planned,
     /// An error ended it.
     Error(&'a str),

@@ -173,7 +173,6 @@ fn parts(table: &Table, width: usize) -> Vec<Table> {
     groups.into_iter().map(part).collect()
 }
 
-/// The table as Markdown.
 pub fn markdown(table: &SuiteTable) -> String {
     let notes = Notes::of(table);
     let title = format!("{}: {}", capital(&table.suite), counts(table));
@@ -202,7 +201,6 @@ pub fn markdown(table: &SuiteTable) -> String {
     text
 }
 
-/// The table as JSON.
 pub fn json(table: &SuiteTable) -> String {
     // Plain structs cannot fail to be written to memory.
     serde_json::to_string_pretty(table).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}")) + "\n"

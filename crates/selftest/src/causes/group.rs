@@ -6,7 +6,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
     /// This part of one processor's time.

@@ -69,7 +69,6 @@ impl ChildProcess {
         self.child.id()
     }
 
-    /// Its exit status, if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.reaped.is_none() {
             self.reaped = self.child.try_wait().ok().flatten();

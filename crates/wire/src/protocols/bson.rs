@@ -10,14 +10,12 @@ pub(super) struct Element<'a> {
 }
 
 impl<'a> Element<'a> {
-    /// Its text, if it is one.
     pub(super) fn text(&self) -> Option<String> {
         let length = (word(self.value, 0) as usize).checked_sub(1)?;
         let text = self.value.get(4..4_usize.checked_add(length)?)?;
         (self.kind == 2).then(|| String::from_utf8_lossy(text).into_owned())
     }
 
-    /// Its document, if it is one.
     pub(super) fn document(&self) -> Option<&'a [u8]> {
         (self.kind == 3).then_some(self.value)
     }
@@ -54,7 +52,6 @@ pub(super) fn elements(document: &[u8]) -> impl Iterator<Item = Element<'_>> {
     })
 }
 
-/// The element with this name.
 pub(super) fn element<'a>(document: &'a [u8], name: &str) -> Option<Element<'a>> {
     elements(document).find(|element| element.name == name.as_bytes())
 }

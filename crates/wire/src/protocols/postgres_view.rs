@@ -52,7 +52,6 @@ enum Waiting {
     /// Describe of the statement with this name, or of a portal: its columns.
     Describe(Option<Vec<u8>>),
     Request(Box<Exchange>),
-    /// Sync.
     Sync,
 }
 

@@ -59,7 +59,6 @@ fn value(from: &mut Peer, out: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// The words of a request.
 fn words(request: &[u8]) -> Vec<&[u8]> {
     let mut words = Vec::new();
     let mut rest = request;

@@ -169,7 +169,6 @@ fn options(submission: &Submission) -> Vec<String> {
     options
 }
 
-/// The process of a run.
 struct RunProcess {
     child: Child,
     ended: Option<ExitStatus>,
