@@ -103,7 +103,7 @@ fn pages() -> Vec<String> {
     for folder in ["docs", "docs/how-to"] {
         let files = std::fs::read_dir(root.join(folder)).unwrap().flatten();
         let names = files.map(|file| format!("{folder}/{}", file.file_name().to_string_lossy()));
-        pages.extend(names.filter(|name| name.ends_with(".md")));
+        pages.extend(names.filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "md")));
     }
     pages.sort();
     pages

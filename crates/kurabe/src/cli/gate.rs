@@ -2,6 +2,7 @@
 
 use clap::{Arg, Command};
 use std::ffi::OsString;
+use std::path::Path;
 
 /// The name of the command.
 const NAME: &str = "gate";
@@ -38,11 +39,14 @@ pub(crate) fn as_run(words: Vec<OsString>) -> Vec<OsString> {
     let Some(at) = (1..plain.len()).find(is_command).filter(|at| plain[*at] == NAME && !asks_for_help) else {
         return words;
     };
+    let is_file = |word: &str, ending: &str| {
+        !word.contains(':') && Path::new(word).extension().is_some_and(|found| found == ending)
+    };
     let is_script = |word: &str| {
         let name = word.rsplit_once('@').filter(|(_, weight)| weight.parse::<u64>().is_ok());
-        name.map_or(word, |(name, _)| name).ends_with(".sql") && !word.contains(':')
+        is_file(name.map_or(word, |(name, _)| name), "sql")
     };
-    let is_suite = |word: &str| word.ends_with(".toml") && !word.contains(':');
+    let is_suite = |word: &str| is_file(word, "toml");
     let scripts = plain[at..].iter().any(|word| is_script(word));
     if !scripts && !plain[at..].iter().any(|word| is_suite(word)) {
         return words;
