@@ -107,7 +107,7 @@ pub struct Exchange {
     pub affected: u64,
     /// The code of the error.
     pub error: Option<String>,
-    /// A checksum of the rows, see [`Digest`].
+    /// A checksum of the rows, see `Digest`.
     pub digest: u64,
     /// The transaction afterwards.
     pub transaction: Transaction,

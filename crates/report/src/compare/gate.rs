@@ -2,7 +2,7 @@
 //!
 //! A result is judged by the margin that `--fail-on` gives its metric: primary metrics and the mean time of each kind of
 //! transaction by `slower`, 99th percentiles by `p99`. A 99th percentile that `--fail-on` does not name fails the gate if it is
-//! worse by more than [`TAIL`], and holds it up in no case: a tail is undecided where all else is decided. A result is *slower* if the whole interval of second ÷ first lies below 1 ÷ (1 + margin), and *passed* if the
+//! worse by more than 20 %, and holds it up in no case: a tail is undecided where all else is decided. A result is *slower* if the whole interval of second ÷ first lies below 1 ÷ (1 + margin), and *passed* if the
 //! whole interval lies above. In between it is *undecided*: a slowdown beyond the margin is neither shown nor
 //! excluded. A result that cannot be compared is *not judged*. Nor can other load on the machine stop a release: a result
 //! during which other processes used the CPU is never *slower*, but *undecided*.
