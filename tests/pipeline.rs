@@ -406,7 +406,6 @@ fn word_of_an_earlier_version_is_refused_in_one_line_with_the_present_one() {
     let place = Place::new();
     for (words, now) in [
         (&["rerun", "last"][..], "kurabe run --again"),
-        (&["gate", "--help"], "kurabe run -f SUITE --against BASE"),
         (&["run", "kv", "null:", "--json-progress"], "--log-format json"),
         (&["runs", "ls", "--json"], "--format json"),
     ] {

@@ -107,7 +107,7 @@ fn value_of_one_cell_is_claimed_in_its_unit() {
 }
 
 #[test]
-fn other_load_leaves_a_rate_undecided_and_is_told_beside_a_ratio() {
+fn beside_other_load_a_rate_is_a_lower_bound_and_a_ratio_says_so() {
     let mut run = two().run();
     let cpus = vec![CpuUse { cpu: 0, busy_ns: 900_000_000, steal_ns: 0 }];
     let host = HostUse { cpus, ..HostUse::default() };
@@ -120,8 +120,11 @@ fn other_load_leaves_a_rate_undecided_and_is_told_beside_a_ratio() {
     let load = "other processes used the CPU during its trials";
     let ratio = answers(&run, &[targets(Some(2.0), None)]).remove(0);
     assert!(ratio.answer == Answer::Holds && ratio.notes.iter().any(|note| note == load), "{ratio:?}");
-    let rate = answers(&run, &[test(side(Some(0), &[]), None, Some(1.0), None)]).remove(0);
-    assert_eq!((rate.answer, rate.why.as_deref()), (Answer::Undecided, Some(load)));
+    let rate = |least, most| answers(&run, &[test(side(Some(0), &[]), None, least, most)]).remove(0);
+    let more = rate(None, Some(1e9));
+    assert_eq!((more.answer, more.why.as_deref()), (Answer::Undecided, Some(load)));
+    assert_eq!(rate(Some(1.0), None).answer, Answer::Holds);
+    assert_eq!(rate(None, Some(1.0)).answer, Answer::DoesNotHold);
 }
 
 #[test]

@@ -36,9 +36,10 @@ pub(crate) fn as_run(words: Vec<OsString>) -> Vec<OsString> {
     let takes_value = |word: &str| matches!(word, "--runs-dir" | "--color");
     let is_command = |at: &usize| !plain[*at].starts_with('-') && !takes_value(plain[at - 1]);
     let asks_for_help = plain.iter().any(|word| matches!(*word, "-h" | "--help"));
-    let Some(at) = (1..plain.len()).find(is_command).filter(|at| plain[*at] == NAME && !asks_for_help) else {
-        return words;
-    };
+    let Some(at) = (1..plain.len()).find(is_command).filter(|at| plain[*at] == NAME) else { return words };
+    if asks_for_help {
+        return words[..=at].iter().cloned().chain(["--help".into()]).collect();
+    }
     let is_file = |word: &str, ending: &str| {
         !word.contains(':') && Path::new(word).extension().is_some_and(|found| found == ending)
     };

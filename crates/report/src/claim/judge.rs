@@ -121,11 +121,6 @@ impl Judge<'_> {
         }
         (part.answer, part.why) = (Answer::Undecided, None);
         part.notes = self.notes(test, cells);
-        // Paired trials share other load, a value of its own has all of it.
-        if cells.baseline.is_none() && part.notes.iter().any(|note| note == DISTURBED) {
-            part.why = part.notes.pop();
-            return part;
-        }
         if let Some(next) = self.summary.next_analysis {
             part.why =
                 Some(format!("the run is not complete: its next planned analysis is after {next} rounds"));
@@ -201,7 +196,15 @@ impl Judge<'_> {
         // As the report's own values are: shares have an arithmetic mean.
         let mean = if test.unit == Unit::Share { arithmetic } else { interval };
         part.found = mean(&values, settings);
-        answer(part, Limits::default());
+        // Other load makes nothing faster. Paired trials share it.
+        let disturbed = cell.disturbed.is_some() && depends_on_load(test);
+        let no_low = disturbed && test.unit != Unit::PerSecond && test.metric != DATA_RATE.name;
+        let no_high = disturbed && test.unit != Unit::Nanoseconds;
+        answer(part, Limits { no_low, no_high });
+        if disturbed && part.answer == Answer::Undecided {
+            part.notes.retain(|note| note != DISTURBED);
+            part.why = Some(DISTURBED.to_owned());
+        }
     }
 
     /// What differs between the sides beside what the test varies.
@@ -274,7 +277,7 @@ impl Judge<'_> {
     }
 }
 
-/// Whether a saturated client leaves an end of the true ratio unknown.
+/// Whether a saturated client, or other load, leaves an end of the true value unknown.
 #[derive(Clone, Copy, Debug, Default)]
 struct Limits {
     no_low: bool,
