@@ -16,12 +16,12 @@ const LONG: [&str; 15] = [
     "blob",
     "--compress",
     "none",
+    "--operation",
+    "write,read",
     "--duration",
     "40ms",
     "--rounds",
     "20",
-    "--operation",
-    "write,read",
 ];
 /// The trials of [`LONG`].
 const TRIALS: usize = 2 * 2 * 20;

@@ -30,9 +30,9 @@ pub(super) const BRIEF: [&str; 12] = [
     "1",
 ];
 
-/// `kurabe run session` on these targets, ending as `rest` says.
+/// `kurabe run session` on these targets with writes and reads, ending as `rest` says.
 pub(super) fn session<'a>(targets: &[&'a str], rest: &[&'a str]) -> Vec<&'a str> {
-    [&["run", "session"], targets, rest].concat()
+    [&["run", "session", "--operation", "write,read"], targets, rest].concat()
 }
 
 /// The engines that can be started here. Each other one is named, or fails the test if servers are required.
