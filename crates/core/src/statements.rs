@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// How long a statement may still run when its trial has failed. Most end by themselves until then.
 const GRACE: Duration = Duration::from_millis(500);
+/// How often statements of a failed trial are looked for.
+const LOOKS: u32 = 4;
 
 /// The connections of sessions whose driver can end statements.
 static ALL: Mutex<BTreeMap<u64, Weak<Running>>> = Mutex::new(BTreeMap::new());
@@ -106,19 +108,20 @@ fn end_if(trial: Option<u64>, is_due: impl Fn(&Running) -> bool) -> bool {
 
 /// Ends the statements of a failed trial that do not end by themselves within a short time. Does not wait for that.
 pub fn end_of_failed(trial: u64) {
-    let begun = connections().into_iter().filter(|running| running.trial == trial);
-    let begun: BTreeMap<u64, u64> =
-        begun.filter_map(|running| Some((running.number, running.exchange()?))).collect();
-    if begun.is_empty() {
-        return;
-    }
+    let look = move || {
+        // A client that had not yet heard of the failure may begin a statement after the first look.
+        for _ in 0..LOOKS {
+            let of_trial = connections().into_iter().filter(|running| running.trial == trial);
+            let begun: BTreeMap<u64, u64> =
+                of_trial.filter_map(|running| Some((running.number, running.exchange()?))).collect();
+            thread::sleep(GRACE);
+            end_if(Some(trial), |running| {
+                running.exchange().is_some_and(|exchange| begun.get(&running.number) == Some(&exchange))
+            });
+        }
+    };
     // Without a thread the trial waits until the statements end.
-    let _ = thread::Builder::new().name("statements".to_owned()).spawn(move || {
-        thread::sleep(GRACE);
-        end_if(Some(trial), |running| {
-            running.exchange().is_some_and(|exchange| begun.get(&running.number) == Some(&exchange))
-        })
-    });
+    let _ = thread::Builder::new().name("statements".to_owned()).spawn(look);
 }
 
 #[cfg(test)]
@@ -134,9 +137,14 @@ mod tests {
             Running::new(trial, move || sender.send(name).unwrap())
         };
         let (failed, other) = (new_trial(), new_trial());
-        let sessions =
-            [open(failed, "long"), open(failed, "idle"), open(other, "other"), open(failed, "short")];
-        let [long, idle, elsewhere, short] = &sessions;
+        let sessions = [
+            open(failed, "long"),
+            open(failed, "idle"),
+            open(other, "other"),
+            open(failed, "short"),
+            open(failed, "late"),
+        ];
+        let [long, idle, elsewhere, short, late] = &sessions;
         for busy in [long, elsewhere, short] {
             busy.turn();
         }
@@ -145,6 +153,11 @@ mod tests {
         short.turn();
         short.turn();
         assert_eq!(ended.recv(), Ok("long"));
+        long.turn();
+        // Its client had not yet heard of the failure.
+        late.turn();
+        assert_eq!(ended.recv(), Ok("late"));
+        late.turn();
         assert!(long.was_ended() && !elsewhere.was_ended() && !idle.was_ended());
         assert!(end(Some(other)) && !end(Some(new_trial())));
         assert_eq!(ended.recv(), Ok("other"));
