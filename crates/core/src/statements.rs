@@ -154,6 +154,7 @@ mod tests {
         short.turn();
         assert_eq!(ended.recv(), Ok("long"));
         long.turn();
+        short.turn();
         // Its client had not yet heard of the failure.
         late.turn();
         assert_eq!(ended.recv(), Ok("late"));
