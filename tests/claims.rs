@@ -102,26 +102,29 @@ fn claim_that_held_and_does_not_any_more_is_exit_4() {
     let place = Place::new();
     let file = own(&place, OWN);
     assert_eq!(ask(&place, &file, &["fast"]).code, Some(0));
-    // The claim is turned round: other load on the machine leaves it undecided whether a rate is too low.
-    let own = OWN.replace("at-least = 100", "at-most = 1");
-    std::fs::write(&file, &own).unwrap();
+    // The workload gets slower than what is claimed; nothing else changes.
+    std::fs::write(place.home().join("find.toml"), SUITE.replace("] } ]", "] }, { sleep = '50ms' } ]"))
+        .unwrap();
     let answer = ask(&place, &file, &["fast", "--export-json", "-"]);
-    assert_eq!(answer.code, Some(4), "{answer:?}");
     let made = answer.json();
-    assert_eq!(answers(&made), pairs(&[("fast", "does-not-hold")]));
-    assert_eq!(made["claims"][0]["no_longer_holds"], true);
-    assert!(made["claims"][0]["held"]["run"].is_string(), "{made}");
-    // It has not held since: that is known, and no news.
-    assert_eq!(ask(&place, &file, &["fast"]).code, Some(0));
+    // Other load on the machine leaves it undecided whether a rate is too low.
+    if answers(&made) == pairs(&[("fast", "undecided")]) {
+        assert!(answer.code == Some(0) && answer.out.contains("other processes used the CPU"), "{answer:?}");
+    } else {
+        assert_eq!(answers(&made), pairs(&[("fast", "does-not-hold")]));
+        assert_eq!((answer.code, &made["claims"][0]["no_longer_holds"]), (Some(4), &true.into()), "{made}");
+        assert!(made["claims"][0]["held"]["run"].is_string(), "{made}");
+        // It has not held since: that is known, and no news.
+        assert_eq!(ask(&place, &file, &["fast"]).code, Some(0));
+    }
     // The file says that it held.
-    let held = own.replace("[fast]", "[fast]\nheld = true");
-    std::fs::write(&file, held).unwrap();
-    let answer = ask(&place, &file, &["fast", "--recorded"]);
-    assert_eq!(answer.code, Some(4), "{answer:?}");
-    assert!(
-        answer.out.contains("fast does not hold any more: the claims file says that it held"),
-        "{answer:?}"
-    );
+    std::fs::write(&file, OWN.replace("[slow]", "[slow]\nheld = true")).unwrap();
+    for more in [&["slow"][..], &["slow", "--recorded"]] {
+        let answer = ask(&place, &file, more);
+        assert_eq!(answer.code, Some(4), "{answer:?}");
+        let said = "slow does not hold any more: the claims file says that it held";
+        assert!(answer.out.contains(said), "{answer:?}");
+    }
 }
 
 #[test]

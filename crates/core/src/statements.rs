@@ -108,20 +108,26 @@ fn end_if(trial: Option<u64>, is_due: impl Fn(&Running) -> bool) -> bool {
 
 /// Ends the statements of a failed trial that do not end by themselves within a short time. Does not wait for that.
 pub fn end_of_failed(trial: u64) {
-    let look = move || {
-        // A client that had not yet heard of the failure may begin a statement after the first look.
+    let begun = move || -> BTreeMap<u64, u64> {
+        let of_trial = connections().into_iter().filter(|running| running.trial == trial);
+        of_trial.filter_map(|running| Some((running.number, running.exchange()?))).collect()
+    };
+    let first = begun();
+    let end = move || {
+        let mut begun_before = first;
+        // A client that has not yet heard of the failure may begin a statement after the first look.
         for _ in 0..LOOKS {
-            let of_trial = connections().into_iter().filter(|running| running.trial == trial);
-            let begun: BTreeMap<u64, u64> =
-                of_trial.filter_map(|running| Some((running.number, running.exchange()?))).collect();
             thread::sleep(GRACE);
             end_if(Some(trial), |running| {
-                running.exchange().is_some_and(|exchange| begun.get(&running.number) == Some(&exchange))
+                running
+                    .exchange()
+                    .is_some_and(|exchange| begun_before.get(&running.number) == Some(&exchange))
             });
+            begun_before = begun();
         }
     };
     // Without a thread the trial waits until the statements end.
-    let _ = thread::Builder::new().name("statements".to_owned()).spawn(look);
+    let _ = thread::Builder::new().name("statements".to_owned()).spawn(end);
 }
 
 #[cfg(test)]
