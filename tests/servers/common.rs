@@ -30,9 +30,10 @@ pub(super) const BRIEF: [&str; 12] = [
     "1",
 ];
 
-/// `kurabe run session` on these targets with writes and reads, ending as `rest` says.
+/// `kurabe run session` on these targets, ending as `rest` says; with writes and reads, unless `rest` names operations.
 pub(super) fn session<'a>(targets: &[&'a str], rest: &[&'a str]) -> Vec<&'a str> {
-    [&["run", "session", "--operation", "write,read"], targets, rest].concat()
+    let both: &[&str] = if rest.contains(&"--operation") { &[] } else { &["--operation", "write,read"] };
+    [&["run", "session"], targets, rest, both].concat()
 }
 
 /// The engines that can be started here. Each other one is named, or fails the test if servers are required.
