@@ -90,6 +90,32 @@ fn dumps_and_sql_are_loaded_into_throwaway_servers() {
 }
 
 #[test]
+fn database_is_copied_into_throwaway_servers() {
+    let (Some(postgres), Some(mysql)) = (testing::server("postgres"), testing::server("mysql")) else {
+        return;
+    };
+    sql(&postgres, "", SCHEMA).unwrap();
+    sql(&postgres, "", "CREATE ROLE reader LOGIN PASSWORD 'hidden-word'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+        .unwrap();
+    let place = Place::new();
+    let reads = file(&place, "reads.toml", READS);
+    let port = postgres.port();
+    let source = format!("copy:postgres://reader:hidden-word@127.0.0.1:{port}/kurabe");
+    let answer =
+        run(&place, &reads, &["up:postgres", "--setup", &source, "--requests", "20", "--rounds", "1"]);
+    assert!(answer.code == Some(0) && !answer.err.contains("hidden-word"), "{answer:?}");
+    assert!(cells(&place.report()).iter().all(|cell| cell["status"] == "ok"), "{answer:?}");
+    let run_folder = std::fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().path();
+    assert!(!std::fs::read_to_string(run_folder.join("run.jsonl")).unwrap().contains("hidden-word"));
+    // What cannot be copied as it is stops the run, with its reason.
+    sql(&mysql, "", "CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR(100), place POINT)")
+        .unwrap();
+    let source = format!("copy:{}", mysql.url());
+    let refused = run(&place, &reads, &["up:postgres", "--setup", &source]);
+    assert!(refused.code != Some(0) && refused.err.contains("was not copied"), "{refused:?}");
+}
+
+#[test]
 fn each_block_of_rounds_begins_with_the_data_of_the_setup() {
     if testing::server("postgres").is_none() {
         return;

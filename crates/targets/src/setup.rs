@@ -10,7 +10,7 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_driver_common::program;
 use kurabe_testbed::Server;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -96,12 +96,17 @@ fn load(setup: &str, url: &TargetUrl, server: &Server, reporter: &dyn Reporter) 
     server.keep_data().map_err(failed)
 }
 
-/// Copies a database by this program's own command, in a process of its own.
+/// Copies a database by this program's own command, in a process of its own. It reads the source from standard input, since
+/// everybody on this machine can read a process's arguments.
 fn copy(source: &str, server: &Server) -> Result<()> {
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
     let mut command = Command::new(program);
-    command.args(["copy", source, server.url(), "--quiet"]);
-    let output = command.stdin(Stdio::null()).output().map_err(|error| failed(&error))?;
+    command.args(["copy", "-", server.url(), "--quiet"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| failed(&error))?;
+    // A process that has ended says why.
+    let _ = child.stdin.take().map(|mut input| input.write_all(source.as_bytes()));
+    let output = child.wait_with_output().map_err(|error| failed(&error))?;
     if output.status.success() {
         return Ok(());
     }

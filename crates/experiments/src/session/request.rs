@@ -26,8 +26,8 @@ pub(super) enum Step {
     Expire(u64),
 }
 
-/// The sessions of one client, and what its requests do with them: a function of the client alone, so that whoever knows how
-/// many requests were made knows what the store must hold. No other client has these sessions.
+/// The sessions of one client, and what its requests do with them. They are a function of the client alone: the number of
+/// requests says what the store must hold. No other client has these sessions.
 pub(super) struct Sessions {
     rng: Rng,
     exponent: f64,

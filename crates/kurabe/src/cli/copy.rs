@@ -30,7 +30,11 @@ pub(super) fn command() -> Command {
     let file = |name, help| option(name, "FILE", help).value_hint(clap::ValueHint::FilePath);
     Command::new("copy")
         .about("Copies tables of an SQL database to another, with keys and indexes, and verifies every value")
-        .arg(side("source", "SOURCE", "The database to copy from: a URL. It is only read"))
+        .arg(side(
+            "source",
+            "SOURCE",
+            "The database to copy from: a URL, or - to read it from standard input. It is only read",
+        ))
         .arg(side("into", "TARGET", "The database to copy to: a URL. Only new tables are made"))
         .arg(list("tables", "NAMES", "The tables to copy: names, or patterns with * and ? [default: all]"))
         .arg(list("exclude", "NAMES", "Tables that are not copied: names or patterns"))
