@@ -204,7 +204,7 @@ fn dry_run_says_what_is_compared_and_has_nothing_that_cannot_matter() {
         "{pools}"
     );
     for (more, question) in [
-        (&["sqlite:"][..], "each value of layout and compress with the first, at each value of payload"),
+        (&["sqlite:"][..], "each value of layout with the first, at each value of payload"),
         (&["sqlite:", "sqlite:"], "targets with each other, at each value of payload"),
         (
             &["sqlite:", "sqlite:", "--clients", "1,4"],

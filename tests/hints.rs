@@ -51,7 +51,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("run session --budget 0", &["from 1ns to a week"]),
     ("run session --threads x", &["per-client"]),
     ("run session --compare layuot", &["did you mean 'layout'?"]),
-    ("run session --compare targets", &["compare one of: payload, layout, compress"]),
+    ("run session --compare targets", &["compare one of: payload, layout"]),
     ("run session --cache up:redis", &["--cache"]),
     ("run session --arrivals poisson", &["--rate 5k"]),
     ("run connect --pool 0", &["from 1 to"]),

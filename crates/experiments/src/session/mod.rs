@@ -63,7 +63,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
                 ("zstd", "Zstandard, level 3"),
                 ("lz4", "LZ4 block"),
             ]),
-            default: &["none", "gzip", "zstd", "lz4"],
+            default: &["none"],
         },
         AxisInfo {
             name: "encoding",
