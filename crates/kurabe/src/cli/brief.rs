@@ -15,8 +15,18 @@ const COMMANDS: [&str; 10] =
     ["run", "list", "up", "doctor", "report", "compare", "runs", "serve", "copy", "claims"];
 
 /// The options of `run` that help shows, besides the axes of an experiment that it varies by itself.
-const OPTIONS: [&str; 9] =
-    ["clients", "operation", "rate", "compare", "budget", "duration", "rounds", "durability", "dry-run"];
+const OPTIONS: [&str; 10] = [
+    "clients",
+    "operation",
+    "rate",
+    "compare",
+    "budget",
+    "duration",
+    "rounds",
+    "slo",
+    "durability",
+    "dry-run",
+];
 
 /// The options of `run` without an experiment that help shows besides.
 const OF_RUN: [&str; 6] = ["suite", "again", "resume", "against", "fail-on", "label"];
