@@ -61,6 +61,9 @@ pub struct Request {
     pub step: Step,
     /// The parameters of an execution.
     pub parameters: Vec<Parameter>,
+    /// The formats of the columns that an execution asks for, where not all are text: whether each is binary, or all if
+    /// there is one.
+    pub formats: Vec<bool>,
     /// Whether values are missing, because they are too long or the statement may contain a password.
     pub cut: bool,
     /// Whether it was sent before an earlier request was answered.
@@ -170,7 +173,7 @@ impl Writer {
         let (step, transaction) = (request.step as u8, request.transaction as u8);
         // Data that is copied out has a checksum and no rows.
         let has_digest = request.digest > 0 || request.rows > 0;
-        let flags = [request.cut, request.pipelined, has_digest];
+        let flags = [request.cut, request.pipelined, has_digest, !request.formats.is_empty()];
         let flags = flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag));
         self.bytes.push(step | transaction << 2 | flags << 4);
         self.number(request.literals.len() as u64);
@@ -189,6 +192,10 @@ impl Writer {
                     self.text(bytes);
                 }
             }
+        }
+        if !request.formats.is_empty() {
+            self.number(request.formats.len() as u64);
+            self.bytes.extend(request.formats.iter().map(|binary| u8::from(*binary)));
         }
         self.number(request.rows);
         self.number(request.affected);
@@ -294,6 +301,9 @@ impl<'a> Reader<'a> {
             };
             Some(Parameter { kind, binary: format & 4 != 0, value })
         })?;
+        let has_formats = flags & 1 << 7 != 0;
+        let formats =
+            if has_formats { self.many(|reader| Some(reader.byte()? != 0))? } else { Vec::new() };
         let (rows, affected, error) = (self.number()?, self.number()?, self.text()?);
         let digest = if flags & 1 << 6 != 0 {
             let (digest, rest) = self.bytes.split_first_chunk()?;
@@ -310,6 +320,7 @@ impl<'a> Reader<'a> {
             literals,
             step: *Step::ALL.get(usize::from(flags & 3))?,
             parameters,
+            formats,
             cut: flags & 1 << 4 != 0,
             pipelined: flags & 1 << 5 != 0,
             rows,

@@ -367,6 +367,7 @@ impl Connection {
             literals,
             step: exchange.step,
             parameters: exchange.parameters.into_iter().map(value).collect(),
+            formats: exchange.formats,
             cut: exchange.cut || is_secret,
             pipelined: exchange.pipelined,
             rows: exchange.rows,

@@ -259,6 +259,12 @@ impl Postgres {
                 let kind = kinds.get(n).copied().unwrap_or(0);
                 bound.parameters.push(Parameter { kind, binary: format == 1, value });
             }
+            for n in 0..usize::from(two(next)?) {
+                bound.formats.push(two(next + 2 + 2 * n)? == 1);
+            }
+            if !bound.formats.contains(&true) {
+                bound.formats.clear();
+            }
             Some(())
         };
         if read().is_none() {
