@@ -302,8 +302,7 @@ impl<'a> Reader<'a> {
             Some(Parameter { kind, binary: format & 4 != 0, value })
         })?;
         let has_formats = flags & 1 << 7 != 0;
-        let formats =
-            if has_formats { self.many(|reader| Some(reader.byte()? != 0))? } else { Vec::new() };
+        let formats = if has_formats { self.many(|reader| Some(reader.byte()? != 0))? } else { Vec::new() };
         let (rows, affected, error) = (self.number()?, self.number()?, self.text()?);
         let digest = if flags & 1 << 6 != 0 {
             let (digest, rest) = self.bytes.split_first_chunk()?;

@@ -114,7 +114,8 @@ impl Request {
         let request = Self { custom: Some(custom), ..Self::default() }.with_options(matches)?;
         for target in request.target_urls() {
             let url = TargetUrl::parse(&target)?;
-            let engine = if url.scheme == UP { url.path.split('@').next().unwrap_or_default() } else { &url.scheme };
+            let engine =
+                if url.scheme == UP { url.path.split('@').next().unwrap_or_default() } else { &url.scheme };
             if !schemes.contains(&engine) {
                 return Err(Error::usage(format!(
                     "{url} speaks another protocol than the server that was captured ({})",

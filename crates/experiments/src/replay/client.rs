@@ -52,11 +52,7 @@ impl<'a> Client<'a> {
     }
 
     /// Executes statements that make the session as the recorded client had it.
-    pub(super) fn set_up(
-        &mut self,
-        messages: &mut dyn RawMessages,
-        said: &[(String, String)],
-    ) -> Result<()> {
+    pub(super) fn set_up(&mut self, messages: &mut dyn RawMessages, said: &[(String, String)]) -> Result<()> {
         if !self.traffic.is_postgres {
             return Ok(());
         }
@@ -73,8 +69,13 @@ impl<'a> Client<'a> {
             name => vec![(name.to_owned(), value.clone())],
         };
         for (name, value) in said.iter().flat_map(given) {
-            let quoted = |text: &str, quote: &str| format!("{quote}{}{quote}", text.replace(quote, &quote.repeat(2)));
-            let text = format!("SELECT pg_catalog.set_config({}, {}, false)", quoted(&name, "'"), quoted(&value, "'"));
+            let quoted =
+                |text: &str, quote: &str| format!("{quote}{}{quote}", text.replace(quote, &quote.repeat(2)));
+            let text = format!(
+                "SELECT pg_catalog.set_config({}, {}, false)",
+                quoted(&name, "'"),
+                quoted(&value, "'")
+            );
             message(&mut self.out, b'Q', &[text.as_bytes(), b"\0"].concat());
             let answer = self.exchange(messages, 1, &[])?;
             if let Some(code) = answer.first().and_then(|answer| answer.error.as_ref()) {
@@ -101,7 +102,12 @@ impl<'a> Client<'a> {
     }
 
     /// Sends what was written, and reads this number of answers.
-    fn exchange(&mut self, messages: &mut dyn RawMessages, count: usize, data: &[u8]) -> Result<Vec<Exchange>> {
+    fn exchange(
+        &mut self,
+        messages: &mut dyn RawMessages,
+        count: usize,
+        data: &[u8],
+    ) -> Result<Vec<Exchange>> {
         let Self { traffic, view, prepared, out, events } = self;
         view.sent(out, Instant::now(), events);
         let mut answers: Vec<Exchange> = Vec::with_capacity(count);
@@ -270,7 +276,8 @@ fn push_data(out: &mut Vec<u8>, text: &str, data: &[u8]) {
 }
 
 fn push_count(out: &mut Vec<u8>, count: usize) -> Result<()> {
-    let count = u16::try_from(count).map_err(|_| Error::usage("a request has more than 65,535 parameters"))?;
+    let count =
+        u16::try_from(count).map_err(|_| Error::usage("a request has more than 65,535 parameters"))?;
     out.extend(count.to_be_bytes());
     Ok(())
 }

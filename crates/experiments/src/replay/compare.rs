@@ -2,7 +2,7 @@
 
 use super::traffic::{Sent, Traffic, Unit};
 use kurabe_capture::record::Request;
-use kurabe_core::text::printable;
+use kurabe_core::Error;
 use kurabe_wire::view::{Exchange, Step};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,16 +10,45 @@ use std::fmt::Write as _;
 /// Wrong answers after which a replay ends: the data does not fit.
 pub(super) const MANY: u64 = 100;
 /// Statements with wrong answers that are listed.
-const LISTED: usize = 5;
+const LISTED: usize = 3;
 /// Characters of an example.
 const SHOWN: usize = 200;
 
 /// Words of statements whose answers differ from one execution to the next.
 const VOLATILE: &[&str] = &[
-    "now(", "current_time", "current_date", "localtime", "clock_timestamp", "transaction_timestamp", "statement_timestamp", "timeofday", "curdate", "curtime",
-    "sysdate", "utc_", "random(", "rand(", "uuid", "nextval", "currval", "lastval", "last_insert_id", "returning", "txid_",
-    "pg_", "information_schema", "performance_schema", "@@", "version(", "connection_id", "current_user", "session_user",
-    "database(", "inet_server", "xmin", "ctid",
+    "now(",
+    "current_time",
+    "current_date",
+    "localtime",
+    "clock_timestamp",
+    "transaction_timestamp",
+    "statement_timestamp",
+    "timeofday",
+    "curdate",
+    "curtime",
+    "sysdate",
+    "utc_",
+    "random(",
+    "rand(",
+    "uuid",
+    "nextval",
+    "currval",
+    "lastval",
+    "last_insert_id",
+    "returning",
+    "txid_",
+    "pg_",
+    "information_schema",
+    "performance_schema",
+    "@@",
+    "version(",
+    "connection_id",
+    "current_user",
+    "session_user",
+    "database(",
+    "inet_server",
+    "xmin",
+    "ctid",
 ];
 /// Statements that say something about the server, or how it works.
 const OF_SERVER: &[&str] = &["show", "explain", "analyze", "desc", "describe", "vacuum", "check"];
@@ -28,6 +57,9 @@ const LOST: &[&str] = &["40001", "40P01", "55P03", "57014", "1205", "1213", "131
 
 /// Codes of constraints that rows of another transaction may violate.
 const CONFLICTS: &[&str] = &["23505", "23503", "23P01", "1062", "1451", "1452"];
+
+/// The code of what PostgreSQL refuses since its transaction has failed.
+const ABORTED: &str = "25P02";
 
 /// Why an answer may differ from the recorded one, and be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,7 +116,10 @@ impl Compared {
         let Some(differs) = difference(request, answer, other_counts) else { return };
         let text = traffic.text(sent);
         let may_race = request.error == answer.error
-            || [&request.error, &answer.error].into_iter().flatten().any(|code| CONFLICTS.contains(&code.as_str()));
+            || [&request.error, &answer.error]
+                .into_iter()
+                .flatten()
+                .any(|code| CONFLICTS.contains(&code.as_str()));
         let varies = varies(&text, request, answer)
             .or_else(|| (may_race && traffic.raced(unit)).then_some(Varies::Raced));
         if let Some(varies) = varies {
@@ -92,38 +127,46 @@ impl Compared {
             return;
         }
         self.wrong += 1;
+        if answer.error.as_deref() == Some(ABORTED) {
+            // An earlier answer of the transaction is the wrong one.
+            return;
+        }
         let kind = traffic.templates[sent.template].kind;
         let (count, _) = self.wrong_kinds.entry(kind).or_insert_with(|| {
-            let shown: String = printable(&text).chars().take(SHOWN).collect();
-            (0, format!("{differs}: {shown}"))
+            let shown: String = text.chars().take(SHOWN).collect();
+            (0, format!("{differs} for '{shown}'"))
         });
         *count += 1;
     }
 
     /// The wrong answers, by statement with one example each.
-    pub(super) fn wrong(&self, traffic: &Traffic) -> Option<(String, Vec<String>)> {
+    pub(super) fn error(&self, traffic: &Traffic) -> Option<Error> {
         if self.wrong == 0 {
             return None;
         }
         let mut kinds: Vec<_> = self.wrong_kinds.iter().collect();
         kinds.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
-        let mut lines = Vec::new();
+        let ended = if self.wrong >= MANY { " until the replay was ended" } else { "" };
+        let mut what =
+            format!("{} of {} answers differ from the recorded ones{ended}", self.wrong, self.answers);
         for (kind, (count, example)) in kinds.iter().take(LISTED) {
-            lines.push(format!("{count} of {}", printable(&traffic.kinds[**kind].text)));
-            lines.push(format!("  {example}"));
+            let _ = write!(what, "; {count} of '{}', such as {example}", traffic.kinds[**kind].text);
         }
-        let mut what = format!("{} of {} answers differ from the recorded ones", self.wrong, self.answers);
         if kinds.len() > LISTED {
-            let _ = write!(what, ", of {} statements", kinds.len());
+            let _ = write!(what, "; and of {} other statements", kinds.len() - LISTED);
         }
-        Some((what, lines))
+        let hint = "is the data as it was when the capture began? On a throwaway server, --data FILE|copy:URL restores it before \
+                    each replay";
+        Some(Error::mismatch(what).hint(hint))
     }
 }
 
 /// What of an answer's shape differs.
 fn difference(recorded: &Request, answer: &Exchange, other_counts: bool) -> Option<String> {
     if recorded.error != answer.error {
-        let shown = |error: &Option<String>| error.as_ref().map_or("no error".to_owned(), |code| format!("error {code}"));
+        let shown = |error: &Option<String>| {
+            error.as_ref().map_or("no error".to_owned(), |code| format!("error {code}"))
+        };
         return Some(format!("{} instead of {}", shown(&answer.error), shown(&recorded.error)));
     }
     if recorded.step == Step::Prepare {

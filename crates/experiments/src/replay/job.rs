@@ -72,20 +72,21 @@ impl Job for Replay {
             }
         });
         let reactor = Reactor::new(lanes.collect(), STACK).map_err(|why| {
-            Error::new(ErrorKind::Limit, format!("no memory for the tasks of {} connections: {why}", self.traffic.lanes.len()))
+            Error::new(
+                ErrorKind::Limit,
+                format!("no memory for the tasks of {} connections: {why}", self.traffic.lanes.len()),
+            )
         })?;
         let (mut all, mut failed) = (Seen::default(), None);
         for ended in reactor.run() {
-            let (seen, ended) = ended.map_err(|_| Error::new(ErrorKind::Internal, "a task of the replay panicked"))?;
+            let (seen, ended) =
+                ended.map_err(|_| Error::new(ErrorKind::Internal, "a task of the replay panicked"))?;
             all.add(seen);
             // A lane that only stopped because another failed says nothing.
             failed = failed.or(ended.err().flatten());
         }
-        if let Some((what, lines)) = all.compared.wrong(&self.traffic) {
-            let hint = "was the data the same as when the capture began? --data FILE|copy:URL restores it before each replay \
-                        on a throwaway server";
-            let many = if all.compared.wrong >= MANY { ", and the replay ended" } else { "" };
-            return Err(Error::mismatch(format!("{what}{many}")).log(lines.iter().map(String::as_str)).hint(hint));
+        if let Some(error) = all.compared.error(&self.traffic) {
+            return Err(error);
         }
         if let Some(error) = failed {
             return Err(error);
@@ -143,9 +144,9 @@ impl Shared<'_> {
     fn lane(&self, lane: usize, seen: &mut Seen) -> Result<(), Failed> {
         let traffic = &self.replay.traffic;
         seen.times.resize_with(traffic.kinds.len(), Histogram::new);
-        traffic.lanes[lane].iter().try_for_each(|connection| {
-            self.connection(lane, &traffic.connections[*connection], seen)
-        })
+        traffic.lanes[lane]
+            .iter()
+            .try_for_each(|connection| self.connection(lane, &traffic.connections[*connection], seen))
     }
 
     fn connection(&self, lane: usize, connection: &Connection, seen: &mut Seen) -> Result<(), Failed> {
@@ -186,7 +187,8 @@ impl Shared<'_> {
     /// Waits until something is due, if the replay keeps recorded times, and gives that time.
     fn sleep_until(&self, at: u64) -> Result<Option<Instant>, Failed> {
         let stopped = || Some(Error::new(ErrorKind::Interrupted, "stopped by the user"));
-        let due = self.replay.speed.map(|speed| self.began + Duration::from_nanos((at as f64 / speed) as u64));
+        let due =
+            self.replay.speed.map(|speed| self.began + Duration::from_nanos((at as f64 / speed) as u64));
         loop {
             if self.cancel.load(Ordering::Relaxed) {
                 return Err(stopped());

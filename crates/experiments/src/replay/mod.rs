@@ -27,6 +27,9 @@ const OWN: usize = 8;
 const NAME: usize = 44;
 /// The metric of the statements without one of their own.
 const OTHERS: &str = "other statements";
+/// The default time of a run, and as how many recorded times at least.
+const BUDGET: Duration = Duration::from_secs(30);
+const ROUNDS: u32 = 12;
 const SPEED: &str = "speed";
 
 const fn time(name: &'static str, about: &'static str) -> Metric {
@@ -43,7 +46,10 @@ const P99: Metric = time("request p99", "99th percentile of the same");
 const LEFT_OUT: Metric = count("requests left out", "requests of the capture that cannot be sent again");
 /// In the order of `Varies::ALL`.
 const VARIES: [Metric; 3] = [
-    count("volatile answers", "answers that differ where the statement asks for time, random numbers, sequences or the server's state"),
+    count(
+        "volatile answers",
+        "answers that differ where the statement asks for time, random numbers, sequences or the server's state",
+    ),
     count("reordered answers", "answers with the same rows in another order, or of LIMIT without an order"),
     count("raced answers", "answers that differ where a change was committed at the same time"),
 ];
@@ -51,7 +57,10 @@ const VARIES: [Metric; 3] = [
 static AXES: [AxisInfo; 1] = [AxisInfo::new(
     SPEED,
     "how fast it is replayed",
-    AxisKind::decimal(1_000_000).or(&[("max", "each connection sends its next request when it may; 1: at the recorded times, 2: twice as fast")]),
+    AxisKind::decimal(1_000_000).or(&[(
+        "max",
+        "each connection sends its next request when it may; 1: at the recorded times, 2: twice as fast",
+    )]),
     &["max"],
 )];
 
@@ -70,6 +79,8 @@ struct Kept {
     connections: usize,
     /// The largest number of connections that are open at the same time.
     most_open: usize,
+    /// How long it took, in nanoseconds.
+    time: u64,
     /// The first statement that may change something, and why.
     writes: Option<(String, String)>,
     /// The statements with the largest share of time.
@@ -100,6 +111,7 @@ pub fn workload(path: &Path, write: bool, restored: bool) -> Result<CustomWorklo
         requests: traffic.requests,
         connections: traffic.connections.len(),
         most_open: traffic.lanes.len(),
+        time: traffic.units.iter().map(|unit| unit.end).max().unwrap_or(0),
         writes: traffic.writes().map(|(text, why)| (text.to_owned(), why.to_owned())),
         statements: kinds.iter().take(OWN).map(|kind| kind.text.clone()).collect(),
         restored,
@@ -127,7 +139,8 @@ pub fn schemes(source: &CustomWorkload) -> Result<&'static [&'static str]> {
 }
 
 fn kept(source: &CustomWorkload) -> Result<(&str, Kept)> {
-    let file = source.files.first().ok_or_else(|| Error::new(ErrorKind::Internal, "a replay without a capture"))?;
+    let file =
+        source.files.first().ok_or_else(|| Error::new(ErrorKind::Internal, "a replay without a capture"))?;
     let kept = serde_json::from_str(&file.text)
         .map_err(|error| Error::new(ErrorKind::Damaged, format!("the summary of {}: {error}", file.name)))?;
     Ok((&file.name, kept))
@@ -170,7 +183,9 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experim
         return Ok(*known);
     }
     let (name, kept) = kept(source)?;
-    let short = Path::new(name).file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let short = Path::new(name)
+        .file_stem()
+        .map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
     let named = |(n, text): (usize, &String)| {
         let shown: String = text.chars().take(NAME).collect();
         let more = if shown.len() < text.len() { "…" } else { "" };
@@ -193,7 +208,9 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experim
         question: "How fast is each database with the recorded traffic?",
         about: format!(
             "Replays {} requests of {} connections, recorded from {}.",
-            units::count(kept.requests), units::count(kept.connections as u64), kept.protocol
+            units::count(kept.requests),
+            units::count(kept.connections as u64),
+            kept.protocol
         )
         .leak(),
         axes: &AXES,
@@ -214,9 +231,9 @@ impl Experiment for ReplayExperiment {
         self.info
     }
 
-    /// A replay ends when it is done.
+    /// Several replays, each of which ends when it is done.
     fn budget(&self) -> Option<Duration> {
-        Some(Duration::from_secs(300))
+        Some(Duration::from_nanos(self.kept.time).saturating_mul(ROUNDS).max(BUDGET))
     }
 
     fn plan(&self, cell: &Cell, _: &Dataset) -> Result<PlannedCell> {
@@ -230,7 +247,11 @@ impl Experiment for ReplayExperiment {
             "max" => None,
             number => match number.parse::<f64>() {
                 Ok(speed) if speed > 0.0 => Some(speed),
-                _ => return Err(Error::usage("--speed 0 never ends").hint("write --speed 1 for the recorded times")),
+                _ => {
+                    return Err(
+                        Error::usage("--speed 0 never ends").hint("write --speed 1 for the recorded times")
+                    );
+                }
             },
         };
         let traffic = load(&self.name, self.kept.digest.as_deref())?;
@@ -238,8 +259,8 @@ impl Experiment for ReplayExperiment {
             self.metrics.iter().find(|(text, _)| *text == kind.text).map_or(OTHERS, |(_, metric)| *metric)
         };
         let metrics = traffic.kinds.iter().map(metric).collect();
-        let last = traffic.units.iter().map(|unit| unit.end).max().unwrap_or(0);
-        let least_time = speed.map_or(Duration::ZERO, |speed| Duration::from_nanos((last as f64 / speed) as u64));
+        let time = self.kept.time as f64;
+        let least_time = speed.map_or(Duration::ZERO, |speed| Duration::from_nanos((time / speed) as u64));
         let job = Replay { traffic, metrics, speed, ended: Mutex::new(Seen::default()) };
         let text = RawText { engine: None, pieces: vec![RawPiece::Text("SELECT 1".to_owned())] };
         let statement =
