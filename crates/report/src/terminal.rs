@@ -109,6 +109,7 @@ fn fitting_rankings<'a, 'b>(all: &'b [Ranking<'a>], lines: usize) -> Vec<&'b Ran
 
 /// The report with all details.
 fn detailed(summary: &Summary, options: &Options) -> String {
+    let language = summary.labels.language;
     let mut page = Page::new(options);
     page.heading(&format!("{} · {}", summary.experiment, summary.run));
     if let Some(question) = &summary.question {
@@ -119,7 +120,7 @@ fn detailed(summary: &Summary, options: &Options) -> String {
     let all = rankings(summary);
     page.ranking(summary, &all.iter().collect::<Vec<_>>());
     page.gap();
-    page.section("Verdict", summary.sentences(Section::Verdict));
+    page.section(Message::Verdict.text(language), summary.sentences(Section::Verdict));
     let (fixed, rounds) = (fixed_axes(summary).join(" · "), rounds_of(summary));
     let labels = &summary.labels;
     let target = (!labels.several_targets()).then(|| format!(" on {}", labels.targets.join("")));
@@ -132,11 +133,11 @@ fn detailed(summary: &Summary, options: &Options) -> String {
         page.table(&table.title, table.legend.as_deref().unwrap_or_default(), &table);
     }
     page.lacking(summary);
-    page.section("Bottlenecks", summary.sentences(Section::Bottleneck));
-    page.section("In detail", summary.sentences(Section::Detail));
-    page.section("Not reported by the server", summary.sentences(Section::NotReported));
-    page.section("Warnings", summary.sentences(Section::Warning));
-    page.heading("Basis");
+    page.section(Message::Bottlenecks.text(language), summary.sentences(Section::Bottleneck));
+    page.section(Message::InDetail.text(language), summary.sentences(Section::Detail));
+    page.section(Message::NotReported.text(language), summary.sentences(Section::NotReported));
+    page.section(Message::Warnings.text(language), summary.sentences(Section::Warning));
+    page.heading(Message::Basis.text(language));
     for sentence in summary.sentences(Section::Basis) {
         page.paragraph(sentence);
     }
@@ -298,7 +299,7 @@ impl Page {
         if lacking.is_empty() {
             return;
         }
-        self.heading("No results");
+        self.heading(Message::NoResults.text(summary.labels.language));
         for entry in &lacking {
             let code = if entry.status == Status::Failed { "31" } else { "33" };
             self.marked(&self.styled("✗", code), &entry.sentence());
