@@ -121,14 +121,15 @@ pub struct Row {
 /// Compares the second run with the first: cells with the same axis values and operation, on targets of the same
 /// engine, matched in order. `earlier` are runs before the later of the two, of the same suite under the same conditions.
 pub fn compare(first: &Summary, second: &Summary, earlier: &[Summary]) -> Compared {
-    compare_by(first, second, earlier, Between::of(first, second, earlier))
+    let earlier: Vec<&Summary> = earlier.iter().collect();
+    compare_by(first, second, &earlier, Between::of(first, second, &earlier))
 }
 
 /// The same, decided by this.
 pub(crate) fn compare_by(
     first: &Summary,
     second: &Summary,
-    earlier: &[Summary],
+    earlier: &[&Summary],
     between: Between,
 ) -> Compared {
     let mut unmatched: Vec<Runs> = Vec::new();
@@ -221,7 +222,7 @@ enum By<'a> {
     /// Pairs of rounds of two targets, in a run with this analysis plan.
     Pairs(&'a Rule),
     /// The samples of two runs, and earlier ones.
-    Between(Between, &'a [Summary]),
+    Between(Between, &'a [&'a Summary]),
 }
 
 /// Targets of both runs with the same engine, by position.

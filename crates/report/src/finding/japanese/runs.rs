@@ -75,7 +75,7 @@ fn apart(between: Between) -> String {
     const WEAKER: &str = "両方を 1 つの実行で測るより弱い証拠です。";
     let time = |seconds| units::time(Duration::from_secs(seconds));
     match between {
-        Between::Starts | Between::Within => format!("2 つの実行は別の時に測りました。{WEAKER}"),
+        Between::Starts => format!("2 つの実行は別の時に測りました。{WEAKER}"),
         Between::Runs { runs } => {
             format!(
                 "2 つの実行は別の時に測り、この組の以前の実行 {runs} 件の違いを基準に比べました。{WEAKER}"
