@@ -192,6 +192,7 @@ mod tests {
             rows: 2,
             digest: u64::MAX,
             formats: vec![false, true],
+            limit: 100,
             pipelined: true,
             transaction: kurabe_wire::view::Transaction::Open,
             step: kurabe_wire::view::Step::Bound,

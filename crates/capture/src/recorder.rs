@@ -368,6 +368,8 @@ impl Connection {
             step: exchange.step,
             parameters: exchange.parameters.into_iter().map(value).collect(),
             formats: exchange.formats,
+            limit: exchange.limit,
+            goes_on: exchange.goes_on,
             cut: exchange.cut || is_secret,
             pipelined: exchange.pipelined,
             rows: exchange.rows,

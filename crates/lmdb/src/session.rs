@@ -121,7 +121,7 @@ impl Session for LmdbSession {
         Ok(self)
     }
 
-    without!(planner, cache);
+    without!(planner, cache, raw_messages);
 }
 
 impl Bulk for LmdbSession {

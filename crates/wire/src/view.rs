@@ -96,6 +96,10 @@ pub struct Exchange {
     /// The formats of the columns that an execution asks for, where not all are text: whether each is binary, or all if
     /// there is one.
     pub formats: Vec<bool>,
+    /// The maximum number of rows of an execution, after which it can go on; 0: all.
+    pub limit: u32,
+    /// Whether it goes on with an execution that had such a maximum.
+    pub goes_on: bool,
     /// Whether something is missing of text or parameters, because they are too long.
     pub cut: bool,
     /// Whether it was sent before an earlier request was answered.

@@ -86,9 +86,7 @@ pub trait Session: Send {
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) if the client has no such requests.
-    fn raw_messages(&mut self) -> Result<&mut dyn RawMessages> {
-        Err(Error::unsupported("this client does not replay captures"))
-    }
+    fn raw_messages(&mut self) -> Result<&mut dyn RawMessages>;
 
     /// Frees a prepared operation, on the server too.
     fn release(&mut self, prepared: Prepared) -> Result<()>;

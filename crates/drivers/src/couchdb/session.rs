@@ -124,7 +124,7 @@ impl Session for CouchSession {
         Ok(self)
     }
 
-    without!(planner, cache);
+    without!(planner, cache, raw_messages);
 }
 
 impl Bulk for CouchSession {

@@ -20,6 +20,8 @@ pub(super) struct Client<'a> {
     view: Box<dyn View>,
     /// Prepared statements by text: the number in their name, or the server's number.
     prepared: HashMap<String, u32>,
+    /// Executions whose rows are fetched in parts, by text: the number in their portal's name.
+    portals: HashMap<String, u32>,
     out: Vec<u8>,
     events: Vec<Event>,
 }
@@ -28,8 +30,8 @@ impl<'a> Client<'a> {
     pub(super) fn new(traffic: &'a Traffic, messages: &mut dyn RawMessages) -> Result<Self> {
         let view = of_scheme(&traffic.about.protocol).and_then(|protocol| protocol.view);
         let view = view.ok_or_else(|| Error::new(ErrorKind::Internal, "a capture without a view"))?();
-        let (prepared, out, events) = (HashMap::new(), Vec::new(), Vec::new());
-        let mut client = Self { traffic, view, prepared, out, events };
+        let (prepared, portals, out, events) = (HashMap::new(), HashMap::new(), Vec::new(), Vec::new());
+        let mut client = Self { traffic, view, prepared, portals, out, events };
         client.begin(messages.flags());
         Ok(client)
     }
@@ -108,7 +110,7 @@ impl<'a> Client<'a> {
         count: usize,
         data: &[u8],
     ) -> Result<Vec<Exchange>> {
-        let Self { traffic, view, prepared, out, events } = self;
+        let Self { traffic, view, prepared, out, events, .. } = self;
         view.sent(out, Instant::now(), events);
         let mut answers: Vec<Exchange> = Vec::with_capacity(count);
         // The start of an answer of MySQL: header, kind, number of a statement.
@@ -149,7 +151,7 @@ impl<'a> Client<'a> {
 
     /// Message formats: PostgreSQL manual, "Frontend/Backend Protocol: Message Formats".
     fn postgres(&mut self, sent: &Sent, text: &str) -> Result<()> {
-        let Self { prepared, out, .. } = self;
+        let Self { prepared, portals, out, .. } = self;
         let request = &sent.request;
         let parse = |out: &mut Vec<u8>, name: &str, types: &[u32]| {
             let mut body = [name.as_bytes(), b"\0", text.as_bytes(), b"\0"].concat();
@@ -181,7 +183,21 @@ impl<'a> Client<'a> {
                 String::new()
             }
         };
-        let mut bind = [b"\0", name.as_bytes(), b"\0"].concat();
+        // One whose rows are fetched in parts outlives other executions.
+        let known = portals.get(text).copied();
+        let number = known.unwrap_or(portals.len() as u32);
+        let portal =
+            if request.limit > 0 || request.goes_on { format!("c{number}\0") } else { "\0".to_owned() };
+        let execute = [portal.as_bytes(), &request.limit.to_be_bytes()].concat();
+        if request.goes_on && known.is_some() {
+            message(out, b'E', &execute);
+            return Ok(());
+        }
+        if request.limit > 0 {
+            portals.insert(text.to_owned(), number);
+            message(out, b'C', &[b"P", portal.as_bytes()].concat());
+        }
+        let mut bind = [portal.as_bytes(), name.as_bytes(), b"\0"].concat();
         push_count(&mut bind, request.parameters.len())?;
         for parameter in &request.parameters {
             bind.extend([0, u8::from(parameter.binary)]);
@@ -199,7 +215,7 @@ impl<'a> Client<'a> {
         push_count(&mut bind, request.formats.len())?;
         bind.extend(request.formats.iter().flat_map(|binary| [0, u8::from(*binary)]));
         message(out, b'B', &bind);
-        message(out, b'E', &[0; 5]);
+        message(out, b'E', &execute);
         push_data(out, &text, &sent.data);
         Ok(())
     }

@@ -53,10 +53,14 @@ impl Answered {
 impl Order {
     pub(super) fn new(traffic: &Traffic) -> Self {
         let commits = traffic.units.iter().filter(|unit| unit.commit.is_some()).count();
-        let (units, commits) = (Answered::new(traffic.units.len()), Answered::new(commits));
+        Self::of(traffic.units.len(), commits, traffic.lanes.len())
+    }
+
+    fn of(units: usize, commits: usize, lanes: usize) -> Self {
+        let (units, commits) = (Answered::new(units), Answered::new(commits));
         Self {
             state: Lock::new(State { units, commits, has_failed: false }),
-            conditions: traffic.lanes.iter().map(|_| Condition::new()).collect(),
+            conditions: (0..lanes).map(|_| Condition::new()).collect(),
         }
     }
 
@@ -96,5 +100,38 @@ impl Order {
     pub(super) fn fail(&self) {
         self.state.lock().has_failed = true;
         self.conditions.iter().for_each(Condition::notify_all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    #[test]
+    fn reader_waits_until_commit_is_answered_or_a_lane_has_failed() {
+        for fails in [false, true] {
+            let order = Order::of(3, 1, 2);
+            let (commit, answered) =
+                (Unit { rank: 1, commit: Some(0), ..Unit::default() }, AtomicBool::new(false));
+            let reader = Unit { rank: 2, after_commits: 1, ..Unit::default() };
+            assert!(order.wait(0, &commit));
+            thread::scope(|scope| {
+                let waits = scope.spawn(|| order.wait(1, &reader) && answered.load(Ordering::SeqCst));
+                while order.state.lock().commits.waiting.is_empty() && !waits.is_finished() {
+                    thread::yield_now();
+                }
+                answered.store(true, Ordering::SeqCst);
+                if fails {
+                    order.fail()
+                } else {
+                    order.answered(&commit)
+                }
+                assert_eq!(waits.join().unwrap(), !fails);
+            });
+            // Of all units the first is not answered yet.
+            assert_eq!(order.state.lock().units.first, 0);
+        }
     }
 }

@@ -173,7 +173,9 @@ fn replay() -> Command {
         )
         .arg(targets(false))
         .args([write, setup.visible_alias("data")])
-        .args(kurabe_experiments::replay::axes().iter().chain(crate::suite::common_axes(&[])).map(axis))
+        .args(kurabe_experiments::replay::axes().iter().map(axis))
+        // A replay has no rate of its own.
+        .args(crate::suite::common_axes(&[]).map(|info| axis(info).hide(true)))
         .args(record())
         .args(question())
         .args([export_json(), export_markdown()])
