@@ -163,7 +163,7 @@ impl<'a> Client<'a> {
         let name = match request.step {
             Step::Text => {
                 message(out, b'Q', &[text.as_bytes(), b"\0"].concat());
-                push_data(out, &text, &sent.data);
+                push_data(out, text, &sent.data);
                 return Ok(());
             }
             Step::Prepare => {
@@ -216,7 +216,7 @@ impl<'a> Client<'a> {
         bind.extend(request.formats.iter().flat_map(|binary| [0, u8::from(*binary)]));
         message(out, b'B', &bind);
         message(out, b'E', &execute);
-        push_data(out, &text, &sent.data);
+        push_data(out, text, &sent.data);
         Ok(())
     }
 

@@ -146,18 +146,18 @@ fn kept(source: &CustomWorkload) -> Result<(&str, Kept)> {
     Ok((&file.name, kept))
 }
 
-/// The captures read so far, by name and digest.
-static LOADED: Mutex<Vec<(String, Option<String>, Arc<Traffic>)>> = Mutex::new(Vec::new());
+/// The captures read so far.
+static LOADED: Mutex<Vec<(Setup, Arc<Traffic>)>> = Mutex::new(Vec::new());
 
 fn load(name: &str, digest: Option<&str>) -> Result<Arc<Traffic>> {
+    let file = Setup { from: name.to_owned(), digest: digest.map(str::to_owned) };
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = loaded.iter().find(|(known, of, _)| known == name && of.as_deref() == digest);
-    if let Some((_, _, traffic)) = known {
+    if let Some((_, traffic)) = loaded.iter().find(|(known, _)| *known == file) {
         return Ok(Arc::clone(traffic));
     }
-    Setup { from: name.to_owned(), digest: digest.map(str::to_owned) }.check()?;
+    file.check()?;
     let traffic = Arc::new(traffic::read(Path::new(name))?);
-    loaded.push((name.to_owned(), digest.map(str::to_owned), Arc::clone(&traffic)));
+    loaded.push((file, Arc::clone(&traffic)));
     Ok(traffic)
 }
 

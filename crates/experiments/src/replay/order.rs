@@ -93,7 +93,9 @@ impl Order {
                 state.commits.enter(commit, &mut woken);
             }
         }
-        woken.into_iter().for_each(|lane| self.conditions[lane].notify_all());
+        for lane in woken {
+            self.conditions[lane].notify_all();
+        }
     }
 
     /// A lane has failed: no other unit begins.
