@@ -126,9 +126,9 @@ mod tests {
                 }
                 answered.store(true, Ordering::SeqCst);
                 if fails {
-                    order.fail()
+                    order.fail();
                 } else {
-                    order.answered(&commit)
+                    order.answered(&commit);
                 }
                 assert_eq!(waits.join().unwrap(), !fails);
             });

@@ -81,11 +81,11 @@ pub(super) struct Unit {
     /// The first units and commits that must be answered before it begins.
     pub(super) after_units: usize,
     pub(super) after_commits: usize,
-    may_wait: bool,
+    pub(super) may_wait: bool,
     /// The earliest time of its effect, if it is a commit.
-    effect: u64,
+    pub(super) effect: u64,
     /// When its transaction began to read: that is what it sees, if the transaction is repeatable.
-    snapshot: [u64; 2],
+    pub(super) snapshot: [u64; 2],
 }
 
 /// A request as it was recorded.
