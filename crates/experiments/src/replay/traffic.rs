@@ -471,10 +471,10 @@ mod tests {
             (2, "SELECT a FROM u", [5, 7], None),
         ]);
         let needs: Vec<_> = traffic.units.iter().map(|unit| (unit.after_units, unit.after_commits)).collect();
-        // Three units had ended before the commit began.
-        assert_eq!(needs, [(0, 0), (0, 0), (0, 0), (0, 1), (0, 0), (3, 0)]);
+        // By connection. Three units had ended before the commit began.
+        assert_eq!(needs, [(0, 0), (0, 1), (0, 0), (0, 0), (3, 0), (0, 0)]);
         assert!(!traffic.units.iter().any(|unit| traffic.raced(unit)));
-        assert_eq!(traffic.lanes.len(), 2);
+        assert_eq!(traffic.lanes.len(), 3);
     }
 
     #[test]
@@ -488,7 +488,7 @@ mod tests {
             (0, "COMMIT", [6, 10], None),
         ]);
         let needs: Vec<_> = traffic.units.iter().map(|unit| (unit.after_units, unit.after_commits)).collect();
-        // By connection. The second update waits for the first one's commit, although that was answered later.
+        // The second update waits for the first one's commit, although that was answered later.
         assert_eq!(needs, [(0, 0), (0, 0), (2, 0), (0, 0), (2, 1)]);
         assert!(traffic.raced(&traffic.units[3]));
     }
