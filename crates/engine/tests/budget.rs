@@ -35,7 +35,12 @@ fn fitted_of(
     let default = |text: &&str, axis: &kurabe_core::axis::AxisInfo| axis.parse(text).unwrap();
     let axes = info.axes.iter().map(|axis| {
         // More than a budget has room for.
-        let values = if axis.name == "compress" { &["none", "gzip", "zstd", "lz4"] } else { axis.default };
+        let values = match axis.name {
+            "compress" => &["none", "gzip", "zstd", "lz4"],
+            // `null:` has no program that dumps.
+            "tool" => &["kurabe"][..],
+            _ => axis.default,
+        };
         (axis.name.to_owned(), values.iter().map(|text| default(text, axis)).collect::<Vec<_>>())
     });
     let spec = RunSpec {
