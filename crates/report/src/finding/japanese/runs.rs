@@ -67,7 +67,8 @@ pub(super) fn sentence(runs: &Runs, labels: &Labels) -> String {
 
 /// The counts that are not 0, each with its word.
 fn counts(all: &[(u32, &str)]) -> String {
-    all.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("、{word} {n} 件")).collect()
+    let named = all.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("、{word} {n} 件"));
+    named.collect::<Vec<_>>().concat()
 }
 
 /// What the runs lack that one run with both would have.
