@@ -2,11 +2,14 @@
 //!
 //! [`recorder`] relays connections and writes a [`file`](mod@file) of [`record`]s; [`show`] says what they show.
 
+mod draws;
 pub mod file;
+mod forms;
 pub mod record;
 pub mod recorder;
 pub mod show;
 mod units;
 mod values;
+mod variables;
 
 pub use values::Values;
