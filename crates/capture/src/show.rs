@@ -4,7 +4,7 @@ use crate::file::{self, About, Ending};
 use crate::record::{Record, Request};
 use crate::forms::{Form, Value};
 use crate::units::{Node, Visits, What, alike, fold, walk};
-use crate::variables::{Plan, plan};
+use crate::variables::plan;
 use kurabe_stats::Rng;
 use kurabe_wire::statement::Dialect;
 use kurabe_core::Result;
@@ -174,7 +174,7 @@ pub(crate) struct Kind {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample {
     pub(crate) connection: u64,
-    at: u64,
+    pub(crate) at: u64,
     /// Each with the number of its node.
     pub(crate) calls: Vec<(usize, Call)>,
     /// Of nodes that repeat, how often.
@@ -561,6 +561,11 @@ fn n_plus_one(nodes: &[Node], statements: &[Statement]) -> bool {
 }
 
 impl Shown {
+    /// The time that the application waited, in nanoseconds.
+    pub(crate) fn total_ns(&self) -> u64 {
+        self.statements.iter().map(|statement| statement.total_ns).sum()
+    }
+
     /// The answer for a terminal: at most 25 lines of 80 columns.
     pub fn text(&self, name: &str) -> String {
         let mut out = String::new();
