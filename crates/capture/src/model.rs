@@ -17,6 +17,9 @@ use std::path::Path;
 const KINDS: usize = 30;
 /// Parts from which a unit outside of a transaction that hardly ever came again is taken apart.
 const RARE_PARTS: usize = 8;
+/// A kind is left out that has less than one of so many transactions, and less than this share of the time.
+const RARE: u64 = 1_000;
+const RARE_TIME: f64 = 0.01;
 /// The shortest mean pause within a transaction that is kept, in nanoseconds: less is what the program computes.
 const PAUSE: f64 = 1e6;
 /// The most repetitions of a loop.
@@ -27,6 +30,8 @@ const COUNTS: usize = 20;
 const ROWS: i64 = 10_000_000;
 /// The largest weight of a workload.
 const WEIGHT: u64 = 1_000_000;
+/// The key of a table that is made, and whose own is not known.
+const NUMBER: &str = "number";
 /// The calls from which at most one row each says that it is found by its key.
 const BY_KEY: u64 = 10;
 
@@ -65,6 +70,7 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
         lost: BTreeMap::new(),
         carried: BTreeSet::new(),
         writes: false,
+        adds: false,
         names: BTreeSet::new(),
         codes: if family == "postgres" { &["40001", "40P01"] } else { &["1213", "1205"] },
     };
@@ -91,11 +97,11 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
     }
     let notes = writer.notes(shown);
     let mut text = format!(
-        "# What {} recorded of {}, as a workload, by 'kurabe capture model'. Recorded: {} connections at most, {} transactions in\n\
+        "# What {} recorded of {}, as a workload, by 'kurabe capture model'. Recorded: {} connections at once, {} transactions in\n\
          # {:.1} s. Pauses between transactions are left out: --rate {:.0} sends as many in a second as the application did.\n",
         printable(&name),
         about.protocol,
-        shown.connections.most_open,
+        shown.connections.most_working,
         count(all),
         shown.time_ns as f64 / 1e9,
         (all as f64 / (shown.time_ns.max(1) as f64 / 1e9)).max(1.0),
@@ -117,7 +123,7 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
     let _ = writeln!(
         text,
         "\n[axes]\nclients = [{}]\nstatement = [\"{statement}\"]",
-        shown.connections.most_open.clamp(1, 1_000)
+        shown.connections.most_working.clamp(1, 1_000)
     );
     if made {
         text.push_str("\n[variables]\nscale = 1\n");
@@ -164,6 +170,9 @@ fn chosen(analysis: &Analysis) -> Vec<Kind> {
     }
     kept.extend(alone.into_values());
     kept.sort_by_key(|kind| std::cmp::Reverse(kind.total_ns));
+    // What hardly ever comes is often what a program does as it starts.
+    let (calls, time) = kept.iter().fold((0, 0), |sum, kind| (sum.0 + kind.calls, sum.1 + kind.total_ns));
+    kept.retain(|kind| kind.calls * RARE >= calls || kind.total_ns as f64 >= RARE_TIME * time as f64);
     kept
 }
 
@@ -183,7 +192,8 @@ struct Table {
     rows: i64,
     /// The fields of steps that name it.
     used: BTreeSet<String>,
-    writes: bool,
+    /// Whether its key was added, since no statement names one.
+    is_numbered: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -230,6 +240,8 @@ struct Writer<'a> {
     lost: BTreeMap<usize, &'static str>,
     carried: BTreeSet<usize>,
     writes: bool,
+    /// Whether additions to a column became writes.
+    adds: bool,
     names: BTreeSet<String>,
     codes: &'static [&'static str],
 }
@@ -292,6 +304,10 @@ impl Writer<'_> {
             table.key = best.max_by_key(|(_, calls)| **calls).map(|(key, _)| key.clone()).unwrap_or_default();
             table.indexed = several.into_iter().filter(|column| table.key.first() != Some(column)).collect();
         }
+        for table in self.tables.values_mut().filter(|table| self.made && table.key.is_empty()) {
+            table.is_numbered = table.fields.insert(NUMBER.to_owned(), Field::Int).is_none();
+            table.key = vec![NUMBER.to_owned()];
+        }
         for (plain, values, plan, ..) in &found {
             let Some(table) = self.tables.get_mut(&plain.table) else { continue };
             let [key] = table.key.as_slice() else { continue };
@@ -307,8 +323,8 @@ impl Writer<'_> {
         for (name, table) in self.tables.iter().filter(|(_, table)| !table.used.is_empty()) {
             let kind = if self.made { "collection" } else { "table" };
             let _ = writeln!(text, "\n[{kind}.{name}]");
-            if self.made && !table.key.is_empty() {
-                let _ = writeln!(text, "rows = \"{} * :scale\"", table.rows.max(1));
+            if self.made && table.rows > 0 {
+                let _ = writeln!(text, "rows = \"{} * :scale\"", table.rows);
             }
             if !table.key.is_empty() {
                 let _ = writeln!(text, "key = {}", list(table.key.iter().map(|column| quoted(column))));
@@ -342,7 +358,13 @@ impl Writer<'_> {
             return None;
         }
         self.writes |= writes;
-        let mut text = self.draws(plan, None, "", "\n");
+        let mut text = self.draws(plan, None, "", "\n", &steps.concat());
+        for name in self.tables.iter().filter(|(_, table)| table.is_numbered).map(|(name, _)| name) {
+            let variable = format!("{NUMBER}_{name}");
+            if steps.iter().any(|step| step.contains(&format!("\":{variable}\""))) {
+                let _ = writeln!(text, "draw.{variable} = {{ sequence = 1 }}");
+            }
+        }
         text.push_str(&repeats(kind, &kind.nodes, 0, "draw."));
         if writes {
             let _ = writeln!(text, "retry = {}", list(self.codes.iter().map(|code| quoted(code))));
@@ -411,7 +433,7 @@ impl Writer<'_> {
                         format!("repeat = \":times_{number}\", most = {most}")
                     }
                 };
-                let drawn = self.draws(plan, Some(number), &format!("{pad}  "), ",\n");
+                let drawn = self.draws(plan, Some(number), &format!("{pad}  "), ",\n", &body.concat());
                 let inner = match &node.what {
                     What::Loop(body) => repeats(kind, body, number + 1, &format!("{pad}  draw.")).replace("}\n", "},\n"),
                     What::Statement(_) => String::new(),
@@ -504,8 +526,11 @@ impl Writer<'_> {
         let by: Vec<String> = plain.by.iter().map(|(column, _)| column.clone()).collect();
         let keyed = !by.is_empty() && by == table.key;
         let key = || Some(list(plain.by.iter().map(|(_, slot)| operand(*slot)).collect::<Option<Vec<_>>>()?));
+        let adds = plain.sets.iter().any(|(_, expr)| matches!(expr, Expr::Changed(..)));
         let written = || -> Option<Vec<(String, String)>> {
             let one = |(column, expr): &(String, Expr)| match expr {
+                // Not every engine can add to what is there: the value alone is written.
+                Expr::Changed(_, slot) if made => Some((column.clone(), operand(*slot)?)),
                 Expr::Slot(slot) => Some((column.clone(), operand(*slot)?)),
                 Expr::Now => Some((column.clone(), quoted(":now"))),
                 Expr::Changed(..) => None,
@@ -529,6 +554,7 @@ impl Writer<'_> {
                 )
             }
             Verb::Update if keyed => {
+                self.adds |= adds && made;
                 let sets: Vec<String> =
                     written()?.into_iter().map(|(column, value)| format!("{} = {value}", quoted(&column))).collect();
                 format!("{{ update = {name}, key = {}, set = {{ {} }}, affected = [0, 1] }}", key()?, sets.join(", "))
@@ -536,7 +562,10 @@ impl Writer<'_> {
             Verb::Delete if keyed => format!("{{ delete = {name}, key = {}, affected = [0, 1] }}", key()?),
             // Every field needs a value, and the key one that no other row has.
             Verb::Insert if !table.key.is_empty() => {
-                let written = written()?;
+                let mut written = written()?;
+                if made && table.is_numbered {
+                    written.push((NUMBER.to_owned(), quoted(&format!(":{NUMBER}_{}", plain.table))));
+                }
                 let all: BTreeSet<&String> = if made { table.fields.keys().collect() } else { table.used.iter().collect() };
                 let own: BTreeSet<&String> = written.iter().map(|(column, _)| column).collect();
                 if !table.key.iter().all(|column| own.contains(column)) || !all.is_subset(&own) || all.is_empty() {
@@ -587,7 +616,6 @@ impl Writer<'_> {
             Verb::Select => return None,
         };
         table.used.extend(table.fields.keys().cloned());
-        table.writes = true;
         Some(format!("{{ sql = {}{rest} }}", quoted(&sql)))
     }
 
@@ -659,10 +687,24 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The draws of the variables that a node repeats, each with `before` and `after`.
-    fn draws(&self, plan: &Plan, within: Option<usize>, before: &str, after: &str) -> String {
+    /// The draws of the variables that a node repeats and steps name, each with `before` and `after`.
+    fn draws(&self, plan: &Plan, within: Option<usize>, before: &str, after: &str, steps: &str) -> String {
+        let named = |name: &str| {
+            let name = format!(":{name}");
+            steps.split(name.as_str()).skip(1).any(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
+        };
+        let used: BTreeSet<usize> = (0..plan.variables.len())
+            .filter(|number| plan.variables.get(*number).is_some_and(|variable| named(&variable.name)))
+            .flat_map(|number| match plan.variables.get(number).map(|variable| &variable.source) {
+                Some(Source::Plus(of, _)) => vec![number, *of],
+                _ => vec![number],
+            })
+            .collect();
         let mut out = String::new();
-        for (number, variable) in plan.variables.iter().enumerate().filter(|(_, one)| one.within == within) {
+        for (number, variable) in plan.variables.iter().enumerate() {
+            if variable.within != within || !used.contains(&number) {
+                continue;
+            }
             let name = &variable.name;
             let of_key = self.key_of(plan, number);
             for (suffix, draw) in draw(variable, plan, of_key.as_ref(), self.made) {
@@ -718,11 +760,10 @@ impl Writer<'_> {
                 }
                 continue;
             }
-            let why = match self.lost.get(&place) {
-                Some(why) => why,
-                None if self.carried.contains(&place) || statement.calls == 0 => continue,
-                None => "in none of the most frequent kinds of transactions",
-            };
+            if self.carried.contains(&place) || statement.calls == 0 {
+                continue;
+            }
+            let why = self.lost.get(&place).unwrap_or(&"in none of the frequent kinds of transactions");
             let text: String = printable(&statement.text).chars().take(70).collect();
             lost.push((statement.share, format!("{text}: {why}")));
         }
@@ -737,6 +778,9 @@ impl Writer<'_> {
         }
         if self.made {
             notes.push("Its tables are made for the run: columns that no statement names are missing in them.".to_owned());
+        }
+        if self.adds {
+            notes.push("Additions to a column write the value alone, as not every engine can add.".to_owned());
         }
         let listed = lost.len().min(10);
         for (share, what) in lost.iter().take(listed) {
@@ -768,7 +812,7 @@ impl Table {
         };
         let key_is_good = match self.key.as_slice() {
             [] => true,
-            [key] => self.fields.get(key) == Some(&Field::Int) && (1..=ROWS).contains(&self.rows),
+            [key] => self.fields.get(key) == Some(&Field::Int) && (0..=ROWS).contains(&self.rows),
             _ => false,
         };
         key_is_good && is_plain(name) && self.fields.iter().all(|(name, field)| is_plain(name) && *field != Field::Other)
@@ -840,6 +884,10 @@ fn draw(variable: &Variable, plan: &Plan, of_key: Option<&KeyOf>, made: bool) ->
     };
     let is_inserted = of_key.is_some_and(|key| key.is_inserted);
     let row = of_key.and_then(|key| key.table.as_ref()).filter(|_| made);
+    let all_rows = |least: i64, most: i64, part: i64| {
+        let (name, rows) = row?;
+        ((1..=1 + rows / part).contains(&least) && most >= rows - rows / part).then_some(name.as_str())
+    };
     let mut draws = match draw {
         Draw::Constant(value) => vec![("", format!("{{ list = [{}] }}", toml(value)))],
         Draw::Sequence(_, last) if is_inserted && !made => {
@@ -856,8 +904,12 @@ fn draw(variable: &Variable, plan: &Plan, of_key: Option<&KeyOf>, made: bool) ->
             ("_number", "{ sequence = 0 }".to_owned()),
             ("", quoted(&format!("{first} + mod(:{name}_number, {})", last.saturating_sub(*first).saturating_add(1)))),
         ],
-        Draw::Uniform(1, most) if row.is_some_and(|(_, rows)| rows == most) => {
-            vec![("", format!("{{ row = {} }}", quoted(row.map_or("", |(name, _)| name))))]
+        // All of its rows, so that the number of rows can be another.
+        Draw::Uniform(least, most) if let Some(name) = all_rows(*least, *most, 50) => {
+            vec![("", format!("{{ row = {} }}", quoted(name)))]
+        }
+        Draw::Zipf { least, most, exponent, order: Order::Rising } if let Some(name) = all_rows(*least, *most, 2) => {
+            vec![("", format!("{{ row = {}, zipfian = true, exponent = {exponent:.3} }}", quoted(name)))]
         }
         Draw::Uniform(least, most) => vec![("", format!("{{ uniform = [{least}, {most}] }}"))],
         Draw::Zipf { least, most, exponent, order: Order::Rising } => {

@@ -19,6 +19,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+/// The passes from which a loop outside of a transaction is a client's, and not one of the application.
+const PASSES: u64 = 10;
+/// The requests from which a connection is one that works.
+const WORKING: u64 = 10;
 /// The pause of a connection outside of a transaction after which another unit of work begins, in nanoseconds.
 const PAUSE: u64 = 10_000_000;
 /// The maximum number of kinds of statements that are told apart; the rest are one.
@@ -67,7 +71,9 @@ pub struct Shown {
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Connections {
     opened: u64,
-    pub(crate) most_open: u64,
+    most_open: u64,
+    /// Of those that had sent ten requests.
+    pub(crate) most_working: u64,
     /// The share of their time in which a transaction was open and no request under way.
     idle_in_transaction: f64,
     /// Why connections, or their rest, could not be read, and how many.
@@ -131,8 +137,8 @@ struct Reading {
     kinds: HashMap<u64, usize>,
     by_text: HashMap<String, usize>,
     times: Vec<Histogram>,
-    /// The form of each template, by the template's number.
-    formed: HashMap<u64, usize>,
+    /// Each template as a form, by its number, and the place of the first form that is the same.
+    formed: HashMap<u64, (usize, Form)>,
     by_form: HashMap<String, usize>,
     forms: Vec<Form>,
     sent: Sent,
@@ -146,6 +152,8 @@ struct Reading {
     open_ns: u64,
     idle_ns: u64,
     total_ns: u64,
+    /// Connections that are open and work.
+    working: u64,
 }
 
 /// How statements were sent.
@@ -204,6 +212,7 @@ pub(crate) struct Analysis {
 /// A connection while it is read.
 #[derive(Default)]
 struct Live {
+    requests: u64,
     opened: u64,
     ended: u64,
     in_transaction: bool,
@@ -212,6 +221,24 @@ struct Live {
     calls: Vec<Call>,
     unit_ns: u64,
     unit_at: u64,
+}
+
+impl Live {
+    /// The same connection with these statements.
+    fn of(&self, unit_ns: u64, statements: &[usize], calls: Vec<Call>) -> Self {
+        let (opened, ended, unit_at) = (self.opened, self.ended, self.unit_at);
+        Self { opened, ended, unit_at, unit_ns, statements: statements.to_vec(), calls, ..Self::default() }
+    }
+
+    /// Takes the first statements, and their share of the time.
+    fn split(&mut self, length: usize) -> Self {
+        let share = length as f64 / self.statements.len().max(1) as f64;
+        let unit_ns = (self.unit_ns as f64 * share) as u64;
+        self.unit_ns -= unit_ns;
+        let statements: Vec<usize> = self.statements.drain(..length).collect();
+        let calls = self.calls.drain(..length.min(self.calls.len())).collect();
+        self.of(unit_ns, &statements, calls)
+    }
 }
 
 /// Reads a capture.
@@ -256,12 +283,12 @@ impl Reading {
                 let (key, is_full) = (form.key(), self.forms.len() >= FORMS);
                 let place = self.by_form.get(&key).copied().or_else(|| {
                     (!is_full).then(|| {
-                        self.forms.push(form);
+                        self.forms.push(form.clone());
                         self.by_form.insert(key, self.forms.len() - 1);
                         self.forms.len() - 1
                     })
                 });
-                self.formed.extend(place.map(|place| (number, place)));
+                self.formed.extend(place.map(|place| (number, (place, form))));
             }
             Record::Request(request) => self.request(&request, about),
             Record::Data { length, .. } => self.shown.data_bytes += length,
@@ -269,6 +296,7 @@ impl Reading {
                 if let Some(mut live) = self.open.remove(&connection) {
                     self.unit(connection, &mut live);
                     self.open_ns += at.saturating_sub(live.opened);
+                    self.working -= u64::from(live.requests >= WORKING);
                 }
                 if let Some(why) = unreadable {
                     *self.shown.connections.unreadable.entry(why).or_default() += 1;
@@ -337,6 +365,12 @@ impl Reading {
         let is_setup = statement.setup;
         let (begins, rolls_back) = (is_call && statement.begins, is_call && statement.rolls_back);
         let mut live = self.open.remove(&request.connection).unwrap_or_default();
+        live.requests += 1;
+        if live.requests == WORKING {
+            self.working += 1;
+            let connections = &mut self.shown.connections;
+            connections.most_working = connections.most_working.max(self.working);
+        }
         let pause = at.saturating_sub(live.ended);
         if live.in_transaction {
             self.idle_ns += pause;
@@ -356,9 +390,9 @@ impl Reading {
                 _ => sent.as_text += 1,
             }
             if live.calls.len() < VALUES && about.values == crate::Values::Keep {
-                let form = self.formed.get(&request.statement).copied().filter(|_| !request.cut);
-                let values = form.and_then(|form| self.forms.get(form));
-                let values = values.map_or_else(Vec::new, |form| form.values(request, dialect(about)));
+                let formed = self.formed.get(&request.statement).filter(|_| !request.cut);
+                let values = formed.map_or_else(Vec::new, |(_, form)| form.values(request, dialect(about)));
+                let form = formed.map(|(place, _)| *place);
                 live.calls.push(Call { statement: place, form, pause, values });
             }
         }
@@ -386,6 +420,23 @@ impl Reading {
             return;
         }
         let (times, nodes) = fold(&statements);
+        if !live.in_transaction
+            && let Some([before, after]) = self.ends_of_loop(&nodes)
+        {
+            // A client in a loop was slow once: what is before and after whole passes is no unit.
+            let mut rest = live.of(total_ns, &statements, calls);
+            for (from, to) in [(0, before), (before, statements.len() - after), (statements.len() - after, statements.len())] {
+                let length = to - from;
+                let mut part = rest.split(length);
+                if from == before && length > before + after {
+                    self.unit(connection, &mut part);
+                } else {
+                    let Live { unit_ns, statements, calls, .. } = part;
+                    self.pieces(connection, live, unit_ns, &statements, calls);
+                }
+            }
+            return;
+        }
         let mut key = Vec::new();
         flatten(&nodes, &mut key);
         let is_full = self.units.len() >= UNITS && !self.units.contains_key(&key);
@@ -434,6 +485,33 @@ impl Reading {
         }
     }
 
+    /// If a unit is one loop that begins or ends in the midst of a pass: how many statements are before the first whole pass,
+    /// and after the last. Where a pass begins is known from clients that were seen to begin one.
+    fn ends_of_loop(&self, nodes: &[Node]) -> Option<[usize; 2]> {
+        let place = nodes.iter().position(|node| matches!(node.what, What::Loop(_)) && node.least >= PASSES)?;
+        let (before, [Node { what: What::Loop(body), most, .. }, after @ ..]) = nodes.split_at_checked(place)? else {
+            return None;
+        };
+        let once = |nodes: &[Node]| -> Option<Vec<usize>> {
+            let one = |node: &Node| match node.what {
+                What::Statement(statement) if node.most == 1 => Some(statement),
+                _ => None,
+            };
+            nodes.iter().map(one).collect()
+        };
+        let (before, body, after) = (once(before)?, once(body)?, once(after)?);
+        if nodes.len() == 1 || !body.ends_with(&before) || !body.starts_with(&after) {
+            return None;
+        }
+        let turned = |by: usize| [&body[by..], &body[..by]].concat();
+        let known = (0..body.len()).find(|by| self.units.contains_key(&turned(*by)));
+        // Turned by so many statements, the first pass begins so much later, or one pass earlier.
+        let first = before.len() + known.unwrap_or(0);
+        let first = if first >= body.len() { first - body.len() } else { first };
+        let all = before.len() + body.len() * *most as usize + after.len();
+        Some([first, (all - first) % body.len()])
+    }
+
     /// Takes each statement of a client that never pauses as a unit of its own.
     fn pieces(
         &mut self,
@@ -443,6 +521,9 @@ impl Reading {
         statements: &[usize],
         calls: Vec<Call>,
     ) {
+        if statements.is_empty() {
+            return;
+        }
         let mut alone: BTreeMap<usize, Live> = BTreeMap::new();
         for statement in statements {
             alone.entry(*statement).or_default().statements.push(*statement);
@@ -620,7 +701,7 @@ impl Shown {
             let _ = writeln!(out, "    and {} more (--report json)", count(left as u64));
         }
         let _ = writeln!(out, "\n share    calls  unit of work (statements by #)");
-        for unit in self.units.iter().take(ROWS) {
+        for (place, unit) in self.units.iter().take(ROWS - 1).enumerate() {
             let kind = if unit.transaction { "transaction: " } else { "" };
             let sign = if unit.n_plus_one { "N+1: " } else { "" };
             let steps = format!("{sign}{kind}{}", steps(&unit.steps));
@@ -631,6 +712,12 @@ impl Shown {
                 short(unit.calls),
                 shortened(&steps, 61)
             );
+            // Of the first only, whose draws say most.
+            if place == 0 && !unit.draws.is_empty() {
+                let draws = unit.draws.iter().map(|(name, draw)| format!("{name} {draw}"));
+                let draws = draws.collect::<Vec<_>>().join("; ");
+                let _ = writeln!(out, "        draws: {}", shortened(&draws, 64));
+            }
         }
         if let Some((unit, what)) = self.n_plus_one() {
             let _ = writeln!(out, "\nN+1: {} × {}", short(unit.calls), shortened(&what, 68));

@@ -28,7 +28,7 @@ pub(crate) struct Variable {
     pub(crate) within: Option<usize>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Source {
     /// A draw, and the share of NULL.
     Draw(Draw, f64),
@@ -172,6 +172,12 @@ impl Plan {
             return Some(Use::Text(Value::Null));
         }
         let source = Source::Draw(fit(&seen), if nulls < RARE { 0.0 } else { nulls });
+        let is_same = |known: &Variable| {
+            is_constant && known.source == source && known.name.starts_with(name) && known.within.is_none()
+        };
+        if let Some(known) = self.variables.iter().position(is_same) {
+            return Some(Use::Variable(known));
+        }
         let variable = self.add(name, source, within);
         columns.push(Column { within, variable, values });
         Some(Use::Variable(variable))
@@ -258,9 +264,8 @@ fn names(form: &Form) -> Vec<String> {
                 before.push_str(text);
                 let lower = before.to_ascii_lowercase();
                 let list = lower.starts_with("insert").then(|| lower.split_once('(')?.1.split_once(')')).flatten();
-                if let Some((list, rest)) = list.filter(|(_, rest)| rest.contains("values")) {
+                if let Some((list, _)) = list.filter(|(_, rest)| rest.contains("values")) {
                     columns = list.split(',').map(plain).collect();
-                    let _ = rest;
                 }
             }
             Piece::Value(slot, _) => {
