@@ -195,7 +195,8 @@ impl<'a> Numbers<'a> {
         // The mean logarithm of a rank falls as the exponent rises.
         bisect(|exponent| {
             let step = 1e-4;
-            let (above, below) = (harmonic(self.width, exponent + step), harmonic(self.width, exponent - step));
+            let (above, below) =
+                (harmonic(self.width, exponent + step), harmonic(self.width, exponent - step));
             logs + (above.ln() - below.ln()) / (2.0 * step)
         })
     }
@@ -283,7 +284,10 @@ mod tests {
         let values: Vec<Value> = (0..count).map(|n| Value::Int(one(n))).collect();
         let seen = |(n, value): (usize, &'_ Value)| (n as u64 % 3, value.clone());
         let seen: Vec<(u64, Value)> = values.iter().enumerate().map(seen).collect();
-        fit(&seen.iter().map(|(connection, value)| Seen { connection: *connection, value }).collect::<Vec<_>>())
+        fit(&seen
+            .iter()
+            .map(|(connection, value)| Seen { connection: *connection, value })
+            .collect::<Vec<_>>())
     }
 
     /// Ranks by the table of the distribution function, and not as a workload draws them.
@@ -313,7 +317,9 @@ mod tests {
                 drawn(300, |n| (3 - n as i64 % 3) * 1_000_000 + n as i64),
                 Draw::Sequence(1_000_002, 3_000_297)
             );
-            for (width, count) in [(4, 1_000), (10, 200), (1_000, 10_000), (100_000, 3_000), (1 << 40, 10_000)] {
+            for (width, count) in
+                [(4, 1_000), (10, 200), (1_000, 10_000), (100_000, 3_000), (1 << 40, 10_000)]
+            {
                 match drawn(count, |_| 5 + rng.below(width) as i64) {
                     Draw::Uniform(least, most) => {
                         assert!(least >= 5 && most < 5 + width as i64, "{width}");

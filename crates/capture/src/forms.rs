@@ -216,12 +216,16 @@ mod tests {
         let (two, _) = of("UPDATE t SET a = a + 5, b='x' WHERE c=7", Dialect::Postgres, Vec::new());
         assert_eq!(one, two);
         assert_eq!(values, [Value::Int(-5), text("it's"), Value::Int(7)]);
-        let parameter = |kind, binary, bytes: &[u8]| Parameter { kind, binary, value: Bytes::Bytes(bytes.to_vec()) };
+        let parameter =
+            |kind, binary, bytes: &[u8]| Parameter { kind, binary, value: Bytes::Bytes(bytes.to_vec()) };
         let parameters = vec![parameter(23, true, &[255, 255, 255, 254]), parameter(0, false, b"12")];
         let (key, values) = of("SELECT \"$1\", $2, $1 - 1", Dialect::Postgres, parameters);
         assert_eq!(key, "SELECT \"$1\", \0?, \0? - \0");
         assert_eq!(values, [Value::Int(12), Value::Int(-2), Value::Int(1)]);
-        let parameters = vec![parameter(0x8001, true, &[255]), parameter(8, true, &[254, 255, 255, 255, 255, 255, 255, 255])];
+        let parameters = vec![
+            parameter(0x8001, true, &[255]),
+            parameter(8, true, &[254, 255, 255, 255, 255, 255, 255, 255]),
+        ];
         let (_, values) = of("SELECT `a?`, ?, ?, 1.5, \"a\"", Dialect::Mysql, parameters);
         assert_eq!(values, [Value::Int(255), Value::Int(-2), Value::Verbatim("1.5".into()), text("a")]);
     }

@@ -223,7 +223,9 @@ impl Field {
             Value::Null => Self::Unknown,
             Value::Int(_) => Self::Int,
             // A time may be a column of another type than text.
-            Value::Text(text) if !text.get(4..5).is_some_and(|sign| sign == "-" && text[..4].parse::<u16>().is_ok()) => {
+            Value::Text(text)
+                if !text.get(4..5).is_some_and(|sign| sign == "-" && text[..4].parse::<u16>().is_ok()) =>
+            {
                 Self::Text(text.chars().count())
             }
             _ => Self::Other,
@@ -324,7 +326,7 @@ impl Writer<'_> {
             let kind = if self.made { "collection" } else { "table" };
             let _ = writeln!(text, "\n[{kind}.{name}]");
             if self.made && table.rows > 0 {
-                let _ = writeln!(text, "rows = \"{} * :scale\"", table.rows);
+                let _ = writeln!(text, "rows = \"greatest(1, int({} * :scale))\"", table.rows);
             }
             if !table.key.is_empty() {
                 let _ = writeln!(text, "key = {}", list(table.key.iter().map(|column| quoted(column))));
@@ -383,7 +385,8 @@ impl Writer<'_> {
     /// A name by its first statement that writes, else by its first.
     fn name(&mut self, kind: &Kind) -> String {
         let all = statements(&kind.nodes);
-        let text = |place: &usize| self.analysis.shown.statements.get(*place).map_or("", |one| one.text.as_str());
+        let text =
+            |place: &usize| self.analysis.shown.statements.get(*place).map_or("", |one| one.text.as_str());
         let places: Vec<usize> = all.into_iter().map(|(_, place)| place).collect();
         let chosen = places.iter().find(|place| !reads(text(place))).or(places.first());
         let words: Vec<String> = text(chosen.unwrap_or(&0))
@@ -394,7 +397,8 @@ impl Writer<'_> {
         let table = words.iter().position(|word| ["from", "into", "update", "join"].contains(&word.as_str()));
         let table = table.and_then(|place| words.get(place + 1)).map_or("", String::as_str);
         let name = format!("{}-{table}", words.first().map_or("statement", String::as_str));
-        let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(34).collect();
+        let name: String =
+            name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(34).collect();
         let name = name.trim_matches('-').to_owned();
         let mut unique = name.clone();
         let mut number = 2;
@@ -435,10 +439,15 @@ impl Writer<'_> {
                 };
                 let drawn = self.draws(plan, Some(number), &format!("{pad}  "), ",\n", &body.concat());
                 let inner = match &node.what {
-                    What::Loop(body) => repeats(kind, body, number + 1, &format!("{pad}  draw.")).replace("}\n", "},\n"),
+                    What::Loop(body) => {
+                        repeats(kind, body, number + 1, &format!("{pad}  draw.")).replace("}\n", "},\n")
+                    }
                     What::Statement(_) => String::new(),
                 };
-                body = vec![format!("{pad}{{ {repeat},\n{drawn}{inner}{pad}  steps = [\n{}{pad}  ] }},\n", body.concat())];
+                body = vec![format!(
+                    "{pad}{{ {repeat},\n{drawn}{inner}{pad}  steps = [\n{}{pad}  ] }},\n",
+                    body.concat()
+                )];
             }
             steps.append(&mut body);
             number += size(node);
@@ -479,9 +488,16 @@ impl Writer<'_> {
         }
     }
 
-    fn step(&mut self, statement: &Statement, text: &str, plan: &Plan) -> std::result::Result<String, &'static str> {
-        const WORDS: [&str; 8] = ["select", "insert", "update", "delete", "with", "values", "table", "replace"];
-        let first: String = text.trim_start_matches('(').chars().take_while(char::is_ascii_alphabetic).collect();
+    fn step(
+        &mut self,
+        statement: &Statement,
+        text: &str,
+        plan: &Plan,
+    ) -> std::result::Result<String, &'static str> {
+        const WORDS: [&str; 8] =
+            ["select", "insert", "update", "delete", "with", "values", "table", "replace"];
+        let first: String =
+            text.trim_start_matches('(').chars().take_while(char::is_ascii_alphabetic).collect();
         let first = first.to_ascii_lowercase();
         if !WORDS.contains(&first.as_str()) {
             return Err(match first.as_str() {
@@ -491,7 +507,8 @@ impl Writer<'_> {
                 _ => "not a statement on rows",
             });
         }
-        let values = statement.values.as_ref().ok_or("values of a type that is not read, or were not recorded")?;
+        let values =
+            statement.values.as_ref().ok_or("values of a type that is not read, or were not recorded")?;
         let plain = self.plain(statement);
         if let Some(step) = plain.as_ref().and_then(|(plain, values)| self.portable(plain, values, plan)) {
             return Ok(step);
@@ -503,7 +520,8 @@ impl Writer<'_> {
             return Ok(format!("{{ sql{engine} = {} }}", quoted(&sql)));
         }
         let (plain, values) = plain.ok_or("not a statement on rows of one table by equal values")?;
-        self.braces(&plain, &values, plan).ok_or("its table has no key of a single number from 1 on, or a value is NULL")
+        self.braces(&plain, &values, plan)
+            .ok_or("its table has no key of a single number from 1 on, or a value is NULL")
     }
 
     /// A step that every engine has, if it is known well enough.
@@ -545,8 +563,11 @@ impl Writer<'_> {
                 list(plain.columns.iter().map(|column| quoted(column)))
             ),
             Verb::Select if made => {
-                let by: Option<Vec<String>> =
-                    plain.by.iter().map(|(column, slot)| Some(format!("{} = {}", quoted(column), operand(*slot)?))).collect();
+                let by: Option<Vec<String>> = plain
+                    .by
+                    .iter()
+                    .map(|(column, slot)| Some(format!("{} = {}", quoted(column), operand(*slot)?)))
+                    .collect();
                 format!(
                     "{{ find-equal = {name}, where = {{ {} }}, fields = {} }}",
                     by?.join(", "),
@@ -555,9 +576,15 @@ impl Writer<'_> {
             }
             Verb::Update if keyed => {
                 self.adds |= adds && made;
-                let sets: Vec<String> =
-                    written()?.into_iter().map(|(column, value)| format!("{} = {value}", quoted(&column))).collect();
-                format!("{{ update = {name}, key = {}, set = {{ {} }}, affected = [0, 1] }}", key()?, sets.join(", "))
+                let sets: Vec<String> = written()?
+                    .into_iter()
+                    .map(|(column, value)| format!("{} = {value}", quoted(&column)))
+                    .collect();
+                format!(
+                    "{{ update = {name}, key = {}, set = {{ {} }}, affected = [0, 1] }}",
+                    key()?,
+                    sets.join(", ")
+                )
             }
             Verb::Delete if keyed => format!("{{ delete = {name}, key = {}, affected = [0, 1] }}", key()?),
             // Every field needs a value, and the key one that no other row has.
@@ -566,9 +593,13 @@ impl Writer<'_> {
                 if made && table.is_numbered {
                     written.push((NUMBER.to_owned(), quoted(&format!(":{NUMBER}_{}", plain.table))));
                 }
-                let all: BTreeSet<&String> = if made { table.fields.keys().collect() } else { table.used.iter().collect() };
+                let all: BTreeSet<&String> =
+                    if made { table.fields.keys().collect() } else { table.used.iter().collect() };
                 let own: BTreeSet<&String> = written.iter().map(|(column, _)| column).collect();
-                if !table.key.iter().all(|column| own.contains(column)) || !all.is_subset(&own) || all.is_empty() {
+                if !table.key.iter().all(|column| own.contains(column))
+                    || !all.is_subset(&own)
+                    || all.is_empty()
+                {
                     return None;
                 }
                 let values: Vec<String> =
@@ -589,7 +620,9 @@ impl Writer<'_> {
         let operand = |slot: usize| match values.get(slot)? {
             Use::Variable(variable) => Some(format!(":{}", plan.variables.get(*variable)?.name)),
             Use::Text(Value::Int(number)) => Some(number.to_string()),
-            Use::Text(Value::Text(text)) if !text.contains('\\') => Some(format!("'{}'", text.replace('\'', "''"))),
+            Use::Text(Value::Text(text)) if !text.contains('\\') => {
+                Some(format!("'{}'", text.replace('\'', "''")))
+            }
             Use::Text(_) => None,
         };
         let value = |(column, expr): &(String, Expr)| match expr {
@@ -604,15 +637,23 @@ impl Writer<'_> {
             plain.sets.iter().map(|set| Some(format!("{} = {}", set.0, value(set)?))).collect();
         let columns: Vec<&str> = plain.sets.iter().map(|(column, _)| column.as_str()).collect();
         let (sql, rest) = match plain.verb {
-            Verb::Update => (format!("UPDATE {{{name}}} SET {} WHERE {by}", pairs?.join(", ")), String::new()),
+            Verb::Update => {
+                (format!("UPDATE {{{name}}} SET {} WHERE {by}", pairs?.join(", ")), String::new())
+            }
             Verb::Insert => {
                 let values: Option<Vec<String>> = plain.sets.iter().map(value).collect();
                 // A key that the server gave is not in the statement.
                 table.key.iter().all(|column| columns.contains(&column.as_str())).then_some(())?;
-                let sql = format!("INSERT INTO {{{name}}} ({}) VALUES ({})", columns.join(", "), values?.join(", "));
+                let sql = format!(
+                    "INSERT INTO {{{name}}} ({}) VALUES ({})",
+                    columns.join(", "),
+                    values?.join(", ")
+                );
                 (sql, format!(", affected = 1, adds = {}", quoted(name)))
             }
-            Verb::Delete => (format!("DELETE FROM {{{name}}} WHERE {by}"), format!(", removes = {}", quoted(name))),
+            Verb::Delete => {
+                (format!("DELETE FROM {{{name}}} WHERE {by}"), format!(", removes = {}", quoted(name)))
+            }
             Verb::Select => return None,
         };
         table.used.extend(table.fields.keys().cloned());
@@ -620,7 +661,12 @@ impl Writer<'_> {
     }
 
     /// The statement's own text, with variables for values.
-    fn sql(&self, statement: &Statement, values: &[Use], plan: &Plan) -> std::result::Result<String, &'static str> {
+    fn sql(
+        &self,
+        statement: &Statement,
+        values: &[Use],
+        plan: &Plan,
+    ) -> std::result::Result<String, &'static str> {
         let form = self.analysis.forms.get(statement.form).ok_or("too many forms of statements")?;
         let mut sql = String::new();
         let mut uses = values.iter();
@@ -637,11 +683,17 @@ impl Writer<'_> {
                     let name = plan.variables.get(*variable).map_or("", |one| one.name.as_str());
                     // A typed literal: no parameter may stand behind its type's name.
                     let trimmed = sql.trim_end().len();
-                    let word = sql[..trimmed].rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-                    let typed = ["date", "time", "timestamp", "timestamptz"].contains(&word.to_ascii_lowercase().as_str())
+                    let word =
+                        sql[..trimmed].rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+                    let typed = ["date", "time", "timestamp", "timestamptz"]
+                        .contains(&word.to_ascii_lowercase().as_str())
                         || (word.eq_ignore_ascii_case("interval") && self.family == "postgres");
                     if typed {
-                        let kind = if self.family == "mysql" && word.eq_ignore_ascii_case("timestamp") { "DATETIME" } else { word };
+                        let kind = if self.family == "mysql" && word.eq_ignore_ascii_case("timestamp") {
+                            "DATETIME"
+                        } else {
+                            word
+                        };
                         let cast = format!("CAST(:{name} AS {kind})");
                         sql.truncate(trimmed - word.len());
                         sql.push_str(&cast);
@@ -668,7 +720,9 @@ impl Writer<'_> {
                 let space = if sql.ends_with('-') && *number < 0 { " " } else { "" };
                 let _ = write!(sql, "{space}{number}");
             }
-            Value::Text(text) if text.contains(';') || text.contains(char::is_whitespace) && text.contains("  ") => {
+            Value::Text(text)
+                if text.contains(';') || text.contains(char::is_whitespace) && text.contains("  ") =>
+            {
                 return Err("a text in it cannot be written in a line");
             }
             Value::Text(text) => {
@@ -691,7 +745,10 @@ impl Writer<'_> {
     fn draws(&self, plan: &Plan, within: Option<usize>, before: &str, after: &str, steps: &str) -> String {
         let named = |name: &str| {
             let name = format!(":{name}");
-            steps.split(name.as_str()).skip(1).any(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
+            steps
+                .split(name.as_str())
+                .skip(1)
+                .any(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
         };
         let used: BTreeSet<usize> = (0..plan.variables.len())
             .filter(|number| plan.variables.get(*number).is_some_and(|variable| named(&variable.name)))
@@ -719,7 +776,8 @@ impl Writer<'_> {
         let mut found: Option<KeyOf> = None;
         for statement in plan.statements.values() {
             let Some((plain, values)) = self.plain(statement) else {
-                let text = self.analysis.forms.get(statement.form).map(|form| form.key().to_ascii_lowercase());
+                let text =
+                    self.analysis.forms.get(statement.form).map(|form| form.key().to_ascii_lowercase());
                 let inserts = text.is_some_and(|text| text.trim_start().starts_with("insert"));
                 if inserts && statement.values.iter().flatten().any(|one| *one == Use::Variable(variable)) {
                     found.get_or_insert_default().is_inserted = true;
@@ -749,7 +807,8 @@ impl Writer<'_> {
     fn notes(&self, shown: &Shown) -> Vec<String> {
         let is_control = |text: &str| {
             let first = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-            ["begin", "start", "commit", "end", "rollback", "abort"].contains(&first.to_ascii_lowercase().as_str())
+            ["begin", "start", "commit", "end", "rollback", "abort"]
+                .contains(&first.to_ascii_lowercase().as_str())
         };
         let mut lost: Vec<(f64, String)> = Vec::new();
         let mut setup = 0.0;
@@ -768,19 +827,29 @@ impl Writer<'_> {
             lost.push((statement.share, format!("{text}: {why}")));
         }
         if setup > 0.0 {
-            lost.push((setup, "SET, SHOW, savepoints and the like, which set up a connection or a transaction".to_owned()));
+            lost.push((
+                setup,
+                "SET, SHOW, savepoints and the like, which set up a connection or a transaction".to_owned(),
+            ));
         }
         lost.sort_by(|one, two| two.0.total_cmp(&one.0));
         let share: f64 = lost.iter().map(|(share, _)| share).sum();
         let mut notes = vec![format!("It has {:.1} % of the recorded time.", 100.0 * (1.0 - share).max(0.0))];
         if self.writes && !self.made {
-            notes.push("It changes rows of these tables: run it on a copy, or on throwaway servers (--setup).".to_owned());
+            notes.push(
+                "It changes rows of these tables: run it on a copy, or on throwaway servers (--setup)."
+                    .to_owned(),
+            );
         }
         if self.made {
-            notes.push("Its tables are made for the run: columns that no statement names are missing in them.".to_owned());
+            notes.push(
+                "Its tables are made for the run: columns that no statement names are missing in them."
+                    .to_owned(),
+            );
         }
         if self.adds {
-            notes.push("Additions to a column write the value alone, as not every engine can add.".to_owned());
+            notes
+                .push("Additions to a column write the value alone, as not every engine can add.".to_owned());
         }
         let listed = lost.len().min(10);
         for (share, what) in lost.iter().take(listed) {
@@ -788,7 +857,11 @@ impl Writer<'_> {
         }
         if lost.len() > listed {
             let rest: f64 = lost.iter().skip(listed).map(|(share, _)| share).sum();
-            notes.push(format!("Not in it, {:.1} % of the time: {} other statements", 100.0 * rest, lost.len() - listed));
+            notes.push(format!(
+                "Not in it, {:.1} % of the time: {} other statements",
+                100.0 * rest,
+                lost.len() - listed
+            ));
         }
         notes
     }
@@ -808,14 +881,17 @@ impl Table {
     /// Whether it can be made for a run: names that every engine takes, and keys that are numbers from 1 on.
     fn can_be_made(&self, name: &str) -> bool {
         let is_plain = |name: &str| {
-            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_') && name.len() <= 40
+            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+                && name.len() <= 40
         };
         let key_is_good = match self.key.as_slice() {
             [] => true,
             [key] => self.fields.get(key) == Some(&Field::Int) && (0..=ROWS).contains(&self.rows),
             _ => false,
         };
-        key_is_good && is_plain(name) && self.fields.iter().all(|(name, field)| is_plain(name) && *field != Field::Other)
+        key_is_good
+            && is_plain(name)
+            && self.fields.iter().all(|(name, field)| is_plain(name) && *field != Field::Other)
     }
 }
 
@@ -902,13 +978,21 @@ fn draw(variable: &Variable, plan: &Plan, of_key: Option<&KeyOf>, made: bool) ->
         // It begins again at its end.
         Draw::Sequence(first, last) => vec![
             ("_number", "{ sequence = 0 }".to_owned()),
-            ("", quoted(&format!("{first} + mod(:{name}_number, {})", last.saturating_sub(*first).saturating_add(1)))),
+            (
+                "",
+                quoted(&format!(
+                    "{first} + mod(:{name}_number, {})",
+                    last.saturating_sub(*first).saturating_add(1)
+                )),
+            ),
         ],
         // All of its rows, so that the number of rows can be another.
         Draw::Uniform(least, most) if let Some(name) = all_rows(*least, *most, 50) => {
             vec![("", format!("{{ row = {} }}", quoted(name)))]
         }
-        Draw::Zipf { least, most, exponent, order: Order::Rising } if let Some(name) = all_rows(*least, *most, 2) => {
+        Draw::Zipf { least, most, exponent, order: Order::Rising }
+            if let Some(name) = all_rows(*least, *most, 2) =>
+        {
             vec![("", format!("{{ row = {}, zipfian = true, exponent = {exponent:.3} }}", quoted(name)))]
         }
         Draw::Uniform(least, most) => vec![("", format!("{{ uniform = [{least}, {most}] }}"))],
@@ -929,7 +1013,8 @@ fn draw(variable: &Variable, plan: &Plan, of_key: Option<&KeyOf>, made: bool) ->
         }
         // New texts of the same form, where a row may have to differ from all others.
         Draw::Recorded(values, _)
-            if is_inserted && values.iter().all(|(value, count)| *count == 1 && matches!(value, Value::Text(_))) =>
+            if is_inserted
+                && values.iter().all(|(value, count)| *count == 1 && matches!(value, Value::Text(_))) =>
         {
             vec![("", format!("{{ template = {} }}", quoted(&template(values))))]
         }
@@ -950,7 +1035,10 @@ fn draw(variable: &Variable, plan: &Plan, of_key: Option<&KeyOf>, made: bool) ->
             *suffix = "_known";
         }
         let share = (nulls * 10_000.0).round();
-        draws.push(("", quoted(&format!("CASE WHEN random(1, 10000) <= {share} THEN NULL ELSE :{name}_known END"))));
+        draws.push((
+            "",
+            quoted(&format!("CASE WHEN random(1, 10000) <= {share} THEN NULL ELSE :{name}_known END")),
+        ));
     }
     draws
 }
@@ -959,7 +1047,8 @@ fn draw(variable: &Variable, plan: &Plan, of_key: Option<&KeyOf>, made: bool) ->
 fn template(values: &[(Value, u64)]) -> String {
     let Some((Value::Text(first), _)) = values.first() else { return String::new() };
     // Of hexadecimal numbers digits do for all.
-    let is_hex = first.chars().all(|c| c.is_ascii_hexdigit() || c == '-') && first.contains(|c: char| c.is_ascii_digit());
+    let is_hex = first.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
+        && first.contains(|c: char| c.is_ascii_digit());
     let sign = |c: char| match c {
         c if c.is_ascii_digit() || (is_hex && c != '-') => '#',
         c if c.is_alphabetic() => '@',
@@ -1051,7 +1140,16 @@ fn size(node: &Node) -> usize {
 fn reads(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let begins = ["select", "(select", "values", "table"].iter().any(|word| lower.starts_with(word));
-    let writes = [" for update", " for share", " for no key", " lock in share", "nextval(", "setval(", "lock(", " into "];
+    let writes = [
+        " for update",
+        " for share",
+        " for no key",
+        " lock in share",
+        "nextval(",
+        "setval(",
+        "lock(",
+        " into ",
+    ];
     begins && !writes.iter().any(|words| lower.contains(words))
 }
 

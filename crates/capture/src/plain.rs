@@ -132,7 +132,9 @@ impl Rest<'_> {
     }
 
     fn keyword(&mut self, wanted: &str) -> Option<()> {
-        self.take(|token| matches!(token, Token::Word(word) if word.eq_ignore_ascii_case(wanted)).then_some(()))
+        self.take(|token| {
+            matches!(token, Token::Word(word) if word.eq_ignore_ascii_case(wanted)).then_some(())
+        })
     }
 
     fn sign(&mut self, wanted: char) -> Option<()> {

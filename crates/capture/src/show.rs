@@ -1,16 +1,16 @@
 //! What a capture shows: statements, units of work, connections. The file is read once, and memory does not depend on its length.
 
 use crate::file::{self, About, Ending};
-use crate::record::{Record, Request};
 use crate::forms::{Form, Value};
+use crate::record::{Record, Request};
 use crate::units::{Node, Visits, What, alike, fold, walk};
 use crate::variables::plan;
-use kurabe_stats::Rng;
-use kurabe_wire::statement::Dialect;
 use kurabe_core::Result;
 use kurabe_core::text::printable;
 use kurabe_core::units::{count, time};
+use kurabe_stats::Rng;
 use kurabe_stats::histogram::Histogram;
+use kurabe_wire::statement::Dialect;
 use kurabe_wire::statement::{fingerprint, is_setup};
 use kurabe_wire::view::{Step, Transaction};
 use serde::Serialize;
@@ -425,7 +425,11 @@ impl Reading {
         {
             // A client in a loop was slow once: what is before and after whole passes is no unit.
             let mut rest = live.of(total_ns, &statements, calls);
-            for (from, to) in [(0, before), (before, statements.len() - after), (statements.len() - after, statements.len())] {
+            for (from, to) in [
+                (0, before),
+                (before, statements.len() - after),
+                (statements.len() - after, statements.len()),
+            ] {
                 let length = to - from;
                 let mut part = rest.split(length);
                 if from == before && length > before + after {
@@ -451,7 +455,8 @@ impl Reading {
         }
         let kinds = self.units.entry(key).or_default();
         let transaction = live.in_transaction;
-        let known = kinds.iter().position(|kind| kind.transaction == transaction && alike(&kind.nodes, &nodes));
+        let known =
+            kinds.iter().position(|kind| kind.transaction == transaction && alike(&kind.nodes, &nodes));
         let place = known.unwrap_or_else(|| {
             kinds.push(Kind { nodes: nodes.clone(), transaction, ..Kind::default() });
             kinds.len() - 1
@@ -488,8 +493,11 @@ impl Reading {
     /// If a unit is one loop that begins or ends in the midst of a pass: how many statements are before the first whole pass,
     /// and after the last. Where a pass begins is known from clients that were seen to begin one.
     fn ends_of_loop(&self, nodes: &[Node]) -> Option<[usize; 2]> {
-        let place = nodes.iter().position(|node| matches!(node.what, What::Loop(_)) && node.least >= PASSES)?;
-        let (before, [Node { what: What::Loop(body), most, .. }, after @ ..]) = nodes.split_at_checked(place)? else {
+        let place =
+            nodes.iter().position(|node| matches!(node.what, What::Loop(_)) && node.least >= PASSES)?;
+        let (before, [Node { what: What::Loop(body), most, .. }, after @ ..]) =
+            nodes.split_at_checked(place)?
+        else {
             return None;
         };
         let once = |nodes: &[Node]| -> Option<Vec<usize>> {
@@ -636,9 +644,7 @@ fn n_plus_one(nodes: &[Node], statements: &[Statement]) -> bool {
         key.into_iter().all(reads)
     };
     nodes.iter().skip(1).any(|node| node.most >= MANY && only_reads(node))
-        || nodes
-            .iter()
-            .any(|node| matches!(&node.what, What::Loop(body) if n_plus_one(body, statements)))
+        || nodes.iter().any(|node| matches!(&node.what, What::Loop(body) if n_plus_one(body, statements)))
 }
 
 impl Shown {
@@ -771,4 +777,64 @@ fn shortened(text: &str, most: usize) -> String {
         return text.into_owned();
     }
     text.chars().take(most - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::Blocks;
+    use crate::record::{Parameter, Value as Bytes, Writer};
+    use kurabe_stats::Rng;
+
+    /// The figures that are promised, measured on a million point reads: run it alone, with `--release --ignored --nocapture`.
+    #[test]
+    #[ignore = "a measurement of a minute"]
+    fn capture_of_a_million_requests_is_small_and_shown_quickly() {
+        const REQUESTS: u64 = 1_000_000;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("million.capture");
+        let about = About { protocol: "postgres".to_owned(), ..About::default() };
+        let mut blocks = Blocks::create(&path, &about).unwrap();
+        let mut block = Writer::default();
+        for connection in 0..8 {
+            block.push(&Record::Open { connection, at: connection, said: Vec::new() });
+        }
+        let template = "SELECT abalance FROM pgbench_accounts WHERE aid = $1;".to_owned();
+        block.push(&Record::Statement { number: 0, template });
+        let (mut rng, mut at) = (Rng::new(1), 0);
+        for number in 0..REQUESTS {
+            at += 5_000 + rng.below(20_000);
+            let key = 1 + rng.below(100_000);
+            let value = Bytes::Bytes(key.to_string().into_bytes());
+            let request = Request {
+                connection: number % 8,
+                at,
+                time: Some(50_000 + rng.below(100_000)),
+                parameters: vec![Parameter { kind: 23, binary: false, value }],
+                rows: 1,
+                digest: kurabe_stats::mix(1, key),
+                step: Step::Execute,
+                transaction: Transaction::None,
+                ..Request::default()
+            };
+            block.push(&Record::Request(Box::new(request)));
+            if block.bytes.len() > 256 << 10 {
+                blocks.push(&std::mem::take(&mut block).bytes).unwrap();
+            }
+        }
+        block.push(&Record::End { requests: REQUESTS });
+        blocks.push(&block.bytes).unwrap();
+        let began = std::time::Instant::now();
+        let shown = show(&path).unwrap();
+        let took = began.elapsed();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
+        let peak: u64 = peak.trim_end_matches(" kB").parse().unwrap();
+        let size = std::fs::metadata(&path).unwrap().len();
+        println!("{} bytes a request, {took:?}, {} MB", size / REQUESTS, peak / 1_000);
+        assert_eq!((shown.requests, shown.units.first().map(|unit| unit.calls)), (REQUESTS, Some(REQUESTS)));
+        let draws: Vec<_> = shown.units.iter().flat_map(|unit| unit.draws.values()).collect();
+        assert!(draws.iter().all(|draw| draw.starts_with("uniform")) && draws.len() == 1, "{draws:?}");
+        assert!(size <= 60 * REQUESTS && took < Duration::from_secs(10) && peak < 200_000);
+    }
 }

@@ -177,7 +177,10 @@ mod tests {
             assert_eq!((passes as u64, rest.len()), (times, 0), "{statements:?}");
             assert_eq!(visits.statements.len(), statements.len());
             let looped: u64 = visits.counts.iter().map(|(_, count)| count).sum();
-            assert_eq!(looped > 0, expected.contains("(") || expected.contains("4x") || expected.contains("3x"));
+            assert_eq!(
+                looped > 0,
+                expected.contains("(") || expected.contains("4x") || expected.contains("3x")
+            );
         }
     }
 }

@@ -82,7 +82,9 @@ pub(crate) fn plan(kind: &Kind, forms: &[Form]) -> Plan {
             *by_form.entry(form).or_default() += 1;
         }
         let most = by_form.iter().max_by_key(|(form, count)| (**count, std::cmp::Reverse(**form)));
-        let Some((form, text)) = most.and_then(|(place, _)| Some((*place, forms.get(*place)?))) else { continue };
+        let Some((form, text)) = most.and_then(|(place, _)| Some((*place, forms.get(*place)?))) else {
+            continue;
+        };
         let calls: Vec<_> = calls.iter().filter(|(.., call)| call.form == Some(form)).copied().collect();
         let pause_ns = calls.iter().map(|(.., call)| call.pause as f64).sum::<f64>() / calls.len() as f64;
         let names = names(text);
@@ -109,7 +111,12 @@ pub(crate) fn plan(kind: &Kind, forms: &[Form]) -> Plan {
 }
 
 /// The statements of a sequence of nodes: each with its number and that of the innermost node that repeats it.
-fn leaves_of(nodes: &[Node], first: usize, within: Option<usize>, leaves: &mut Vec<(usize, Option<usize>)>) -> usize {
+fn leaves_of(
+    nodes: &[Node],
+    first: usize,
+    within: Option<usize>,
+    leaves: &mut Vec<(usize, Option<usize>)>,
+) -> usize {
     let mut number = first;
     for node in nodes {
         let within = if node.most > 1 { Some(number) } else { within };
@@ -239,7 +246,9 @@ fn difference(column: &Column<'_>, values: &[(usize, usize, &Value)], within: Op
     for (sample, place, value) in values {
         let at = (*sample, if is_outer { 0 } else { *place });
         while earlier.next_if(|(sample, place, _)| (*sample, *place) < at).is_some() {}
-        let Some((_, _, before)) = earlier.peek().filter(|(sample, place, _)| (*sample, *place) == at) else { continue };
+        let Some((_, _, before)) = earlier.peek().filter(|(sample, place, _)| (*sample, *place) == at) else {
+            continue;
+        };
         pairs += 1;
         let found = match (before, value) {
             (Value::Int(before), Value::Int(now)) => now.checked_sub(*before),
@@ -263,7 +272,8 @@ fn names(form: &Form) -> Vec<String> {
             Piece::Text(text) => {
                 before.push_str(text);
                 let lower = before.to_ascii_lowercase();
-                let list = lower.starts_with("insert").then(|| lower.split_once('(')?.1.split_once(')')).flatten();
+                let list =
+                    lower.starts_with("insert").then(|| lower.split_once('(')?.1.split_once(')')).flatten();
                 if let Some((list, _)) = list.filter(|(_, rest)| rest.contains("values")) {
                     columns = list.split(',').map(plain).collect();
                 }
@@ -283,7 +293,8 @@ fn names(form: &Form) -> Vec<String> {
     }
     let own = |name: String| {
         let is_reserved = name.starts_with("rows_")
-            || ["client_id", "clients", "now", "random_seed", "default_seed", "scale"].contains(&name.as_str());
+            || ["client_id", "clients", "now", "random_seed", "default_seed", "scale"]
+                .contains(&name.as_str());
         if is_reserved { format!("{name}_value") } else { name }
     };
     names.into_iter().map(own).collect()
@@ -299,7 +310,9 @@ pub(crate) fn plain(name: &str) -> String {
 fn last_column(text: &str) -> String {
     const WORDS: [&str; 12] =
         ["and", "or", "in", "like", "between", "not", "is", "any", "case", "when", "then", "else"];
-    let mut words = text.split(|c: char| c.is_whitespace() || "=<>(),+-*/|:?!".contains(c)).filter(|word| !word.is_empty());
+    let mut words = text
+        .split(|c: char| c.is_whitespace() || "=<>(),+-*/|:?!".contains(c))
+        .filter(|word| !word.is_empty());
     std::iter::from_fn(|| words.next_back())
         .map(plain)
         .find(|word| !WORDS.contains(&word.as_str()) && word.starts_with(|c: char| c.is_ascii_lowercase()))

@@ -174,7 +174,9 @@ fn steps_of(
             None => made.push(steps::step(value, &place, declared, write, ENGINES)?),
         }
         if made.len() > MAX_STEPS {
-            return Err(section.error(format!("it has more than {MAX_STEPS} steps, with those that it repeats")));
+            return Err(
+                section.error(format!("it has more than {MAX_STEPS} steps, with those that it repeats"))
+            );
         }
     }
     Ok(())

@@ -136,7 +136,8 @@ fn modelled(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     for note in &notes {
         output.result(note)?;
     }
-    let target = if made { "TARGET…" } else { "TARGET… (which has these tables; or up:… with --setup)" };
+    let target =
+        if made { "TARGET…" } else { "TARGET… (which has these tables; or up:… with --setup)" };
     output.hint(&format!("kurabe run -f {shown} {target}"));
     Ok(exit::DONE)
 }
