@@ -92,6 +92,11 @@ impl Form {
         form
     }
 
+    /// How many values it has.
+    pub(crate) fn values_in_it(&self) -> usize {
+        self.slots.len()
+    }
+
     /// The text, by which forms are the same.
     pub(crate) fn key(&self) -> String {
         let piece = |piece: &Piece| match piece {

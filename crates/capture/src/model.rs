@@ -64,6 +64,7 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
     let family = if about.protocol.starts_with("postgres") { "postgres" } else { "mysql" };
     let mut writer = Writer {
         analysis: &analysis,
+        plain: analysis.forms.iter().map(plain::read).collect(),
         made,
         family,
         tables: BTreeMap::new(),
@@ -235,6 +236,8 @@ impl Field {
 
 struct Writer<'a> {
     analysis: &'a Analysis,
+    /// Each form, if it is so simple.
+    plain: Vec<Option<Plain>>,
     made: bool,
     family: &'static str,
     tables: BTreeMap<String, Table>,
@@ -256,7 +259,7 @@ struct Body {
 impl Writer<'_> {
     fn plain(&self, statement: &Statement) -> Option<(Plain, Vec<Use>)> {
         let values = statement.values.clone()?;
-        let plain = plain::read(self.analysis.forms.get(statement.form)?)?;
+        let plain = self.plain.get(statement.form)?.clone()?;
         Some((plain, values))
     }
 
@@ -467,7 +470,7 @@ impl Writer<'_> {
     ) -> Vec<String> {
         let text = self.analysis.shown.statements.get(place).map(|one| one.text.clone()).unwrap_or_default();
         let step = match plan.statements.get(&node) {
-            None => Err("its text or its values were not recorded"),
+            None => Err("its values were not recorded, or are bulk data"),
             Some(statement) => self.step(statement, &text, plan).map(|step| (step, statement.pause_ns)),
         };
         match step {

@@ -31,14 +31,16 @@ const STATEMENTS: usize = 1_000;
 const UNITS: usize = 1_000;
 /// The maximum number of statements of a unit. Outside of a transaction another begins then.
 const LONGEST: usize = 10_000;
-/// The statements of a unit whose values are kept until it ends.
-const VALUES: usize = 1_000;
+/// The statements and values of a unit that are kept until it ends.
+const VALUES: usize = 3_000;
 /// The maximum number of forms of statements whose values are kept.
 const FORMS: usize = 4_000;
+/// The maximum number of values of a statement: one with more is bulk data.
+const LONG: usize = 500;
 /// The maximum number of units of a kind whose values are kept: more do not make draws clearer.
 const SAMPLES: usize = 10_000;
-/// The maximum number of statements in all of these.
-const SAMPLED: usize = 400_000;
+/// The maximum number of statements and values in all of these.
+const SAMPLED: usize = 800_000;
 /// A unit outside of a transaction with more parts than this is no unit, but a client that never pauses.
 const PARTS: usize = 64;
 /// A loop of reads with this many repetitions is what "N+1" means.
@@ -219,6 +221,8 @@ struct Live {
     rolled_back: bool,
     statements: Vec<usize>,
     calls: Vec<Call>,
+    /// The statements and values in these.
+    kept: usize,
     unit_ns: u64,
     unit_at: u64,
 }
@@ -280,9 +284,11 @@ impl Reading {
                 let kind = self.kind(fingerprint(&template));
                 self.kinds.insert(number, kind);
                 let form = Form::of(&template, dialect(about));
-                let (key, is_full) = (form.key(), self.forms.len() >= FORMS);
+                let key = form.key();
+                let is_kept =
+                    self.forms.len() < FORMS && self.formed.len() < 4 * FORMS && form.values_in_it() <= LONG;
                 let place = self.by_form.get(&key).copied().or_else(|| {
-                    (!is_full).then(|| {
+                    is_kept.then(|| {
                         self.forms.push(form.clone());
                         self.by_form.insert(key, self.forms.len() - 1);
                         self.forms.len() - 1
@@ -380,7 +386,7 @@ impl Reading {
         live.rolled_back = rolls_back;
         if !is_setup && is_call && live.statements.len() < LONGEST {
             if live.statements.is_empty() {
-                live.unit_at = at;
+                (live.unit_at, live.kept) = (at, 0);
             }
             live.statements.push(place);
             let sent = &mut self.sent;
@@ -389,10 +395,11 @@ impl Reading {
                 Step::Bound => sent.bound += 1,
                 _ => sent.as_text += 1,
             }
-            if live.calls.len() < VALUES && about.values == crate::Values::Keep {
+            if live.kept < VALUES && about.values == crate::Values::Keep {
                 let formed = self.formed.get(&request.statement).filter(|_| !request.cut);
                 let values = formed.map_or_else(Vec::new, |(_, form)| form.values(request, dialect(about)));
                 let form = formed.map(|(place, _)| *place);
+                live.kept += 1 + values.len();
                 live.calls.push(Call { statement: place, form, pause, values });
             }
         }
@@ -477,14 +484,15 @@ impl Reading {
             }
             // A reservoir: each unit of a kind is in it with the same probability (Vitter 1985, algorithm R).
             kind.seen += 1;
-            let most = SAMPLES.min(SAMPLED / 8 / calls.len());
+            let cost: usize = calls.iter().map(|(_, call): &(usize, Call)| 1 + call.values.len()).sum();
+            let most = SAMPLES.min(SAMPLED / 8 / cost);
             let is_full = kind.samples.len() >= most || self.sampled >= SAMPLED;
             let place = if is_full { rng.below(kind.seen) as usize } else { kind.samples.len() };
             let sample = Sample { connection, at: live.unit_at, calls, counts: visits.counts };
             if let Some(old) = kind.samples.get_mut(place) {
                 *old = sample;
             } else if !is_full || kind.samples.is_empty() {
-                self.sampled += sample.calls.len();
+                self.sampled += cost;
                 kind.samples.push(sample);
             }
         }
