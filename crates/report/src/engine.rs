@@ -3,6 +3,7 @@
 use crate::format::{figure, micros, percent, short_figure};
 use crate::group::grouped;
 use crate::labels::OperationLabels;
+use crate::messages::Message;
 use crate::summary::{CellResult, CounterResult, SessionShare, Summary, reported};
 use crate::table::{Table, dash};
 use kurabe_core::observation::Observation;
@@ -116,12 +117,10 @@ fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult
     if shown.is_empty() {
         return None;
     }
-    let mut table = Table::of(format!("Reported by the server on {}", operation.plural), summary, &rows);
-    table.legend = Some(
-        "The server's own counters, mostly of the whole server, including other users and background tasks. \
-         log: recovery log; binlog: replication log; files: all bytes written, for an embedded database."
-            .to_owned(),
-    );
+    let language = summary.labels.language;
+    let title = Message::ReportedOn.with(language, &[("operations", &operation.plural)]);
+    let mut table = Table::of(title, summary, &rows);
+    table.legend = Some(Message::CounterLegend.text(language).to_owned());
     for (head, spare, show) in shown {
         table.add(head, true, spare, rows.iter().map(|cell| show(cell).unwrap_or_else(dash)));
     }

@@ -1,8 +1,9 @@
 //! The results of equal runs over time, and the runs at which they changed.
 //!
-//! A run is compared with the last one before it that had a change, by the spread within both. A result has changed at a
-//! run if that calls it better or worse, and the next run says the same. So one run that is faster or slower as a whole is no
-//! change. The newest run has no next one: its change is unconfirmed.
+//! A run is compared with the last one before it that was like the others, by what the runs since the last change differ by, as
+//! [`compare`](crate::compare::compare) does. A result has changed at a run if that calls it better or worse, and the next run
+//! says the same. So one run that is faster or slower as a whole is no change. The newest run has no next one: its change is
+//! unconfirmed.
 
 use crate::compare::{Between, Compared, Row, compare_by};
 use crate::finding::Interval;
@@ -63,7 +64,7 @@ impl Series {
 pub fn history(runs: &[&Summary]) -> Vec<Series> {
     let mut pairs = Pairs { runs, compared: BTreeMap::new() };
     let Some(first) = runs.first() else { return Vec::new() };
-    let rows = compare_by(first, runs.get(1).unwrap_or(first), &[], Between::Within).rows;
+    let rows = compare_by(first, runs.get(1).unwrap_or(first), &[], Between::of(first, first, &[])).rows;
     let mut all: Vec<Series> = rows
         .into_iter()
         .filter(|row| row.primary)
@@ -77,14 +78,19 @@ pub fn history(runs: &[&Summary]) -> Vec<Series> {
         })
         .collect();
     for series in &mut all {
-        let mut base = 0;
+        // The first run of the present level, and the last one that was like the others.
+        let (mut base, mut last) = (0, 0);
         for run in 1..runs.len() {
-            let Some(row) = pairs.row(series, base, run) else { continue };
+            let Some(row) = pairs.row(series, [base, last, run], run) else { continue };
             let Some(value) = row.second else { continue };
-            let next = (run + 1 < runs.len()).then(|| pairs.row(series, base, run + 1)).flatten();
+            let next =
+                (run + 1 < runs.len()).then(|| pairs.row(series, [base, last, run], run + 1)).flatten();
             let change = change(&row, next.as_ref());
             if change.is_some() {
                 base = run;
+            }
+            if change.is_some() || !is_called(&row) {
+                last = run;
             }
             series.points.push(Point { run, value, change });
         }
@@ -94,9 +100,8 @@ pub fn history(runs: &[&Summary]) -> Vec<Series> {
 
 /// The change that a comparison with the base shows, if the next run's comparison does not contradict it.
 fn change(row: &Row, next: Option<&Row>) -> Option<Change> {
-    let called = matches!(row.result, VerdictResult::Better | VerdictResult::Worse);
     let confirmed = next.map(|next| next.result == row.result);
-    if !called || confirmed == Some(false) {
+    if !is_called(row) || confirmed == Some(false) {
         return None;
     }
     Some(Change {
@@ -107,19 +112,27 @@ fn change(row: &Row, next: Option<&Row>) -> Option<Change> {
     })
 }
 
+fn is_called(row: &Row) -> bool {
+    matches!(row.result, VerdictResult::Better | VerdictResult::Worse)
+}
+
 /// Comparisons of two runs, each made once.
 struct Pairs<'a> {
     runs: &'a [&'a Summary],
-    compared: BTreeMap<(usize, usize), Compared>,
+    compared: BTreeMap<([usize; 3], usize), Compared>,
 }
 
 impl Pairs<'_> {
-    fn row(&mut self, series: &Series, base: usize, run: usize) -> Option<Row> {
-        let (first, second) = (self.runs.get(base)?, self.runs.get(run)?);
-        let compared = self
-            .compared
-            .entry((base, run))
-            .or_insert_with(|| compare_by(first, second, &[], Between::Within));
+    /// The comparison of run `judged` with run `last`, by what decides one of `run` with it: the runs from `base` on that
+    /// were before it.
+    fn row(&mut self, series: &Series, [base, last, run]: [usize; 3], judged: usize) -> Option<Row> {
+        let (first, second) = (self.runs.get(last)?, self.runs.get(judged)?);
+        let runs = self.runs;
+        let compared = self.compared.entry(([base, last, run], judged)).or_insert_with(|| {
+            let earlier: Vec<&Summary> =
+                (base..run).rev().filter(|one| *one != last).map(|one| runs[one]).collect();
+            compare_by(first, second, &earlier, Between::of(first, runs[run], &earlier))
+        });
         compared.rows.iter().find(|row| row.primary && series.is(row)).cloned()
     }
 }

@@ -314,7 +314,8 @@ impl Labels {
         let (varied, held): (Vec<&Axis>, Vec<&Axis>) = self.axes.iter().partition(|axis| axis.varies());
         let all = |axis: &&Axis| {
             let values: Vec<String> = axis.sorted().iter().map(|value| axis.show(value)).collect();
-            format!("{} {}", axis.name, list(&values))
+            let values = if self.language == Language::Japanese { values.join("、") } else { list(&values) };
+            format!("{} {values}", axis.name)
         };
         (varied.iter().map(all).collect(), held.iter().map(all).collect())
     }

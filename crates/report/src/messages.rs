@@ -134,11 +134,25 @@ messages! {
     AllFigures: "{more}all figures: {command}", "{more}全数値: {command}";
     OneMore: "1 more finding, ", "ほかに 1 件、";
     MoreFindings: "{count} more findings, ", "ほかに {count} 件、";
+    NotShown: "Measured, and not shown here: {what}.", "測定済みで、ここに示さないもの: {what}。";
+    MoreRankings: "Measured, and not shown here: {count} more places.", "測定済みで、ここに示さないもの: ほかの {count} か所。";
     LimitKept: "Pass: p99 of at most {limit} in all {count} results.", "合格: {count} 件すべてで p99 が {limit} 以下です。";
     LimitMissed: "Fail: p99 of at most {limit} in {passed} of {count} results, not {first}.", "不合格: p99 が {limit} 以下なのは {count} 件中 {passed} 件です。超えたもの: {first}。";
     OneRound: "{count} round", "{count} ラウンド";
     Rounds: "{count} rounds", "{count} ラウンド";
     RoundsOf: "{all} (figures: {continuous} continuous; ratios: {interleaved} interleaved)", "{all}(数値: 連続 {continuous} 回、倍率: 交互 {interleaved} 回)";
+    // Two runs.
+    Result: "result", "結果";
+    First: "first", "1 番目";
+    Second: "second", "2 番目";
+    RatioWorse: "ratio, <1 worse", "倍率、1 未満は悪化";
+    Gate: "gate", "判定";
+    Passed: "passed", "合格";
+    Slower: "slower", "低速";
+    NotJudged: "not judged", "判定なし";
+    MoreRows: "{count} more; all figures with --verbose, and in --export-markdown.", "ほかに {count} 件。全数値は --verbose と --export-markdown にあります。";
+    Against: "{name} {a} against {b}", "{name} {a} と {b}";
+    SettingsDiffer: "Settings that differ: {all}.", "設定の違い: {all}。";
     // The page.
     Run: "Run {run} · {date} · {rounds} · Kurabe {version}", "実行 {run} · {date} · {rounds} · Kurabe {version}";
     LogScale: "{what}, log scale", "{what}(対数目盛)";
@@ -169,6 +183,11 @@ messages! {
         "毎秒の操作数は、連続した試行の幾何平均と 95 % 区間です。時間はその全体、CPU はクライアントのものです。";
     Constant: " Constant: {values}.", " 固定: {values}。";
     FromServer: "Reported by the server", "サーバー自身の統計";
+    ReportedOn: "Reported by the server on {operations}", "サーバー自身の統計: {operations}";
+    CounterLegend: "The server's own counters, mostly of the whole server, including other users and background tasks. log: recovery log; binlog: replication log; files: all bytes written, for an embedded database.",
+        "サーバー自身の計数で、多くはほかの利用者や裏側の処理も含むサーバー全体のものです。log はリカバリーログ、binlog はレプリケーションログ、files は書き込まれた全バイト数(組み込みデータベース)です。";
+    Verdict: "Verdict", "判定";
+    Warnings: "Warnings", "注意";
     NotReported: "Not reported", "報告なし";
     Bottlenecks: "Bottlenecks", "ボトルネック";
     NoResults: "No results", "結果なし";

@@ -59,10 +59,16 @@ fn answer(summary: &Summary, options: &Options) -> String {
     let [others, _] = sentences(summary, !all.is_empty());
     let left = page.items(others.into_iter(), most.saturating_sub(least));
     let room = most.saturating_sub(page.lines() + 1);
-    let shown = fitting_rankings(&all, room);
-    let behind = all.len() - shown.len() + left;
+    let mut shown = fitting_rankings(&all, room);
+    if shown.len() < all.len() {
+        // The line that says so takes the place of others.
+        shown = fitting_rankings(&all, room.saturating_sub(1));
+    }
     if !shown.is_empty() {
         page.ranking(summary, &shown);
+    }
+    if let Some(sentence) = left_out(summary, &all, &shown) {
+        page.item(&sentence);
     }
     if let Some(sentence) = threshold::sentence(summary) {
         page.item(&sentence);
@@ -76,7 +82,7 @@ fn answer(summary: &Summary, options: &Options) -> String {
     failed.iter().take(FAILED).for_each(|sentence| page.item(sentence));
     let failed = failed.iter().skip(FAILED).map(String::as_str);
     let notes = failed.chain(notes.iter().map(|note| &*note.sentence));
-    let behind = behind + page.items(notes, LINES - 1);
+    let behind = left + page.items(notes, LINES - 1);
     let language = summary.labels.language;
     let more = match behind {
         0 => String::new(),
@@ -88,8 +94,37 @@ fn answer(summary: &Summary, options: &Options) -> String {
     page.text
 }
 
-/// The rankings that fit into so many lines: those at the first value of the chart axis, then those at the last one, then
-/// others; at least one.
+/// What was measured and has no ranking among those that are shown: operations, and values of the chart axis; if all have one,
+/// the number of the others.
+fn left_out(summary: &Summary, all: &[Ranking<'_>], shown: &[&Ranking<'_>]) -> Option<String> {
+    let labels = &summary.labels;
+    let chart = labels.chart_axis();
+    let of = |ranking: &Ranking<'_>| -> Option<[String; 2]> {
+        let cell = ranking.rows.first()?.cell;
+        let at = chart.and_then(|axis| Some(axis.name_value(cell.axes.get(&axis.name)?)));
+        Some([labels.plural(&cell.operation), at.unwrap_or_default()])
+    };
+    let seen: Vec<[String; 2]> = shown.iter().filter_map(|ranking| of(ranking)).collect();
+    let mut what: Vec<String> = Vec::new();
+    for part in 0..2 {
+        for [operation, at] in all.iter().filter_map(of) {
+            let name = if part == 0 { operation } else { at };
+            if !name.is_empty() && !what.contains(&name) && seen.iter().all(|one| one[part] != name) {
+                what.push(name);
+            }
+        }
+    }
+    let (more, language) = (all.len() - shown.len(), labels.language);
+    match what.as_slice() {
+        _ if more == 0 => None,
+        [] => Some(Message::MoreRankings.with(language, &[("count", &more.to_string())])),
+        what => {
+            Some(Message::NotShown.with(language, &[("what", &what.join(Message::Comma.text(language)))]))
+        }
+    }
+}
+
+/// The rankings that fit into so many lines: those at the first value of the chart axis, then others; at least one.
 fn fitting_rankings<'a, 'b>(all: &'b [Ranking<'a>], lines: usize) -> Vec<&'b Ranking<'a>> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|at| !all[*at].is_first);
@@ -109,6 +144,7 @@ fn fitting_rankings<'a, 'b>(all: &'b [Ranking<'a>], lines: usize) -> Vec<&'b Ran
 
 /// The report with all details.
 fn detailed(summary: &Summary, options: &Options) -> String {
+    let language = summary.labels.language;
     let mut page = Page::new(options);
     page.heading(&format!("{} · {}", summary.experiment, summary.run));
     if let Some(question) = &summary.question {
@@ -119,7 +155,7 @@ fn detailed(summary: &Summary, options: &Options) -> String {
     let all = rankings(summary);
     page.ranking(summary, &all.iter().collect::<Vec<_>>());
     page.gap();
-    page.section("Verdict", summary.sentences(Section::Verdict));
+    page.section(Message::Verdict.text(language), summary.sentences(Section::Verdict));
     let (fixed, rounds) = (fixed_axes(summary).join(" · "), rounds_of(summary));
     let labels = &summary.labels;
     let target = (!labels.several_targets()).then(|| format!(" on {}", labels.targets.join("")));
@@ -132,11 +168,11 @@ fn detailed(summary: &Summary, options: &Options) -> String {
         page.table(&table.title, table.legend.as_deref().unwrap_or_default(), &table);
     }
     page.lacking(summary);
-    page.section("Bottlenecks", summary.sentences(Section::Bottleneck));
-    page.section("In detail", summary.sentences(Section::Detail));
-    page.section("Not reported by the server", summary.sentences(Section::NotReported));
-    page.section("Warnings", summary.sentences(Section::Warning));
-    page.heading("Basis");
+    page.section(Message::Bottlenecks.text(language), summary.sentences(Section::Bottleneck));
+    page.section(Message::InDetail.text(language), summary.sentences(Section::Detail));
+    page.section(Message::NotReported.text(language), summary.sentences(Section::NotReported));
+    page.section(Message::Warnings.text(language), summary.sentences(Section::Warning));
+    page.heading(Message::Basis.text(language));
     for sentence in summary.sentences(Section::Basis) {
         page.paragraph(sentence);
     }
@@ -298,7 +334,7 @@ impl Page {
         if lacking.is_empty() {
             return;
         }
-        self.heading("No results");
+        self.heading(Message::NoResults.text(summary.labels.language));
         for entry in &lacking {
             let code = if entry.status == Status::Failed { "31" } else { "33" };
             self.marked(&self.styled("✗", code), &entry.sentence());

@@ -141,3 +141,11 @@ fn answer_says_where_rates_and_ratios_are_of_different_trials() {
     assert!(line.width() <= 80 && line.ends_with("decide."), "{line}");
     assert!(said(&with(100)).is_empty(), "{:?}", lines(&with(100)));
 }
+
+#[test]
+fn answer_names_what_it_has_no_room_for() {
+    let shown = |within: &[&str]| lines(&asked(&three_targets(), question(&["targets"], within)));
+    let of = |lines: &[String]| lines.iter().find(|line| line.contains("not shown here")).cloned();
+    assert_eq!(of(&shown(&["payload"])).unwrap(), "• Measured, and not shown here: 100 kB.");
+    assert_eq!(of(&shown(&[])), None);
+}

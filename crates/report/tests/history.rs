@@ -12,14 +12,23 @@ fn slow_reads(at: At<'_>) -> f64 {
     usual(at) * if at.operation == "read" { 0.8 } else { 1.0 }
 }
 
-/// The history of runs with these rates.
+/// The history of a run a day with these rates.
 fn of(rates: &[fn(At<'_>) -> f64]) -> Vec<Series> {
-    let run = |rate: &fn(At<'_>) -> f64| {
+    let run = |(day, rate): (usize, &fn(At<'_>) -> f64)| {
         let small = Scenario { compress: vec!["none"], payloads: vec![1_000], ..Scenario::default() };
-        analyse(&Scenario { rate: *rate, rounds: 8, ..small }.run(), Some(&INFO))
+        let mut summary = analyse(&Scenario { rate: *rate, rounds: 8, ..small }.run(), Some(&INFO));
+        summary.began = day as u64 * 86_400;
+        summary
     };
-    let runs: Vec<Summary> = rates.iter().map(run).collect();
+    let runs: Vec<Summary> = rates.iter().enumerate().map(run).collect();
     history(&runs.iter().collect::<Vec<_>>())
+}
+
+/// So many runs whose rates differ from one to the next by a few per cent, as a whole.
+fn some(count: usize) -> Vec<fn(At<'_>) -> f64> {
+    let all: [fn(At<'_>) -> f64; 4] =
+        [usual, |at| usual(at) * 1.03, |at| usual(at) * 0.98, |at| usual(at) * 1.01];
+    all.into_iter().cycle().take(count).collect()
 }
 
 /// The changes of the reads, each with its run; writes must have none.
@@ -34,25 +43,33 @@ fn changes_of_reads(rates: &[fn(At<'_>) -> f64]) -> Vec<(usize, Change)> {
 
 #[test]
 fn step_is_found_at_its_run_and_again_when_it_is_taken_back() {
-    let changes = changes_of_reads(&[usual, usual, slow_reads, slow_reads, slow_reads, usual, usual]);
-    let [(2, slower), (5, faster)] = changes[..] else { panic!("{changes:?}") };
+    let slow: [fn(At<'_>) -> f64; 2] = [slow_reads, |at| slow_reads(at) * 1.03];
+    let slow: Vec<_> = slow.into_iter().cycle().take(8).collect();
+    let changes = changes_of_reads(&[some(8), slow, some(2)].concat());
+    let [(8, slower), (16, faster)] = changes[..] else { panic!("{changes:?}") };
     assert!(!slower.better && slower.confirmed && slower.low <= 0.8 && 0.8 <= slower.high, "{slower:?}");
     assert!(faster.better && faster.confirmed && faster.low <= 1.25 && 1.25 <= faster.high, "{faster:?}");
 }
 
+/// By the rounds of each run alone, which are much more alike, each of them would be a change.
+#[test]
+fn what_runs_differ_by_anyway_is_no_change() {
+    assert_eq!(changes_of_reads(&some(20)), []);
+}
+
 #[test]
 fn single_slow_run_is_no_change() {
-    assert_eq!(changes_of_reads(&[usual, usual, slow_reads, usual, usual]), []);
+    assert_eq!(changes_of_reads(&[some(8), vec![slow_reads], some(4)].concat()), []);
 }
 
 #[test]
 fn change_at_the_newest_run_is_not_confirmed() {
-    let changes = changes_of_reads(&[usual, usual, slow_reads]);
-    assert!(matches!(changes[..], [(2, Change { better: false, confirmed: false, .. })]), "{changes:?}");
+    let changes = changes_of_reads(&[some(8), vec![slow_reads]].concat());
+    assert!(matches!(changes[..], [(8, Change { better: false, confirmed: false, .. })]), "{changes:?}");
 }
 
 #[test]
-fn equal_runs_have_no_change_and_no_run_has_no_history() {
-    assert_eq!(changes_of_reads(&[usual, usual, usual, usual]), []);
+fn few_runs_have_no_change_and_no_run_has_no_history() {
+    assert_eq!(changes_of_reads(&[some(4), vec![slow_reads, slow_reads]].concat()), []);
     assert!(history(&[]).is_empty());
 }

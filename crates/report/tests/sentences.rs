@@ -5,9 +5,9 @@ use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::{Outcome, Resumption, Run, RunEnd, RunHeader, Until};
-use kurabe_report::finding::{Finding, Section, Trials, Why};
+use kurabe_report::finding::{Finding, Note, Section, Statement, Trials, Why};
 use kurabe_report::summary::{Status, Summary, Verdict, VerdictResult};
-use kurabe_report::{View, analyse, compare, json, terminal};
+use kurabe_report::{Language, View, analyse, compare, json, terminal};
 
 fn summary(run: &Run) -> Summary {
     analyse(run, Some(&INFO))
@@ -510,4 +510,34 @@ fn baseline_and_aa_control_count_as_one_disturbed_cell() {
         _ => None,
     });
     assert_eq!(disturbed, Some((own.len(), own.len())));
+}
+
+/// What servers and the kernel's counters say stands as they say it.
+#[test]
+fn findings_of_each_family_are_sentences_in_japanese() {
+    let two = || Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() };
+    let runs = [two().run(), troubled(), bottlenecks(), open_loop(), of_any_start(two().run())];
+    let mut told = 0;
+    let mut check = |english: &Statement, japanese: &Statement| {
+        let as_said = matches!(&japanese.finding, Finding::Note(Note::Preflight { .. }));
+        let is_japanese = japanese.sentence.chars().any(|c| ('\u{3040}'..'\u{a000}').contains(&c));
+        assert!(as_said || is_japanese, "{}", japanese.sentence);
+        assert_eq!(english.finding, japanese.finding);
+        told += usize::from(is_japanese);
+    };
+    for run in &runs {
+        let english = summary(run);
+        let japanese = english.clone().in_language(Language::Japanese);
+        assert_eq!(japanese.clone().in_language(Language::English).findings, english.findings);
+        english.findings.iter().zip(&japanese.findings).for_each(|(a, b)| check(a, b));
+        let mut other = summary(&two().run());
+        "another".clone_into(&mut other.run);
+        let mut compared = compare::compare(&english, &other, &[]);
+        compare::gate::judge(&mut compared, &english, &other, compare::Criteria::default());
+        let shown = compared.clone().in_language(&english, Language::Japanese);
+        compared.findings.iter().zip(&shown.findings).for_each(|(a, b)| check(a, b));
+        let text = compare::terminal(&shown, &terminal::Options::default());
+        assert!(text.contains("判定") && !text.contains("undecided"), "{text}");
+    }
+    assert!(told > 80, "{told}");
 }

@@ -83,8 +83,8 @@ fn of_summaries(summaries: &[Summary]) -> Markup {
             (summaries.len()) " complete runs, " (count.sum::<usize>()) " changes in " (changed.len()) " of " (all.len()) " results"
         }
         p class="soft" {
-            "A result changed at a run if its comparison with the run of the change before, or with the first run, is called, and \
-             the next run agrees. Runs are not interleaved: a change of the machine between two runs looks the same."
+            "A result changed at a run if it is outside of what the runs since the last change differ by, and the next run agrees. \
+             At least 7 runs are needed before that, or runs that restart their servers. A change of the machine looks the same."
         }
         @for series in &changed { (one(series, summaries)) }
         @if !steady.is_empty() {

@@ -131,7 +131,8 @@ pub(super) fn judged(
         compare::gate::judge(&mut compared, first, second, criteria);
     }
     if !files.prints() {
-        output.result(&compare::terminal(&compared, &report::terminal_options(output)))?;
+        let shown = compared.clone().in_language(first, output.language);
+        output.result(&compare::terminal(&shown, &report::terminal_options(output)))?;
     }
     let junit = || compare::junit(&compared, &first.experiment);
     files.write(|| compare::pull_request(&compared), || compare::json(&compared), junit, output)?;

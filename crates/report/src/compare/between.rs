@@ -20,8 +20,6 @@ pub enum Between {
         /// The number of runs.
         runs: u32,
     },
-    /// The samples within the runs, which only a further run can confirm.
-    Within,
     /// Nothing: nothing is decided.
     Nothing {
         /// The number of earlier runs of the suite under the same conditions.
@@ -37,7 +35,7 @@ pub enum Between {
 
 impl Between {
     /// What decides a comparison of these runs, with these earlier ones.
-    pub(super) fn of(first: &Summary, second: &Summary, earlier: &[Summary]) -> Self {
+    pub(crate) fn of(first: &Summary, second: &Summary, earlier: &[&Summary]) -> Self {
         let any_start = |summary: &Summary| summary.spec.sampled() == Sampled::AnyStart;
         if any_start(first) && any_start(second) {
             return Self::Starts;
@@ -58,7 +56,7 @@ impl Between {
         self,
         metric: &MetricInfo,
         [b, a]: [(&Summary, &CellResult); 2],
-        earlier: &[Summary],
+        earlier: &[&Summary],
         settings: &IntervalSettings,
     ) -> Result<PairedRatio, StatsError> {
         let figures = |(summary, cell): (&Summary, &CellResult)| {
@@ -68,7 +66,7 @@ impl Between {
         };
         let separate = PairedRatio::of_separate(&figures(b), &figures(a), settings)?;
         match self {
-            Self::Starts | Self::Within => Ok(separate),
+            Self::Starts => Ok(separate),
             Self::Nothing { .. } => Ok(PairedRatio { interval: None, ..separate }),
             Self::Runs { .. } => {
                 let mean = |of| Ok(kurabe_stats::interval_of_mean(&figures(of), settings)?.value);
@@ -80,7 +78,7 @@ impl Between {
                         && cell.status == Status::Ok
                 };
                 let earlier = earlier.iter().take(MAX_RUNS);
-                let there = earlier.filter_map(|run| Some((run, run.cells.iter().find(same)?)));
+                let there = earlier.filter_map(|run| Some((*run, run.cells.iter().find(same)?)));
                 let earlier: Vec<f64> = there.map(mean).collect::<Result<_, _>>()?;
                 let ratio = PairedRatio::of_runs(mean(b)?, mean(a)?, &earlier, settings)?;
                 Ok(PairedRatio { interval: ratio.interval.filter(|_| earlier.len() >= MIN_RUNS), ..ratio })
@@ -92,7 +90,7 @@ impl Between {
     pub(crate) fn sentence(self) -> String {
         const WEAKER: &str = "weaker evidence than a single run with both";
         match self {
-            Self::Starts | Self::Within => {
+            Self::Starts => {
                 format!("the runs were made at different times: this is {WEAKER}.")
             }
             Self::Runs { runs } => format!(

@@ -11,6 +11,7 @@ use super::{Compared, Difference, Row, is_tail};
 use crate::finding::comparison::reason;
 use crate::finding::{Finding, Runs, Section, Why};
 use crate::format::percent;
+use crate::messages::{Language, Message};
 use crate::summary::{CellResult, Status, Summary};
 use kurabe_core::{Error, Result};
 use serde::Serialize;
@@ -41,11 +42,15 @@ pub enum Judgement {
 impl Judgement {
     /// Its words in tables.
     pub fn words(self) -> &'static str {
+        self.message().text(Language::English)
+    }
+
+    pub(super) fn message(self) -> Message {
         match self {
-            Self::Passed => "passed",
-            Self::Slower => "slower",
-            Self::Undecided => "undecided",
-            Self::NotJudged => "not judged",
+            Self::Passed => Message::Passed,
+            Self::Slower => Message::Slower,
+            Self::Undecided => Message::Undecided,
+            Self::NotJudged => Message::NotJudged,
         }
     }
 }
@@ -100,6 +105,14 @@ impl Criteria {
         let named = self.p99.filter(|_| tail).or(self.slower.filter(|_| row.primary || row.of_kind && !tail));
         let unnamed = self.slower.filter(|_| tail).map(|slower| (slower.max(TAIL), false));
         named.map(|margin| (margin, true)).or(unnamed)
+    }
+
+    /// The same in Japanese: `5 % (p99: 20 %) を超えて`.
+    pub(crate) fn japanese(&self) -> String {
+        match self.words().strip_prefix("more than ") {
+            Some(margin) => format!("{margin} を超えて"),
+            None => "少しでも".to_owned(),
+        }
     }
 
     /// Their words: `more than 5 % (p99: 20 %)`.

@@ -14,6 +14,7 @@ mod render;
 
 use crate::comparison::{bounded, not_comparable, paired, result_of, why_no_results};
 use crate::finding::{Comparison, Finding, Interval, Pair, Runs, Scope, Section, Statement, Why};
+use crate::messages::Language;
 use crate::rule::Rule;
 use crate::summary::{CellResult, MetricInfo, MetricResult, Status, Summary, TargetSummary, VerdictResult};
 use kurabe_core::axis::Cell;
@@ -52,9 +53,22 @@ pub struct Compared {
     /// The gate's result; `None`, and not written, without a gate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
+    /// The language of sentences and tables on a terminal.
+    #[serde(skip)]
+    pub language: Language,
 }
 
 impl Compared {
+    /// The comparison in another language; `first` is the summary of the first run.
+    #[must_use]
+    pub fn in_language(mut self, first: &Summary, language: Language) -> Self {
+        let mut labels = first.labels.clone();
+        labels.speak(language);
+        let restate = |one: Statement| one.finding.state(one.section, &labels);
+        self.findings = self.findings.into_iter().map(restate).collect();
+        Self { language, ..self }
+    }
+
     pub fn sentences(&self, section: Section) -> Vec<&str> {
         let of = self.findings.iter().filter(|statement| statement.section == section);
         of.map(|statement| statement.sentence.as_str()).collect()
@@ -107,14 +121,15 @@ pub struct Row {
 /// Compares the second run with the first: cells with the same axis values and operation, on targets of the same
 /// engine, matched in order. `earlier` are runs before the later of the two, of the same suite under the same conditions.
 pub fn compare(first: &Summary, second: &Summary, earlier: &[Summary]) -> Compared {
-    compare_by(first, second, earlier, Between::of(first, second, earlier))
+    let earlier: Vec<&Summary> = earlier.iter().collect();
+    compare_by(first, second, &earlier, Between::of(first, second, &earlier))
 }
 
 /// The same, decided by this.
 pub(crate) fn compare_by(
     first: &Summary,
     second: &Summary,
-    earlier: &[Summary],
+    earlier: &[&Summary],
     between: Between,
 ) -> Compared {
     let mut unmatched: Vec<Runs> = Vec::new();
@@ -160,6 +175,7 @@ pub(crate) fn compare_by(
         differences: differences::differences(first, second, &targets),
         rows,
         gate: None,
+        language: Language::English,
     }
 }
 
@@ -187,6 +203,7 @@ pub fn peers(run: &Run, summary: &Summary) -> Compared {
         second: names[1].clone(),
         between: None,
         gate: None,
+        language: Language::English,
     }
 }
 
@@ -205,7 +222,7 @@ enum By<'a> {
     /// Pairs of rounds of two targets, in a run with this analysis plan.
     Pairs(&'a Rule),
     /// The samples of two runs, and earlier ones.
-    Between(Between, &'a [Summary]),
+    Between(Between, &'a [&'a Summary]),
 }
 
 /// Targets of both runs with the same engine, by position.

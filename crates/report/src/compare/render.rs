@@ -6,6 +6,7 @@ use crate::finding::wording::{amount, ratio, ratio_in_table};
 use crate::finding::{Finding, Interval, Runs, Section, Statement};
 use crate::format::{capital, figure, value_of};
 use crate::markdown::{escaped, items, markdown_table, publishing};
+use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
 use crate::summary::VerdictResult;
 use crate::table::{Column, Table};
@@ -50,11 +51,11 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
     let room = LINES.saturating_sub(page.lines() + 2).max(1);
     // The line that says what is left out takes the place of a row.
     let shown = if rows.len() > room { room - 1 } else { rows.len() };
-    page.grid(&gate_table(&rows[..shown]));
+    page.grid(&gate_table(&rows[..shown], compared.language));
     match rows.len() - shown {
         0 => {}
         more => {
-            page.paragraph(&format!("{more} more; all figures with --verbose, and in --export-markdown."));
+            page.paragraph(&Message::MoreRows.with(compared.language, &[("count", &more.to_string())]));
         }
     }
     page.text
@@ -84,7 +85,7 @@ fn judged(compared: &Compared) -> Vec<&Row> {
 
 /// The judged rows: of each what it is of, both values, the ratio with its interval, below 1 where the second is worse, and the
 /// judgement.
-fn gate_table(rows: &[&Row]) -> Table {
+fn gate_table(rows: &[&Row], language: Language) -> Table {
     let targets = rows.iter().any(|row| row.target != rows[0].target);
     let varies = |at: &usize| rows.iter().any(|row| row.shown[*at] != rows[0].shown[*at]);
     let axes: Vec<usize> = (0..rows.first().map_or(0, |row| row.shown.len())).filter(varies).collect();
@@ -103,23 +104,27 @@ fn gate_table(rows: &[&Row]) -> Table {
         row.ratio.map_or_else(|| "–".to_owned(), |value| ratio_in_table(of(value)))
     };
     let mut table = Table { rows: vec![Vec::new(); rows.len()], ..Table::default() };
-    let mut add = |head: &str, right, spare, text: &dyn Fn(&Row) -> String| {
-        table.add(head, right, spare, rows.iter().map(|row| text(row)));
+    let mut add = |head: Message, right, spare, text: &dyn Fn(&Row) -> String| {
+        table.add(head.text(language), right, spare, rows.iter().map(|row| text(row)));
     };
-    add("result", false, 0, &name);
-    add("first", true, 2, &|row| value(row, row.first));
-    add("second", true, 1, &|row| value(row, row.second));
-    add("ratio, <1 worse", false, 0, &ratio);
-    add("gate", false, 0, &|row| row.gate.map_or_else(|| "–".to_owned(), |one| one.words().to_owned()));
+    let gate = |row: &Row| row.gate.map_or("–", |one| one.message().text(language)).to_owned();
+    add(Message::Result, false, 0, &name);
+    add(Message::First, true, 2, &|row| value(row, row.first));
+    add(Message::Second, true, 1, &|row| value(row, row.second));
+    add(Message::RatioWorse, false, 0, &ratio);
+    add(Message::Gate, false, 0, &gate);
     table
 }
 
 /// The settings that differ, by name and value, as one sentence.
 fn settings(compared: &Compared) -> Option<String> {
-    let of =
-        |one: &Difference| Some(format!("{} {} against {}", one.setting.as_ref()?, one.first, one.second));
+    let of = |one: &Difference| {
+        let values = [("name", one.setting.as_deref()?), ("a", &one.first), ("b", &one.second)];
+        Some(Message::Against.with(compared.language, &values))
+    };
     let all: Vec<String> = compared.differences.iter().filter_map(of).collect();
-    (!all.is_empty()).then(|| format!("Settings that differ: {}.", all.join(", ")))
+    let all = all.join(Message::Comma.text(compared.language));
+    (!all.is_empty()).then(|| Message::SettingsDiffer.with(compared.language, &[("all", &all)]))
 }
 
 /// The comparison as Markdown.
@@ -154,7 +159,11 @@ pub fn pull_request(compared: &Compared) -> String {
     let rows = judged(compared);
     let shown = &rows[..rows.len().min(ROWS)];
     if compared.gate.is_some() && !rows.is_empty() {
-        markdown_table(&mut text, "", &Table { title: "What is judged".to_owned(), ..gate_table(shown) });
+        markdown_table(
+            &mut text,
+            "",
+            &Table { title: "What is judged".to_owned(), ..gate_table(shown, Language::English) },
+        );
     } else if !rows.is_empty() {
         let shown: Vec<Row> = shown.iter().map(|row| (*row).clone()).collect();
         markdown_table(&mut text, "", &rows_table(&shown, "Primary results".to_owned()));

@@ -1,5 +1,8 @@
-//! Sentences in Japanese, of the findings that answer a question or say how far an answer holds. What only the details
-//! have, and what servers and drivers say, is in English in all languages.
+//! Sentences of findings in Japanese. What servers, drivers and licences say is as they say it, and so are evidence and
+//! reasons that come from the kernel's counters.
+
+mod figures;
+mod runs;
 
 use super::{Comparison, Finding, Interval, Limit, Measured, Note, Pair, Progress, Scope, Trials, Why};
 use crate::attribution::{Bottleneck, Confidence};
@@ -18,7 +21,10 @@ pub(super) fn sentence(finding: &Finding, labels: &Labels) -> Option<String> {
         Finding::Progress(progress) => Some(progressed(progress)),
         Finding::Trials(trials) => Some(tried(trials, labels)),
         Finding::Note(note) => noted(note, labels),
-        Finding::Values(_) | Finding::Rates(_) | Finding::Basis(_) | Finding::Runs(_) => None,
+        Finding::Values(values) => Some(figures::values(values, labels)),
+        Finding::Rates(rates) => Some(figures::rates(rates, labels)),
+        Finding::Basis(basis) => Some(figures::basis(basis, labels)),
+        Finding::Runs(runs) => Some(runs::sentence(runs, labels)),
     }
 }
 
@@ -312,6 +318,13 @@ fn noted(note: &Note, labels: &Labels) -> Option<String> {
         Note::RatesApart { .. } => Some(
             "毎秒の回数は連続した試行のもの、倍率は交互の試行のものです。判定は倍率によります。".to_owned(),
         ),
-        Note::Preflight { .. } | Note::PublishingRestricted { .. } | Note::NotReported { .. } => None,
+        Note::PublishingRestricted { target, version, says, name, source } => Some(format!(
+            "{} の結果の公表は制限されています: {says}({name}、{source})。",
+            super::wording::with_version(target, version, labels)
+        )),
+        Note::NotReported { target, what, reason } => {
+            Some(format!("{} が報告しないもの: {}({reason})。", labels.target(target), what.join("、")))
+        }
+        Note::Preflight { .. } => None,
     }
 }
