@@ -13,7 +13,7 @@ const ENOUGH_OF_ZIPF: usize = 200;
 /// The most values of a list of all that came.
 const LIST: usize = 50;
 /// The most values of a list that stands for a distribution that was not found.
-const RECORDED: usize = 200;
+const RECORDED: u64 = 200;
 /// The standard deviations beyond which a test contradicts a draw: chance does it once in 100,000 times.
 const TOO_FAR: f64 = 4.5;
 /// The least exponent that is told from a uniform draw.
@@ -44,7 +44,7 @@ pub(crate) enum Draw {
     },
     /// Each of these with its number.
     List(Vec<(Value, u64)>),
-    /// No distribution was found: what came most often, of this number of different values.
+    /// No distribution was found: a sample of what came, and the number of different values.
     Recorded(Vec<(Value, u64)>, usize),
 }
 
@@ -77,11 +77,29 @@ pub(crate) fn fit(seen: &[Seen<'_>]) -> Draw {
         .filter(|_| seen.len() >= ENOUGH)
         .and_then(|numbers| sequence(seen, numbers.len()).or_else(|| Numbers::of(&numbers)?.draw(is_list)));
     found.unwrap_or_else(|| {
-        let different = counts.len();
-        let kept = if is_list { LIST } else { RECORDED };
-        let listed = counts.into_iter().take(kept).map(|(value, count)| (value.clone(), count)).collect();
-        if is_list { Draw::List(listed) } else { Draw::Recorded(listed, different) }
+        let listed = counts.iter().map(|(value, count)| ((*value).clone(), *count));
+        if is_list {
+            Draw::List(listed.collect())
+        } else {
+            Draw::Recorded(sample(counts.clone()), counts.len())
+        }
     })
+}
+
+/// A systematic sample of values: of each part of their order as many as came.
+fn sample(mut counts: Vec<(&Value, u64)>) -> Vec<(Value, u64)> {
+    counts.sort();
+    let all: u64 = counts.iter().map(|(_, count)| count).sum();
+    let (kept, mut before) = (all.min(RECORDED), 0);
+    let mut found = Vec::new();
+    for (value, count) in counts {
+        let taken = (before + count) * kept / all - before * kept / all;
+        before += count;
+        if taken > 0 {
+            found.push((value.clone(), taken));
+        }
+    }
+    found
 }
 
 /// Numbers that rise with time, in the whole or on each connection, and never come twice.
@@ -89,14 +107,14 @@ fn sequence(seen: &[Seen<'_>], different: usize) -> Option<Draw> {
     if different < seen.len() {
         return None;
     }
-    let mut last: HashMap<u64, i64> = HashMap::new();
+    let mut before_there: HashMap<u64, i64> = HashMap::new();
     let (mut before, mut rises, mut rises_there, mut pairs_there) = (None, 0_usize, 0_usize, 0_usize);
     let (mut least, mut most) = (i64::MAX, i64::MIN);
     for one in seen {
         let Value::Int(n) = one.value else { return None };
         (least, most) = (least.min(*n), most.max(*n));
         rises += usize::from(before.replace(*n).is_some_and(|before| before < *n));
-        if let Some(before) = last.insert(one.connection, *n) {
+        if let Some(before) = before_there.insert(one.connection, *n) {
             pairs_there += 1;
             rises_there += usize::from(before < *n);
         }
@@ -127,7 +145,7 @@ impl<'a> Numbers<'a> {
 
     fn draw(&self, is_list: bool) -> Option<Draw> {
         // Of a few numbers with gaps, a list says more.
-        if is_list && self.counts.len() as f64 != self.width {
+        if is_list && (self.counts.len() as f64) < self.width {
             return None;
         }
         if self.is_uniform() {
@@ -368,7 +386,7 @@ mod tests {
             let sparse = drawn(10_000, |_| {
                 loop {
                     let key = rng.below(100_000);
-                    if kurabe_stats::mix(seed, key) % 3 == 0 {
+                    if kurabe_stats::mix(seed, key).is_multiple_of(3) {
                         return key as i64;
                     }
                 }

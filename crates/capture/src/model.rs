@@ -64,7 +64,7 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
     let family = if about.protocol.starts_with("postgres") { "postgres" } else { "mysql" };
     let mut writer = Writer {
         analysis: &analysis,
-        plain: analysis.forms.iter().map(plain::read).collect(),
+        simple: analysis.forms.iter().map(plain::read).collect(),
         made,
         family,
         tables: BTreeMap::new(),
@@ -237,7 +237,7 @@ impl Field {
 struct Writer<'a> {
     analysis: &'a Analysis,
     /// Each form, if it is so simple.
-    plain: Vec<Option<Plain>>,
+    simple: Vec<Option<Plain>>,
     made: bool,
     family: &'static str,
     tables: BTreeMap<String, Table>,
@@ -257,10 +257,10 @@ struct Body {
 }
 
 impl Writer<'_> {
-    fn plain(&self, statement: &Statement) -> Option<(Plain, Vec<Use>)> {
+    fn simple(&self, statement: &Statement) -> Option<(Plain, Vec<Use>)> {
         let values = statement.values.clone()?;
-        let plain = self.plain.get(statement.form)?.clone()?;
-        Some((plain, values))
+        let simple = self.simple.get(statement.form)?.clone()?;
+        Some((simple, values))
     }
 
     /// Learns keys and fields from the statements that name them.
@@ -270,21 +270,21 @@ impl Writer<'_> {
             for (node, place) in statements(&kind.nodes) {
                 let Some(statement) = plan.statements.get(&node) else { continue };
                 let most_rows = self.analysis.shown.statements.get(place).map_or(0, |one| one.most_rows);
-                if let Some((plain, values)) = self.plain(statement) {
-                    found.push((plain, values, plan, most_rows, kind.calls));
+                if let Some((simple, values)) = self.simple(statement) {
+                    found.push((simple, values, plan, most_rows, kind.calls));
                 }
             }
         }
-        for (plain, values, plan, most_rows, calls) in &found {
-            let table = self.tables.entry(plain.table.clone()).or_default();
-            for column in &plain.columns {
+        for (simple, values, plan, most_rows, calls) in &found {
+            let table = self.tables.entry(simple.table.clone()).or_default();
+            for column in &simple.columns {
                 table.fields.entry(column.clone()).or_default();
             }
-            let sets = plain.sets.iter().map(|(column, expr)| match expr {
+            let sets = simple.sets.iter().map(|(column, expr)| match expr {
                 Expr::Slot(slot) | Expr::Changed(_, slot) => (column, Some(*slot)),
                 Expr::Now => (column, None),
             });
-            let by = plain.by.iter().map(|(column, slot)| (column, Some(*slot)));
+            let by = simple.by.iter().map(|(column, slot)| (column, Some(*slot)));
             for (column, slot) in sets.chain(by) {
                 let kind = slot.map_or(Field::Time, |slot| {
                     values.get(slot).map_or(Field::Unknown, |value| plan.field(value))
@@ -292,8 +292,8 @@ impl Writer<'_> {
                 let field = table.fields.entry(column.clone()).or_default();
                 *field = field.with(kind);
             }
-            if !plain.by.is_empty() {
-                let columns: Vec<String> = plain.by.iter().map(|(column, _)| column.clone()).collect();
+            if !simple.by.is_empty() {
+                let columns: Vec<String> = simple.by.iter().map(|(column, _)| column.clone()).collect();
                 if *most_rows <= 1 {
                     *table.keys.entry(columns).or_default() += calls;
                 } else {
@@ -313,10 +313,10 @@ impl Writer<'_> {
             table.is_numbered = table.fields.insert(NUMBER.to_owned(), Field::Int).is_none();
             table.key = vec![NUMBER.to_owned()];
         }
-        for (plain, values, plan, ..) in &found {
-            let Some(table) = self.tables.get_mut(&plain.table) else { continue };
+        for (simple, values, plan, ..) in &found {
+            let Some(table) = self.tables.get_mut(&simple.table) else { continue };
             let [key] = table.key.as_slice() else { continue };
-            for (_, slot) in plain.by.iter().filter(|(column, _)| column == key) {
+            for (_, slot) in simple.by.iter().filter(|(column, _)| column == key) {
                 let most = values.get(*slot).map_or(0, |value| plan.largest(value));
                 table.rows = table.rows.max(most);
             }
@@ -512,42 +512,43 @@ impl Writer<'_> {
         }
         let values =
             statement.values.as_ref().ok_or("values of a type that is not read, or were not recorded")?;
-        let plain = self.plain(statement);
-        if let Some(step) = plain.as_ref().and_then(|(plain, values)| self.portable(plain, values, plan)) {
+        let simple = self.simple(statement);
+        if let Some(step) = simple.as_ref().and_then(|(simple, values)| self.portable(simple, values, plan)) {
             return Ok(step);
         }
         if !self.made {
             let sql = self.sql(statement, values, plan)?;
             // What is so simple is the same on all SQL engines.
-            let engine = if plain.is_some() { String::new() } else { format!(".{}", self.family) };
+            let engine = if simple.is_some() { String::new() } else { format!(".{}", self.family) };
             return Ok(format!("{{ sql{engine} = {} }}", quoted(&sql)));
         }
-        let (plain, values) = plain.ok_or("not a statement on rows of one table by equal values")?;
-        self.braces(&plain, &values, plan)
+        let (simple, values) = simple.ok_or("not a statement on rows of one table by equal values")?;
+        self.braces(&simple, &values, plan)
             .ok_or("its table has no key of a single number from 1 on, or a value is NULL")
     }
 
     /// A step that every engine has, if it is known well enough.
-    fn portable(&mut self, plain: &Plain, values: &[Use], plan: &Plan) -> Option<String> {
+    fn portable(&mut self, simple: &Plain, values: &[Use], plan: &Plan) -> Option<String> {
         let made = self.made;
-        let table = self.tables.get_mut(&plain.table)?;
+        let table = self.tables.get_mut(&simple.table)?;
         let is_good = |column: &String| {
             let field = table.fields.get(column).copied().unwrap_or_default();
             matches!(field, Field::Int | Field::Text(_)) || made && field != Field::Other
         };
-        if made && !table.can_be_made(&plain.table) {
+        if made && !table.can_be_made(&simple.table) {
             return None;
         }
         let operand = |slot: usize| plan.operand(values.get(slot)?);
-        let columns = plain.columns.iter().chain(plain.sets.iter().map(|(column, _)| column));
-        let columns: Vec<&String> = columns.chain(plain.by.iter().map(|(column, _)| column)).collect();
+        let columns = simple.columns.iter().chain(simple.sets.iter().map(|(column, _)| column));
+        let columns: Vec<&String> = columns.chain(simple.by.iter().map(|(column, _)| column)).collect();
         if !columns.iter().all(|column| is_good(column)) {
             return None;
         }
-        let by: Vec<String> = plain.by.iter().map(|(column, _)| column.clone()).collect();
+        let by: Vec<String> = simple.by.iter().map(|(column, _)| column.clone()).collect();
         let keyed = !by.is_empty() && by == table.key;
-        let key = || Some(list(plain.by.iter().map(|(_, slot)| operand(*slot)).collect::<Option<Vec<_>>>()?));
-        let adds = plain.sets.iter().any(|(_, expr)| matches!(expr, Expr::Changed(..)));
+        let key =
+            || Some(list(simple.by.iter().map(|(_, slot)| operand(*slot)).collect::<Option<Vec<_>>>()?));
+        let adds = simple.sets.iter().any(|(_, expr)| matches!(expr, Expr::Changed(..)));
         let written = || -> Option<Vec<(String, String)>> {
             let one = |(column, expr): &(String, Expr)| match expr {
                 // Not every engine can add to what is there: the value alone is written.
@@ -556,17 +557,17 @@ impl Writer<'_> {
                 Expr::Now => Some((column.clone(), quoted(":now"))),
                 Expr::Changed(..) => None,
             };
-            plain.sets.iter().map(one).collect()
+            simple.sets.iter().map(one).collect()
         };
-        let name = quoted(&plain.table);
-        let step = match plain.verb {
+        let name = quoted(&simple.table);
+        let step = match simple.verb {
             Verb::Select if keyed => format!(
                 "{{ get = {name}, key = {}, fields = {}, rows = [0, 1] }}",
                 key()?,
-                list(plain.columns.iter().map(|column| quoted(column)))
+                list(simple.columns.iter().map(|column| quoted(column)))
             ),
             Verb::Select if made => {
-                let by: Option<Vec<String>> = plain
+                let by: Option<Vec<String>> = simple
                     .by
                     .iter()
                     .map(|(column, slot)| Some(format!("{} = {}", quoted(column), operand(*slot)?)))
@@ -574,7 +575,7 @@ impl Writer<'_> {
                 format!(
                     "{{ find-equal = {name}, where = {{ {} }}, fields = {} }}",
                     by?.join(", "),
-                    list(plain.columns.iter().map(|column| quoted(column)))
+                    list(simple.columns.iter().map(|column| quoted(column)))
                 )
             }
             Verb::Update if keyed => {
@@ -594,7 +595,7 @@ impl Writer<'_> {
             Verb::Insert if !table.key.is_empty() => {
                 let mut written = written()?;
                 if made && table.is_numbered {
-                    written.push((NUMBER.to_owned(), quoted(&format!(":{NUMBER}_{}", plain.table))));
+                    written.push((NUMBER.to_owned(), quoted(&format!(":{NUMBER}_{}", simple.table))));
                 }
                 let all: BTreeSet<&String> =
                     if made { table.fields.keys().collect() } else { table.used.iter().collect() };
@@ -618,8 +619,8 @@ impl Writer<'_> {
     }
 
     /// A statement on a collection, for all SQL engines.
-    fn braces(&mut self, plain: &Plain, values: &[Use], plan: &Plan) -> Option<String> {
-        let table = self.tables.get_mut(&plain.table).filter(|table| table.can_be_made(&plain.table))?;
+    fn braces(&mut self, simple: &Plain, values: &[Use], plan: &Plan) -> Option<String> {
+        let table = self.tables.get_mut(&simple.table).filter(|table| table.can_be_made(&simple.table))?;
         let operand = |slot: usize| match values.get(slot)? {
             Use::Variable(variable) => Some(format!(":{}", plan.variables.get(*variable)?.name)),
             Use::Text(Value::Int(number)) => Some(number.to_string()),
@@ -634,17 +635,17 @@ impl Writer<'_> {
             Expr::Changed(sign, slot) => Some(format!("{column} {sign} {}", operand(*slot)?)),
         };
         let by: Option<Vec<String>> =
-            plain.by.iter().map(|(column, slot)| Some(format!("{column} = {}", operand(*slot)?))).collect();
-        let (by, name) = (by?.join(" AND "), &plain.table);
+            simple.by.iter().map(|(column, slot)| Some(format!("{column} = {}", operand(*slot)?))).collect();
+        let (by, name) = (by?.join(" AND "), &simple.table);
         let pairs: Option<Vec<String>> =
-            plain.sets.iter().map(|set| Some(format!("{} = {}", set.0, value(set)?))).collect();
-        let columns: Vec<&str> = plain.sets.iter().map(|(column, _)| column.as_str()).collect();
-        let (sql, rest) = match plain.verb {
+            simple.sets.iter().map(|set| Some(format!("{} = {}", set.0, value(set)?))).collect();
+        let columns: Vec<&str> = simple.sets.iter().map(|(column, _)| column.as_str()).collect();
+        let (sql, rest) = match simple.verb {
             Verb::Update => {
                 (format!("UPDATE {{{name}}} SET {} WHERE {by}", pairs?.join(", ")), String::new())
             }
             Verb::Insert => {
-                let values: Option<Vec<String>> = plain.sets.iter().map(value).collect();
+                let values: Option<Vec<String>> = simple.sets.iter().map(value).collect();
                 // A key that the server gave is not in the statement.
                 table.key.iter().all(|column| columns.contains(&column.as_str())).then_some(())?;
                 let sql = format!(
@@ -778,25 +779,31 @@ impl Writer<'_> {
     fn key_of(&self, plan: &Plan, variable: usize) -> Option<KeyOf> {
         let mut found: Option<KeyOf> = None;
         for statement in plan.statements.values() {
-            let Some((plain, values)) = self.plain(statement) else {
+            let Some((simple, values)) = self.simple(statement) else {
                 let text =
                     self.analysis.forms.get(statement.form).map(|form| form.key().to_ascii_lowercase());
                 let inserts = text.is_some_and(|text| text.trim_start().starts_with("insert"));
-                if inserts && statement.values.iter().flatten().any(|one| *one == Use::Variable(variable)) {
-                    found.get_or_insert_default().is_inserted = true;
+                if statement.values.iter().flatten().any(|one| *one == Use::Variable(variable)) {
+                    let found = found.get_or_insert_default();
+                    found.is_inserted |= inserts;
+                    found.is_compared |= !inserts;
                 }
                 continue;
             };
-            let Some(table) = self.tables.get(&plain.table) else { continue };
+            let Some(table) = self.tables.get(&simple.table) else { continue };
             let is_it = |slot: usize| values.get(slot) == Some(&Use::Variable(variable));
-            for (column, slot) in &plain.by {
-                if is_it(*slot) && table.key == [column.clone()] {
-                    let found = found.get_or_insert_default();
-                    found.table = Some((plain.table.clone(), table.rows));
+            for (column, _) in simple.by.iter().filter(|(_, slot)| is_it(*slot)) {
+                let found = found.get_or_insert_default();
+                found.is_compared = true;
+                if table.key == [column.clone()] {
+                    found.table = Some((simple.table.clone(), table.rows));
                 }
             }
-            for (column, expr) in &plain.sets {
-                if plain.verb == Verb::Insert && matches!(expr, Expr::Slot(slot) if is_it(*slot)) {
+            for (column, expr) in &simple.sets {
+                if matches!(expr, Expr::Slot(slot) if is_it(*slot)) {
+                    found.get_or_insert_default().is_written = true;
+                }
+                if simple.verb == Verb::Insert && matches!(expr, Expr::Slot(slot) if is_it(*slot)) {
                     let found = found.get_or_insert_default();
                     found.is_inserted |= table.key.is_empty() || table.key.contains(column);
                     found.rows = found.rows.max(if table.key.contains(column) { table.rows } else { 0 });
@@ -877,6 +884,9 @@ struct KeyOf {
     table: Option<(String, i64)>,
     /// Whether rows are inserted with it, which may have to be new.
     is_inserted: bool,
+    /// Whether it is written, and whether it is also looked for.
+    is_written: bool,
+    is_compared: bool,
     rows: i64,
 }
 
@@ -1104,9 +1114,9 @@ fn counts(kind: &Kind, number: usize) -> Vec<(u64, u64)> {
     // The two neighbours that are rarest become their mean.
     while counts.len() > COUNTS {
         let rarest = (1..counts.len()).min_by_key(|n| counts[*n - 1].1 + counts[*n].1).unwrap_or(1);
-        let (two, one) = (counts.remove(rarest), counts[rarest - 1]);
-        let all = one.1 + two.1;
-        counts[rarest - 1] = ((one.0 * one.1 + two.0 * two.1 + all / 2) / all, all);
+        let (above, below) = (counts.remove(rarest), counts[rarest - 1]);
+        let all = below.1 + above.1;
+        counts[rarest - 1] = ((below.0 * below.1 + above.0 * above.1 + all / 2) / all, all);
     }
     if counts.is_empty() { vec![(1, 1)] } else { counts }
 }

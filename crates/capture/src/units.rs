@@ -179,7 +179,7 @@ mod tests {
             let looped: u64 = visits.counts.iter().map(|(_, count)| count).sum();
             assert_eq!(
                 looped > 0,
-                expected.contains("(") || expected.contains("4x") || expected.contains("3x")
+                expected.contains('(') || expected.contains("4x") || expected.contains("3x")
             );
         }
     }
