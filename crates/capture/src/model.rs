@@ -1024,9 +1024,9 @@ fn draw(variable: &Variable, plan: &Plan, of_key: Option<&KeyOf>, made: bool) ->
                 ("", quoted(&at)),
             ]
         }
-        // New texts of the same form, where a row may have to differ from all others.
+        // What differs each time is written as new texts of the same form.
         Draw::Recorded(values, _)
-            if is_inserted
+            if of_key.is_some_and(|key| key.is_inserted || (key.is_written && !key.is_compared))
                 && values.iter().all(|(value, count)| *count == 1 && matches!(value, Value::Text(_))) =>
         {
             vec![("", format!("{{ template = {} }}", quoted(&template(values))))]
