@@ -7,6 +7,7 @@ use kurabe_capture::record::{Record, Request, Value};
 use kurabe_testbed::testing;
 use kurabe_wire::view::Step;
 use serde_json::Value as Json;
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -400,15 +401,15 @@ fn model_of_a_mysql_client_has_its_mix_and_its_loops() {
         let mut script = String::new();
         for n in 0..150_u64 {
             let item = kurabe_stats::mix(1, n) % 500;
-            script.push_str(&format!("START TRANSACTION; SELECT name, n FROM item WHERE id = {item};\n"));
+            let _ = write!(script, "START TRANSACTION; SELECT name, n FROM item WHERE id = {item};\n");
             for part in 0..3 + n % 2 * 4 {
-                script.push_str(&format!("SELECT n + {} FROM item WHERE n = {item};\n", 100 + part * 7));
+                let _ = write!(script, "SELECT n + {} FROM item WHERE n = {item};\n", 100 + part * 7);
             }
             script.push_str("COMMIT;\n");
             for change in 0..2 {
                 let key = kurabe_stats::mix(2, 2 * n + change) % 500;
                 let name = if n % 3 == 0 { "it''s" } else { "plain" };
-                script.push_str(&format!("UPDATE item SET name = '{name}', n = {n} WHERE id = {key};\n"));
+                let _ = write!(script, "UPDATE item SET name = '{name}', n = {n} WHERE id = {key};\n");
             }
         }
         let file = place.home().join("script.sql");
