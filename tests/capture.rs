@@ -401,15 +401,15 @@ fn model_of_a_mysql_client_has_its_mix_and_its_loops() {
         let mut script = String::new();
         for n in 0..150_u64 {
             let item = kurabe_stats::mix(1, n) % 500;
-            let _ = write!(script, "START TRANSACTION; SELECT name, n FROM item WHERE id = {item};\n");
+            let _ = writeln!(script, "START TRANSACTION; SELECT name, n FROM item WHERE id = {item};");
             for part in 0..3 + n % 2 * 4 {
-                let _ = write!(script, "SELECT n + {} FROM item WHERE n = {item};\n", 100 + part * 7);
+                let _ = writeln!(script, "SELECT n + {} FROM item WHERE n = {item};", 100 + part * 7);
             }
             script.push_str("COMMIT;\n");
             for change in 0..2 {
                 let key = kurabe_stats::mix(2, 2 * n + change) % 500;
                 let name = if n % 3 == 0 { "it''s" } else { "plain" };
-                let _ = write!(script, "UPDATE item SET name = '{name}', n = {n} WHERE id = {key};\n");
+                let _ = writeln!(script, "UPDATE item SET name = '{name}', n = {n} WHERE id = {key};");
             }
         }
         let file = place.home().join("script.sql");
