@@ -106,6 +106,36 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
 }
 
 #[test]
+fn steps_are_repeated_as_often_as_a_variable_says_and_lists_have_weights() {
+    let place = Place::new();
+    let text = "[collection.log]\nkey = 'id'\nfields = { id = 'int', n = 'int' }\n\
+                [transaction.t]\ndraw.times = { list = [1, 4], weights = [1, 1_000_000] }\nsteps = [\n\
+                { repeat = ':times', most = 5, draw.id = { sequence = 1 }, draw.n = ':id + 1', steps = [\n\
+                { insert = 'log', values = { id = ':id', n = ':n' } },\n\
+                { repeat = 2, steps = [{ get = 'log', key = ':id', fields = ['n'], check = { n = ':n' } }] },\n] },\n]\n";
+    let path = file(&place, "repeat.toml", text);
+    let answer = run(&place, &path, &["--requests", "100", "--rounds", "1", "sqlite:"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    // Each of a hundred transactions, and of those of the warm-up, added four rows, which the server counted.
+    for cell in cells(&report) {
+        let rows = cell["verified"]["counted"].as_u64().unwrap();
+        assert!(rows >= 400 && rows % 4 == 0, "{cell:#}");
+    }
+    for (from, to, part) in [
+        ("[1, 1_000_000]", "[1]", "'weights' is not a list of 2 whole numbers above 0"),
+        ("most = 5,", "", "'most' must be a number from 1 to 2000"),
+        ("':times'", "':tims'", "unknown variable 'tims'"),
+        ("most = 5", "most = 1500", "more than 2000 steps"),
+        ("repeat = 2,", "repeat = 2, most = 2,", "'most' needs a variable in 'repeat'"),
+    ] {
+        let path = file(&place, "wrong.toml", &text.replacen(from, to, 1));
+        let answer = run(&place, &path, &["sqlite:"]);
+        assert!(answer.code == Some(2) && answer.err.contains(part), "{part}: {answer:?}");
+    }
+}
+
+#[test]
 fn unexpected_answer_fails_trial() {
     let place = Place::new();
     for (step, part) in [

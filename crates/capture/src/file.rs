@@ -92,6 +92,11 @@ pub struct Ending {
 /// # Errors
 /// If it is no capture, one of another version, or a block is damaged.
 pub fn read(path: &Path, mut each: impl FnMut(Record)) -> Result<(About, Ending)> {
+    read_with(path, |_, record| each(record))
+}
+
+/// The same; `each` is also told what the capture is of.
+pub(crate) fn read_with(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About, Ending)> {
     let wrong = |why: String| Error::new(ErrorKind::Environment, format!("{}: {why}", path.display()));
     let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
     let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(unreadable)?);
@@ -105,7 +110,7 @@ pub fn read(path: &Path, mut each: impl FnMut(Record)) -> Result<(About, Ending)
             wrong("it is not a capture".to_owned()).hint("kurabe capture TARGET -o FILE makes one")
         });
     }
-    let (mut at, mut about, mut ending) = (MAGIC.len() as u64, None, Ending::default());
+    let (mut at, mut about, mut ending) = (MAGIC.len() as u64, None::<About>, Ending::default());
     for number in 0.. {
         let damaged = || {
             wrong(format!("block {number} at byte {at} is damaged"))
@@ -140,15 +145,16 @@ pub fn read(path: &Path, mut each: impl FnMut(Record)) -> Result<(About, Ending)
             return Err(damaged());
         }
         let records = zstd::bulk::decompress(&block, size as usize).map_err(|_| damaged())?;
-        if number == 0 {
+        let Some(about) = &about else {
             about = Some(serde_json::from_slice(&records).map_err(|_| damaged())?);
-        } else {
-            let mut reader = Reader::new(&records);
-            while !reader.is_empty() {
-                let record = reader.next().ok_or_else(damaged)?;
-                ending.complete |= matches!(record, Record::End { .. });
-                each(record);
-            }
+            at += (HEADER + block.len()) as u64;
+            continue;
+        };
+        let mut reader = Reader::new(&records);
+        while !reader.is_empty() {
+            let record = reader.next().ok_or_else(damaged)?;
+            ending.complete |= matches!(record, Record::End { .. });
+            each(about, record);
         }
         at += (HEADER + block.len()) as u64;
     }

@@ -1,12 +1,18 @@
 //! Captures: what an application asked of a database, recorded between the two.
 //!
-//! [`recorder`] relays connections and writes a [`file`](mod@file) of [`record`]s; [`show`] says what they show.
+//! [`recorder`] relays connections and writes a [`file`](mod@file) of [`record`]s; [`show`] says what they show, and [`model`] describes them
+//! as a custom workload.
 
+mod draws;
 pub mod file;
+mod forms;
+pub mod model;
+mod plain;
 pub mod record;
 pub mod recorder;
 pub mod show;
 mod units;
 mod values;
+mod variables;
 
 pub use values::Values;

@@ -95,6 +95,51 @@ fn repeats(nodes: &[Node], period: usize) -> Vec<Node> {
     folded
 }
 
+/// Where the statements of a unit stand in its nodes, which are numbered from the root on, each before what it repeats.
+#[derive(Debug, Default)]
+pub(crate) struct Visits {
+    /// The node of each statement, in order.
+    pub(crate) statements: Vec<usize>,
+    /// Of nodes that repeat, how often each did, as often as it was come to.
+    pub(crate) counts: Vec<(usize, u64)>,
+}
+
+/// Follows one pass of a sequence through its nodes, the first of which is number `first`. Gives the number after the last
+/// node; `None` if they are not of this sequence.
+pub(crate) fn walk(nodes: &[Node], first: usize, rest: &mut &[usize], visits: &mut Visits) -> Option<usize> {
+    let mut number = first;
+    for node in nodes {
+        let (mut count, mut next) = (0, number + 1);
+        while count < node.most {
+            let before = (*rest, visits.statements.len(), visits.counts.len());
+            let done = match (&node.what, rest.split_first()) {
+                (What::Statement(wanted), Some((statement, after))) if statement == wanted => {
+                    visits.statements.push(number);
+                    *rest = after;
+                    Some(number + 1)
+                }
+                (What::Loop(body), Some(_)) => walk(body, number + 1, rest, visits),
+                _ => None,
+            };
+            let Some(done) = done else {
+                *rest = before.0;
+                visits.statements.truncate(before.1);
+                visits.counts.truncate(before.2);
+                break;
+            };
+            (count, next) = (count + 1, done);
+        }
+        if count == 0 {
+            return None;
+        }
+        if node.most > 1 {
+            visits.counts.push((number, count));
+        }
+        number = next;
+    }
+    Some(number)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,6 +172,15 @@ mod tests {
         ] {
             let (found, nodes) = fold(&statements);
             assert_eq!((found, shown(&nodes).as_str()), (times, expected), "{statements:?}");
+            let (mut rest, mut visits) = (statements.as_slice(), Visits::default());
+            let passes = (0..times).filter(|_| walk(&nodes, 0, &mut rest, &mut visits).is_some()).count();
+            assert_eq!((passes as u64, rest.len()), (times, 0), "{statements:?}");
+            assert_eq!(visits.statements.len(), statements.len());
+            let looped: u64 = visits.counts.iter().map(|(_, count)| count).sum();
+            assert_eq!(
+                looped > 0,
+                expected.contains('(') || expected.contains("4x") || expected.contains("3x")
+            );
         }
     }
 }

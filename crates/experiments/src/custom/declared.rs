@@ -213,8 +213,8 @@ pub(super) struct Parameter {
 #[derive(Debug)]
 pub(super) enum Source {
     Expression(Expr),
-    /// One of these values, all equally likely.
-    List(Vec<Constant>),
+    /// One of these values, with the sums of their weights up to each; without any, all are equally likely.
+    List(Vec<Constant>, Vec<u64>),
     /// Unique text of this many characters.
     Text(usize),
     /// Text that follows a pattern.

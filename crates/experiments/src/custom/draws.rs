@@ -91,7 +91,7 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
                 .context(place));
         }
     };
-    let section = Section::new(table, place, &[&HOW[..], &["exponent", "parameter"]].concat())?;
+    let section = Section::new(table, place, &[&HOW[..], &["exponent", "parameter", "weights"]].concat())?;
     let mut ways: Vec<&str> = HOW.into_iter().filter(|key| section.has(key)).collect();
     // Rows may be drawn with a skew: { row = "users", zipfian = true }.
     let row = section.has("row");
@@ -133,6 +133,9 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
             section.error("'exponent' requires zipfian, and 'parameter' requires gaussian or exponential")
         );
     }
+    if section.has("weights") && *how != "list" {
+        return Err(section.error("'weights' requires list"));
+    }
     let call = |function, (least, most): (Expr, Expr), parameter: Option<f64>| {
         let arguments = [least, most].into_iter().chain(parameter.map(Expr::Double)).collect();
         Source::Expression(Expr::Call(function, arguments))
@@ -152,7 +155,11 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
         "gaussian" => call(Function::RandomGaussian, bounds(how)?, Some(parameter("parameter", 2.5)?)),
         "exponential" => call(Function::RandomExponential, bounds(how)?, Some(parameter("parameter", 5.0)?)),
         "sequence" => Source::Sequence(section.number(how)?.unwrap_or(1)),
-        "list" => Source::List(section.constants(how)?.unwrap_or_default()),
+        "list" => {
+            let values = section.constants(how)?.unwrap_or_default();
+            let sums = weights(&section, values.len())?;
+            Source::List(values, sums)
+        }
         "template" => Source::Template(section.text(how)?.unwrap_or_default().to_owned()),
         "text" => {
             let length = section.number(how)?.filter(|n| (1..=MAX_TEXT).contains(n));
@@ -166,9 +173,25 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
             if values.is_empty() {
                 return Err(section.error(format!("{name} holds no value")));
             }
-            Source::List(values)
+            Source::List(values, Vec::new())
         }
     })
+}
+
+/// The sums of the weights of a list's values, up to each.
+fn weights(section: &Section<'_>, values: usize) -> Result<Vec<u64>> {
+    let what = format!("not a list of {values} whole numbers above 0, one for each value");
+    let sums = section.read("weights", &what, |value| {
+        let weights = value.as_array().filter(|weights| weights.len() == values)?;
+        let mut sum = 0_u64;
+        let add = |weight: &Value| {
+            let weight = weight.as_integer().and_then(|weight| u64::try_from(weight).ok())?;
+            sum = sum.checked_add(weight).filter(|_| weight > 0)?;
+            Some(sum)
+        };
+        weights.iter().map(add).collect()
+    })?;
+    Ok(sums.unwrap_or_default())
 }
 
 /// The first and last key of a collection, if its keys are consecutive numbers.

@@ -2,7 +2,8 @@
 
 use super::Described;
 use super::declared::{self, Constant, Declared, Program, Request, Step};
-use super::section::{Section, known, place};
+use super::expression::{Expr, Function};
+use super::section::{Section, known, place, variable};
 use super::{draws, relations, steps};
 use crate::prelude::*;
 use kurabe_core::custom::CustomWorkload;
@@ -11,6 +12,9 @@ use toml::{Table, Value};
 
 /// After this many successive retries an error is final.
 const MAX_RETRIES: u32 = 100;
+
+/// The maximum number of steps of a transaction, with those that it repeats.
+const MAX_STEPS: usize = 2_000;
 
 /// The keys of a workload, besides those of every suite.
 pub const KEYS: &[&str] =
@@ -137,15 +141,7 @@ fn transaction(
         codes.iter().map(|code| code.as_str().map(str::to_owned)).collect()
     })?;
     let mut made = Vec::new();
-    if let Some(table) = section.table("draw")? {
-        draws::draws(table, &section.place, declared, values, &mut made)?;
-    }
-    let list = section.get("steps").and_then(Value::as_array).filter(|list| !list.is_empty());
-    let list = list.ok_or_else(|| section.error("it has no 'steps'"))?;
-    for (number, value) in (1..).zip(list) {
-        let place = format!("{}, step {number}", section.place);
-        made.push(steps::step(value, &place, declared, write, ENGINES)?);
-    }
+    steps_of(&section, declared, values, write, &mut made)?;
     Ok(Program {
         name: name_of(name),
         weight,
@@ -153,6 +149,73 @@ fn transaction(
         retry: retry.unwrap_or_default(),
         retries: MAX_RETRIES,
     })
+}
+
+/// Adds the draws and the steps of a transaction, or of what one repeats.
+fn steps_of(
+    section: &Section<'_>,
+    declared: &mut Declared,
+    values: &BTreeMap<&str, &str>,
+    write: bool,
+    made: &mut Vec<Step>,
+) -> Result<()> {
+    if let Some(table) = section.table("draw")? {
+        draws::draws(table, &section.place, declared, values, made)?;
+    }
+    let list = section.get("steps").and_then(Value::as_array).filter(|list| !list.is_empty());
+    let list = list.ok_or_else(|| section.error("it has no 'steps'"))?;
+    for (number, value) in (1..).zip(list) {
+        let place = format!("{}, step {number}", section.place);
+        match value.as_table().filter(|table| table.contains_key("repeat")) {
+            Some(table) => {
+                let section = Section::new(table, place, &["repeat", "most", "draw", "steps"])?;
+                repeat(&section, declared, values, write, made)?;
+            }
+            None => made.push(steps::step(value, &place, declared, write, ENGINES)?),
+        }
+        if made.len() > MAX_STEPS {
+            return Err(
+                section.error(format!("it has more than {MAX_STEPS} steps, with those that it repeats"))
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Adds steps as often as they are repeated at most; those after the number that a variable says are jumped over.
+fn repeat(
+    section: &Section<'_>,
+    declared: &mut Declared,
+    values: &BTreeMap<&str, &str>,
+    write: bool,
+    made: &mut Vec<Step>,
+) -> Result<()> {
+    let name = section.get("repeat").and_then(Value::as_str).and_then(|text| text.strip_prefix(':'));
+    let slot = name.map(|name| section.at(variable(name, &declared.variables))).transpose()?;
+    let key = if slot.is_some() { "most" } else { "repeat" };
+    let times = section.number(key)?.filter(|times| (1..=MAX_STEPS as i64).contains(times));
+    let times = times.ok_or_else(|| {
+        section.error(format!("'{key}' must be a number from 1 to {MAX_STEPS}: how often at most"))
+    })?;
+    if slot.is_none() && section.has("most") {
+        return Err(section.error("'most' needs a variable in 'repeat', which says how often"));
+    }
+    let mut jumps = Vec::new();
+    for time in 0..times {
+        if let Some(slot) = slot {
+            jumps.push(made.len());
+            let condition = Expr::Call(Function::Less, vec![Expr::Int(time), Expr::Variable(slot)]);
+            made.push(Step::Unless { condition, to: 0, place: section.place.clone() });
+        }
+        steps_of(section, declared, values, write, made)?;
+    }
+    let end = made.len();
+    for jump in jumps {
+        if let Some(Step::Unless { to, .. }) = made.get_mut(jump) {
+            *to = end;
+        }
+    }
+    Ok(())
 }
 
 impl Declared {

@@ -246,8 +246,10 @@ impl State {
                 let datum = self.value(expr, place)?;
                 self.slots[slot].set(datum);
             }
-            Source::List(values) => {
-                let pick = self.rng.below(values.len() as u64) as usize;
+            Source::List(values, sums) => {
+                let draw = self.rng.below(sums.last().copied().unwrap_or(values.len() as u64));
+                let pick =
+                    if sums.is_empty() { draw as usize } else { sums.partition_point(|sum| *sum <= draw) };
                 self.slots[slot].set_constant(values.get(pick).unwrap_or(&Constant::Null));
             }
             Source::Text(length) => {

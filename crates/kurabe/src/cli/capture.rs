@@ -1,13 +1,13 @@
 //! `kurabe capture`.
 
-use super::option;
+use super::{flag, option};
 use clap::{Arg, Command};
 use std::path::PathBuf;
 
 pub(super) fn command() -> Command {
     let protocols = kurabe_capture::recorder::protocols().collect::<Vec<_>>().join(", ");
     Command::new("capture")
-        .about("Records what an application asks of a database, with values, and shows it")
+        .about("Records what an application asks of a database, with values; shows it, and describes it as a workload")
         .long_about(format!(
             "Records what an application asks of a database: of each request the time, statement, parameters, bulk \
              data and transaction, and of its answer the time, rows, error and a checksum ({protocols}). Clients \
@@ -41,17 +41,37 @@ pub(super) fn command() -> Command {
         .subcommand(
             Command::new("show")
                 .about("Shows a capture: statements, units of work with their loops, connections")
-                .arg(
-                    Arg::new("file")
-                        .required(true)
-                        .value_name("FILE")
-                        .value_parser(clap::value_parser!(PathBuf))
-                        .help("The capture"),
-                )
+                .arg(file())
                 .arg(
                     option("report", "FORMAT", "Format of the result")
                         .value_parser(["text", "json"])
                         .default_value("text"),
                 ),
         )
+        .subcommand(
+            Command::new("model")
+                .about("Describes a capture as a custom workload: transactions, draws of values, loops, pauses")
+                .arg(file())
+                .arg(
+                    Arg::new("output")
+                        .short('o')
+                        .long("output")
+                        .value_name("FILE")
+                        .required(true)
+                        .value_parser(clap::value_parser!(PathBuf))
+                        .help("File of the workload, for 'kurabe run -f'; it must not exist"),
+                )
+                .arg(flag(
+                    "made",
+                    "Makes tables like those of the application for each run, on any engine; without, its own are used",
+                )),
+        )
+}
+
+fn file() -> Arg {
+    Arg::new("file")
+        .required(true)
+        .value_name("FILE")
+        .value_parser(clap::value_parser!(PathBuf))
+        .help("The capture")
 }

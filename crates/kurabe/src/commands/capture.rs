@@ -8,10 +8,14 @@ use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_capture::file::About;
 use kurabe_capture::recorder::Recorder;
-use kurabe_capture::{Values, show};
+use kurabe_capture::{Values, model, show};
+use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::units::count;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_wire::environment::{environment, through};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -23,6 +27,9 @@ const POLL: Duration = Duration::from_millis(20);
 pub(super) fn capture(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     if let Some(("show", matches)) = matches.subcommand() {
         return shown(matches, output);
+    }
+    if let Some(("model", matches)) = matches.subcommand() {
+        return modelled(matches, output);
     }
     let Some(path) = matches.get_one::<PathBuf>("output") else { return Ok(exit::DONE) };
     if path.exists() {
@@ -93,5 +100,44 @@ fn shown(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         output.result(&shown.text(&name.unwrap_or_default()))?;
     }
+    Ok(exit::DONE)
+}
+
+/// Writes a custom workload that does what was recorded.
+fn modelled(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let path = |name: &str| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
+    let (Some(capture), Some(path)) = (path("file"), path("output")) else { return Ok(exit::DONE) };
+    let made = matches.get_flag("made");
+    let model::Model { text, notes } = model::model(capture, made)?;
+    let shown = path.display();
+    let mut file = File::options().write(true).create_new(true).open(path).map_err(|error| {
+        let hint = "name a file that does not exist, in a folder that is there";
+        Error::new(ErrorKind::Environment, format!("cannot write {shown}: {error}")).hint(hint)
+    })?;
+    file.write_all(text.as_bytes())
+        .map_err(|error| Error::new(ErrorKind::Environment, format!("cannot write {shown}: {error}")))?;
+    // What it says is read as any other workload's, before somebody runs it.
+    let name = path.to_string_lossy().into_owned();
+    let custom = CustomWorkload {
+        language: Language::Toml,
+        files: vec![CustomFile { name, text, weight: 1 }],
+        define: BTreeMap::new(),
+        scale: None,
+        max_tries: None,
+        init: false,
+        write: false,
+    };
+    let experiment = kurabe_experiments::custom::experiment(&custom).map_err(|error| {
+        error.context("the model cannot be run as it is").hint("correct the file by hand, and report this")
+    })?;
+    let operations = experiment.info().operations;
+    let kinds = operations.first().map_or("", |operation| operation.about);
+    output.result(&format!("{shown}: {kinds}"))?;
+    for note in &notes {
+        output.result(note)?;
+    }
+    let target =
+        if made { "TARGET…" } else { "TARGET… (which has these tables; or up:… with --setup)" };
+    output.hint(&format!("kurabe run -f {shown} {target}"));
     Ok(exit::DONE)
 }

@@ -1,0 +1,237 @@
+//! The form of a statement: its text without what differs between calls, and the values that belong into it.
+
+use crate::record::{Parameter, Request, Value as Bytes};
+use kurabe_wire::statement::{Dialect, GAP};
+
+/// A value that an application sent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Value {
+    Null,
+    Int(i64),
+    Text(Box<str>),
+    /// A literal that has no parameter of its kind, as it stands: a number with a fraction, a comment, bits.
+    Verbatim(Box<str>),
+    /// Not kept, or of a type that is not read.
+    Unknown,
+}
+
+/// A statement's form.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(crate) pieces: Vec<Piece>,
+    /// The values' order, in that of the pieces.
+    slots: Vec<Slot>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Text(String),
+    /// A value, by its number, and whether it was a parameter.
+    Value(usize, bool),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slot {
+    /// A literal by its number, and whether a minus sign stood before it.
+    Literal(usize, bool),
+    Parameter(usize),
+}
+
+impl Form {
+    /// Divides a template.
+    pub(crate) fn of(template: &str, dialect: Dialect) -> Self {
+        let mut form = Self::default();
+        let (mut text, mut literals, mut questions) = (String::new(), 0, 0);
+        let mut rest = template;
+        while let Some(c) = rest.chars().next() {
+            let quote = if dialect == Dialect::Mysql { '`' } else { '"' };
+            let digits = rest[c.len_utf8()..].bytes().take_while(u8::is_ascii_digit).count();
+            let in_name = text.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+            let slot = match c {
+                GAP => {
+                    literals += 1;
+                    // A sign belongs to its number where no value is before it.
+                    let trimmed = text.trim_end();
+                    let negative = trimmed.strip_suffix('-').filter(|before| {
+                        let before = before.trim_end();
+                        before.ends_with(['(', ',', '=', '<', '>', '+', '-', '*', '/'])
+                    });
+                    let negative = negative.map(str::len);
+                    if let Some(length) = negative {
+                        text.truncate(length);
+                    }
+                    Slot::Literal(literals - 1, negative.is_some())
+                }
+                '?' if dialect == Dialect::Mysql => {
+                    questions += 1;
+                    Slot::Parameter(questions - 1)
+                }
+                '$' if dialect == Dialect::Postgres && digits > 0 && !in_name => {
+                    let number: usize = rest[1..=digits].parse().unwrap_or(0);
+                    Slot::Parameter(number.saturating_sub(1))
+                }
+                c if c == quote => {
+                    let end = rest[1..].find(quote).map_or(rest.len(), |end| end + 2);
+                    text.push_str(&rest[..end]);
+                    rest = &rest[end..];
+                    continue;
+                }
+                c => {
+                    text.push(c);
+                    rest = &rest[c.len_utf8()..];
+                    continue;
+                }
+            };
+            let is_dollar = c == '$';
+            form.pieces.push(Piece::Text(std::mem::take(&mut text)));
+            form.pieces.push(Piece::Value(form.slots.len(), matches!(slot, Slot::Parameter(_))));
+            form.slots.push(slot);
+            rest = &rest[c.len_utf8() + if is_dollar { digits } else { 0 }..];
+        }
+        form.pieces.push(Piece::Text(text));
+        form
+    }
+
+    /// How many values it has.
+    pub(crate) fn values_in_it(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The text, by which forms are the same.
+    pub(crate) fn key(&self) -> String {
+        let piece = |piece: &Piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Value(_, true) => "\0?".to_owned(),
+            Piece::Value(_, false) => "\0".to_owned(),
+        };
+        self.pieces.iter().map(piece).collect()
+    }
+
+    /// The values of a request of this form.
+    pub(crate) fn values(&self, request: &Request, dialect: Dialect) -> Vec<Value> {
+        let value = |slot: &Slot| match slot {
+            Slot::Literal(number, negative) => {
+                request.literals.get(*number).map_or(Value::Unknown, |text| literal(text, *negative, dialect))
+            }
+            Slot::Parameter(number) => {
+                request.parameters.get(*number).map_or(Value::Unknown, |one| parameter(one, dialect))
+            }
+        };
+        self.slots.iter().map(value).collect()
+    }
+}
+
+fn literal(text: &str, negative: bool, dialect: Dialect) -> Value {
+    let verbatim = || Value::Verbatim(if negative { format!("-{text}") } else { text.to_owned() }.into());
+    if let Some(quote @ ('\'' | '"')) = text.chars().next().filter(|_| text.len() > 1) {
+        let inner = &text[1..text.len() - 1];
+        // Escapes of MySQL's beyond quotes and backslashes are rare: what has them stays as it is.
+        let escapes = dialect == Dialect::Mysql && inner.contains('\\');
+        if escapes || !text.ends_with(quote) {
+            return verbatim();
+        }
+        let twice = format!("{quote}{quote}");
+        return Value::Text(inner.replace(&twice, quote.encode_utf8(&mut [0; 4])).into());
+    }
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse::<i64>() {
+        Ok(number) if is_number => Value::Int(if negative { -number } else { number }),
+        _ => verbatim(),
+    }
+}
+
+fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
+    let bytes = match &parameter.value {
+        Bytes::Null => return Value::Null,
+        Bytes::Dropped => return Value::Unknown,
+        Bytes::Bytes(bytes) => bytes,
+    };
+    let kind = parameter.kind;
+    match dialect {
+        // Numbers of PostgreSQL's types are those of its catalogue: 16 bool, 20 int8, 21 int2, 23 int4, 26 oid; 18, 19, 25, 1042
+        // and 1043 are texts.
+        Dialect::Postgres if parameter.binary => match (kind, bytes.as_slice()) {
+            (16, [truth]) => Value::Text(if *truth == 0 { "f" } else { "t" }.into()),
+            (20 | 21 | 23 | 26, _) => big_endian(bytes).map_or(Value::Unknown, Value::Int),
+            (18 | 19 | 25 | 1042 | 1043, _) => text(bytes),
+            _ => Value::Unknown,
+        },
+        Dialect::Postgres => match text(bytes) {
+            Value::Text(text) if !matches!(kind, 18 | 19 | 25 | 1042 | 1043) => number(text),
+            other => other,
+        },
+        // Of MySQL's: 1, 2, 3, 8 and 9 are whole numbers, 15, 253 and 254 texts, 246 a decimal number, 0x8000 without sign.
+        Dialect::Mysql if parameter.binary => {
+            let unsigned = kind & 0x8000 != 0;
+            match kind & 0xff {
+                1 | 2 | 3 | 8 | 9 => little_endian(bytes, unsigned).map_or(Value::Unknown, Value::Int),
+                _ => Value::Unknown,
+            }
+        }
+        Dialect::Mysql => match kind & 0xff {
+            15 | 246 | 253 | 254 => text(bytes),
+            _ => Value::Unknown,
+        },
+    }
+}
+
+fn text(bytes: &[u8]) -> Value {
+    std::str::from_utf8(bytes).map_or(Value::Unknown, |text| Value::Text(text.into()))
+}
+
+/// A text that is a whole number, as one.
+fn number(text: Box<str>) -> Value {
+    match text.parse::<i64>() {
+        Ok(number) if number.to_string() == *text => Value::Int(number),
+        _ => Value::Text(text),
+    }
+}
+
+fn big_endian(bytes: &[u8]) -> Option<i64> {
+    let negative = *bytes.first()? >= 0x80;
+    let start = if negative { -1 } else { 0 };
+    (bytes.len() <= 8).then(|| bytes.iter().fold(start, |sum: i64, byte| sum << 8 | i64::from(*byte)))
+}
+
+fn little_endian(bytes: &[u8], unsigned: bool) -> Option<i64> {
+    let mut reversed: Vec<u8> = bytes.iter().rev().copied().collect();
+    if unsigned && reversed.len() < 8 {
+        reversed.insert(0, 0);
+    }
+    let number = big_endian(&reversed)?;
+    (!unsigned || number >= 0).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_wire::statement::split;
+
+    #[test]
+    fn statements_that_differ_in_signs_have_one_form_and_their_values() {
+        let of = |text: &str, dialect, parameters: Vec<Parameter>| {
+            let split = split(text, dialect);
+            let form = Form::of(&split.template, dialect);
+            let literals = split.literals.iter().map(|one| (*one).to_owned()).collect();
+            let values = form.values(&Request { literals, parameters, ..Request::default() }, dialect);
+            (form.key(), values)
+        };
+        let text = |text: &str| Value::Text(text.into());
+        let (one, values) = of("UPDATE t SET a = a + -5, b='it''s' WHERE c=7", Dialect::Postgres, Vec::new());
+        let (two, _) = of("UPDATE t SET a = a + 5, b='x' WHERE c=7", Dialect::Postgres, Vec::new());
+        assert_eq!(one, two);
+        assert_eq!(values, [Value::Int(-5), text("it's"), Value::Int(7)]);
+        let parameter =
+            |kind, binary, bytes: &[u8]| Parameter { kind, binary, value: Bytes::Bytes(bytes.to_vec()) };
+        let parameters = vec![parameter(23, true, &[255, 255, 255, 254]), parameter(0, false, b"12")];
+        let (key, values) = of("SELECT \"$1\", $2, $1 - 1", Dialect::Postgres, parameters);
+        assert_eq!(key, "SELECT \"$1\", \0?, \0? - \0");
+        assert_eq!(values, [Value::Int(12), Value::Int(-2), Value::Int(1)]);
+        let parameters = vec![
+            parameter(0x8001, true, &[255]),
+            parameter(8, true, &[254, 255, 255, 255, 255, 255, 255, 255]),
+        ];
+        let (_, values) = of("SELECT `a?`, ?, ?, 1.5, \"a\"", Dialect::Mysql, parameters);
+        assert_eq!(values, [Value::Int(255), Value::Int(-2), Value::Verbatim("1.5".into()), text("a")]);
+    }
+}

@@ -1,0 +1,465 @@
+//! A model of a capture: a custom workload whose transactions, values and pauses are those of the application.
+
+mod draws;
+mod steps;
+mod tables;
+
+use crate::forms::Value;
+use crate::plain::{self, Plain};
+use crate::show::{Analysis, Call, Kind, Sample, Shown, analyse, flatten};
+use crate::units::{Node, What};
+use crate::variables::{Plan, Statement, Use, plan};
+use draws::{counts, repeats};
+use kurabe_core::text::printable;
+use kurabe_core::units::count;
+use kurabe_core::{Error, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+use steps::reads;
+use tables::Table;
+
+/// The maximum number of kinds of transactions. Statements outside of transactions that belong to more become kinds alone.
+const KINDS: usize = 30;
+/// Parts from which a unit outside of a transaction that hardly ever came again is taken apart.
+const RARE_PARTS: usize = 8;
+/// A kind is left out that has less than one of so many transactions, and less than this share of the time.
+const RARE: u64 = 1_000;
+const RARE_TIME: f64 = 0.01;
+/// The shortest mean pause within a transaction that is kept, in nanoseconds: less is what the program computes.
+const PAUSE: f64 = 1e6;
+/// The most repetitions of a loop.
+const REPEATS: u64 = 200;
+/// The most numbers of repetitions that are told apart.
+const COUNTS: usize = 20;
+/// The most rows of a collection that is made for the run.
+const ROWS: i64 = 10_000_000;
+/// The largest weight of a workload.
+const WEIGHT: u64 = 1_000_000;
+/// The key of a table that is made, and whose own is not known.
+const NUMBER: &str = "number";
+/// The calls from which at most one row each says that it is found by its key.
+const BY_KEY: u64 = 10;
+
+/// A custom workload, and what to say about it.
+pub struct Model {
+    /// The file.
+    pub text: String,
+    /// How much it has, and what it lacks.
+    pub notes: Vec<String>,
+}
+
+/// Describes a capture as a custom workload: on the tables that the application used, or, if `made`, on collections that are
+/// made for the run.
+///
+/// # Errors
+/// If it is no capture, has no values, or nothing in it can be part of a workload.
+pub fn model(path: &Path, made: bool) -> Result<Model> {
+    let analysis = analyse(path)?;
+    let (about, shown) = (&analysis.shown.about, &analysis.shown);
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if about.values != crate::Values::Keep {
+        let how = format!("{:?}", about.values).to_lowercase();
+        return Err(Error::usage(format!(
+            "{name} was recorded with --values {how}, so that a model cannot know which values to draw for its parameters"
+        ))
+        .hint("record it with --values keep; what it shows is in 'kurabe capture show'"));
+    }
+    let kinds = chosen(&analysis);
+    let plans: Vec<Plan> = kinds.iter().map(|kind| plan(kind, &analysis.forms)).collect();
+    let family = if about.protocol.starts_with("postgres") { "postgres" } else { "mysql" };
+    let mut writer = Writer {
+        analysis: &analysis,
+        simple: analysis.forms.iter().map(plain::read).collect(),
+        made,
+        family,
+        tables: BTreeMap::new(),
+        lost: BTreeMap::new(),
+        carried: BTreeSet::new(),
+        writes: false,
+        adds: false,
+        names: BTreeSet::new(),
+        codes: if family == "postgres" { &["40001", "40P01"] } else { &["1213", "1205"] },
+    };
+    writer.look_at_tables(&kinds, &plans);
+    let all: u64 = kinds.iter().map(|kind| kind.calls).sum();
+    let most = kinds.iter().map(|kind| kind.calls).max().unwrap_or(1);
+    let mut transactions = String::new();
+    for (kind, plan) in kinds.iter().zip(&plans) {
+        let Some(body) = writer.transaction(kind, plan) else { continue };
+        let weight = (kind.calls as f64 * (WEIGHT as f64 / most as f64).min(1.0)).round().max(1.0);
+        let _ = writeln!(
+            transactions,
+            "\n# {} of {}, {:.1} % of the time\n[transaction.{}]\nweight = {weight}\n{}",
+            count(kind.calls),
+            count(all),
+            100.0 * kind.total_ns as f64 / shown.total_ns().max(1) as f64,
+            body.name,
+            body.text
+        );
+    }
+    if transactions.is_empty() {
+        return Err(Error::usage(format!("{name} has no statement that a workload can have"))
+            .hint("'kurabe capture show' says what it has"));
+    }
+    let notes = writer.notes(shown);
+    let mut text = format!(
+        "# What {} recorded of {}, as a workload, by 'kurabe capture model'. Recorded: {} connections at once, {} transactions in\n\
+         # {:.1} s. Pauses between transactions are left out: --rate {:.0} sends as many in a second as the application did.\n",
+        printable(&name),
+        about.protocol,
+        shown.connections.most_working,
+        count(all),
+        shown.time_ns as f64 / 1e9,
+        (all as f64 / (shown.time_ns.max(1) as f64 / 1e9)).max(1.0),
+    );
+    for note in &notes {
+        let _ = writeln!(text, "# {note}");
+    }
+    if writer.writes && !made {
+        text.push_str("write = true\n");
+    }
+    let sent = analysis.sent;
+    let statement = if sent.as_text > sent.executed.max(sent.bound) {
+        "literal"
+    } else if sent.bound > sent.executed {
+        "per-request"
+    } else {
+        "once"
+    };
+    let _ = writeln!(
+        text,
+        "\n[axes]\nclients = [{}]\nstatement = [\"{statement}\"]",
+        shown.connections.most_working.clamp(1, 1_000)
+    );
+    if made {
+        text.push_str("\n[variables]\nscale = 1\n");
+    }
+    writer.write_tables(&mut text);
+    text.push_str(&transactions);
+    Ok(Model { text, notes })
+}
+
+/// The kinds that become transactions.
+fn chosen(analysis: &Analysis) -> Vec<Kind> {
+    let mut kept = Vec::new();
+    let mut alone: BTreeMap<usize, Kind> = BTreeMap::new();
+    for kind in &analysis.kinds {
+        let mut key = Vec::new();
+        flatten(&kind.nodes, &mut key);
+        let is_rare = kept.len() >= KINDS || (kind.calls <= 2 && key.len() > RARE_PARTS);
+        if kind.transaction || (key.len() > 1 && !is_rare) {
+            if kept.len() < KINDS {
+                kept.push(kind.clone());
+            }
+            continue;
+        }
+        // Each statement alone: the mix stays, the order goes.
+        let per_sample = kind.calls as f64 / kind.samples.len().max(1) as f64;
+        let calls: usize = kind.samples.iter().map(|sample| sample.calls.len()).sum();
+        for sample in &kind.samples {
+            for (_, call) in &sample.calls {
+                let one = alone.entry(call.statement).or_default();
+                one.samples.push(single(sample, call));
+                one.total_ns += (kind.total_ns as f64 / calls.max(1) as f64) as u64;
+            }
+        }
+        let mut numbers: BTreeMap<usize, usize> = BTreeMap::new();
+        for (_, call) in kind.samples.iter().flat_map(|sample| &sample.calls) {
+            *numbers.entry(call.statement).or_default() += 1;
+        }
+        for (statement, number) in numbers {
+            if let Some(one) = alone.get_mut(&statement) {
+                one.nodes = vec![Node { what: What::Statement(statement), least: 1, most: 1 }];
+                one.calls += (number as f64 * per_sample).round() as u64;
+            }
+        }
+    }
+    kept.extend(alone.into_values());
+    kept.sort_by_key(|kind| std::cmp::Reverse(kind.total_ns));
+    // What hardly ever comes is often what a program does as it starts.
+    let (calls, time) = kept.iter().fold((0, 0), |sum, kind| (sum.0 + kind.calls, sum.1 + kind.total_ns));
+    kept.retain(|kind| kind.calls * RARE >= calls || kind.total_ns as f64 >= RARE_TIME * time as f64);
+    kept
+}
+
+fn single(sample: &Sample, call: &Call) -> Sample {
+    Sample { calls: vec![(0, call.clone())], counts: Vec::new(), ..*sample }
+}
+
+struct Writer<'a> {
+    analysis: &'a Analysis,
+    /// Each form, if it is so simple.
+    simple: Vec<Option<Plain>>,
+    made: bool,
+    family: &'static str,
+    tables: BTreeMap<String, Table>,
+    /// Why statements, by their places, are not in the model.
+    lost: BTreeMap<usize, &'static str>,
+    carried: BTreeSet<usize>,
+    writes: bool,
+    /// Whether additions to a column became writes.
+    adds: bool,
+    names: BTreeSet<String>,
+    codes: &'static [&'static str],
+}
+
+struct Body {
+    name: String,
+    text: String,
+}
+
+impl Writer<'_> {
+    fn simple(&self, statement: &Statement) -> Option<(Plain, Vec<Use>)> {
+        let values = statement.values.clone()?;
+        let simple = self.simple.get(statement.form)?.clone()?;
+        Some((simple, values))
+    }
+
+    fn transaction(&mut self, kind: &Kind, plan: &Plan) -> Option<Body> {
+        let mut writes = false;
+        let steps = self.steps(&kind.nodes, 0, kind, plan, 2, &mut writes);
+        if steps.is_empty() {
+            return None;
+        }
+        self.writes |= writes;
+        let mut text = self.draws(plan, None, "", "\n", &steps.concat());
+        for name in self.tables.iter().filter(|(_, table)| table.is_numbered).map(|(name, _)| name) {
+            let variable = format!("{NUMBER}_{name}");
+            if steps.iter().any(|step| step.contains(&format!("\":{variable}\""))) {
+                let _ = writeln!(text, "draw.{variable} = {{ sequence = 1 }}");
+            }
+        }
+        text.push_str(&repeats(kind, &kind.nodes, 0, "draw."));
+        if writes {
+            let _ = writeln!(text, "retry = {}", list(self.codes.iter().map(|code| quoted(code))));
+        }
+        text.push_str("steps = [\n");
+        let end = if kind.rolled_back * 2 > kind.calls { "rollback" } else { "commit" };
+        let (begin, end) = if kind.transaction {
+            ("  \"begin\",\n".to_owned(), format!("  \"{end}\",\n"))
+        } else {
+            (String::new(), String::new())
+        };
+        let _ = write!(text, "{begin}{}{end}]", steps.concat());
+        Some(Body { name: self.name(kind), text })
+    }
+
+    /// A name by its first statement that writes, else by its first.
+    fn name(&mut self, kind: &Kind) -> String {
+        let all = statements(&kind.nodes);
+        let text =
+            |place: &usize| self.analysis.shown.statements.get(*place).map_or("", |one| one.text.as_str());
+        let places: Vec<usize> = all.into_iter().map(|(_, place)| place).collect();
+        let chosen = places.iter().find(|place| !reads(text(place))).or(places.first());
+        let words: Vec<String> = text(chosen.unwrap_or(&0))
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .filter(|word| word.chars().any(|c| c.is_ascii_alphanumeric()))
+            .map(str::to_lowercase)
+            .collect();
+        let table = words.iter().position(|word| ["from", "into", "update", "join"].contains(&word.as_str()));
+        let table = table.and_then(|place| words.get(place + 1)).map_or("", String::as_str);
+        let name = format!("{}-{table}", words.first().map_or("statement", String::as_str));
+        let name: String =
+            name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(34).collect();
+        let name = name.trim_matches('-').to_owned();
+        let mut unique = name.clone();
+        let mut number = 2;
+        while !self.names.insert(unique.clone()) {
+            unique = format!("{name}-{number}");
+            number += 1;
+        }
+        unique
+    }
+
+    /// The steps of a sequence of nodes, the first of which is number `first`.
+    fn steps(
+        &mut self,
+        nodes: &[Node],
+        first: usize,
+        kind: &Kind,
+        plan: &Plan,
+        indent: usize,
+        writes: &mut bool,
+    ) -> Vec<String> {
+        let mut steps = Vec::new();
+        let mut number = first;
+        for node in nodes {
+            let inner = if node.most > 1 { indent + 2 } else { indent };
+            let mut body = match &node.what {
+                What::Statement(place) => self.statement(number, *place, kind, plan, inner, writes),
+                What::Loop(body) => self.steps(body, number + 1, kind, plan, inner, writes),
+            };
+            if node.most > 1 && !body.is_empty() {
+                let pad = " ".repeat(indent);
+                let counts = counts(kind, number);
+                let repeat = match counts.as_slice() {
+                    [(one, _)] => format!("repeat = {one}"),
+                    several => {
+                        let most = several.iter().map(|(count, _)| *count).max().unwrap_or(1);
+                        format!("repeat = \":times_{number}\", most = {most}")
+                    }
+                };
+                let drawn = self.draws(plan, Some(number), &format!("{pad}  "), ",\n", &body.concat());
+                let inner = match &node.what {
+                    What::Loop(body) => {
+                        repeats(kind, body, number + 1, &format!("{pad}  draw.")).replace("}\n", "},\n")
+                    }
+                    What::Statement(_) => String::new(),
+                };
+                body = vec![format!(
+                    "{pad}{{ {repeat},\n{drawn}{inner}{pad}  steps = [\n{}{pad}  ] }},\n",
+                    body.concat()
+                )];
+            }
+            steps.append(&mut body);
+            number += size(node);
+        }
+        steps
+    }
+
+    /// The step of a statement, and the pause before it.
+    fn statement(
+        &mut self,
+        node: usize,
+        place: usize,
+        kind: &Kind,
+        plan: &Plan,
+        indent: usize,
+        writes: &mut bool,
+    ) -> Vec<String> {
+        let text = self.analysis.shown.statements.get(place).map(|one| one.text.clone()).unwrap_or_default();
+        let step = match plan.statements.get(&node) {
+            None => Err("its values were not recorded, or are bulk data"),
+            Some(statement) => self.step(statement, &text, plan).map(|step| (step, statement.pause_ns)),
+        };
+        match step {
+            Err(why) => {
+                self.lost.insert(place, why);
+                Vec::new()
+            }
+            Ok((step, pause_ns)) => {
+                self.carried.insert(place);
+                *writes |= !reads(&text);
+                let pad = " ".repeat(indent);
+                let mut steps = vec![format!("{pad}{step},\n")];
+                if kind.transaction && pause_ns >= PAUSE {
+                    steps.insert(0, format!("{pad}{{ sleep = \"{:.0}us\" }},\n", pause_ns / 1e3));
+                }
+                steps
+            }
+        }
+    }
+
+    /// What is not in the model, by share of time.
+    fn notes(&self, shown: &Shown) -> Vec<String> {
+        let is_control = |text: &str| {
+            let first = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+            ["begin", "start", "commit", "end", "rollback", "abort"]
+                .contains(&first.to_ascii_lowercase().as_str())
+        };
+        let mut lost: Vec<(f64, String)> = Vec::new();
+        let mut setup = 0.0;
+        for (place, statement) in shown.statements.iter().enumerate() {
+            if statement.setup {
+                if !is_control(&statement.text) {
+                    setup += statement.share;
+                }
+                continue;
+            }
+            if self.carried.contains(&place) || statement.calls == 0 {
+                continue;
+            }
+            let why = self.lost.get(&place).unwrap_or(&"in none of the frequent kinds of transactions");
+            let text: String = printable(&statement.text).chars().take(70).collect();
+            lost.push((statement.share, format!("{text}: {why}")));
+        }
+        if setup > 0.0 {
+            lost.push((
+                setup,
+                "SET, SHOW, savepoints and the like, which set up a connection or a transaction".to_owned(),
+            ));
+        }
+        lost.sort_by(|one, two| two.0.total_cmp(&one.0));
+        let share: f64 = lost.iter().map(|(share, _)| share).sum();
+        let mut notes = vec![format!("It has {:.1} % of the recorded time.", 100.0 * (1.0 - share).max(0.0))];
+        if self.writes && !self.made {
+            notes.push(
+                "It changes rows of these tables: run it on a copy, or on throwaway servers (--setup)."
+                    .to_owned(),
+            );
+        }
+        if self.made {
+            notes.push(
+                "Its tables are made for the run: columns that no statement names are missing in them."
+                    .to_owned(),
+            );
+        }
+        if self.adds {
+            notes
+                .push("Additions to a column write the value alone, as not every engine can add.".to_owned());
+        }
+        let listed = lost.len().min(10);
+        for (share, what) in lost.iter().take(listed) {
+            notes.push(format!("Not in it, {:.1} % of the time: {what}", 100.0 * share));
+        }
+        if lost.len() > listed {
+            let rest: f64 = lost.iter().skip(listed).map(|(share, _)| share).sum();
+            notes.push(format!(
+                "Not in it, {:.1} % of the time: {} other statements",
+                100.0 * rest,
+                lost.len() - listed
+            ));
+        }
+        notes
+    }
+}
+
+/// The statements of a sequence: the number of each node, and the statement.
+fn statements(nodes: &[Node]) -> Vec<(usize, usize)> {
+    fn add(nodes: &[Node], first: usize, found: &mut Vec<(usize, usize)>) -> usize {
+        let mut number = first;
+        for node in nodes {
+            number = match &node.what {
+                What::Statement(statement) => {
+                    found.push((number, *statement));
+                    number + 1
+                }
+                What::Loop(body) => add(body, number + 1, found),
+            };
+        }
+        number
+    }
+    let mut found = Vec::new();
+    add(nodes, 0, &mut found);
+    found
+}
+
+/// How many numbers a node has, with what it repeats.
+fn size(node: &Node) -> usize {
+    match &node.what {
+        What::Statement(_) => 1,
+        What::Loop(body) => 1 + body.iter().map(size).sum::<usize>(),
+    }
+}
+
+fn list(values: impl IntoIterator<Item = String>) -> String {
+    let values: Vec<String> = values.into_iter().collect();
+    match values.as_slice() {
+        [one] => one.clone(),
+        _ => format!("[{}]", values.join(", ")),
+    }
+}
+
+fn toml(value: &Value) -> String {
+    match value {
+        Value::Int(number) => number.to_string(),
+        Value::Text(text) | Value::Verbatim(text) => quoted(text),
+        Value::Null | Value::Unknown => quoted(""),
+    }
+}
+
+/// A text of TOML: its escapes are those of JSON, and it has one character less.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}

@@ -1,0 +1,216 @@
+//! The tables of a model: their keys and fields, as far as statements say.
+
+use super::{BY_KEY, NUMBER, ROWS, Writer, list, quoted, statements};
+use crate::draws::Draw;
+use crate::forms::Value;
+use crate::plain::{Expr, Plain};
+use crate::show::Kind;
+use crate::variables::{Plan, Source, Use};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// The columns by which rows are found that are one at most, and the calls that do it.
+    pub(super) keys: BTreeMap<Vec<String>, u64>,
+    pub(super) key: Vec<String>,
+    pub(super) fields: BTreeMap<String, Field>,
+    /// Columns by which rows are found that are several.
+    pub(super) indexed: BTreeSet<String>,
+    /// The largest key.
+    pub(super) rows: i64,
+    /// The fields of steps that name it.
+    pub(super) used: BTreeSet<String>,
+    /// Whether its key was added, since no statement names one.
+    pub(super) is_numbered: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum Field {
+    /// No value says what it is.
+    #[default]
+    Unknown,
+    Int,
+    /// Up to so many characters.
+    Text(usize),
+    Time,
+    Other,
+}
+
+impl Field {
+    fn with(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Unknown, field) | (field, Self::Unknown) => field,
+            (Self::Text(one), Self::Text(two)) => Self::Text(one.max(two)),
+            (one, two) if one == two => one,
+            _ => Self::Other,
+        }
+    }
+
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Unknown,
+            Value::Int(_) => Self::Int,
+            // A time may be a column of another type than text.
+            Value::Text(text)
+                if !text.get(4..5).is_some_and(|sign| sign == "-" && text[..4].parse::<u16>().is_ok()) =>
+            {
+                Self::Text(text.chars().count())
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Writer<'_> {
+    /// Learns keys and fields from the statements that name them.
+    pub(super) fn look_at_tables(&mut self, kinds: &[Kind], plans: &[Plan]) {
+        let mut found: Vec<(Plain, Vec<Use>, &Plan, u64, u64)> = Vec::new();
+        for (kind, plan) in kinds.iter().zip(plans) {
+            for (node, place) in statements(&kind.nodes) {
+                let Some(statement) = plan.statements.get(&node) else { continue };
+                let most_rows = self.analysis.shown.statements.get(place).map_or(0, |one| one.most_rows);
+                if let Some((simple, values)) = self.simple(statement) {
+                    found.push((simple, values, plan, most_rows, kind.calls));
+                }
+            }
+        }
+        for (simple, values, plan, most_rows, calls) in &found {
+            let table = self.tables.entry(simple.table.clone()).or_default();
+            for column in &simple.columns {
+                table.fields.entry(column.clone()).or_default();
+            }
+            let sets = simple.sets.iter().map(|(column, expr)| match expr {
+                Expr::Slot(slot) | Expr::Changed(_, slot) => (column, Some(*slot)),
+                Expr::Now => (column, None),
+            });
+            let by = simple.by.iter().map(|(column, slot)| (column, Some(*slot)));
+            for (column, slot) in sets.chain(by) {
+                let kind = slot.map_or(Field::Time, |slot| {
+                    values.get(slot).map_or(Field::Unknown, |value| plan.field(value))
+                });
+                let field = table.fields.entry(column.clone()).or_default();
+                *field = field.with(kind);
+            }
+            if !simple.by.is_empty() {
+                let columns: Vec<String> = simple.by.iter().map(|(column, _)| column.clone()).collect();
+                if *most_rows <= 1 {
+                    *table.keys.entry(columns).or_default() += calls;
+                } else {
+                    table.indexed.extend(columns);
+                }
+            }
+        }
+        for table in self.tables.values_mut() {
+            let several = std::mem::take(&mut table.indexed);
+            let best = table.keys.iter().filter(|(key, calls)| {
+                **calls >= BY_KEY && !key.iter().any(|column| several.contains(column) && key.len() == 1)
+            });
+            table.key = best.max_by_key(|(_, calls)| **calls).map(|(key, _)| key.clone()).unwrap_or_default();
+            table.indexed = several.into_iter().filter(|column| table.key.first() != Some(column)).collect();
+        }
+        for table in self.tables.values_mut().filter(|table| self.made && table.key.is_empty()) {
+            table.is_numbered = table.fields.insert(NUMBER.to_owned(), Field::Int).is_none();
+            table.key = vec![NUMBER.to_owned()];
+        }
+        for (simple, values, plan, ..) in &found {
+            let Some(table) = self.tables.get_mut(&simple.table) else { continue };
+            let [key] = table.key.as_slice() else { continue };
+            for (_, slot) in simple.by.iter().filter(|(column, _)| column == key) {
+                let most = values.get(*slot).map_or(0, |value| plan.largest(value));
+                table.rows = table.rows.max(most);
+            }
+        }
+    }
+
+    /// What the file says of tables.
+    pub(super) fn write_tables(&self, text: &mut String) {
+        for (name, table) in self.tables.iter().filter(|(_, table)| !table.used.is_empty()) {
+            let kind = if self.made { "collection" } else { "table" };
+            let _ = writeln!(text, "\n[{kind}.{name}]");
+            if self.made && table.rows > 0 {
+                let _ = writeln!(text, "rows = \"greatest(1, int({} * :scale))\"", table.rows);
+            }
+            if !table.key.is_empty() {
+                let _ = writeln!(text, "key = {}", list(table.key.iter().map(|column| quoted(column))));
+            }
+            if self.made && !table.indexed.is_empty() {
+                let _ = writeln!(text, "index = {}", list(table.indexed.iter().map(|column| quoted(column))));
+            }
+            let mut fields = Vec::new();
+            for (column, field) in &table.fields {
+                if !self.made && !table.used.contains(column) {
+                    continue;
+                }
+                let kind = match field {
+                    Field::Int => "\"int\"".to_owned(),
+                    Field::Time => "\"time\"".to_owned(),
+                    Field::Text(_) if !self.made => "\"text\"".to_owned(),
+                    Field::Text(most) => format!("{{ type = \"text\", max = {} }}", (*most).max(1)),
+                    // Only read: its type and size are not in the capture.
+                    _ => "{ type = \"text\", max = 20 }".to_owned(),
+                };
+                fields.push(format!("fields.{} = {kind}", quoted(column)));
+            }
+            let _ = writeln!(text, "{}", fields.join("\n"));
+        }
+    }
+}
+
+impl Table {
+    /// Whether it can be made for a run: names that every engine takes, and keys that are numbers from 1 on.
+    pub(super) fn can_be_made(&self, name: &str) -> bool {
+        let is_plain = |name: &str| {
+            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+                && name.len() <= 40
+        };
+        let key_is_good = match self.key.as_slice() {
+            [] => true,
+            [key] => self.fields.get(key) == Some(&Field::Int) && (0..=ROWS).contains(&self.rows),
+            _ => false,
+        };
+        key_is_good
+            && is_plain(name)
+            && self.fields.iter().all(|(name, field)| is_plain(name) && *field != Field::Other)
+    }
+}
+
+impl Plan {
+    /// What kind of field has this value.
+    fn field(&self, value: &Use) -> Field {
+        let draw = match value {
+            Use::Text(value) => return Field::of(value),
+            Use::Variable(variable) => match self.variables.get(*variable).map(|variable| &variable.source) {
+                Some(Source::Draw(_, nulls)) if *nulls > 0.0 => return Field::Other,
+                Some(Source::Draw(draw, _)) => draw,
+                _ => return Field::Int,
+            },
+        };
+        match draw {
+            Draw::Constant(value) => Field::of(value),
+            Draw::Sequence(..) | Draw::Uniform(..) | Draw::Zipf { .. } => Field::Int,
+            Draw::List(values) | Draw::Recorded(values, _) => {
+                values.iter().fold(Field::Unknown, |field, (value, _)| field.with(Field::of(value)))
+            }
+        }
+    }
+
+    /// The largest number that it can be.
+    fn largest(&self, value: &Use) -> i64 {
+        let of = |value: &Value| if let Value::Int(number) = value { *number } else { 0 };
+        match value {
+            Use::Text(value) => of(value),
+            Use::Variable(variable) => match self.variables.get(*variable).map(|variable| &variable.source) {
+                Some(Source::Draw(draw, _)) => match draw {
+                    Draw::Constant(value) => of(value),
+                    Draw::Sequence(_, most) | Draw::Uniform(_, most) | Draw::Zipf { most, .. } => *most,
+                    Draw::List(values) | Draw::Recorded(values, _) => {
+                        values.iter().map(|(value, _)| of(value)).max().unwrap_or(0)
+                    }
+                },
+                Some(Source::Plus(of, added)) => self.largest(&Use::Variable(*of)).saturating_add(*added),
+                None => 0,
+            },
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Statements that name the rows of one table by equal values: what every engine can do.
+
+use crate::forms::{Form, Piece};
+use crate::variables::plain;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plain {
+    pub(crate) verb: Verb,
+    pub(crate) table: String,
+    /// The columns that are read.
+    pub(crate) columns: Vec<String>,
+    /// The columns that are written.
+    pub(crate) sets: Vec<(String, Expr)>,
+    /// The columns that are compared, with their slots.
+    pub(crate) by: Vec<(String, usize)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Select,
+    Insert,
+    Update,
+    Delete,
+}
+
+/// What is written into a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expr {
+    Slot(usize),
+    Now,
+    /// The column itself plus or minus a value.
+    Changed(char, usize),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token {
+    Word(String),
+    Sign(char),
+    Slot(usize),
+}
+
+/// Reads a form; `None` if it is anything else.
+pub(crate) fn read(form: &Form) -> Option<Plain> {
+    let tokens = tokens(form);
+    let mut rest = Rest(&tokens);
+    let found = match rest.word()?.to_ascii_lowercase().as_str() {
+        "select" => {
+            let columns = rest.list(|rest| rest.word().map(|word| plain(&word)))?;
+            rest.keyword("from")?;
+            let table = rest.table()?;
+            let by = rest.by()?;
+            if rest.keyword("limit").is_some() {
+                rest.slot()?;
+            }
+            Plain { verb: Verb::Select, table, columns, sets: Vec::new(), by }
+        }
+        "insert" => {
+            rest.keyword("into")?;
+            let table = rest.table()?;
+            let columns = rest.enclosed(|rest| rest.word().map(|word| plain(&word)))?;
+            rest.keyword("values")?;
+            let values = rest.enclosed(|rest| rest.slot().map(Expr::Slot).or_else(|| rest.now()))?;
+            if columns.len() != values.len() {
+                return None;
+            }
+            let sets = columns.into_iter().zip(values).collect();
+            Plain { verb: Verb::Insert, table, columns: Vec::new(), sets, by: Vec::new() }
+        }
+        "update" => {
+            let table = rest.table()?;
+            rest.keyword("set")?;
+            let sets = rest.list(Rest::set)?;
+            let by = rest.by()?;
+            Plain { verb: Verb::Update, table, columns: Vec::new(), sets, by }
+        }
+        "delete" => {
+            rest.keyword("from")?;
+            let table = rest.table()?;
+            let by = rest.by()?;
+            Plain { verb: Verb::Delete, table, columns: Vec::new(), sets: Vec::new(), by }
+        }
+        _ => return None,
+    };
+    let _ = rest.sign(';');
+    rest.0.is_empty().then_some(found)
+}
+
+fn tokens(form: &Form) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    for piece in &form.pieces {
+        let text = match piece {
+            Piece::Value(slot, _) => {
+                tokens.push(Token::Slot(*slot));
+                continue;
+            }
+            Piece::Text(text) => text,
+        };
+        let mut word = String::new();
+        let mut quoted = false;
+        for c in text.chars().chain([' ']) {
+            if matches!(c, '"' | '`') {
+                quoted = !quoted;
+                word.push(c);
+            } else if quoted || c.is_alphanumeric() || matches!(c, '_' | '.') {
+                word.push(c);
+            } else {
+                if !word.is_empty() {
+                    tokens.push(Token::Word(std::mem::take(&mut word)));
+                }
+                if !c.is_whitespace() {
+                    tokens.push(Token::Sign(c));
+                }
+            }
+        }
+    }
+    tokens
+}
+
+/// What is left of a statement. Methods give `None`, and take nothing, if it is something else.
+struct Rest<'a>(&'a [Token]);
+
+impl Rest<'_> {
+    fn take<T>(&mut self, read: impl Fn(&Token) -> Option<T>) -> Option<T> {
+        let (first, rest) = self.0.split_first()?;
+        let found = read(first)?;
+        self.0 = rest;
+        Some(found)
+    }
+
+    fn word(&mut self) -> Option<String> {
+        self.take(|token| if let Token::Word(word) = token { Some(word.clone()) } else { None })
+    }
+
+    fn keyword(&mut self, wanted: &str) -> Option<()> {
+        self.take(|token| {
+            matches!(token, Token::Word(word) if word.eq_ignore_ascii_case(wanted)).then_some(())
+        })
+    }
+
+    fn sign(&mut self, wanted: char) -> Option<()> {
+        self.take(|token| (*token == Token::Sign(wanted)).then_some(()))
+    }
+
+    fn slot(&mut self) -> Option<usize> {
+        self.take(|token| if let Token::Slot(slot) = token { Some(*slot) } else { None })
+    }
+
+    fn list<T>(&mut self, one: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let mut found = vec![one(self)?];
+        while self.sign(',').is_some() {
+            found.push(one(self)?);
+        }
+        Some(found)
+    }
+
+    fn enclosed<T>(&mut self, one: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        self.sign('(')?;
+        let found = self.list(one)?;
+        self.sign(')')?;
+        Some(found)
+    }
+
+    /// A table without a schema.
+    fn table(&mut self) -> Option<String> {
+        self.word().filter(|word| !word.contains('.')).map(|word| plain(&word))
+    }
+
+    fn now(&mut self) -> Option<Expr> {
+        let word = self.word()?.to_ascii_lowercase();
+        if word == "now" {
+            self.sign('(')?;
+            self.sign(')')?;
+        } else if word != "current_timestamp" {
+            return None;
+        }
+        Some(Expr::Now)
+    }
+
+    fn set(&mut self) -> Option<(String, Expr)> {
+        let column = plain(&self.word()?);
+        self.sign('=')?;
+        if let Some(slot) = self.slot() {
+            return Some((column, Expr::Slot(slot)));
+        }
+        let before = plain(&self.word()?);
+        let sign = self.sign('+').map(|()| '+').or_else(|| self.sign('-').map(|()| '-'))?;
+        let slot = self.slot()?;
+        (before == column).then_some((column, Expr::Changed(sign, slot)))
+    }
+
+    fn by(&mut self) -> Option<Vec<(String, usize)>> {
+        self.keyword("where")?;
+        let mut found = Vec::new();
+        loop {
+            let column = plain(&self.word()?);
+            self.sign('=')?;
+            found.push((column, self.slot()?));
+            if self.keyword("and").is_none() {
+                return Some(found);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_wire::statement::{Dialect, split};
+
+    #[test]
+    fn statements_by_key_are_read_and_others_are_not() {
+        let of = |text: &str| read(&Form::of(&split(text, Dialect::Postgres).template, Dialect::Postgres));
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let found = of("SELECT \"i\".\"id\", total FROM item WHERE \"item\".\"id\" = $1 LIMIT 21;").unwrap();
+        assert_eq!((found.columns, found.by), (names(&["id", "total"]), vec![("id".to_owned(), 0)]));
+        let found = of("UPDATE a SET b = b + -3, c = $1 WHERE id = 7 AND d = 'x'").unwrap();
+        assert_eq!(found.sets, [("b".to_owned(), Expr::Changed('+', 0)), ("c".to_owned(), Expr::Slot(1))]);
+        assert_eq!(found.by.len(), 2);
+        let found = of("INSERT INTO h (a, b, t) VALUES (1, 'x', CURRENT_TIMESTAMP)").unwrap();
+        assert_eq!((found.verb, found.sets.len()), (Verb::Insert, 3));
+        assert_eq!(of("DELETE FROM a WHERE id=$1").unwrap().verb, Verb::Delete);
+        for other in [
+            "SELECT * FROM a WHERE id = 1",
+            "SELECT a FROM b WHERE id = 1 FOR UPDATE",
+            "SELECT a FROM b JOIN c USING (d) WHERE id = 1",
+            "SELECT a FROM s.b WHERE id = 1",
+            "UPDATE a SET b = c + 1 WHERE id = 2",
+            "UPDATE a SET b = 1 WHERE id > 2",
+            "INSERT INTO a (b) VALUES (1), (2)",
+            "INSERT INTO a (b) VALUES (1) RETURNING id",
+            "DELETE FROM a",
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
+}
