@@ -14,8 +14,11 @@ const ENGINES: [(&str, &[&str]); 3] = [
     ("postgres", &["pg_dump", "psql"]),
 ];
 
+/// `kurabe run reload`, with all orders and tools unless `rest` names some.
 fn reload<'a>(target: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
-    [&["run", "reload", target, "--no-html"], rest].concat()
+    let order = if rest.contains(&"--order") { &[][..] } else { &["--order", "key,index,random"] };
+    let tool = if rest.contains(&"--tool") { &[][..] } else { &["--tool", "engine,kurabe"] };
+    [&["run", "reload", target, "--no-html"], rest, order, tool].concat()
 }
 
 fn cells(report: &Value) -> &Vec<Value> {

@@ -192,7 +192,8 @@ impl Interceptor for Saboteur {
                 out.set_affected(written);
                 Ok(())
             }
-            (Lie::KeepsExpired, Operation::Delete { .. }) | (Lie::KeepsOld, Operation::Update { .. }) => {
+            (Lie::KeepsExpired, Operation::Delete { .. } | Operation::Purge { .. })
+            | (Lie::KeepsOld, Operation::Update { .. }) => {
                 out.clear();
                 out.set_affected(1);
                 Ok(())
@@ -279,8 +280,9 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
         .map(|axis| {
             let texts = match axis.name {
                 "payload" => vec!["1k", "10k"],
-                "layout" => vec![layout],
+                "layout" => vec![if layout == "expiring" { "blob" } else { layout }],
                 "clients" => vec!["2"],
+                "expiry" if layout == "expiring" => vec!["database"],
                 _ => vec![axis.default[0]],
             };
             (axis.name.to_owned(), texts.into_iter().map(|text| axis.parse(text).unwrap()).collect())
@@ -290,7 +292,8 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
         axes,
         operations: operations.iter().map(|name| (*name).to_owned()).collect(),
         requests: operations.iter().map(|name| ((*name).to_owned(), 200)).collect(),
-        rounds: 2,
+        // A session that expires is waited for.
+        rounds: if layout == "expiring" { 1 } else { 2 },
         seed: 11,
         records: Some(50),
         ..RunSpec::new("session", ["null:"])
@@ -365,8 +368,14 @@ fn evicted_session_is_detected() {
 
 #[test]
 fn expired_session_that_comes_back_and_lost_change_are_detected() {
-    caught(Lie::KeepsExpired, "blob", &["request"], "had expired and was deleted, and came back");
-    caught(Lie::KeepsExpired, "rows", &["request"], "had expired and was deleted, and came back");
+    for layout in ["blob", "rows", "expiring"] {
+        caught(Lie::KeepsExpired, layout, &["request"], "had expired, and is served");
+    }
+    assert!(
+        run(Lie::Truth, "expiring", &["request"])
+            .iter()
+            .all(|trial| matches!(trial.outcome, Outcome::Measured(_)))
+    );
     caught(Lie::KeepsOld, "blob", &["request"], "wrong content");
 }
 

@@ -56,7 +56,7 @@ fn suggested(answer: &Answer) -> Vec<String> {
 /// `more` is added to each run.
 fn transcript(page: &str, more: &str) {
     let own = testing::server("postgres").map(|server| (server.url().to_owned(), server));
-    let engines = ["postgres", "mariadb", "memcached"];
+    let engines = ["postgres", "mariadb", "memcached", "redis"];
     let is_installed = |(name, found): &(&str, Result<_, _>)| engines.contains(name) && found.is_ok();
     let count = kurabe_testbed::available().into_iter().filter(is_installed).count();
     let Some((url, _server)) = own.filter(|_| count == engines.len()) else {
@@ -68,6 +68,7 @@ fn transcript(page: &str, more: &str) {
     assert!(commands.len() > 2, "{commands:?}");
     for command in commands {
         let command = command.replace("postgres://app@db.example/shop", &format!("'{url}'"));
+        let command = command.replace("--store-size 500m", "--store-size 2m");
         let is_run = command.starts_with("kurabe run ");
         let answer = shell(&place, &if is_run { format!("{command}{more}") } else { command.clone() });
         assert_eq!(answer.code, Some(0), "{page}: {command}: {answer:?}");
@@ -95,6 +96,11 @@ fn commands_of_the_tutorial_do_what_the_page_says() {
 #[test]
 fn commands_for_a_session_store_do_what_the_page_says() {
     transcript("docs/how-to/session-store.md", SHORT);
+}
+
+#[test]
+fn commands_for_the_choice_between_relational_and_redis_do_what_the_page_says() {
+    transcript("docs/how-to/relational-or-redis.md", SHORT);
 }
 
 fn pages() -> Vec<String> {

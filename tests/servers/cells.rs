@@ -6,6 +6,8 @@ use super::common::{
 use crate::support::Place;
 use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 
 /// The default durability class of an engine, or of its substitute.
 fn class(report: &Value, target: &str) -> &'static str {
@@ -127,4 +129,45 @@ fn per_request_connections_and_statements_are_verified_on_every_engine() {
     let place = Place::new();
     let answer = place.run(&session(&["sqlite:"], &axes));
     assert_all_verified(&place, &answer);
+}
+
+/// How many keys Redis has removed because their time had come, by its own count.
+fn expired(server: &Lease) -> u64 {
+    let mut stream = BufReader::new(TcpStream::connect(("127.0.0.1", server.port())).unwrap());
+    stream.get_mut().write_all(b"INFO stats\r\n").unwrap();
+    let mut lines = stream.lines().map_while(Result::ok);
+    lines.find_map(|line| line.strip_prefix("expired_keys:")?.parse().ok()).unwrap()
+}
+
+#[test]
+fn expired_sessions_are_removed_by_the_engine_and_not_served() {
+    let engines = installed();
+    let servers: Vec<Lease> = engines.iter().filter_map(|engine| testing::server(engine)).collect();
+    let firebird = testing::server("firebird");
+    let redis = servers.iter().find(|server| server.url().starts_with("redis"));
+    let before = redis.map(expired);
+    let urls = servers.iter().chain(&firebird).map(|server| server.url());
+    let targets: Vec<&str> = ["sqlite:", "null:"].into_iter().chain(urls).collect();
+    let place = Place::new();
+    let rest = "--operation request --expiry database --layout blob --payload 1k --requests 400 --records 100 --rounds 1 \
+                --clients 2";
+    let rest: Vec<&str> = rest.split_whitespace().collect();
+    let answer = place.run(&session(&targets, &rest));
+    // Without a result are targets of two engines, if they are there.
+    assert!(matches!(answer.code, Some(0 | 4)), "{answer:?}");
+    let report = place.report();
+    for target in targets {
+        let engine = target.split(':').next().unwrap();
+        let cell = cells(&report).iter().find(|cell| cell["target"] == engine).unwrap();
+        let reason = cell["reason"].as_str().unwrap_or_default();
+        match engine {
+            "mongodb" => assert!(reason.contains("a TTL index reads dates"), "{cell:#}"),
+            "http" | "couchdb" => assert!(reason.contains("does not remove rows by their time"), "{cell:#}"),
+            _ => assert_verified(cell),
+        }
+    }
+    if let (Some(redis), Some(before)) = (redis, before) {
+        let removed = expired(redis) - before;
+        assert!(removed >= 10, "Redis removed {removed} keys whose time had come");
+    }
 }

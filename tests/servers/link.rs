@@ -21,7 +21,8 @@ const SMALL: [&str; 11] = [
 ];
 
 fn run(place: &Place, targets: &[&str], rest: &[&str]) -> Answer {
-    place.run(&[&["run", "link"], targets, rest, &SMALL].concat())
+    let place_of_table: &[&str] = if rest.contains(&"--where") { &[] } else { &["--where", "same,second"] };
+    place.run(&[&["run", "link"], targets, rest, place_of_table, &SMALL].concat())
 }
 
 /// The verified cells of a run without A/A controls: way and place of each.

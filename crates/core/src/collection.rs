@@ -58,6 +58,9 @@ pub struct Collection {
     pub key: Vec<usize>,
     /// Secondary indexes, each as positions of fields.
     pub indexes: Vec<Vec<usize>>,
+    /// The field with the time when a row expires, which is never null; `None`: rows do not expire. Databases that can remove
+    /// such rows by themselves are told the time; elsewhere [`Purge`](crate::operation::Operation::Purge) removes them.
+    pub expires: Option<usize>,
     /// The name of the cache that holds it; `None`: the store holds it.
     pub cache: Option<String>,
     /// Where it is if it is on a remote server, or reads one; `None`: it is an ordinary collection of the target.
@@ -70,7 +73,7 @@ impl Collection {
     /// A collection of the store with a primary key and no secondary index.
     pub fn new(name: impl Into<String>, fields: Vec<Field>, key: Vec<usize>) -> Self {
         let (indexes, charset) = (Vec::new(), Charset::default());
-        Self { name: name.into(), fields, key, indexes, cache: None, remote: None, charset }
+        Self { name: name.into(), fields, key, indexes, expires: None, cache: None, remote: None, charset }
     }
 
     /// The link by which the target reads its rows from a remote server, if it has no rows of its own.

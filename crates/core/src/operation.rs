@@ -48,6 +48,9 @@ pub enum Operation {
     },
     /// Removes one row by its key. Parameters: the key's fields. Reply: affected 1, or 0.
     Delete { collection: Arc<Collection> },
+    /// Removes all rows that expire before the parameter, which is a time ([`Collection::expires`]). Databases that remove
+    /// them by themselves do not support it. Reply: affected, the number of rows.
+    Purge { collection: Arc<Collection> },
     /// All rows whose fields `by` equal the parameters, in the order of the primary key. Reply: `fields` of each.
     FindEqual {
         collection: Arc<Collection>,
@@ -131,6 +134,7 @@ impl Operation {
             Self::Put { .. } => "Put",
             Self::Update { .. } => "Update",
             Self::Delete { .. } => "Delete",
+            Self::Purge { .. } => "Purge",
             Self::FindEqual { .. } => "FindEqual",
             Self::FindRange { .. } => "FindRange",
             Self::Page { .. } => "Page",
@@ -169,6 +173,7 @@ impl Operation {
             | Self::Put { collection }
             | Self::Update { collection, .. }
             | Self::Delete { collection }
+            | Self::Purge { collection }
             | Self::FindEqual { collection, .. }
             | Self::FindRange { collection, .. }
             | Self::Count { collection } => Some(collection),
@@ -187,7 +192,7 @@ impl Operation {
             Self::Update { collection, fields } => fields.len() + collection.key.len(),
             Self::FindEqual { by, .. } => by.len(),
             Self::FindRange { .. } => 2,
-            Self::Page { .. } | Self::Flow(_) => 1,
+            Self::Page { .. } | Self::Flow(_) | Self::Purge { .. } => 1,
             Self::Raw { statement } => statement.parameters,
         }
     }

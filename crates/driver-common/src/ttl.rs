@@ -1,7 +1,8 @@
-//! Expiry of rows, which the option `ttl` of a URL sets.
+//! Expiry of rows, which the option `ttl` of a URL or a field of theirs sets.
 
 use crate::info::OptionInfo;
 use crate::prelude::*;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The option `ttl` of a URL.
 pub const OPTION: OptionInfo =
@@ -23,4 +24,10 @@ pub fn note(seconds: u32) -> String {
     format!(
         "every row expires {seconds} s after it was written (ttl): a read that misses one fails its trial"
     )
+}
+
+/// Milliseconds from now until this time, in microseconds since 1970; at least one.
+pub fn remaining_ms(time: i64) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
+    (time / 1_000 - now).max(1).unsigned_abs()
 }

@@ -40,6 +40,8 @@ fn run_is_started_watched_stopped_and_resumed_in_a_browser() {
     let command =
         format!("kurabe run point-read {} --clients=1,2 --rounds=300 --duration=200ms", targets().join(" "));
     chrome.wait(&format!("document.querySelector('#command').textContent === {}", json!(command)));
+    // The estimate moves the button.
+    chrome.wait("document.querySelector('#estimate').textContent.includes('300 rounds')");
     chrome.click("button.go");
 
     // Live figures appear, and trials join the log while the page stays open.
@@ -193,6 +195,7 @@ fn runs_are_compared_and_their_report_is_explored_in_a_browser() {
     chrome.has_a_dark_mode();
     fits_paper(&chrome);
     needs_no_script(&chrome, &report);
+    japanese_page_has_the_same_content(&chrome, &place, &runs[0]);
     page.end();
 }
 
@@ -280,21 +283,28 @@ fn charts_are_saved(chrome: &Chrome) {
     chrome.js("(window.saved = [], HTMLAnchorElement.prototype.click = function () { saved.push([this.download, this.href]); }, true)");
     let charts = "[...document.querySelectorAll('.charts figure .save, #courses figure .save')].length";
     assert!(chrome.js(charts).as_u64().is_some_and(|charts| charts > 2), "a chart cannot be saved");
-    for button in 1..=2 {
-        chrome.click(&format!(".charts .save button:nth-of-type({button})"));
+    // The figures of one, and the plots of the ranking with their labels.
+    for (of, shapes, words) in [(".charts .save", "polyline, .m", 0), (".plotted + .save", ".bar, .dot", 8)] {
+        chrome.js("saved.length = 0");
+        for button in 1..=2 {
+            chrome.click(&format!("{of} button:nth-of-type({button})"));
+        }
+        chrome.wait("saved.length === 2");
+        assert_eq!(chrome.js("saved.map(([name]) => name.split('.').pop())"), json!(["svg", "png"]));
+        let svg = "new DOMParser().parseFromString(decodeURIComponent(saved[0][1].split(',').slice(1).join(',')), 'image/svg+xml')";
+        assert_eq!(chrome.js(&format!("{svg}.querySelectorAll('parsererror, .hit').length")), json!(0));
+        for (part, least) in [(shapes, 4), ("text", words)] {
+            let count = chrome.js(&format!("{svg}.querySelectorAll('{part}').length"));
+            assert!(count.as_u64().is_some_and(|count| count > least), "{count} of {part} in {of}");
+        }
+        let colours = format!(
+            "[...{svg}.querySelectorAll('polyline, .bar')].every(one => one.style.stroke.startsWith('rgb'))"
+        );
+        assert_eq!(chrome.js(&colours), json!(true), "{of}");
+        let bytes = chrome.js("Array.from(atob(saved[1][1].split(',')[1]), one => one.charCodeAt(0))");
+        let bytes: Vec<u8> = serde_json::from_value(bytes).unwrap();
+        assert!(Picture::of(&bytes).whole_ink() > 0.01, "the saved picture of {of} is empty");
     }
-    chrome.wait("saved.length === 2");
-    assert_eq!(chrome.js("saved.map(([name]) => name.split('.').pop())"), json!(["svg", "png"]));
-    let svg = "new DOMParser().parseFromString(decodeURIComponent(saved[0][1].split(',').slice(1).join(',')), 'image/svg+xml')";
-    assert_eq!(chrome.js(&format!("{svg}.querySelectorAll('parsererror, .hit').length")), json!(0));
-    let shapes = chrome.js(&format!("{svg}.querySelectorAll('polyline, .m').length"));
-    assert!(shapes.as_u64().is_some_and(|shapes| shapes > 4), "{shapes}");
-    let colours =
-        format!("[...{svg}.querySelectorAll('polyline')].every(one => one.style.stroke.startsWith('rgb'))");
-    assert_eq!(chrome.js(&colours), json!(true));
-    let bytes = chrome.js("Array.from(atob(saved[1][1].split(',')[1]), one => one.charCodeAt(0))");
-    let bytes: Vec<u8> = serde_json::from_value(bytes).unwrap();
-    assert!(Picture::of(&bytes).whole_ink() > 0.01, "the saved picture is empty");
 }
 
 /// The rate of each row of the ranking is seen on a phone without moving the page sideways.
@@ -323,6 +333,28 @@ fn fits_paper(chrome: &Chrome) {
     assert!(chrome.pages_on_paper() <= 8, "{} pages", chrome.pages_on_paper());
     chrome.media("screen", "light");
     chrome.viewport(1280, 900, false);
+}
+
+/// The page in Japanese has the figures, charts and plots of the one in English, on a phone and in the dark too.
+fn japanese_page_has_the_same_content(chrome: &Chrome, place: &Place, run: &str) {
+    let shown = ["en", "ja"].map(|language| {
+        let file = place.home().join(format!("{language}.html"));
+        let file = file.to_str().unwrap();
+        let answer = place.run(&["report", run, "--format", "html", "-o", file, "--lang", language]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        chrome.go(&format!("file://{file}"));
+        chrome.wait("document.documentElement.classList.contains('live')");
+        assert_eq!(chrome.js("document.documentElement.lang"), json!(language));
+        chrome.fits_a_phone();
+        rates_are_in_view_on_a_phone(chrome);
+        chrome.has_a_dark_mode();
+        fits_paper(chrome);
+        let figures = "[...document.querySelectorAll('.ranking tbody td')].map(one => one.textContent).filter(one => /^[≥~ ]*[\\d,.]+( [µnm]?s)?$/.test(one))";
+        let shapes = "['.ranking tbody tr', '.ranking .plot svg', 'main figure', '.charts .pt', '.save', 'main section'].map(one => document.querySelectorAll(one).length)";
+        (chrome.js(figures), chrome.js(shapes))
+    });
+    assert!(shown[0].0.as_array().is_some_and(|figures| figures.len() > 8), "{shown:?}");
+    assert_eq!(shown[0], shown[1]);
 }
 
 /// Findings, plots and tables are there without the script.

@@ -20,6 +20,7 @@ pub(crate) fn unsupported(operation: &Operation) -> Option<&'static str> {
         Operation::Begin | Operation::Commit | Operation::Rollback => {
             Some("the crate heed binds a write transaction to its thread")
         }
+        Operation::Purge { .. } => Some("LMDB does not remove rows by their time"),
         Operation::Page { .. } | Operation::Raw { .. } => Some("LMDB has neither pages nor statements"),
         Operation::Flow(_) => Some(NO_FLOW),
         _ => None,

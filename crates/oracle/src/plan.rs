@@ -88,9 +88,10 @@ pub(crate) fn plan(d: &Dialect, operation: &Operation) -> Result<Plan> {
         | Operation::FindRange { .. }
         | Operation::Count { .. }
         | Operation::Page { .. } => Steps::Query(text()?),
-        Operation::Insert { .. } | Operation::Update { .. } | Operation::Delete { .. } => {
-            Steps::Change(text()?)
-        }
+        Operation::Insert { .. }
+        | Operation::Update { .. }
+        | Operation::Delete { .. }
+        | Operation::Purge { .. } => Steps::Change(text()?),
         Operation::InsertMany { collection, .. } | Operation::InsertEach { collection, .. } => {
             Steps::Array { sql: text()?, width: collection.fields.len() }
         }

@@ -42,7 +42,7 @@ const NAMES: [&str; 5] = [
     "kurabe_notes",
     "kurabe_0_probe",
     "kurabe_0_point_100_r",
-    "kurabe_0_session_1000_blob_none_binary_text_r",
+    "kurabe_0_session_1000_blnobitealre_r",
 ];
 
 fn objects(context: &Context, engine: &str, seed: u64) -> Result<Outcome, String> {

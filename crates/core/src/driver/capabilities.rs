@@ -16,6 +16,8 @@ pub struct Capabilities {
     pub estimates: Support,
     /// Whether text can be stored in Latin-1 ([`Charset::Latin1`](crate::collection::Charset)).
     pub latin1: Support,
+    /// Whether rows can expire ([`Collection::expires`](crate::collection::Collection::expires)).
+    pub expiry: Support,
     /// Whether the target is an application that serves experiments (`docs/app.openapi.yaml`), not a database.
     /// Its sessions support only [`Page`](crate::operation::Operation::Page), and it manages its own data.
     pub is_application: bool,
@@ -51,6 +53,7 @@ impl Capabilities {
             latin1: Support::no(
                 "a table has the character set of its database, which Kurabe does not create",
             ),
+            expiry: Support::Native,
             is_application: false,
             is_temporary: false,
             shared_threads: Support::no(BLOCKS),
@@ -68,6 +71,7 @@ impl Capabilities {
             pipelining,
             estimates: Support::No(format!("{engine} has no optimizer that estimates rows")),
             latin1: Support::No(format!("{engine} has no character sets")),
+            expiry: Support::No(format!("{engine} does not remove rows by their time")),
             is_application: false,
             is_temporary: false,
             shared_threads: Support::no(BLOCKS),
@@ -90,6 +94,7 @@ impl Capabilities {
             Capability::Pipelining => &self.pipelining,
             Capability::Estimates => &self.estimates,
             Capability::Latin1 => &self.latin1,
+            Capability::Expiry => &self.expiry,
             Capability::ReadOnlySessions => &self.read_only_sessions,
             Capability::OwnSessions => &self.own_sessions,
         }
@@ -109,6 +114,8 @@ pub enum Capability {
     Estimates,
     /// [`Capabilities::latin1`].
     Latin1,
+    /// [`Capabilities::expiry`].
+    Expiry,
     /// [`Capabilities::read_only_sessions`].
     ReadOnlySessions,
     /// [`Capabilities::own_sessions`].

@@ -29,6 +29,9 @@ pub fn shape(operation: &Operation) -> Result<Shape> {
         Operation::Update { collection, fields } => {
             ([kinds(collection, fields)?, kinds(collection, &collection.key)?].concat(), none())
         }
+        Operation::Purge { collection } => {
+            (kinds(collection, &[super::statement::expires(collection)?])?, none())
+        }
         Operation::Delete { collection } => (kinds(collection, &collection.key)?, none()),
         Operation::FindEqual { collection, by, fields } => {
             (kinds(collection, by)?, kinds(collection, fields)?)

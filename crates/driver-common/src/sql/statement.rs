@@ -48,6 +48,10 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
             let key = equal(d, collection, &collection.key, " AND ", 1)?;
             format!("DELETE FROM {} WHERE {key}", d.quoted(&collection.name))
         }
+        Operation::Purge { collection } => {
+            let time = d.quoted(field(collection, expires(collection)?)?.name);
+            format!("DELETE FROM {} WHERE {time} < {}", d.quoted(&collection.name), (d.parameter)(1))
+        }
         Operation::FindEqual { collection, by, fields } => {
             let select = select(d, collection, fields)?;
             let by = equal(d, collection, by, " AND ", 1)?;
@@ -61,6 +65,13 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
         Operation::Raw { statement } => super::raw::text(d, statement)?,
         Operation::Page { .. } => return Err(Error::unsupported(super::raw::NO_PAGES)),
         Operation::Flow(_) => return Err(Error::unsupported(NO_FLOW)),
+    })
+}
+
+/// The field with the time when a row expires.
+pub(super) fn expires(collection: &Collection) -> Result<usize> {
+    collection.expires.ok_or_else(|| {
+        Error::new(ErrorKind::Internal, format!("the rows of collection {} do not expire", collection.name))
     })
 }
 

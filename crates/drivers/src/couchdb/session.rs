@@ -43,6 +43,7 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
         Operation::FindRange { collection, by, .. } => (collection.key.first() != Some(by)).then_some(
             "a CouchDB index orders text by language rules, not by bytes: ranges need the key's first field",
         ),
+        Operation::Purge { .. } => Some("CouchDB does not remove documents by their time"),
         Operation::Page { .. } => Some("CouchDB has no application pages"),
         Operation::Raw { .. } => Some("CouchDB has no SQL for the statements of a workload"),
         Operation::Flow(_) => Some(NO_FLOW),

@@ -173,7 +173,8 @@ impl Driver for Memcached {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::without_statements("memcached", Support::Native).sharing_threads()
+        let of_memcached = Capabilities::without_statements("memcached", Support::Native).sharing_threads();
+        Capabilities { expiry: Support::Native, ..of_memcached }
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -5,8 +5,10 @@ use super::protocol::Client;
 use super::{key, server_error, value};
 use crate::prelude::*;
 use crate::slots::{Slots, check_parameters, check_supported};
+use crate::ttl;
 use crate::wire::Peer;
 use kurabe_core::driver::CacheCounters;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,6 +28,7 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
         Operation::FindEqual { .. } | Operation::FindRange { .. } => {
             Some("memcached finds a value by its whole key only")
         }
+        Operation::Purge { .. } => Some("memcached removes expired values by itself"),
         Operation::Page { .. } => Some("memcached has no pages"),
         Operation::Raw { .. } => Some("memcached has no SQL for the statements of a workload"),
         Operation::Flow(_) => Some(NO_FLOW),
@@ -48,8 +51,10 @@ struct Slot {
     parameters: usize,
     /// The collection's current generation; shared, since clearing sets a new one.
     generation: Arc<AtomicU64>,
-    /// Flags of a write: mode (`M`) and expiry (`T`).
+    /// Flags of a write: mode (`M`), and the expiry (`T`) if all values have the same.
     flags: String,
+    /// The parameter with the time when the value expires.
+    expires: Option<usize>,
     /// The fields that are not in the key.
     rest: Vec<usize>,
     /// For `Get`: the fields to return, as indexes of `rest`.
@@ -76,6 +81,7 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
             parameters: operation.parameters(),
             generation: Arc::default(),
             flags: format!("{mode}{life}"),
+            expires: None,
             rest: Vec::new(),
             wanted: Vec::new(),
         };
@@ -83,6 +89,10 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
             let found = self.generations.get(&collection.name, &mut self.client);
             slot.generation = self.client.wire.settle(found)?;
             slot.rest = collection.rest();
+            slot.expires = collection.expires.and_then(|field| match operation {
+                Operation::Update { fields, .. } => fields.iter().position(|changed| *changed == field),
+                _ => Some(field),
+            });
         }
         if let Operation::Get { fields, .. } = operation {
             slot.wanted = fields.iter().filter_map(|f| slot.rest.iter().position(|rest| rest == f)).collect();
@@ -100,10 +110,10 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         };
         let parts = slot.request(collection, parameters, &mut self.key, &mut self.value)?;
         if let Some(parts) = parts {
-            self.client.send_set(&self.key, &slot.flags, parts)?;
+            self.client.send_set(&self.key, &slot.flags(parameters), parts)?;
         } else {
             self.client.begin();
-            slot.put(None, &mut self.client, &self.key);
+            slot.put(None, parameters, &mut self.client, &self.key);
             self.client.send()?;
         }
         let answered = slot.answer(&mut self.client, out).inspect_err(|_| out.clear());
@@ -123,7 +133,7 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         for n in 0..out.len() {
             let own = &parameters[n * each..(n + 1) * each];
             let parts = slot.request(collection, own, &mut self.key, &mut self.value)?;
-            slot.put(parts, &mut self.client, &self.key);
+            slot.put(parts, own, &mut self.client, &self.key);
         }
         self.client.send_pipeline()?;
         let mut ended = Ok(());
@@ -208,10 +218,30 @@ impl Slot {
         }
     }
 
+    /// The flags of a write.
+    fn flags(&self, parameters: &[Value<'_>]) -> Cow<'_, str> {
+        match self.expires.map(|at| parameters[at]) {
+            Some(Value::Time(micros)) => {
+                let seconds = ttl::remaining_ms(micros).div_ceil(1_000);
+                // memcached reads more than thirty days as a date.
+                let is_date = seconds > u64::from(super::LONGEST);
+                let life = if is_date { micros.unsigned_abs() / 1_000_000 } else { seconds };
+                Cow::Owned(format!("{} T{life}", self.flags))
+            }
+            _ => Cow::Borrowed(&self.flags),
+        }
+    }
+
     /// Appends the request of one execution.
-    fn put<S: Peer>(&self, parts: Option<[&[u8]; 3]>, client: &mut Client<S>, key: &[u8]) {
+    fn put<S: Peer>(
+        &self,
+        parts: Option<[&[u8]; 3]>,
+        parameters: &[Value<'_>],
+        client: &mut Client<S>,
+        key: &[u8],
+    ) {
         match (parts, &self.operation) {
-            (Some(parts), _) => client.put_set(key, &self.flags, parts),
+            (Some(parts), _) => client.put_set(key, &self.flags(parameters), parts),
             (None, Operation::Delete { .. }) => client.put_delete(key, ""),
             (None, _) => client.put_get(key, " v"),
         }

@@ -91,7 +91,11 @@ impl Driver for Mongo {
 
     fn capabilities(&self) -> Capabilities {
         let why = "MongoDB's clients await each answer before they send the next request";
-        Capabilities::without_statements("MongoDB", Support::no(why)).sharing_threads()
+        let expiry = Support::no(
+            "a TTL index reads dates, and Kurabe keeps times in MongoDB as integers, in microseconds",
+        );
+        let of_mongodb = Capabilities::without_statements("MongoDB", Support::no(why)).sharing_threads();
+        Capabilities { expiry, ..of_mongodb }
     }
 
     fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {

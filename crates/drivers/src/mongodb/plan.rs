@@ -216,6 +216,7 @@ fn begin(operation: &Operation) -> Writer {
         | Operation::Begin
         | Operation::Commit
         | Operation::Rollback
+        | Operation::Purge { .. }
         | Operation::Page { .. }
         | Operation::Raw { .. }
         | Operation::Flow(_) => {

@@ -19,6 +19,7 @@ const COMMAND_ROOM: u64 = 16 * 1_024;
 /// Whether MongoDB supports an operation in a deployment of this kind.
 pub(super) fn supports(operation: &Operation, deployment: &Deployment) -> Support {
     match (operation, &deployment.no_transactions) {
+        (Operation::Purge { .. }, _) => Support::no("MongoDB removes expired documents by a TTL index"),
         (Operation::Page { .. }, _) => Support::no("MongoDB has no pages"),
         (Operation::Flow(_), _) => Support::no(NO_FLOW),
         (Operation::Raw { .. }, _) => {

@@ -125,6 +125,18 @@ impl Work {
             }
             Operation::FindEqual { by, fields, .. } => table.find(by, parameters, fields, out)?,
             Operation::FindRange { by, fields, .. } => table.range(*by, parameters, fields, out)?,
+            Operation::Purge { collection } => {
+                let mut expired = Reply::new();
+                let times = [Value::Time(i64::MIN), parameters[0]];
+                table.range(collection.expires.unwrap_or_default(), &times, &collection.key, &mut expired)?;
+                for row in 0..expired.rows() {
+                    let key: Vec<_> =
+                        (0..collection.key.len()).filter_map(|n| expired.field(row, n)).collect();
+                    self.written.extend(table.take(table.key(&mut self.key, &key)?));
+                }
+                out.set_affected(self.written.len() as u64);
+                self.remember();
+            }
             Operation::Count { .. } => {
                 out.push_int(table.count() as i64);
                 out.end_row();

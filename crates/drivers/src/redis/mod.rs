@@ -91,7 +91,8 @@ impl Driver for Redis {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::without_statements("Redis", Support::Native).sharing_threads()
+        let of_redis = Capabilities::without_statements("Redis", Support::Native).sharing_threads();
+        Capabilities { expiry: Support::Native, ..of_redis }
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -61,6 +61,8 @@ pub(super) struct Plan {
     /// Constant start and end of the request.
     pub(super) head: Vec<u8>,
     pub(super) tail: Vec<u8>,
+    /// Position among the parameters of the time when the row expires.
+    pub(super) expires: Option<usize>,
     /// Whether the script executes it: see [`super::script`].
     pub(super) scripted: bool,
 }
@@ -68,6 +70,11 @@ pub(super) struct Plan {
 /// Why Redis does not support an operation; `None` if it does.
 pub(super) fn unsupported(operation: &Operation, ttl: Option<u32>) -> Option<&'static str> {
     match operation {
+        Operation::Insert { collection } | Operation::Put { collection }
+            if collection.expires.is_some() && collection.key.len() > 1 =>
+        {
+            Some("the fields of a hash expire together")
+        }
         Operation::Ping | Operation::Insert { .. } | Operation::Put { .. } | Operation::Delete { .. } => None,
         Operation::Get { collection, fields } => not_stored(collection, fields),
         Operation::FindEqual { collection, by, fields } => {
@@ -89,11 +96,13 @@ pub(super) fn unsupported(operation: &Operation, ttl: Option<u32>) -> Option<&'s
         Operation::FindRange { .. } => Some("Redis keys are unordered: ranges cannot be searched"),
         Operation::Update { collection, fields } => (*fields != collection.rest())
             .then_some("a row is one value, which can only be replaced as a whole"),
-        Operation::InsertMany { collection, .. } => (collection.key.len() == 1 && ttl.is_some())
-            .then_some("MSETNX, which stores several values atomically, cannot set an expiry (ttl=)"),
+        Operation::InsertMany { collection, .. } => (collection.expires.is_some()
+            || collection.key.len() == 1 && ttl.is_some())
+        .then_some("MSETNX, which stores several values atomically, cannot set an expiry (ttl=)"),
         Operation::InsertEach { .. } => {
             Some("Redis has no request that stores several values independently; it has pipelining instead")
         }
+        Operation::Purge { .. } => Some("Redis removes expired keys by itself"),
         Operation::Page { .. } => Some("Redis has no pages"),
         Operation::Raw { .. } => Some("Redis has no SQL for the statements of a workload"),
         Operation::Flow(_) => Some(NO_FLOW),
@@ -138,11 +147,13 @@ impl Plan {
             Operation::Insert { .. } | Operation::Put { .. } | Operation::InsertMany { .. } => {
                 self.verb = if matches!(operation, Operation::Put { .. }) { Verb::Put } else { Verb::Add };
                 (key, self.rest, self.width) = (collection.key.clone(), stored, collection.fields.len());
+                self.expires = collection.expires;
             }
             Operation::Update { fields, .. } => {
                 self.verb = Verb::Change;
                 key = (fields.len()..fields.len() + key.len()).collect();
                 self.rest = (0..fields.len()).collect();
+                self.expires = fields.iter().position(|field| Some(*field) == collection.expires);
             }
             Operation::Delete { .. } => self.verb = Verb::Remove,
             Operation::Get { fields, .. } => (self.verb, self.wanted) = (Verb::Read, number(fields)),
@@ -167,6 +178,9 @@ impl Plan {
     }
 
     fn command(&mut self, grouped: bool, many: bool, ttl: Option<u32>) {
+        // Without the time of the row, which is two words more.
+        let ttl = ttl.filter(|_| self.expires.is_none());
+        let value = if self.expires.is_some() { 4 } else { 2 };
         let life = ttl.map(|seconds| seconds.to_string());
         let expires: Vec<&str> = life.as_deref().map_or_else(Vec::new, |seconds| vec!["EX", seconds]);
         match (self.verb, grouped) {
@@ -177,9 +191,9 @@ impl Plan {
             (Verb::Remove, true) => self.say(&["HDEL"], 2, &[]),
             (Verb::Remove, false) => self.say(&["DEL"], 1, &[]),
             (Verb::Add, false) if many => self.say(&["MSETNX"], 2 * self.rows, &[]),
-            (Verb::Add, false) => self.say(&["SET"], 2, &[&["NX"], &expires[..]].concat()),
-            (Verb::Change, false) => self.say(&["SET"], 2, &[&["XX"], &expires[..]].concat()),
-            (Verb::Put, false) => self.say(&["SET"], 2, &expires),
+            (Verb::Add, false) => self.say(&["SET"], value, &[&["NX"], &expires[..]].concat()),
+            (Verb::Change, false) => self.say(&["SET"], value, &[&["XX"], &expires[..]].concat()),
+            (Verb::Put, false) => self.say(&["SET"], value, &expires),
             (Verb::Add, true) if !many && ttl.is_none() => self.say(&["HSETNX"], 3, &[]),
             (Verb::Put, true) if ttl.is_none() => self.say(&["HSET"], 3, &[]),
             (Verb::Add | Verb::Put | Verb::Change, true) => {

@@ -9,6 +9,7 @@ use super::script;
 use super::value::Form;
 use crate::key;
 use crate::prelude::*;
+use crate::ttl;
 use crate::wire::{Outbox, Peer};
 use std::ops::Range;
 
@@ -120,6 +121,10 @@ impl Keys {
             push_length(out.text, plan.form.length(fields.clone()));
             plan.form.write(out, fields)?;
             out.text.extend_from_slice(b"\r\n");
+        }
+        if let Some(Value::Time(micros)) = plan.expires.map(|at| row[at]) {
+            push_word(out.text, b"PX");
+            push_word(out.text, ttl::remaining_ms(micros).to_string().as_bytes());
         }
         Ok(())
     }

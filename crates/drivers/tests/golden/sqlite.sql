@@ -15,6 +15,7 @@ INSERT INTO "kurabe_all" ("id", "subid", "word", "data", "story", "at") VALUES (
 INSERT INTO "kurabe_key" ("id") VALUES (?) ON CONFLICT ("id") DO NOTHING;
 UPDATE "kurabe_all" SET "data" = ?, "at" = ? WHERE "id" = ? AND "subid" = ?;
 DELETE FROM "kurabe_all" WHERE "id" = ? AND "subid" = ?;
+DELETE FROM "kurabe_all" WHERE "at" < ?;
 SELECT "subid", "data" FROM "kurabe_all" WHERE "id" = ? ORDER BY "id", "subid";
 SELECT "subid", "data" FROM "kurabe_all" WHERE "id" >= ? AND "id" < ? ORDER BY "id", "subid";
 SELECT "id" FROM "kurabe_all" WHERE "at" >= ? AND "at" < ? ORDER BY "at", "id", "subid";

@@ -132,7 +132,13 @@ impl RunState {
     }
 
     pub(crate) fn note(&mut self, round: u32, id: TrialId, attempt: &TrialResult) {
-        let took = attempt.took;
+        // The first time includes loading; the rest is about twice the measured phase.
+        let took = match &attempt.record.outcome {
+            Outcome::Measured(measured) if !self.took.contains_key(&id) => {
+                attempt.took.min(Duration::from_nanos(2 * measured.elapsed_ns))
+            }
+            _ => attempt.took,
+        };
         if attempt.failed() && !attempt.is_void() {
             self.failed.insert(id);
         }

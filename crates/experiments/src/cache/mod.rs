@@ -70,7 +70,8 @@ static INFO: ExperimentInfo = ExperimentInfo {
             replace it, or leave it to expire. The size of a throwaway cache is chosen as a share of all \
             records; it starts each trial as full as such requests leave it. It reports the hit ratio, what hits \
             and misses cost, what the cache evicted, and how many reads returned an older version than one \
-            already acknowledged. Any wrong byte fails the trial. As in the published experiments.",
+            already acknowledged. A store that does not fit its server's memory: \
+            'up:mysql?innodb_buffer_pool_size=5M' --records 40k. Any wrong byte fails the trial. As in the published experiments.",
     axes: &[
         AxisInfo {
             name: "cache-size",

@@ -308,10 +308,10 @@ mod tests {
 
     #[test]
     fn meaningless_cells_have_reasons() {
-        assert!(refusal(&[("way", "direct")], 9_000).contains("that of the local table"));
+        assert!(refusal(&[("way", "direct"), ("where", "same")], 9_000).contains("that of the local table"));
         assert!(refusal(&[("fetch", "50")], 9_000).contains("no fetch size"));
         assert!(refusal(&[("charset", "to-latin1")], 9_000).contains("one character set"));
-        assert!(refusal(&[], 4_999).contains("exceeds the 4999 rows"));
+        assert!(refusal(&[("batch", "5000")], 4_999).contains("exceeds the 4999 rows"));
     }
 
     #[test]

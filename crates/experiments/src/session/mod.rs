@@ -14,8 +14,10 @@ use crate::fill::{self, check_count};
 use crate::ident::{Ident, own};
 use crate::prelude::*;
 use crate::readback;
-use request::{Request, Sessions, Writer};
+use request::{Purge, Request, Sessions, Writer};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 use store::{Format, Layout, PIECE, Store};
 use transaction::{Read, Returned, Write};
 
@@ -27,6 +29,8 @@ const REQUEST: &str = "request";
 const RECORDS: u64 = 1_000;
 /// The maximum payload of a cell, so that forty cells of a megabyte do not fill a disk.
 const STORE_BYTES: u64 = 16_000_000;
+/// The longest wait after a trial until its last sessions have expired: their time, and what a server's clock is late.
+const EXPIRY: Duration = Duration::from_secs(5);
 /// The minimum number of sessions, so that draws are spread over several.
 const MIN_RECORDS: u64 = 16;
 
@@ -112,6 +116,19 @@ static INFO: ExperimentInfo = ExperimentInfo {
             default: &["small"],
         },
         AxisInfo {
+            name: "expiry",
+            help: "who removes the expired sessions of requests",
+            kind: AxisKind::choice(&[
+                ("request", "the request that finds one, by its identifier"),
+                (
+                    "database",
+                    "the database, at each session's time: by the time to live of Redis, Valkey and memcached; elsewhere by an index \
+                     and a DELETE of all that have expired, in one of a hundred requests",
+                ),
+            ]),
+            default: &["request"],
+        },
+        AxisInfo {
             name: "zipf",
             help: "skew of the sessions' popularity among requests: the exponent of Zipf's law; 0 means equal popularity",
             kind: AxisKind::decimal(4),
@@ -148,17 +165,15 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let exponent = exponent
         .parse()
         .map_err(|_| Error::new(ErrorKind::Internal, format!("session: invalid exponent '{exponent}'")))?;
-    let axes = ["layout", "compress", "encoding", "content"].map(|axis| cell.word(axis));
-    let [layout, compress, encoding, content] = axes;
-    let mut name = format!(
-        "kurabe_{}_session_{payload}_{}_{}_{}_{}",
-        dataset.slot, layout?, compress?, encoding?, content?
-    );
-    name.extend((!format.alike).then(|| "_spread".to_owned()));
+    // Abbreviated, so that the longest fits a name.
+    let mut name = format!("kurabe_{}_session_{payload}_", dataset.slot);
+    for axis in ["layout", "compress", "encoding", "content", "lengths", "expiry"] {
+        name.extend(cell.word(axis)?.chars().take(2));
+    }
     name.extend(bytes.map(|bytes| format!("_{bytes}")));
     let read_from = Arc::new(format.collection(format!("{name}_r")));
     let write_to = Arc::new(format.collection(format!("{name}_w")));
-    let requested = Arc::new(format.collection(format!("{name}_q")));
+    let requested = Arc::new(format.requested(format!("{name}_q")));
     let bind = Bind::parse(cell.word("statement")?)?;
     let stored_bytes = stored_bytes(format)?;
     // What no session is longer than.
@@ -183,7 +198,8 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     } else {
         Vec::new()
     });
-    let of_request = Demand { operations: of_request, ..Demand::default() };
+    let capabilities = Vec::from_iter(format.expires.then_some(Capability::Expiry));
+    let of_request = Demand { operations: of_request, capabilities, ..Demand::default() };
     // Cells that wait do not keep the contents of large sessions in memory.
     let make = move || {
         let [read_from, write_to, requested] = [&read_from, &write_to, &requested].map(Arc::clone);
@@ -253,9 +269,7 @@ impl SessionWorkload {
                 let Some(version) = version else {
                     return match answer.reply.rows() {
                         0 => Ok(()),
-                        _ => Err(Error::mismatch(format!(
-                            "session {key} had expired and was deleted, and came back"
-                        ))),
+                        _ => Err(Error::mismatch(format!("session {key} had expired, and is served"))),
                     };
                 };
                 answer.open(&self.store)?;
@@ -343,6 +357,22 @@ impl SessionWorkload {
         .map(drop)
     }
 
+    /// Waits until the sessions that requests had expire last are not served, and with them all that were before.
+    fn await_expiry(&self, session: &mut dyn Session, left: &[Sessions]) -> Result<()> {
+        let purge = Purge::attach(session, &self.requested)?;
+        let started = Instant::now();
+        loop {
+            purge.run(session)?;
+            let last = left.iter().filter_map(|sessions| sessions.expired.last()).map(|key| (*key, None));
+            match self.read_back(session, &self.requested, last, &mut 0) {
+                Err(error) if error.kind() == ErrorKind::Mismatch && started.elapsed() < EXPIRY => {
+                    thread::sleep(EXPIRY / 100);
+                }
+                done => return done.map(drop),
+            }
+        }
+    }
+
     /// Checks what requests left: the number of sessions by the server's count, each session that they changed or began by
     /// its content, and that none that they deleted is there.
     fn check_requests(
@@ -353,6 +383,9 @@ impl SessionWorkload {
     ) -> Result<Verification> {
         let left: Vec<Sessions> =
             done.iter().map(|done| self.sessions(done.client).after(done.completed)).collect();
+        if self.store.expires {
+            self.await_expiry(session, &left).map_err(|error| error.context("after the trial"))?;
+        }
         // How many rows a session has is known before it is read only if it has always as many.
         let rows = self.store.rows(self.store.payload) as u64;
         let is_known = self.store.layout == Layout::Blob

@@ -1,20 +1,27 @@
 //! The request of a site: read a session, change it, and write it back. One in ten begins a session, and one in twenty finds
-//! one that has expired, and deletes it.
+//! one that has expired, and deletes it; or it is the session's last, after which the database removes it at its time.
 
 use super::store::{Layout, Store, split};
 use super::transaction::{Returned, data};
 use crate::codec::Codec;
 use crate::custom::zipf;
+use crate::fill::prepare_if_supported;
 use crate::ident::{Ident, own};
 use crate::prelude::*;
 use crate::statement::recycle;
 use std::iter::StepBy;
 use std::ops::RangeFrom;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Of a hundred requests, those that begin a session.
 const NEW: u64 = 10;
 /// Of a hundred requests, those that find a session expired.
 const EXPIRED: u64 = 5;
+/// How long the database keeps a session after its last request, in microseconds.
+const LIFE: i64 = 1_000_000;
+/// One in so many requests removes all sessions that have expired, as PHP's `session.gc_divisor`, where the database does not
+/// remove them by itself.
+const PURGE: u64 = 100;
 
 /// What a request does with its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +103,8 @@ pub(super) struct Writer {
     store: Arc<Store>,
     codec: Codec,
     payload: Vec<u8>,
+    /// The time of the next write, if it is not the session's own.
+    time: Option<i64>,
     parameters: Vec<Value<'static>>,
     pub(super) reply: Reply,
     /// One row of a new session, and of one that exists; of sessions of several rows they are one operation.
@@ -116,6 +125,7 @@ impl Writer {
             store: Arc::clone(store),
             codec: store.codec()?,
             payload: Vec::new(),
+            time: None,
             parameters: Vec::new(),
             reply: Reply::new(),
             insert: Statement::new(insert, bind),
@@ -130,6 +140,11 @@ impl Writer {
     pub(super) fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
         let all = [&mut self.insert, &mut self.update, &mut self.delete];
         all.into_iter().chain(self.transaction.iter_mut().flatten()).try_for_each(|one| one.attach(session))
+    }
+
+    /// Has the database remove the session of the next `write` soon.
+    pub(super) fn expire_soon(&mut self) {
+        self.time = Some(now() + LIFE);
     }
 
     /// Generates the content of a version of a session.
@@ -158,7 +173,7 @@ impl Writer {
     ) -> Result<()> {
         self.begin(session)?;
         let stored = self.codec.encode(&self.payload)?;
-        let updated = Value::Time(Store::updated(key));
+        let updated = Value::Time(self.time.take().unwrap_or_else(|| self.store.time(key)));
         let mut parameters: Vec<Value<'_>> = std::mem::take(&mut self.parameters);
         let written = if self.store.layout == Layout::Blob {
             let data = data(self.store.encoding, stored)?;
@@ -234,6 +249,28 @@ pub(super) fn operations(layout: Layout, to: &Arc<Collection>) -> [Operation; 3]
     [insert, update, Operation::Delete { collection: collection() }]
 }
 
+/// Microseconds since 1970.
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as i64
+}
+
+/// Removes the sessions that have expired; `None` if the database removes them by itself, or never.
+pub(super) struct Purge(Option<Prepared>);
+
+impl Purge {
+    pub(super) fn attach(session: &mut dyn Session, from: &Arc<Collection>) -> Result<Self> {
+        if from.expires.is_none() {
+            return Ok(Self(None));
+        }
+        prepare_if_supported(session, &Operation::Purge { collection: Arc::clone(from) }).map(Self)
+    }
+
+    pub(super) fn run(&self, session: &mut dyn Session) -> Result<()> {
+        let Some(prepared) = &self.0 else { return Ok(()) };
+        session.execute(prepared, &[Value::Time(now())], &mut Reply::new())
+    }
+}
+
 /// The requests of one client.
 pub(super) struct Request {
     store: Arc<Store>,
@@ -241,6 +278,10 @@ pub(super) struct Request {
     answer: Returned,
     writer: Writer,
     sessions: Sessions,
+    from: Arc<Collection>,
+    purge: Purge,
+    /// The number of requests so far.
+    requests: u64,
     key: u64,
     id: Ident,
     step: Step,
@@ -258,6 +299,9 @@ impl Request {
             answer: Returned::new(store)?,
             writer: Writer::new(store, to, bind)?,
             sessions,
+            from: Arc::clone(to),
+            purge: Purge(None),
+            requests: 0,
             key: 0,
             id: Ident::of(store.seed, 0),
             step: Step::Begin,
@@ -269,6 +313,7 @@ impl Request {
 impl Transaction for Request {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
         self.select.attach(session)?;
+        self.purge = Purge::attach(session, &self.from)?;
         self.writer.attach(session)
     }
 
@@ -278,11 +323,19 @@ impl Transaction for Request {
         match self.step {
             Step::Begin => self.writer.set(self.key, 0),
             Step::Change(version) => self.writer.set(self.key, version + 1),
+            Step::Expire(version) if self.store.expires => {
+                self.writer.set(self.key, version + 1);
+                self.writer.expire_soon();
+            }
             Step::Expire(_) => {}
         }
+        self.requests += 1;
     }
 
     fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
+        if self.requests.is_multiple_of(PURGE) {
+            self.purge.run(session)?;
+        }
         if self.step == Step::Begin {
             return self.writer.write(session, self.id, self.key, None);
         }
@@ -290,7 +343,7 @@ impl Transaction for Request {
         self.answer.open(&self.store)?;
         let rows = self.answer.reply.rows();
         match self.step {
-            Step::Expire(_) => self.writer.delete(session, self.id, rows),
+            Step::Expire(_) if !self.store.expires => self.writer.delete(session, self.id, rows),
             _ => self.writer.write(session, self.id, self.key, Some(rows)),
         }
     }

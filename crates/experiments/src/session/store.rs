@@ -44,6 +44,8 @@ pub(super) struct Format {
     pub(super) layout: Layout,
     compressor: Compressor,
     pub(super) encoding: Encoding,
+    /// Whether the database removes expired sessions of requests, by their times.
+    pub(super) expires: bool,
 }
 
 #[derive(Debug)]
@@ -77,6 +79,7 @@ impl Format {
             layout: choice(&INFO, cell, "layout", &[("blob", Layout::Blob), ("rows", Layout::Rows)])?,
             compressor: choice(&INFO, cell, "compress", &compressors)?,
             encoding: choice(&INFO, cell, "encoding", &encodings)?,
+            expires: choice(&INFO, cell, "expiry", &[("request", false), ("database", true)])?,
         })
     }
 
@@ -128,6 +131,15 @@ impl Format {
         }
     }
 
+    /// The collection of requests: its sessions expire at the time of their last field, which has an index, if the database
+    /// removes them.
+    pub(super) fn requested(&self, name: String) -> Collection {
+        let collection = self.collection(name);
+        let time = collection.fields.len() - 1;
+        let (indexes, expires) = (self.expires.then(|| vec![time]), self.expires.then_some(time));
+        Collection { indexes: Vec::from_iter(indexes), expires, ..collection }
+    }
+
     /// The number of rows for a value of `stored` bytes.
     pub(super) fn rows(&self, stored: usize) -> usize {
         match self.layout {
@@ -161,11 +173,12 @@ impl Store {
         self.content.write_part(key, version, self.length(key), out);
     }
 
-    /// The time when session `key` was last updated, in microseconds since 1970 UTC: one second for each session
-    /// since 2007.
-    pub(super) fn updated(key: u64) -> i64 {
-        const BASE: i64 = 1_167_609_600_000_000;
-        BASE + (key % 400_000_000) as i64 * 1_000_000
+    /// The time of session `key`, in microseconds since 1970 UTC: one second for each session since 2007, when it was last
+    /// updated, or since 2036, when it expires.
+    pub(super) fn time(&self, key: u64) -> i64 {
+        let (base, most) =
+            if self.expires { (2_100_000_000, 40_000_000) } else { (1_167_609_600, 400_000_000) };
+        (base + (key % most) as i64) * 1_000_000
     }
 }
 

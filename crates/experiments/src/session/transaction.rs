@@ -74,7 +74,7 @@ impl Transaction for Write {
         let Self { store, codec, payload, reply, id, .. } = self;
         let stored = codec.encode(payload)?;
         let rows = store.rows(stored.len());
-        let updated = Value::Time(Store::updated(self.key));
+        let updated = Value::Time(store.time(self.key));
         let mut parameters: Vec<Value<'_>> = std::mem::take(&mut self.parameters);
         if store.layout == Layout::Blob {
             parameters.extend([Value::Text(id.as_str()), data(store.encoding, stored)?, updated]);
@@ -238,7 +238,7 @@ impl Returned {
         if store.layout == Layout::Blob && rows != 1 {
             return Err(Error::mismatch(format!("session {key} was returned {rows} times")));
         }
-        let updated = Value::Time(Store::updated(key));
+        let updated = Value::Time(store.time(key));
         for row in 0..rows {
             if self.reply.field(row, 1) != Some(updated) {
                 return Err(Error::mismatch(format!(

@@ -55,10 +55,23 @@ pub(crate) fn as_run(words: Vec<OsString>) -> Vec<OsString> {
     let mut out: Vec<OsString> = words[..at].to_vec();
     out.push("run".into());
     out.extend(scripts.then(|| super::PGBENCH.into()));
+    let all = super::command();
+    let run = all.find_subcommand("run");
+    let options: Vec<&Arg> = [Some(&all), run, run.and_then(|run| run.find_subcommand(super::PGBENCH))]
+        .into_iter()
+        .flatten()
+        .flat_map(Command::get_arguments)
+        .collect();
+    // A file after an option with a value is that option's.
+    let has_value = |word: &str| {
+        let Some(name) = word.strip_prefix("--").filter(|name| !name.contains('=') && *name != "file") else {
+            return false;
+        };
+        let option = options.iter().find(|option| option.get_long() == Some(name));
+        option.is_none_or(|option| option.get_action().takes_values() && !option.is_require_equals_set())
+    };
     for (before, word) in plain[at..].iter().zip(&plain[at + 1..]) {
-        // A file after an option with a value is that option's.
-        let own = before.starts_with("--") && !before.contains('=');
-        if !own && (if scripts { is_script(word) } else { is_suite(word) }) {
+        if !has_value(before) && (if scripts { is_script(word) } else { is_suite(word) }) {
             out.push("-f".into());
         }
         if !matches!(*word, "-f" | "--file") {
@@ -90,6 +103,10 @@ mod tests {
             (
                 "k -q gate a.sql@3 -f b.sql sqlite: --setup s.sql --fail-on p99",
                 "k -q run pgbench -f a.sql@3 -f b.sql sqlite: --setup s.sql --fail-on p99 --previous",
+            ),
+            (
+                "k gate --verbose b.sql --interleave c.sql --file d.sql --yes --fail-on p99 sqlite:",
+                "k run pgbench --verbose -f b.sql --interleave -f c.sql -f d.sql --yes --fail-on p99 sqlite: --previous",
             ),
             (
                 "k --runs-dir gate gate s.toml --against main",

@@ -29,6 +29,7 @@ fn collections() -> Vec<Arc<Collection>> {
         ],
         key: vec![0, 1],
         indexes: vec![vec![5], vec![2, 1]],
+        expires: Some(5),
         cache: None,
         remote: None,
         charset: Charset::default(),
@@ -53,6 +54,7 @@ fn collections() -> Vec<Arc<Collection>> {
         ],
         key: vec![0],
         indexes: vec![vec![1]],
+        expires: None,
         cache: None,
         remote: None,
         charset: Charset::default(),
@@ -88,6 +90,7 @@ fn operations(collection: &Arc<Collection>) -> Vec<Operation> {
     if !plain.is_empty() {
         operations.push(Operation::Update { collection: c(), fields: plain });
     }
+    operations.extend(collection.expires.map(|_| Operation::Purge { collection: c() }));
     operations
 }
 
@@ -264,6 +267,7 @@ fn names_fit_limit_of_oracle_12_2() {
         fields,
         key: vec![0],
         indexes: vec![vec![1]; 20],
+        expires: None,
         cache: None,
         remote: None,
         charset: Charset::default(),

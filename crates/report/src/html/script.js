@@ -160,7 +160,7 @@ function figure(title,root,head,rows){
 return html("figure",{},[html("figcaption",{},title),root,saves(function(){return root;},title),html("details",{},[html("summary",{},"Values"),table(head,rows)])]);}
 
 /* A chart as a file: with the colours and fonts that it has here, on the page's background. */
-var STYLE=["fill","fill-opacity","stroke","stroke-width","stroke-dasharray","stroke-linejoin","opacity","font-family","font-size","font-style","text-anchor"];
+var STYLE=["fill","fill-opacity","stroke","stroke-width","stroke-dasharray","stroke-linejoin","stroke-linecap","opacity","font-family","font-size","font-style","font-weight","text-anchor"];
 function picture(root,title){
 var copy=root.cloneNode(true),box=root.viewBox.baseVal,shown=[root].concat(all("*",root));
 [copy].concat(all("*",copy)).forEach(function(node,n){
@@ -190,6 +190,27 @@ return html("p",{"class":"save"},[["SVG",false],["PNG",true]].map(function(kind)
 var one=html("button",{type:"button",title:"Save this chart as "+kind[0]},kind[0]);
 one.addEventListener("click",function(event){event.stopPropagation();save(kind[1]);});
 return one;}));}
+/* The plots of a ranking as one chart, with their labels; it is in the page only while it is saved. */
+function forest(table){
+var drawn=table.querySelector(".plot svg").viewBox.baseVal,L=270,y=26,root=svg("svg",{}),place=html("div",{"class":"ranking forest"},root);
+function text(x,y,said,more){root.append(svg("text",Object.assign({"class":"tick",x:x,y:y},more),said));}
+all(".ticks span",table).forEach(function(tick){text(L+parseFloat(tick.style.left)/100*drawn.width,16,tick.textContent,{"text-anchor":"middle"});});
+all("tbody tr",table).forEach(function(row){
+var plot=row.querySelector(".plot");
+if(!plot){text(0,y+24,row.textContent,{style:"font-weight:600"});y+=34;return;}
+text(0,y+drawn.height*.65,row.querySelector("th").textContent.trim());
+text(L+drawn.width+12,y+drawn.height*.65,plot.nextElementSibling.textContent);
+all("use,path",plot).forEach(function(part){
+(part.matches("use")?all("path",doc.getElementById("margin")):[part]).forEach(function(line){
+var copy=line.cloneNode(),style=getComputedStyle(line);
+copy.style.cssText="fill:"+style.fill+";stroke:"+style.stroke+";opacity:"+getComputedStyle(part.closest("svg")).opacity;
+copy.setAttribute("transform","translate("+L+" "+y+")");
+root.append(copy);});});
+y+=drawn.height;});
+root.setAttribute("viewBox","0 0 "+(L+drawn.width+190)+" "+(y+6));
+table.after(place);
+setTimeout(function(){place.remove();});
+return root;}
 function line(n,node){return svg("g",{"class":"line c"+n},node);}
 
 function percentiles(cells){
@@ -358,6 +379,7 @@ all("main figure").forEach(function(figure){
 if(figure.querySelector(".save"))return;
 var drawn=all("svg",figure),title=drawn[0].getAttribute("aria-label");
 figure.append(saves(function(){return drawn.find(function(one){return one.getBoundingClientRect().width>0;})||drawn[0];},title));});
+all(".plotted:has(.plot svg)").forEach(function(table){table.after(saves(function(){return forest(table);},doc.title));});
 doc.documentElement.classList.add("live");
 read();apply();}
 /* After the first paint: no reader needs the script for what is painted. A page in the background is never painted. */

@@ -91,6 +91,31 @@ fn each_operation_is_one_command() {
 }
 
 #[test]
+fn row_with_a_time_expires_then() {
+    let text = |name| Field { name, kind: FieldType::LongText };
+    let fields = vec![text("id"), Field { name: "time", kind: FieldType::Timestamp }];
+    let new = |expires| Collection { expires, ..Collection::new("kurabe_a", fields.clone(), vec![0]) };
+    let (c, plain) = (Arc::new(new(Some(1))), Arc::new(new(None)));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros() as i64;
+    for (time, life) in [(now + 3_600_000_000, 3_590_000..=3_600_000), (now - 1, 1..=1)] {
+        let (a, time) = (Value::Text("a"), Value::Time(time));
+        for (operation, parameters, mode) in [
+            (Operation::Insert { collection: c.clone() }, [a, time], " NX"),
+            (Operation::Put { collection: c.clone() }, [a, time], ""),
+            (Operation::Update { collection: c.clone(), fields: vec![1] }, [time, a], " XX"),
+        ] {
+            let said = sent(&operation, &parameters, Some(60));
+            let (_, rest) = said.split_once(" PX ").unwrap();
+            let found: u64 = rest.strip_suffix(mode).unwrap().parse().unwrap();
+            assert!(life.contains(&found) && !said.contains(" EX "), "{said}");
+        }
+        let put = Operation::Put { collection: plain.clone() };
+        assert!(!sent(&put, &[a, time], None).contains(" PX "));
+    }
+    assert!(unsupported(&Operation::InsertMany { collection: c, rows: 2 }, None).is_some());
+}
+
+#[test]
 fn different_fields_make_different_keys() {
     let text = |name| Field { name, kind: FieldType::LongText };
     let three = Arc::new(Collection::new(
