@@ -440,12 +440,18 @@ mod tests {
         [&[kind], &length[..], body].concat()
     }
 
+    fn row(value: &[u8]) -> Vec<u8> {
+        message(b'D', &[b"\0\x01\0\0\0\x01", value].concat())
+    }
+
+    fn ready(status: u8) -> Vec<u8> {
+        message(b'Z', &[status])
+    }
+
     /// A conversation: whether the client speaks, and what it says. After the manual's "Message Flow".
     fn conversation() -> Vec<(bool, Vec<u8>)> {
         let start = b"\0\x03\0\0user\0bob\0application_name\0shop\0\0";
         let start = [&u32::try_from(start.len() + 4).unwrap().to_be_bytes()[..], start].concat();
-        let row = |value: &[u8]| message(b'D', &[b"\0\x01\0\0\0\x01", value].concat());
-        let ready = |status: u8| message(b'Z', &[status]);
         let bind = b"\0s\0\0\x01\0\x01\0\x02\0\0\0\x04\0\0\0\x07\xff\xff\xff\xff\0\0";
         let failed = message(b'E', b"SERROR\0VERROR\0C23505\0Mno\0\0");
         vec![
@@ -556,6 +562,22 @@ mod tests {
             differs("SELECT a FROM t ORDER  BY a".replace("  ", " ").as_str()) && !differs("SELECT a FROM t")
         );
         assert_ne!(digest("", [b"ab", b"c"]), digest("", [b"a", b"bc"]));
+    }
+
+    #[test]
+    fn rows_in_parts_have_their_maximum_and_all_have_the_formats_that_were_asked_for() {
+        let mut said: Vec<_> = conversation().into_iter().take(2).collect();
+        let (parse, bind) = (message(b'P', b"\0SELECT 1\0\0\0"), message(b'B', b"p\0\0\0\0\0\0\0\x01\0\x01"));
+        let execute = [message(b'E', b"p\0\0\0\0\x02"), message(b'S', b"")].concat();
+        said.push((true, [parse, bind, execute.clone()].concat()));
+        let begun = [message(b'1', b""), message(b'2', b"")].concat();
+        said.push((false, [begun, row(b"x"), row(b"y"), message(b's', b""), ready(b'T')].concat()));
+        said.push((true, execute));
+        said.push((false, [row(b"z"), message(b'C', b"SELECT 1\0"), ready(b'T')].concat()));
+        let seen = seen(&said, usize::MAX);
+        let found =
+            exchanges(&seen).into_iter().map(|one| (one.rows, one.limit, one.goes_on, one.formats.clone()));
+        assert_eq!(found.collect::<Vec<_>>(), [(2, 2, false, vec![true]), (1, 2, true, vec![true])]);
     }
 
     proptest! {
