@@ -88,10 +88,6 @@ pub(crate) fn plan(d: &Dialect, operation: &Operation) -> Result<Plan> {
         | Operation::FindRange { .. }
         | Operation::Count { .. }
         | Operation::Page { .. } => Steps::Query(text()?),
-        Operation::Insert { .. }
-        | Operation::Update { .. }
-        | Operation::Delete { .. }
-        | Operation::Purge { .. } => Steps::Change(text()?),
         Operation::InsertMany { collection, .. } | Operation::InsertEach { collection, .. } => {
             Steps::Array { sql: text()?, width: collection.fields.len() }
         }
@@ -102,7 +98,11 @@ pub(crate) fn plan(d: &Dialect, operation: &Operation) -> Result<Plan> {
             let insert = Operation::Insert { collection: collection.clone() };
             Steps::UpdateOrInsert { update: sql::text(d, &update)?, order, insert: sql::text(d, &insert)? }
         }
-        Operation::Put { .. } => Steps::Change(text()?),
+        Operation::Put { .. }
+        | Operation::Insert { .. }
+        | Operation::Update { .. }
+        | Operation::Delete { .. }
+        | Operation::Purge { .. } => Steps::Change(text()?),
         Operation::Raw { .. } => return Err(Error::unsupported(NO_RAW)),
         Operation::Flow(_) => return Err(Error::unsupported(NO_FLOW)),
     };
