@@ -32,6 +32,7 @@ mod pipeline;
 mod program;
 mod recorded;
 mod reload;
+mod replay;
 mod residue;
 mod restarts;
 mod sabotage;

@@ -191,6 +191,8 @@ mod tests {
             error: Some("23505".to_owned()),
             rows: 2,
             digest: u64::MAX,
+            formats: vec![false, true],
+            limit: 100,
             pipelined: true,
             transaction: kurabe_wire::view::Transaction::Open,
             step: kurabe_wire::view::Step::Bound,

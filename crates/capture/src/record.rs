@@ -61,6 +61,13 @@ pub struct Request {
     pub step: Step,
     /// The parameters of an execution.
     pub parameters: Vec<Parameter>,
+    /// The formats of the columns that an execution asks for, where not all are text: whether each is binary, or all if
+    /// there is one.
+    pub formats: Vec<bool>,
+    /// The maximum number of rows of an execution, after which it can go on; 0: all.
+    pub limit: u32,
+    /// Whether it goes on with an execution that had such a maximum.
+    pub goes_on: bool,
     /// Whether values are missing, because they are too long or the statement may contain a password.
     pub cut: bool,
     /// Whether it was sent before an earlier request was answered.
@@ -170,7 +177,8 @@ impl Writer {
         let (step, transaction) = (request.step as u8, request.transaction as u8);
         // Data that is copied out has a checksum and no rows.
         let has_digest = request.digest > 0 || request.rows > 0;
-        let flags = [request.cut, request.pipelined, has_digest];
+        let has_formats = !request.formats.is_empty() || request.limit > 0 || request.goes_on;
+        let flags = [request.cut, request.pipelined, has_digest, has_formats];
         let flags = flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag));
         self.bytes.push(step | transaction << 2 | flags << 4);
         self.number(request.literals.len() as u64);
@@ -189,6 +197,11 @@ impl Writer {
                     self.text(bytes);
                 }
             }
+        }
+        if has_formats {
+            self.number(u64::from(request.limit) << 1 | u64::from(request.goes_on));
+            self.number(request.formats.len() as u64);
+            self.bytes.extend(request.formats.iter().map(|binary| u8::from(*binary)));
         }
         self.number(request.rows);
         self.number(request.affected);
@@ -294,6 +307,11 @@ impl<'a> Reader<'a> {
             };
             Some(Parameter { kind, binary: format & 4 != 0, value })
         })?;
+        let (mut fetch, mut formats) = (0, Vec::new());
+        if flags & 1 << 7 != 0 {
+            fetch = self.number()?;
+            formats = self.many(|reader| Some(reader.byte()? != 0))?;
+        }
         let (rows, affected, error) = (self.number()?, self.number()?, self.text()?);
         let digest = if flags & 1 << 6 != 0 {
             let (digest, rest) = self.bytes.split_first_chunk()?;
@@ -310,6 +328,9 @@ impl<'a> Reader<'a> {
             literals,
             step: *Step::ALL.get(usize::from(flags & 3))?,
             parameters,
+            formats,
+            limit: u32::try_from(fetch >> 1).ok()?,
+            goes_on: fetch & 1 == 1,
             cut: flags & 1 << 4 != 0,
             pipelined: flags & 1 << 5 != 0,
             rows,

@@ -35,6 +35,8 @@ pub enum Language {
     Toml,
     /// pgbench scripts.
     Pgbench,
+    /// A capture that is replayed: its file has another place, and the text is a summary of it.
+    Capture,
 }
 
 /// A file of a custom workload.

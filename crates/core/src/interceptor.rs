@@ -8,7 +8,7 @@ use crate::collection::Collection;
 use crate::compression::Compression;
 use crate::driver::{
     Bulk, Cache, Capabilities, ConnectOptions, ConnectTimes, Driver, Links, Namespace, Planner, Prepared,
-    RowEstimate, Session, Support,
+    RawMessages, Receive, RowEstimate, Session, Support,
 };
 use crate::dump::DumpTool;
 use crate::durability::DurabilityClass;
@@ -289,6 +289,11 @@ impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
         self.inner.cache()
     }
 
+    fn raw_messages(&mut self) -> Result<&mut dyn RawMessages> {
+        self.inner.raw_messages()?;
+        Ok(self)
+    }
+
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         self.interceptor.release(&mut *self.inner, prepared)
     }
@@ -301,6 +306,17 @@ impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
     fn close_checked(mut self: Box<Self>) -> Result<()> {
         self.interceptor.closing(&mut *self.inner)?;
         self.inner.close_checked()
+    }
+}
+
+impl<S: SessionHandle, H: Interceptor> RawMessages for InterceptedSession<S, H> {
+    fn exchange_raw(&mut self, messages: &[u8], receive: &mut Receive<'_>) -> Result<()> {
+        self.interceptor.before_request()?;
+        self.inner.raw_messages()?.exchange_raw(messages, receive)
+    }
+
+    fn flags(&mut self) -> u32 {
+        self.inner.raw_messages().map_or(0, RawMessages::flags)
     }
 }
 

@@ -104,6 +104,11 @@ impl<'a> JobContext<'a> {
         self.options
     }
 
+    /// Whether the user has stopped the run, for work on other threads.
+    pub fn cancel(&self) -> &'a AtomicBool {
+        self.cancel
+    }
+
     /// The session of a role, such as `reader`. It is opened on first use and stays open until the job ends.
     pub fn session(&mut self, role: &'static str) -> Result<&mut dyn Session> {
         let known = self.sessions.iter().position(|(known, _)| *known == role);

@@ -10,7 +10,7 @@ pub use kurabe_core::collection::{Collection, FieldType};
 pub use kurabe_core::compression::Compression;
 pub use kurabe_core::driver::{
     Bulk, Cache, CacheCounters, Capabilities, ConnectOptions, ConnectTimes, Driver, Links, Namespace,
-    Planner, Prepared, RowEstimate, Session, Support, TableStatistics, no_remote,
+    Planner, Prepared, RawMessages, Receive, RowEstimate, Session, Support, TableStatistics, no_remote,
 };
 pub use kurabe_core::dump::DumpTool;
 pub use kurabe_core::durability::DurabilityClass;

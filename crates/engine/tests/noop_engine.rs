@@ -110,7 +110,7 @@ impl Session for Reader {
         Ok(())
     }
 
-    without!(bulk, planner, cache);
+    without!(bulk, planner, cache, raw_messages);
 }
 
 impl Namespace for Shelf {

@@ -320,7 +320,7 @@ mod tests {
             Ok(())
         }
 
-        without!(bulk, planner, cache);
+        without!(bulk, planner, cache, raw_messages);
     }
 
     #[test]

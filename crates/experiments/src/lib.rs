@@ -26,6 +26,7 @@ mod prelude;
 mod readback;
 pub mod registry;
 mod reload;
+pub mod replay;
 mod rows;
 mod session;
 mod statement;

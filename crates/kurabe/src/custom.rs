@@ -7,6 +7,7 @@ use clap::ArgMatches;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::{Error, Result, units};
 use kurabe_experiments::custom::{self, BUILTIN};
+use kurabe_experiments::replay;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -121,6 +122,12 @@ pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
     let scale = parsed("--", "scale", matches.get_one("scale").cloned(), units::parse_count)?;
     let tries = parsed("--", "max-tries", matches.get_one("max-tries").cloned(), units::parse_count)?;
     scripts(files, define, scale, tries, matches.get_flag("init"), may_write(matches, None))
+}
+
+/// The capture of `run replay`.
+pub(crate) fn of_replay(matches: &ArgMatches) -> Result<CustomWorkload> {
+    let path = matches.get_one::<PathBuf>("capture").ok_or_else(|| Error::usage("no capture was given"))?;
+    replay::workload(path, may_write(matches, None), matches.contains_id("setup"))
 }
 
 fn script_of(path: &Path, weight: u64) -> Result<CustomFile> {

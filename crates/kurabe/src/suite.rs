@@ -14,7 +14,7 @@ use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
 use kurabe_core::metric::Source;
 use kurabe_core::question::{Question, Varying};
 use kurabe_core::run::{RunSpec, Setup};
-use kurabe_core::target::TargetUrl;
+use kurabe_core::target::{TargetUrl, UP};
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, Result, units};
 use kurabe_engine::plan::budget::Free;
@@ -105,6 +105,26 @@ impl Request {
     pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<Self> {
         let custom = Some(crate::custom::of_pgbench(matches)?);
         Self { custom, ..Self::default() }.with_options(matches)?.with_pgbench(matches)
+    }
+
+    /// Reads the options of `run replay …`.
+    pub(crate) fn of_replay(matches: &ArgMatches) -> Result<Self> {
+        let custom = crate::custom::of_replay(matches)?;
+        let schemes = kurabe_experiments::replay::schemes(&custom)?;
+        let request = Self { custom: Some(custom), ..Self::default() }.with_options(matches)?;
+        for target in request.target_urls() {
+            let url = TargetUrl::parse(&target)?;
+            let engine =
+                if url.scheme == UP { url.path.split('@').next().unwrap_or_default() } else { &url.scheme };
+            if !schemes.contains(&engine) {
+                return Err(Error::usage(format!(
+                    "{url} speaks another protocol than the server that was captured ({})",
+                    schemes[0]
+                ))
+                .hint(format!("name a target such as up:{}", schemes[0])));
+            }
+        }
+        Ok(request)
     }
 
     /// Reads the options of `run EXPERIMENT …`.

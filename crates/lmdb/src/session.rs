@@ -122,7 +122,7 @@ impl Session for LmdbSession {
         Ok(self)
     }
 
-    without!(planner, cache);
+    without!(planner, cache, raw_messages);
 }
 
 impl Bulk for LmdbSession {

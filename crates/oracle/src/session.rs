@@ -163,7 +163,7 @@ impl Session for OracleSession {
         self.link.quit()
     }
 
-    without!(bulk, planner, cache);
+    without!(bulk, planner, cache, raw_messages);
 }
 
 /// Updates the row, or inserts it if it does not exist; updates again if another session inserted it in between.

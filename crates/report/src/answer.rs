@@ -3,11 +3,12 @@
 use crate::attribution::{Attribution, Bottleneck, Confidence};
 use crate::comparison::{TARGET, places, sides};
 use crate::finding::wording::{class_name, ratio_in_table, with_settings};
-use crate::finding::{Finding, Interval, Section, Statement, Values, Why};
+use crate::finding::{Comparison, Finding, Interval, Section, Statement, Values, Why};
 use crate::format::{capital, figure, list, micros};
 use crate::group::{distinct, grouped};
 use crate::labels::{Axis, Labels, OperationLabels};
 use crate::messages::{Language, Message};
+use crate::metrics::is_speed;
 use crate::summary::{CellResult, Latency, Status, Summary, Verdict, VerdictResult};
 use crate::table::{Table, dash};
 use kurabe_core::axis::{AxisValue, Cell};
@@ -214,13 +215,19 @@ fn speed(labels: &Labels, cell: &CellResult) -> f64 {
 
 /// The sentences of the verdict that the rankings do not say, and those that they do.
 pub(crate) fn sentences(summary: &Summary, has_rankings: bool) -> [Vec<&str>; 2] {
-    let said = |one: &&Statement| {
-        has_rankings
-            && matches!(one.finding, Finding::Comparison(_) | Finding::Values(Values::Throughput { .. }))
+    let said = |one: &&Statement| match &one.finding {
+        // Rankings are by speed.
+        Finding::Comparison(Comparison::Better { pair, .. }) => has_rankings && is_speed(&pair.metric),
+        Finding::Comparison(_) | Finding::Values(Values::Throughput { .. }) => has_rankings,
+        _ => false,
     };
     let (said, mut others): (Vec<_>, Vec<_>) = summary.statements(Section::Verdict).partition(said);
-    // What the targets differ in stands on top.
-    others.sort_by_key(|one| !matches!(one.finding, Finding::Values(Values::Settings { .. })));
+    // What the targets differ in stands on top, then differences that were decided.
+    others.sort_by_key(|one| match one.finding {
+        Finding::Values(Values::Settings { .. }) => 0,
+        Finding::Comparison(_) => 1,
+        _ => 2,
+    });
     [others, said].map(|list| list.into_iter().map(|one| &*one.sentence).collect())
 }
 

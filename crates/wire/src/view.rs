@@ -93,6 +93,13 @@ pub struct Exchange {
     pub step: Step,
     /// The parameters of an execution.
     pub parameters: Vec<Parameter>,
+    /// The formats of the columns that an execution asks for, where not all are text: whether each is binary, or all if
+    /// there is one.
+    pub formats: Vec<bool>,
+    /// The maximum number of rows of an execution, after which it can go on; 0: all.
+    pub limit: u32,
+    /// Whether it goes on with an execution that had such a maximum.
+    pub goes_on: bool,
     /// Whether something is missing of text or parameters, because they are too long.
     pub cut: bool,
     /// Whether it was sent before an earlier request was answered.
@@ -113,12 +120,14 @@ pub struct Exchange {
     pub transaction: Transaction,
 }
 
-/// A checksum of rows: FNV-1a (64 bits) of each row's bytes. Where the statement orders its rows they are chained, else added
-/// up, since their order means nothing.
+/// A checksum of rows: FNV-1a (64 bits) of each row's bytes. They are added up, which gives the upper half; where the
+/// statement orders its rows they are chained too, which gives the lower half. Equal upper halves alone are the same rows in
+/// another order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Digest {
     row: u64,
     sum: u64,
+    chain: u64,
     is_ordered: bool,
 }
 
@@ -128,7 +137,7 @@ impl Digest {
 
     pub(crate) fn of(text: &str) -> Self {
         let lower = text.to_ascii_lowercase();
-        Self { row: Self::START, sum: 0, is_ordered: lower.contains("order by") }
+        Self { row: Self::START, sum: 0, chain: 0, is_ordered: lower.contains("order by") }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
@@ -137,12 +146,16 @@ impl Digest {
     }
 
     pub(crate) fn end_row(&mut self) {
-        let before = if self.is_ordered { self.sum.wrapping_mul(Self::PRIME) } else { self.sum };
-        self.sum = before.wrapping_add(std::mem::replace(&mut self.row, Self::START));
+        let row = std::mem::replace(&mut self.row, Self::START);
+        self.sum = self.sum.wrapping_add(row);
+        if self.is_ordered {
+            self.chain = self.chain.wrapping_mul(Self::PRIME).wrapping_add(row);
+        }
     }
 
     pub(crate) fn value(self) -> u64 {
-        self.sum
+        let half = |whole: u64| whole >> 32 ^ whole & u64::from(u32::MAX);
+        half(self.sum) << 32 | half(self.chain)
     }
 }
 

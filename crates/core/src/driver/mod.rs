@@ -11,6 +11,7 @@ mod links;
 mod namespace;
 mod options;
 mod planner;
+mod raw_messages;
 mod session;
 mod without;
 
@@ -21,6 +22,7 @@ pub use links::{Links, no_remote};
 pub use namespace::Namespace;
 pub use options::{Access, ConnectOptions};
 pub use planner::{Planner, RowEstimate, TableStatistics};
+pub use raw_messages::{RawMessages, Receive};
 pub use session::{ConnectTimes, Prepared, Session};
 
 use crate::compression::Compression;

@@ -1,6 +1,6 @@
 //! One open connection.
 
-use super::{Bulk, Cache, Planner, RowEstimate};
+use super::{Bulk, Cache, Planner, RawMessages, RowEstimate};
 use crate::collection::Collection;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
@@ -81,6 +81,12 @@ pub trait Session: Send {
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if the target is no cache.
     fn cache(&mut self) -> Result<&mut dyn Cache>;
+
+    /// What sends messages of the protocol as they are.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if the client has no such requests.
+    fn raw_messages(&mut self) -> Result<&mut dyn RawMessages>;
 
     /// Frees a prepared operation, on the server too.
     fn release(&mut self, prepared: Prepared) -> Result<()>;

@@ -71,6 +71,11 @@ macro_rules! without {
             Err($crate::Error::unsupported("this target has no cache counters"))
         }
     };
+    (raw_messages) => {
+        fn raw_messages(&mut self) -> $crate::error::Result<&mut dyn $crate::driver::RawMessages> {
+            Err($crate::Error::unsupported("this client does not replay captures"))
+        }
+    };
     // The client receives an answer whole, and passes it on as one page.
     (pages) => {
         fn execute_in_pages(

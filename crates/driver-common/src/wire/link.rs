@@ -135,6 +135,11 @@ pub trait Link: Query {
         Err(Error::unsupported("this client sends no rows as text"))
     }
 
+    /// What sends messages of the protocol as they are ([`Session::raw_messages`]).
+    fn raw_messages(&mut self) -> Result<&mut dyn RawMessages> {
+        Err(Error::unsupported("this client does not replay captures"))
+    }
+
     /// Closes a prepared statement on the server.
     fn forget(&mut self, statement: Self::Statement) -> Result<()>;
 }
@@ -296,6 +301,10 @@ impl<L: Link> Session for LinkSession<L> {
 
     fn planner(&mut self) -> Result<&mut dyn Planner> {
         Ok(self)
+    }
+
+    fn raw_messages(&mut self) -> Result<&mut dyn RawMessages> {
+        self.link.raw_messages()
     }
 
     fn flush_stats(&mut self) -> Result<()> {

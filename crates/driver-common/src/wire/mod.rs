@@ -26,6 +26,7 @@ pub use socket::Socket;
 pub use stream::Stream;
 
 use crate::cancel;
+use kurabe_core::driver::Receive;
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::io::{self, IoSlice, Read, Write};
@@ -274,6 +275,25 @@ impl<S: Peer> Wire<S> {
     /// Consumes the next `n` bytes, which must be buffered.
     pub fn consume(&mut self, n: usize) {
         self.start = (self.start + n).min(self.end);
+    }
+
+    /// Passes on what arrives until `receive` says that the answer is complete, and sends what it writes. Nothing of it is
+    /// kept, so that only the time of the answer is limited.
+    pub fn pass_on(&mut self, receive: &mut Receive<'_>) -> Result<()> {
+        let mut more = Vec::new();
+        loop {
+            self.received = 0;
+            self.peek(1)?;
+            let is_complete = receive(self.buffered(), &mut more)?;
+            (self.start, self.end) = (0, 0);
+            if !more.is_empty() {
+                self.push(&more)?;
+                more.clear();
+            }
+            if is_complete {
+                return Ok(());
+            }
+        }
     }
 
     /// Skips the next `n` bytes, received or not.

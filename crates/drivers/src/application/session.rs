@@ -87,7 +87,7 @@ impl Session for ApplicationSession {
         self.connection.check_rest()
     }
 
-    without!(bulk, planner, cache);
+    without!(bulk, planner, cache, raw_messages);
 }
 
 /// The error of an unsuccessful answer.

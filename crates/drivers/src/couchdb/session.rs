@@ -125,7 +125,7 @@ impl Session for CouchSession {
         Ok(self)
     }
 
-    without!(planner, cache);
+    without!(planner, cache, raw_messages);
 }
 
 impl Bulk for CouchSession {

@@ -125,6 +125,8 @@ impl Session for PairSession {
     fn cache(&mut self) -> Result<&mut dyn Cache> {
         Ok(self)
     }
+
+    without!(raw_messages);
 }
 
 impl Bulk for PairSession {

@@ -170,7 +170,7 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         Ok(self)
     }
 
-    without!(bulk, planner);
+    without!(bulk, planner, raw_messages);
 }
 
 impl<S: Peer + Send> Cache for MemcachedSession<S> {

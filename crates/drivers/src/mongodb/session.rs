@@ -283,7 +283,7 @@ impl Session for MongoSession {
         Ok(self)
     }
 
-    without!(planner, cache);
+    without!(planner, cache, raw_messages);
 }
 
 impl Bulk for MongoSession {

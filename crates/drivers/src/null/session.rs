@@ -90,7 +90,7 @@ impl Session for NullSession {
         self.slots.remove(&prepared).map(drop)
     }
 
-    without!(bulk, planner, cache);
+    without!(bulk, planner, cache, raw_messages);
 }
 
 impl Drop for NullSession {

@@ -90,7 +90,7 @@ impl<S: Peer + Send> Session for RedisSession<S> {
         Ok(self)
     }
 
-    without!(bulk, planner);
+    without!(bulk, planner, raw_messages);
 }
 
 impl<S: Peer + Send> Cache for RedisSession<S> {

@@ -193,7 +193,7 @@ impl Session for SqliteSession {
         Ok(self)
     }
 
-    without!(planner, cache);
+    without!(planner, cache, raw_messages);
 }
 
 impl Bulk for SqliteSession {

@@ -188,7 +188,7 @@ impl Session for TcpSession {
         self.slots.remove(&prepared).map(drop)
     }
 
-    without!(bulk, planner, cache);
+    without!(bulk, planner, cache, raw_messages);
 }
 
 impl Stream {

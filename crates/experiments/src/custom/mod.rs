@@ -95,6 +95,9 @@ pub fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
     if let Some(known) = known {
         return Ok(known);
     }
+    if source.language == Language::Capture {
+        return crate::replay::experiment(source);
+    }
     let Described { name, question, about, declared } = describe(source)?;
     let all: u64 = declared.programs.iter().map(|program| program.weight).sum();
     let part = |program: &declared::Program| format!("{} ({} of {all})", program.name, program.weight);
@@ -127,6 +130,7 @@ fn describe(source: &CustomWorkload) -> Result<Described> {
     let described = match source.language {
         Language::Toml => read::read(source)?,
         Language::Pgbench => script::read(source)?,
+        Language::Capture => return Err(Error::usage("a capture is no workload")),
     };
     let Described { name, declared, .. } = &described;
     if declared.programs.is_empty() {

@@ -1,6 +1,6 @@
 //! What help shows first: the commands and options that most people need. `--all` after `--help` shows the others.
 
-use super::run::PGBENCH;
+use super::run::{PGBENCH, REPLAY};
 use clap::{Arg, ArgAction, Command};
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::{Error, units};
@@ -66,8 +66,11 @@ fn experiment(command: Command) -> Command {
     let name = command.get_name().to_owned();
     let axes = EXPERIMENTS.iter().map(|experiment| experiment.info()).find(|info| info.name == name);
     let varies = |axis: &&AxisInfo| axis.default.len() > 1;
-    let own: Vec<&str> =
+    let mut own: Vec<&str> =
         axes.map_or(&[][..], |info| info.axes).iter().filter(varies).map(|axis| axis.name).collect();
+    if name == REPLAY {
+        own.extend(["speed", "setup", "write"]);
+    }
     let scripts = name == PGBENCH;
     command
         .disable_help_flag(true)
@@ -119,7 +122,9 @@ pub(crate) fn meant(command: &Command, words: &[String]) -> Option<Error> {
         return None;
     }
     let unknown = |hint: String| Some(Error::usage(format!("there is no command '{word}'")).hint(hint));
-    if EXPERIMENTS.iter().any(|experiment| experiment.info().name == *word) || word == PGBENCH {
+    if EXPERIMENTS.iter().any(|experiment| experiment.info().name == *word)
+        || [PGBENCH, REPLAY].contains(&word.as_str())
+    {
         return unknown(format!("{word} is an experiment: write 'kurabe run {word}'"));
     }
     // A URL may hold a password.

@@ -24,7 +24,7 @@ pub(crate) use brief::{brief, meant, without_all};
 pub(crate) use complete::{answer_shell, script};
 pub(crate) use gate::{PREVIOUS, as_run};
 pub(crate) use renamed::{refuse_old_settings, renamed, renamed_setting};
-pub(crate) use run::{PGBENCH, suite_axes};
+pub(crate) use run::{PGBENCH, REPLAY, suite_axes};
 
 use crate::{exit, settings};
 use clap::{Arg, ArgAction, Command, ValueHint};

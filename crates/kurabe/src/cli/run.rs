@@ -43,6 +43,7 @@ pub(super) fn command() -> Command {
         .iter()
         .fold(command, |command, experiment| command.subcommand(of_experiment(*experiment)))
         .subcommand(pgbench())
+        .subcommand(replay())
 }
 
 /// The axes of all experiments, each name once, by which options override a suite.
@@ -148,6 +149,38 @@ fn pgbench() -> Command {
         .args(how())
         // pgbench's -t is a number of transactions.
         .mut_arg("more-targets", |target| target.short(None))
+}
+
+/// The name of the experiment that replays captures.
+pub(crate) const REPLAY: &str = "replay";
+
+fn replay() -> Command {
+    let [_, write, setup] = own();
+    Command::new(REPLAY)
+        .about("How fast is each database with recorded traffic?")
+        .long_about(
+            "Sends what 'kurabe capture' recorded again, on one or several servers of the same protocol: each connection its \
+             requests in order, and none before the commits that were answered before it. Each answer is compared with the \
+             recorded one. A trial is one replay of the whole capture.",
+        )
+        .arg(
+            Arg::new("capture")
+                .required(true)
+                .value_name("CAPTURE")
+                .value_hint(ValueHint::FilePath)
+                .value_parser(clap::value_parser!(PathBuf))
+                .help("A file of 'kurabe capture'"),
+        )
+        .arg(targets(false))
+        .args([write, setup.visible_alias("data")])
+        .args(kurabe_experiments::replay::axes().iter().map(axis))
+        // A replay has no rate of its own.
+        .args(crate::suite::common_axes(&[]).map(|info| axis(info).hide(true)))
+        .args(record())
+        .args(question())
+        .args([export_json(), export_markdown()])
+        .args(compare::gate())
+        .args(how())
 }
 
 /// Options of custom workloads.

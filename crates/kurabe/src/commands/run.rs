@@ -4,7 +4,7 @@ use super::compare::Files;
 use super::execute::{Job, StopRule, execute, resume_run};
 use super::gate::{self, origin};
 use super::{push, report, wanted};
-use crate::cli::PGBENCH;
+use crate::cli::{PGBENCH, REPLAY};
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
 use crate::settings::is_given;
@@ -32,6 +32,7 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         if let Some((name, matches)) = matches.subcommand() {
             match name {
                 PGBENCH => (Request::of_pgbench(matches)?, matches, crate::custom::first_script(matches)),
+                REPLAY => (Request::of_replay(matches)?, matches, None),
                 name => (Request::of_experiment(registry::find(name)?.info(), matches)?, matches, None),
             }
         } else {

@@ -9,6 +9,8 @@ use crate::view::{Digest, Event, Exchange, KEPT, Parameter, Step, Transaction, V
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
+/// Updates count rows that were found, and not those that were changed.
+const FOUND_ROWS: u32 = 1 << 1;
 const QUERY_ATTRIBUTES: u32 = 1 << 27;
 /// Answers have no EOF packets.
 const DEPRECATE_EOF: u32 = 1 << 24;
@@ -197,8 +199,9 @@ impl Mysql {
         }
         let user = String::from_utf8_lossy(until_zero(body, 32).0).into_owned();
         let program = client_name(flags, body).map(|name| ("program_name".to_owned(), name));
-        events
-            .push(Event::Client([Some(("user".to_owned(), user)), program].into_iter().flatten().collect()));
+        let found = (agreed & FOUND_ROWS != 0).then(|| ("found_rows".to_owned(), "on".to_owned()));
+        let said = [Some(("user".to_owned(), user)), program, found];
+        events.push(Event::Client(said.into_iter().flatten().collect()));
     }
 
     fn has(&self, flag: u32) -> bool {

@@ -193,9 +193,14 @@ impl Postgres {
                 self.waiting.push_back(Waiting::Describe((body.first() == Some(&b'S')).then_some(name)));
             }
             b'E' => {
+                let (portal, at) = until_zero(body, 0);
+                let (portal, limit) = (portal.to_vec(), word_be(body, at));
                 let unknown = || Exchange { step: Step::Execute, cut: true, ..Exchange::default() };
-                let exchange =
-                    self.portals.get(&until_zero(body, 0).0.to_vec()).cloned().unwrap_or_else(unknown);
+                let mut exchange = self.portals.get(&portal).cloned().unwrap_or_else(unknown);
+                exchange.limit = limit;
+                if limit > 0 && !exchange.goes_on {
+                    self.portals.insert(portal, Exchange { goes_on: true, ..exchange.clone() });
+                }
                 self.ask(exchange, now, events);
             }
             b'C' => {
@@ -258,6 +263,12 @@ impl Postgres {
                 };
                 let kind = kinds.get(n).copied().unwrap_or(0);
                 bound.parameters.push(Parameter { kind, binary: format == 1, value });
+            }
+            for n in 0..usize::from(two(next)?) {
+                bound.formats.push(two(next + 2 + 2 * n)? == 1);
+            }
+            if !bound.formats.contains(&true) {
+                bound.formats.clear();
             }
             Some(())
         };

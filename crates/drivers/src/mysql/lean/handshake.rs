@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// Capabilities ("Capabilities Flags").
 const LONG_PASSWORD: u32 = 1;
-const FOUND_ROWS: u32 = 1 << 1;
+pub(super) const FOUND_ROWS: u32 = 1 << 1;
 const LONG_FLAG: u32 = 1 << 2;
 const CONNECT_WITH_DB: u32 = 1 << 3;
 /// Packets are in frames that are compressed by zlib, from the end of the handshake.
@@ -39,7 +39,7 @@ const PS_MULTI_RESULTS: u32 = 1 << 18;
 const PLUGIN_AUTH: u32 = 1 << 19;
 const CONNECT_ATTRS: u32 = 1 << 20;
 const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
-const DEPRECATE_EOF: u32 = 1 << 24;
+pub(super) const DEPRECATE_EOF: u32 = 1 << 24;
 /// As [`COMPRESS`], by zstd.
 const ZSTD_COMPRESSION: u32 = 1 << 26;
 /// MariaDB only, in a separate field: a client may keep the column definitions received at preparation.

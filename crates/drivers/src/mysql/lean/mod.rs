@@ -381,8 +381,26 @@ impl<S: Peer + Send> Link for Lean<S> {
         self.load_data(text, rows)
     }
 
+    fn raw_messages(&mut self) -> Result<&mut dyn RawMessages> {
+        Ok(self)
+    }
+
     fn forget(&mut self, statement: Statement) -> Result<()> {
         self.close_with_next_request(statement.number);
         Ok(())
+    }
+}
+
+impl<S: Peer> RawMessages for Lean<S> {
+    fn exchange_raw(&mut self, messages: &[u8], receive: &mut Receive<'_>) -> Result<()> {
+        self.exchange(|this| {
+            this.packets.wire.stream_mut().begin_command();
+            this.packets.wire.send(messages)?;
+            this.packets.wire.pass_on(receive).map(Ok)
+        })
+    }
+
+    fn flags(&mut self) -> u32 {
+        handshake::FOUND_ROWS | if self.packets.agreed.no_eof { handshake::DEPRECATE_EOF } else { 0 }
     }
 }

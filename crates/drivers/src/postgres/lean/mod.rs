@@ -347,8 +347,25 @@ impl<S: Peer + Send> Link for Lean<S> {
         self.copy_text_in(sql, rows)
     }
 
+    fn raw_messages(&mut self) -> Result<&mut dyn RawMessages> {
+        Ok(self)
+    }
+
     fn forget(&mut self, statement: Statement) -> Result<()> {
         request::close(&mut self.closes, &statement.name);
         Ok(())
+    }
+}
+
+impl<S: Peer> RawMessages for Lean<S> {
+    fn exchange_raw(&mut self, messages: &[u8], receive: &mut Receive<'_>) -> Result<()> {
+        self.exchange(|this| {
+            this.wire.send(messages)?;
+            this.wire.pass_on(receive).map(Ok)
+        })
+    }
+
+    fn flags(&mut self) -> u32 {
+        0
     }
 }

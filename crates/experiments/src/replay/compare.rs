@@ -1,0 +1,207 @@
+//! Compares answers with those that were recorded.
+
+use super::traffic::{Sent, Traffic, Unit};
+use kurabe_capture::record::Request;
+use kurabe_core::Error;
+use kurabe_wire::view::{Exchange, Step};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Wrong answers after which a replay ends: the data does not fit.
+pub(super) const MANY: u64 = 100;
+/// Statements with wrong answers that are listed.
+const LISTED: usize = 3;
+/// Characters of an example.
+const SHOWN: usize = 200;
+
+/// Words of statements whose answers differ from one execution to the next.
+const VOLATILE: &[&str] = &[
+    "now(",
+    "current_time",
+    "current_date",
+    "localtime",
+    "clock_timestamp",
+    "transaction_timestamp",
+    "statement_timestamp",
+    "timeofday",
+    "curdate",
+    "curtime",
+    "sysdate",
+    "utc_",
+    "random(",
+    "rand(",
+    "uuid",
+    "nextval",
+    "currval",
+    "lastval",
+    "last_insert_id",
+    "returning",
+    "txid_",
+    "pg_",
+    "information_schema",
+    "performance_schema",
+    "@@",
+    "version(",
+    "connection_id",
+    "current_user",
+    "session_user",
+    "database(",
+    "inet_server",
+    "xmin",
+    "ctid",
+];
+/// Statements that say something about the server, or how it works.
+const OF_SERVER: &[&str] = &["show", "explain", "analyze", "desc", "describe", "vacuum", "check"];
+/// Codes of errors by which a transaction lost against another one, or a time limit: PostgreSQL's and MySQL's.
+const LOST: &[&str] = &["40001", "40P01", "55P03", "57014", "1205", "1213", "1317", "3024", "3572"];
+
+/// Codes of constraints that rows of another transaction may violate.
+const CONFLICTS: &[&str] = &["23505", "23503", "23P01", "1062", "1451", "1452"];
+
+/// The code of what PostgreSQL refuses since its transaction has failed.
+const ABORTED: &str = "25P02";
+
+/// Why an answer may differ from the recorded one, and be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Varies {
+    /// The statement asks for what changes: time, random numbers, sequences, the server's state.
+    Volatile,
+    /// The same rows in another order, or LIMIT without an order.
+    Order,
+    /// A change was committed at the same time.
+    Raced,
+}
+
+impl Varies {
+    pub(super) const ALL: [Self; 3] = [Self::Volatile, Self::Order, Self::Raced];
+}
+
+/// How answers compare.
+#[derive(Debug, Default)]
+pub(super) struct Compared {
+    pub(super) answers: u64,
+    pub(super) changes: u64,
+    pub(super) varies: BTreeMap<Varies, u64>,
+    pub(super) wrong: u64,
+    /// By kind of statement: how many, and an example with what differs.
+    wrong_kinds: BTreeMap<usize, (u64, String)>,
+}
+
+impl Compared {
+    pub(super) fn add(&mut self, other: Self) {
+        self.answers += other.answers;
+        self.changes += other.changes;
+        self.wrong += other.wrong;
+        for (varies, count) in other.varies {
+            *self.varies.entry(varies).or_default() += count;
+        }
+        for (kind, (count, example)) in other.wrong_kinds {
+            self.wrong_kinds.entry(kind).or_insert((0, example)).0 += count;
+        }
+    }
+
+    /// Compares an answer with the recorded one. `other_counts`: whether updates count other rows than for the recorded
+    /// client.
+    pub(super) fn answer(
+        &mut self,
+        traffic: &Traffic,
+        unit: &Unit,
+        sent: &Sent,
+        answer: &Exchange,
+        other_counts: bool,
+    ) {
+        self.answers += 1;
+        self.changes += answer.affected;
+        let request = &sent.request;
+        let Some(differs) = difference(request, answer, other_counts) else { return };
+        let text = traffic.text(sent);
+        let may_race = request.error == answer.error
+            || [&request.error, &answer.error]
+                .into_iter()
+                .flatten()
+                .any(|code| CONFLICTS.contains(&code.as_str()));
+        let varies = varies(&text, request, answer)
+            .or_else(|| (may_race && traffic.raced(unit)).then_some(Varies::Raced));
+        if let Some(varies) = varies {
+            *self.varies.entry(varies).or_default() += 1;
+            return;
+        }
+        self.wrong += 1;
+        if answer.error.as_deref() == Some(ABORTED) {
+            // An earlier answer of the transaction is the wrong one.
+            return;
+        }
+        let kind = traffic.templates[sent.template].kind;
+        let (count, _) = self.wrong_kinds.entry(kind).or_insert_with(|| {
+            let shown: String = text.chars().take(SHOWN).collect();
+            (0, format!("{differs} for '{shown}'"))
+        });
+        *count += 1;
+    }
+
+    /// The wrong answers, by statement with one example each.
+    pub(super) fn error(&self, traffic: &Traffic) -> Option<Error> {
+        if self.wrong == 0 {
+            return None;
+        }
+        let mut kinds: Vec<_> = self.wrong_kinds.iter().collect();
+        kinds.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+        let ended = if self.wrong >= MANY { " until the replay was ended" } else { "" };
+        let mut what =
+            format!("{} of {} answers differ from the recorded ones{ended}", self.wrong, self.answers);
+        for (kind, (count, example)) in kinds.iter().take(LISTED) {
+            let _ = write!(what, "; {count} of '{}', such as {example}", traffic.kinds[**kind].text);
+        }
+        if kinds.len() > LISTED {
+            let _ = write!(what, "; and of {} other statements", kinds.len() - LISTED);
+        }
+        let hint = "is the data as it was when the capture began? On a throwaway server, --data FILE|copy:URL restores it before \
+                    each replay";
+        Some(Error::mismatch(what).hint(hint))
+    }
+}
+
+/// What of an answer's shape differs.
+fn difference(recorded: &Request, answer: &Exchange, other_counts: bool) -> Option<String> {
+    if recorded.error != answer.error {
+        let shown = |error: &Option<String>| {
+            error.as_ref().map_or("no error".to_owned(), |code| format!("error {code}"))
+        };
+        return Some(format!("{} instead of {}", shown(&answer.error), shown(&recorded.error)));
+    }
+    if recorded.step == Step::Prepare {
+        return None;
+    }
+    if recorded.rows != answer.rows {
+        return Some(format!("{} rows instead of {}", answer.rows, recorded.rows));
+    }
+    if recorded.affected != answer.affected && !other_counts {
+        return Some(format!("{} rows changed instead of {}", answer.affected, recorded.affected));
+    }
+    (recorded.digest != answer.digest).then(|| format!("other values in {} rows", answer.rows.max(1)))
+}
+
+/// Why the answer may be right.
+fn varies(text: &str, recorded: &Request, answer: &Exchange) -> Option<Varies> {
+    let lost = |error: &Option<String>| error.as_ref().is_some_and(|code| LOST.contains(&code.as_str()));
+    if lost(&recorded.error) || lost(&answer.error) {
+        return Some(Varies::Raced);
+    }
+    if recorded.error != answer.error {
+        return None;
+    }
+    let lower = text.to_ascii_lowercase();
+    let first = lower.split_whitespace().next().unwrap_or_default();
+    let has = |word: &&str| {
+        let mut found = lower.match_indices(word);
+        found.any(|(at, _)| !lower[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+    };
+    if OF_SERVER.contains(&first) || VOLATILE.iter().any(has) {
+        return Some(Varies::Volatile);
+    }
+    // The upper half is that of the rows in any order.
+    let same_rows = recorded.rows == answer.rows && recorded.digest >> 32 == answer.digest >> 32;
+    let unordered = lower.contains("limit") && !lower.contains("order by");
+    (recorded.affected == answer.affected && (same_rows || unordered && recorded.rows == answer.rows))
+        .then_some(Varies::Order)
+}

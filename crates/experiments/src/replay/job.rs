@@ -1,0 +1,203 @@
+//! One replay of a capture: a task for each lane of connections, which sends what was recorded and compares the answers.
+
+use super::client::Client;
+use super::compare::{Compared, MANY, Varies};
+use super::order::Order;
+use super::traffic::{Connection, Traffic};
+use super::{LEFT_OUT, MEAN, P99, VARIES};
+use crate::prelude::*;
+use kurabe_core::driver::{ConnectOptions, Driver};
+use kurabe_core::job::{Ended, Job, JobContext};
+use kurabe_reactor::Reactor;
+use kurabe_stats::Histogram;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The stack of a task, in bytes: connecting with TLS is deep.
+const STACK: usize = 512 * 1024;
+/// The longest sleep, after which a task sees that the run was stopped.
+const NAP: Duration = Duration::from_millis(50);
+
+pub(super) struct Replay {
+    pub(super) traffic: Arc<Traffic>,
+    /// The metric of each kind of statement, by its place.
+    pub(super) metrics: Vec<&'static str>,
+    /// How many times as fast as it was recorded; `None`: as fast as possible.
+    pub(super) speed: Option<f64>,
+    pub(super) ended: Mutex<Seen>,
+}
+
+/// What was seen of a replay, or of one of its lanes.
+#[derive(Default)]
+pub(super) struct Seen {
+    compared: Compared,
+    /// Times by kind of statement, and of all.
+    times: Vec<Histogram>,
+    all: Histogram,
+    requests: u64,
+}
+
+/// What the lanes of a replay share.
+struct Shared<'a> {
+    replay: &'a Replay,
+    driver: &'a dyn Driver,
+    options: &'a ConnectOptions,
+    cancel: &'a AtomicBool,
+    order: Order,
+    wrong: AtomicU64,
+    began: Instant,
+}
+
+impl Job for Replay {
+    fn run(&self, _: &str, _: &DatasetState, context: &mut JobContext<'_>) -> Result<()> {
+        let shared = Shared {
+            replay: self,
+            driver: context.driver(),
+            options: context.options(),
+            cancel: context.cancel(),
+            order: Order::new(&self.traffic),
+            wrong: AtomicU64::new(0),
+            began: Instant::now(),
+        };
+        let lanes = (0..self.traffic.lanes.len()).map(|lane| {
+            let shared = &shared;
+            move || {
+                let mut seen = Seen::default();
+                let ended = shared.lane(lane, &mut seen);
+                if ended.is_err() {
+                    shared.order.fail();
+                }
+                (seen, ended)
+            }
+        });
+        let reactor = Reactor::new(lanes.collect(), STACK).map_err(|why| {
+            Error::new(
+                ErrorKind::Limit,
+                format!("no memory for the tasks of {} connections: {why}", self.traffic.lanes.len()),
+            )
+        })?;
+        let (mut all, mut failed) = (Seen::default(), None);
+        for ended in reactor.run() {
+            let (seen, ended) =
+                ended.map_err(|_| Error::new(ErrorKind::Internal, "a task of the replay panicked"))?;
+            all.add(seen);
+            // A lane that only stopped because another failed says nothing.
+            failed = failed.or(ended.err().flatten());
+        }
+        if let Some(error) = all.compared.error(&self.traffic) {
+            return Err(error);
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        context.work(all.requests, 0)?;
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = all;
+        Ok(())
+    }
+
+    fn verify(&self, _: Ended<'_>) -> Result<Checked> {
+        let seen = std::mem::take(&mut *self.ended.lock().unwrap_or_else(PoisonError::into_inner));
+        let compared = &seen.compared;
+        let mut by_metric: Vec<(&'static str, Histogram)> = Vec::new();
+        for (name, times) in self.metrics.iter().zip(&seen.times) {
+            match by_metric.iter_mut().find(|(known, _)| known == name) {
+                Some((_, all)) => all.merge(times),
+                None => by_metric.push((*name, times.clone())),
+            }
+        }
+        let mean = |(name, times): &(&'static str, Histogram)| {
+            times.mean().map(|mean| MetricValue::new(*name, Unit::Nanoseconds, mean))
+        };
+        let mut metrics: Vec<MetricValue> = by_metric.iter().filter_map(mean).collect();
+        metrics.extend(seen.all.mean().map(|mean| MEAN.value(mean)));
+        metrics.extend(seen.all.quantile(0.99).map(|ns| P99.value(ns as f64)));
+        metrics.extend(Varies::ALL.iter().zip(&VARIES).filter_map(|(varies, metric)| {
+            compared.varies.get(varies).map(|count| metric.value(*count as f64))
+        }));
+        metrics.extend((self.traffic.left_out > 0).then(|| LEFT_OUT.value(self.traffic.left_out as f64)));
+        let verification = Verification {
+            answers: compared.answers,
+            writes: compared.changes,
+            records: compared.changes,
+            ..Verification::default()
+        };
+        Ok(Checked { verification, metrics })
+    }
+}
+
+impl Seen {
+    fn add(&mut self, other: Self) {
+        self.compared.add(other.compared);
+        self.all.merge(&other.all);
+        self.requests += other.requests;
+        self.times.resize_with(self.times.len().max(other.times.len()), Histogram::new);
+        self.times.iter_mut().zip(&other.times).for_each(|(all, own)| all.merge(own));
+    }
+}
+
+/// The error of a lane; `None`: another lane has failed.
+type Failed = Option<Error>;
+
+impl Shared<'_> {
+    /// Replays the connections of a lane, one after the other.
+    fn lane(&self, lane: usize, seen: &mut Seen) -> Result<(), Failed> {
+        let traffic = &self.replay.traffic;
+        seen.times.resize_with(traffic.kinds.len(), Histogram::new);
+        traffic.lanes[lane]
+            .iter()
+            .try_for_each(|connection| self.connection(lane, &traffic.connections[*connection], seen))
+    }
+
+    fn connection(&self, lane: usize, connection: &Connection, seen: &mut Seen) -> Result<(), Failed> {
+        let traffic = &*self.replay.traffic;
+        self.sleep_until(connection.opened)?;
+        let mut session = self.driver.connect(self.options)?;
+        let messages = session.raw_messages()?;
+        let mut client = Client::new(traffic, messages)?;
+        client.set_up(messages, &connection.said)?;
+        // Of MySQL: whether updates count rows that were found, or that were changed.
+        let found = connection.said.iter().any(|(name, _)| name == "found_rows");
+        let other_counts = !traffic.is_postgres && found != (messages.flags() & 2 != 0);
+        for unit in connection.units.iter().map(|unit| &traffic.units[*unit]) {
+            let due = self.sleep_until(unit.at)?;
+            if !self.order.wait(lane, unit) {
+                return Err(None);
+            }
+            let answers = client.send(messages, unit)?;
+            self.order.answered(unit);
+            for (sent, answer) in unit.requests.iter().zip(&answers) {
+                seen.requests += 1;
+                if let (Some(began), Some(ended)) = (due.or(answer.began), answer.ended) {
+                    let time = ended.saturating_duration_since(began).as_nanos() as u64;
+                    seen.times[traffic.templates[sent.template].kind].record(time);
+                    seen.all.record(time);
+                }
+                let before = seen.compared.wrong;
+                seen.compared.answer(traffic, unit, sent, answer, other_counts);
+                let wrong = seen.compared.wrong - before;
+                if wrong > 0 && self.wrong.fetch_add(wrong, Ordering::Relaxed) + 1 >= MANY {
+                    return Err(None);
+                }
+            }
+        }
+        session.close().map_err(Some)
+    }
+
+    /// Waits until something is due, if the replay keeps recorded times, and gives that time.
+    fn sleep_until(&self, at: u64) -> Result<Option<Instant>, Failed> {
+        let stopped = || Some(Error::new(ErrorKind::Interrupted, "stopped by the user"));
+        let due =
+            self.replay.speed.map(|speed| self.began + Duration::from_nanos((at as f64 / speed) as u64));
+        loop {
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(stopped());
+            }
+            let left = due.map_or(Duration::ZERO, |due| due.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return Ok(due);
+            }
+            kurabe_reactor::sleep(left.min(NAP));
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The replay of a capture: an experiment that is read from what an application asked of a database.
+//!
+//! `traffic` reads the capture and says what waits for what, `client` sends it, `compare` judges the answers.
+
+mod client;
+mod compare;
+mod job;
+mod order;
+mod traffic;
+
+use crate::prelude::*;
+use job::{Replay, Seen};
+use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
+use kurabe_core::driver::Access;
+use kurabe_core::raw::{RawPiece, RawStatement, RawText};
+use kurabe_core::run::Setup;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use traffic::Traffic;
+
+/// Statements with a metric of their own; the rest share one.
+const OWN: usize = 8;
+/// Characters of a statement in the name of its metric.
+const NAME: usize = 44;
+/// The metric of the statements without one of their own.
+const OTHERS: &str = "other statements";
+/// The default time of a run, and as how many recorded times at least.
+const BUDGET: Duration = Duration::from_secs(30);
+const ROUNDS: u32 = 12;
+const SPEED: &str = "speed";
+
+const fn time(name: &'static str, about: &'static str) -> Metric {
+    Metric::new(name, Unit::Nanoseconds, Better::Lower, about)
+}
+
+const fn count(name: &'static str, about: &'static str) -> Metric {
+    Metric::new(name, Unit::Count, Better::Neither, about)
+}
+
+const MEAN: Metric =
+    time("request mean", "mean time of all requests; with a speed, from when the request was due");
+const P99: Metric = time("request p99", "99th percentile of the same");
+const LEFT_OUT: Metric = count("requests left out", "requests of the capture that cannot be sent again");
+/// In the order of `Varies::ALL`.
+const VARIES: [Metric; 3] = [
+    count(
+        "volatile answers",
+        "answers that differ where the statement asks for time, random numbers, sequences or the server's state",
+    ),
+    count("reordered answers", "answers with the same rows in another order, or of LIMIT without an order"),
+    count("raced answers", "answers that differ where a change was committed at the same time"),
+];
+
+static AXES: [AxisInfo; 1] = [AxisInfo::new(
+    SPEED,
+    "how fast it is replayed",
+    AxisKind::decimal(1_000_000).or(&[(
+        "max",
+        "each connection sends its next request when it may; 1: at the recorded times, 2: twice as fast",
+    )]),
+    &["max"],
+)];
+
+/// The axes of every replay.
+pub fn axes() -> &'static [AxisInfo] {
+    &AXES
+}
+
+/// What a run file keeps of a capture, beside its name.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    digest: Option<String>,
+    protocol: String,
+    requests: u64,
+    connections: usize,
+    /// The largest number of connections that are open at the same time.
+    most_open: usize,
+    /// How long it took, in nanoseconds.
+    time: u64,
+    /// The first statement that may change something, and why.
+    writes: Option<(String, String)>,
+    /// The statements with the largest share of time.
+    statements: Vec<String>,
+    /// Whether the data is restored before each replay.
+    restored: bool,
+}
+
+/// A capture as the workload of a run. `write`: whether its statements may change existing tables; `restored`: whether the
+/// targets' data is restored before each replay.
+///
+/// # Errors
+/// If it cannot be read, or cannot be replayed.
+pub fn workload(path: &Path, write: bool, restored: bool) -> Result<CustomWorkload> {
+    let name = path.display().to_string();
+    let digest = Setup::of(&name)
+        .map_err(|_| {
+            Error::usage(format!("the capture {name} cannot be read"))
+                .hint("'kurabe capture TARGET -o FILE' makes one")
+        })?
+        .digest;
+    let traffic = load(&name, digest.as_deref())?;
+    let mut kinds: Vec<_> = traffic.kinds.iter().filter(|kind| kind.calls > 0).collect();
+    kinds.sort_by_key(|kind| std::cmp::Reverse(kind.time));
+    let kept = Kept {
+        digest,
+        protocol: traffic.about.protocol.clone(),
+        requests: traffic.requests,
+        connections: traffic.connections.len(),
+        most_open: traffic.lanes.len(),
+        time: traffic.units.iter().map(|unit| unit.end).max().unwrap_or(0),
+        writes: traffic.writes().map(|(text, why)| (text.to_owned(), why.to_owned())),
+        statements: kinds.iter().take(OWN).map(|kind| kind.text.clone()).collect(),
+        restored,
+    };
+    let text = serde_json::to_string(&kept)
+        .map_err(|error| Error::new(ErrorKind::Internal, format!("a capture without a summary: {error}")))?;
+    Ok(CustomWorkload {
+        language: Language::Capture,
+        files: vec![CustomFile { name, text, weight: 1 }],
+        define: BTreeMap::new(),
+        scale: None,
+        max_tries: None,
+        init: false,
+        write,
+    })
+}
+
+/// The schemes of targets on which a capture can be replayed.
+///
+/// # Errors
+/// If the workload is no capture.
+pub fn schemes(source: &CustomWorkload) -> Result<&'static [&'static str]> {
+    let postgres = matches!(kept(source)?.1.protocol.as_str(), "postgres" | "postgresql");
+    Ok(if postgres { &["postgres", "postgresql"] } else { &["mysql", "mariadb"] })
+}
+
+fn kept(source: &CustomWorkload) -> Result<(&str, Kept)> {
+    let file =
+        source.files.first().ok_or_else(|| Error::new(ErrorKind::Internal, "a replay without a capture"))?;
+    let kept = serde_json::from_str(&file.text)
+        .map_err(|error| Error::new(ErrorKind::Damaged, format!("the summary of {}: {error}", file.name)))?;
+    Ok((&file.name, kept))
+}
+
+/// The captures read so far.
+static LOADED: Mutex<Vec<(Setup, Arc<Traffic>)>> = Mutex::new(Vec::new());
+
+fn load(name: &str, digest: Option<&str>) -> Result<Arc<Traffic>> {
+    let file = Setup { from: name.to_owned(), digest: digest.map(str::to_owned) };
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, traffic)) = loaded.iter().find(|(known, _)| *known == file) {
+        return Ok(Arc::clone(traffic));
+    }
+    file.check()?;
+    let traffic = Arc::new(traffic::read(Path::new(name))?);
+    loaded.push((file, Arc::clone(&traffic)));
+    Ok(traffic)
+}
+
+/// The experiments made so far, which live as long as the program.
+static MADE: Mutex<Vec<(CustomWorkload, &'static ReplayExperiment)>> = Mutex::new(Vec::new());
+
+struct ReplayExperiment {
+    info: &'static ExperimentInfo,
+    name: String,
+    kept: Kept,
+    write: bool,
+    /// The metric of each statement that has one.
+    metrics: Vec<(String, &'static str)>,
+}
+
+/// The experiment that replays a capture.
+///
+/// # Errors
+/// [`Damaged`](ErrorKind::Damaged) if what the run file keeps of it cannot be read.
+pub(crate) fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, known)) = made.iter().find(|(known, _)| known == source) {
+        return Ok(*known);
+    }
+    let (name, kept) = kept(source)?;
+    let short = Path::new(name)
+        .file_stem()
+        .map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let named = |(n, text): (usize, &String)| {
+        let shown: String = text.chars().take(NAME).collect();
+        let more = if shown.len() < text.len() { "…" } else { "" };
+        let metric: &'static str = format!("#{} {shown}{more}", n + 1).leak();
+        (text.clone(), metric)
+    };
+    let metrics: Vec<_> = kept.statements.iter().enumerate().map(named).collect();
+    let about = |text: &str| -> &'static str { format!("mean time of {text}").leak() };
+    let own = metrics.iter().map(|(text, metric)| time(metric, about(text)).primary());
+    let others = time(OTHERS, "mean time of the statements with the least share of time").primary();
+    let all = own.chain([others, MEAN, P99, LEFT_OUT]).chain(VARIES);
+    let operation = OperationInfo {
+        name: "replay",
+        about: "all requests of the capture, once",
+        requests: 1,
+        writes: kept.writes.is_some(),
+    };
+    let info: &'static ExperimentInfo = Box::leak(Box::new(ExperimentInfo {
+        name: short.leak(),
+        question: "How fast is each database with the recorded traffic?",
+        about: format!(
+            "Replays {} requests of {} connections, recorded from {}.",
+            units::count(kept.requests),
+            units::count(kept.connections as u64),
+            kept.protocol
+        )
+        .leak(),
+        axes: &AXES,
+        operations: vec![operation].leak(),
+        metrics: all.collect::<Vec<_>>().leak(),
+        chart_axis: SPEED,
+        ..ExperimentInfo::BASE
+    }));
+    let (name, write) = (name.to_owned(), source.write);
+    let new: &'static ReplayExperiment =
+        Box::leak(Box::new(ReplayExperiment { info, name, kept, write, metrics }));
+    made.push((source.clone(), new));
+    Ok(new)
+}
+
+impl Experiment for ReplayExperiment {
+    fn info(&self) -> &'static ExperimentInfo {
+        self.info
+    }
+
+    /// Several replays, each of which ends when it is done.
+    fn budget(&self) -> Option<Duration> {
+        Some(Duration::from_nanos(self.kept.time).saturating_mul(ROUNDS).max(BUDGET))
+    }
+
+    fn plan(&self, cell: &Cell, _: &Dataset) -> Result<PlannedCell> {
+        if let Some((text, why)) = self.kept.writes.as_ref().filter(|_| !self.write) {
+            return Err(Error::usage(format!("{} may change data: {text} ({why})", self.name)).hint(
+                "replay it on a throwaway server, such as up:postgres with --data dump.sql; --write allows it on a server of \
+                 yours, whose data it changes",
+            ));
+        }
+        let speed = match cell.word(SPEED)? {
+            "max" => None,
+            number => match number.parse::<f64>() {
+                Ok(speed) if speed > 0.0 => Some(speed),
+                _ => {
+                    return Err(
+                        Error::usage("--speed 0 never ends").hint("write --speed 1 for the recorded times")
+                    );
+                }
+            },
+        };
+        let traffic = load(&self.name, self.kept.digest.as_deref())?;
+        let metric = |kind: &traffic::Kind| {
+            self.metrics.iter().find(|(text, _)| *text == kind.text).map_or(OTHERS, |(_, metric)| *metric)
+        };
+        let metrics = traffic.kinds.iter().map(metric).collect();
+        let time = self.kept.time as f64;
+        let least_time = speed.map_or(Duration::ZERO, |speed| Duration::from_nanos((time / speed) as u64));
+        let job = Replay { traffic, metrics, speed, ended: Mutex::new(Seen::default()) };
+        let text = RawText { engine: None, pieces: vec![RawPiece::Text("SELECT 1".to_owned())] };
+        let statement =
+            RawStatement { place: self.name.clone(), texts: vec![text], parameters: 0, collection: None };
+        let reads = self.kept.writes.is_none();
+        let demand = Demand {
+            operations: vec![Operation::Raw { statement: Arc::new(statement) }],
+            capabilities: reads.then_some(Capability::ReadOnlySessions).into_iter().collect(),
+            ..Demand::default()
+        };
+        let mut cell = PlannedCell::job("replay", demand, self.kept.most_open, job);
+        cell.least_time = least_time;
+        cell.policy.access = if reads { Access::ReadOnly } else { Access::ReadWrite };
+        if self.kept.restored {
+            cell.needs.push(Need::Restart);
+        }
+        Ok(cell)
+    }
+}

@@ -1,0 +1,495 @@
+//! What a replay sends: the requests of a capture, by connection, and what each has to wait for.
+//!
+//! A *unit* is what is sent at once: a request, or the messages of PostgreSQL's extended protocol up to Sync. A *commit* is a
+//! unit after which changes are seen by others, or locks are released.
+//!
+//! Order between connections follows from recorded times. The *effect* of a commit was at the earliest when it began, or, if it
+//! is a change by itself, is taken to have been when it was answered. A unit begins after all commits with an effect before it
+//! began. One that may wait for locks begins after all commits with an effect before it was answered: it may have waited for
+//! them. A commit begins after all units that were answered before it began, so that no reader sees it too soon. Each of these
+//! points back in time (to the effect of a commit, or the answer of another unit), so that there is no circle, nor one with
+//! locks of the server.
+
+use crate::custom::reads::text_asks_for_write;
+use crate::prelude::*;
+use kurabe_capture::Values;
+use kurabe_capture::file::{self, About};
+use kurabe_capture::record::{Record, Request};
+use kurabe_wire::statement::{GAP, fingerprint, is_setup};
+use kurabe_wire::view::{Step, Transaction};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::path::Path;
+
+/// The requests of a capture.
+#[derive(Debug)]
+pub(super) struct Traffic {
+    pub(super) about: About,
+    pub(super) is_postgres: bool,
+    pub(super) templates: Vec<Template>,
+    pub(super) kinds: Vec<Kind>,
+    pub(super) units: Vec<Unit>,
+    pub(super) connections: Vec<Connection>,
+    /// Connections of which none is open at the same time as another of its lane.
+    pub(super) lanes: Vec<Vec<usize>>,
+    pub(super) requests: u64,
+    /// Requests that cannot be sent again: without an answer, cut off, or of commands that are not known.
+    pub(super) left_out: u64,
+    commits: Vec<Commit>,
+}
+
+/// A statement without its values.
+#[derive(Debug)]
+pub(super) struct Template {
+    text: String,
+    pub(super) kind: usize,
+    /// Why it may change something.
+    writes: Option<String>,
+    locks: bool,
+    /// Whether it only prepares a session or a transaction.
+    is_setup: bool,
+    /// Tables that it names.
+    tables: Vec<String>,
+}
+
+/// Statements of one fingerprint.
+#[derive(Debug)]
+pub(super) struct Kind {
+    pub(super) text: String,
+    pub(super) calls: u64,
+    pub(super) time: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Connection {
+    pub(super) opened: u64,
+    /// What the client said about itself.
+    pub(super) said: Vec<(String, String)>,
+    pub(super) units: Vec<usize>,
+    closed: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Unit {
+    /// When it began, and when it was answered, in nanoseconds since the capture began.
+    pub(super) at: u64,
+    pub(super) end: u64,
+    pub(super) requests: Vec<Sent>,
+    /// Its place in the order of answers, and among commits if it is one.
+    pub(super) rank: usize,
+    pub(super) commit: Option<usize>,
+    /// The first units and commits that must be answered before it begins.
+    pub(super) after_units: usize,
+    pub(super) after_commits: usize,
+    pub(super) may_wait: bool,
+    /// The earliest time of its effect, if it is a commit.
+    pub(super) effect: u64,
+    /// When its transaction began to read: that is what it sees, if the transaction is repeatable.
+    pub(super) snapshot: [u64; 2],
+}
+
+/// A request as it was recorded.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) request: Request,
+    pub(super) template: usize,
+    /// Types of the parameters of a statement that is prepared.
+    pub(super) types: Vec<u32>,
+    /// Bulk data.
+    pub(super) data: Vec<u8>,
+}
+
+impl Traffic {
+    /// The text of a request's statement.
+    pub(super) fn text(&self, sent: &Sent) -> String {
+        let mut literals = sent.request.literals.iter();
+        let mut text = String::new();
+        let mut parts = self.templates[sent.template].text.split(GAP);
+        text.push_str(parts.next().unwrap_or_default());
+        for part in parts {
+            text.push_str(literals.next().map_or("", String::as_str));
+            text.push_str(part);
+        }
+        text
+    }
+
+    /// The first statement that may change something, and why it may.
+    pub(super) fn writes(&self) -> Option<(&str, &str)> {
+        let used = |template: &&Template| self.kinds[template.kind].calls > 0;
+        let found = self.templates.iter().filter(used).find(|template| template.writes.is_some())?;
+        Some((&self.kinds[found.kind].text, found.writes.as_deref()?))
+    }
+
+    /// Whether a commit that changed a table which this unit reads was under way at the same time, or when the transaction of
+    /// this unit began to read: its answer may or may not have known of it.
+    pub(super) fn raced(&self, unit: &Unit) -> bool {
+        let tables: Vec<&String> =
+            unit.requests.iter().flat_map(|sent| &self.templates[sent.template].tables).collect();
+        let during = |commit: &Commit, [at, end]: [u64; 2]| commit.end >= at && commit.at <= end;
+        let overlaps = |commit: &&Commit| {
+            Some(commit.number) != unit.commit
+                && (during(commit, [unit.at, unit.end]) || during(commit, unit.snapshot))
+        };
+        let mut commits = self.commits.iter().filter(overlaps);
+        commits.any(|commit| commit.tables.iter().any(|table| tables.contains(&table)))
+    }
+}
+
+/// A commit: when, and the tables that its transaction changed.
+#[derive(Debug)]
+pub(super) struct Commit {
+    number: usize,
+    at: u64,
+    end: u64,
+    tables: Vec<String>,
+}
+
+/// Reads a capture.
+///
+/// # Errors
+/// If it cannot be read, or cannot be replayed.
+pub(super) fn read(path: &Path) -> Result<Traffic> {
+    let mut reading = Reading::default();
+    let (about, _) = file::read(path, |record| reading.take(record))?;
+    let wrong = |why: &str| Error::usage(format!("{}: {why}", path.display()));
+    if about.values != Values::Keep {
+        return Err(wrong("its values were not kept, so that it cannot be replayed")
+            .hint("capture again with --values keep"));
+    }
+    let is_postgres = matches!(about.protocol.as_str(), "postgres" | "postgresql");
+    if !is_postgres && !matches!(about.protocol.as_str(), "mysql" | "mariadb") {
+        return Err(wrong(&format!("captures of {} cannot be replayed", about.protocol)));
+    }
+    if reading.requests == 0 {
+        return Err(wrong("it has no request with an answer"));
+    }
+    Ok(reading.end(about, is_postgres))
+}
+
+#[derive(Default)]
+struct Reading {
+    templates: Vec<Template>,
+    /// The place of each template, by its number in the file.
+    numbers: HashMap<u64, usize>,
+    kinds: Vec<Kind>,
+    by_text: HashMap<String, usize>,
+    connections: Vec<Connection>,
+    /// The requests of each connection.
+    sent: Vec<Vec<Sent>>,
+    open: HashMap<u64, Live>,
+    requests: u64,
+    left_out: u64,
+}
+
+/// A connection while it is read.
+#[derive(Default)]
+struct Live {
+    place: usize,
+    data: Vec<u8>,
+    is_data_cut: bool,
+    /// Statements that are prepared, and the request that did it, if no execution has shown their types yet.
+    prepared: HashMap<(u64, Vec<String>), Option<usize>>,
+}
+
+impl Reading {
+    fn take(&mut self, record: Record) {
+        match record {
+            Record::Open { connection, at, said } => {
+                let place = self.connections.len();
+                self.connections.push(Connection { opened: at, said, closed: at, ..Connection::default() });
+                self.sent.push(Vec::new());
+                self.open.insert(connection, Live { place, ..Live::default() });
+            }
+            Record::Statement { number, template } => self.statement(number, template),
+            Record::Data { connection, length, bytes } => {
+                if let Some(live) = self.open.get_mut(&connection) {
+                    live.is_data_cut |= length != bytes.len() as u64;
+                    live.data.extend(bytes);
+                }
+            }
+            Record::Request(request) => self.request(*request),
+            Record::Close { connection, at, .. } => {
+                if let Some(live) = self.open.remove(&connection) {
+                    self.connections[live.place].closed = at;
+                }
+            }
+            Record::End { .. } => {}
+        }
+    }
+
+    fn statement(&mut self, number: u64, template: String) {
+        let text = fingerprint(&template);
+        let next = self.kinds.len();
+        let kind = *self.by_text.entry(text.clone()).or_insert(next);
+        if kind == next {
+            self.kinds.push(Kind { text, calls: 0, time: 0 });
+        }
+        let shown = template.replace(GAP, " ? ");
+        let lower = shown.to_ascii_lowercase();
+        let locks = ["for update", "for share", "for no key", "for key share", "lock in share", "_lock("];
+        self.numbers.insert(number, self.templates.len());
+        self.templates.push(Template {
+            writes: text_asks_for_write(&shown),
+            locks: locks.iter().any(|words| lower.contains(words)),
+            is_setup: is_setup(&self.kinds[kind].text),
+            tables: tables(&lower),
+            text: template,
+            kind,
+        });
+    }
+
+    fn request(&mut self, request: Request) {
+        let template = self.numbers.get(&request.statement).copied();
+        let (Some(live), Some(template)) = (self.open.get_mut(&request.connection), template) else {
+            self.left_out += 1;
+            return;
+        };
+        let (data, is_cut) = (std::mem::take(&mut live.data), std::mem::take(&mut live.is_data_cut));
+        let text = &self.templates[template].text;
+        // Commands of MySQL's protocol without a text of SQL.
+        let is_command = text.starts_with("COM_") && !text.starts_with("COM_INIT_DB ") && text != "COM_PING";
+        let is_unknown = is_command || text.starts_with("command ") || text == "a function call";
+        let key = (request.statement, request.literals.clone());
+        let is_prepared = request.step != Step::Execute || live.prepared.contains_key(&key);
+        let Some(time) = request.time.filter(|_| !request.cut && !is_cut && !is_unknown && is_prepared)
+        else {
+            self.left_out += 1;
+            return;
+        };
+        let kind = &mut self.kinds[self.templates[template].kind];
+        (kind.calls, kind.time) = (kind.calls + 1, kind.time.saturating_add(time));
+        self.requests += 1;
+        let sent = &mut self.sent[live.place];
+        let types = || request.parameters.iter().map(|one| one.kind).collect::<Vec<u32>>();
+        let own = if request.step == Step::Bound { types() } else { Vec::new() };
+        if request.step == Step::Prepare {
+            live.prepared.insert(key, Some(sent.len()));
+        } else if let Some(place) = live.prepared.get_mut(&key).and_then(Option::take) {
+            sent[place].types = types();
+        }
+        sent.push(Sent { request, template, types: own, data });
+    }
+
+    fn end(self, about: About, is_postgres: bool) -> Traffic {
+        let Self { templates, mut connections, sent, .. } = self;
+        let mut units: Vec<Unit> = Vec::new();
+        let mut commits: Vec<(usize, Vec<String>)> = Vec::new();
+        for (connection, sent) in connections.iter_mut().zip(sent) {
+            let mut changes = Changes { templates: &templates, is_open: false, tables: None, snapshot: None };
+            let mut last = connection.opened;
+            let mut sent = sent.into_iter().peekable();
+            while sent.peek().is_some() {
+                let mut unit = Unit::default();
+                for sent in sent.by_ref() {
+                    let Request { at, time, transaction, step, .. } = sent.request;
+                    unit.at = if unit.requests.is_empty() { at } else { unit.at };
+                    unit.end = unit.end.max(at.saturating_add(time.unwrap_or(0)));
+                    unit.requests.push(sent);
+                    // PostgreSQL says the state after Sync.
+                    if !is_postgres || step == Step::Text || transaction != Transaction::Unknown {
+                        break;
+                    }
+                }
+                // Whatever a file says, time does not go back.
+                unit.end = unit.end.max(last);
+                unit.at = unit.at.min(unit.end);
+                unit.effect = unit.at.max(last);
+                last = unit.end;
+                if let Some(tables) = changes.follow(&mut unit) {
+                    commits.push((units.len(), tables));
+                }
+                connection.units.push(units.len());
+                units.push(unit);
+            }
+            connection.closed = connection.closed.max(last);
+        }
+        let commits = order(&mut units, commits);
+        let lanes = lanes(&connections);
+        let (kinds, requests, left_out) = (self.kinds, self.requests, self.left_out);
+        Traffic {
+            about,
+            is_postgres,
+            templates,
+            kinds,
+            units,
+            connections,
+            lanes,
+            requests,
+            left_out,
+            commits,
+        }
+    }
+}
+
+/// Follows what the transactions of a connection change.
+struct Changes<'a> {
+    templates: &'a [Template],
+    is_open: bool,
+    /// Tables that the transaction has changed; `None`: nothing was changed.
+    tables: Option<Vec<String>>,
+    /// When the transaction began to read, and whether it has only begun.
+    snapshot: Option<([u64; 2], bool)>,
+}
+
+impl Changes<'_> {
+    /// If the unit is a commit, the tables of which others see changes then.
+    fn follow(&mut self, unit: &mut Unit) -> Option<Vec<String>> {
+        for sent in unit.requests.iter().filter(|sent| sent.request.step != Step::Prepare) {
+            let template = &self.templates[sent.template];
+            if template.locks || template.writes.is_some() {
+                unit.may_wait = true;
+                let tables = self.tables.get_or_insert_default();
+                tables.extend(template.tables.iter().filter(|_| template.writes.is_some()).cloned());
+            }
+        }
+        if unit.may_wait {
+            unit.effect = unit.end;
+        }
+        let begins = unit.requests.iter().all(|sent| self.templates[sent.template].is_setup);
+        let (snapshot, begins) = match self.snapshot {
+            None => ([unit.at, unit.end], begins),
+            Some(([at, _], true)) => ([at, unit.end], begins),
+            Some(known) => known,
+        };
+        unit.snapshot = snapshot;
+        self.snapshot = Some((snapshot, begins));
+        match unit.requests.last().map(|sent| sent.request.transaction) {
+            Some(Transaction::None) => self.is_open = false,
+            Some(Transaction::Open | Transaction::Failed) => self.is_open = true,
+            _ => {}
+        }
+        self.snapshot.take_if(|_| !self.is_open);
+        self.tables.take_if(|_| !self.is_open)
+    }
+}
+
+/// Says what each unit has to wait for.
+fn order(units: &mut [Unit], mut commits: Vec<(usize, Vec<String>)>) -> Vec<Commit> {
+    let mut by_end: Vec<usize> = (0..units.len()).collect();
+    by_end.sort_by_key(|unit| units[*unit].end);
+    for (rank, unit) in by_end.iter().enumerate() {
+        units[*unit].rank = rank;
+    }
+    commits.sort_by_key(|(unit, _)| units[*unit].effect);
+    for (number, (unit, _)) in commits.iter().enumerate() {
+        units[*unit].commit = Some(number);
+    }
+    let ends: Vec<u64> = by_end.iter().map(|unit| units[*unit].end).collect();
+    let effects: Vec<u64> = commits.iter().map(|(unit, _)| units[*unit].effect).collect();
+    let before = |ends: &[u64], time: u64| ends.partition_point(|end| *end < time);
+    for unit in units.iter_mut() {
+        unit.after_commits = before(&effects, if unit.may_wait { unit.end } else { unit.at });
+        let begins = if unit.may_wait { unit.at } else { unit.effect };
+        unit.after_units = if unit.commit.is_some() { before(&ends, begins) } else { 0 };
+    }
+    let commit = |(number, (unit, tables)): (usize, (usize, Vec<String>))| Commit {
+        number,
+        at: units[unit].at,
+        end: units[unit].end,
+        tables,
+    };
+    commits.into_iter().enumerate().map(commit).collect()
+}
+
+/// Distributes connections over as few lanes as are open at the same time.
+fn lanes(connections: &[Connection]) -> Vec<Vec<usize>> {
+    let mut used: Vec<usize> = (0..connections.len()).filter(|n| !connections[*n].units.is_empty()).collect();
+    used.sort_by_key(|n| connections[*n].opened);
+    let mut lanes: Vec<Vec<usize>> = Vec::new();
+    let mut free: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+    for number in used {
+        let Connection { opened, closed, .. } = connections[number];
+        let lane = match free.peek() {
+            Some(Reverse((since, lane))) if *since < opened => {
+                let lane = *lane;
+                free.pop();
+                lane
+            }
+            _ => {
+                lanes.push(Vec::new());
+                lanes.len() - 1
+            }
+        };
+        lanes[lane].push(number);
+        free.push(Reverse((closed, lane)));
+    }
+    lanes
+}
+
+/// Names at positions where statements name tables. The statement is in lower case, and is not parsed.
+fn tables(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut follows = false;
+    for word in text.split(|c: char| c.is_whitespace() || "(),;=".contains(c)).filter(|word| !word.is_empty())
+    {
+        if follows && !found.iter().any(|known| known == word) {
+            found.push(word.to_owned());
+        }
+        follows = ["from", "join", "update", "into", "table", "only"].contains(&word);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unit(reading: &mut Reading, connection: u64, text: &str, [at, end]: [u64; 2], state: Transaction) {
+        let number = reading.numbers.len() as u64;
+        reading.take(Record::Statement { number, template: text.to_owned() });
+        reading.take(Record::Request(Box::new(Request {
+            connection,
+            at,
+            time: Some(end - at),
+            statement: number,
+            transaction: state,
+            ..Request::default()
+        })));
+    }
+
+    /// For each unit, the units that must be answered before it begins, of all and of the commits.
+    fn needs(units: &[(u64, &str, [u64; 2], Transaction)]) -> Traffic {
+        let mut reading = Reading::default();
+        for connection in 0..=units.iter().map(|unit| unit.0).max().unwrap_or(0) {
+            reading.take(Record::Open { connection, at: 0, said: Vec::new() });
+        }
+        for (connection, text, times, state) in units {
+            unit(&mut reading, *connection, text, *times, *state);
+        }
+        reading.end(About::default(), true)
+    }
+
+    #[test]
+    fn reader_waits_for_commits_before_it_and_commit_waits_for_readers_before_it() {
+        use Transaction::{None, Open};
+        let traffic = needs(&[
+            (0, "SELECT a FROM t", [1, 2], None),
+            (1, "BEGIN", [1, 2], Open),
+            (1, "UPDATE t SET a = 1", [3, 4], Open),
+            (1, "COMMIT", [5, 6], None),
+            (0, "SELECT a FROM t", [7, 8], None),
+            (2, "SELECT a FROM u", [5, 7], None),
+        ]);
+        let needs: Vec<_> = traffic.units.iter().map(|unit| (unit.after_units, unit.after_commits)).collect();
+        // By connection. Three units had ended before the commit began.
+        assert_eq!(needs, [(0, 0), (0, 1), (0, 0), (0, 0), (3, 0), (0, 0)]);
+        assert!(!traffic.units.iter().any(|unit| traffic.raced(unit)));
+        assert_eq!(traffic.lanes.len(), 3);
+    }
+
+    #[test]
+    fn update_that_may_have_waited_for_a_commit_waits_for_it() {
+        use Transaction::{None, Open};
+        let traffic = needs(&[
+            (0, "BEGIN", [1, 2], Open),
+            (0, "UPDATE t SET a = 1", [3, 4], Open),
+            (1, "SELECT a FROM t", [5, 9], None),
+            (2, "UPDATE t SET a = 2", [5, 9], None),
+            (0, "COMMIT", [6, 10], None),
+        ]);
+        let needs: Vec<_> = traffic.units.iter().map(|unit| (unit.after_units, unit.after_commits)).collect();
+        // The second update waits for the first one's commit, although that was answered later.
+        assert_eq!(needs, [(0, 0), (0, 0), (2, 0), (0, 0), (2, 1)]);
+        assert!(traffic.raced(&traffic.units[3]));
+    }
+}

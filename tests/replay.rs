@@ -1,0 +1,164 @@
+//! `kurabe run replay` of what real clients did: each request once, in an order that keeps answers, each answer compared.
+
+use crate::servers::common::{cells, skip, sql};
+use crate::support::{Answer, Place, metric};
+use kurabe_testbed::{Server, testing};
+use serde_json::Value as Json;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Captures a shell's command.
+fn captured(place: &Place, name: &str, server: &Server, script: &str) -> PathBuf {
+    let path = place.home().join(name);
+    let script = format!("cd '{}'; {script}", place.home().display());
+    let answer =
+        place.run(&["capture", server.url(), "-o", path.to_str().unwrap(), "--", "sh", "-ec", &script]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    path
+}
+
+/// The number of requests that a capture shows.
+fn requests(place: &Place, path: &Path) -> u64 {
+    let answer = place.run(&["capture", "show", path.to_str().unwrap(), "--report", "json"]);
+    answer.json()["requests"].as_u64().unwrap()
+}
+
+fn replay(place: &Place, path: &Path, rest: &[&str]) -> Answer {
+    let brief = ["--rounds", "1", "--no-html"];
+    place.run(&[&["run", "replay", path.to_str().unwrap()], rest, &brief].concat())
+}
+
+/// The report of a replay in which all went well.
+fn report(place: &Place, path: &Path, rest: &[&str]) -> Json {
+    let answer = replay(place, path, rest);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    for cell in cells(&report) {
+        assert_eq!(cell["status"], "ok", "{cell:#}");
+        assert_eq!(cell["verified"]["answers"], requests(place, path), "{cell:#}");
+    }
+    report
+}
+
+fn has(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok() || skip(&format!("there is no program {program}"))
+}
+
+#[test]
+fn writes_of_sessions_are_replayed_in_an_order_that_keeps_their_answers() {
+    let Some(server) = testing::server("postgres") else { return };
+    if !has("pgbench") {
+        return;
+    }
+    let place = Place::that_starts_servers();
+    let url = server.url();
+    let pgbench = Command::new("pgbench").args(["-i", "-q", "-s", "1", url]).output().unwrap();
+    assert!(pgbench.status.success(), "{pgbench:?}");
+    let made = "DELETE FROM pgbench_accounts WHERE aid > 20000; CREATE TABLE shop (id int PRIMARY KEY, n int); \
+                INSERT INTO shop VALUES (1, 0), (2, 0)";
+    sql(&server, "", made).unwrap();
+    let dump = place.home().join("dump.sql");
+    let output = Command::new("pg_dump").args([url, "-f", dump.to_str().unwrap()]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    // The second session is connected before the first one commits, and reads what it has committed. Without an order it would
+    // read before, since the first one sleeps.
+    let reader = "SELECT 1;\n\\! touch connected\n\\! while [ ! -e done ]; do sleep 0.01; done\nSELECT n FROM shop WHERE id = 1;\n\
+                  SELECT random();\nSELECT 1 / 0;\n\\copy shop FROM 'rows'\nSELECT id, n FROM shop ORDER BY id;\n";
+    std::fs::write(place.home().join("reader.sql"), reader).unwrap();
+    std::fs::write(place.home().join("rows"), "3\t7\n4\t\\N\n").unwrap();
+    let script = "pgbench -n -M prepared -c 3 -t 20; pgbench -n -M simple -c 3 -t 20; pgbench -n -S -M extended -c 2 -t 50; \
+                  psql -qXf reader.sql & while [ ! -e connected ]; do sleep 0.01; done; \
+                  psql -qX -c BEGIN -c 'UPDATE shop SET n = n + 5 WHERE id = 1' -c 'SELECT pg_sleep(0.3)' -c COMMIT; \
+                  touch done; wait";
+    let path = captured(&place, "shop", &server, script);
+    let slow = "up:postgres?enable_indexscan=off&enable_bitmapscan=off&enable_indexonlyscan=off";
+    let report = report(&place, &path, &["up:postgres", slow, "--data", dump.to_str().unwrap()]);
+    let times = |cell: &Json, part: &str| {
+        let metrics = cell["metrics"].as_array().unwrap();
+        let found = metrics.iter().find(|metric| metric["name"].as_str().unwrap().contains(part));
+        found.unwrap_or_else(|| panic!("{cell:#}"))["value"].as_f64().unwrap()
+    };
+    let own: Vec<&Json> = cells(&report).iter().filter(|cell| cell["aa_control"] != true).collect();
+    let ratio = |part: &str| times(own[1], part) / times(own[0], part);
+    assert!(ratio("SELECT abalance") > 3.0 && ratio("INSERT INTO pgbench_history") < 3.0, "{report:#}");
+    assert_eq!(metric(own[0], "volatile answers"), Some(1.0), "{report:#}");
+    // The user's own server is left alone.
+    let refused = replay(&place, &path, &[url]);
+    assert!(refused.code == Some(2) && refused.err.contains("--write allows it"), "{refused:?}");
+    // Without its data none of it fits, which the first statement says.
+    sql(&server, "", "DROP TABLE pgbench_accounts").unwrap();
+    let answer = replay(&place, &path, &[url, "--write"]);
+    let said = format!("{}{}", answer.out, answer.err);
+    assert!(answer.code != Some(0) && said.contains("error 42P01 instead of no error"), "{answer:?}");
+}
+
+#[test]
+fn reads_are_replayed_as_often_as_the_server_counts_and_other_answers_are_named() {
+    for (engine, other) in [("postgres", "mysql"), ("mysql", "postgres"), ("mariadb", "postgres")] {
+        let Some(server) = testing::server(engine) else { continue };
+        let is_postgres = engine == "postgres";
+        if !has(if is_postgres { "pgbench" } else { "sysbench" }) {
+            return;
+        }
+        let place = Place::new();
+        let sysbench = "sysbench oltp_point_select --mysql-host=127.0.0.1 --mysql-port=$MYSQL_TCP_PORT --mysql-user=root \
+                        --mysql-db=kurabe --mysql-ssl=off --table-size=50 --threads=2 --events=60 --time=0";
+        let (prepare, script, count, change) = if is_postgres {
+            (
+                "pgbench -i -q -s 1 2>/dev/null".to_owned(),
+                "pgbench -n -S -M prepared -c 2 -t 30".to_owned(),
+                "SELECT pg_stat_force_next_flush(); SELECT idx_scan FROM pg_stat_user_tables WHERE relname = 'pgbench_accounts'",
+                "UPDATE pgbench_accounts SET abalance = 1",
+            )
+        } else {
+            (
+                format!("{sysbench} prepare >/dev/null"),
+                format!("{sysbench} run >/dev/null"),
+                "SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'",
+                "UPDATE sbtest1 SET c = 'other'",
+            )
+        };
+        captured(&place, "prepared", &server, &prepare);
+        let path = captured(&place, "reads", &server, &script);
+        let counted = || -> u64 {
+            let said = sql(&server, "", count).unwrap();
+            said.split_whitespace().last().unwrap().parse().unwrap()
+        };
+        let before = counted();
+        report(&place, &path, &[server.url()]);
+        // The cell and its A/A control, with 60 executions each.
+        assert_eq!(counted() - before, 120, "{engine}");
+        sql(&server, "", change).unwrap();
+        let answer = replay(&place, &path, &[server.url()]);
+        let said = format!("{}{}", answer.out, answer.err);
+        let named = if is_postgres {
+            "other values in 1 rows for 'SELECT abalance"
+        } else {
+            "other values in 1 rows for 'SELECT c"
+        };
+        assert!(
+            answer.code != Some(0) && said.contains("answers differ") && said.contains(named),
+            "{answer:?}"
+        );
+
+        let refused = replay(&place, &path, &[&format!("up:{other}")]);
+        assert!(refused.code == Some(2) && refused.err.contains("speaks another protocol"), "{refused:?}");
+        let whole = std::fs::read(&path).unwrap();
+        let bad = place.home().join("bad");
+        for (bytes, why) in [
+            (&[b"kurabe capture 9\n", &whole[17..]].concat()[..], "version \"9\""),
+            (&whole[..40], "ends before its first record"),
+            (b"SELECT 1", "is not a capture"),
+        ] {
+            std::fs::write(&bad, bytes).unwrap();
+            let refused = replay(&place, &bad, &[server.url()]);
+            assert!(refused.code != Some(0) && refused.err.contains(why), "{refused:?}");
+        }
+        let hashed = place.home().join("hashed");
+        let args =
+            ["capture", server.url(), "-o", hashed.to_str().unwrap(), "--values", "hash", "--", "true"];
+        assert_eq!(place.run(&args).code, Some(0));
+        let refused = replay(&place, &hashed, &[server.url()]);
+        assert!(refused.code != Some(0) && refused.err.contains("values were not kept"), "{refused:?}");
+    }
+}
