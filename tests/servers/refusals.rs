@@ -101,7 +101,7 @@ fn missing_create_permission_is_reported_before_run() {
 fn foreign_table_with_our_prefix_is_rejected_and_untouched() {
     for engine in SQL {
         let Some(server) = testing::server(engine) else { continue };
-        for name in ["kurabe_0_probe", "kurabe_0_session_1000_blob_none_binary_text_r", "kurabe_marker"] {
+        for name in ["kurabe_0_probe", "kurabe_0_session_1000_blnobitealre_r", "kurabe_marker"] {
             let make =
                 format!("CREATE TABLE {name} (note VARCHAR(20)); INSERT INTO {name} VALUES ('not yours')");
             let Some(_) = sql(&server, "", &make) else { continue };
