@@ -95,7 +95,7 @@ fn answer(summary: &Summary, options: &Options) -> String {
 }
 
 /// What was measured and has no ranking among those that are shown: operations, and values of the chart axis; if all have one,
-/// the number of the others.
+/// the place that is left out, or the number of them.
 fn left_out(summary: &Summary, all: &[Ranking<'_>], shown: &[&Ranking<'_>]) -> Option<String> {
     let labels = &summary.labels;
     let chart = labels.chart_axis();
@@ -115,6 +115,10 @@ fn left_out(summary: &Summary, all: &[Ranking<'_>], shown: &[&Ranking<'_>]) -> O
         }
     }
     let (more, language) = (all.len() - shown.len(), labels.language);
+    if let (1, []) = (more, &*what) {
+        let is_shown = |one: &&Ranking<'_>| shown.iter().any(|shown| shown.heading == one.heading);
+        what.extend(all.iter().find(|one| !is_shown(one)).map(|one| one.heading.clone()));
+    }
     match what.as_slice() {
         _ if more == 0 => None,
         [] => Some(Message::MoreRankings.with(language, &[("count", &more.to_string())])),
