@@ -259,8 +259,11 @@ impl Experiment for ReplayExperiment {
             self.metrics.iter().find(|(text, _)| *text == kind.text).map_or(OTHERS, |(_, metric)| *metric)
         };
         let metrics = traffic.kinds.iter().map(metric).collect();
-        let time = self.kept.time as f64;
-        let least_time = speed.map_or(Duration::ZERO, |speed| Duration::from_nanos((time / speed) as u64));
+        // Without recorded pauses: the time in which the busiest connections waited for answers.
+        let time = match speed {
+            Some(speed) => (self.kept.time as f64 / speed) as u64,
+            None => traffic.busiest(),
+        };
         let job = Replay { traffic, metrics, speed, ended: Mutex::new(Seen::default()) };
         let text = RawText { engine: None, pieces: vec![RawPiece::Text("SELECT 1".to_owned())] };
         let statement =
@@ -272,7 +275,7 @@ impl Experiment for ReplayExperiment {
             ..Demand::default()
         };
         let mut cell = PlannedCell::job("replay", demand, self.kept.most_open, job);
-        cell.least_time = least_time;
+        cell.least_time = Duration::from_nanos(time);
         cell.policy.access = if reads { Access::ReadOnly } else { Access::ReadWrite };
         if self.kept.restored {
             cell.needs.push(Need::Restart);

@@ -113,6 +113,15 @@ impl Traffic {
         text
     }
 
+    /// The longest time that the connections of a lane waited for answers, in nanoseconds.
+    pub(super) fn busiest(&self) -> u64 {
+        let waited = |unit: &usize| self.units[*unit].end.saturating_sub(self.units[*unit].at);
+        let of = |lane: &Vec<usize>| -> u64 {
+            lane.iter().flat_map(|connection| &self.connections[*connection].units).map(waited).sum()
+        };
+        self.lanes.iter().map(of).max().unwrap_or(0)
+    }
+
     /// The first statement that may change something, and why it may.
     pub(super) fn writes(&self) -> Option<(&str, &str)> {
         let used = |template: &&Template| self.kinds[template.kind].calls > 0;
@@ -475,6 +484,8 @@ mod tests {
         assert_eq!(needs, [(0, 0), (0, 1), (0, 0), (0, 0), (3, 0), (0, 0)]);
         assert!(!traffic.units.iter().any(|unit| traffic.raced(unit)));
         assert_eq!(traffic.lanes.len(), 3);
+        // The writer, whose pauses do not count.
+        assert_eq!(traffic.busiest(), 3);
     }
 
     #[test]
