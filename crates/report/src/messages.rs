@@ -135,7 +135,6 @@ messages! {
     OneMore: "1 more finding, ", "ほかに 1 件、";
     MoreFindings: "{count} more findings, ", "ほかに {count} 件、";
     NotShown: "Measured, and not shown here: {what}.", "測定済みで、ここに示さないもの: {what}。";
-    MoreRankings: "Measured, and not shown here: {count} more places.", "測定済みで、ここに示さないもの: ほかの {count} か所。";
     LimitKept: "Pass: p99 of at most {limit} in all {count} results.", "合格: {count} 件すべてで p99 が {limit} 以下です。";
     LimitMissed: "Fail: p99 of at most {limit} in {passed} of {count} results, not {first}.", "不合格: p99 が {limit} 以下なのは {count} 件中 {passed} 件です。超えたもの: {first}。";
     OneRound: "{count} round", "{count} ラウンド";

@@ -59,11 +59,7 @@ fn answer(summary: &Summary, options: &Options) -> String {
     let [others, _] = sentences(summary, !all.is_empty());
     let left = page.items(others.into_iter(), most.saturating_sub(least));
     let room = most.saturating_sub(page.lines() + 1);
-    let mut shown = fitting_rankings(&all, room);
-    if shown.len() < all.len() {
-        // The line that says so takes the place of others.
-        shown = fitting_rankings(&all, room.saturating_sub(1));
-    }
+    let shown = fitting_rankings(&all, room, page.width);
     if !shown.is_empty() {
         page.ranking(summary, &shown);
     }
@@ -94,8 +90,8 @@ fn answer(summary: &Summary, options: &Options) -> String {
     page.text
 }
 
-/// What was measured and has no ranking among those that are shown: operations, and values of the chart axis; if all have one,
-/// the place that is left out, or the number of them.
+/// What was measured and has no ranking among those that are shown: operations, and values of the chart axis; of the others the
+/// place, or their number.
 fn left_out(summary: &Summary, all: &[Ranking<'_>], shown: &[&Ranking<'_>]) -> Option<String> {
     let labels = &summary.labels;
     let chart = labels.chart_axis();
@@ -105,31 +101,26 @@ fn left_out(summary: &Summary, all: &[Ranking<'_>], shown: &[&Ranking<'_>]) -> O
         Some([labels.plural(&cell.operation), at.unwrap_or_default()])
     };
     let seen: Vec<[String; 2]> = shown.iter().filter_map(|ranking| of(ranking)).collect();
-    let mut what: Vec<String> = Vec::new();
-    for part in 0..2 {
-        for [operation, at] in all.iter().filter_map(of) {
-            let name = if part == 0 { operation } else { at };
-            if !name.is_empty() && !what.contains(&name) && seen.iter().all(|one| one[part] != name) {
-                what.push(name);
-            }
+    let hidden = all.iter().filter(|one| !shown.iter().any(|shown| shown.heading == one.heading));
+    let (mut what, mut others) = ([Vec::new(), Vec::new()], Vec::new());
+    for ranking in hidden {
+        let names = of(ranking).unwrap_or_default();
+        match (0..2).find(|part| seen.iter().all(|one| one[*part] != names[*part])) {
+            Some(part) if what[part].contains(&names[part]) => {}
+            Some(part) => what[part].push(names[part].clone()),
+            None => others.push(ranking.heading.clone()),
         }
     }
-    let (more, language) = (all.len() - shown.len(), labels.language);
-    if let (1, []) = (more, &*what) {
-        let is_shown = |one: &&Ranking<'_>| shown.iter().any(|shown| shown.heading == one.heading);
-        what.extend(all.iter().find(|one| !is_shown(one)).map(|one| one.heading.clone()));
+    let (language, count) = (labels.language, others.len().to_string());
+    if others.len() > 1 {
+        others = vec![Message::MorePlaces.with(language, &[("count", &count)])];
     }
-    match what.as_slice() {
-        _ if more == 0 => None,
-        [] => Some(Message::MoreRankings.with(language, &[("count", &more.to_string())])),
-        what => {
-            Some(Message::NotShown.with(language, &[("what", &what.join(Message::Comma.text(language)))]))
-        }
-    }
+    let what = [what.concat(), others].concat().join("; ");
+    (!what.is_empty()).then(|| Message::NotShown.with(language, &[("what", &what)]))
 }
 
 /// The rankings that fit into so many lines: those at the first value of the chart axis, then others; at least one.
-fn fitting_rankings<'a, 'b>(all: &'b [Ranking<'a>], lines: usize) -> Vec<&'b Ranking<'a>> {
+fn fitting_rankings<'a, 'b>(all: &'b [Ranking<'a>], lines: usize, width: usize) -> Vec<&'b Ranking<'a>> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|at| !all[*at].is_first);
     let mut used = 0;
@@ -137,7 +128,7 @@ fn fitting_rankings<'a, 'b>(all: &'b [Ranking<'a>], lines: usize) -> Vec<&'b Ran
         .into_iter()
         .enumerate()
         .take_while(|(n, at)| {
-            used += all[*at].rows.len() + 1;
+            used += all[*at].rows.len() + wrap(&all[*at].heading, width).len();
             *n == 0 || used <= lines
         })
         .map(|(_, at)| at)

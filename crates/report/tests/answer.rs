@@ -146,6 +146,10 @@ fn answer_says_where_rates_and_ratios_are_of_different_trials() {
 fn answer_names_what_it_has_no_room_for() {
     let shown = |within: &[&str]| lines(&asked(&three_targets(), question(&["targets"], within)));
     let of = |lines: &[String]| lines.iter().find(|line| line.contains("not shown here")).cloned();
-    assert_eq!(of(&shown(&["payload"])).unwrap(), "• Measured, and not shown here: 100 kB.");
+    assert_eq!(of(&shown(&["payload"])).unwrap(), "• Measured, and not shown here: 2 more places.");
+    assert_eq!(
+        of(&shown(&["payload", "layout"])).unwrap(),
+        "• Measured, and not shown here: 10 kB; 100 kB; Reads at 1 kB, layout rows."
+    );
     assert_eq!(of(&shown(&[])), None);
 }
