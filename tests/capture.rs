@@ -258,6 +258,8 @@ fn capture_of_a_killed_recorder_is_read_and_said_to_be_one() {
     std::fs::write(&path, &whole).unwrap();
     let answer = place.run(&["capture", "show", path.to_str().unwrap()]);
     assert!(answer.out.contains("1 requests") && answer.out.contains("did not end in order"), "{answer:?}");
+    let replay = place.run(&["run", "replay", path.to_str().unwrap(), server.url(), "--dry-run"]);
+    assert!(replay.code == Some(0) && replay.err.contains("did not end in order"), "{replay:?}");
     // What exists is not written over, and another protocol is refused before anything is made.
     let refused = place.run(&["capture", server.url(), "-o", path.to_str().unwrap(), "--", "true"]);
     assert!(refused.code == Some(2) && refused.err.contains("exists already"), "{refused:?}");

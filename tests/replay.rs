@@ -31,7 +31,7 @@ fn replay(place: &Place, path: &Path, rest: &[&str]) -> Answer {
 /// The report of a replay in which all went well.
 fn report(place: &Place, path: &Path, rest: &[&str]) -> Json {
     let answer = replay(place, path, rest);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.code == Some(0) && !answer.err.contains("did not end in order"), "{answer:?}");
     let report = place.report();
     for cell in cells(&report) {
         assert_eq!(cell["status"], "ok", "{cell:#}");

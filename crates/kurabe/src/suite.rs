@@ -1,5 +1,6 @@
 //! What to run, from options or a suite file. Every key of a suite file is checked.
 
+use crate::output::Output;
 use crate::settings::{is_default, is_given};
 use clap::ArgMatches;
 use file::{parse, text_of};
@@ -108,8 +109,13 @@ impl Request {
     }
 
     /// Reads the options of `run replay …`.
-    pub(crate) fn of_replay(matches: &ArgMatches) -> Result<Self> {
+    pub(crate) fn of_replay(matches: &ArgMatches, output: &Output) -> Result<Self> {
         let custom = crate::custom::of_replay(matches)?;
+        if !kurabe_experiments::replay::is_complete(&custom)? {
+            output.warning(
+                "the recorder of the capture did not end in order: what it recorded last is missing",
+            );
+        }
         let schemes = kurabe_experiments::replay::schemes(&custom)?;
         let request = Self { custom: Some(custom), ..Self::default() }.with_options(matches)?;
         for target in request.target_urls() {

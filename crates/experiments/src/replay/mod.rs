@@ -76,6 +76,8 @@ struct Kept {
     digest: Option<String>,
     protocol: String,
     requests: u64,
+    /// Whether the recorder ended in order.
+    complete: bool,
     connections: usize,
     /// The largest number of connections that are open at the same time.
     most_open: usize,
@@ -109,6 +111,7 @@ pub fn workload(path: &Path, write: bool, restored: bool) -> Result<CustomWorklo
         digest,
         protocol: traffic.about.protocol.clone(),
         requests: traffic.requests,
+        complete: traffic.complete,
         connections: traffic.connections.len(),
         most_open: traffic.lanes.len(),
         time: traffic.units.iter().map(|unit| unit.end).max().unwrap_or(0),
@@ -136,6 +139,14 @@ pub fn workload(path: &Path, write: bool, restored: bool) -> Result<CustomWorklo
 pub fn schemes(source: &CustomWorkload) -> Result<&'static [&'static str]> {
     let postgres = matches!(kept(source)?.1.protocol.as_str(), "postgres" | "postgresql");
     Ok(if postgres { &["postgres", "postgresql"] } else { &["mysql", "mariadb"] })
+}
+
+/// Whether the capture has its end.
+///
+/// # Errors
+/// If the workload is no capture.
+pub fn is_complete(source: &CustomWorkload) -> Result<bool> {
+    Ok(kept(source)?.1.complete)
 }
 
 fn kept(source: &CustomWorkload) -> Result<(&str, Kept)> {

@@ -25,6 +25,8 @@ use std::path::Path;
 #[derive(Debug)]
 pub(super) struct Traffic {
     pub(super) about: About,
+    /// Whether the recorder ended in order.
+    pub(super) complete: bool,
     pub(super) is_postgres: bool,
     pub(super) templates: Vec<Template>,
     pub(super) kinds: Vec<Kind>,
@@ -159,7 +161,7 @@ pub(super) struct Commit {
 /// If it cannot be read, or cannot be replayed.
 pub(super) fn read(path: &Path) -> Result<Traffic> {
     let mut reading = Reading::default();
-    let (about, _) = file::read(path, |record| reading.take(record))?;
+    let (about, ending) = file::read(path, |record| reading.take(record))?;
     let wrong = |why: &str| Error::usage(format!("{}: {why}", path.display()));
     if about.values != Values::Keep {
         return Err(wrong("its values were not kept, so that it cannot be replayed")
@@ -172,11 +174,13 @@ pub(super) fn read(path: &Path) -> Result<Traffic> {
     if reading.requests == 0 {
         return Err(wrong("it has no request with an answer"));
     }
+    reading.complete = ending.complete;
     Ok(reading.end(about, is_postgres))
 }
 
 #[derive(Default)]
 struct Reading {
+    complete: bool,
     templates: Vec<Template>,
     /// The place of each template, by its number in the file.
     numbers: HashMap<u64, usize>,
@@ -280,7 +284,7 @@ impl Reading {
     }
 
     fn end(self, about: About, is_postgres: bool) -> Traffic {
-        let Self { templates, mut connections, sent, .. } = self;
+        let Self { complete, templates, mut connections, sent, .. } = self;
         let mut units: Vec<Unit> = Vec::new();
         let mut commits: Vec<(usize, Vec<String>)> = Vec::new();
         for (connection, sent) in connections.iter_mut().zip(sent) {
@@ -317,6 +321,7 @@ impl Reading {
         let (kinds, requests, left_out) = (self.kinds, self.requests, self.left_out);
         Traffic {
             about,
+            complete,
             is_postgres,
             templates,
             kinds,

@@ -32,7 +32,7 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         if let Some((name, matches)) = matches.subcommand() {
             match name {
                 PGBENCH => (Request::of_pgbench(matches)?, matches, crate::custom::first_script(matches)),
-                REPLAY => (Request::of_replay(matches)?, matches, None),
+                REPLAY => (Request::of_replay(matches, output)?, matches, None),
                 name => (Request::of_experiment(registry::find(name)?.info(), matches)?, matches, None),
             }
         } else {

@@ -109,20 +109,20 @@ impl Criteria {
 
     /// The same in Japanese: `5 % (p99: 20 %) を超えて`.
     pub(crate) fn japanese(&self) -> String {
-        match self.words().strip_prefix("more than ") {
-            Some(margin) => format!("{margin} を超えて"),
-            None => "少しでも".to_owned(),
-        }
+        self.margins().map_or_else(|| "少しでも".to_owned(), |margins| format!("{margins} を超えて"))
     }
 
     /// Their words: `more than 5 % (p99: 20 %)`.
     pub(crate) fn words(&self) -> String {
-        match (self.slower, self.p99) {
-            (Some(slower), p99) => {
-                format!("more than {} (p99: {})", percent(slower), percent(p99.unwrap_or(slower.max(TAIL))))
-            }
-            (None, Some(margin)) => format!("more than {}", percent(margin)),
-            (None, None) => "any margin".to_owned(),
+        self.margins().map_or_else(|| "any margin".to_owned(), |margins| format!("more than {margins}"))
+    }
+
+    /// The margins: `5 % (p99: 20 %)`.
+    fn margins(&self) -> Option<String> {
+        let tail = |slower: f64| percent(self.p99.unwrap_or(slower.max(TAIL)));
+        match self.slower {
+            Some(slower) => Some(format!("{} (p99: {})", percent(slower), tail(slower))),
+            None => self.p99.map(percent),
         }
     }
 }
