@@ -1,0 +1,137 @@
+//! What a capture shows, as text for a terminal.
+
+use super::{Part, Shown, Unit};
+use kurabe_core::text::printable;
+use kurabe_core::units::{count, time};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// Rows of each table on a terminal.
+const ROWS: usize = 6;
+
+impl Shown {
+    /// The answer for a terminal: at most 25 lines of 80 columns.
+    pub fn text(&self, name: &str) -> String {
+        let mut out = String::new();
+        let seconds = self.time_ns as f64 / 1e9;
+        let ns = |ns: u64| time(Duration::from_nanos(ns));
+        let connections = &self.connections;
+        let _ = writeln!(
+            out,
+            "{}: {} of {}, {} requests, {:.0}/s (peak {}/s)",
+            printable(name),
+            ns(self.time_ns),
+            self.about.protocol,
+            count(self.requests),
+            self.requests as f64 / seconds.max(1e-9),
+            count(self.peak_per_second),
+        );
+        let _ = writeln!(
+            out,
+            "{} under way on average, {} errors, {} without an answer, {} pipelined",
+            format_args!("{:.2}", self.concurrency),
+            count(self.errors),
+            count(self.unanswered),
+            count(self.pipelined),
+        );
+        let _ = writeln!(
+            out,
+            "{} connections, at most {} at once, {:.0} % of their time idle in transaction",
+            count(connections.opened),
+            count(connections.most_open),
+            100.0 * connections.idle_in_transaction,
+        );
+        for (why, times) in connections.unreadable.iter().take(2) {
+            let _ = writeln!(out, "{times} not read: {why}");
+        }
+        let _ = writeln!(out, "\n  # share    calls     rows      p50      p99  statement");
+        for (place, one) in self.statements.iter().take(ROWS).enumerate() {
+            let dash = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), ns);
+            let _ = writeln!(
+                out,
+                "{:>3} {:>3.0} % {:>8} {:>8} {:>8} {:>8}  {}",
+                place + 1,
+                100.0 * one.share,
+                short(one.calls),
+                short(one.rows.max(one.affected)),
+                dash(one.p50_ns),
+                dash(one.p99_ns),
+                shortened(&one.text, 33),
+            );
+        }
+        let left = self.statements.len().saturating_sub(ROWS);
+        if left > 0 {
+            let _ = writeln!(out, "    and {} more (--report json)", count(left as u64));
+        }
+        let _ = writeln!(out, "\n share    calls  unit of work (statements by #)");
+        for (place, unit) in self.units.iter().take(ROWS - 1).enumerate() {
+            let kind = if unit.transaction { "transaction: " } else { "" };
+            let sign = if unit.n_plus_one { "N+1: " } else { "" };
+            let steps = format!("{sign}{kind}{}", steps(&unit.steps));
+            let _ = writeln!(
+                out,
+                " {:>3.0} % {:>8}  {}",
+                100.0 * unit.share,
+                short(unit.calls),
+                shortened(&steps, 61)
+            );
+            // Of the first only, whose draws say most.
+            if place == 0 && !unit.draws.is_empty() {
+                let draws = unit.draws.iter().map(|(name, draw)| format!("{name} {draw}"));
+                let draws = draws.collect::<Vec<_>>().join("; ");
+                let _ = writeln!(out, "        draws: {}", shortened(&draws, 64));
+            }
+        }
+        if let Some((unit, what)) = self.n_plus_one() {
+            let _ = writeln!(out, "\nN+1: {} × {}", short(unit.calls), shortened(&what, 68));
+        }
+        if !self.ending.complete {
+            let left_out = match self.ending.left_out {
+                0 => String::new(),
+                bytes => format!("; {bytes} bytes of a last block that is cut off are left out"),
+            };
+            let _ = writeln!(out, "The recorder did not end in order{left_out}.");
+        }
+        out.trim_end().to_owned()
+    }
+
+    /// The unit of work with the largest share of time that reads in a loop, and its loop.
+    fn n_plus_one(&self) -> Option<(&Unit, String)> {
+        let unit = self.units.iter().find(|unit| unit.n_plus_one)?;
+        let most = unit.steps.iter().skip(1).max_by_key(|part| part.times[1])?;
+        let what = most.statement.or_else(|| most.repeats.first()?.statement);
+        let text = what.and_then(|place| self.statements.get(place)).map_or("", |one| one.text.as_str());
+        Some((unit, format!("({} × {text})", times(most))))
+    }
+}
+
+fn times(part: &Part) -> String {
+    let [least, most] = part.times;
+    if least == most { short(most) } else { format!("{}-{}", short(least), short(most)) }
+}
+
+fn steps(parts: &[Part]) -> String {
+    let one = |part: &Part| match part.statement {
+        Some(place) if part.times == [1, 1] => format!("#{}", place + 1),
+        Some(place) => format!("{} × #{}", times(part), place + 1),
+        None => format!("{} × ({})", times(part), steps(&part.repeats)),
+    };
+    parts.iter().map(one).collect::<Vec<_>>().join(" + ")
+}
+
+/// A count in few characters.
+fn short(number: u64) -> String {
+    match number {
+        0..100_000 => count(number),
+        100_000..100_000_000 => format!("{}k", count(number / 1_000)),
+        _ => format!("{}M", count(number / 1_000_000)),
+    }
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    let text = printable(text);
+    if text.chars().count() <= most {
+        return text.into_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
