@@ -67,7 +67,7 @@ pub(crate) fn without_weight(script: &str) -> String {
     weighted(script).map_or(script, |(name, _)| name).to_owned()
 }
 
-pub(crate) fn is_built_in(script: &str) -> bool {
+fn is_built_in(script: &str) -> bool {
     BUILTIN.iter().any(|(known, _)| *known == script)
 }
 
