@@ -36,7 +36,7 @@ pub fn run(args: &[String]) -> Outcome {
     println!("kurabe run {}", arguments.join(" "));
     let (mut wrong, mut comparisons, mut wrong_comparisons) = (0, 0, 0);
     for repeat in 1..=repeats {
-        let mut command = kurabe.command(None);
+        let mut command = kurabe.command();
         shell::run(command.arg("run").args(&arguments).args(["--quiet", "--no-html"]), "kurabe run")?;
         let results = primary_results(&kurabe.report("json")?)?;
         let called = results.iter().filter(|called| **called).count();
