@@ -134,16 +134,7 @@ fn run_goes_on_without_a_lost_agent_if_asked() {
     let args =
         ["run", "kv", server.url(), "--fleet", broker.url(), "--agents", "3", "--on-lost-agent", "continue"];
     let rest = [
-        "--clients",
-        "6",
-        "--duration",
-        "400ms",
-        "--rounds",
-        "4",
-        "--records",
-        "500",
-        "--no-html",
-        "--seed",
+        "--clients", "6", "--duration", "400ms", "--rounds", "4", "--records", "500", "--no-html", "--seed",
         "3",
     ];
     let run = place.spawn(&[&args[..], &rest[..]].concat());

@@ -134,24 +134,8 @@ mod tests {
 
     /// Texts that lead out of a folder, hide a file, or break a message.
     const HOSTILE: [&str; 18] = [
-        "",
-        ".",
-        "..",
-        "/",
-        "/etc/passwd",
-        "../x",
-        "a/../../x",
-        "a/..",
-        "a\0b",
-        "a\nb",
-        "\u{1b}[2J",
-        "a\\b",
-        "~/x/..",
-        "./..",
-        "//host/x",
-        "a/",
-        "\u{7f}",
-        "a\r\nPUB x 0\r\n",
+        "", ".", "..", "/", "/etc/passwd", "../x", "a/../../x", "a/..", "a\0b", "a\nb", "\u{1b}[2J", "a\\b",
+        "~/x/..", "./..", "//host/x", "a/", "\u{7f}", "a\r\nPUB x 0\r\n",
     ];
 
     #[test]

@@ -156,12 +156,7 @@ impl<'a> Engine<'a> {
         } else {
             let port = self.server.port().to_string();
             command.args([
-                "--no-defaults",
-                "--protocol=TCP",
-                "--host=127.0.0.1",
-                "--port",
-                &port,
-                "--user=root",
+                "--no-defaults", "--protocol=TCP", "--host=127.0.0.1", "--port", &port, "--user=root",
             ]);
             command.args([
                 "--default-character-set=utf8mb4",

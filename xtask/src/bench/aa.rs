@@ -10,17 +10,8 @@ const REPEATS: u32 = 50;
 
 /// The default run: two targets of one kind and few cells, so that it ends in minutes.
 const AA: [&str; 11] = [
-    "session",
-    "sqlite:",
-    "sqlite:",
-    "--payload",
-    "1k,10k",
-    "--layout",
-    "blob",
-    "--compress",
-    "none",
-    "--budget",
-    "6s",
+    "session", "sqlite:", "sqlite:", "--payload", "1k,10k", "--layout", "blob", "--compress", "none",
+    "--budget", "6s",
 ];
 
 /// Repeats the run: `aa [REPEATS] [EXPERIMENT TARGET TARGET OPTIONS …]`, as for `kurabe run`. A run is wrong if any

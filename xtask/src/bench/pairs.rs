@@ -108,18 +108,8 @@ fn by_us(kurabe: &Kurabe, server: &Server) -> Result<(bool, Option<f64>), String
     let time = format!("{}ms", TIME / ROUNDS / TRIALS);
     let (url, rounds) = (server.url.as_str(), ROUNDS.to_string());
     let mut command = kurabe.command();
-    command.args([
-        "run",
-        "point-read",
-        url,
-        url,
-        "--quiet",
-        "--no-html",
-        "--clients",
-        "1",
-        "--records",
-        "10k",
-    ]);
+    command
+        .args(["run", "point-read", url, url, "--quiet", "--no-html", "--clients", "1", "--records", "10k"]);
     shell::run(command.args(["--duration", &time, "--rounds", &rounds]), "kurabe run")?;
     parse(&kurabe.report("json")?).ok_or_else(|| "a report without a verdict".to_owned())
 }

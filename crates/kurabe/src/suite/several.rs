@@ -27,20 +27,8 @@ const SHARED: &str = "shared";
 const PER_RUN: &str = "per-run";
 /// The keys that hold for all runs.
 const COMMON: [&str; 14] = [
-    "targets",
-    "duration",
-    "budget",
-    "rounds",
-    "seed",
-    "records",
-    "timeout",
-    "durability",
-    "until",
-    "margin",
-    "max-rounds",
-    "interleave",
-    "restarts",
-    "setup",
+    "targets", "duration", "budget", "rounds", "seed", "records", "timeout", "durability", "until", "margin",
+    "max-rounds", "interleave", "restarts", "setup",
 ];
 /// The keys of a run besides those of a suite of one run.
 const OF_RUN: [&str; 3] = ["name", "file", "define"];

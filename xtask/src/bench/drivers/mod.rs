@@ -92,19 +92,8 @@ pub fn run(args: &[String]) -> Outcome {
 /// What a driver sends: on the first connection of a process and on a further one.
 fn measure(program: &Path, url: &str, driver: &Driver) -> Result<Measured, String> {
     let mut command = Command::new(program);
-    command.args([
-        "wire",
-        "--quiet",
-        "--format",
-        "md",
-        "--first",
-        OWN,
-        url,
-        "--",
-        "sh",
-        "-c",
-        driver.command,
-    ]);
+    command
+        .args(["wire", "--quiet", "--format", "md", "--first", OWN, url, "--", "sh", "-c", driver.command]);
     configure(&mut command)?;
     let (said, _) = shell::both(&mut command, driver.name)?;
     Measured::read(&said).ok_or_else(|| format!("{}: no statement of its own was seen:\n{said}", driver.name))
