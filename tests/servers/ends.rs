@@ -11,18 +11,8 @@ use std::time::{Duration, Instant};
 
 /// A run of many short trials.
 const LONG: [&str; 12] = [
-    "--compress",
-    "none,lz4",
-    "--layout",
-    "blob",
-    "--payload",
-    "1k",
-    "--requests",
-    "60",
-    "--records",
-    "20",
-    "--rounds",
-    "8",
+    "--compress", "none,lz4", "--layout", "blob", "--payload", "1k", "--requests", "60", "--records", "20",
+    "--rounds", "8",
 ];
 
 #[test]
