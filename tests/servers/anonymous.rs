@@ -20,11 +20,11 @@ const SHORT: [&str; 12] = [
     "--payload",
     "1k",
     "--requests",
-    "40",
+    "20",
     "--records",
     "20",
     "--rounds",
-    "2",
+    "1",
 ];
 
 /// Every name of an engine here, and everything that identifies this run's targets.

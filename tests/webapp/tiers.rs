@@ -7,10 +7,10 @@ use kurabe_testbed::testing;
 use serde_json::Value;
 
 const BRIEF: [&str; 11] = [
-    "--duration",
-    "500ms",
+    "--requests",
+    "400",
     "--rounds",
-    "2",
+    "1",
     "--clients",
     "4",
     "--connection",
