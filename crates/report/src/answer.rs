@@ -12,6 +12,7 @@ use crate::metrics::is_speed;
 use crate::summary::{CellResult, Latency, Status, Summary, Verdict, VerdictResult};
 use crate::table::{Table, dash};
 use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::sort;
 
 /// What was compared in one place, or all that was measured of one operation if nothing was compared.
 pub(crate) struct Ranking<'a> {
@@ -77,9 +78,9 @@ fn of_targets<'a>(
     if cells.iter().all(|cell| cell.status != Status::Ok) {
         return None;
     }
-    cells.sort_by(|a, b| speed(labels, b).total_cmp(&speed(labels, a)));
-    let best = cells[0];
-    let verdict = |cell: &CellResult| {
+    sort::by(&mut cells, |a, b| speed(labels, b).total_cmp(&speed(labels, a)));
+    let fastest = cells[0];
+    let verdict = |cell: &CellResult, best: &CellResult| {
         summary.verdicts.iter().find_map(|verdict| {
             let is_of = |a: &str, b: &str| verdict.pair.a == a && verdict.pair.b == b;
             let here = verdict.pair.axis == TARGET
@@ -90,15 +91,18 @@ fn of_targets<'a>(
             (here && (forward || is_of(&best.target, &cell.target))).then_some(Against { verdict, forward })
         })
     };
+    let rank = |cell: &CellResult| rank(labels, cell, verdict(cell, fastest).as_ref(), fastest);
+    sort::by(&mut cells, |a, b| rank(b).total_cmp(&rank(a)));
+    let best = cells[0];
     let row = |cell: &'a CellResult| Row {
         name: labels.targets[cell.target_index].clone(),
         cell,
-        against: verdict(cell).filter(|_| cell.index != best.index),
+        against: verdict(cell, best).filter(|_| cell.index != best.index),
     };
     let rows: Vec<Row<'_>> = cells.into_iter().map(row).collect();
     let language = labels.language;
     let mut classes = grouped(rows.iter().map(|row| (row.cell.durability, row.name.clone())));
-    classes.sort_by_key(|(_, names)| names.len());
+    sort::by_key(&mut classes, |(_, names)| names.len());
     let last = classes.len() - 1;
     let class = |(n, (class, names)): (usize, &(_, Vec<String>))| {
         let names = if n == last && (last > 1 || names.len() > 1) {
@@ -149,7 +153,8 @@ fn of_axes<'a>(summary: &'a Summary, operation: &OperationLabels) -> Vec<Ranking
                 let name = short(axis, cell.axes.get(&axis.name)?);
                 Some(Row { name, cell, against: Some(Against { verdict, forward: true }) })
             }));
-            rows.sort_by(|a, b| speed(labels, b.cell).total_cmp(&speed(labels, a.cell)));
+            let rank = |row: &Row<'_>| rank(labels, row.cell, row.against.as_ref(), reference);
+            sort::by(&mut rows, |a, b| rank(b).total_cmp(&rank(a)));
             let target = one.target.as_deref().filter(|_| labels.several_targets());
             let heading = capital(&operation.plural) + &at(labels, &reference.axes, one.x.as_ref(), target);
             Some(Ranking { heading, rows, is_first: first(one.x.as_ref()) })
@@ -213,6 +218,15 @@ fn speed(labels: &Labels, cell: &CellResult) -> f64 {
         .map_or(f64::NEG_INFINITY, |(found, metric)| metric.higher_is_better(found.value))
 }
 
+/// How many times as fast as another a cell is, by which it is ranked: the ratio where one is decided, otherwise the quotient
+/// of the rates, which may be of one trial each.
+fn rank(labels: &Labels, cell: &CellResult, against: Option<&Against<'_>>, reference: &CellResult) -> f64 {
+    let decided = against.filter(|against| against.verdict.result.is_called());
+    let ratio = decided.and_then(|against| Some(against.ratio()?.value));
+    let [cell, reference] = [cell, reference].map(|cell| speed(labels, cell));
+    ratio.unwrap_or(if reference.is_finite() { cell / reference } else { cell })
+}
+
 /// The sentences of the verdict that the rankings do not say, and those that they do.
 pub(crate) fn sentences(summary: &Summary, has_rankings: bool) -> [Vec<&str>; 2] {
     let said = |one: &&Statement| match &one.finding {
@@ -223,7 +237,7 @@ pub(crate) fn sentences(summary: &Summary, has_rankings: bool) -> [Vec<&str>; 2]
     };
     let (said, mut others): (Vec<_>, Vec<_>) = summary.statements(Section::Verdict).partition(said);
     // What the targets differ in stands on top, then differences that were decided.
-    others.sort_by_key(|one| match one.finding {
+    sort::by_key(&mut others, |one| match one.finding {
         Finding::Values(Values::Settings { .. }) => 0,
         Finding::Comparison(_) => 1,
         _ => 2,

@@ -3,13 +3,14 @@
 use crate::answer::{Ranking, rankings, sentences};
 use crate::engine;
 use crate::finding::wording::rounds_of;
-use crate::finding::{Finding, Note, Section, Statement};
+use crate::finding::{Consequence, Finding, Note, Section, Statement};
 use crate::format::{GLUE, command_line, glued, list, origin, timestamp};
 use crate::messages::Message;
 use crate::summary::{Status, Summary};
 use crate::table::{Lacking, Table, fixed_axes, lacking, tables};
 use crate::threshold;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
+use kurabe_core::sort;
 use kurabe_core::units;
 use unicode_width::UnicodeWidthStr;
 
@@ -50,16 +51,29 @@ fn answer(summary: &Summary, options: &Options) -> String {
     page.publishing(&summary.sentences(Section::Publishing));
     let all = rankings(summary);
     let least = all.first().map_or(0, |ranking| ranking.rows.len() + 2);
+    let mut notes: Vec<&Statement> = summary.statements(Section::Warning).collect();
+    // Those from before the first trial were shown before it.
+    notes.retain(|note| {
+        !matches!(note.finding, Finding::Note(Note::Preflight { .. } | Note::TargetNote { .. }))
+    });
+    sort::by_key(&mut notes, |note| note.finding.consequence());
+    let height = |sentence: &str| wrap(sentence, page.width - 2).len();
     // What failed is not left out for want of a line.
     let failed: Vec<String> = lacking(summary).iter().map(Lacking::sentence).collect();
-    let needed: usize = failed.iter().take(FAILED).map(|one| wrap(one, page.width - 2).len()).sum();
-    // The last line, and two of notes.
+    let needed: usize = failed.iter().take(FAILED).map(|one| height(one)).sum();
+    // The last line, two of notes, and one where rates and ratios disagree.
+    let apart = notes.iter().any(|note| note.finding.consequence() == Consequence::Apart);
+    let noted: usize = notes.iter().map(|note| height(&note.sentence)).sum();
     let limit = usize::from(summary.spec.slo_ns.is_some());
-    let most = LINES.saturating_sub(1 + limit + needed.max(2));
+    let most = LINES.saturating_sub(1 + limit + needed.max(noted.min(2 + usize::from(apart))));
     let [others, _] = sentences(summary, !all.is_empty());
     let left = page.items(others.into_iter(), most.saturating_sub(least));
     let room = most.saturating_sub(page.lines() + 1);
-    let shown = fitting_rankings(&all, room, page.width);
+    let mut shown = fitting_rankings(&all, room, page.width);
+    if let Some(sentence) = left_out(summary, &all, &shown) {
+        shown =
+            fitting_rankings(&all, room.saturating_sub(wrap(&sentence, page.width - 2).len()), page.width);
+    }
     if !shown.is_empty() {
         page.ranking(summary, &shown);
     }
@@ -69,12 +83,6 @@ fn answer(summary: &Summary, options: &Options) -> String {
     if let Some(sentence) = threshold::sentence(summary) {
         page.item(&sentence);
     }
-    let mut notes: Vec<&Statement> = summary.statements(Section::Warning).collect();
-    // Those from before the first trial were shown before it.
-    notes.retain(|note| {
-        !matches!(note.finding, Finding::Note(Note::Preflight { .. } | Note::TargetNote { .. }))
-    });
-    notes.sort_by_key(|note| note.finding.consequence());
     failed.iter().take(FAILED).for_each(|sentence| page.item(sentence));
     let failed = failed.iter().skip(FAILED).map(String::as_str);
     let notes = failed.chain(notes.iter().map(|note| &*note.sentence));
@@ -122,7 +130,7 @@ fn left_out(summary: &Summary, all: &[Ranking<'_>], shown: &[&Ranking<'_>]) -> O
 /// The rankings that fit into so many lines: those at the first value of the chart axis, then others; at least one.
 fn fitting_rankings<'a, 'b>(all: &'b [Ranking<'a>], lines: usize, width: usize) -> Vec<&'b Ranking<'a>> {
     let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by_key(|at| !all[*at].is_first);
+    sort::by_key(&mut order, |at| !all[*at].is_first);
     let mut used = 0;
     let mut kept: Vec<usize> = order
         .into_iter()

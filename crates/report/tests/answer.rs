@@ -2,7 +2,7 @@
 
 use crate::common::{At, INFO, Scenario, bottlenecks, interleaved, open_loop, plausible, troubled};
 use kurabe_core::question::Question;
-use kurabe_core::run::Run;
+use kurabe_core::run::{Outcome, Run};
 use kurabe_report::summary::Verdict;
 use kurabe_report::{Summary, analyse, terminal};
 use unicode_width::UnicodeWidthStr;
@@ -140,6 +140,20 @@ fn answer_says_where_rates_and_ratios_are_of_different_trials() {
     let [line] = &said(&with(120))[..] else { panic!("{:?}", lines(&with(120))) };
     assert!(line.width() <= 80 && line.ends_with("decide."), "{line}");
     assert!(said(&with(100)).is_empty(), "{:?}", lines(&with(100)));
+    // Also where rankings and other notes would fill the answer.
+    let mut full = interleaved(120);
+    for trial in &mut full.trials {
+        if let Outcome::Measured(measured) = &mut trial.outcome {
+            measured.windows = (0..20).map(|n| 2_000 - 60 * n).collect();
+        }
+    }
+    let full = asked(&full, question(&["targets"], &["payload", "layout"]));
+    let all = lines(&full);
+    assert!(said(&full).len() == 1 && all.len() <= 20, "{all:#?}");
+    assert!(all.iter().any(|line| line.contains("marked ~")), "{all:#?}");
+    // What the ratio decides to be faster stands first, also where its rate is a little lower.
+    let sqlite: Vec<&String> = all.iter().filter(|line| line.starts_with("  SQLite")).collect();
+    assert!(sqlite.len() > 2 && sqlite.iter().all(|line| line.ends_with("  1")), "{all:#?}");
 }
 
 #[test]

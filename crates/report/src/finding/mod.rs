@@ -69,6 +69,8 @@ families!(Comparison, Values, Rates, Progress, Trials, Note, Basis, Runs);
 pub(crate) enum Consequence {
     /// Results are missing, or answers were wrong.
     Missing,
+    /// Two figures that stand beside each other are of different trials.
+    Apart,
     /// Results may be wrong.
     Doubtful,
     /// Comparisons are undecided.
@@ -85,7 +87,8 @@ impl Finding {
             | Self::Progress(Progress::Incomplete { .. })
             | Self::Note(Note::LeftOut { .. }) => Consequence::Missing,
             Self::Trials(Trials::Disturbed { .. } | Trials::Unsteady { .. } | Trials::FewerAgents { .. })
-            | Self::Note(Note::Resumed { .. } | Note::RatesApart { .. }) => Consequence::Doubtful,
+            | Self::Note(Note::Resumed { .. }) => Consequence::Doubtful,
+            Self::Note(Note::RatesApart { .. }) => Consequence::Apart,
             Self::Progress(_) => Consequence::Undecided,
             _ => Consequence::Remark,
         }

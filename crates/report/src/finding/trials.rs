@@ -102,11 +102,11 @@ impl Trials {
             Self::WrongAnswers { answers } => {
                 format!("{} wrong.", many(*answers, "reply was", "replies were"))
             }
-            Self::Unsteady { scope, cells, of, change } => {
-                let (what, cells) = (labels.results_of(scope), of_cells(*cells, *of));
+            Self::Unsteady { scope, change, .. } => {
                 let (word, by) = if *change < 1.0 { ("fell", 1.0 - change) } else { ("rose", change - 1.0) };
                 format!(
-                    "{what} were not steady{cells} (marked ~): throughput {word} by up to {} during a trial. Use a longer --duration.",
+                    "{} marked ~ {word} by up to {} during a trial. Use a longer --duration.",
+                    labels.results_of(scope),
                     percent(by)
                 )
             }
