@@ -210,8 +210,9 @@ pub fn memory() -> Option<&'static Path> {
     *FOLDER.get_or_init(find)
 }
 
-/// Whether [`SMALL`] is set.
-pub(crate) fn small_servers() -> bool {
+/// Whether [`SMALL`] is set: tests have started this program.
+#[must_use]
+pub fn small_servers() -> bool {
     cfg!(debug_assertions) && std::env::var_os(SMALL).is_some()
 }
 
