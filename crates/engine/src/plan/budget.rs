@@ -11,6 +11,7 @@ use crate::prepare::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue};
 use kurabe_core::experiment::{Answer, ExperimentInfo};
 use kurabe_core::load::Load;
+use kurabe_core::planned::Need;
 use kurabe_core::question::Question;
 use kurabe_core::run::{MIN_TRIAL, RunSpec};
 use std::collections::HashSet;
@@ -32,6 +33,8 @@ const CONNECT: Duration = Duration::from_millis(1);
 pub(crate) const RESTART: Duration = Duration::from_secs(2);
 /// Bytes loaded per second.
 const LOADED_PER_SECOND: f64 = 20e6;
+/// Bytes per second with which a throwaway cache is filled before each trial.
+const CACHED_PER_SECOND: f64 = 60e6;
 /// Records loaded, and read back, per second.
 const RECORDS_PER_SECOND: f64 = 5e3;
 /// The minimum number of values of a default axis.
@@ -216,8 +219,12 @@ impl Cost {
             let least = least.max(cell.least_time);
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
             let throwaway = plan.spec.is_throwaway(record.target);
-            let restart = cell.needs.contains(&kurabe_core::planned::Need::Restart) && throwaway;
-            let each = AROUND + CONNECT * connections + if restart { RESTART } else { Duration::ZERO };
+            let restart = cell.needs.contains(&Need::Restart) && throwaway;
+            let restart = if restart { RESTART } else { Duration::ZERO };
+            let is_filled = cell.needs.iter().any(|need| matches!(need, Need::Cache(cache) if cache.capacity.is_some()));
+            let bytes = plan.loaded_bytes(cell) as f64;
+            let fill = Duration::from_secs_f64(if is_filled { bytes / CACHED_PER_SECOND } else { 0.0 });
+            let each = AROUND + CONNECT * connections + restart + fill;
             cost.trials += f64::from(times);
             cost.measured += least * times;
             cost.fixed += each * times;
@@ -225,8 +232,8 @@ impl Cost {
             let own =
                 is_aa_control && (targets[record.target].second.is_some() || plan.spec.slice_ns.is_some());
             if loaded.insert((record.target, own, &cell.dataset)) {
-                let (bytes, each) = (plan.loaded_bytes(cell) as f64, cell.demand.request_bytes.max(1) as f64);
-                let load = Duration::from_secs_f64(bytes / LOADED_PER_SECOND + bytes / each / RECORDS_PER_SECOND)
+                let records = bytes / cell.demand.request_bytes.max(1) as f64;
+                let load = Duration::from_secs_f64(bytes / LOADED_PER_SECOND + records / RECORDS_PER_SECOND)
                     + latency::load_time(plan, &targets[record.target], cell);
                 // Data is reloaded after each restart.
                 let again = load * if throwaway { plan.spec.restarts } else { 0 };
