@@ -8,6 +8,7 @@ use crate::record::{Record, Request};
 use crate::units::{Node, Visits, What, alike, fold, walk};
 use crate::variables::plan;
 use kurabe_core::Result;
+use kurabe_core::sort;
 use kurabe_stats::Rng;
 use kurabe_stats::histogram::Histogram;
 use kurabe_wire::statement::Dialect;
@@ -566,7 +567,7 @@ impl Reading {
         // Sorted by time, and units name them by their new places.
         let mut order: Vec<usize> = (0..shown.statements.len()).collect();
         let of = |place: &usize| shown.statements.get(*place).map_or(0, |statement| statement.total_ns);
-        order.sort_by_key(|place| std::cmp::Reverse(of(place)));
+        sort::by_key(&mut order, |place| std::cmp::Reverse(of(place)));
         let mut places = vec![0; order.len()];
         for (new, old) in order.iter().enumerate() {
             if let Some(place) = places.get_mut(*old) {
@@ -576,14 +577,14 @@ impl Reading {
         shown.statements = order.iter().filter_map(|place| shown.statements.get(*place).cloned()).collect();
         let mut kinds: Vec<Kind> = self.units.into_values().flatten().collect();
         // Equals in an order that does not depend on chance.
-        kinds.sort_by_cached_key(|kind| {
+        sort::by_key(&mut kinds, |kind| {
             let mut key = Vec::new();
             flatten(&kind.nodes, &mut key);
             (std::cmp::Reverse(kind.total_ns), key)
         });
         for kind in &mut kinds {
             renumber(&mut kind.nodes, &places);
-            kind.samples.sort_by_key(|sample| sample.at);
+            sort::by_key(&mut kind.samples, |sample| sample.at);
             let calls = kind.samples.iter_mut().flat_map(|sample| &mut sample.calls);
             calls.for_each(|(_, call)| call.statement = places.get(call.statement).copied().unwrap_or(0));
         }

@@ -12,6 +12,7 @@ use crate::rows::PageSize;
 use crate::sql::{Side, text};
 use crate::types::{Kind, Mapped};
 use kurabe_core::collection::NAMESPACE_PREFIX;
+use kurabe_core::sort;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -275,7 +276,7 @@ pub fn plan(
         }
     }
     plan.leave_out(wanted, &catalog)?;
-    plan.issues.sort_by(|a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
+    sort::by(&mut plan.issues, |a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
     parents_first(&mut plan.tables, &tables);
     Ok(plan)
 }

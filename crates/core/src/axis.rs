@@ -232,7 +232,7 @@ pub struct Cell(BTreeMap<String, AxisValue>);
 impl Cell {
     /// A cell with these values.
     pub fn new(values: impl IntoIterator<Item = (String, AxisValue)>) -> Self {
-        Self(values.into_iter().collect())
+        Self(crate::sort::map(values))
     }
 
     /// Gives an axis another name.

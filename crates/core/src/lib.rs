@@ -35,6 +35,7 @@ pub mod raw;
 pub mod remote;
 pub mod run;
 pub mod secret;
+pub mod sort;
 pub mod statements;
 pub mod stats_probe;
 pub mod target;

@@ -125,9 +125,14 @@ pub trait StatisticsOps {
 }
 
 /// A [`Namespace`] that enforces the ownership rules.
-pub struct Owned<H>(pub H);
+pub struct Owned(Box<dyn NamespaceOps>);
 
-impl<H: NamespaceOps> Owned<H> {
+impl Owned {
+    /// That of these operations.
+    pub fn boxed(operations: impl NamespaceOps + 'static) -> Box<dyn Namespace> {
+        Box::new(Self(Box::new(operations)))
+    }
+
     /// Whether the name has an entry; an error if a foreign object has the name.
     fn known(&mut self, name: &str) -> Result<bool> {
         let words = self.0.words();
@@ -155,7 +160,7 @@ impl<H: NamespaceOps> Owned<H> {
     }
 }
 
-impl<H: NamespaceOps> Namespace for Owned<H> {
+impl Namespace for Owned {
     fn keeps_insertion_order(&self) -> bool {
         self.0.keeps_insertion_order()
     }
@@ -222,7 +227,7 @@ impl<H: NamespaceOps> Namespace for Owned<H> {
     }
 }
 
-impl<H: NamespaceOps> Owned<H> {
+impl Owned {
     /// Does something with the statistics, if there are any.
     fn with_statistics<T: Default>(
         &mut self,
@@ -232,7 +237,7 @@ impl<H: NamespaceOps> Owned<H> {
     }
 }
 
-impl<H: NamespaceOps> TableStatistics for Owned<H> {
+impl TableStatistics for Owned {
     fn analyse(&mut self, collection: &Collection) -> Result<()> {
         self.must_be_ours(&collection.name)?;
         self.with_statistics(|statistics| statistics.analyse(&collection.name))

@@ -57,7 +57,7 @@ impl Reported {
 
 impl FromIterator<(String, String)> for Reported {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(pairs: I) -> Self {
-        Self(pairs.into_iter().collect())
+        Self(kurabe_core::sort::map(pairs))
     }
 }
 

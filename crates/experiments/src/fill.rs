@@ -82,6 +82,17 @@ pub(crate) fn fill(
     per_request: u64,
     mut make: impl FnMut(u64, usize, &mut Vec<u8>) -> FieldValue,
 ) -> Result<()> {
+    fill_with(session, collection, count, per_request, &mut make)
+}
+
+/// As [`fill`], compiled once for all generators.
+fn fill_with(
+    session: &mut dyn Session,
+    collection: &Arc<Collection>,
+    count: u64,
+    per_request: u64,
+    make: &mut dyn FnMut(u64, usize, &mut Vec<u8>) -> FieldValue,
+) -> Result<()> {
     if count == 0 {
         return Ok(());
     }
@@ -101,7 +112,7 @@ pub(crate) fn fill(
     let mut cells = vec![FieldValue::Null; buffers.len()];
     let mut replies: Vec<Reply> = (0..deep).map(|_| Reply::new()).collect();
     let (groups, batch) = (count.div_ceil(most * deep), COMMIT_ROWS.div_ceil(most * deep));
-    in_batches_of(batch, session, groups, |session, group| {
+    in_batches_of(batch, session, groups, &mut |session, group| {
         let done = group * most * deep;
         let rows = (most * deep).min(count - done);
         let used = rows as usize * width;
@@ -171,16 +182,16 @@ fn pipelines(session: &mut dyn Session) -> Result<bool> {
 pub(crate) fn in_batches(
     session: &mut dyn Session,
     records: u64,
-    add: impl FnMut(&mut dyn Session, u64) -> Result<()>,
+    mut add: impl FnMut(&mut dyn Session, u64) -> Result<()>,
 ) -> Result<()> {
-    in_batches_of(BATCH, session, records, add)
+    in_batches_of(BATCH, session, records, &mut add)
 }
 
 fn in_batches_of(
     batch: u64,
     session: &mut dyn Session,
     records: u64,
-    mut add: impl FnMut(&mut dyn Session, u64) -> Result<()>,
+    add: &mut dyn FnMut(&mut dyn Session, u64) -> Result<()>,
 ) -> Result<()> {
     let transaction = match prepare_if_supported(session, &Operation::Begin)? {
         Some(begin) => Some([begin, session.prepare(&Operation::Commit)?]),

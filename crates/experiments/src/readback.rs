@@ -42,22 +42,34 @@ pub(crate) fn each<K, const PARAMETERS: usize>(
             break;
         }
         let values: Vec<Value<'_>> = batch.iter().flat_map(&parameters).collect();
-        if together {
-            match session.pipeline(&select, &values, &mut replies[..batch.len()]) {
-                Err(error) if error.kind() == ErrorKind::Unsupported => together = false,
-                done => done?,
-            }
-        }
-        for ((key, values), reply) in batch.iter().zip(values.chunks(PARAMETERS)).zip(&mut replies) {
-            if !together {
-                session.execute(&select, values, reply)?;
-            }
+        let replies = &mut replies[..batch.len()];
+        answer(session, &select, &values, replies, &mut together)?;
+        for (key, reply) in batch.iter().zip(replies) {
             check(key, reply)?;
             read += 1;
         }
     }
     session.release(select)?;
     Ok(read)
+}
+
+/// Requests with these parameters and their answers; in a pipeline, until the session refuses one.
+fn answer(
+    session: &mut dyn Session,
+    select: &Prepared,
+    values: &[Value<'_>],
+    replies: &mut [Reply],
+    together: &mut bool,
+) -> Result<()> {
+    if *together {
+        match session.pipeline(select, values, replies) {
+            Err(error) if error.kind() == ErrorKind::Unsupported => *together = false,
+            done => return done,
+        }
+    }
+    let width = values.len() / replies.len();
+    let mut each = values.chunks(width).zip(replies);
+    each.try_for_each(|(values, reply)| session.execute(select, values, reply))
 }
 
 /// A record in an answer: its fields begin at `column` of `row`.
@@ -106,6 +118,18 @@ pub(crate) fn numbered(
     record_bytes: u64,
     keys: Range<i64>,
     mut check: impl FnMut(i64, Found<'_>) -> Result<()>,
+) -> Result<()> {
+    numbered_with(session, collection, fields, record_bytes, keys, &mut check)
+}
+
+/// As [`numbered`], compiled once for all checks.
+fn numbered_with(
+    session: &mut dyn Session,
+    collection: &Arc<Collection>,
+    fields: &[usize],
+    record_bytes: u64,
+    keys: Range<i64>,
+    check: &mut dyn FnMut(i64, Found<'_>) -> Result<()>,
 ) -> Result<()> {
     let select = Operation::Get { collection: Arc::clone(collection), fields: fields.to_vec() };
     // Firebird refuses to order by a column that is selected twice.

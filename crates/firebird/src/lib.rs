@@ -97,7 +97,7 @@ impl Driver for Firebird {
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let link = FirebirdLink(Connection::open(self, &ConnectOptions::default(), Some(1))?);
-        Ok(Box::new(Owned(namespace::FirebirdNamespace::new(link, self.clone()))))
+        Ok(Owned::boxed(namespace::FirebirdNamespace::new(link, self.clone())))
     }
 
     without!(transfers, compression, other_durability, limited_memory, links, dump_tool);

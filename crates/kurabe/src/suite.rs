@@ -172,7 +172,7 @@ impl Request {
         request.allow_eviction = may_evict(matches);
         // The suite file takes precedence over the settings file.
         request
-            .settings(info, "--", |name| Ok(option(matches, name).filter(|_| !is_default(matches, name))))?;
+            .settings(info, "--", &|name| Ok(option(matches, name).filter(|_| !is_default(matches, name))))?;
         Ok(request)
     }
 
@@ -189,7 +189,7 @@ impl Request {
     fn options(&mut self, info: &ExperimentInfo, matches: &ArgMatches) -> Result<()> {
         self.targets(matches, true)?;
         self.allow_eviction = may_evict(matches);
-        self.settings(info, "--", |name| Ok(option(matches, name)))
+        self.settings(info, "--", &|name| Ok(option(matches, name)))
     }
 
     /// Reads the targets. Those of the command line replace those of environment and settings file, which are read if
@@ -244,7 +244,7 @@ impl Request {
         &mut self,
         info: &ExperimentInfo,
         prefix: &str,
-        text: impl Fn(&str) -> Result<Option<String>>,
+        text: &dyn Fn(&str) -> Result<Option<String>>,
     ) -> Result<()> {
         let count = |name: &str| parsed(prefix, name, text(name)?, units::parse_count);
         let time = |name: &str| parsed(prefix, name, text(name)?, |text| time(name, text));

@@ -140,7 +140,7 @@ impl Driver for Lmdb {
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let lock = self.place.lock_path();
-        Ok(Box::new(Owned(LmdbNamespace { store: self.store()?, lock, claim: Claim::default() })))
+        Ok(Owned::boxed(LmdbNamespace { store: self.store()?, lock, claim: Claim::default() }))
     }
 
     without!(compression, limited_memory, links, dump_tool);

@@ -148,7 +148,7 @@ impl Driver for Oracle {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(Owned(namespace::OracleNamespace::open(&self.config)?)))
+        Ok(Owned::boxed(namespace::OracleNamespace::open(&self.config)?))
     }
 
     without!(transfers, compression, limited_memory, dump_tool);

@@ -5,6 +5,7 @@ use crate::path::{RunPath, io_error};
 use crate::reader::header_of;
 use crate::store::Store;
 use kurabe_core::run::{Run, RunHeader, RunSpec};
+use kurabe_core::sort;
 use kurabe_core::{Error, Result};
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind as Io, Read, Seek, SeekFrom};
@@ -83,7 +84,7 @@ impl Store {
             .filter(|path| path.file.exists())
             .map(look_at)
             .collect();
-        found.sort_by(|a, b| (b.timestamp(), &b.path().name).cmp(&(a.timestamp(), &a.path().name)));
+        sort::by(&mut found, |a, b| (b.timestamp(), &b.path().name).cmp(&(a.timestamp(), &a.path().name)));
         Ok(found)
     }
 

@@ -11,7 +11,7 @@ use crate::rule::Rule;
 use crate::summary::{REPORT_VERSION, Summary, TargetSummary, settings};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::{Outcome, Run, TargetRecord};
-use std::collections::BTreeSet;
+use kurabe_core::sort;
 
 /// Computes everything that a report of this run contains. `info` is the experiment's description; without it (a run
 /// of another version) values are shown as recorded.
@@ -38,7 +38,7 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
         Some(_) => (Vec::new(), [0; 2]),
     };
     let measured = run.trials.iter().filter(|trial| matches!(trial.outcome, Outcome::Measured(_)));
-    let rounds = measured.map(|trial| trial.round).collect::<BTreeSet<_>>().len() as u32;
+    let rounds = sort::distinct(measured.map(|trial| trial.round)).len() as u32;
     let findings = findings::all(&Context {
         run,
         info,

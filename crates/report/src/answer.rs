@@ -12,6 +12,7 @@ use crate::metrics::is_speed;
 use crate::summary::{CellResult, Latency, Status, Summary, Verdict, VerdictResult};
 use crate::table::{Table, dash};
 use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::sort;
 
 /// What was compared in one place, or all that was measured of one operation if nothing was compared.
 pub(crate) struct Ranking<'a> {
@@ -77,7 +78,7 @@ fn of_targets<'a>(
     if cells.iter().all(|cell| cell.status != Status::Ok) {
         return None;
     }
-    cells.sort_by(|a, b| speed(labels, b).total_cmp(&speed(labels, a)));
+    sort::by(&mut cells, |a, b| speed(labels, b).total_cmp(&speed(labels, a)));
     let fastest = cells[0];
     let verdict = |cell: &CellResult, best: &CellResult| {
         summary.verdicts.iter().find_map(|verdict| {
@@ -91,7 +92,7 @@ fn of_targets<'a>(
         })
     };
     let rank = |cell: &CellResult| rank(labels, cell, verdict(cell, fastest).as_ref(), fastest);
-    cells.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+    sort::by(&mut cells, |a, b| rank(b).total_cmp(&rank(a)));
     let best = cells[0];
     let row = |cell: &'a CellResult| Row {
         name: labels.targets[cell.target_index].clone(),
@@ -101,7 +102,7 @@ fn of_targets<'a>(
     let rows: Vec<Row<'_>> = cells.into_iter().map(row).collect();
     let language = labels.language;
     let mut classes = grouped(rows.iter().map(|row| (row.cell.durability, row.name.clone())));
-    classes.sort_by_key(|(_, names)| names.len());
+    sort::by_key(&mut classes, |(_, names)| names.len());
     let last = classes.len() - 1;
     let class = |(n, (class, names)): (usize, &(_, Vec<String>))| {
         let names = if n == last && (last > 1 || names.len() > 1) {
@@ -153,7 +154,7 @@ fn of_axes<'a>(summary: &'a Summary, operation: &OperationLabels) -> Vec<Ranking
                 Some(Row { name, cell, against: Some(Against { verdict, forward: true }) })
             }));
             let rank = |row: &Row<'_>| rank(labels, row.cell, row.against.as_ref(), reference);
-            rows.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+            sort::by(&mut rows, |a, b| rank(b).total_cmp(&rank(a)));
             let target = one.target.as_deref().filter(|_| labels.several_targets());
             let heading = capital(&operation.plural) + &at(labels, &reference.axes, one.x.as_ref(), target);
             Some(Ranking { heading, rows, is_first: first(one.x.as_ref()) })
@@ -236,7 +237,7 @@ pub(crate) fn sentences(summary: &Summary, has_rankings: bool) -> [Vec<&str>; 2]
     };
     let (said, mut others): (Vec<_>, Vec<_>) = summary.statements(Section::Verdict).partition(said);
     // What the targets differ in stands on top, then differences that were decided.
-    others.sort_by_key(|one| match one.finding {
+    sort::by_key(&mut others, |one| match one.finding {
         Finding::Values(Values::Settings { .. }) => 0,
         Finding::Comparison(_) => 1,
         _ => 2,

@@ -19,6 +19,7 @@ use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
 use kurabe_core::metric::{Better, Source, Unit, speed};
 use kurabe_core::run::{RunSpec, Sampled};
+use kurabe_core::sort;
 use kurabe_stats::interim::{further_rounds, is_within};
 use kurabe_stats::{IntervalSettings, PairedRatio, judge, minimum_detectable_ratio, noise_floor};
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,7 +143,7 @@ pub(crate) fn compare(
 ) -> (Vec<Verdict>, [u32; 2]) {
     let originals = cells.iter().filter(|cell| !cell.aa_control);
     let index: BTreeMap<(usize, &Cell, &str), &CellResult> =
-        originals.map(|cell| ((cell.target_index, &cell.axes, cell.operation.as_str()), cell)).collect();
+        sort::map(originals.map(|cell| ((cell.target_index, &cell.axes, cell.operation.as_str()), cell)));
     let find =
         |(target, axes): &(usize, Cell), operation: &str| index.get(&(*target, axes, operation)).copied();
     let known: BTreeSet<(usize, &Cell)> = index.keys().map(|(target, axes, _)| (*target, *axes)).collect();
@@ -165,7 +166,7 @@ pub(crate) fn compare(
             }
         }
     }
-    found.sort_by_key(|(metric, ..)| !metric.primary);
+    sort::by_key(&mut found, |(metric, ..)| !metric.primary);
     let comparable = |metric: &MetricInfo, sides: &[Option<&CellResult>; 2]| match sides.map(ok) {
         [Some(a), Some(b)] => paired(a, b, metric, spec).rounds > 0,
         _ => false,

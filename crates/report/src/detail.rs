@@ -2,6 +2,7 @@
 
 use kurabe_core::observation::Sample;
 use kurabe_core::run::Measurement;
+use kurabe_core::sort;
 use kurabe_core::stats_probe::{WaitPoint, WaitState};
 use kurabe_stats::Histogram;
 use std::collections::BTreeMap;
@@ -216,7 +217,7 @@ fn events(points: &[WaitPoint]) -> Vec<Event> {
         before = point.at_ms;
     }
     ended.extend(going_on);
-    ended.sort_by_key(|event| event.from_ms);
+    sort::by_key(&mut ended, |event| event.from_ms);
     ended
 }
 

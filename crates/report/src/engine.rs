@@ -8,6 +8,7 @@ use crate::summary::{CellResult, CounterResult, SessionShare, Summary, reported}
 use crate::table::{Table, dash};
 use kurabe_core::observation::Observation;
 use kurabe_core::run::Measurement;
+use kurabe_core::sort;
 use kurabe_core::stats_probe::{Counter, MAX, StatementUse, WaitGroup};
 use kurabe_core::units;
 use std::collections::BTreeMap;
@@ -43,7 +44,7 @@ pub(crate) fn sessions(measured: &BTreeMap<u32, &Measurement>) -> Vec<SessionSha
     let groups = grouped(groups.map(|group| (WaitGroup { seen: 0, ..group.clone() }, group.seen)));
     let mut groups: Vec<(WaitGroup, u64)> =
         groups.into_iter().map(|(group, seen)| (group, seen.iter().sum())).collect();
-    groups.sort_by_key(|(_, seen)| std::cmp::Reverse(*seen));
+    sort::by_key(&mut groups, |(_, seen)| std::cmp::Reverse(*seen));
     groups.truncate(MAX);
     let share = |(group, seen): (WaitGroup, u64)| SessionShare {
         share: seen as f64 / (looks as f64).max(1.0),
@@ -216,7 +217,7 @@ fn together(observed: &[Observation]) -> Vec<StatementUse> {
             None => all.push(one.clone()),
         }
     }
-    all.sort_by_key(|statement| std::cmp::Reverse(statement.time_ns));
+    sort::by_key(&mut all, |statement| std::cmp::Reverse(statement.time_ns));
     all
 }
 

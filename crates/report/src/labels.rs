@@ -12,8 +12,8 @@ use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::{DEFAULT_SLO_NS, RATE};
 use kurabe_core::question::{Question, TARGETS};
 use kurabe_core::run::{Run, RunHeader};
+use kurabe_core::sort;
 use kurabe_core::units;
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The type of an axis's values.
@@ -100,7 +100,7 @@ impl Axis {
     pub fn sorted(&self) -> Vec<AxisValue> {
         let mut values = self.values.clone();
         if values.iter().all(|value| matches!(value, AxisValue::Number(_))) {
-            values.sort();
+            sort::by(&mut values, Ord::cmp);
         }
         values
     }
@@ -370,7 +370,7 @@ fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
             })
         })
         .collect();
-    let named: BTreeSet<String> = known.iter().map(|axis| axis.name.clone()).collect();
+    let named: Vec<String> = known.iter().map(|axis| axis.name.clone()).collect();
     // Axes of another version that are unknown here are shown too.
     let others = spec.iter().filter(|(name, _)| !named.contains(*name)).map(|(name, values)| {
         let number = values.iter().all(|value| matches!(value, AxisValue::Number(_)));

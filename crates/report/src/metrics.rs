@@ -12,6 +12,7 @@ use kurabe_core::metric::{
     THROUGHPUT, Unit, speed,
 };
 use kurabe_core::run::{Measurement, Outcome, Run, RunSpec, Sampled};
+use kurabe_core::sort;
 use kurabe_stats::nested::means_of_blocks;
 use kurabe_stats::{IntervalSettings, Usl, interval_of_mean, mean};
 use std::collections::BTreeMap;
@@ -125,7 +126,7 @@ pub(crate) fn of_cell(
 ) -> Vec<MetricResult> {
     let figures = |metric: &MetricInfo| {
         let of = |trials: &BTreeMap<u32, &Measurement>| -> Rounds {
-            trials.iter().filter_map(|(round, trial)| Some((*round, value(metric, load, trial)?))).collect()
+            sort::map(trials.iter().filter_map(|(round, trial)| Some((*round, value(metric, load, trial)?))))
         };
         MetricResult::of(metric, trials.map(of), spec)
     };
@@ -225,7 +226,7 @@ fn slopes(labels: &Labels, cells: &[CellResult], of: &str, rounds: RoundsOf) -> 
                 points.iter().map(|(x, rounds)| Some((*x, *rounds.get(round)?))).collect();
             Some((*round, slope(&here?)))
         };
-        found.push((line, first.keys().filter_map(of_round).collect()));
+        found.push((line, sort::map(first.keys().filter_map(of_round))));
     }
     found
 }
@@ -246,7 +247,7 @@ fn costs(labels: &Labels, cells: &[CellResult], axis: &str, rounds: RoundsOf) ->
     let times = |cell: &CellResult| -> Option<Rounds> {
         let clients = cell.totals.as_ref()?.clients as f64;
         let rates = rounds(cell.metric(THROUGHPUT.name)?);
-        Some(rates.iter().map(|(round, rate)| (*round, 1e9 * clients / rate)).collect())
+        Some(sort::map(rates.iter().map(|(round, rate)| (*round, 1e9 * clients / rate))))
     };
     let mut found = Vec::new();
     for line in lines(cells, axis) {
@@ -255,7 +256,7 @@ fn costs(labels: &Labels, cells: &[CellResult], axis: &str, rounds: RoundsOf) ->
         for at in line.into_iter().filter(|at| cells[*at].axes.get(axis) != baseline) {
             let cost = |(round, time): (u32, f64)| Some((round, time - base.get(&round)?));
             found.extend(
-                times(&cells[at]).map(|times| (vec![at], times.into_iter().filter_map(cost).collect())),
+                times(&cells[at]).map(|times| (vec![at], sort::map(times.into_iter().filter_map(cost)))),
             );
         }
     }
@@ -282,7 +283,7 @@ fn scaling(cells: &[CellResult], part: Scaling, rounds: RoundsOf) -> Vec<(Vec<us
                 let each = rounds
                     .iter()
                     .filter_map(|(round, rate)| Some((*round, rate / *n as f64 / one.get(round)?)));
-                (vec![*at], each.collect())
+                (vec![*at], sort::map(each))
             }));
             continue;
         }
@@ -293,7 +294,7 @@ fn scaling(cells: &[CellResult], part: Scaling, rounds: RoundsOf) -> Vec<(Vec<us
             let law = Usl::fit(&here?)?;
             Some((*round, if part == Scaling::Contention { law.contention } else { law.coherency }))
         };
-        found.push((line, first.keys().filter_map(of_round).collect()));
+        found.push((line, sort::map(first.keys().filter_map(of_round))));
     }
     found
 }

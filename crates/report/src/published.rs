@@ -4,6 +4,7 @@
 //! experiment refers to a set of such tables.
 
 use crate::group::grouped;
+use kurabe_core::sort;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -156,7 +157,7 @@ impl About {
             number(rate)? * columns.rate_unit
         } else {
             let mut seconds: Vec<f64> = columns.seconds.iter().filter_map(number).collect();
-            seconds.sort_by(f64::total_cmp);
+            sort::by(&mut seconds, f64::total_cmp);
             let requests = columns.requests.as_ref().map_or(columns.requests_are, number)?;
             requests / seconds.get(seconds.len() / 2)?
         };

@@ -14,6 +14,7 @@ use kurabe_core::load::Load;
 use kurabe_core::metric::speed;
 use kurabe_core::observation::Observation;
 use kurabe_core::run::{CellRecord, Measurement, Outcome, OverheadRecord, Run, RunSpec, TrialRecord};
+use kurabe_core::sort;
 use kurabe_core::verification::Verification;
 use kurabe_stats::{Histogram, IntervalSettings};
 use std::collections::BTreeMap;
@@ -115,7 +116,7 @@ fn trials_of<'a>(
 ) -> BTreeMap<u32, &'a Measurement> {
     let has = |m: &Measurement| (m.slices > 0) == interleaved;
     let any = measured.values().any(|m| has(m));
-    measured.iter().filter(|(_, m)| !any || has(m)).map(|(round, m)| (*round, *m)).collect()
+    sort::map(measured.iter().filter(|(_, m)| !any || has(m)).map(|(round, m)| (*round, *m)))
 }
 
 /// The interference during most of these trials, as a clause.
@@ -204,7 +205,7 @@ fn open_loop(measured: &BTreeMap<u32, &Measurement>) -> Option<OpenLoopResult> {
         figures.offered += measurement.offered;
         figures.kept_up &= measurement.kept_up();
     }
-    rates.sort_by(f64::total_cmp);
+    sort::by(&mut rates, f64::total_cmp);
     figures.due_per_second = *rates.get(rates.len() / 2)?;
     figures.response_us = latency(&response)?;
     figures.dispatch_lag_p99_us = lag.quantile(0.99).map(|ns| ns as f64 / 1e3);

@@ -13,6 +13,7 @@ use kurabe_core::metric::{Better, Points, RESPONSE_P99, Source, THROUGHPUT, Unit
 use kurabe_core::observation::Observation;
 use kurabe_core::origin::Origin;
 use kurabe_core::run::{MachineFacts, PublishingClause, RunSpec};
+use kurabe_core::sort;
 use kurabe_core::stats_probe::{Counter, CounterScope, WaitState};
 use kurabe_core::verification::Verification;
 use kurabe_stats::Histogram;
@@ -189,7 +190,7 @@ impl TargetSummary {
 
 /// Settings as a map; the last of equal names wins.
 pub(crate) fn settings(list: &[Setting]) -> BTreeMap<String, String> {
-    list.iter().map(|setting| (setting.name.clone(), setting.value.clone())).collect()
+    sort::map(list.iter().map(|setting| (setting.name.clone(), setting.value.clone())))
 }
 
 /// Whether a cell has results.

@@ -10,6 +10,7 @@ use crate::summary::{Status, Summary};
 use crate::table::{Lacking, Table, fixed_axes, lacking, tables};
 use crate::threshold;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
+use kurabe_core::sort;
 use kurabe_core::units;
 use unicode_width::UnicodeWidthStr;
 
@@ -55,7 +56,7 @@ fn answer(summary: &Summary, options: &Options) -> String {
     notes.retain(|note| {
         !matches!(note.finding, Finding::Note(Note::Preflight { .. } | Note::TargetNote { .. }))
     });
-    notes.sort_by_key(|note| note.finding.consequence());
+    sort::by_key(&mut notes, |note| note.finding.consequence());
     let height = |sentence: &str| wrap(sentence, page.width - 2).len();
     // What failed is not left out for want of a line.
     let failed: Vec<String> = lacking(summary).iter().map(Lacking::sentence).collect();
@@ -129,7 +130,7 @@ fn left_out(summary: &Summary, all: &[Ranking<'_>], shown: &[&Ranking<'_>]) -> O
 /// The rankings that fit into so many lines: those at the first value of the chart axis, then others; at least one.
 fn fitting_rankings<'a, 'b>(all: &'b [Ranking<'a>], lines: usize, width: usize) -> Vec<&'b Ranking<'a>> {
     let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by_key(|at| !all[*at].is_first);
+    sort::by_key(&mut order, |at| !all[*at].is_first);
     let mut used = 0;
     let mut kept: Vec<usize> = order
         .into_iter()

@@ -4,6 +4,7 @@ use crate::format::{figure, micros};
 use crate::messages::Message;
 use crate::summary::{CellResult, Status, Summary};
 use kurabe_core::load::Load;
+use kurabe_core::sort;
 
 /// A result and its limit.
 pub(crate) struct Threshold {
@@ -22,7 +23,7 @@ pub(crate) fn all(summary: &Summary) -> Vec<Threshold> {
         .filter(|cell| !cell.aa_control)
         .map(|cell| of_cell(summary, cell, limit))
         .collect();
-    all.sort_by_key(|one| one.passed);
+    sort::by_key(&mut all, |one| one.passed);
     all
 }
 

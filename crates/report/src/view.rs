@@ -7,9 +7,9 @@ use crate::leave_out::{means, without};
 use crate::summary::Summary;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::{Run, TargetRecord};
+use kurabe_core::sort;
 use kurabe_core::{Error, Result, units};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 /// A view of a run. The default shows everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,8 +85,7 @@ impl View {
             if targets().any(|all| all.iter().any(|target| means(word, target, all))) {
                 continue;
             }
-            let names: BTreeSet<&str> = targets().flatten().map(|target| target.name.as_str()).collect();
-            let names: Vec<&str> = names.into_iter().collect();
+            let names = sort::distinct(targets().flatten().map(|target| target.name.as_str()));
             let list = format!("there are: {}", names.join(", "));
             let hint = units::nearest(&word.to_lowercase(), &names)
                 .map_or_else(|| list.clone(), |near| format!("did you mean '{near}'? ({list})"));

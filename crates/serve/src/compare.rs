@@ -5,6 +5,7 @@ use crate::{Shared, page, runs};
 use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use kurabe_core::run::Run;
+use kurabe_core::sort;
 use kurabe_core::{Error, Result};
 use kurabe_report::Language;
 use kurabe_report::compare::{MAX_RUNS, compare, fragment};
@@ -23,7 +24,7 @@ pub(crate) async fn page(
     let query = runs::pairs(query.unwrap_or_default().as_bytes());
     let mut names: Vec<String> =
         query.into_iter().filter(|(name, _)| name == "run").map(|(_, run)| run).collect();
-    names.sort();
+    sort::by(&mut names, Ord::cmp);
     names.dedup();
     let body = blocking(move || of_runs(&shared, &names, language)).await?;
     Ok(page::layout("Comparison", &body))
@@ -36,7 +37,7 @@ fn of_runs(shared: &Shared, names: &[String], language: Language) -> Result<Mark
     }
     let read = |name: &String| Ok(kurabe_record::read(&runs::find(shared, name)?)?.run);
     let mut all = names.iter().map(read).collect::<Result<Vec<Run>>>()?;
-    all.sort_by_key(|run| run.header.began);
+    sort::by_key(&mut all, |run| run.header.began);
     let experiment = |run: &Run| run.header.spec.experiment.clone();
     if let Some(other) = all.iter().find(|run| experiment(run) != experiment(&all[0])) {
         let (first, other) = (&all[0].header, &other.header);

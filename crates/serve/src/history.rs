@@ -4,6 +4,7 @@ use crate::failure::{Answer, blocking};
 use crate::{Shared, page, runs};
 use axum::extract::{Path, State};
 use kurabe_core::axis::Cell;
+use kurabe_core::sort;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::{Entry, RunState, RunSummary};
 use kurabe_report::Summary;
@@ -74,7 +75,7 @@ pub(crate) async fn page(State(shared): State<Arc<Shared>>, Path(suite): Path<St
 
 fn of_summaries(summaries: &[Summary]) -> Markup {
     let mut all = history(&summaries.iter().collect::<Vec<_>>());
-    all.sort_by_key(|series| !series.has_changed());
+    sort::by_key(&mut all, |series| !series.has_changed());
     let (changed, steady): (Vec<_>, Vec<_>) = all.iter().partition(|series| series.has_changed());
     let count =
         changed.iter().map(|series| series.points.iter().filter(|point| point.change.is_some()).count());

@@ -8,6 +8,7 @@ use crate::{Shared, page, trials};
 use axum::extract::{Path as UrlPath, State};
 use axum::response::Redirect;
 use kurabe_core::name::Name;
+use kurabe_core::sort;
 use kurabe_core::target::without_passwords;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::Store;
@@ -130,7 +131,7 @@ impl Jobs {
         let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
         let mut all: Vec<Job> =
             entries.filter_map(|entry| self.find(entry.file_name().to_str()?).ok()).collect();
-        all.sort_by(|a, b| b.id.cmp(&a.id));
+        sort::by(&mut all, |a, b| b.id.cmp(&a.id));
         all
     }
 

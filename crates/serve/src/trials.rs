@@ -3,6 +3,7 @@
 use crate::page;
 use kurabe_core::observation::{HostUse, Observation, Sample};
 use kurabe_core::run::{Measurement, Outcome, Run, TrialRecord};
+use kurabe_core::sort;
 use kurabe_core::stats_probe::WaitState;
 use kurabe_core::units;
 use maud::{Markup, html};
@@ -194,7 +195,7 @@ fn waits(observed: &Observation) -> Option<String> {
         *sums.entry(*state).or_default() += count;
     }
     let mut sums: Vec<(WaitState, u64)> = sums.into_iter().collect();
-    sums.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    sort::by_key(&mut sums, |(_, count)| std::cmp::Reverse(*count));
     let words = sums
         .iter()
         .take(2)

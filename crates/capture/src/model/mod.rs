@@ -10,6 +10,7 @@ use crate::show::{Analysis, Call, Kind, Sample, Shown, analyse, flatten};
 use crate::units::{Node, What};
 use crate::variables::{Plan, Statement, Use, plan};
 use draws::{counts, repeats};
+use kurabe_core::sort;
 use kurabe_core::text::printable;
 use kurabe_core::units::count;
 use kurabe_core::{Error, Result};
@@ -176,7 +177,7 @@ fn chosen(analysis: &Analysis) -> Vec<Kind> {
         }
     }
     kept.extend(alone.into_values());
-    kept.sort_by_key(|kind| std::cmp::Reverse(kind.total_ns));
+    sort::by_key(&mut kept, |kind| std::cmp::Reverse(kind.total_ns));
     // What hardly ever comes is often what a program does as it starts.
     let (calls, time) = kept.iter().fold((0, 0), |sum, kind| (sum.0 + kind.calls, sum.1 + kind.total_ns));
     kept.retain(|kind| kind.calls * RARE >= calls || kind.total_ns as f64 >= RARE_TIME * time as f64);
@@ -380,7 +381,7 @@ impl Writer<'_> {
                 "SET, SHOW, savepoints and the like, which set up a connection or a transaction".to_owned(),
             ));
         }
-        lost.sort_by(|one, two| two.0.total_cmp(&one.0));
+        sort::by(&mut lost, |one, two| two.0.total_cmp(&one.0));
         let share: f64 = lost.iter().map(|(share, _)| share).sum();
         let mut notes = vec![format!("It has {:.1} % of the recorded time.", 100.0 * (1.0 - share).max(0.0))];
         if self.writes && !self.made {

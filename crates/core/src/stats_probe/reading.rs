@@ -116,7 +116,7 @@ impl EngineUse {
                 self.statements.push(used);
             }
         }
-        self.statements.sort_by_key(|statement| std::cmp::Reverse(statement.time_ns));
+        crate::sort::by_key(&mut self.statements, |statement| std::cmp::Reverse(statement.time_ns));
         self.statements.truncate(MAX);
         for missing in then.unavailable.iter().cloned().chain(now.unavailable) {
             if !self.unavailable.contains(&missing) {

@@ -164,7 +164,7 @@ impl EngineWaits {
 
     /// Sorts groups by frequency and drops the rarest. The sums keep them.
     pub fn finish(&mut self) {
-        self.groups.sort_by_key(|group| std::cmp::Reverse(group.seen));
+        crate::sort::by_key(&mut self.groups, |group| std::cmp::Reverse(group.seen));
         self.groups.truncate(MAX);
     }
 

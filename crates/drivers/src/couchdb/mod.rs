@@ -116,7 +116,7 @@ impl Driver for CouchDb {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(Owned(CouchNamespace::new(self.client(&ConnectOptions::default())?)?)))
+        Ok(Owned::boxed(CouchNamespace::new(self.client(&ConnectOptions::default())?)?))
     }
 
     without!(compression, other_durability, statistics, limited_memory, links, dump_tool);

@@ -2,6 +2,7 @@
 
 use super::{Members, Place};
 use crate::prelude::*;
+use kurabe_core::sort;
 
 pub(crate) struct PairNamespace {
     store: Box<dyn Namespace>,
@@ -94,7 +95,7 @@ impl Namespace for PairNamespace {
             names.extend(self.attempt(at, |member| member.list()).unwrap_or_default());
         }
         // A member may be the target's own database.
-        names.sort();
+        sort::by(&mut names, Ord::cmp);
         names.dedup();
         Ok(names)
     }

@@ -193,13 +193,13 @@ impl Driver for Memcached {
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let (address, generations) = (Arc::clone(&self.address), Arc::clone(&self.generations));
         let client = self.client(&ConnectOptions::default())?;
-        Ok(Box::new(Owned(MemcachedNamespace {
+        Ok(Owned::boxed(MemcachedNamespace {
             client,
             address,
             generations,
             claim: Claim::default(),
             orphans: Vec::new(),
-        })))
+        }))
     }
 
     without!(compression, other_durability, links, dump_tool);

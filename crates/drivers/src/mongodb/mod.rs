@@ -127,7 +127,7 @@ impl Driver for Mongo {
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let link = self.shared.connect(&ConnectOptions::default())?;
         let shared = Arc::clone(&self.shared);
-        Ok(Box::new(Owned(MongoNamespace { shared, link, claim: Claim::default(), holder: None })))
+        Ok(Owned::boxed(MongoNamespace { shared, link, claim: Claim::default(), holder: None }))
     }
 
     without!(limited_memory, links, dump_tool);

@@ -314,7 +314,7 @@ impl Driver for Mysql {
         let engine = self.engine().map(|engine| engine.name);
         let (database, remotes) = (self.config.database.clone(), self.remotes.clone());
         let era = self.era.get().copied().unwrap_or(Era::Current);
-        Ok(Box::new(Owned(namespace::MysqlNamespace {
+        Ok(Owned::boxed(namespace::MysqlNamespace {
             link,
             era,
             dialect,
@@ -322,7 +322,7 @@ impl Driver for Mysql {
             engine,
             database,
             remotes,
-        })))
+        }))
     }
 
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {

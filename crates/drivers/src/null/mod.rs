@@ -81,7 +81,7 @@ impl Driver for Null {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(Owned(NullNamespace { store: Arc::clone(&self.0), holds_claim: false })))
+        Ok(Owned::boxed(NullNamespace { store: Arc::clone(&self.0), holds_claim: false }))
     }
 
     without!(transfers, compression, other_durability, statistics, limited_memory, links, dump_tool);

@@ -10,6 +10,7 @@ use super::lean::Lean;
 use crate::prelude::*;
 use crate::wire::Stream;
 use crate::wire::link::{rows, value};
+use kurabe_core::sort;
 use std::collections::HashSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -67,7 +68,7 @@ impl PostgresStatsProbe {
         let kind = |row: &Vec<String>| row.get(TYPE).cloned().unwrap_or_default();
         let is_background = |row: &Vec<String>| ["checkpointer", "autovacuum worker"].contains(&&*kind(row));
         self.background = found.extract_if(.., |row| is_background(row)).map(|row| kind(&row)).collect();
-        self.background.sort();
+        sort::by(&mut self.background, Ord::cmp);
         self.background.dedup();
         found.retain(|row| row.first().is_some_and(|pid| !self.before.contains(pid)));
         if let Some(clients) = &self.clients {

@@ -202,7 +202,7 @@ impl Driver for Postgres {
         let (dialect, remotes) = (Arc::clone(&self.dialect), self.remotes.clone());
         // Not every pooler ends a session's locks with its client, but each ends its transaction.
         let holder = self.pooler.get().map(|_| self.query(&ConnectOptions::default())).transpose()?;
-        Ok(Box::new(Owned(namespace::PostgresNamespace { link, holder, dialect, remotes })))
+        Ok(Owned::boxed(namespace::PostgresNamespace { link, holder, dialect, remotes }))
     }
 
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {

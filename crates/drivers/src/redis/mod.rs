@@ -112,13 +112,13 @@ impl Driver for Redis {
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let (client, _) = connect::connect(&self.config, &ConnectOptions::default())?;
         let (config, collections) = (self.config.clone(), Arc::clone(&self.collections));
-        Ok(Box::new(Owned(RedisNamespace {
+        Ok(Owned::boxed(RedisNamespace {
             client,
             config,
             collections,
             claim: Claim::default(),
             searched: None,
-        })))
+        }))
     }
 
     without!(compression, other_durability, links, dump_tool);

@@ -239,7 +239,7 @@ impl Driver for Sqlite {
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let refusal = self.read_only().map(|why| self.place.read_only(&why));
         let namespace = namespace::SqliteNamespace::new(self.connection()?, self.place.lock_path(), refusal);
-        Ok(Box::new(Owned(namespace)))
+        Ok(Owned::boxed(namespace))
     }
 
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {

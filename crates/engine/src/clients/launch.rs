@@ -6,6 +6,7 @@ use crate::trial::recorded::Times;
 use crate::trial::{Trial, panicked};
 use kurabe_core::experiment::{Client, DatasetState, Transaction};
 use kurabe_core::planned::share;
+use kurabe_core::sort;
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_reactor::Reactor;
@@ -35,7 +36,7 @@ impl Started<'_> {
             self.threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(panicked)).collect();
         let unboxed = ended.into_iter().map(|one| one.map(|outcome| *outcome));
         let mut outcomes = unboxed.collect::<Result<Vec<_>>>()?;
-        outcomes.sort_by_key(|outcome| outcome.done.client.index);
+        sort::by_key(&mut outcomes, |outcome| outcome.done.client.index);
         Ok(outcomes)
     }
 }

@@ -4,6 +4,7 @@ use super::AgentResult;
 use crate::trial::totals::Totals;
 use kurabe_core::experiment::{Client, ClientSummary};
 use kurabe_core::fleet::{AgentUse, FleetUse};
+use kurabe_core::sort;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
 
@@ -35,7 +36,7 @@ pub(crate) fn totals(results: &[AgentResult], clients: usize, seed: u64, number:
     if let Some(missing) = returned.iter().position(|returned| !returned) {
         return Err(Error::new(ErrorKind::Protocol, format!("no agent returned client {missing}")));
     }
-    sum.clients_done.sort_by_key(|done| done.client.index);
+    sort::by_key(&mut sum.clients_done, |done| done.client.index);
     Ok(sum)
 }
 

@@ -9,6 +9,7 @@ use super::AgentResult;
 use kurabe_core::observation::{
     BUSIEST, CpuUse, HostUse, Observation, ProcessUse, Sample, ServerUse, WireUse,
 };
+use kurabe_core::sort;
 
 /// The numbers of a machine's processors begin at a multiple of this.
 const MACHINE: u32 = 10_000;
@@ -65,7 +66,7 @@ pub(crate) fn combined(mut own: Observation, results: &[AgentResult]) -> Observa
             add_wire(wire.get_or_insert_default(), other);
         }
     }
-    client.busiest.sort_by_key(|thread| std::cmp::Reverse(thread.cpu_ns));
+    sort::by_key(&mut client.busiest, |thread| std::cmp::Reverse(thread.cpu_ns));
     client.busiest.truncate(BUSIEST);
     let samples = own.samples.iter().map(|sample| Sample {
         // The coordinator itself has no clients.

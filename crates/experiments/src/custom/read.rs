@@ -7,6 +7,7 @@ use super::section::{Section, known, place, variable};
 use super::{draws, relations, steps};
 use crate::prelude::*;
 use kurabe_core::custom::CustomWorkload;
+use kurabe_core::sort;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
@@ -41,7 +42,7 @@ pub fn value_files(text: &str) -> Vec<String> {
     {
         named(transactions, &mut found);
     }
-    found.sort();
+    sort::by(&mut found, Ord::cmp);
     found.dedup();
     found
 }

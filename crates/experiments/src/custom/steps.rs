@@ -8,6 +8,7 @@ use super::reads::{asks_for_write, check_spelling, may_change};
 use super::section::{Section, known, position, variable};
 use super::sql::{self, Naming};
 use crate::prelude::*;
+use kurabe_core::sort;
 use toml::Value;
 
 const VERBS: [&str; 8] = ["get", "find-equal", "insert", "put", "update", "delete", "count", "sql"];
@@ -146,7 +147,7 @@ impl Named<'_> {
             "insert" | "put" => {
                 only(&["values", "affected"])?;
                 let mut values = self.assigned("values")?;
-                values.sort_by_key(|(at, _)| *at);
+                sort::by_key(&mut values, |(at, _)| *at);
                 let lacks = |at: &usize| values.get(*at).is_none_or(|(found, _)| found != at);
                 if let Some(missing) = (0..self.names.len()).find(lacks) {
                     let what = format!("'values' lacks field '{}'", self.names[missing]);

@@ -3,6 +3,7 @@
 use super::traffic::{Sent, Traffic, Unit};
 use kurabe_capture::record::Request;
 use kurabe_core::Error;
+use kurabe_core::sort;
 use kurabe_wire::view::{Exchange, Step};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -145,7 +146,7 @@ impl Compared {
             return None;
         }
         let mut kinds: Vec<_> = self.wrong_kinds.iter().collect();
-        kinds.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+        sort::by_key(&mut kinds, |(_, (count, _))| std::cmp::Reverse(*count));
         let ended = if self.wrong >= MANY { " until the replay was ended" } else { "" };
         let mut what =
             format!("{} of {} answers differ from the recorded ones{ended}", self.wrong, self.answers);

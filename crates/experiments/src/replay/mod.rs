@@ -14,6 +14,7 @@ use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::driver::Access;
 use kurabe_core::raw::{RawPiece, RawStatement, RawText};
 use kurabe_core::run::Setup;
+use kurabe_core::sort;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -106,7 +107,7 @@ pub fn workload(path: &Path, write: bool, restored: bool) -> Result<CustomWorklo
         .digest;
     let traffic = load(&name, digest.as_deref())?;
     let mut kinds: Vec<_> = traffic.kinds.iter().filter(|kind| kind.calls > 0).collect();
-    kinds.sort_by_key(|kind| std::cmp::Reverse(kind.time));
+    sort::by_key(&mut kinds, |kind| std::cmp::Reverse(kind.time));
     let kept = Kept {
         digest,
         protocol: traffic.about.protocol.clone(),

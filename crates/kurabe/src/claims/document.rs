@@ -1,5 +1,6 @@
 //! A TOML document whose entries know their lines.
 
+use kurabe_core::sort;
 use kurabe_core::{Error, Result};
 use std::ops::Range;
 use toml::Value;
@@ -49,7 +50,7 @@ fn entries(table: &DeTable<'_>, line: Line<'_>) -> Result<Vec<Entry>> {
         let node = node(value.get_ref(), value.span(), line)?;
         found.push((start, Entry { key: key.get_ref().to_string(), line: line(key.span()), node }));
     }
-    found.sort_by_key(|(start, _)| *start);
+    sort::by_key(&mut found, |(start, _)| *start);
     Ok(found.into_iter().map(|(_, entry)| entry).collect())
 }
 

@@ -78,7 +78,7 @@ pub(super) fn parse_table(
     };
     let mut request = Request { experiment, custom, ..Request::default() };
     let info = request.find()?.info();
-    request.settings(info, "--", |name| Ok(default(name)))?;
+    request.settings(info, "--", &|name| Ok(default(name)))?;
     request.overlay(info, table)?;
     Ok(request)
 }
@@ -104,7 +104,7 @@ impl Request {
                 known(name, &operations, "operation")?;
             }
         }
-        self.settings(info, "", |key| match table.get(key) {
+        self.settings(info, "", &|key| match table.get(key) {
             Some(Value::Table(parts)) if key == "requests" => {
                 let parts = parts.iter().map(|(name, n)| Ok(format!("{name}={}", word(n, name)?)));
                 Ok(Some(parts.collect::<Result<Vec<_>>>()?.join(",")))

@@ -255,7 +255,7 @@ impl Reader<'_> {
             request.axes.insert(axis.to_owned(), values);
         }
         let given = |name: &str| option(self.matches, name).filter(|_| !is_default(self.matches, name));
-        request.settings(info, "--", |name| Ok(given(name)))?;
+        request.settings(info, "--", &|name| Ok(given(name)))?;
         request.targets = self.targets(table, of_file)?;
         for url in &request.targets {
             let checked = TargetUrl::parse(url).and_then(|url| targets::check_scheme(&url));

@@ -3,8 +3,8 @@
 use kurabe_core::metric::QUEUE;
 use kurabe_core::observation::{Observation, ProcessUse, ServerUse};
 use kurabe_core::run::{Measurement, OpenLoop};
+use kurabe_core::sort;
 use kurabe_core::stats_probe::{EngineWaits, WaitState};
-use std::collections::BTreeSet;
 
 /// Rates and shares of one trial. CPU usage is in processors: 0.5 is half of one for the whole time.
 #[derive(Clone, Debug, PartialEq)]
@@ -181,7 +181,7 @@ impl Facts {
         let in_process = observed.server == ServerUse::InClient;
         let database = if in_process { Some(&observed.client) } else { seen };
         let server_cores = seen.into_iter().flat_map(|seen| &seen.cpus);
-        let cores: BTreeSet<u32> = observed.client.cpus.iter().chain(server_cores).copied().collect();
+        let cores: Vec<u32> = sort::distinct(observed.client.cpus.iter().chain(server_cores).copied());
         // Processor numbers of different machines are unrelated.
         let apart = observed.server_host.as_ref();
         let shared = apart.is_none()

@@ -6,6 +6,7 @@ use crate::summary::CellResult;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::{COMMON, Source, Unit};
 use kurabe_core::run::{Measurement, Outcome, Run};
+use kurabe_core::sort;
 use kurabe_core::stats_probe::{Counter, WaitState};
 
 /// The share of the server's CPU time that samples of its sessions show.
@@ -53,7 +54,7 @@ pub(super) fn rounds(run: &Run, cell: &CellResult, metric: &str) -> Rounds {
         Outcome::Measured(measured) => Some((*round, derive(measured, cell)?)),
         Outcome::Failed { .. } => None,
     };
-    trials.filter_map(value).collect()
+    sort::map(trials.filter_map(value))
 }
 
 type Derive = Box<dyn Fn(&Measurement, &CellResult) -> Option<f64>>;

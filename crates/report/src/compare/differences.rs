@@ -2,9 +2,10 @@
 
 use crate::finding::wording::class_name;
 use crate::summary::{Summary, TargetSummary};
+use kurabe_core::sort;
 use kurabe_core::units;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -37,16 +38,13 @@ pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, 
             run.spec.duration_ns.map_or_else(|| "no limit".to_owned(), longest)
         }),
     ];
-    let operations: BTreeSet<&String> =
-        first.spec.requests.keys().chain(second.spec.requests.keys()).collect();
-    for operation in operations {
+    for operation in sort::distinct(first.spec.requests.keys().chain(second.spec.requests.keys())) {
         let requests = |run: &Summary| run.spec.requests.get(operation).copied();
         all.push(both(&format!("requests per {operation}"), &|run| {
             requests(run).map_or_else(|| "none".to_owned(), units::count)
         }));
     }
-    let names: BTreeSet<&String> = first.spec.axes.keys().chain(second.spec.axes.keys()).collect();
-    for name in names {
+    for name in sort::distinct(first.spec.axes.keys().chain(second.spec.axes.keys())) {
         all.push(both(&format!("values of {name}"), &|run| {
             let axis = run.labels.axis(name);
             let values =
@@ -68,8 +66,7 @@ pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, 
             all.extend(target.durability_settings.clone());
             all
         });
-        let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-        for setting in names {
+        for setting in sort::distinct(a.keys().chain(b.keys())) {
             let value = |of: &BTreeMap<String, String>| {
                 of.get(setting).cloned().unwrap_or_else(|| "not reported".to_owned())
             };

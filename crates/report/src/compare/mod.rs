@@ -20,6 +20,7 @@ use crate::summary::{CellResult, MetricInfo, MetricResult, Status, Summary, Targ
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::{Better, Source, Unit};
 use kurabe_core::run::{DEFAULT_MARGIN, Run};
+use kurabe_core::sort;
 use kurabe_stats::{IntervalSettings, PairedRatio};
 use serde::Serialize;
 
@@ -269,7 +270,7 @@ fn rows(sides: &Sides<'_>, pairs: &[(&CellResult, &CellResult)]) -> Vec<Row> {
             these.map(move |metric| (metric, pair))
         })
         .collect();
-    found.sort_by_key(|(metric, _)| !metric.primary);
+    sort::by_key(&mut found, |(metric, _)| !metric.primary);
     // Three families, each of whose intervals hold together: primary metrics, what a gate judges besides, and the others.
     let of_kind = |metric: &MetricInfo| {
         let is_kind = || metrics.iter().any(|other| other.name == format!("{} p99", metric.name));

@@ -12,6 +12,7 @@ use crate::summary::VerdictResult;
 use crate::table::{Column, Table};
 use crate::terminal::{Options, Page};
 use kurabe_core::metric::Unit;
+use kurabe_core::sort;
 use std::fmt::Write as _;
 
 /// The number of lines of a gate's result on a terminal.
@@ -74,7 +75,7 @@ fn lead(compared: &Compared) -> Vec<&str> {
 fn judged(compared: &Compared) -> Vec<&Row> {
     let of = |row: &&Row| if compared.gate.is_some() { row.gate.is_some() } else { row.primary };
     let mut rows: Vec<&Row> = compared.rows.iter().filter(of).collect();
-    rows.sort_by_key(|row| match row.gate {
+    sort::by_key(&mut rows, |row| match row.gate {
         Some(Judgement::Slower) => 0,
         Some(Judgement::Undecided) => 1,
         Some(Judgement::NotJudged) => 2,
@@ -191,7 +192,7 @@ pub(super) fn tables(compared: &Compared) -> Vec<Table> {
         rows_table(rows, format!("{}{unit}", capital(&rows[0].metric)))
     };
     let mut rows = compared.rows.clone();
-    rows.sort_by_key(|row| compared.rows.iter().position(|first| first.metric == row.metric));
+    sort::by_key(&mut rows, |row| compared.rows.iter().position(|first| first.metric == row.metric));
     let all = rows.chunk_by(|a, b| a.metric == b.metric).map(of).chain([differences(compared)]);
     all.filter(|table| !table.rows.is_empty()).collect()
 }

@@ -8,8 +8,8 @@ use crate::summary::{CellResult, MetricInfo, Status, TargetSummary, Verdict};
 use kurabe_core::axis::Cell;
 use kurabe_core::experiment::Answer;
 use kurabe_core::metric::{RESPONSE_P99, Source, THROUGHPUT};
+use kurabe_core::sort;
 use kurabe_stats::IntervalSettings;
-use std::collections::BTreeSet;
 
 /// Whether the answer includes the result of a comparison.
 type Answered = Box<dyn Fn(&Verdict) -> bool>;
@@ -125,7 +125,7 @@ pub(super) fn settings(context: &Context<'_>) -> Vec<Finding> {
     let engines = grouped(context.targets.iter().map(|target| (target.engine.clone(), target)));
     let of = |(_, targets): (String, Vec<&TargetSummary>)| {
         let all = targets.iter().flat_map(|target| target.durability_settings.iter().chain(&target.settings));
-        let names: BTreeSet<&String> = all.map(|(name, _)| name).collect();
+        let names: Vec<&String> = sort::distinct(all.map(|(name, _)| name));
         let values = |name: &String| SettingValues {
             name: name.clone(),
             values: targets.iter().map(|target| target.setting(name).cloned()).collect(),

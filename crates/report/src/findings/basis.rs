@@ -9,6 +9,7 @@ use crate::results::overhead_of;
 use crate::summary::TargetSummary;
 use kurabe_core::axis::Cell;
 use kurabe_core::run::{MIN_INTERLEAVED_ROUNDS, Outcome, Run};
+use kurabe_core::sort;
 use std::collections::BTreeSet;
 
 /// What was tested, noise floor, overhead, verification and durability.
@@ -87,7 +88,7 @@ fn agents(run: &Run) -> Option<Agents> {
 fn not_interleaved(context: &Context<'_>, separate: &Measured<'_>) -> Option<NotInterleaved> {
     let spec = &context.run.header.spec;
     if spec.slice_ns.is_some() {
-        let operations: BTreeSet<&str> = separate.iter().map(|(_, operation)| *operation).collect();
+        let operations = sort::distinct(separate.iter().map(|(_, operation)| *operation));
         return (!separate.is_empty()).then(|| NotInterleaved::Some {
             cells: separate.len() as u32,
             operations: operations.into_iter().map(str::to_owned).collect(),

@@ -7,6 +7,7 @@ use crate::group::grouped;
 use crate::summary::{CellResult, reported};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::cpus::CPUS;
+use kurabe_core::sort;
 
 /// Each finding has the evidence of the strongest cell.
 pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
@@ -16,7 +17,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
             let cells = reported(context.cells, &operation.name).filter(|cell| cell.target == *target);
             let attributed = cells.filter_map(|cell| Some((cell, cell.attribution.as_ref()?)));
             let mut found = grouped(attributed.map(|(cell, found)| (found.bottleneck, (cell, found))));
-            found.sort_by_key(|(bottleneck, _)| *bottleneck);
+            sort::by_key(&mut found, |(bottleneck, _)| *bottleneck);
             for (bottleneck, cells) in found {
                 findings.extend(finding(context, &operation.name, target, bottleneck, &cells));
             }

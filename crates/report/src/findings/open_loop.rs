@@ -7,6 +7,7 @@ use crate::summary::{CellResult, reported};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::RATE;
 use kurabe_core::metric::HIGHEST_RATE;
+use kurabe_core::sort;
 
 /// The factor by which the p99 must exceed that of the lowest rate to be a bend.
 const BEND: f64 = 2.0;
@@ -43,7 +44,7 @@ fn lines<'a>(context: &Context<'a>) -> Vec<Line<'a>> {
         }
     }
     let line = |(scope, mut cells): (Scope, Vec<(u64, &'a CellResult)>)| {
-        cells.sort_by_key(|(rate, _)| *rate);
+        sort::by_key(&mut cells, |(rate, _)| *rate);
         Line { scope, cells }
     };
     grouped(points).into_iter().map(line).collect()

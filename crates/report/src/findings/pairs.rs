@@ -8,6 +8,7 @@ use crate::group::grouped;
 use crate::metrics::is_speed;
 use crate::summary::{Verdict, VerdictResult};
 use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::sort;
 
 /// A pair with an outcome; the faster side is `a`.
 #[derive(PartialEq)]
@@ -45,7 +46,7 @@ pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Find
     }));
     let mut findings = Vec::new();
     for (_, mut groups) in pairs {
-        groups.sort_by_key(|(outcome, _)| {
+        sort::by_key(&mut groups, |(outcome, _)| {
             (outcome.result != VerdictResult::Better, outcome.result == VerdictResult::NotComparable)
         });
         for (outcome, members) in &groups {

@@ -8,6 +8,7 @@ use crate::proof;
 use crate::results::latest;
 use crate::summary::{CellResult, Status, Steady, Verdict};
 use kurabe_core::run::{CellRecord, MachineFacts, Outcome, Resumption, Run};
+use kurabe_core::sort;
 use kurabe_core::units;
 use std::collections::BTreeMap;
 
@@ -151,7 +152,7 @@ fn disturbed(context: &Context<'_>) -> Option<Trials> {
         observed.iter().copied().filter(|cell| reason(cell).is_some()).collect();
     let reason = reason(disturbed.first()?)?;
     let mut targets: Vec<String> = disturbed.iter().map(|cell| cell.target.clone()).collect();
-    targets.sort();
+    sort::by(&mut targets, Ord::cmp);
     targets.dedup();
     Some(Trials::Disturbed { cells: count(&disturbed), of: count(&observed), targets, reason })
 }

@@ -7,11 +7,12 @@ use crate::detail::{Detail, Usage, Waits};
 use crate::labels::{Axis, Labels};
 use crate::summary::{CellResult, Summary};
 use kurabe_core::metric::Unit;
+use kurabe_core::sort;
 use kurabe_core::stats_probe::WaitState;
 use kurabe_stats::Histogram;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The largest number of bars of a histogram.
 const BARS: f64 = 40.0;
@@ -144,8 +145,8 @@ fn courses(detail: &Detail) -> Map<String, Value> {
     }
     if detail.waits.len() > 1 {
         let at: Vec<Value> = detail.waits.iter().map(|one| number(one.at_ms)).collect();
-        let states: BTreeSet<WaitState> =
-            detail.waits.iter().flat_map(|one| one.states.keys().copied()).collect();
+        let states: Vec<WaitState> =
+            sort::distinct(detail.waits.iter().flat_map(|one| one.states.keys().copied()));
         let series = states.into_iter().map(|state| {
             let count = |one: &Waits| digits(one.states.get(&state).copied().unwrap_or(0.0), 2);
             json!([state.word(), detail.waits.iter().map(count).collect::<Vec<_>>()])
@@ -161,7 +162,7 @@ fn courses(detail: &Detail) -> Map<String, Value> {
 
 /// The first round's number, and the values from it on; `null` where a round has none.
 fn rounds(found: impl Iterator<Item = (u32, Value)>) -> Vec<Value> {
-    let found: BTreeMap<u32, Value> = found.collect();
+    let found: BTreeMap<u32, Value> = sort::map(found);
     let (Some((first, _)), Some((last, _))) = (found.first_key_value(), found.last_key_value()) else {
         return Vec::new();
     };

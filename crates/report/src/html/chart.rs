@@ -11,6 +11,7 @@ use crate::published;
 use crate::summary::{CellResult, MetricInfo};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::load::RATE;
+use kurabe_core::sort;
 use kurabe_core::units;
 use maud::{Markup, html};
 use std::fmt::Write as _;
@@ -463,7 +464,7 @@ struct Label {
 /// Labels at the ends of lines, moved apart if they overlap, each connected to its line.
 fn labels_at_ends(mut labels: Vec<Label>, x: f64) -> Markup {
     const STEP: f64 = 13.0;
-    labels.sort_by(|a, b| a.y.total_cmp(&b.y));
+    sort::by(&mut labels, |a, b| a.y.total_cmp(&b.y));
     let mut places: Vec<f64> = labels.iter().map(|label| label.y).collect();
     for n in 1..places.len() {
         places[n] = places[n].max(places[n - 1] + STEP);

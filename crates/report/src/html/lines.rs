@@ -8,6 +8,7 @@ use crate::group::grouped;
 use crate::labels::Axis;
 use crate::summary::{CellResult, Summary, reported};
 use kurabe_core::axis::AxisValue;
+use kurabe_core::sort;
 
 /// A property that distinguishes series.
 pub(crate) enum Property<'a> {
@@ -101,14 +102,14 @@ pub(crate) fn panels<'a>(summary: &'a Summary, shares: &Shares<'_>, operation: &
         Some((key, ((level(&shares.color)?, level(&shares.dash)?), (x, cell))))
     };
     let mut panels = grouped(reported(&summary.cells, operation).filter_map(point));
-    panels.sort_by(|a, b| a.0.cmp(&b.0));
+    sort::by(&mut panels, |a, b| a.0.cmp(&b.0));
     let panels = panels.into_iter().map(|(key, points)| {
         let levels = shares.panels.iter().zip(&key);
         let title: Vec<String> = levels
             .filter_map(|(property, level)| property.levels(summary, Axis::name_value).get(*level).cloned())
             .collect();
         let lines = grouped(points).into_iter().map(|((color, dash), mut points)| {
-            points.sort_by_key(|(x, _)| *x);
+            sort::by_key(&mut points, |(x, _)| *x);
             Line { label: label(summary, shares, color, dash), color, dash, points }
         });
         Panel { title: title.join(", "), lines: lines.collect() }

@@ -9,6 +9,7 @@ use crate::published::Published;
 use crate::summary::{Status, Summary, TargetSummary};
 use crate::table::{Table, fixed_axes, lacking as lacking_cells, tables};
 use crate::threshold;
+use kurabe_core::sort;
 use kurabe_core::units;
 use maud::{Markup, html};
 
@@ -27,7 +28,7 @@ pub(super) fn verdict(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
 fn warnings(summary: &Summary, missing: bool) -> Vec<&Statement> {
     let is_of = |one: &&Statement| (one.finding.consequence() == Consequence::Missing) == missing;
     let mut found: Vec<&Statement> = summary.statements(Section::Warning).filter(is_of).collect();
-    found.sort_by_key(|warning| warning.finding.consequence());
+    sort::by_key(&mut found, |warning| warning.finding.consequence());
     found
 }
 

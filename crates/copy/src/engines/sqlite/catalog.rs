@@ -7,6 +7,7 @@ use crate::issue::IssueKind;
 use crate::plan::Named;
 use crate::sql::{Side, literal, text};
 use kurabe_core::Result;
+use kurabe_core::sort;
 
 /// Reads the schema of the session's database.
 pub(super) fn read(side: &mut Side) -> Result<Catalog> {
@@ -72,7 +73,7 @@ fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut
             name: column,
         });
     }
-    key.sort();
+    sort::by(&mut key, Ord::cmp);
     table.primary = key.into_iter().map(|(_, column)| column).collect();
     if let ([only], false) = (table.primary.as_slice(), keyed) {
         let only = only.clone();

@@ -9,6 +9,7 @@ use clap::ArgMatches;
 use jiff::Timestamp;
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::name::{Name, RelativePath};
+use kurabe_core::sort;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::text::printable;
 use kurabe_core::{Error, ErrorKind};
@@ -50,7 +51,7 @@ pub(crate) fn submit(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         urls.extend(request.target_urls().into_iter().chain(more));
         refuse_passwords(request.fleet.iter().map(String::as_str), path)?;
     }
-    urls.sort();
+    sort::by(&mut urls, Ord::cmp);
     urls.dedup();
     refuse_passwords(urls.iter().map(String::as_str), path)?;
     let (suite, files) = bundle(path)?;
@@ -162,7 +163,7 @@ fn hosts(urls: &[String]) -> kurabe_core::Result<Vec<String>> {
             hosts.push(String::new());
         }
     }
-    hosts.sort();
+    sort::by(&mut hosts, Ord::cmp);
     hosts.dedup();
     Ok(hosts)
 }
