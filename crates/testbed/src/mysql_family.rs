@@ -16,6 +16,8 @@ pub(crate) const fn engine(
     Engine {
         reserved: RESERVED,
         durability,
+        // MariaDB refuses less.
+        small_cache: &[("innodb_buffer_pool_size", "6M")],
         connections: Some(ConnectionLimit { names: &["max_connections"], own: 0, default: 151 }),
         // Not with settings that are fixed when the data folder is created.
         can_use_template: |instance| fixed(instance).next().is_none(),

@@ -18,6 +18,7 @@ pub(crate) static POSTGRES: Engine = Engine {
     ],
     // With small segments, the file of settings that `initdb` writes has a smaller limit than the server's default.
     small: &[("max_wal_size", "1GB")],
+    small_cache: &[("shared_buffers", "6MB")],
     // A session can choose the other classes.
     durability: |class| if class == "os-cache" { &[("fsync", "off")] } else { &[] },
     connections: Some(ConnectionLimit { names: &["max_connections"], own: 0, default: 100 }),

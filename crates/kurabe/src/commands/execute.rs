@@ -6,7 +6,7 @@ use super::planned::{left_out, long, planned, too_long, unavailable};
 use super::push::Collector;
 use super::report;
 use super::scale;
-use super::warnings::{refuse_unseen, scattered, unleased, warnings};
+use super::warnings::{own_caches, refuse_unseen, scattered, unleased, warnings};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::targets::{self, OpenOptions, Opened, SharedServers};
@@ -228,7 +228,9 @@ fn plan_and_run(
     for warning in &found {
         output.warning(warning);
     }
-    for line in scattered(opened).into_iter().chain(unleased(&plan, targets)) {
+    for line in
+        scattered(opened).into_iter().chain(unleased(&plan, targets)).chain(own_caches(&plan, targets))
+    {
         output.note(&line);
     }
     signals::check()?;
@@ -270,6 +272,7 @@ fn plan_and_run(
         fixtures,
         writer,
         cancel,
+        announced: fit.map(|fit| fit.expected),
         html,
         otlp,
         stop_rule,
@@ -371,6 +374,7 @@ pub(super) fn resume_run(
         fixtures,
         writer,
         cancel,
+        announced: None,
         html,
         otlp,
         stop_rule,
