@@ -33,7 +33,7 @@ impl Decoder for Redis {
         self.0.push(bytes);
         while let Some(next) = self.0.next() {
             match next {
-                Next::Words(request) => tell(&request, seen),
+                Next::Command(request) => tell(&request, seen),
                 Next::Encrypted => seen.push(Seen::Encrypted),
                 Next::Unreadable => seen.push(Seen::Unreadable(NOT_REDIS)),
             }
@@ -48,7 +48,7 @@ pub(super) const NOT_REDIS: &str = "the client does not speak the protocol of Re
 pub(super) struct Requests {
     client: Input,
     /// The request that is being read.
-    request: Option<Words>,
+    request: Option<Command>,
     /// Words of a request, and bytes of a word, that are kept.
     words: usize,
     word: usize,
@@ -56,7 +56,7 @@ pub(super) struct Requests {
 
 /// A request.
 #[derive(Default)]
-pub(super) struct Words {
+pub(super) struct Command {
     at: u64,
     /// Words that have not arrived.
     left: u64,
@@ -69,7 +69,7 @@ pub(super) struct Words {
 
 /// What follows in the stream.
 pub(super) enum Next {
-    Words(Words),
+    Command(Command),
     Encrypted,
     Unreadable,
 }
@@ -87,7 +87,7 @@ impl Requests {
     pub(super) fn next(&mut self) -> Option<Next> {
         loop {
             if let Some(words) = self.request.take_if(|request| request.left == 0) {
-                return Some(Next::Words(words));
+                return Some(Next::Command(words));
             }
             match self.read() {
                 Ok(read) => read?,
@@ -135,14 +135,14 @@ impl Requests {
                 let count = number(&text).ok_or(Next::Unreadable)?;
                 if count > 0 {
                     self.request =
-                        Some(Words { at: line.at, left: count.unsigned_abs(), ..Words::default() });
+                        Some(Command { at: line.at, left: count.unsigned_abs(), ..Command::default() });
                 }
             }
             // A command in one line, as by telnet.
             (Some(first), None) if first.is_ascii_alphabetic() => {
                 let words = text.split_whitespace().take(self.words);
                 let words = words.map(|word| word.as_bytes().to_vec()).collect();
-                self.request = Some(Words { at: line.at, words, ..Words::default() });
+                self.request = Some(Command { at: line.at, words, ..Command::default() });
             }
             (None, None) => {}
             // No word of an array, or no request.
@@ -153,7 +153,7 @@ impl Requests {
 }
 
 /// Tells of a request.
-fn tell(request: &Words, seen: &mut Vec<Seen>) {
+fn tell(request: &Command, seen: &mut Vec<Seen>) {
     let words: Vec<String> =
         request.words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
     let command = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();

@@ -61,8 +61,8 @@ impl View for Redis {
         self.requests.push(bytes);
         while let Some(next) = self.requests.next() {
             match next {
-                Next::Words(request) if request.words.is_empty() => {}
-                Next::Words(request) => self.request(&request.words, request.cut, now, events),
+                Next::Command(request) if request.words.is_empty() => {}
+                Next::Command(request) => self.request(&request.words, request.cut, now, events),
                 Next::Encrypted => self.give_up("the connection is encrypted", events),
                 Next::Unreadable => self.give_up(NOT_REDIS, events),
             }
@@ -260,13 +260,11 @@ impl Answer {
             self.digest.push(line);
         }
         match kind {
-            b'+' | b'_' | b'#' | b',' | b'(' => {}
             b':' if outermost => self.affected = number()?.max(0).unsigned_abs(),
             b':' => {
                 number()?;
             }
             b'-' if outermost => self.error = Some(code(rest)),
-            b'-' => {}
             b'$' | b'=' | b'!' => {
                 let length = number()?;
                 if length >= 0 {
@@ -294,6 +292,7 @@ impl Answer {
                     return Ok(false);
                 }
             }
+            b'+' | b'-' | b'_' | b'#' | b',' | b'(' => {}
             _ => return Err(()),
         }
         Ok(self.value())
