@@ -125,7 +125,7 @@ fn budget_includes_aa_controls() {
 
 #[test]
 fn throwaway_servers_are_restarted_where_there_is_time() {
-    let minutes = Duration::from_secs(1_200);
+    let minutes = Duration::from_secs(1_800);
     let (spec, fit) = fitted_on(2, 6, &all_free(), minutes, true);
     assert_eq!(spec.restarts, 8);
     assert_eq!(spec.rounds_in_blocks(spec.rounds), spec.rounds, "blocks have equal lengths");
