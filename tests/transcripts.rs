@@ -144,7 +144,12 @@ fn files(place: &Place) {
     let workload = block("docs/custom-workloads.md", "toml");
     let claims = block("docs/testing-claims.md", "toml");
     for (name, text) in [
-        ("suites/shop.toml", &block("docs/how-to/suite.md", "toml").replace("up:postgres", "sqlite:").replace("up:mariadb", "sqlite:")),
+        (
+            "suites/shop.toml",
+            &block("docs/how-to/suite.md", "toml")
+                .replace("up:postgres", "sqlite:")
+                .replace("up:mariadb", "sqlite:"),
+        ),
         ("shop.toml", &workload),
         ("mine.toml", &workload),
         ("made.toml", &workload),
@@ -173,8 +178,10 @@ fn on_sqlite(command: &str) -> String {
 fn every_command_of_every_page_is_one_that_the_program_understands() {
     let place = Place::new();
     files(&place);
-    let all: BTreeMap<String, String> =
-        pages().into_iter().flat_map(|page| commands(&page).into_iter().map(move |one| (one, page.clone()))).collect();
+    let all: BTreeMap<String, String> = pages()
+        .into_iter()
+        .flat_map(|page| commands(&page).into_iter().map(move |one| (one, page.clone())))
+        .collect();
     assert!(all.len() > 60, "{} commands", all.len());
     let planned = |command: &str| {
         let planned = ["run", "gate", "claims"].map(|name| format!("kurabe {name} "));

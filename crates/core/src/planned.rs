@@ -119,7 +119,11 @@ impl PlannedCell {
     pub fn loaded_bytes<'a>(&self, operations: impl IntoIterator<Item = &'a str>) -> u64 {
         let of = |name| self.operations.iter().filter(move |(single, _)| *single == name);
         let single = operations.into_iter().flat_map(of).map(|(_, demand)| demand);
-        [&self.demand].into_iter().chain(single).map(|demand| demand.loaded_bytes).fold(0, u64::saturating_add)
+        [&self.demand]
+            .into_iter()
+            .chain(single)
+            .map(|demand| demand.loaded_bytes)
+            .fold(0, u64::saturating_add)
     }
 
     /// Every operation that it may prepare.

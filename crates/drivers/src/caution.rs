@@ -61,8 +61,16 @@ fn cache(facts: &ServerFacts) -> Option<(&'static str, u64)> {
 /// How data of this size, with a cache in front of them, compare with the server's own cache.
 pub fn own_cache(facts: &ServerFacts, data_bytes: u64) -> Option<String> {
     let (name, bytes) = cache(facts)?;
-    let all = if data_bytes > bytes { "" } else { ": all of them, so that a cache in front saves no reads from the disk (--records)" };
-    Some(format!("the data are {}, of which the server caches {} ({name}){all}", units::size(data_bytes), units::size(bytes)))
+    let all = if data_bytes > bytes {
+        ""
+    } else {
+        ": all of them, so that a cache in front saves no reads from the disk (--records)"
+    };
+    Some(format!(
+        "the data are {}, of which the server caches {} ({name}){all}",
+        units::size(data_bytes),
+        units::size(bytes)
+    ))
 }
 
 /// Warns of data larger than the server's cache, which may still have its default size.

@@ -277,7 +277,8 @@ mod tests {
         let own = StartOptions::new("supervisor").set("innodb-buffer-pool-size", "8M");
         for (options, expected) in [(own, "8M"), (StartOptions::new("supervisor"), "6M")] {
             let settings = StartOptions { small_cache: true, ..options }.spec("mariadb").settings;
-            let pool: Vec<_> = settings.iter().filter(|(name, _)| alike(name, "innodb_buffer_pool_size")).collect();
+            let pool: Vec<_> =
+                settings.iter().filter(|(name, _)| alike(name, "innodb_buffer_pool_size")).collect();
             assert!(matches!(pool[..], [(_, value)] if value == expected), "{settings:?}");
         }
     }

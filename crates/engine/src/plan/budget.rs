@@ -224,7 +224,8 @@ impl Cost {
             let throwaway = plan.spec.is_throwaway(record.target);
             let restart = cell.needs.contains(&Need::Restart) && throwaway;
             let restart = if restart { RESTART } else { Duration::ZERO };
-            let is_filled = cell.needs.iter().any(|need| matches!(need, Need::Cache(cache) if cache.capacity.is_some()));
+            let is_filled =
+                cell.needs.iter().any(|need| matches!(need, Need::Cache(cache) if cache.capacity.is_some()));
             let bytes = plan.loaded_bytes(cell) as f64;
             let fill = Duration::from_secs_f64(if is_filled { bytes / CACHED_PER_SECOND } else { 0.0 });
             let each = AROUND + CONNECT * connections + restart + fill;

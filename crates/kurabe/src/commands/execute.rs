@@ -229,7 +229,9 @@ fn plan_and_run(
     for warning in &found {
         output.warning(warning);
     }
-    for line in scattered(opened).into_iter().chain(unleased(&plan, targets)).chain(own_caches(&plan, targets)) {
+    for line in
+        scattered(opened).into_iter().chain(unleased(&plan, targets)).chain(own_caches(&plan, targets))
+    {
         output.note(&line);
     }
     signals::check()?;
