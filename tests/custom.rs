@@ -406,7 +406,7 @@ fn sysbench_suites_run_verified_on_every_sql_engine() {
             .lines()
             .filter(|line| !["budget", "targets", "rounds"].iter().any(|key| line.starts_with(key)));
         let path = file(&place, "suite.toml", &lines.collect::<Vec<_>>().join("\n"));
-        let rest = ["--requests", "160", "--rounds", "1", "-D", "rows=2000"];
+        let rest = ["--requests", "160", "--rounds", "1", "-D", "rows=500"];
         let answer = run(&place, &path, &[&rest[..], &targets].concat());
         assert_eq!(answer.code, Some(0), "{name}: {answer:?}");
         let report = place.report();

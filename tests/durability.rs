@@ -9,6 +9,7 @@ mod embedded;
 mod load;
 mod settings;
 
+use crate::support::beside_each_other;
 use kurabe_core::durability::DurabilityClass::{self, Memory, OsCache, PeriodicSync, Synced};
 use kurabe_testbed::testing;
 use load::{Load, PROVE, Target};
@@ -50,7 +51,7 @@ static CASES: &[Case] = &[
 
 /// Kills every server of a kind and checks the class of each of its targets.
 fn holds(engine: &str) {
-    for (_, settings, promises) in CASES.iter().filter(|(name, _, _)| *name == engine) {
+    beside_each_other(CASES.iter().filter(|(name, _, _)| *name == engine), |(_, settings, promises)| {
         let Some(server) = testing::server_with(engine, |options| {
             settings.iter().fold(options, |options, (name, value)| options.set(*name, value))
         }) else {
@@ -72,7 +73,9 @@ fn holds(engine: &str) {
         for load in &loads {
             load.wait_for(1);
         }
-        std::thread::sleep(LOADED);
+        if promises.iter().any(|(_, _, class)| *class == PeriodicSync) {
+            std::thread::sleep(LOADED);
+        }
         for load in &loads {
             load.wait_for(PROVE);
         }
@@ -82,7 +85,7 @@ fn holds(engine: &str) {
         for (target, acknowledged) in targets.iter().zip(&acknowledged) {
             target.judge(acknowledged);
         }
-    }
+    });
 }
 
 #[test]

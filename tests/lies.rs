@@ -9,8 +9,8 @@ use kurabe_testbed::testing;
 /// A short run of many trials.
 const BRIEF: [&str; 9] =
     ["--rounds", "1", "--requests", "60", "--records", "50", "--seed", "17", "--no-html"];
-/// Eight cells and the A/A control: a cell that failed once is not measured again.
-const READ: [&str; 4] = ["run", "point-read", "--clients", "1,2,3,4,5,6,7,8"];
+/// Five cells and the A/A control: a cell that failed once is not measured again.
+const READ: [&str; 4] = ["run", "point-read", "--clients", "1,2,3,4,5"];
 const ADD: [&str; 8] = [
     "run",
     "session",
@@ -19,7 +19,7 @@ const ADD: [&str; 8] = [
     "--layout",
     "blob",
     "--compress=none",
-    "--payload=1000,1016,1032,1048,1064,1080,1096,1112",
+    "--payload=1000,1016,1032,1048,1064",
 ];
 
 /// Runs through the relay, and returns for each trial its record and whether a reply was modified.
@@ -42,11 +42,11 @@ fn through(url: &str, port: u16, lie: Option<Lie>, args: &[&str]) -> (Vec<Trial>
 fn assert_caught(engine: &str, lies: &[Lie], args: &[&str]) {
     let Some(server) = testing::server(engine) else { return };
     let (trials, _) = through(server.url(), server.port(), None, args);
-    assert!(trials.len() >= 9, "{engine}: {trials:?}");
+    assert!(trials.len() >= 6, "{engine}: {trials:?}");
     assert!(trials.iter().all(|trial| *trial == Trial::Measured), "{engine}: {trials:?}");
     for lie in lies {
         let (trials, told) = through(server.url(), server.port(), Some(*lie), args);
-        assert!(told.len() >= 4, "{engine} {lie:?}: too few lies: {told:?}");
+        assert!(told.len() >= 3, "{engine} {lie:?}: too few lies: {told:?}");
         for at in told {
             let caught = matches!(trials.get(at), Some(Trial::Failed(_)));
             assert!(caught, "{engine}: trial {at} was lied to by {lie:?}: {trials:?}");

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 fn many_clients_on_few_threads_have_every_answer_verified() {
     for engine in NATIVE {
         let Some(server) = testing::server(engine) else { continue };
-        let few = &["--requests", "1000", "--rounds", "1"][..];
+        let few = &["--requests", "600", "--rounds", "1"][..];
         every_answer_is_verified("point-read", server.url(), 64, few);
         every_answer_is_verified("point-write", server.url(), 64, few);
     }
@@ -35,8 +35,8 @@ fn pools_connections_per_request_and_slices_work_on_shared_threads() {
     for engine in NATIVE.into_iter().chain(["couchdb"]) {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
-        let args = ["run", "connect", server.url(), "--clients", "24", "--pool", "5", "--requests", "600"];
-        let rest = ["--records", "500", "--rounds", "3", "--threads", "2", "--no-html"];
+        let args = ["run", "connect", server.url(), "--clients", "24", "--pool", "5", "--requests", "240"];
+        let rest = ["--records", "200", "--rounds", "3", "--threads", "2", "--no-html"];
         let answer = place.run(&[&args[..], &rest].concat());
         assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
         let trials = measured(&place);

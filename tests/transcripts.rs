@@ -54,8 +54,8 @@ fn suggested(answer: &Answer) -> Vec<String> {
 }
 
 /// Types the commands of a page, with the reader's own database in place of the page's, and what the answers suggest.
-/// `more` is added to each run.
-fn transcript(page: &str, more: &str) {
+/// Each run is made short, but for what the page chooses.
+fn transcript(page: &str) {
     let own = testing::server("postgres").map(|server| (server.url().to_owned(), server));
     let engines = ["postgres", "mariadb", "memcached", "redis"];
     let is_installed = |(name, found): &(&str, Result<_, _>)| engines.contains(name) && found.is_ok();
@@ -71,7 +71,12 @@ fn transcript(page: &str, more: &str) {
         let command = command.replace("postgres://app@db.example/shop", &format!("'{url}'"));
         let command = command.replace("--store-size 500m", "--store-size 2m");
         let is_run = command.starts_with("kurabe run ");
-        let answer = shell(&place, &if is_run { format!("{command}{more}") } else { command.clone() });
+        // A run until its answers are certain ends sooner with longer trials.
+        let trials = if command.contains(" --until ") { ("--budget", "1s") } else { ("--requests", "20") };
+        let short = [trials, ("--records", "50"), ("--rounds", "2"), ("--payload", "1k")];
+        let new = short.iter().filter(|(option, _)| is_run && !command.contains(option));
+        let typed = new.fold(command.clone(), |line, (option, value)| format!("{line} {option} {value}"));
+        let answer = shell(&place, &typed);
         assert_eq!(answer.code, Some(0), "{page}: {command}: {answer:?}");
         if is_run {
             let lines = answer.out.lines().count();
@@ -86,22 +91,19 @@ fn transcript(page: &str, more: &str) {
     }
 }
 
-/// What makes runs short.
-const SHORT: &str = " --budget 1s --rounds 2";
-
 #[test]
 fn commands_of_the_tutorial_do_what_the_page_says() {
-    transcript("docs/tutorial.md", SHORT);
+    transcript("docs/tutorial.md");
 }
 
 #[test]
 fn commands_for_a_session_store_do_what_the_page_says() {
-    transcript("docs/how-to/session-store.md", SHORT);
+    transcript("docs/how-to/session-store.md");
 }
 
 #[test]
 fn commands_for_the_choice_between_relational_and_redis_do_what_the_page_says() {
-    transcript("docs/how-to/relational-or-redis.md", SHORT);
+    transcript("docs/how-to/relational-or-redis.md");
 }
 
 fn pages() -> Vec<String> {

@@ -1,6 +1,7 @@
 //! Embedded databases have no server: the writing process is killed.
 
 use super::load::{data, tell};
+use crate::support::beside_each_other;
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::durability::DurabilityClass;
@@ -51,7 +52,7 @@ fn the_process_that_writes() {
 #[test]
 fn embedded_databases_keep_their_promises_when_killed() {
     let folder = tempfile::tempdir().unwrap();
-    for (number, (engine, options, class)) in [
+    let cases = [
         ("sqlite", "", DurabilityClass::Synced),
         ("sqlite", "?synchronous=normal", DurabilityClass::OsCache),
         ("sqlite", "?synchronous=off", DurabilityClass::OsCache),
@@ -62,8 +63,8 @@ fn embedded_databases_keep_their_promises_when_killed() {
         ("lmdb", "?sync=off", DurabilityClass::OsCache),
     ]
     .into_iter()
-    .enumerate()
-    {
+    .enumerate();
+    beside_each_other(cases, |(number, (engine, options, class))| {
         let url = format!("{engine}:{}/{number}.db{options}", folder.path().display());
         let (driver, collection) = open(&url);
         assert_eq!(driver.describe().unwrap().durability, Some(class), "{options}");
@@ -101,5 +102,5 @@ fn embedded_databases_keep_their_promises_when_killed() {
             acknowledged.len()
         ));
         assert_eq!(lost, 0, "{engine}:{options}");
-    }
+    });
 }

@@ -8,8 +8,8 @@ use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use std::io::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -80,10 +80,14 @@ impl Target {
 
     fn clients(&self, clients: i64, pause: Duration) -> Load {
         let rows = Arc::new(AtomicUsize::new(0));
+        // Who writes first does not have the server killed before all are connected.
+        let all_connected = Arc::new(Barrier::new(usize::try_from(clients).unwrap()));
         let client = |number: i64| {
             let (driver, collection) = (Arc::clone(&self.driver), Arc::clone(&self.collection));
-            let rows = Arc::clone(&rows);
-            std::thread::spawn(move || write(&*driver, collection, number * MAX, pause, &rows))
+            let (rows, all_connected) = (Arc::clone(&rows), Arc::clone(&all_connected));
+            std::thread::spawn(move || {
+                write(&*driver, collection, number * MAX, pause, &rows, &all_connected)
+            })
         };
         Load { clients: (0..clients).map(client).collect(), rows }
     }
@@ -169,12 +173,14 @@ fn write(
     first: i64,
     pause: Duration,
     rows: &AtomicUsize,
+    all_connected: &Barrier,
 ) -> Vec<(i64, Instant)> {
     let options = ConnectOptions::within(Duration::from_secs(20));
     let mut session = driver.connect(&options).unwrap();
     let put = session.prepare(&Operation::Put { collection }).unwrap();
     let mut acknowledged = Vec::new();
     let mut reply = Reply::new();
+    all_connected.wait();
     for key in first..first + MAX {
         if session.execute(&put, &[Value::Int(key), Value::Text(&data(key))], &mut reply).is_err() {
             break;

@@ -197,7 +197,7 @@ fn memory_tables_report_their_limits_and_the_ownership_table_survives_them() {
 }
 
 /// Options for the shortest run of `point-write`.
-const BRIEF: [&str; 8] = ["--records", "200", "--requests", "60", "--rounds", "2", "--operation", "write"];
+const BRIEF: [&str; 8] = ["--records", "50", "--requests", "40", "--rounds", "1", "--operation", "write"];
 
 fn point_write(place: &Place, targets: &[&str], rest: &[&str]) -> crate::support::Answer {
     place.run(&[&["run", "point-write"], targets, &BRIEF, rest].concat())

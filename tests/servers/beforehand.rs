@@ -1,7 +1,7 @@
 //! What is read of a server before a run, and concluded from: refusals, values that are left out, settings of sessions.
 
 use super::common::{by, cells, sql, tables};
-use crate::support::Place;
+use crate::support::{Place, beside_each_other};
 use kurabe_relay::{LOOPBACK, Late, Relay, Server as Listening};
 use kurabe_testbed::testing;
 use std::sync::Arc;
@@ -47,25 +47,28 @@ fn table_without_a_key_is_refused_before_anything_is_made() {
 
 #[test]
 fn own_sessions_outlive_a_server_that_closes_idle_ones() {
-    let place = Place::new();
-    for (engine, setting) in
-        [("mysql", "wait_timeout=1"), ("mariadb", "wait_timeout=1"), ("postgres", "idle_session_timeout=1s")]
-    {
-        let (name, value) = setting.split_once('=').unwrap();
+    let servers = [
+        ("mysql", "wait_timeout=1"),
+        ("mariadb", "wait_timeout=1"),
+        ("postgres", "idle_session_timeout=1s"),
+        ("redis", "timeout=1"),
+    ];
+    beside_each_other(servers, |(engine, setting)| {
+        let (place, (name, value)) = (Place::new(), setting.split_once('=').unwrap());
         let Some(server) = testing::own_server_with(engine, |options| options.set(name, value)) else {
-            continue;
+            return;
         };
         // A trial takes longer than an idle session lives.
         let brief = ["--duration", "1500ms", "--records", "50", "--rounds", "1", "--clients", "1"];
         let answer = place.run(&[&["run", "point-read", server.url()][..], &brief].concat());
+        if engine == "redis" {
+            assert!(answer.code != Some(0) && answer.err.contains("idle for 1 s (timeout)"), "{answer:?}");
+            return;
+        }
         super::common::assert_all_verified(&place, &answer);
         let doctor = place.run(&["doctor", server.url()]);
         assert!(doctor.out.contains("closes idle connections"), "{engine}: {doctor:?}");
-    }
-    let Some(server) = testing::own_server_with("redis", |options| options.set("timeout", 1)) else { return };
-    let brief = ["--duration", "1500ms", "--records", "50", "--rounds", "1", "--clients", "1"];
-    let answer = place.run(&[&["run", "kv", server.url()][..], &brief].concat());
-    assert!(answer.code != Some(0) && answer.err.contains("idle for 1 s (timeout)"), "{answer:?}");
+    });
 }
 
 /// Runs `connect` with the default number of clients, 1 and 8, as a user that may open twelve connections.
@@ -118,9 +121,9 @@ fn prepared_statements_of_all_clients_are_counted_before() {
 
 #[test]
 fn long_way_to_the_server_is_measured_and_said() {
-    let place = Place::new();
-    for engine in ["postgres", "mysql"] {
-        let Some(server) = testing::server(engine) else { continue };
+    beside_each_other(["postgres", "mysql"], |engine| {
+        let place = Place::new();
+        let Some(server) = testing::server(engine) else { return };
         let (delay, port) = (Duration::from_millis(8), server.port());
         let late = move |_| Arc::new(Late::new(delay, delay, &Arc::default())) as _;
         let relay = Relay::start(LOOPBACK, Listening::local(port), late).unwrap();
@@ -131,5 +134,5 @@ fn long_way_to_the_server_is_measured_and_said() {
         let answer = place.run(&[&["run", "point-read", &url][..], &brief].concat());
         super::common::assert_all_verified(&place, &answer);
         assert!(answer.err.contains("a round trip takes"), "{engine}: {answer:?}");
-    }
+    });
 }

@@ -8,19 +8,8 @@ use serde_json::Value;
 
 /// The shortest run of all ways.
 const BRIEF: [&str; 13] = [
-    "--rows",
-    "600",
-    "--row-bytes",
-    "200",
-    "--fetch",
-    "7,1k,whole",
-    "--content",
-    "random,alternating",
-    "--rounds",
-    "1",
-    "--requests",
-    "1",
-    "--no-html",
+    "--rows", "600", "--row-bytes", "200", "--fetch", "7,1k,whole", "--content", "random", "--rounds", "1",
+    "--requests", "1", "--no-html",
 ];
 
 fn value(cell: &Value, name: &str) -> f64 {
@@ -65,7 +54,7 @@ fn every_row_is_moved_and_verified_or_the_engine_says_why_not() {
     let answer = place.run(&[&["run", "bulk"], &targets[..], &BRIEF].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
-    assert!(cells(&report).len() >= targets.len() * 12, "{answer:?}");
+    assert!(cells(&report).len() >= targets.len() * 6, "{answer:?}");
     for cell in cells(&report) {
         let (target, operation) = (cell["target"].as_str().unwrap(), cell["operation"].as_str().unwrap());
         let fetch = &cell["axes"]["fetch"];
@@ -106,7 +95,7 @@ fn mysql_loads_rows_from_memory_if_the_server_allows_it() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
     let whole = cells(&report).iter().filter(|cell| cell["axes"]["fetch"] == "whole");
-    assert_eq!(whole.inspect(|cell| assert_verified(cell, 600)).count(), 2);
+    assert_eq!(whole.inspect(|cell| assert_verified(cell, 600)).count(), 1);
 }
 
 #[test]
@@ -120,14 +109,7 @@ fn compressed_rows_are_verified_and_need_fewer_bytes_where_the_server_offers_it(
     let targets: Vec<&str> = servers.iter().map(|server| server.url()).collect();
     let place = Place::new();
     let rest = [
-        "--rows",
-        "600",
-        "--row-bytes",
-        "2000",
-        "--fetch",
-        "50,whole",
-        "--wire-compression",
-        "off,zlib,zstd",
+        "--rows", "600", "--row-bytes", "2000", "--fetch", "50,whole", "--wire-compression", "off,zlib,zstd",
     ];
     let brief = ["--content", "equal,random", "--rounds", "1", "--requests", "1", "--no-html"];
     let answer = place.run(&[&["run", "bulk"], &targets[..], &rest, &brief].concat());
@@ -177,8 +159,8 @@ fn peak_memory_of_a_read_does_not_grow_with_the_rows() {
             let peaks: Vec<f64> = cells(&report).iter().map(|cell| value(cell, "peak memory")).collect();
             peaks.into_iter().fold(0.0, f64::max)
         };
-        // 5 MB and 40 MB of rows.
-        let (few, many) = (peak("5k"), peak("40k"));
+        // 1 MB and 20 MB of rows.
+        let (few, many) = (peak("1k"), peak("20k"));
         assert!(many < few + 10e6, "{engine}: {few} and {many} bytes");
     }
 }
@@ -188,7 +170,7 @@ fn server_killed_during_a_transfer_fails_its_trials_with_reason() {
     let servers: Vec<Lease> = ["postgres", "mariadb"].into_iter().filter_map(testing::server).collect();
     let place = Place::new();
     // A round trip for each row lasts long enough to be interrupted.
-    let rest = ["--rows", "30k", "--row-bytes", "100", "--fetch", "1", "--rounds", "8", "--requests", "1"];
+    let rest = ["--rows", "10k", "--row-bytes", "100", "--fetch", "1", "--rounds", "8", "--requests", "1"];
     let urls: Vec<&str> = servers.iter().map(|server| server.url()).collect();
     let run = ["run", "bulk", "sqlite:?synchronous=off", "--no-html"];
     let child = place.spawn(&[&run[..], &urls, &rest].concat());
@@ -202,7 +184,7 @@ fn server_killed_during_a_transfer_fails_its_trials_with_reason() {
     for cell in cells(&report) {
         match (cell["target"].as_str().unwrap(), cell["operation"].as_str().unwrap()) {
             ("sqlite", "read") => assert_eq!(cell["status"], "unavailable", "{cell:#}"),
-            ("sqlite", _) => assert_verified(cell, 30_000),
+            ("sqlite", _) => assert_verified(cell, 10_000),
             _ => {
                 assert_eq!(cell["status"], "failed", "{cell:#}");
                 let reason = cell["reason"].as_str().unwrap();
@@ -218,7 +200,7 @@ fn ctrl_c_during_a_transfer_keeps_results_and_leaves_no_table() {
     for engine in ["postgres", "mariadb"] {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
-        let rest = ["--rows", "100k", "--row-bytes", "100", "--fetch", "1,whole", "--rounds", "8"];
+        let rest = ["--rows", "20k", "--row-bytes", "100", "--fetch", "1", "--rounds", "8"];
         let child = place
             .spawn(&[&["run", "bulk", server.url(), "--requests", "1", "--no-html"], &rest[..]].concat());
         place.wait_for_trials(2);

@@ -32,19 +32,19 @@ fn several_rows(target: &str) -> Option<&'static str> {
 }
 
 #[test]
-fn one_run_verifies_small_and_large_sessions_on_every_engine() {
+fn one_run_verifies_large_sessions_on_every_engine() {
     let engines = installed();
     let servers: Vec<Lease> = engines.iter().filter_map(|engine| testing::server(engine)).collect();
     let urls = servers.iter().map(|server| server.url());
     let targets: Vec<&str> = std::iter::once("sqlite:").chain(urls).collect();
     let place = Place::new();
-    let rest = "--payload 1k,1m --layout blob,rows --compress none --requests 20 --records 10 --rounds 1";
+    let rest = "--payload 1m --layout blob,rows --compress none --requests 10 --records 10 --rounds 1";
     let rest: Vec<&str> = rest.split(' ').collect();
     let answer = place.run(&session(&targets, &rest));
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
-    // Two sizes, two layouts, two operations; and each target's A/A control.
-    assert_eq!(cells(&report).len(), targets.len() * 10);
+    // Two layouts, two operations; and each target's A/A control.
+    assert_eq!(cells(&report).len(), targets.len() * 6);
     for cell in cells(&report) {
         let target = cell["target"].as_str().unwrap();
         assert!(!cell["version"].as_str().unwrap().is_empty(), "{cell:#}");

@@ -74,7 +74,7 @@ fn one_run_reaches_a_database_by_two_targets() {
     let place = Place::new();
     let file = format!("sqlite:{}", place.home().join("shared.db").display());
     let two = |url: &str, other: String| {
-        let answer = place.run(&session(&[url, &other], &BRIEF));
+        let answer = place.run(&session(&[url, &other], &[&BRIEF[..], &["--operation", "write"]].concat()));
         let report = assert_all_verified(&place, &answer);
         assert_eq!(report["targets"].as_array().unwrap().len(), 2, "{answer:?}");
     };

@@ -27,7 +27,7 @@ pub(crate) fn point<'a>(
     rest: &[&'a str],
 ) -> Vec<&'a str> {
     let fixed =
-        ["run", experiment, url, "--clients", clients, "--records", "8000", "--interleave=off", "--no-html"];
+        ["run", experiment, url, "--clients", clients, "--records", "2000", "--interleave=off", "--no-html"];
     [&fixed[..], rest].concat()
 }
 

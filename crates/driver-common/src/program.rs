@@ -3,12 +3,14 @@
 use crate::prelude::*;
 use kurabe_core::text::printable;
 use rustix::fs::fstatvfs;
+use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -76,8 +78,14 @@ fn cached() -> Vec<PathBuf> {
     folders
 }
 
-/// The first line that a program prints about its version; empty if it prints none.
+/// The first line that a program prints about its version, which it is asked for once; empty if it prints none.
 pub fn version(program: &Path) -> String {
+    static KNOWN: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.entry(program.to_owned()).or_insert_with(|| ask_for_version(program)).clone()
+}
+
+fn ask_for_version(program: &Path) -> String {
     let mut command = Command::new(program);
     let output = command.arg("--version").env("LC_ALL", "C").stdin(Stdio::null()).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();

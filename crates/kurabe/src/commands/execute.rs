@@ -114,7 +114,6 @@ pub(super) fn execute_with(job: &Job<'_>, partial: &mut PartialRun, output: &Out
         kurabe_observe::check()?;
     }
     let experiment = registry::of(&job.spec)?;
-    fleet::check_submitted(&job.spec, experiment.info())?;
     let mut plan = Plan::draft(experiment, job.spec.clone(), &targets::applications(&job.urls)?)?;
     let open_options = OpenOptions {
         dry: job.dry,

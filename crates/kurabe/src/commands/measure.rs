@@ -22,6 +22,7 @@ use kurabe_engine::run::event::Event;
 use kurabe_engine::run::runner::Runner;
 use kurabe_observe::{Live, Monitor};
 use kurabe_record::Writer;
+use kurabe_testbed::testing;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -141,7 +142,8 @@ pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
         cancel,
         progress: &completed,
         observer: Some(&observer),
-        interference_check: Some(kurabe_report::attribution::disturbed),
+        // What tests disturb of each other need not be repeated.
+        interference_check: (!testing::small_servers()).then_some(kurabe_report::attribution::disturbed),
         cpu_partition: opened.cpu_partition.as_ref(),
         fleet: agents.map(|agents| agents as &dyn Fleet),
     };
