@@ -42,8 +42,8 @@ pub(crate) fn analyse(run: &Run) -> Summary {
 pub(crate) fn language(shared: &Shared, headers: &HeaderMap) -> Language {
     let accepted = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     // Browsers send them in the order of preference.
-    let names = accepted.split(',').filter_map(|tag| tag.trim().split(['-', ';']).next());
-    shared.language.or_else(|| names.filter_map(Language::named).next()).unwrap_or_default()
+    let mut names = accepted.split(',').filter_map(|tag| tag.trim().split(['-', ';']).next());
+    shared.language.or_else(|| names.find_map(Language::named)).unwrap_or_default()
 }
 
 /// The values of a query or of a form.
