@@ -173,18 +173,28 @@ fn form_has_choices_says_how_long_it_takes_and_keeps_what_a_link_fills_in() {
 }
 
 #[test]
-fn list_of_runs_has_the_verdict_of_each() {
+fn list_of_runs_has_the_verdict_of_each_in_the_language_of_the_browser() {
     let (place, _) = short();
     let run = std::fs::read_dir(place.path()).unwrap().flatten().next().unwrap().file_name();
     let run = run.to_str().unwrap();
     let page = Page::start(&place);
-    let said = |text: &str| {
+    let said = |language: &str| {
+        let head = format!("Authorization: Bearer {TOKEN}\r\nAccept-Language: {language}\r\n");
+        let (_, _, text) = page.ask("GET", "/", &head, "");
         let (_, row) = text.split_once(&format!("/runs/{run}\"")).unwrap();
-        row.split_once("said\">").unwrap().1.split('<').next().unwrap().to_owned()
+        let verdict = row.split_once("said\" lang=\"").unwrap().1.split('<').next().unwrap().to_owned();
+        let (_, _, report) = page.ask("GET", &format!("/runs/{run}/report"), &head, "");
+        (verdict, report)
     };
-    let verdict = said(&page.get("/").1);
-    assert!(verdict.ends_with('.') && verdict.len() > 20, "{verdict}");
-    assert_eq!(said(&page.get("/").1), verdict);
+    let ((verdict, english), (in_japanese, japanese)) = (said("de,en;q=0.5"), said("fr, ja-JP;q=0.9, en"));
+    assert!(verdict.starts_with("en\">") && verdict.ends_with('.') && verdict.len() > 20, "{verdict}");
+    assert!(in_japanese.starts_with("ja\">") && in_japanese.ends_with('。'), "{in_japanese}");
+    assert!(english.contains("<html lang=\"en\">") && japanese.contains("<html lang=\"ja\">"));
+    assert_eq!(said("en").0, verdict);
+    page.end();
+    let page = Page::with(&place, &["--token", TOKEN, "--lang", "ja", "null:"]);
+    let page_of = page.get(&format!("/runs/{run}/report")).1;
+    assert!(page_of.contains("<html lang=\"ja\">"), "--lang comes before the browser's");
     page.end();
 }
 

@@ -41,8 +41,9 @@ fn hit_ratio_follows_cache_size_and_matches_server_count() {
         }
         let place = Place::new();
         // With equal popularity and one write in a hundred requests, the hit ratio is the cached share.
-        let rest =
-            format!("--cache {cache} --requests 4000 --zipf 0 --write-share 1 --cache-size none,100,50,10");
+        let rest = format!(
+            "--cache {cache} --requests 4000 --records 10k --zipf 0 --write-share 1 --cache-size none,100,50,10"
+        );
         let found = verified(&place, &run(&place, store, &rest));
         assert_eq!(found.len(), 4, "{store} {cache}");
         for cell in &found {

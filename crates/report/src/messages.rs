@@ -58,7 +58,7 @@ macro_rules! messages {
 
 impl Message {
     /// The message without placeholders.
-    pub fn text(self, language: Language) -> &'static str {
+    pub const fn text(self, language: Language) -> &'static str {
         self.texts()[language as usize]
     }
 
@@ -141,6 +141,18 @@ messages! {
     Rounds: "{count} rounds", "{count} ラウンド";
     RoundsOf: "{all} (figures: {continuous} continuous; ratios: {interleaved} interleaved)", "{all}(数値: 連続 {continuous} 回、倍率: 交互 {interleaved} 回)";
     // Two runs.
+    FirstRun: "the first run", "最初の実行";
+    SecondRun: "the second run", "2 番目の実行";
+    Metric: "metric", "指標";
+    Operation: "operation", "操作";
+    Target: "target", "対象";
+    Change: "change", "変化";
+    Faster: "faster: {how}", "高速化: {how}";
+    SlowerBy: "slower: {how}", "低速化: {how}";
+    Better: "better: {how}", "改善: {how}";
+    Worse: "worse: {how}", "悪化: {how}";
+    NotCompared: "not compared", "比較なし";
+    UndecidedAt: "undecided: {ratio}", "未決: {ratio}";
     Result: "result", "結果";
     First: "first", "1 番目";
     Second: "second", "2 番目";

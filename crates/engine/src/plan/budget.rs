@@ -24,19 +24,19 @@ const MIN_SEARCH: Duration = Duration::from_secs(5);
 /// The mean share of a trial's time for warming up.
 const WARM_UP: f64 = 0.15;
 /// The share of the time of a trial that writes in which its writes are read back.
-const READ_BACK: f64 = 0.3;
+const READ_BACK: f64 = 0.2;
 /// The fixed time of each trial for preparing and checking.
-const AROUND: Duration = Duration::from_millis(30);
+const AROUND: Duration = Duration::from_millis(25);
 /// The time to open a connection.
 const CONNECT: Duration = Duration::from_millis(1);
 /// The time to restart a throwaway server.
 pub(crate) const RESTART: Duration = Duration::from_secs(2);
 /// Bytes loaded per second.
-const LOADED_PER_SECOND: f64 = 20e6;
+const LOADED_PER_SECOND: f64 = 30e6;
 /// Bytes per second with which a throwaway cache is filled before each trial.
 const CACHED_PER_SECOND: f64 = 60e6;
 /// Records loaded, and read back, per second.
-const RECORDS_PER_SECOND: f64 = 5e3;
+const RECORDS_PER_SECOND: f64 = 10e3;
 /// The minimum number of values of a default axis.
 const MIN_VALUES: usize = 2;
 /// The minimum number of rounds. Intervals of fewer rounds are too wide.
@@ -209,7 +209,10 @@ impl Cost {
         // All servers restart at the same time.
         let restarting = RESTART * plan.spec.restarts;
         let writing = plan.operations.iter().filter(|operation| operation.writes).count();
-        let besides = WARM_UP + READ_BACK * writing as f64 / plan.operations.len().max(1) as f64;
+        // The time of a job is that of its work.
+        let is_job = plan.available().any(|(_, cell)| cell.is_job());
+        let writing = if is_job { 0.0 } else { writing as f64 / plan.operations.len().max(1) as f64 };
+        let besides = WARM_UP + READ_BACK * writing;
         let mut cost = Self { trials: 0.0, besides, measured: Duration::ZERO, fixed: restarting, restarting };
         // The first cell of each target is measured twice.
         let firsts: Vec<_> = plan.available().filter(|(record, _)| repeated.insert(record.target)).collect();
@@ -233,7 +236,9 @@ impl Cost {
             let own =
                 is_aa_control && (targets[record.target].second.is_some() || plan.spec.slice_ns.is_some());
             if loaded.insert((record.target, own, &cell.dataset)) {
-                let records = bytes / cell.demand.request_bytes.max(1) as f64;
+                // A job loads many at once, and experiments without a size of requests load little.
+                let each = Some(cell.demand.request_bytes).filter(|bytes| *bytes > 0 && !cell.is_job());
+                let records = each.map_or(0.0, |each| bytes / each as f64);
                 let load = Duration::from_secs_f64(bytes / LOADED_PER_SECOND + records / RECORDS_PER_SECOND)
                     + latency::load_time(plan, &targets[record.target], cell);
                 // Data is reloaded after each restart.

@@ -103,6 +103,15 @@ fn live(opened: &Opened) -> Live {
     Live::new(drivers.map(|driver| driver.endpoint()).collect())
 }
 
+/// The time that is left when the first rounds have ended. Interleaved trials take longer than those of the first round.
+fn left_after_first_rounds(event: &Event<'_>, header: &RunHeader) -> Option<Duration> {
+    let rounds = if header.spec.slice_ns.is_some() { 2 } else { 1 };
+    match event {
+        Event::TrialBegins { round, left, .. } if *round == rounds => *left,
+        _ => None,
+    }
+}
+
 pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
     let RunContext {
         plan,
@@ -150,13 +159,10 @@ pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
     let mut made: Vec<TrialRecord> = Vec::new();
     let mut pauses = Pauses::asked_for();
     let mut announced = announced.filter(|_| header.spec.until.is_none());
-    // Interleaved trials take longer than those of the first round.
-    let judged = if header.spec.slice_ns.is_some() { 2 } else { 1 };
     let ended = runner.run(fixtures, &run.trials, &mut |event| {
-        if let Event::TrialBegins { round, left: Some(left), .. } = &event
-            && *round == judged
+        if let Some(left) = left_after_first_rounds(&event, header)
             && let Some(announced) = announced.take()
-            && let Some(note) = longer_than_planned(began.elapsed() + *left, announced)
+            && let Some(note) = longer_than_planned(began.elapsed() + left, announced)
         {
             output.note(&note);
         }

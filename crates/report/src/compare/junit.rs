@@ -3,6 +3,7 @@
 use super::gate::words;
 use super::render::change;
 use super::{Compared, Judgement, Row};
+use crate::messages::Language;
 use kurabe_core::text::printable;
 use std::fmt::Write as _;
 
@@ -21,7 +22,7 @@ pub fn junit(compared: &Compared, experiment: &str) -> String {
             Judgement::Passed => cases.push_str("/>\n"),
             Judgement::Slower => {
                 failures += 1;
-                let message = escaped(&format!("{}, beyond {margin} %", change(row)));
+                let message = escaped(&format!("{}, beyond {margin} %", change(row, Language::English)));
                 let text = escaped(&interval(row));
                 let failure = format!("<failure message=\"{message}\" type=\"slower\">{text}</failure>");
                 let _ = writeln!(cases, ">\n      {failure}\n    </testcase>");

@@ -14,7 +14,7 @@ mod render;
 
 use crate::comparison::{bounded, not_comparable, paired, result_of, why_no_results};
 use crate::finding::{Comparison, Finding, Interval, Pair, Runs, Scope, Section, Statement, Why};
-use crate::messages::Language;
+use crate::messages::{Language, Message};
 use crate::rule::Rule;
 use crate::summary::{CellResult, MetricInfo, MetricResult, Status, Summary, TargetSummary, VerdictResult};
 use kurabe_core::axis::Cell;
@@ -33,7 +33,8 @@ pub use page::fragment;
 pub use render::{json, markdown, pull_request, terminal};
 
 /// The names of the two sides in findings.
-const SIDES: [&str; 2] = ["the second run", "the first run"];
+const SIDES: [&str; 2] =
+    [Message::SecondRun.text(Language::English), Message::FirstRun.text(Language::English)];
 
 /// The comparison of two runs.
 #[derive(Clone, Debug, Serialize)]

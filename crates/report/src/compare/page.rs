@@ -18,7 +18,7 @@ pub fn fragment(compared: &Compared) -> Markup {
     html! {
         (list("plain", Section::Publishing))
         (list("verdict", Section::Verdict))
-        @for table in tables(compared) {
+        @for table in tables(compared, compared.language) {
             h3 { (table.title) }
             (one_table(&table))
         }

@@ -43,7 +43,7 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
             }
         }
         page.gap();
-        for table in tables(compared) {
+        for table in tables(compared, compared.language) {
             page.table(&table.title, "", &table);
         }
         return page.text;
@@ -133,7 +133,7 @@ pub fn markdown(compared: &Compared) -> String {
     let mut text = format!("# {} → {}\n\n", escaped(&compared.first), escaped(&compared.second));
     publishing(&mut text, &compared.sentences(Section::Publishing));
     items(&mut text, &compared.sentences(Section::Verdict));
-    for table in tables(compared) {
+    for table in tables(compared, Language::English) {
         markdown_table(&mut text, "", &table);
     }
     let warnings = compared.sentences(Section::Warning);
@@ -167,7 +167,7 @@ pub fn pull_request(compared: &Compared) -> String {
         );
     } else if !rows.is_empty() {
         let shown: Vec<Row> = shown.iter().map(|row| (*row).clone()).collect();
-        markdown_table(&mut text, "", &rows_table(&shown, "Primary results".to_owned()));
+        markdown_table(&mut text, "", &rows_table(&shown, "Primary results".to_owned(), Language::English));
     }
     if rows.len() > ROWS {
         let _ = writeln!(text, "{} more rows are left out here.\n", rows.len() - ROWS);
@@ -186,10 +186,10 @@ pub fn pull_request(compared: &Compared) -> String {
 }
 
 /// A table for each compared metric, and one of other differences.
-pub(super) fn tables(compared: &Compared) -> Vec<Table> {
+pub(super) fn tables(compared: &Compared, language: Language) -> Vec<Table> {
     let of = |rows: &[Row]| {
         let unit = if rows[0].unit == Unit::PerSecond { " per second" } else { "" };
-        rows_table(rows, format!("{}{unit}", capital(&rows[0].metric)))
+        rows_table(rows, format!("{}{unit}", capital(&rows[0].metric)), language)
     };
     let mut rows = compared.rows.clone();
     sort::by_key(&mut rows, |row| compared.rows.iter().position(|first| first.metric == row.metric));
@@ -202,7 +202,8 @@ pub fn json(compared: &Compared) -> String {
     serde_json::to_string_pretty(compared).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}")) + "\n"
 }
 
-fn rows_table(rows: &[Row], title: String) -> Table {
+fn rows_table(rows: &[Row], title: String, language: Language) -> Table {
+    let head = |message: Message, right| column(message.text(language), right);
     let count = rows.first().map_or(0, |row| row.shown.len());
     let varies = |at: &usize| {
         let mut values = rows.iter().map(|row| row.shown.get(*at));
@@ -211,17 +212,17 @@ fn rows_table(rows: &[Row], title: String) -> Table {
     };
     let axes: Vec<usize> = (0..count).filter(varies).collect();
     let several = rows.iter().any(|row| row.metric != rows[0].metric);
-    let mut columns: Vec<Column> = several.then(|| column("metric", false)).into_iter().collect();
-    columns.extend([column("operation", false), column("target", false)]);
+    let mut columns: Vec<Column> = several.then(|| head(Message::Metric, false)).into_iter().collect();
+    columns.extend([head(Message::Operation, false), head(Message::Target, false)]);
     columns.extend(axes.iter().map(|at| column(&rows[0].shown[*at].0, false)));
-    columns.extend(["first", "second", "change"].map(|head| column(head, true)));
+    columns.extend([Message::First, Message::Second, Message::Change].map(|message| head(message, true)));
     let gated = rows.iter().any(|row| row.gate.is_some());
-    columns.extend(gated.then(|| column("gate", false)));
+    columns.extend(gated.then(|| head(Message::Gate, false)));
     let cells = |row: &Row| {
         let mut cells: Vec<String> = several.then(|| row.metric.clone()).into_iter().collect();
         cells.extend([row.operation.clone(), row.target.clone()]);
         cells.extend(axes.iter().map(|at| row.shown[*at].1.clone()));
-        cells.extend([value(row, row.first), value(row, row.second), change(row)]);
+        cells.extend([value(row, row.first), value(row, row.second), change(row, language)]);
         cells.extend(
             gated.then(|| row.gate.map_or_else(|| "–".to_owned(), |judgement| words(row, judgement))),
         );
@@ -240,20 +241,25 @@ fn value(row: &Row, value: Option<Interval>) -> String {
     }
 }
 
-pub(super) fn change(row: &Row) -> String {
+pub(super) fn change(row: &Row, language: Language) -> String {
     let how = row
         .result
         .gain(row.ratio, row.low, row.high)
         .map_or_else(String::new, |ratio| amount(ratio, row.lower_bound));
-    let speed = is_speed(&row.metric);
-    match row.result {
-        VerdictResult::Better => format!("{}: {how}", if speed { "faster" } else { "better" }),
-        VerdictResult::Worse => format!("{}: {how}", if speed { "slower" } else { "worse" }),
-        VerdictResult::NoDifference => "equal".to_owned(),
-        VerdictResult::NotComparable => "not compared".to_owned(),
-        VerdictResult::Undecided => row.ratio.map_or_else(
-            || "undecided".to_owned(),
-            |value| format!("undecided: {}", ratio(Interval { value, low: row.low, high: row.high })),
+    let by = |message: Message| message.with(language, &[("how", &how)]);
+    match (row.result, is_speed(&row.metric)) {
+        (VerdictResult::Better, true) => by(Message::Faster),
+        (VerdictResult::Better, false) => by(Message::Better),
+        (VerdictResult::Worse, true) => by(Message::SlowerBy),
+        (VerdictResult::Worse, false) => by(Message::Worse),
+        (VerdictResult::NoDifference, _) => Message::Equal.text(language).to_owned(),
+        (VerdictResult::NotComparable, _) => Message::NotCompared.text(language).to_owned(),
+        (VerdictResult::Undecided, _) => row.ratio.map_or_else(
+            || Message::Undecided.text(language).to_owned(),
+            |value| {
+                let ratio = ratio(Interval { value, low: row.low, high: row.high });
+                Message::UndecidedAt.with(language, &[("ratio", &ratio)])
+            },
         ),
     }
 }
