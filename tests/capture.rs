@@ -280,16 +280,7 @@ fn modelled(place: &Place, path: &Path, name: &str, options: &[&str]) -> (String
 /// Runs a model once, and asserts that the server counts its statements in the proportions of the recording.
 fn assert_mix(place: &Place, file: &str, url: &str, recorded: &[u64], count: &mut dyn FnMut() -> Vec<u64>) {
     let args = [
-        "run",
-        "-f",
-        file,
-        url,
-        "--rounds",
-        "1",
-        "--requests",
-        "1500",
-        "--interleave=off",
-        "--no-html",
+        "run", "-f", file, url, "--rounds", "1", "--requests", "1500", "--interleave=off", "--no-html",
         "--quiet",
     ];
     let answer = place.run(&args);
@@ -370,17 +361,7 @@ fn model_of_pgbench_has_its_mix_and_its_draws() {
     );
     assert!(text.contains("Not in it") && text.contains("not a statement on rows of one table"), "{text}");
     let args = [
-        "run",
-        "-f",
-        &file,
-        "sqlite:",
-        "-D",
-        "scale=0.01",
-        "--rounds",
-        "1",
-        "--requests",
-        "200",
-        "--no-html",
+        "run", "-f", &file, "sqlite:", "-D", "scale=0.01", "--rounds", "1", "--requests", "200", "--no-html",
     ];
     let answer = place.run(&args);
     assert_eq!(answer.code, Some(0), "{answer:?}");

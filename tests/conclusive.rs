@@ -5,18 +5,8 @@ use crate::support::{Answer, Place, signal, trials};
 
 /// Two targets that are one: they differ only by noise.
 const EQUALS: [&str; 12] = [
-    "run",
-    "point-read",
-    "null:",
-    "null:",
-    "--clients",
-    "1",
-    "--requests",
-    "400",
-    "--records",
-    "100",
-    "--rounds",
-    "3",
+    "run", "point-read", "null:", "null:", "--clients", "1", "--requests", "400", "--records", "100",
+    "--rounds", "3",
 ];
 
 fn rounds(report: &serde_json::Value) -> u64 {

@@ -139,17 +139,7 @@ fn trials(place: &Place) -> Vec<Value> {
 }
 
 const RUN: [&str; 12] = [
-    "run",
-    "kv",
-    "sqlite:",
-    "null:",
-    "--clients",
-    "1,2",
-    "--rounds",
-    "3",
-    "--requests",
-    "600",
-    "--records",
+    "run", "kv", "sqlite:", "null:", "--clients", "1,2", "--rounds", "3", "--requests", "600", "--records",
     "100",
 ];
 

@@ -31,21 +31,8 @@ fn refused(answer: &Answer, parts: &[&str]) {
 fn answer_is_short_and_the_rest_is_behind_verbose() {
     let place = Place::new();
     let args = [
-        "run",
-        "session",
-        "sqlite:",
-        "--payload",
-        "1k,4k",
-        "--layout",
-        "blob",
-        "--compress",
-        "none",
-        "--requests",
-        "60",
-        "--records",
-        "20",
-        "--rounds",
-        "2",
+        "run", "session", "sqlite:", "--payload", "1k,4k", "--layout", "blob", "--compress", "none",
+        "--requests", "60", "--records", "20", "--rounds", "2",
     ];
     let answer = place.run(&args);
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -115,16 +102,7 @@ fn page_of_the_default_run_is_within_its_budget() {
     let place = Place::new();
     // All cells of a run by default, in shorter trials. It has 16 rounds at most.
     let answer = place.run(&[
-        "run",
-        "session",
-        "sqlite:",
-        "--rounds",
-        "2",
-        "--duration",
-        "10ms",
-        "--records",
-        "8",
-        "--no-html",
+        "run", "session", "sqlite:", "--rounds", "2", "--duration", "10ms", "--records", "8", "--no-html",
     ]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     with_more_rounds(&place, 16);
@@ -256,17 +234,7 @@ fn statement_may_change_tables_of_throwaway_targets_only() {
     let made = file(&place, "mine.db", "");
     let run = |target: &str| {
         place.run(&[
-            "run",
-            "pgbench",
-            "-f",
-            &script,
-            target,
-            "--requests",
-            "4",
-            "--rounds",
-            "1",
-            "--clients",
-            "1",
+            "run", "pgbench", "-f", &script, target, "--requests", "4", "--rounds", "1", "--clients", "1",
         ])
     };
     assert_eq!(run("sqlite:").code, Some(0));
@@ -326,15 +294,7 @@ fn comparison_of_a_run_with_itself_says_so() {
 fn plain_margin_is_in_per_cent_as_plain_budget_is_in_seconds() {
     let place = Place::new();
     let args = [
-        "run",
-        "point-read",
-        "sqlite:",
-        "--dry-run",
-        "--until",
-        "conclusive",
-        "--margin",
-        "5",
-        "--budget",
+        "run", "point-read", "sqlite:", "--dry-run", "--until", "conclusive", "--margin", "5", "--budget",
         "5",
     ];
     let answer = place.run(&args);
@@ -345,18 +305,8 @@ fn plain_margin_is_in_per_cent_as_plain_budget_is_in_seconds() {
 #[test]
 fn target_without_results_is_exit_4() {
     let answer = Place::new().run(&[
-        "run",
-        "point-read",
-        "sqlite:",
-        "null:",
-        "--durability",
-        "synced",
-        "--records",
-        "50",
-        "--requests",
-        "50",
-        "--rounds",
-        "1",
+        "run", "point-read", "sqlite:", "null:", "--durability", "synced", "--records", "50", "--requests",
+        "50", "--rounds", "1",
     ]);
     assert_eq!(answer.code, Some(4), "{answer:?}");
     assert!(answer.out.contains("not available"), "{answer:?}");
@@ -407,25 +357,12 @@ fn options_override_axes_and_variables_of_a_suite() {
     let workload = file(
         &place,
         "b.toml",
-        &format!("[axes]\nclients = [1, 2]\n{WORKLOAD}").replacen(
-            "[axes]\nclients = [1, 2]\n",
-            "axes.clients = [1, 2]\n",
-            1,
-        ),
+        &format!("[axes]\nclients = [1, 2]\n{WORKLOAD}")
+            .replacen("[axes]\nclients = [1, 2]\n", "axes.clients = [1, 2]\n", 1),
     );
     let args = [
-        "run",
-        "-f",
-        &workload,
-        "sqlite:",
-        "--clients",
-        "4",
-        "-D",
-        "users=30",
-        "--requests",
-        "40",
-        "--rounds",
-        "1",
+        "run", "-f", &workload, "sqlite:", "--clients", "4", "-D", "users=30", "--requests", "40",
+        "--rounds", "1",
     ];
     let answer = place.run(&args);
     assert_eq!(answer.code, Some(0), "{answer:?}");

@@ -3,7 +3,6 @@
 mod common;
 mod hostile;
 mod hosts;
-mod queue;
 
 use crate::support::{Answer, KURABE, Place, eventually, piped, signal};
 use common::broker::{Broker, Tap, pretender};
@@ -135,16 +134,7 @@ fn run_goes_on_without_a_lost_agent_if_asked() {
     let args =
         ["run", "kv", server.url(), "--fleet", broker.url(), "--agents", "3", "--on-lost-agent", "continue"];
     let rest = [
-        "--clients",
-        "6",
-        "--duration",
-        "400ms",
-        "--rounds",
-        "4",
-        "--records",
-        "500",
-        "--no-html",
-        "--seed",
+        "--clients", "6", "--duration", "400ms", "--rounds", "4", "--records", "500", "--no-html", "--seed",
         "3",
     ];
     let run = place.spawn(&[&args[..], &rest[..]].concat());
@@ -322,6 +312,27 @@ fn passwords_of_targets_are_in_no_message() {
     let seen = tap.read();
     assert!(seen.contains("\"load\":{") && seen.contains("\"done\":{"), "{}", seen.len());
     assert!(!seen.contains(PASSWORD) && !said.contains(PASSWORD));
+}
+
+#[test]
+fn login_of_the_url_is_used_and_neither_password_nor_token_is_shown() {
+    for (login, right, wrong) in [
+        (&["--user", "me", "--pass", "hunter2@x"][..], "me:hunter2%40x", "me:hunter2"),
+        (&["--auth", "hunter2/x"][..], "hunter2%2Fx", "hunter2"),
+    ] {
+        let Some(broker) = Broker::with_login(login) else { return };
+        let place = Place::new();
+        // No agent waits there.
+        let said = |who: &str| {
+            let url = format!("nats://{who}@{}", broker.address());
+            let answer = place.run(&["run", "point-read", "null:", "--fleet", &url, "--no-html"]);
+            assert_eq!(answer.code, Some(3), "{answer:?}");
+            assert!(!answer.err.contains("hunter2"), "{answer:?}");
+            answer.err
+        };
+        assert!(said(right).contains("0 of 1 agents answered"));
+        assert!(said(wrong).contains("authorization"));
+    }
 }
 
 #[test]

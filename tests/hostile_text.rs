@@ -149,19 +149,8 @@ fn server_cannot_control_terminal_and_its_error_is_exit_3() {
 /// Inserts a text at those places of a run file that come from a server or another machine.
 fn poison(value: &mut Value, with: &str) {
     const PLACES: [&str; 13] = [
-        "version",
-        "engine",
-        "client",
-        "transport",
-        "cpu",
-        "system",
-        "value",
-        "notes",
-        "reason",
-        "again",
-        "set_by",
-        "why",
-        "unavailable",
+        "version", "engine", "client", "transport", "cpu", "system", "value", "notes", "reason", "again",
+        "set_by", "why", "unavailable",
     ];
     match value {
         Value::Object(fields) => {

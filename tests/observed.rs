@@ -78,16 +78,8 @@ fn selftest_names_planted_causes_and_rejects_invalid_options() {
     assert_eq!(answer.code, Some(2), "{}", answer.err);
     // On a busy machine a cause may be named wrongly, or not at all, but never wrongly with high
     // confidence.
-    let answer = place.run(&[
-        "selftest",
-        "redis",
-        "--kind",
-        "client-cpu,network",
-        "--rounds",
-        "1",
-        "--duration",
-        "1s",
-    ]);
+    let answer = place
+        .run(&["selftest", "redis", "--kind", "client-cpu,network", "--rounds", "1", "--duration", "1s"]);
     let said = format!("{}{}", answer.out, answer.err);
     assert!(answer.out.contains("planted causes named correctly"), "{said}");
     assert!(answer.out.contains("0 causes were named wrongly with high confidence"), "{said}");

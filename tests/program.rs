@@ -7,21 +7,8 @@ use std::path::PathBuf;
 
 /// A run that takes seconds, in many short trials: one cell and the A/A control, two operations, twenty rounds.
 const LONG: [&str; 15] = [
-    "run",
-    "session",
-    "sqlite:",
-    "--payload",
-    "1k",
-    "--layout",
-    "blob",
-    "--compress",
-    "none",
-    "--operation",
-    "write,read",
-    "--duration",
-    "40ms",
-    "--rounds",
-    "20",
+    "run", "session", "sqlite:", "--payload", "1k", "--layout", "blob", "--compress", "none", "--operation",
+    "write,read", "--duration", "40ms", "--rounds", "20",
 ];
 /// The trials of [`LONG`].
 const TRIALS: usize = 2 * 2 * 20;

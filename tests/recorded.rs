@@ -6,21 +6,8 @@ use std::sync::OnceLock;
 
 /// A very short run: four cells and the A/A control, two operations, three rounds.
 pub(crate) const SHORT: [&str; 15] = [
-    "run",
-    "session",
-    "null:",
-    "--payload",
-    "1k,4k",
-    "--layout",
-    "blob",
-    "--compress",
-    "none,lz4",
-    "--requests",
-    "100",
-    "--rounds",
-    "3",
-    "--operation",
-    "write,read",
+    "run", "session", "null:", "--payload", "1k,4k", "--layout", "blob", "--compress", "none,lz4",
+    "--requests", "100", "--rounds", "3", "--operation", "write,read",
 ];
 
 /// What a run left.

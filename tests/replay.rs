@@ -162,3 +162,73 @@ fn reads_are_replayed_as_often_as_the_server_counts_and_other_answers_are_named(
         assert!(refused.code != Some(0) && refused.err.contains("values were not kept"), "{refused:?}");
     }
 }
+
+#[test]
+fn commands_of_redis_are_recorded_and_replayed_as_often_as_the_server_counts() {
+    let Some(server) = testing::own_server("redis") else { return };
+    if !has("redis-benchmark") {
+        return;
+    }
+    let place = Place::that_starts_servers();
+    let info = |section: &str| {
+        let port = server.port().to_string();
+        let output = Command::new("redis-cli").args(["-p", &port, "INFO", section]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // Without what this test and a driver ask.
+    let counted = || -> u64 {
+        let said = info("commandstats");
+        let data = said.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(":calls="));
+        let own = |name: &str| {
+            ["info", "config", "hello", "ping", "client", "select", "command"]
+                .iter()
+                .any(|own| name.starts_with(own))
+        };
+        data.filter(|(name, _)| !own(name))
+            .map(|(_, rest)| rest.split(',').next().unwrap().parse::<u64>().unwrap())
+            .sum()
+    };
+    let bench = "redis-benchmark -h $REDIS_HOST -p $REDIS_PORT -q -r 50 -n 300 -c 3";
+    let cli = "redis-cli -h $REDIS_HOST -p $REDIS_PORT";
+    let words = "HSET h a 1 b 2\nHGETALL h\nSADD s x y z\nSMEMBERS s\nMULTI\nINCRBY n 4\nGET n\nEXEC\nLPUSH h 1\nSET e 'a b' EX 1000\n\
+                 TTL e\nGET missing\nMGET e n h s missing q\n";
+    let script = format!(
+        "{bench} -t set,get,incr,lpush -P 8 >/dev/null; {bench} -t set,get >/dev/null; \
+         printf '{words}' | {cli} >/dev/null; printf '{words}' | {cli} -3 >/dev/null"
+    );
+    let before = counted();
+    let path = captured(&place, "commands", &server, &script);
+    let recorded = place.run(&["capture", "show", path.to_str().unwrap(), "--report", "json"]).json();
+    let calls = |of: &str| -> u64 {
+        let all = recorded["statements"].as_array().unwrap().iter();
+        all.filter(|one| one["text"].as_str().unwrap().starts_with(of))
+            .map(|one| one["calls"].as_u64().unwrap())
+            .sum()
+    };
+    // redis-benchmark asks for settings, and may send a few more than it was told.
+    let asked = calls("CONFIG") + calls("HELLO") + calls("COMMAND") + calls("CLIENT") + calls("PING");
+    assert_eq!(requests(&place, &path) - asked, counted() - before, "{}\n{recorded:#}", info("commandstats"));
+    assert!(calls("SET ?") >= 600 && calls("SMEMBERS ?") == 2, "{recorded:#}");
+
+    // The user's own server is left alone.
+    let refused = replay(&place, &path, &[server.url()]);
+    assert!(refused.code == Some(2) && refused.err.contains("may change keys"), "{refused:?}");
+    let empty = place.home().join("empty");
+    std::fs::write(&empty, "").unwrap();
+    let answer = replay(&place, &path, &["up:redis", "--data", empty.to_str().unwrap()]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    let left_out = calls("CONFIG") + calls("CLIENT");
+    for cell in cells(&report) {
+        assert_eq!(
+            cell["verified"]["answers"].as_u64(),
+            Some(requests(&place, &path) - left_out),
+            "{cell:#}"
+        );
+    }
+    // Other data, other answers.
+    std::fs::write(&empty, "SET n 5\n").unwrap();
+    let answer = replay(&place, &path, &["up:redis", "--data", empty.to_str().unwrap()]);
+    let said = format!("{}{}", answer.out, answer.err);
+    assert!(answer.code != Some(0) && said.contains("'EXEC'"), "{answer:?}");
+}

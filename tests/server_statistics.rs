@@ -393,15 +393,7 @@ fn statistics_without_permission_are_unavailable_and_run_continues() {
 fn every_report_format_contains_server_statistics() {
     let place = Place::new();
     let args = [
-        "run",
-        "session",
-        "sqlite:",
-        "--payload",
-        "1k",
-        "--layout",
-        "blob",
-        "--compress",
-        "none",
+        "run", "session", "sqlite:", "--payload", "1k", "--layout", "blob", "--compress", "none",
         "--requests",
     ];
     let answer = place.run(&[&args[..], &["100", "--records", "20", "--rounds", "2", "-v"]].concat());

@@ -72,25 +72,9 @@ impl Place {
         // Servers that the distribution lacks are in the tester's cache.
         command.envs(cache().map(|folder| ("KURABE_CACHE", folder)));
         for name in [
-            "PGUSER",
-            "PGPASSWORD",
-            "PGPASSFILE",
-            "PGHOST",
-            "PGPORT",
-            "PGDATABASE",
-            "PGSSLMODE",
-            "PGSSLROOTCERT",
-            "PGSSLCERT",
-            "PGSSLKEY",
-            "MYSQL_PWD",
-            "REDISCLI_AUTH",
-            "VALKEYCLI_AUTH",
-            "COUCHDB_USER",
-            "COUCHDB_PASSWORD",
-            "LC_ALL",
-            "LC_MESSAGES",
-            "LANG",
-            "XDG_CONFIG_HOME",
+            "PGUSER", "PGPASSWORD", "PGPASSFILE", "PGHOST", "PGPORT", "PGDATABASE", "PGSSLMODE",
+            "PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY", "MYSQL_PWD", "REDISCLI_AUTH", "VALKEYCLI_AUTH",
+            "COUCHDB_USER", "COUCHDB_PASSWORD", "LC_ALL", "LC_MESSAGES", "LANG", "XDG_CONFIG_HOME",
             "KURABE_CONFIG",
         ] {
             command.env_remove(name);

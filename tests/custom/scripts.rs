@@ -155,15 +155,7 @@ fn gate_judges_scripts_on_two_targets_or_against_the_last_run_and_suites_name_sc
     let other = Place::new();
     let alone = |place: &Place| {
         place.run(&[
-            "gate",
-            &scripts[0],
-            "sqlite:",
-            "--init",
-            "--requests",
-            "60",
-            "--rounds",
-            "3",
-            "--interleave=off",
+            "gate", &scripts[0], "sqlite:", "--init", "--requests", "60", "--rounds", "3", "--interleave=off",
         ])
     };
     let first = alone(&other);

@@ -41,13 +41,7 @@ fn dump(engine: &str, path: &Path) -> bool {
         let mut command = Command::new("mariadb-dump");
         let port = server.port().to_string();
         command.args([
-            "--no-defaults",
-            "--protocol=TCP",
-            "--host=127.0.0.1",
-            "--port",
-            &port,
-            "--user=root",
-            "kurabe",
+            "--no-defaults", "--protocol=TCP", "--host=127.0.0.1", "--port", &port, "--user=root", "kurabe",
         ]);
         command
     };

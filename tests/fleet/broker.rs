@@ -10,15 +10,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// A running `nats-server`. It ends with the test.
 pub(crate) struct Broker {
     child: Child,
     address: String,
     url: String,
-    /// Where JetStream keeps its streams; `None`: the broker has no JetStream.
-    streams: Option<TempDir>,
     /// Options with which clients have to log in.
     login: Vec<String>,
 }
@@ -29,22 +26,17 @@ impl Broker {
         Self::at("127.0.0.1")
     }
 
-    /// As [`Broker::start`], with JetStream.
-    pub(crate) fn with_streams() -> Option<Self> {
-        Self::with_login(&[])
-    }
-
-    /// The same for clients that log in as these options say.
+    /// As [`Broker::start`], for clients that log in as these options say.
     pub(crate) fn with_login(login: &[&str]) -> Option<Self> {
-        Self::start_with("127.0.0.1", Some(tempfile::tempdir().unwrap()), login)
+        Self::start_with("127.0.0.1", login)
     }
 
     /// As [`Broker::start`], at this address of the host.
     pub(crate) fn at(host: &str) -> Option<Self> {
-        Self::start_with(host, None, &[])
+        Self::start_with(host, &[])
     }
 
-    fn start_with(host: &str, streams: Option<TempDir>, login: &[&str]) -> Option<Self> {
+    fn start_with(host: &str, login: &[&str]) -> Option<Self> {
         if !Command::new("nats-server").arg("--version").output().is_ok_and(|output| output.status.success())
         {
             assert!(!testing::required(), "nats-server is not installed");
@@ -54,8 +46,8 @@ impl Broker {
         let free = TcpListener::bind((host, 0)).unwrap().local_addr().unwrap().port();
         let address = format!("{host}:{free}");
         let login: Vec<String> = login.iter().map(|&word| word.to_owned()).collect();
-        let child = spawn(&address, streams.as_ref(), &login);
-        Some(Self { child, url: format!("nats://{address}"), address, streams, login })
+        let child = spawn(&address, &login);
+        Some(Self { child, url: format!("nats://{address}"), address, login })
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -80,7 +72,7 @@ impl Broker {
     pub(crate) fn restart(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        self.child = spawn(&self.address, self.streams.as_ref(), &self.login);
+        self.child = spawn(&self.address, &self.login);
     }
 
     /// Publishes a message. It has arrived when this returns.
@@ -99,36 +91,28 @@ impl Broker {
         }
     }
 
-    /// The first answer to a request.
-    fn request(&self, subject: &str, payload: &str) -> serde_json::Value {
+    /// The first answer to a request; `None` if nobody answers at once.
+    fn request(&self, subject: &str, payload: &str) -> Option<serde_json::Value> {
         let (mut stream, mut lines) = self.client("_INBOX.test");
+        stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
         write!(stream, "PUB {subject} _INBOX.test {}\r\n{payload}\r\n", payload.len()).unwrap();
         let mut line = String::new();
         while !line.starts_with("MSG ") {
             line.clear();
-            assert!(lines.read_line(&mut line).unwrap() > 0, "{subject}");
+            lines.read_line(&mut line).ok().filter(|read| *read > 0)?;
         }
         line.clear();
-        lines.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap()
+        lines.read_line(&mut line).ok()?;
+        Some(serde_json::from_str(&line).unwrap())
     }
 
     /// The subject of the agent that answers a call; the only one.
     pub(crate) fn agent(&self, name: &str) -> String {
-        let here = self.request("kurabe.fleet.call", r#"{"kurabe_fleet":3}"#);
+        let call = || self.request("kurabe.fleet.call", r#"{"kurabe_fleet":3}"#);
+        let here = eventually(60, call).expect("no agent answers");
         let about = &here["message"]["here"];
         assert_eq!(about["agent"]["name"], name, "{here}");
         format!("kurabe.fleet.agent.{}", about["id"].as_str().unwrap())
-    }
-
-    /// The number of messages in the queue, without those of some lanes.
-    pub(crate) fn waiting(&self, without: &[&str]) -> Option<u64> {
-        let info = self.request("$JS.API.STREAM.INFO.KURABE_QUEUE", r#"{"subjects_filter":">"}"#);
-        let subjects = info["state"]["subjects"].as_object().cloned().unwrap_or_default();
-        let of = |lane: &str| {
-            subjects.get(&format!("kurabe.queue.{lane}")).and_then(serde_json::Value::as_u64).unwrap_or(0)
-        };
-        Some(info["state"]["messages"].as_u64()? - without.iter().map(|lane| of(lane)).sum::<u64>())
     }
 
     /// A client that has subscribed to this.
@@ -155,7 +139,7 @@ impl Drop for Broker {
     }
 }
 
-fn spawn(address: &str, streams: Option<&TempDir>, login: &[String]) -> Child {
+fn spawn(address: &str, login: &[String]) -> Child {
     let (host, port) = address.rsplit_once(':').unwrap();
     let mut command = Command::new("nats-server");
     command
@@ -164,9 +148,6 @@ fn spawn(address: &str, streams: Option<&TempDir>, login: &[String]) -> Child {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    if let Some(folder) = streams {
-        command.arg("-js").arg("-sd").arg(folder.path());
-    }
     let child = command.spawn().unwrap();
     eventually(60, || TcpStream::connect(address).ok()).expect("nats-server does not listen");
     child

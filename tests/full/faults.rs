@@ -17,13 +17,8 @@ const COUNT: &str = "KURABE_FLEET_FAULTS";
 /// The variable with the seed of the moments; by default the clock's. A failed test prints its seed.
 const SEED: &str = "KURABE_FLEET_SEED";
 const FAULTS: [&str; 7] = [
-    "agent killed",
-    "agent stopped",
-    "worker killed",
-    "agent partitioned",
-    "broker restarted",
-    "coordinator killed",
-    "run interrupted",
+    "agent killed", "agent stopped", "worker killed", "agent partitioned", "broker restarted",
+    "coordinator killed", "run interrupted",
 ];
 
 #[test]

@@ -40,12 +40,8 @@ fn conforms(stack: &str, engine: &str) {
     let answer = Place::new().run(&["doctor", "--via", &urls.join(","), "--db", &database]);
     assert_eq!(answer.code, Some(0), "{stack} {engine}: {answer:?}");
     let all = [
-        "kv read: 8 clients",
-        "kv write: 8 clients",
-        "connect read: 8 clients",
-        "/connect/new?key=0",
-        "webapp request: 8 clients",
-        "/webapp/request?name=nobody",
+        "kv read: 8 clients", "kv write: 8 clients", "connect read: 8 clients", "/connect/new?key=0",
+        "webapp request: 8 clients", "/webapp/request?name=nobody",
     ];
     let serves = |experiment: &str| {
         let able = variants.iter().filter(|variant| variant.databases.contains(&engine));
@@ -315,20 +311,8 @@ fn one_wrong_answer_in_10_000_fails_its_trial() {
     let url = format!("http://{}", relay.address());
     let place = Place::new();
     let answer = place.run(&[
-        "run",
-        "kv",
-        "--via",
-        &url,
-        "--operation",
-        "read",
-        "--requests",
-        "10000",
-        "--rounds",
-        "1",
-        "--clients",
-        "4",
-        "--no-html",
-        "--quiet",
+        "run", "kv", "--via", &url, "--operation", "read", "--requests", "10000", "--rounds", "1",
+        "--clients", "4", "--no-html", "--quiet",
     ]);
     assert_eq!(answer.code, Some(4), "{answer:?}");
     let report = place.report();

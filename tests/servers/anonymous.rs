@@ -13,18 +13,8 @@ use std::fs;
 
 /// A short run in which some targets do not support some cells.
 const SHORT: [&str; 12] = [
-    "--compress",
-    "none",
-    "--layout",
-    "blob,rows",
-    "--payload",
-    "1k",
-    "--requests",
-    "20",
-    "--records",
-    "20",
-    "--rounds",
-    "1",
+    "--compress", "none", "--layout", "blob,rows", "--payload", "1k", "--requests", "20", "--records", "20",
+    "--rounds", "1",
 ];
 
 /// Every name of an engine here, and everything that identifies this run's targets.

@@ -8,19 +8,8 @@ use serde_json::Value;
 
 /// The shortest run of all ways.
 const BRIEF: [&str; 13] = [
-    "--rows",
-    "600",
-    "--row-bytes",
-    "200",
-    "--fetch",
-    "7,1k,whole",
-    "--content",
-    "random",
-    "--rounds",
-    "1",
-    "--requests",
-    "1",
-    "--no-html",
+    "--rows", "600", "--row-bytes", "200", "--fetch", "7,1k,whole", "--content", "random", "--rounds", "1",
+    "--requests", "1", "--no-html",
 ];
 
 fn value(cell: &Value, name: &str) -> f64 {
@@ -120,14 +109,7 @@ fn compressed_rows_are_verified_and_need_fewer_bytes_where_the_server_offers_it(
     let targets: Vec<&str> = servers.iter().map(|server| server.url()).collect();
     let place = Place::new();
     let rest = [
-        "--rows",
-        "600",
-        "--row-bytes",
-        "2000",
-        "--fetch",
-        "50,whole",
-        "--wire-compression",
-        "off,zlib,zstd",
+        "--rows", "600", "--row-bytes", "2000", "--fetch", "50,whole", "--wire-compression", "off,zlib,zstd",
     ];
     let brief = ["--content", "equal,random", "--rounds", "1", "--requests", "1", "--no-html"];
     let answer = place.run(&[&["run", "bulk"], &targets[..], &rest, &brief].concat());

@@ -16,18 +16,8 @@ pub(crate) const SERVERS: [&str; 7] =
 
 /// Options for the shortest run.
 pub(super) const BRIEF: [&str; 12] = [
-    "--compress",
-    "none",
-    "--layout",
-    "blob",
-    "--payload",
-    "1k",
-    "--requests",
-    "40",
-    "--records",
-    "20",
-    "--rounds",
-    "1",
+    "--compress", "none", "--layout", "blob", "--payload", "1k", "--requests", "40", "--records", "20",
+    "--rounds", "1",
 ];
 
 /// `kurabe run session` on these targets, ending as `rest` says; with writes and reads, unless `rest` names operations.

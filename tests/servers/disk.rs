@@ -7,18 +7,8 @@ use std::process::Command;
 
 /// A run whose file grows with every trial.
 const GROWING: [&str; 12] = [
-    "--payload",
-    "1k",
-    "--layout",
-    "blob",
-    "--requests",
-    "200",
-    "--rounds",
-    "400",
-    "--records",
-    "20",
-    "--operation",
-    "write,read",
+    "--payload", "1k", "--layout", "blob", "--requests", "200", "--rounds", "400", "--records", "20",
+    "--operation", "write,read",
 ];
 
 /// Checks that recording failed with one clear error, and that earlier records are intact.

@@ -13,18 +13,8 @@ use std::time::{Duration, Instant};
 const FEW: [&str; 2] = ["postgres", "redis"];
 /// A run of many short trials.
 const LONG: [&str; 12] = [
-    "--compress",
-    "none,lz4",
-    "--layout",
-    "blob",
-    "--payload",
-    "1k",
-    "--requests",
-    "60",
-    "--records",
-    "20",
-    "--rounds",
-    "8",
+    "--compress", "none,lz4", "--layout", "blob", "--payload", "1k", "--requests", "60", "--records", "20",
+    "--rounds", "8",
 ];
 
 #[test]

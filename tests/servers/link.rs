@@ -7,16 +7,7 @@ use kurabe_testbed::{Server, StartOptions};
 use serde_json::Value;
 
 const SMALL: [&str; 11] = [
-    "--records",
-    "600",
-    "--batch",
-    "200",
-    "--row-bytes",
-    "100",
-    "--requests",
-    "6",
-    "--rounds",
-    "1",
+    "--records", "600", "--batch", "200", "--row-bytes", "100", "--requests", "6", "--rounds", "1",
     "--no-html",
 ];
 
@@ -208,14 +199,7 @@ fn named_servers_are_linked_and_left_as_they_were_without_any_password_on_record
     let remote = by(&second, &format!("kurabe:{encoded}"), "kurabe");
     let before = [definitions(&first, near), definitions(&second, far)];
     let rest = [
-        "--remote",
-        &remote,
-        "--where",
-        "remote",
-        "--way",
-        "local,direct,fdw,dblink",
-        "--fetch",
-        "default,50",
+        "--remote", &remote, "--where", "remote", "--way", "local,direct,fdw,dblink", "--fetch", "default,50",
     ];
     let answer = run(&place, &[&url], &rest);
     let expected = "local/remote direct/remote fdw/remote fdw/remote dblink/remote";

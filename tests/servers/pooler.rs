@@ -86,18 +86,8 @@ fn pooler_that_shares_connections_is_refused_before_anything_is_locked() {
     let place = Place::new();
     let run = |url: &str| {
         place.run(&[
-            "run",
-            "point-read",
-            url,
-            "--clients",
-            "1,4",
-            "--records",
-            "50",
-            "--requests",
-            "40",
-            "--rounds",
-            "1",
-            "--verbose",
+            "run", "point-read", url, "--clients", "1,4", "--records", "50", "--requests", "40", "--rounds",
+            "1", "--verbose",
         ])
     };
     for mode in ["transaction", "statement"] {

@@ -37,12 +37,10 @@ impl Standby {
         let output = backup.arg(&data).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let mut server = unprivileged(programs.join("postgres").to_str().unwrap());
-        server.arg("-D").arg(&data).args([
-            "-c",
-            "listen_addresses=127.0.0.1",
-            "-c",
-            "unix_socket_directories=",
-        ]);
+        server
+            .arg("-D")
+            .arg(&data)
+            .args(["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]);
         server.args(["-c", &format!("port={port}")]).stdin(Stdio::null()).stdout(Stdio::null());
         let child = server.stderr(Stdio::null()).spawn().unwrap();
         let standby = Self { child, port, programs, _folder: folder, primary };

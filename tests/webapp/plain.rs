@@ -42,21 +42,10 @@ fn every_cell_is_verified_on_sqlite_with_step_times() {
 fn compared_answers_are_counted_separately_from_records_read_back() {
     let place = Place::new();
     let answer = place.run(&[
-        "run",
-        "webapp",
+        "run", "webapp",
         // The second writer may find the lock taken at each look, for longer than the default 5 s if the disk is slow.
-        "sqlite:?busy_timeout=60s",
-        "--clients",
-        "2",
-        "--connection",
-        "kept",
-        "--requests",
-        "2000",
-        "--records",
-        "500",
-        "--rounds",
-        "1",
-        "--no-html",
+        "sqlite:?busy_timeout=60s", "--clients", "2", "--connection", "kept", "--requests", "2000",
+        "--records", "500", "--rounds", "1", "--no-html",
     ]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     for cell in cells(&place.report()) {

@@ -7,16 +7,7 @@ use kurabe_testbed::testing;
 use serde_json::Value;
 
 const BRIEF: [&str; 11] = [
-    "--requests",
-    "400",
-    "--rounds",
-    "1",
-    "--clients",
-    "4",
-    "--connection",
-    "kept",
-    "--no-html",
-    "--quiet",
+    "--requests", "400", "--rounds", "1", "--clients", "4", "--connection", "kept", "--no-html", "--quiet",
     "--verbose",
 ];
 

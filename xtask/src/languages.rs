@@ -65,13 +65,8 @@ const PROGRAMS: &[Program] = &[
     Program {
         what: "Apache with mod_perl and Perl's drivers",
         packages: &[
-            "apache2-bin",
-            "libapache2-mod-perl2",
-            "libapache-dbi-perl",
-            "libdbd-mariadb-perl",
-            "libdbd-mysql-perl",
-            "libdbd-pg-perl",
-            "libcache-memcached-fast-perl",
+            "apache2-bin", "libapache2-mod-perl2", "libapache-dbi-perl", "libdbd-mariadb-perl",
+            "libdbd-mysql-perl", "libdbd-pg-perl", "libcache-memcached-fast-perl",
         ],
         always: false,
         there: || {

@@ -6,17 +6,8 @@ use std::process::Command;
 
 /// Environment variables that would change a target's user or password.
 const NOT_INHERITED: [&str; 11] = [
-    "PGUSER",
-    "PGPASSWORD",
-    "PGPASSFILE",
-    "PGHOST",
-    "PGPORT",
-    "PGDATABASE",
-    "MYSQL_PWD",
-    "REDISCLI_AUTH",
-    "VALKEYCLI_AUTH",
-    "COUCHDB_USER",
-    "COUCHDB_PASSWORD",
+    "PGUSER", "PGPASSWORD", "PGPASSFILE", "PGHOST", "PGPORT", "PGDATABASE", "MYSQL_PWD", "REDISCLI_AUTH",
+    "VALKEYCLI_AUTH", "COUCHDB_USER", "COUCHDB_PASSWORD",
 ];
 
 /// The context of attacks.

@@ -96,7 +96,7 @@ pub fn read(path: &Path, mut each: impl FnMut(Record)) -> Result<(About, Ending)
 }
 
 /// The same; `each` is also told what the capture is of.
-pub(crate) fn read_with(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About, Ending)> {
+pub fn read_with(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About, Ending)> {
     let wrong = |why: String| Error::new(ErrorKind::Environment, format!("{}: {why}", path.display()));
     let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
     let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(unreadable)?);

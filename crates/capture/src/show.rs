@@ -264,7 +264,9 @@ pub(crate) fn analyse(path: &Path) -> Result<Analysis> {
 
 /// The dialect of a capture.
 fn dialect(about: &About) -> Dialect {
-    if about.protocol.starts_with("postgres") { Dialect::Postgres } else { Dialect::Mysql }
+    let mysql = ["mysql", "mariadb"].contains(&about.protocol.as_str());
+    // The parameters of commands are texts, as PostgreSQL's are without a type.
+    if mysql { Dialect::Mysql } else { Dialect::Postgres }
 }
 
 impl Reading {

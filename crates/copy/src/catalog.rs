@@ -195,11 +195,7 @@ pub fn read_default(text: &str) -> DefaultValue {
     let text = text.trim();
     let lower = text.to_ascii_lowercase();
     let now = [
-        "current_timestamp",
-        "current_timestamp()",
-        "now()",
-        "localtimestamp",
-        "datetime('now')",
+        "current_timestamp", "current_timestamp()", "now()", "localtimestamp", "datetime('now')",
         "statement_timestamp()",
     ];
     if lower.is_empty() || lower == "null" || lower.starts_with("null::") {

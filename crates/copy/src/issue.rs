@@ -116,11 +116,8 @@ impl Accepted {
             let kind = IssueKind::ALL.iter().find(|kind| kind.name() == name);
             let kind = kind.ok_or_else(|| {
                 let names: Vec<&str> = IssueKind::ALL.iter().map(|kind| kind.name()).collect();
-                Error::usage(format!("--accept: there is no kind '{name}'")).hint(units::suggestion(
-                    name,
-                    &names,
-                    "there are",
-                ))
+                Error::usage(format!("--accept: there is no kind '{name}'"))
+                    .hint(units::suggestion(name, &names, "there are"))
             })?;
             let choices =
                 [IssueKind::ZeroDate, IssueKind::DateRange, IssueKind::TimeRange, IssueKind::NulCharacter];

@@ -360,11 +360,9 @@ fn chosen(source: &Side, catalog: &Catalog, wanted: &Wanted) -> Result<Vec<Table
     for pattern in wanted.tables.iter().chain(&wanted.exclude).chain(exact) {
         if !names.iter().any(|name| is_of(pattern, name)) {
             let what = format!("{}: there is no table '{pattern}'", source.name);
-            return Err(Error::new(ErrorKind::NotFound, what).hint(units::suggestion(
-                pattern,
-                &names,
-                "there are",
-            )));
+            return Err(
+                Error::new(ErrorKind::NotFound, what).hint(units::suggestion(pattern, &names, "there are"))
+            );
         }
     }
     let is_one = |patterns: &[String], name: &str| patterns.iter().any(|pattern| is_of(pattern, name));

@@ -20,7 +20,6 @@ pub mod fleet;
 pub mod interceptor;
 pub mod job;
 pub mod load;
-pub mod md5;
 pub mod memory;
 pub mod metric;
 pub mod name;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 /// Declares a type that holds a text which `check` accepts.
 macro_rules! checked {
@@ -87,8 +87,8 @@ macro_rules! checked {
 }
 
 checked! {
-    /// A name of 1 to 120 letters, digits and `-`, of ASCII, that does not begin with `-`: of a submitted run, an agent or a
-    /// worker.
+    /// A name of 1 to 120 letters, digits and `-`, of ASCII, that does not begin with `-`: of an agent, or of
+    /// a run on it.
     Name, "a name of 1 to 120 letters, digits and '-' that does not begin with '-'", name
 }
 
@@ -100,18 +100,8 @@ checked! {
     file_name
 }
 
-checked! {
-    /// A path of a file below some folder, in any language: relative, without `..`, and without control characters.
-    RelativePath, "the path of a file below a folder, without '..'", relative_path
-}
-
 /// The maximum length of a name.
 const LONGEST: usize = 120;
-/// The maximum length of a path, and the maximum number of its parts.
-const LONGEST_PATH: usize = 1_000;
-const DEEPEST: usize = 16;
-/// The maximum length of a part of a path, on every file system.
-const LONGEST_PART: usize = 255;
 
 fn name(text: &str) -> Option<String> {
     let fits = (1..=LONGEST).contains(&text.len())
@@ -127,24 +117,6 @@ fn file_name(text: &str) -> Option<String> {
     fits.then(|| text.to_owned())
 }
 
-fn relative_path(text: &str) -> Option<String> {
-    if text.len() > LONGEST_PATH
-        || text.contains(|c: char| c.is_control() || c == '\\')
-        || text.ends_with('/')
-    {
-        return None;
-    }
-    let mut parts: Vec<&str> = Vec::new();
-    for part in Path::new(text).components() {
-        match part {
-            Component::CurDir => {}
-            Component::Normal(part) => parts.push(part.to_str().filter(|part| part.len() <= LONGEST_PART)?),
-            Component::Prefix(_) | Component::RootDir | Component::ParentDir => return None,
-        }
-    }
-    (1..=DEEPEST).contains(&parts.len()).then(|| parts.join("/"))
-}
-
 impl Name {
     /// The name that is nearest to a text: other characters become `-`. `None` if nothing of it is left.
     pub fn nearest(text: &str) -> Option<Self> {
@@ -155,36 +127,15 @@ impl Name {
     }
 }
 
-impl RelativePath {
-    pub fn below(&self, folder: &Path) -> PathBuf {
-        folder.join(&self.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Component;
 
     /// Texts that lead out of a folder, hide a file, or break a message.
     const HOSTILE: [&str; 18] = [
-        "",
-        ".",
-        "..",
-        "/",
-        "/etc/passwd",
-        "../x",
-        "a/../../x",
-        "a/..",
-        "a\0b",
-        "a\nb",
-        "\u{1b}[2J",
-        "a\\b",
-        "~/x/..",
-        "./..",
-        "//host/x",
-        "a/",
-        "\u{7f}",
-        "a\r\nPUB x 0\r\n",
+        "", ".", "..", "/", "/etc/passwd", "../x", "a/../../x", "a/..", "a\0b", "a\nb", "\u{1b}[2J", "a\\b",
+        "~/x/..", "./..", "//host/x", "a/", "\u{7f}", "a\r\nPUB x 0\r\n",
     ];
 
     #[test]
@@ -197,10 +148,6 @@ mod tests {
         for text in HOSTILE.iter().copied().chain(["-rf", ".jobs", ".new-1", "a b", "é", "a/b", &long]) {
             assert!(FileName::parse(text).is_err(), "{text:?}");
         }
-        let (deep, long) = (["a"; DEEPEST + 1].join("/"), "a".repeat(LONGEST_PART + 1));
-        for text in HOSTILE.iter().copied().chain([deep.as_str(), &long]) {
-            assert!(RelativePath::parse(text).is_err(), "{text:?}");
-        }
     }
 
     #[test]
@@ -210,15 +157,6 @@ mod tests {
         }
         for text in ["run.jsonl", "20261126-043722-point_read.2", "report.html"] {
             assert_eq!(FileName::parse(text).unwrap(), text);
-        }
-        for (text, path) in
-            [("./a.csv", "a.csv"), ("data/Straße 1.csv", "data/Straße 1.csv"), ("a/./b", "a/b")]
-        {
-            let found = RelativePath::parse(text).unwrap();
-            assert_eq!(
-                (found.as_str(), found.below(Path::new("/f"))),
-                (path, PathBuf::from("/f").join(path))
-            );
         }
     }
 
@@ -242,9 +180,6 @@ mod tests {
             }
             if let Ok(name) = FileName::parse(&text) {
                 assert_eq!(parts(&name), [true]);
-            }
-            if let Ok(path) = RelativePath::parse(&text) {
-                assert!(!parts(&path).is_empty() && parts(&path).into_iter().all(|normal| normal), "{text:?}");
             }
             if let Some(name) = Name::nearest(&text) {
                 assert_eq!(Name::parse(&name), Ok(name));

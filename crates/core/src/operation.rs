@@ -218,20 +218,8 @@ mod tests {
     fn prefix_range_contains_exactly_texts_with_prefix() {
         let prefixes = ["100", "109", "東", "a\u{d7ff}", "~"];
         let texts = [
-            "1",
-            "10",
-            "100",
-            "1000",
-            "10:",
-            "109",
-            "1099999",
-            "11",
-            "東京",
-            "東",
-            "南",
-            "a\u{d7ff}x",
-            "a\u{e000}",
-            "~~",
+            "1", "10", "100", "1000", "10:", "109", "1099999", "11", "東京", "東", "南", "a\u{d7ff}x",
+            "a\u{e000}", "~~",
         ];
         for prefix in prefixes {
             let end = after_prefix(prefix).unwrap();

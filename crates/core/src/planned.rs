@@ -115,6 +115,17 @@ impl PlannedCell {
         matches!(self.work, Work::Job(_))
     }
 
+    /// Bytes that are loaded for these operations.
+    pub fn loaded_bytes<'a>(&self, operations: impl IntoIterator<Item = &'a str>) -> u64 {
+        let of = |name| self.operations.iter().filter(move |(single, _)| *single == name);
+        let single = operations.into_iter().flat_map(of).map(|(_, demand)| demand);
+        [&self.demand]
+            .into_iter()
+            .chain(single)
+            .map(|demand| demand.loaded_bytes)
+            .fold(0, u64::saturating_add)
+    }
+
     /// Every operation that it may prepare.
     fn all_operations(&self) -> impl Iterator<Item = &Operation> {
         fn of(demand: &Demand) -> Box<dyn Iterator<Item = &Operation> + '_> {
@@ -295,7 +306,7 @@ pub struct Demand {
     pub request_bytes: u64,
     /// The maximum number of parameters of a request.
     pub parameters: u64,
-    /// Bytes loaded into the store.
+    /// Bytes loaded into the store; of a single operation, those that it loads besides.
     pub loaded_bytes: u64,
     /// Bytes of memory that each client holds.
     pub client_bytes: u64,

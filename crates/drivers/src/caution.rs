@@ -52,11 +52,31 @@ fn debug_build(facts: &ServerFacts) -> Option<String> {
     })
 }
 
+/// The name and size of the server's cache of data.
+fn cache(facts: &ServerFacts) -> Option<(&'static str, u64)> {
+    let name = POOLS.iter().find(|(engine, _)| facts.engine.starts_with(engine))?.1;
+    size(setting(facts, name)?).filter(|bytes| *bytes > 0).map(|bytes| (name, bytes))
+}
+
+/// How data of this size, with a cache in front of them, compare with the server's own cache.
+pub fn own_cache(facts: &ServerFacts, data_bytes: u64) -> Option<String> {
+    let (name, bytes) = cache(facts)?;
+    let all = if data_bytes > bytes {
+        ""
+    } else {
+        ": all of them, so that a cache in front saves no reads from the disk (--records)"
+    };
+    Some(format!(
+        "the data are {}, of which the server caches {} ({name}){all}",
+        units::size(data_bytes),
+        units::size(bytes)
+    ))
+}
+
 /// Warns of data larger than the server's cache, which may still have its default size.
 fn small_pool(facts: &ServerFacts, data_bytes: u64) -> Option<String> {
-    let name = POOLS.iter().find(|(engine, _)| facts.engine.starts_with(engine))?.1;
-    let pool = size(setting(facts, name)?)?;
-    (pool > 0 && data_bytes > pool).then(|| {
+    let (name, pool) = cache(facts)?;
+    (data_bytes > pool).then(|| {
         format!(
             "the data of a cell is {} and the server's cache {} ({name}): many reads come from the operating system \
              or the disk; raise {name}, or use fewer --records, unless you want to measure this",

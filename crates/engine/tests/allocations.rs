@@ -2,7 +2,7 @@
 
 use allocation_counter::measure;
 use kurabe_core::driver::ConnectOptions;
-use kurabe_core::experiment::{Client, Dataset, Recorder};
+use kurabe_core::experiment::{Before, Client, Dataset, Recorder};
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::prepare::target::Target;
@@ -20,7 +20,8 @@ fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
     let workload = cell.workload().unwrap();
     let mut fixture = Fixture::open(&target, 0, 1, "test").unwrap();
     let (namespace, session) = fixture.connections().unwrap();
-    let state = workload.load(namespace, session).unwrap();
+    let mut state = workload.load(namespace, session).unwrap();
+    workload.before(Before { operation: "read", state: &mut state, namespace, session }).unwrap();
     let mut session = target.driver.connect(&ConnectOptions::default()).unwrap();
     let mut transaction =
         workload.transaction("read", &state, Client { index: 0, count: 1, seed: 3, trial: 1 }).unwrap();

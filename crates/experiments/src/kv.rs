@@ -11,7 +11,6 @@ use crate::ident::{self, hex16};
 use crate::prelude::*;
 use crate::rows::{How, LOADED, Read, Rows, Write};
 use crate::via::{self, Added, PageClient, PageSet, ReadRows, ViaWorkload, path};
-use kurabe_core::md5;
 use std::io::Write as _;
 
 const READ: &str = "read";
@@ -158,7 +157,7 @@ fn data(seed: u64, key: u64) -> [u8; LENGTH] {
         let mut rest = &mut text[..];
         let _ = write!(rest, "{seed}:{key}:{}", part + 1);
         let left = rest.len();
-        let digest = md5::digest(&text[..text.len() - left]);
+        let digest = md5::compute(&text[..text.len() - left]).0;
         for (half, at) in digest.chunks_exact(8).zip([0, 16]) {
             let word = half.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
             hex16(word, digits, at);

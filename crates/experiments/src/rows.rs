@@ -159,11 +159,10 @@ impl<D: RowData> Transaction for Read<D> {
         let parameters = [Value::Int(self.key as i64)];
         match &self.added {
             // Such a row is requested rarely, to verify that it exists.
-            Some(added) if self.named && !self.was_loaded() => Statement::new(
-                added.select(),
-                Bind::PerRequest,
-            )
-            .execute(session, &parameters, &mut self.reply),
+            Some(added) if self.named && !self.was_loaded() => {
+                Statement::new(added.select(), Bind::PerRequest)
+                    .execute(session, &parameters, &mut self.reply)
+            }
             _ => self.statement.execute(session, &parameters, &mut self.reply),
         }
     }

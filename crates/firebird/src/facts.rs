@@ -13,14 +13,8 @@ const FACTS: &str = "SELECT RDB$GET_CONTEXT('SYSTEM', 'ENGINE_VERSION'), TRIM(II
 
 /// Names of the settings, in the query's order.
 const SETTINGS: [&str; 8] = [
-    "page size",
-    "page buffers",
-    "page cache",
-    "sweep interval",
-    "reserve space",
-    "SQL dialect",
-    "on-disk structure",
-    "character set",
+    "page size", "page buffers", "page cache", "sweep interval", "reserve space", "SQL dialect",
+    "on-disk structure", "character set",
 ];
 
 const NOTES: [&str; 5] = [

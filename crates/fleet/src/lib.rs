@@ -19,15 +19,13 @@ mod delivery;
 pub mod message;
 mod nats;
 mod place;
-mod queue;
 mod silence;
 
 pub use agent::{serve, serve_nats};
 pub use build::Build;
 pub use coordinator::{Agents, Wanted};
 pub use message::Roles;
-pub use place::{FleetUrl, own_name};
-pub use queue::{ALONE, Entry, Execution, Executor, NO_AGENTS, Queue, State, Submission, WorkFolder};
+pub use place::FleetUrl;
 
 use std::time::Duration;
 

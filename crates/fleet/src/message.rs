@@ -163,7 +163,7 @@ impl Roles {
                 "observe" => roles.observe = true,
                 other => {
                     return Err(Error::usage(format!("'{other}' is not a role of an agent"))
-                        .hint("write load, observe, load,observe or run"));
+                        .hint("write load, observe, or load,observe"));
                 }
             }
         }
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(Roles::parse("load").unwrap(), Roles::default());
         assert_eq!(Roles::parse("observe").unwrap(), Roles { load: false, observe: true });
         assert_eq!(Roles::parse("load, observe").unwrap(), Roles { load: true, observe: true });
-        for wrong in ["", "load,", "rest"] {
+        for wrong in ["", "load,", "rest", "run"] {
             assert!(Roles::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -182,7 +182,7 @@ async fn serve(
     let _ = tokio::time::timeout(Duration::from_secs(1), client.flush()).await;
 }
 
-pub(crate) async fn connect(url: &str, name: &str) -> Result<async_nats::Client, String> {
+async fn connect(url: &str, name: &str) -> Result<async_nats::Client, String> {
     // Other crates of the program enable a second provider, so that none is the default.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());

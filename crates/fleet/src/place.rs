@@ -73,9 +73,9 @@ fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The name of an agent or a worker: what the user gave, or that of its host. Other characters than letters, digits and `-`
+/// The name of an agent: what the user gave, or that of its host. Other characters than letters, digits and `-`
 /// are replaced.
-pub fn own_name(given: Option<&str>) -> Name {
+fn own_name(given: Option<&str>) -> Name {
     given.and_then(Name::nearest).unwrap_or_else(|| named(&host()))
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn targets() -> String {
 /// What this build leaves out, and how to build it in; empty for a full build.
 pub(crate) fn left_out() -> String {
     let parts = [
-        (cfg!(feature = "fleet"), "--fleet with agent and submit"),
+        (cfg!(feature = "fleet"), "--fleet with agent"),
         (cfg!(feature = "otlp"), "--otlp"),
         (cfg!(feature = "parquet"), "--format parquet"),
     ];

@@ -67,7 +67,7 @@ pub(crate) fn without_weight(script: &str) -> String {
     weighted(script).map_or(script, |(name, _)| name).to_owned()
 }
 
-pub(crate) fn is_built_in(script: &str) -> bool {
+fn is_built_in(script: &str) -> bool {
     BUILTIN.iter().any(|(known, _)| *known == script)
 }
 
@@ -179,11 +179,8 @@ pub(crate) fn may_write_to(urls: &[String], matches: &ArgMatches) -> bool {
 fn builtin(name: &str, weight: u64) -> Result<CustomFile> {
     let found = BUILTIN.iter().find(|(known, _)| *known == name).ok_or_else(|| {
         let names: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
-        Error::usage(format!("pgbench has no script '{name}'")).hint(units::suggestion(
-            name,
-            &names,
-            "there are",
-        ))
+        Error::usage(format!("pgbench has no script '{name}'"))
+            .hint(units::suggestion(name, &names, "there are"))
     })?;
     Ok(CustomFile { name: name.to_owned(), text: found.1.to_owned(), weight })
 }

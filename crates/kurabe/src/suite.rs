@@ -38,8 +38,6 @@ mod restarts;
 mod several;
 
 pub(crate) use interleave::Interleave;
-#[cfg(feature = "fleet")]
-pub(crate) use several::named_files;
 pub(crate) use several::{Several, SuiteRun};
 pub(crate) mod until;
 mod words;

@@ -10,26 +10,10 @@ const DURABILITY: [&str; 3] = ["commit_wait", "commit_logging", "commit_write"];
 
 /// Other parameters that affect results, in V$PARAMETER.
 const OTHERS: [&str; 20] = [
-    "compatible",
-    "cpu_count",
-    "cursor_sharing",
-    "db_block_size",
-    "db_cache_size",
-    "db_securefile",
-    "disk_asynch_io",
-    "filesystemio_options",
-    "log_buffer",
-    "max_string_size",
-    "memory_target",
-    "open_cursors",
-    "optimizer_mode",
-    "pga_aggregate_target",
-    "processes",
-    "session_cached_cursors",
-    "sessions",
-    "sga_target",
-    "shared_pool_size",
-    "shared_servers",
+    "compatible", "cpu_count", "cursor_sharing", "db_block_size", "db_cache_size", "db_securefile",
+    "disk_asynch_io", "filesystemio_options", "log_buffer", "max_string_size", "memory_target",
+    "open_cursors", "optimizer_mode", "pga_aggregate_target", "processes", "session_cached_cursors",
+    "sessions", "sga_target", "shared_pool_size", "shared_servers",
 ];
 
 /// The product name, which all users may read.

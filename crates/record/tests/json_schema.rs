@@ -8,16 +8,8 @@ pub(crate) struct Validator(Value);
 
 /// Keywords that restrict nothing, or that another one reads.
 const NOTES: [&str; 10] = [
-    "$schema",
-    "$id",
-    "$defs",
-    "title",
-    "description",
-    "contentEncoding",
-    "properties",
-    "additionalProperties",
-    "then",
-    "else",
+    "$schema", "$id", "$defs", "title", "description", "contentEncoding", "properties",
+    "additionalProperties", "then", "else",
 ];
 
 /// What is wrong first: the keyword with its rule, and the path of the value, the last part first.

@@ -36,14 +36,7 @@ fn schema_requires_every_written_member() {
     let validator = validator();
     for line in written_lines() {
         for pointer in [
-            "",
-            "/spec",
-            "/machine",
-            "/targets/0",
-            "/targets/0/facts",
-            "/cells/0",
-            "/trial",
-            "/resumed",
+            "", "/spec", "/machine", "/targets/0", "/targets/0/facts", "/cells/0", "/trial", "/resumed",
             "/end",
         ] {
             let Some(members) = line.pointer(pointer).and_then(Value::as_object).map(|m| m.keys().cloned())

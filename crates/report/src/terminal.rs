@@ -63,9 +63,9 @@ fn answer(summary: &Summary, options: &Options) -> String {
     let needed: usize = failed.iter().take(FAILED).map(|one| height(one)).sum();
     // The last line, two of notes, and one where rates and ratios disagree.
     let apart = notes.iter().any(|note| note.finding.consequence() == Consequence::Apart);
-    let noted: usize = notes.iter().map(|note| height(&note.sentence)).sum();
+    let lines: usize = notes.iter().map(|note| height(&note.sentence)).sum();
     let limit = usize::from(summary.spec.slo_ns.is_some());
-    let most = LINES.saturating_sub(1 + limit + needed.max(noted.min(2 + usize::from(apart))));
+    let most = LINES.saturating_sub(1 + limit + needed.max(lines.min(2 + usize::from(apart))));
     let [others, _] = sentences(summary, !all.is_empty());
     let left = page.items(others.into_iter(), most.saturating_sub(least));
     let room = most.saturating_sub(page.lines() + 1);

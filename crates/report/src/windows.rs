@@ -75,13 +75,7 @@ pub fn render(run: &Run) -> String {
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
     let before = ["run", "round", "rerun_reason", "target"].into_iter();
     let names = before.chain(axes(run).map(String::as_str)).chain([
-        "aa_control",
-        "operation",
-        "trial_start_ms",
-        "window",
-        "from_s",
-        "to_s",
-        "completed",
+        "aa_control", "operation", "trial_start_ms", "window", "from_s", "to_s", "completed",
         "ops_per_second",
     ]);
     // Writing to memory cannot fail, and all rows have the same length.

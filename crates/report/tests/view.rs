@@ -42,30 +42,10 @@ fn telling() -> Run {
 }
 
 const TELLING: &[&str] = &[
-    "sqlite",
-    "postgres",
-    "memcached",
-    "mysql",
-    "mariadb",
-    "oracle",
-    "3.50.4",
-    "17.6-distro1",
-    "1.6.38",
-    "lean client",
-    "db.example",
-    "bob",
-    "in process",
-    "shared_buffers",
-    "128MB",
-    "synchronous_commit",
-    "journal_mode",
-    "page_size",
-    "whole key",
-    "came back as",
-    "closed the connection",
-    "has a note",
-    "Example Licence",
-    "licence.example",
+    "sqlite", "postgres", "memcached", "mysql", "mariadb", "oracle", "3.50.4", "17.6-distro1", "1.6.38",
+    "lean client", "db.example", "bob", "in process", "shared_buffers", "128MB", "synchronous_commit",
+    "journal_mode", "page_size", "whole key", "came back as", "closed the connection", "has a note",
+    "Example Licence", "licence.example",
 ];
 
 /// Every rendering, with its name.

@@ -3,9 +3,11 @@
 use crate::failure::{Answer, blocking};
 use crate::{Shared, page, runs};
 use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
 use kurabe_core::run::Run;
 use kurabe_core::sort;
 use kurabe_core::{Error, Result};
+use kurabe_report::Language;
 use kurabe_report::compare::{MAX_RUNS, compare, fragment};
 use maud::{Markup, html};
 use std::sync::Arc;
@@ -13,17 +15,22 @@ use std::sync::Arc;
 /// The most runs on one page.
 const MAX: usize = 20;
 
-pub(crate) async fn page(State(shared): State<Arc<Shared>>, RawQuery(query): RawQuery) -> Answer {
+pub(crate) async fn page(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let language = runs::language(&shared, &headers);
     let query = runs::pairs(query.unwrap_or_default().as_bytes());
     let mut names: Vec<String> =
         query.into_iter().filter(|(name, _)| name == "run").map(|(_, run)| run).collect();
     sort::by(&mut names, Ord::cmp);
     names.dedup();
-    let body = blocking(move || of_runs(&shared, &names)).await?;
+    let body = blocking(move || of_runs(&shared, &names, language)).await?;
     Ok(page::layout("Comparison", &body))
 }
 
-fn of_runs(shared: &Shared, names: &[String]) -> Result<Markup> {
+fn of_runs(shared: &Shared, names: &[String], language: Language) -> Result<Markup> {
     if !(2..=MAX).contains(&names.len()) {
         let message = format!("a comparison is of 2 to {MAX} runs, and {} were chosen", names.len());
         return Err(Error::usage(message).hint("go back, and choose runs in the list"));
@@ -44,7 +51,7 @@ fn of_runs(shared: &Shared, names: &[String]) -> Result<Markup> {
     let compared = all[1..].iter().map(|second| {
         let earlier = shared.store.before([&all[0].header, &second.header], MAX_RUNS)?;
         let earlier: Vec<_> = earlier.iter().map(runs::analyse).collect();
-        Ok(compare(&first, &runs::analyse(second), &earlier))
+        Ok(compare(&first, &runs::analyse(second), &earlier).in_language(&first, language))
     });
     let compared = compared.collect::<Result<Vec<_>>>()?;
     let link = |name: &str| html! { a href={ "/runs/" (runs::in_url(name)) } { (name) } };

@@ -252,12 +252,7 @@ mod tests {
         assert_eq!(
             filled.unwrap(),
             [
-                "run",
-                "session",
-                "sqlite:",
-                "up:postgres",
-                "--payload=1k,10k",
-                "--layout=blob,rows",
+                "run", "session", "sqlite:", "up:postgres", "--payload=1k,10k", "--layout=blob,rows",
                 "--budget=5s"
             ]
         );

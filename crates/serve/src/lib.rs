@@ -38,6 +38,7 @@ use follow::Followed;
 use jobs::Jobs;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::Store;
+use kurabe_report::Language;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,6 +61,8 @@ pub struct Options {
     pub any_target: bool,
     /// Names by which the page is reached, besides its address.
     pub hosts: Vec<String>,
+    /// The language of reports and verdicts; `None`: each browser's.
+    pub language: Option<Language>,
 }
 
 /// What all pages share.
@@ -70,6 +73,7 @@ struct Shared {
     targets: Targets,
     followed: Followed,
     verdicts: runs::Verdicts,
+    language: Option<Language>,
     /// Set when the page ends: event streams end too.
     stop: Arc<AtomicBool>,
 }
@@ -113,6 +117,7 @@ impl Page {
             targets: Targets::new(options.targets, options.any_target),
             followed: Followed::default(),
             verdicts: runs::Verdicts::default(),
+            language: options.language,
             stop: Arc::default(),
         };
         Ok(Self { listener, address, shared: Arc::new(shared) })

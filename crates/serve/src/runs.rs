@@ -6,7 +6,8 @@ use crate::jobs::Job;
 use crate::{Shared, page, trials};
 use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::HeaderValue;
+use axum::http::header::ACCEPT_LANGUAGE;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Redirect, Response};
 use kurabe_core::experiment::Experiment;
 use kurabe_core::name::FileName;
@@ -15,7 +16,7 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_experiments::registry;
 use kurabe_record::{Entry, RunPath, RunState, RunSummary};
 use kurabe_report::finding::Section;
-use kurabe_report::{Summary, html as report_html};
+use kurabe_report::{Language, Summary, html as report_html};
 use maud::{Markup, html};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -37,6 +38,14 @@ pub(crate) fn analyse(run: &Run) -> Summary {
     kurabe_report::analyse(run, registry::of(&run.header.spec).ok().map(Experiment::info))
 }
 
+/// The language of what is said of runs: that which the page was started with, or the first of the browser's that there is.
+pub(crate) fn language(shared: &Shared, headers: &HeaderMap) -> Language {
+    let accepted = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    // Browsers send them in the order of preference.
+    let mut names = accepted.split(',').filter_map(|tag| tag.trim().split(['-', ';']).next());
+    shared.language.or_else(|| names.find_map(Language::named)).unwrap_or_default()
+}
+
 /// The values of a query or of a form.
 pub(crate) fn pairs(text: &[u8]) -> Vec<(String, String)> {
     form_urlencoded::parse(text).into_owned().collect()
@@ -46,15 +55,20 @@ pub(crate) fn in_url(name: &str) -> String {
     form_urlencoded::byte_serialize(name.as_bytes()).collect()
 }
 
-pub(crate) async fn list(State(shared): State<Arc<Shared>>, RawQuery(query): RawQuery) -> Answer {
+pub(crate) async fn list(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let language = language(&shared, &headers);
     let query = pairs(query.unwrap_or_default().as_bytes());
     let search = query.iter().find(|(name, _)| name == "q").map(|(_, text)| text.clone()).unwrap_or_default();
     let body = blocking(move || {
         let entries = shared.store.list()?;
         let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
         let mut found: Vec<Row> = entries.iter().map(Row::of).filter(|row| row.has(&words)).collect();
-        shared.verdicts.add(&mut found);
-        Ok(list_page(&shared, &search, &found))
+        shared.verdicts.add(&mut found, language);
+        Ok(list_page(&shared, &search, &found, language))
     })
     .await?;
     Ok(page::layout("Runs", &body))
@@ -99,15 +113,15 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The first sentence of each run's verdict. A complete run has the same one for ever.
+/// The first sentence of each run's verdict, in each language. A complete run has the same one for ever.
 #[derive(Default)]
-pub(crate) struct Verdicts(Mutex<HashMap<String, String>>);
+pub(crate) struct Verdicts(Mutex<HashMap<(String, &'static str), String>>);
 
 impl Verdicts {
     /// How long a list waits for verdicts that it does not have yet. The next look at the list has more.
     const PATIENCE: Duration = Duration::from_secs(2);
 
-    fn add(&self, rows: &mut [Row<'_>]) {
+    fn add(&self, rows: &mut [Row<'_>], language: Language) {
         let began = Instant::now();
         let mut known = lock(&self.0);
         for row in rows.iter_mut().take(MAX) {
@@ -115,26 +129,27 @@ impl Verdicts {
             if run.state != RunState::Complete {
                 continue;
             }
-            let name = &row.entry.path().name;
-            if !known.contains_key(name) && began.elapsed() < Self::PATIENCE {
+            let name = (row.entry.path().name.clone(), language.name());
+            if !known.contains_key(&name) && began.elapsed() < Self::PATIENCE {
                 let read = kurabe_record::read(row.entry.path());
-                let sentence = read.map(|read| first_sentence(&read.run)).unwrap_or_default();
+                let sentence = read.map(|read| first_sentence(&read.run, language)).unwrap_or_default();
                 known.insert(name.clone(), sentence);
             }
-            row.verdict = known.get(name).cloned().unwrap_or_default();
+            row.verdict = known.get(&name).cloned().unwrap_or_default();
         }
     }
 }
 
-fn first_sentence(run: &Run) -> String {
+fn first_sentence(run: &Run, language: Language) -> String {
     analyse(run)
+        .in_language(language)
         .sentences(Section::Verdict)
         .first()
         .map(|sentence| (*sentence).to_owned())
         .unwrap_or_default()
 }
 
-fn list_page(shared: &Shared, search: &str, found: &[Row<'_>]) -> Markup {
+fn list_page(shared: &Shared, search: &str, found: &[Row<'_>], language: Language) -> Markup {
     let jobs = shared.jobs.running();
     html! {
         @if !jobs.is_empty() {
@@ -156,7 +171,7 @@ fn list_page(shared: &Shared, search: &str, found: &[Row<'_>]) -> Markup {
                         th { "compare" } th { "run" } th { "experiment" } th { "targets" } th { "verdict" } th { "state" }
                         th { "from" } th { "note" }
                     } }
-                    tbody { @for row in found.iter().take(MAX) { (one_row(row)) } }
+                    tbody { @for row in found.iter().take(MAX) { (one_row(row, language)) } }
                 } }
                 p { button { "Compare the chosen runs" } " " span class="soft" { "the oldest is compared with each of the others" } }
             }
@@ -167,7 +182,7 @@ fn list_page(shared: &Shared, search: &str, found: &[Row<'_>]) -> Markup {
     }
 }
 
-fn one_row(row: &Row<'_>) -> Markup {
+fn one_row(row: &Row<'_>, language: Language) -> Markup {
     let name = &row.entry.path().name;
     let note = row.note.as_deref().unwrap_or_default();
     html! {
@@ -178,7 +193,7 @@ fn one_row(row: &Row<'_>) -> Markup {
                     td { a href={ "/runs/" (in_url(name)) } { (name) } br; span class="soft" { (page::date(run.header.began)) } }
                     td { (run.header.spec.experiment) }
                     td class="wrap" { (run.header.spec.targets.join(" ")) }
-                    td class="wrap said" { (row.verdict) }
+                    td class="wrap said" lang=(language.name()) { (row.verdict) }
                     td class=[(run.state == RunState::Running).then_some("running")] { (state(run.state)) }
                     td { (origin(run)) }
                     td class="wrap" { (note) }
@@ -274,10 +289,15 @@ fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState) -> Markup
     }
 }
 
-pub(crate) async fn report(State(shared): State<Arc<Shared>>, Path(name): Path<String>) -> Answer {
+pub(crate) async fn report(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Path(name): Path<String>,
+) -> Answer {
+    let language = language(&shared, &headers);
     let text = blocking(move || {
         let run = kurabe_record::read(&find(&shared, &name)?)?.run;
-        Ok(report_html::render(&analyse(&run), &report_html::Options::default()))
+        Ok(report_html::render(&analyse(&run).in_language(language), &report_html::Options::default()))
     })
     .await?;
     // The report forbids itself everything but its own style and script.

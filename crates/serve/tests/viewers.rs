@@ -60,6 +60,7 @@ fn ten_viewers_of_a_long_run_take_at_most_a_hundredth_of_a_processor() {
         targets: Vec::new(),
         any_target: false,
         hosts: Vec::new(),
+        language: None,
     };
     let page = Page::open(options, store).unwrap();
     let (address, stop) = (page.address(), Arc::new(AtomicBool::new(false)));

@@ -102,6 +102,8 @@ pub struct OpenOptions {
     pub cache: Option<String>,
     /// The caches that the cells need in front of each target.
     pub caches: Vec<CacheNeed>,
+    /// Whether throwaway servers cache little of their data, so that a cache in front of them can matter.
+    pub small_cache: bool,
     /// The second server that `--remote` names, as given.
     pub remote: Option<String>,
     /// The second servers that the cells need beside each target.
@@ -118,8 +120,8 @@ pub struct OpenOptions {
     pub setup: Option<String>,
     /// Whether a target that cannot be opened is left out, and no error.
     pub tolerant: bool,
-    /// The throwaway servers that this run shares with others; `None`: it starts its own. Servers with links, caches
-    /// and remotes are always its own.
+    /// The throwaway servers that this run shares with others; `None`: it starts its own. Servers with links, caches,
+    /// small caches and remotes are always its own.
     pub shared: Option<Arc<SharedServers>>,
 }
 
@@ -132,6 +134,7 @@ impl OpenOptions {
             connections: plan.connections(),
             cache: cache.map(str::to_owned),
             caches: plan.caches(),
+            small_cache: plan.experiment.takes_cache(),
             remote: remote.map(str::to_owned),
             remotes: plan.remotes(),
             cpu_partition: spec.slice_ns.and_then(|_| CpuPartition::of_this_machine()),
@@ -351,8 +354,10 @@ impl Opened {
             reporter.wait_for(format!("a throwaway {} to start", url.path));
             let mut options = options_of(&url, durability, connections)?;
             options.links = !open_options.remotes.is_empty();
-            // A server with links has other settings than those that runs share, and one with a setup other data.
-            let alone = options.links || open_options.setup.is_some();
+            options.small_cache = open_options.small_cache;
+            // A server with links or a small cache has other settings than those that runs share, and one with a setup
+            // other data.
+            let alone = options.links || options.small_cache || open_options.setup.is_some();
             let shared = open_options.shared.as_deref().filter(|_| !alone);
             let cpu_partition = open_options.cpu_partition.as_ref();
             if shared.is_none_or(|shared| !shared.has_free(&url, &options, cpu_partition)) {

@@ -17,7 +17,7 @@ use std::process::{Command, Output, Stdio};
 /// What precedes the URL of a database that is copied.
 const COPY: &str = "copy:";
 /// The engines whose servers are set up.
-const ENGINES: [&str; 3] = ["postgres", "mysql", "mariadb"];
+const ENGINES: [&str; 5] = ["postgres", "mysql", "mariadb", "redis", "valkey"];
 /// How a dump of `pg_dump -Fc` begins.
 const CUSTOM: &[u8] = b"PGDMP";
 /// The database of a throwaway server.
@@ -33,7 +33,7 @@ pub(crate) fn check(setup: &str, targets: &[TargetUrl]) -> Result<()> {
             return Err(Error::usage(format!(
                 "--setup changes the servers that it loads, so that it takes throwaway servers only: {url} is none"
             ))
-            .hint("name up:postgres, up:mysql or up:mariadb; for a server of yours leave out --setup, its tables are there"));
+            .hint("name up:postgres, up:mysql, up:mariadb or up:redis; for a server of yours leave out --setup, its tables are there"));
         }
         if !ENGINES.contains(&url.path.as_str()) {
             return Err(Error::usage(format!("--setup: up:{} cannot be loaded", url.path))
@@ -122,19 +122,29 @@ fn failed(error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Environment, error.to_string())
 }
 
+/// Client programs with options of their own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Client {
+    Psql,
+    Mysql,
+    RedisCli,
+}
+
 /// An engine's own client program, and the server that it reaches.
 struct Engine<'a> {
-    is_postgres: bool,
+    client: Client,
     program: PathBuf,
     server: &'a Server,
 }
 
 impl<'a> Engine<'a> {
     fn of(url: &TargetUrl, server: &'a Server) -> Result<Self> {
-        let (names, package): (&[&str], _) = match url.path.as_str() {
-            "postgres" => (&["psql"], "postgresql-client"),
-            "mysql" => (&["mysql"], "mysql-client"),
-            _ => (&["mariadb", "mysql"], "mariadb-client"),
+        let (client, names, package): (_, &[&str], _) = match url.path.as_str() {
+            "postgres" => (Client::Psql, &["psql"], "postgresql-client"),
+            "redis" => (Client::RedisCli, &["redis-cli"], "redis-tools"),
+            "valkey" => (Client::RedisCli, &["valkey-cli", "redis-cli"], "valkey-tools"),
+            "mysql" => (Client::Mysql, &["mysql"], "mysql-client"),
+            _ => (Client::Mysql, &["mariadb", "mysql"], "mariadb-client"),
         };
         let beside =
             names.iter().map(|name| server.program().with_file_name(name)).find(|path| path.is_file());
@@ -143,7 +153,7 @@ impl<'a> Engine<'a> {
             Some(beside) if is_own(&program::version(&beside)) => beside,
             _ => program::find_of(names, package, is_own)?,
         };
-        Ok(Self { is_postgres: url.path == "postgres", program, server })
+        Ok(Self { client, program, server })
     }
 
     /// The client program, connected to the database.
@@ -151,34 +161,30 @@ impl<'a> Engine<'a> {
         let mut command = Command::new(&self.program);
         // Nothing of the user's settings for other servers.
         command.env_clear().env("LC_ALL", "C").env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        if self.is_postgres {
-            command.args(["--no-psqlrc", "--quiet", "--no-password", "--dbname", self.server.url()]);
-        } else {
-            let port = self.server.port().to_string();
-            command.args([
-                "--no-defaults",
-                "--protocol=TCP",
-                "--host=127.0.0.1",
-                "--port",
-                &port,
-                "--user=root",
-            ]);
-            command.args([
-                "--default-character-set=utf8mb4",
-                "--max-allowed-packet=1G",
-                "--database",
-                DATABASE,
-            ]);
+        let port = self.server.port().to_string();
+        match self.client {
+            Client::Psql => {
+                command.args(["--no-psqlrc", "--quiet", "--no-password", "--dbname", self.server.url()]);
+            }
+            // An error is one of the program too.
+            Client::RedisCli => {
+                command.args(["-h", "127.0.0.1", "-p", &port, "-e"]);
+            }
+            Client::Mysql => {
+                command.args(["--no-defaults", "--protocol=TCP", "--host=127.0.0.1"]);
+                command.args(["--port", &port, "--user=root", "--default-character-set=utf8mb4"]);
+                command.args(["--max-allowed-packet=1G", "--database", DATABASE]);
+            }
         }
         command
     }
 
-    /// Reads a file of SQL, or a dump.
+    /// Reads a file of SQL or of commands, or a dump.
     fn read(&self, path: &Path, reporter: &dyn Reporter) -> Result<()> {
         let mut start = [0; 5];
         let mut file = File::open(path).map_err(|error| failed(&error))?;
         let length = file.read(&mut start).map_err(|error| failed(&error))?;
-        if !self.is_postgres {
+        if self.client != Client::Psql {
             let file = File::open(path).map_err(|error| failed(&error))?;
             return run(self.client().stdin(file))
                 .and_then(|output| refuse(path, &output, &|_| false).map(drop));
@@ -205,7 +211,12 @@ impl<'a> Engine<'a> {
     /// Has the planner's statistics made now, so that the server does not make them during a trial, and asks it for its tables.
     fn settle(&self) -> Result<()> {
         let count = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema";
-        let output = if self.is_postgres {
+        if self.client == Client::RedisCli {
+            // The data folder has what there is; no key is right for what begins empty.
+            let output = run(self.client().arg("SAVE").stdin(Stdio::null()))?;
+            return refuse(Path::new("SAVE"), &output, &|_| false).map(drop);
+        }
+        let output = if self.client == Client::Psql {
             run(self.client().args(["--command", "VACUUM (ANALYZE)"]).stdin(Stdio::null()))?;
             let count = format!("{count} NOT IN ('pg_catalog', 'information_schema')");
             run(self

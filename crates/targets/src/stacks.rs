@@ -77,19 +77,17 @@ impl StackSpec {
         let of_database: Vec<&Variant> = variants.iter().filter(able).collect();
         // php-fpm is the only way in which PHP is run.
         let short = variant.strip_prefix("fpm-").unwrap_or(variant);
-        let found =
-            if short.is_empty() {
-                of_database.first().copied()
-            } else {
-                let unknown =
-                    || {
-                        let all: Vec<&str> = variants.iter().map(|variant| variant.name).collect();
-                        Error::usage(format!("stack:{stack} has no variant '{short}'"))
-                            .hint(units::suggestion(short, &all, "there are"))
-                    };
-                let chosen = variants.iter().find(|variant| variant.name == short).ok_or_else(unknown)?;
-                Some(chosen).filter(able)
+        let found = if short.is_empty() {
+            of_database.first().copied()
+        } else {
+            let unknown = || {
+                let all: Vec<&str> = variants.iter().map(|variant| variant.name).collect();
+                Error::usage(format!("stack:{stack} has no variant '{short}'"))
+                    .hint(units::suggestion(short, &all, "there are"))
             };
+            let chosen = variants.iter().find(|variant| variant.name == short).ok_or_else(unknown)?;
+            Some(chosen).filter(able)
+        };
         let variant = found.ok_or_else(|| {
             let hint = match names(&of_database)[..] {
                 [] => {

@@ -65,6 +65,8 @@ pub(crate) struct Engine {
     pub durability: fn(&str) -> &'static [(&'static str, &'static str)],
     /// The settings with which its files are small, for tests.
     pub small: &'static [(&'static str, &'static str)],
+    /// The settings with which it caches little of its data.
+    pub small_cache: &'static [(&'static str, &'static str)],
     /// The limit of concurrent connections; `None` if no setting limits them.
     pub connections: Option<ConnectionLimit>,
     /// The settings for an LRU cache; `None` if it is not a cache.
@@ -116,6 +118,7 @@ impl Engine {
             reserved: &[],
             durability: |_| &[],
             small: &[],
+            small_cache: &[],
             connections: None,
             cache: None,
             links: Vec::new,

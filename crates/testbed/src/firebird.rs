@@ -13,19 +13,9 @@ pub(crate) static FIREBIRD: Engine = Engine {
     // Firebird does not require it, but its packages run it as a separate user, and so does the testbed.
     refuses_root: true,
     reserved: &[
-        "AuthServer",
-        "DatabaseAccess",
-        "ExternalFileAccess",
-        "IpcName",
-        "RemoteAuxPort",
-        "RemoteBindAddress",
-        "RemoteServiceName",
-        "RemoteServicePort",
-        "SecurityDatabase",
-        "ServerMode",
-        "TempDirectories",
-        "UdfAccess",
-        "UserManager",
+        "AuthServer", "DatabaseAccess", "ExternalFileAccess", "IpcName", "RemoteAuxPort",
+        "RemoteBindAddress", "RemoteServiceName", "RemoteServicePort", "SecurityDatabase", "ServerMode",
+        "TempDirectories", "UdfAccess", "UserManager",
     ],
     durability: |class| match class {
         "os-cache" => &[(FORCED_WRITES, "off")],

@@ -37,9 +37,7 @@ fn find() -> Result<Installed, String> {
 
 /// Folders of plugins: Debian's and Ubuntu's, those of MariaDB's own packages, and that of a build with defaults.
 const PLUGINS: [&str; 4] = [
-    "/usr/lib/mysql/plugin",
-    "/usr/lib64/mysql/plugin",
-    "/usr/lib64/mariadb/plugin",
+    "/usr/lib/mysql/plugin", "/usr/lib64/mysql/plugin", "/usr/lib64/mariadb/plugin",
     "/usr/local/mysql/lib/plugin",
 ];
 

@@ -16,21 +16,8 @@ const BOTH: &str = "certificate-and-key.pem";
 
 pub(crate) static MONGODB: Engine = Engine {
     reserved: &[
-        "bind_ip",
-        "bind_ip_all",
-        "config",
-        "configExpand",
-        "data",
-        "dbpath",
-        "filePermissions",
-        "fork",
-        "keyFile",
-        "logpath",
-        "nounixsocket",
-        "pidfilepath",
-        "port",
-        "shutdown",
-        "socket",
+        "bind_ip", "bind_ip_all", "config", "configExpand", "data", "dbpath", "filePermissions", "fork",
+        "keyFile", "logpath", "nounixsocket", "pidfilepath", "port", "shutdown", "socket",
         "unixSocketPrefix",
     ],
     check: |spec| match spec.password {

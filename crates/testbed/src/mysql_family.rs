@@ -16,6 +16,8 @@ pub(crate) const fn engine(
     Engine {
         reserved: RESERVED,
         durability,
+        // MariaDB refuses less.
+        small_cache: &[("innodb_buffer_pool_size", "6M")],
         connections: Some(ConnectionLimit { names: &["max_connections"], own: 0, default: 151 }),
         // Not with settings that are fixed when the data folder is created.
         can_use_template: |instance| fixed(instance).next().is_none(),
@@ -47,26 +49,9 @@ pub(crate) const fn engine(
 
 /// Settings of both that only the testbed may set.
 const RESERVED: &[&str] = &[
-    "admin_address",
-    "admin_port",
-    "basedir",
-    "bind_address",
-    "bootstrap",
-    "datadir",
-    "daemonize",
-    "defaults_extra_file",
-    "defaults_file",
-    "extra_port",
-    "init_file",
-    "initialize",
-    "initialize_insecure",
-    "log_error",
-    "mysqlx_bind_address",
-    "pid_file",
-    "port",
-    "skip_grant_tables",
-    "socket",
-    "user",
+    "admin_address", "admin_port", "basedir", "bind_address", "bootstrap", "datadir", "daemonize",
+    "defaults_extra_file", "defaults_file", "extra_port", "init_file", "initialize", "initialize_insecure",
+    "log_error", "mysqlx_bind_address", "pid_file", "port", "skip_grant_tables", "socket", "user",
 ];
 
 /// Settings that are fixed when the data folder is created.

@@ -54,6 +54,8 @@ pub struct StartOptions {
     /// Whether the data folder is made as small as the engine permits, with small logs. Only tests do this: such a
     /// server may wait for its log where one with default settings does not.
     pub small_files: bool,
+    /// Whether the server caches little of its data, so that small stores do not fit.
+    pub small_cache: bool,
     /// Whether several tests use the server one after the other, which the count of starts tells.
     pub shared: bool,
     /// For an application stack: its database and its data.
@@ -81,6 +83,7 @@ impl StartOptions {
             base: testing::memory().filter(|_| small_files).map(Path::to_owned),
             sync_data: !small_files,
             small_files,
+            small_cache: false,
             shared: false,
             application: None,
             timeout: Duration::from_secs(60),
@@ -139,7 +142,8 @@ impl StartOptions {
         let cache = cache.unwrap_or_default().into_iter().filter(|(name, _)| !known(&name.as_str()));
         let links = engine.filter(|_| self.links).map(|engine| (engine.links)()).unwrap_or_default();
         let small = engine.filter(|_| self.small_files).map_or(&[][..], |engine| engine.small);
-        let small = small.iter().filter(|(name, _)| !known(name));
+        let small_cache = engine.filter(|_| self.small_cache).map_or(&[][..], |engine| engine.small_cache);
+        let small = small.iter().chain(small_cache).filter(|(name, _)| !known(name));
         more.chain(small)
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .chain(links)
@@ -266,6 +270,17 @@ mod tests {
         let settings = options.spec("mysql").settings;
         let text: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(text, ["innodb_flush_log_at_trx_commit=2", "Sync-Binlog=7"]);
+    }
+
+    #[test]
+    fn callers_settings_override_a_small_cache() {
+        let own = StartOptions::new("supervisor").set("innodb-buffer-pool-size", "8M");
+        for (options, expected) in [(own, "8M"), (StartOptions::new("supervisor"), "6M")] {
+            let settings = StartOptions { small_cache: true, ..options }.spec("mariadb").settings;
+            let pool: Vec<_> =
+                settings.iter().filter(|(name, _)| alike(name, "innodb_buffer_pool_size")).collect();
+            assert!(matches!(pool[..], [(_, value)] if value == expected), "{settings:?}");
+        }
     }
 
     #[test]

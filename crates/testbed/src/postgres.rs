@@ -13,19 +13,12 @@ use crate::{host, programs, wire};
 pub(crate) static POSTGRES: Engine = Engine {
     refuses_root: true,
     reserved: &[
-        "data_directory",
-        "dynamic_shared_memory_type",
-        "external_pid_file",
-        "hba_file",
-        "listen_addresses",
-        "log_destination",
-        "log_directory",
-        "logging_collector",
-        "port",
-        "unix_socket_directories",
+        "data_directory", "dynamic_shared_memory_type", "external_pid_file", "hba_file", "listen_addresses",
+        "log_destination", "log_directory", "logging_collector", "port", "unix_socket_directories",
     ],
     // With small segments, the file of settings that `initdb` writes has a smaller limit than the server's default.
     small: &[("max_wal_size", "1GB")],
+    small_cache: &[("shared_buffers", "6MB")],
     // A session can choose the other classes.
     durability: |class| if class == "os-cache" { &[("fsync", "off")] } else { &[] },
     connections: Some(ConnectionLimit { names: &["max_connections"], own: 0, default: 100 }),

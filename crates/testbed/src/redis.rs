@@ -22,24 +22,9 @@ pub(crate) static VALKEY: Engine = engine(
 const fn engine(name: &'static str, how: &'static str, find: fn() -> Result<Installed, String>) -> Engine {
     Engine {
         reserved: &[
-            "aclfile",
-            "bind",
-            "daemonize",
-            "dir",
-            "include",
-            "loadmodule",
-            "logfile",
-            "masterauth",
-            "pidfile",
-            "port",
-            "replicaof",
-            "requirepass",
-            "slaveof",
-            "supervised",
-            "tls-port",
-            "unixsocket",
-            "unixsocketperm",
-            "user",
+            "aclfile", "bind", "daemonize", "dir", "include", "loadmodule", "logfile", "masterauth",
+            "pidfile", "port", "replicaof", "requirepass", "slaveof", "supervised", "tls-port", "unixsocket",
+            "unixsocketperm", "user",
         ],
         durability: |class| match class {
             "memory" => &[("appendonly", "no")],

@@ -2,15 +2,8 @@
 
 /// Parts of words by which statements name secrets, in lower case.
 const SIGNS: [&str; 9] = [
-    "identified",
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "credential",
-    "authentication",
-    "auth_string",
-    "pwd",
+    "identified", "password", "passwd", "passphrase", "secret", "credential", "authentication",
+    "auth_string", "pwd",
 ];
 
 /// A statement's text; only its first words if it may contain a password.

@@ -12,6 +12,7 @@ use crate::protocols::postgres::Postgres;
 use crate::protocols::postgres_tls::PostgresTls;
 use crate::protocols::postgres_view::Postgres as PostgresView;
 use crate::protocols::redis::Redis;
+use crate::protocols::redis_view::Redis as RedisView;
 use crate::view::View;
 use std::fmt;
 
@@ -41,7 +42,7 @@ impl fmt::Debug for Protocol {
 pub static PROTOCOLS: &[Protocol] = &[
     Protocol { schemes: &["mysql", "mariadb"], port: 3306, decoder: || Box::<Mysql>::default(), view: Some(|| Box::<MysqlView>::default()), refusal: Some(|| Box::<MysqlTls>::default()), variables: Variables::MYSQL },
     Protocol { schemes: &["postgres", "postgresql"], port: 5432, decoder: || Box::<Postgres>::default(), view: Some(|| Box::<PostgresView>::default()), refusal: Some(|| Box::<PostgresTls>::default()), variables: Variables::POSTGRES },
-    Protocol { schemes: &["redis", "valkey"], port: 6379, decoder: || Box::<Redis>::default(), view: None, refusal: None, variables: Variables::REDIS },
+    Protocol { schemes: &["redis", "valkey"], port: 6379, decoder: || Box::<Redis>::default(), view: Some(|| Box::<RedisView>::default()), refusal: None, variables: Variables::REDIS },
     Protocol { schemes: &["memcached"], port: 11211, decoder: || Box::<Memcached>::default(), view: None, refusal: None, variables: Variables::MEMCACHED },
     Protocol { schemes: &["mongodb"], port: 27017, decoder: || Box::<Mongodb>::default(), view: None, refusal: None, variables: Variables::MONGODB },
     Protocol { schemes: &["couchdb"], port: 5984, decoder: || Box::new(Http::couchdb()), view: None, refusal: None, variables: Variables::COUCHDB },

@@ -2,37 +2,13 @@
 
 /// First words of statements that set up a session or a transaction.
 const FIRST: [&str; 15] = [
-    "set",
-    "show",
-    "begin",
-    "start",
-    "commit",
-    "rollback",
-    "use",
-    "discard",
-    "reset",
-    "deallocate",
-    "savepoint",
-    "release",
-    "abort",
-    "end",
-    "kill",
+    "set", "show", "begin", "start", "commit", "rollback", "use", "discard", "reset", "deallocate",
+    "savepoint", "release", "abort", "end", "kill",
 ];
 /// What a statement without a table asks the server about itself or the session.
 const ASKED: [&str; 14] = [
-    "@@",
-    "version(",
-    "database(",
-    "schema(",
-    "user(",
-    "connection_id(",
-    "current_user",
-    "session_user",
-    "current_schema",
-    "current_database",
-    "pg_backend_pid",
-    "current_setting",
-    "set_config",
+    "@@", "version(", "database(", "schema(", "user(", "connection_id(", "current_user", "session_user",
+    "current_schema", "current_database", "pg_backend_pid", "current_setting", "set_config",
     "pg_is_in_recovery",
 ];
 /// Prefixes of the tables that describe a server.

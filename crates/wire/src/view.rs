@@ -135,9 +135,13 @@ impl Digest {
     const START: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
 
+    pub(crate) fn new(is_ordered: bool) -> Self {
+        Self { row: Self::START, sum: 0, chain: 0, is_ordered }
+    }
+
+    /// That of a statement's rows.
     pub(crate) fn of(text: &str) -> Self {
-        let lower = text.to_ascii_lowercase();
-        Self { row: Self::START, sum: 0, chain: 0, is_ordered: lower.contains("order by") }
+        Self::new(text.to_ascii_lowercase().contains("order by"))
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {

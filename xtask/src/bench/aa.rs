@@ -10,17 +10,8 @@ const REPEATS: u32 = 50;
 
 /// The default run: two targets of one kind and few cells, so that it ends in minutes.
 const AA: [&str; 11] = [
-    "session",
-    "sqlite:",
-    "sqlite:",
-    "--payload",
-    "1k,10k",
-    "--layout",
-    "blob",
-    "--compress",
-    "none",
-    "--budget",
-    "6s",
+    "session", "sqlite:", "sqlite:", "--payload", "1k,10k", "--layout", "blob", "--compress", "none",
+    "--budget", "6s",
 ];
 
 /// Repeats the run: `aa [REPEATS] [EXPERIMENT TARGET TARGET OPTIONS …]`, as for `kurabe run`. A run is wrong if any
@@ -36,7 +27,7 @@ pub fn run(args: &[String]) -> Outcome {
     println!("kurabe run {}", arguments.join(" "));
     let (mut wrong, mut comparisons, mut wrong_comparisons) = (0, 0, 0);
     for repeat in 1..=repeats {
-        let mut command = kurabe.command(None);
+        let mut command = kurabe.command();
         shell::run(command.arg("run").args(&arguments).args(["--quiet", "--no-html"]), "kurabe run")?;
         let results = primary_results(&kurabe.report("json")?)?;
         let called = results.iter().filter(|called| **called).count();

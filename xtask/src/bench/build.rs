@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use super::options;
-use super::peers::{machine, process};
+use super::options::Variables;
+use super::process;
+use super::run::machine;
 use crate::{Outcome, shell};
 
 /// What a build took and made.
@@ -30,19 +31,18 @@ struct Built {
 }
 
 pub fn run(args: &[String]) -> Outcome {
-    let (mut base, mut features, mut base_features) = ("HEAD".to_owned(), None::<String>, None::<String>);
-    let mut known: [(&str, &mut dyn options::Place); 3] =
-        [("--base", &mut base), ("--features", &mut features), ("--base-features", &mut base_features)];
-    options::read(args, &mut known)?;
-    let revision = shell::run(Command::new("git").args(["rev-parse", "--short", "--verify", &base]), "git")?;
+    let given = Variables::read(args, &[("base", "HEAD"), ("features", ""), ("base-features", "")])?;
+    let list = |name| Some(given.get(name)).filter(|list| !list.is_empty());
+    let (base, features, base_features) = (given.get("base"), list("features"), list("base-features"));
+    let revision = shell::run(Command::new("git").args(["rev-parse", "--short", "--verify", base]), "git")?;
     let scratch = std::env::temp_dir().join(format!("kurabe-build-{}", std::process::id()));
-    let measured = measure(&scratch, &base, base_features.as_deref(), features.as_deref());
+    let measured = measure(&scratch, base, base_features, features);
     let _ = fs::remove_dir_all(&scratch);
     let [before, now] = measured?;
     let of =
         |features: Option<&str>| features.map_or(String::new(), |list| format!(" with --features {list}"));
     println!("{}; cargo build --release --locked -p kurabe, target folder empty\n", machine());
-    let (then, this) = (of(base_features.as_deref()), of(features.as_deref()));
+    let (then, this) = (of(base_features), of(features));
     println!("| | {}{then} | working tree{this} | ratio |\n|---|--:|--:|--:|", revision.trim());
     print!("{}", table(&before, &now));
     Ok(())

@@ -1,174 +1,87 @@
 //! `cargo xtask bench bulk`: the client's CPU time to read a whole table, with the engine's own tool and with kurabe.
 //!
-//! Both read as many rows of the same size from one throwaway server, in turn, each round beginning with the other:
-//! `psql` by COPY, `mariadb --quick` by a SELECT, and kurabe by `bulk --fetch whole`, which checks each row too. The
-//! tools write to /dev/null.
+//! Both read as many rows of the same size from one throwaway server: `psql` by COPY, `mariadb --quick` by a SELECT, and kurabe
+//! by `bulk --fetch whole`, which checks each row too. The tools write to /dev/null. docs/how-to/bulk.md has results.
 
-use std::process::Command;
-
-use super::options;
-use super::peers::server::Server;
-use super::peers::{CLIENT, SERVER, machine, process};
-use super::run::{Kurabe, Spread, end, in_turn, need};
+use super::contest::{CLIENT, Contest, Figure, Going, Place, SERVER, Side};
+use super::options::Variables;
+use super::run::{Kurabe, processors};
+use super::server::Server;
 use crate::Outcome;
 
+const CONTEST: Contest = Contest {
+    cases: "server",
+    figures: &[
+        Figure { name: "client CPU, ms/MB", digits: 2, compared: true },
+        Figure { name: "peak memory, MB", digits: 0, compared: false },
+    ],
+    allowed: [0.0, f64::INFINITY],
+};
+
 /// Bytes of a row: a key of 8 bytes and text.
-const ROW_BYTES: u64 = 1_024;
-/// The table that the tools read.
-const TABLE: &str = "bench_bulk";
+const ROW_BYTES: u32 = 1_024;
 
-/// The tool of an engine.
-struct Tool {
-    engine: &'static str,
-    program: &'static str,
-    package: &'static str,
-    name: &'static str,
-    /// The statement that makes the table of so many rows.
-    fill: fn(rows: u64) -> String,
-    /// Executes a statement, or reads the whole table.
-    command: fn(&Server, Work<'_>) -> Vec<String>,
-}
-
-#[derive(Clone, Copy)]
-enum Work<'a> {
-    Execute(&'a str),
-    /// Connects and reads nothing: what is subtracted.
-    Nothing,
-    Read,
-}
-
-const TOOLS: &[Tool] = &[
-    Tool {
-        engine: "postgres",
-        program: "psql",
-        package: "postgresql-client",
-        name: "psql -c \"COPY … TO STDOUT\"",
-        fill: |rows| {
-            let text = format!("left(repeat(md5(n::text), 32), {})", ROW_BYTES - 8);
-            format!(
-                "CREATE TABLE {TABLE} (id bigint PRIMARY KEY, data varchar({ROW_BYTES})); \
-                 INSERT INTO {TABLE} SELECT n, {text} FROM generate_series(1, {rows}) n; ANALYZE {TABLE}"
-            )
+/// The tools, each with its engine and the command that makes the table.
+const TOOLS: [(&str, &str, Side); 2] = [
+    (
+        "postgres",
+        "psql -Xqd \"$URL\" -c \"CREATE TABLE bench_bulk (id bigint PRIMARY KEY, data varchar(1024)); INSERT INTO bench_bulk \
+         SELECT n, left(repeat(md5(n::text), 32), 1016) FROM generate_series(1, $ROWS) n; ANALYZE bench_bulk\"",
+        Side {
+            name: "psql -c \"COPY … TO STDOUT\"",
+            program: ["psql", "postgresql-client"],
+            command: "exec psql -Xqd \"$URL\" -c 'COPY bench_bulk TO STDOUT' >/dev/null",
+            nothing: "exec psql -Xqd \"$URL\" -c 'SELECT 1' >/dev/null",
+            read: |ran, nothing| Some(vec![(ran.cpu - nothing.cpu) * 1e3 / ran.work, f64::NAN]),
         },
-        command: |server, work| {
-            let statement = match work {
-                Work::Execute(statement) => statement.to_owned(),
-                Work::Nothing => "SELECT 1".to_owned(),
-                Work::Read => format!("COPY {TABLE} TO STDOUT"),
-            };
-            let words = ["psql", "--no-psqlrc", "--quiet", "--command", &statement, "--dbname", &server.url];
-            words.map(str::to_owned).to_vec()
+    ),
+    (
+        "mariadb",
+        "$MARIADB --execute \"CREATE TABLE bench_bulk (id bigint PRIMARY KEY, data varchar(1024)); INSERT INTO bench_bulk \
+         SELECT seq, LEFT(REPEAT(MD5(seq), 32), 1016) FROM seq_1_to_$ROWS\"",
+        Side {
+            name: "mariadb --quick",
+            program: ["mariadb", "mariadb-client"],
+            command: "exec $MARIADB --execute 'SELECT id, data FROM bench_bulk' >/dev/null",
+            nothing: "exec $MARIADB --execute 'SELECT 1' >/dev/null",
+            read: |ran, nothing| Some(vec![(ran.cpu - nothing.cpu) * 1e3 / ran.work, f64::NAN]),
         },
-    },
-    Tool {
-        engine: "mariadb",
-        program: "mariadb",
-        package: "mariadb-client",
-        name: "mariadb --quick",
-        fill: |rows| {
-            let text = format!("LEFT(REPEAT(MD5(seq), 32), {})", ROW_BYTES - 8);
-            format!(
-                "CREATE TABLE {TABLE} (id bigint PRIMARY KEY, data varchar({ROW_BYTES})); \
-                 INSERT INTO {TABLE} SELECT seq, {text} FROM seq_1_to_{rows}"
-            )
-        },
-        command: |server, work| {
-            let statement = match work {
-                Work::Execute(statement) => statement.to_owned(),
-                Work::Nothing => "SELECT 1".to_owned(),
-                Work::Read => format!("SELECT id, data FROM {TABLE}"),
-            };
-            let mut words: Vec<String> =
-                ["mariadb", "--no-defaults", "--quick", "--batch", "--skip-column-names", "--user=root"]
-                    .map(str::to_owned)
-                    .to_vec();
-            words.extend([format!("--host={}", server.host), format!("--port={}", server.port)]);
-            words.extend(["--protocol=tcp", "kurabe", "--execute"].map(str::to_owned));
-            words.push(statement);
-            words
-        },
-    },
+    ),
 ];
 
-struct Options {
-    rounds: usize,
-    rows: u64,
-    engines: Vec<String>,
-}
+const OURS: Side = Side {
+    name: "kurabe",
+    program: ["sh", "dash"],
+    command: "ours bulk \"$URL\" --operation read --fetch whole --rows $ROWS --row-bytes 1024 --rounds 1 --requests 1 \
+              --interleave=off",
+    nothing: "",
+    read: |ran, _| {
+        Some(vec![ran.mean("client CPU per MB (ns)")? / 1e6, ran.mean("peak memory (bytes)")? / 1e6])
+    },
+};
 
 pub fn run(args: &[String]) -> Outcome {
-    let mut options = Options {
-        rounds: 5,
-        rows: 500_000,
-        engines: TOOLS.iter().map(|tool| tool.engine.to_owned()).collect(),
-    };
-    let mut known: [(&str, &mut dyn options::Place); 3] = [
-        ("--rounds", &mut options.rounds),
-        ("--rows", &mut options.rows),
-        ("--engines", &mut options.engines),
-    ];
-    options::read(args, &mut known)?;
-    let bench = Bench { kurabe: Kurabe::build("bulk")?, options };
-    let mut problems = Vec::new();
-    println!("{}; {} rounds of {} rows\n", machine(), bench.options.rounds, bench.options.rows);
-    println!("{HEAD}");
-    for tool in TOOLS.iter().filter(|tool| bench.options.engines.iter().any(|name| name == tool.engine)) {
-        match bench.measure(tool) {
-            Ok(row) => println!("{row}"),
-            Err(problem) => problems.push(format!("{}: {problem}", tool.engine)),
+    let given =
+        Variables::read(args, &[("rounds", "5"), ("rows", "500000"), ("engines", "postgres,mariadb")])?;
+    let (kurabe, rows) = (Kurabe::build("bulk")?, given.number("rows")?);
+    let mut going = Going::begin(&CONTEST, &given, &format!("{rows} rows"))?;
+    for (engine, fill, tool) in TOOLS {
+        if !given.list("engines").iter().any(|name| name == engine) {
+            continue;
         }
+        let server = Server::start(&kurabe.program, engine, &[])?;
+        server.pin(if processors() > 1 { SERVER } else { CLIENT })?;
+        let client = format!(
+            "mariadb --no-defaults --quick --batch --skip-column-names --user=root --host={} --port={} --protocol=tcp kurabe",
+            server.host, server.port
+        );
+        let mut variables = server.variables();
+        variables.extend([("ROWS", rows.to_string()), ("MARIADB", client)]);
+        let work = f64::from(rows) * f64::from(ROW_BYTES) / 1e6;
+        let place = Place { kurabe: &kurabe, processor: Some(CLIENT), variables, servers: &|| 0.0, work };
+        place.run(fill)?;
+        let rounds = going.rounds;
+        going.case(&server.version, &place, &[tool, OURS], rounds);
     }
-    end(&problems)
+    going.end()
 }
-
-const HEAD: &str = "| server | tool | client CPU of the tool, ms/MB (range) | of kurabe, ms/MB (range) | kurabe ÷ tool \
-                    (range) | peak memory of kurabe, MB |\n|---|---|--:|--:|--:|--:|";
-
-struct Bench {
-    kurabe: Kurabe,
-    options: Options,
-}
-
-impl Bench {
-    fn measure(&self, tool: &Tool) -> Result<String, String> {
-        need(tool.program, tool.package)?;
-        let server = Server::start(&self.kurabe.program, tool.engine, &[])?;
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        server.pin(if processors > 1 { SERVER } else { CLIENT })?;
-        self.by_tool(tool, &server, Work::Execute(&(tool.fill)(self.options.rows)))?;
-        let nothing = self.by_tool(tool, &server, Work::Nothing)?;
-        let megabytes = (self.options.rows * ROW_BYTES) as f64 / 1e6;
-        let theirs = || Ok((self.by_tool(tool, &server, Work::Read)? - nothing) * 1e3 / megabytes);
-        let pairs = in_turn(self.options.rounds, theirs, || self.by_us(&server))?;
-        let of = |figure: fn(&(f64, [f64; 2])) -> f64| Spread::of_pairs(&pairs, figure);
-        let (version, name) = (&server.version, tool.name);
-        Ok(format!(
-            "| {version} | {name} | {} | {} | {} | {:.0} |",
-            of(|(theirs, _)| *theirs),
-            of(|(_, ours)| ours[0]),
-            of(|(theirs, ours)| ours[0] / theirs),
-            of(|(_, ours)| ours[1]).max
-        ))
-    }
-
-    /// Seconds of CPU that the tool used.
-    fn by_tool(&self, tool: &Tool, server: &Server, work: Work<'_>) -> Result<f64, String> {
-        let mut command = Command::new("taskset");
-        // The shell becomes the tool, so that the CPU time is the tool's.
-        command.args(["-c", CLIENT, "sh", "-c", "exec \"$@\" >/dev/null", "sh"]);
-        command.args((tool.command)(server, work));
-        process::run_within(&mut command, &self.kurabe.scratch, LONGEST).map(|ran| ran.cpu)
-    }
-
-    /// Milliseconds of CPU for each megabyte, and megabytes of memory.
-    fn by_us(&self, server: &Server) -> Result<[f64; 2], String> {
-        let (rows, bytes) = (self.options.rows.to_string(), ROW_BYTES.to_string());
-        let words = ["bulk", &server.url, "--operation", "read", "--fetch", "whole", "--rows", &rows];
-        let how = ["--row-bytes", &bytes, "--rounds", "1", "--requests", "1", "--interleave=off"];
-        let report = self.kurabe.run(Some(CLIENT), &[&words[..], &how].concat())?;
-        Ok([report.mean("client CPU per MB (ns)")? / 1e6, report.mean("peak memory (bytes)")? / 1e6])
-    }
-}
-
-/// The longest that loading the table, or reading it, may take.
-const LONGEST: std::time::Duration = std::time::Duration::from_secs(600);

@@ -7,9 +7,9 @@ pub struct Table {
 }
 
 impl Table {
-    /// An error if it has no row.
+    /// From where the report begins. An error if it has no row.
     pub fn read(text: &str) -> Result<Self, String> {
-        let mut lines = text.lines().map(fields);
+        let mut lines = text.lines().skip_while(|line| !line.starts_with("run,")).map(fields);
         let names = lines.next().unwrap_or_default();
         let rows: Vec<Vec<String>> = lines.collect();
         if rows.is_empty() {
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn figure_of_a_report_is_that_of_all_its_rows() {
-        let text = "run,why,rate,n\na,,100.0,50\n\"a,b\",\"1, 2\",300.0,60\n";
+        let text = "kurabe: warning: x\nrun,why,rate,n\na,,100.0,50\n\"a,b\",\"1, 2\",300.0,60\n";
         let table = Table::read(text).unwrap();
         assert_eq!((table.mean("rate"), table.sum("n")), (Ok(200.0), Ok(110.0)));
         assert!(table.mean("other").is_err() && Table::read("run,rate\n").is_err());

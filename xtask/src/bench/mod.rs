@@ -1,32 +1,38 @@
-//! `cargo xtask bench NAME`: reproduces the numbers in the documentation.
+//! `cargo xtask bench NAME`: reproduces the numbers in the documentation. Each prints its tables.
 //!
 //! `overhead`: what the tool itself costs per operation (the same as `cargo bench -p kurabe-engine`).
 //! `aa [REPEATS] [EXPERIMENT TARGET TARGET OPTIONS …]`: how often a run calls one of two identical targets faster.
-//! `app [OPTIONS]`: what the web tier itself costs for a request; writes `docs/web-tier.md`.
-//! `drivers`: what drivers of other languages send before the first own statement; writes `docs/drivers.md`.
-//! `suites [OPTIONS]`: whole transactions compared with pgbench and sysbench: traffic, and transactions per second.
 //! `aa --tools [--pairs N] [--engines LIST]`: the same for single runs of pgbench or sysbench, compared with ours.
-//! `fleet [OPTIONS]`: the rate of one agent of a fleet beside that of a run without a fleet; and what 1,000 simulated agents cost.
-//! `net [OPTIONS]`: experiment net beside iperf3, in pairs.
 //! `build [--base REV] [--features LIST]`: the release build from nothing, at a commit and now.
-//! `bulk [OPTIONS]`: the client's CPU time to read a whole table, beside psql and mariadb.
-//! `copy [OPTIONS]`: a table copied from MySQL to PostgreSQL, beside pgloader.
-//! `stacks [OPTIONS]`: the rate of application stacks, beside ab.
-//! `peers [OPTIONS]`: point reads beside sysbench, pgbench and memcaslap; writes `docs/performance.md`.
+//! `drivers`: what drivers of other languages send before the first own statement.
+//!
+//! Those of programs that take turns ([`contest`]); each has a description in its file:
+//! `app`: what the web tier itself costs for a request.
+//! `bulk`: the client's CPU time to read a whole table, beside psql and mariadb.
+//! `copy`: a table copied from MySQL to PostgreSQL, beside pgloader.
+//! `fleet`: the rate of one agent of a fleet beside that of a run without a fleet; and what 1,000 simulated agents cost.
+//! `net`: experiment net beside iperf3.
+//! `peers`: point reads beside sysbench, pgbench and memcaslap.
+//! `stacks`: the rate of application stacks, beside ab.
+//! `suites`: whole transactions compared with pgbench and sysbench: traffic, and transactions per second.
 
 mod aa;
 mod app;
 mod build;
 mod bulk;
+mod contest;
 mod copy;
 mod csv;
 pub mod drivers;
 mod fleet;
+mod floor;
 mod net;
 mod options;
 mod pairs;
 mod peers;
+mod process;
 mod run;
+mod server;
 mod serving;
 mod stacks;
 mod suites;

@@ -5,12 +5,11 @@
 //! server. Each pair of one-second runs is followed by one run of Kurabe that measures the same server as two targets
 //! in as much time. Disturbances of the machine affect both alike.
 
-use std::process::{Command, Stdio};
-
-use super::options;
-use super::peers::server::Server;
-use super::peers::tools::{ENGINES, Length, Tool};
+use super::contest::{Place, Ran};
+use super::options::Variables;
+use super::peers;
 use super::run::{Kurabe, Spread, end, need};
+use super::server::Server;
 use crate::{Outcome, shell};
 
 /// The difference above which the larger result wins.
@@ -32,16 +31,13 @@ struct Tally {
 }
 
 pub fn run(args: &[String]) -> Outcome {
-    let mut pairs = 100_u32;
-    let mut engines = vec!["postgres".to_owned(), "mysql".to_owned()];
-    let mut known: [(&str, &mut dyn options::Place); 2] =
-        [("--pairs", &mut pairs), ("--engines", &mut engines)];
-    options::read(args, &mut known)?;
+    let given = Variables::read(args, &[("pairs", "100"), ("engines", "postgres,mysql")])?;
+    let pairs = given.number("pairs")?;
     let kurabe = Kurabe::build("pairs")?;
     let mut rows = Vec::new();
     let mut problems = Vec::new();
-    for name in &engines {
-        match of_engine(&kurabe, name, pairs) {
+    for name in given.list("engines") {
+        match of_engine(&kurabe, &name, pairs) {
             Ok(row) => rows.push(row),
             Err(problem) => problems.push(format!("{name}: {problem}")),
         }
@@ -57,19 +53,17 @@ pub fn run(args: &[String]) -> Outcome {
 }
 
 fn of_engine(kurabe: &Kurabe, name: &str, pairs: u32) -> Result<String, String> {
-    let engine = ENGINES
-        .iter()
-        .find(|engine| engine.name == name)
-        .ok_or_else(|| "there is no tool for it here".to_owned())?;
-    let tool = &engine.tools[0];
-    need(tool.program, tool.package)?;
-    let server = Server::start(&kurabe.program, engine.name, &[])?;
-    if let Some(mut load) = (engine.load)(&server) {
-        shell::run(&mut load, "loading")?;
+    let tool = peers::first(name).ok_or("there is no tool for it here")?;
+    need(tool.program[0], tool.program[1])?;
+    let server = Server::start(&kurabe.program, name, &[])?;
+    let variables = peers::variables(&server, 1);
+    let place = Place { kurabe, processor: None, variables, servers: &|| 0.0, work: 0.0 };
+    for (_, load) in peers::LOADS.iter().filter(|(engine, _)| *engine == name) {
+        place.run(load)?;
     }
     let mut tally = Tally::default();
     for pair in 1..=pairs {
-        let [a, b] = [(); 2].map(|()| by_tool(kurabe, tool, &server));
+        let [a, b] = [(); 2].map(|()| Ok::<f64, String>(place.figures(tool, &Ran::default())?[0]));
         let (a, b) = (a?, b?);
         tally.differences.push(a.max(b) / a.min(b) - 1.0);
         let (called, detectable) = by_us(kurabe, &server)?;
@@ -79,13 +73,13 @@ fn of_engine(kurabe: &Kurabe, name: &str, pairs: u32) -> Result<String, String> 
         if pair % 10 == 0 || pair == pairs {
             println!(
                 "{name}: {pair} of {pairs} pairs; {} {}, ours {}",
-                tool.program,
+                tool.name,
                 tally.by_tool(),
                 tally.called
             );
         }
     }
-    Ok(tally.rows(&server.version, tool.program))
+    Ok(tally.rows(&server.version, tool.name))
 }
 
 impl Tally {
@@ -109,32 +103,13 @@ impl Tally {
     }
 }
 
-/// Transactions per second, as the tool reports them.
-fn by_tool(kurabe: &Kurabe, tool: &Tool, server: &Server) -> Result<f64, String> {
-    let mut command = Command::new(tool.program);
-    (tool.command)(server, 1, Length::Whole, &mut command, &kurabe.scratch);
-    let said = shell::run(command.stdin(Stdio::null()), tool.program)?;
-    let report = (tool.read)(&said).ok_or_else(|| format!("{} said: {said}", tool.program))?;
-    Ok(report.per_second)
-}
-
 /// Whether Kurabe calls the server faster than itself, and the smallest detectable difference.
 fn by_us(kurabe: &Kurabe, server: &Server) -> Result<(bool, Option<f64>), String> {
     let time = format!("{}ms", TIME / ROUNDS / TRIALS);
     let (url, rounds) = (server.url.as_str(), ROUNDS.to_string());
-    let mut command = kurabe.command(None);
-    command.args([
-        "run",
-        "point-read",
-        url,
-        url,
-        "--quiet",
-        "--no-html",
-        "--clients",
-        "1",
-        "--records",
-        "10k",
-    ]);
+    let mut command = kurabe.command();
+    command
+        .args(["run", "point-read", url, url, "--quiet", "--no-html", "--clients", "1", "--records", "10k"]);
     shell::run(command.args(["--duration", &time, "--rounds", &rounds]), "kurabe run")?;
     parse(&kurabe.report("json")?).ok_or_else(|| "a report without a verdict".to_owned())
 }

@@ -1,11 +1,10 @@
-//! What all benchmarks of two tools do: run Kurabe and read its report, take turns, and compare in pairs.
+//! What benchmarks share: Kurabe's program, the spread of figures, and facts of the machine.
 
 use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::csv::Table;
 use super::program;
 use crate::{Outcome, programs, shell};
 
@@ -23,29 +22,27 @@ impl Kurabe {
         Ok(Self { program: program()?, scratch })
     }
 
-    /// A command of Kurabe, on one processor if one is given.
-    pub fn command(&self, processor: Option<&str>) -> Command {
-        let mut command = Command::new(processor.map_or(self.program.as_os_str(), |_| "taskset".as_ref()));
+    /// A shell that executes a command, on one processor if one is given.
+    pub fn shell(&self, processor: Option<&str>, command: &str) -> Command {
+        let mut shell = Command::new(processor.map_or("sh", |_| "taskset"));
         if let Some(processor) = processor {
-            command.args(["-c", processor]).arg(&self.program);
+            shell.args(["-c", processor, "sh"]);
         }
+        shell.args(["-c", command]).env("KURABE", &self.program).env("SCRATCH", &self.scratch);
+        shell.env("KURABE_RUNS", self.scratch.join("runs")).stdin(Stdio::null());
+        shell
+    }
+
+    /// A command of Kurabe.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
         command.env("KURABE_RUNS", self.scratch.join("runs")).stdin(Stdio::null());
         command
     }
 
-    /// Runs `kurabe run` with these words and without a page. Returns the results of the cell and its A/A control.
-    pub fn run(&self, processor: Option<&str>, words: &[&str]) -> Result<Table, String> {
-        let mut command = self.command(processor);
-        command.arg("run").args(words).args(["--no-html", "--quiet"]);
-        shell::run(&mut command, "kurabe run")?;
-        let read = self.report("csv").and_then(|text| Table::read(&text));
-        let _ = fs::remove_dir_all(self.scratch.join("runs"));
-        read
-    }
-
     /// The newest run's report.
     pub fn report(&self, format: &str) -> Result<String, String> {
-        shell::run(self.command(None).args(["report", "--format", format]), "kurabe report")
+        shell::run(self.command().args(["report", "--format", format]), "kurabe report")
     }
 }
 
@@ -61,24 +58,6 @@ pub fn need(name: &str, package: &str) -> Outcome {
         Some(_) => Ok(()),
         None => Err(format!("{name} is not installed; to get it: apt-get install {package}")),
     }
-}
-
-/// Each in turn, each round beginning with the other: the results in pairs.
-pub fn in_turn<A, B>(
-    rounds: usize,
-    mut one: impl FnMut() -> Result<A, String>,
-    mut other: impl FnMut() -> Result<B, String>,
-) -> Result<Vec<(A, B)>, String> {
-    let pair = |round: usize| {
-        if round.is_multiple_of(2) {
-            let first = one()?;
-            Ok((first, other()?))
-        } else {
-            let second = other()?;
-            Ok((one()?, second))
-        }
-    };
-    (0..rounds).map(pair).collect()
 }
 
 /// Minimum, median and maximum.
@@ -139,6 +118,25 @@ pub fn end(problems: &[String]) -> Outcome {
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
 }
 
+pub fn machine() -> String {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let processors = processors();
+    let model = model.map_or("unknown processor", |(_, model)| model);
+    // `6.18.44-custom`: a distribution's build number does not affect speed.
+    let release = said("uname", &["-r"]);
+    let release = release.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+    format!("{model}, {processors} processors, Linux {release}")
+}
+
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+pub fn said(program: &str, args: &[&str]) -> String {
+    crate::shell::run(Command::new(program).args(args), program).unwrap_or_default().trim().to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,17 +148,6 @@ mod tests {
         assert_eq!(format!("{ratio:.2}"), "0.50 (0.50–0.75)");
         assert_eq!(format!("{:.1}", Spread::of([4.0, 1.0].into_iter())), "2.5 (1.0–4.0)");
         assert!(Spread::of(std::iter::empty()).median.is_nan());
-    }
-
-    #[test]
-    fn each_round_begins_with_the_other() {
-        let order = std::cell::RefCell::new(String::new());
-        let side = |name: char| {
-            order.borrow_mut().push(name);
-            Ok(name)
-        };
-        let pairs = in_turn(3, || side('a'), || side('b')).unwrap();
-        assert_eq!((pairs, order.into_inner().as_str()), (vec![('a', 'b'); 3], "abbaab"));
     }
 
     #[test]

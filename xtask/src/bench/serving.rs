@@ -1,11 +1,13 @@
-//! A program that serves pages, and ab, which requests them.
+//! Programs that serve while others are measured, and the rate that ab says.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use crate::shell;
+use super::contest::Ran;
 
 /// A serving program, which ends when this value is dropped.
 pub struct Serving {
@@ -38,55 +40,63 @@ impl Serving {
     }
 
     /// Seconds of CPU of all its threads, from the scheduler; none of them ends while it serves.
-    pub fn cpu(&self) -> Result<f64, String> {
-        let folder = format!("/proc/{}/task", self.child.id());
-        let tasks = fs::read_dir(&folder).map_err(|error| format!("{folder}: {error}"))?;
+    pub fn cpu(&self) -> f64 {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten();
         let of = |path: PathBuf| {
             fs::read_to_string(path.join("schedstat")).ok()?.split(' ').next()?.parse::<f64>().ok()
         };
-        Ok(tasks.flatten().filter_map(|task| of(task.path())).sum::<f64>() / 1e9)
-    }
-}
-
-/// A run of ab.
-pub struct Ab<'a> {
-    pub clients: u32,
-    /// One connection for all requests of a client, where the application keeps it.
-    pub kept: bool,
-    /// Its option `-n` or `-t`, and the value.
-    pub length: [&'a str; 2],
-    /// The only processor that it uses.
-    pub processor: Option<&'a str>,
-}
-
-impl Ab<'_> {
-    /// Requests a page. Returns requests per second; an error if one failed.
-    pub fn drive(&self, page: &str) -> Result<f64, String> {
-        let mut ab = Command::new(if self.processor.is_some() { "taskset" } else { "ab" });
-        if let Some(processor) = self.processor {
-            ab.args(["-c", processor, "ab"]);
-        }
-        ab.args(["-q", "-c", &self.clients.to_string()]).args(self.length);
-        if self.length[0] == "-t" {
-            // Otherwise it ends after 50,000.
-            ab.args(["-n", "100000000"]);
-        }
-        if self.kept {
-            ab.arg("-k");
-        }
-        let said = shell::run(ab.arg(page), "ab")?;
-        rate(&said).ok_or_else(|| format!("{page} failed:\n{said}"))
+        tasks.flatten().filter_map(|task| of(task.path())).sum::<f64>() / 1e9
     }
 }
 
 /// The rate in what ab says, if no request failed.
-fn rate(said: &str) -> Option<f64> {
-    let line = |name: &str| {
-        let value = said.lines().find_map(|line| line.strip_prefix(name))?;
-        value.split_whitespace().next()?.parse::<f64>().ok()
-    };
-    let failed = line("Failed requests:") != Some(0.0) || line("Non-2xx responses:").is_some();
-    if failed { None } else { line("Requests per second:") }
+pub fn ab_rate(ran: &Ran) -> Option<f64> {
+    let failed = ran.after("Failed requests:") != Some(0.0) || ran.said.contains("Non-2xx responses:");
+    if failed { None } else { ran.after("Requests per second:") }
+}
+
+/// A program that ends with this value.
+pub struct Background(Child);
+
+impl Background {
+    pub fn start(command: &mut Command) -> Result<Self, String> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().map(Self).map_err(|error| format!("{name}: {error}"))
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A server of another project, on a free port of this machine.
+pub struct Listening {
+    pub port: String,
+    _server: Background,
+}
+
+impl Listening {
+    /// `words`: its command, which the port follows. It also ends when we are killed.
+    pub fn start(words: &[&str]) -> Result<Self, String> {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = free.map_err(|error| format!("no free port: {error}"))?.port().to_string();
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM"]).args(words).arg(&port);
+        let started = Self { port, _server: Background::start(&mut command)? };
+        let until = Instant::now() + Duration::from_secs(10);
+        // A connection would be a test of its own to iperf3: its port is taken.
+        while TcpListener::bind(format!("127.0.0.1:{}", started.port)).is_ok() {
+            if Instant::now() > until {
+                return Err(format!("{} does not listen", words.join(" ")));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(started)
+    }
 }
 
 #[cfg(test)]
@@ -95,9 +105,10 @@ mod tests {
 
     #[test]
     fn rate_with_a_failed_request_is_none() {
+        let rate = |said: String| ab_rate(&Ran { said, ..Ran::default() });
         let said = "Complete requests: 10\nFailed requests:        0\nRequests per second:    51.25 [#/sec] (mean)\n";
-        assert_eq!(rate(said), Some(51.25));
-        assert_eq!(rate(&said.replace(" 0\n", " 1\n")), None);
-        assert_eq!(rate(&format!("{said}Non-2xx responses:      3\n")), None);
+        assert_eq!(rate(said.to_owned()), Some(51.25));
+        assert_eq!(rate(said.replace(" 0\n", " 1\n")), None);
+        assert_eq!(rate(format!("{said}Non-2xx responses:      3\n")), None);
     }
 }

@@ -66,12 +66,7 @@ fn attack(context: &Context, kind: &str, seed: u64) -> Result<Outcome, String> {
     let complaint = ran.unclean(&[0, 5]).or_else(|| {
         let said = ran.all().to_lowercase();
         let words = [
-            "damaged",
-            "not complete",
-            "\"complete\": false",
-            "\"complete\":false",
-            "incomplete",
-            "torn",
+            "damaged", "not complete", "\"complete\": false", "\"complete\":false", "incomplete", "torn",
             "checksum",
         ];
         let told = words.iter().any(|word| said.contains(word));

@@ -284,13 +284,7 @@ pub(super) fn reads(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let begins = ["select", "(select", "values", "table"].iter().any(|word| lower.starts_with(word));
     let writes = [
-        " for update",
-        " for share",
-        " for no key",
-        " lock in share",
-        "nextval(",
-        "setval(",
-        "lock(",
+        " for update", " for share", " for no key", " lock in share", "nextval(", "setval(", "lock(",
         " into ",
     ];
     begins && !writes.iter().any(|words| lower.contains(words))

@@ -254,15 +254,7 @@ fn postgres(draw: &mut Draw) -> (String, Form, Literal) {
         }
         _ => with(
             draw.of(&[
-                "int4range",
-                "money",
-                "macaddr",
-                "timetz",
-                "point",
-                "\"char\"",
-                "xml",
-                "tsvector",
-                "pg_lsn",
+                "int4range", "money", "macaddr", "timetz", "point", "\"char\"", "xml", "tsvector", "pg_lsn",
                 "oid",
             ]),
             Form::Bytes,
@@ -354,31 +346,9 @@ fn mysql(mariadb: bool, draw: &mut Draw) -> (String, Form, Literal) {
 
 fn sqlite(draw: &mut Draw) -> (String, Form, Literal) {
     const DECLARED: [&str; 26] = [
-        "",
-        "ANYTHING",
-        "INTEGER",
-        "INT",
-        "BIGINT",
-        "TINYINT",
-        "REAL",
-        "DOUBLE",
-        "FLOAT",
-        "NUMERIC",
-        "DECIMAL(10,2)",
-        "NUMERIC(5)",
-        "TEXT",
-        "VARCHAR(20)",
-        "CHAR(5)",
-        "CLOB",
-        "BLOB",
-        "BOOLEAN",
-        "DATE",
-        "DATETIME",
-        "TIMESTAMP",
-        "DECIMAL_TEXT(30,10)",
-        "DATE_TEXT",
-        "TIME_TEXT(6)",
-        "JSON_TEXT",
+        "", "ANYTHING", "INTEGER", "INT", "BIGINT", "TINYINT", "REAL", "DOUBLE", "FLOAT", "NUMERIC",
+        "DECIMAL(10,2)", "NUMERIC(5)", "TEXT", "VARCHAR(20)", "CHAR(5)", "CLOB", "BLOB", "BOOLEAN", "DATE",
+        "DATETIME", "TIMESTAMP", "DECIMAL_TEXT(30,10)", "DATE_TEXT", "TIME_TEXT(6)", "JSON_TEXT",
         "UUID_TEXT",
     ];
     // A column has values of one kind, or of all.

@@ -333,30 +333,9 @@ mod tests {
         use crate::wire::script::Parts;
 
         const WORDS: &[&str] = &[
-            "{",
-            "}",
-            "[",
-            "]",
-            ":",
-            ",",
-            "\"_id\":",
-            "\"!k\"",
-            "\"_rev\":\"1-a\"",
-            "\"word\":",
-            "\"data\":",
-            "\"AP8=\"",
-            "\"number\":",
-            "\"at\":",
-            "\"9007199254740992\"",
-            "null",
-            "-1",
-            "1e400",
-            "\"\\ud800\"",
-            "\"rows\":",
-            "\"id\":",
-            "\"doc\":",
-            "\"docs\":",
-            "true",
+            "{", "}", "[", "]", ":", ",", "\"_id\":", "\"!k\"", "\"_rev\":\"1-a\"", "\"word\":", "\"data\":",
+            "\"AP8=\"", "\"number\":", "\"at\":", "\"9007199254740992\"", "null", "-1", "1e400",
+            "\"\\ud800\"", "\"rows\":", "\"id\":", "\"doc\":", "\"docs\":", "true",
         ];
 
         /// The body is the input itself, or text with words of a document.

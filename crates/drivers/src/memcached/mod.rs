@@ -220,10 +220,7 @@ mod tests {
     #[test]
     fn url_names_a_host_or_a_socket() {
         for url in [
-            "memcached:",
-            "memcached://",
-            "memcached://h:1",
-            "memcached:///run/m.sock",
+            "memcached:", "memcached://", "memcached://h:1", "memcached:///run/m.sock",
             "memcached:?socket=/m",
         ] {
             assert_eq!(error(url), "", "{url}");

@@ -359,13 +359,8 @@ mod tests {
             .unwrap();
         assert_eq!(collection_of(&String::from_utf8(key).unwrap()), Some("kurabe_0_a"));
         for other in [
-            "kurabe_notes",
-            "kurabe_a:7",
-            "kurabe_a:notes:7",
-            "kurabe_a:00064F0A1B2C3D4:7",
-            "kurabe_a:00064f0a1b2c3d4e:7",
-            "kurabe_A:00064F0A1B2C3D4E:7",
-            "users:00064F0A1B2C3D4E:7",
+            "kurabe_notes", "kurabe_a:7", "kurabe_a:notes:7", "kurabe_a:00064F0A1B2C3D4:7",
+            "kurabe_a:00064f0a1b2c3d4e:7", "kurabe_A:00064F0A1B2C3D4E:7", "users:00064F0A1B2C3D4E:7",
             "kurabe_marker",
         ] {
             assert_eq!(collection_of(other), None, "{other}");

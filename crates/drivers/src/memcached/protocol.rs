@@ -426,14 +426,8 @@ mod tests {
     #[test]
     fn malformed_answers_are_protocol_errors() {
         for answer in [
-            "HTTP/1.1 400 Bad Request\r\n",
-            "VA\r\n",
-            "VA -1\r\n",
-            "VA 99999999999\r\n",
-            "VA 18446744073709551616\r\n",
-            "\r\n",
-            "ERROR\r\n",
-            "HD\r\n",
+            "HTTP/1.1 400 Bad Request\r\n", "VA\r\n", "VA -1\r\n", "VA 99999999999\r\n",
+            "VA 18446744073709551616\r\n", "\r\n", "ERROR\r\n", "HD\r\n",
         ] {
             assert_eq!(
                 client(answer.as_bytes()).get(b"k", " v").unwrap_err().kind(),
@@ -486,20 +480,8 @@ mod tests {
         use super::*;
 
         const WORDS: &[&str] = &[
-            "\r\n",
-            "VA ",
-            "VA 5\r\n",
-            "HD\r\n",
-            "EN\r\n",
-            "NF\r\n",
-            "NS\r\n",
-            "MN\r\n",
-            "STAT a ",
-            "END\r\n",
-            "VERSION ",
-            "SERVER_ERROR ",
-            "CLIENT_ERROR ",
-            "ERROR\r\n",
+            "\r\n", "VA ", "VA 5\r\n", "HD\r\n", "EN\r\n", "NF\r\n", "NS\r\n", "MN\r\n", "STAT a ",
+            "END\r\n", "VERSION ", "SERVER_ERROR ", "CLIENT_ERROR ", "ERROR\r\n",
         ];
 
         /// The answers are the input itself, or text with words of the protocol.

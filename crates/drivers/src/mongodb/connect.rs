@@ -10,7 +10,6 @@ use super::hello::{Hello, OLDEST};
 use crate::prelude::*;
 use crate::scram::{Begun, Binding, Hash, Kept, Proved};
 use crate::wire::{Laps, Peer, Place, Stream, Wire};
-use kurabe_core::md5;
 
 /// The fewest iterations of SCRAM that a client accepts (MongoDB's specifications, "SCRAM-SHA-256").
 const MIN_ITERATIONS: u64 = 4_096;
@@ -204,7 +203,7 @@ fn scram<S: Peer>(
     let digest;
     let password = match hash {
         Hash::Sha1 => {
-            digest = md5::hex(format!("{user}:mongo:{password}").as_bytes());
+            digest = format!("{:x}", md5::compute(format!("{user}:mongo:{password}")));
             digest.as_bytes()
         }
         Hash::Sha256 => password.as_bytes(),

@@ -314,15 +314,7 @@ impl Driver for Mysql {
         let engine = self.engine().map(|engine| engine.name);
         let (database, remotes) = (self.config.database.clone(), self.remotes.clone());
         let era = self.era.get().copied().unwrap_or(Era::Current);
-        Ok(Owned::boxed(namespace::MysqlNamespace {
-            link,
-            era,
-            dialect,
-            marker,
-            engine,
-            database,
-            remotes,
-        }))
+        Ok(Owned::boxed(namespace::MysqlNamespace { link, era, dialect, marker, engine, database, remotes }))
     }
 
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {

@@ -9,11 +9,7 @@ use kurabe_core::facts::Setting;
 use kurabe_core::{Error, Result, units};
 
 const SETTINGS: &[&str] = &[
-    "fsync",
-    "synchronous_commit",
-    "synchronous_standby_names",
-    "full_page_writes",
-    "wal_sync_method",
+    "fsync", "synchronous_commit", "synchronous_standby_names", "full_page_writes", "wal_sync_method",
     "wal_writer_delay",
 ];
 

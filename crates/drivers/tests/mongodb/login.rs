@@ -8,7 +8,7 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, Document, doc};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::operation::Operation;
-use kurabe_core::{Error, ErrorKind, md5};
+use kurabe_core::{Error, ErrorKind};
 use ring::{digest, hmac, pbkdf2};
 use std::num::NonZeroU32;
 use std::sync::Mutex;
@@ -88,7 +88,7 @@ fn denied() -> Document {
 fn last(mechanism: &str, exchanged: &str, sent: &str, fault: Fault) -> Document {
     let (hash, derive, length, password) = match mechanism {
         "SCRAM-SHA-1" => {
-            let password = md5::hex(format!("bob:mongo:{PASSWORD}").as_bytes());
+            let password = format!("{:x}", md5::compute(format!("bob:mongo:{PASSWORD}")));
             (hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, pbkdf2::PBKDF2_HMAC_SHA1, 20, password)
         }
         _ => (hmac::HMAC_SHA256, pbkdf2::PBKDF2_HMAC_SHA256, 32, PASSWORD.to_owned()),

@@ -96,6 +96,8 @@ impl Runner<'_> {
         }
         let took = started.elapsed() / group.len() as u32;
         let mut attempts = Vec::with_capacity(group.len());
+        let loading = fixtures.iter_mut().flatten().map(Fixture::take_loading);
+        let loading = loading.sum::<Duration>() / group.len() as u32;
         for (&(cell, operation), (outcome, disturbed)) in group.iter().zip(outcomes) {
             if matches!(outcome, Outcome::Failed { .. }) {
                 fixtures[self.plan.cells[cell].slot] = None;
@@ -107,7 +109,7 @@ impl Runner<'_> {
                 measured.overhead_ns = (took.as_nanos() as u64).saturating_sub(measured.elapsed_ns);
             }
             emit(Event::TrialEnds { record: &record })?;
-            attempts.push(TrialResult { record, took, disturbed });
+            attempts.push(TrialResult { record, took, loading, disturbed });
         }
         Ok(Some(attempts))
     }

@@ -11,6 +11,7 @@ use crate::prepare::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue};
 use kurabe_core::experiment::{Answer, ExperimentInfo};
 use kurabe_core::load::Load;
+use kurabe_core::planned::Need;
 use kurabe_core::question::Question;
 use kurabe_core::run::{MIN_TRIAL, RunSpec};
 use std::collections::HashSet;
@@ -22,14 +23,20 @@ const MEASURING: f64 = 0.6;
 const MIN_SEARCH: Duration = Duration::from_secs(5);
 /// The mean share of a trial's time for warming up.
 const WARM_UP: f64 = 0.15;
+/// The share of the time of a trial that writes in which its writes are read back.
+const READ_BACK: f64 = 0.3;
 /// The fixed time of each trial for preparing and checking.
-const AROUND: Duration = Duration::from_millis(20);
+const AROUND: Duration = Duration::from_millis(30);
 /// The time to open a connection.
 const CONNECT: Duration = Duration::from_millis(1);
 /// The time to restart a throwaway server.
-const RESTART: Duration = Duration::from_secs(2);
+pub(crate) const RESTART: Duration = Duration::from_secs(2);
 /// Bytes loaded per second.
 const LOADED_PER_SECOND: f64 = 20e6;
+/// Bytes per second with which a throwaway cache is filled before each trial.
+const CACHED_PER_SECOND: f64 = 60e6;
+/// Records loaded, and read back, per second.
+const RECORDS_PER_SECOND: f64 = 5e3;
 /// The minimum number of values of a default axis.
 const MIN_VALUES: usize = 2;
 /// The minimum number of rounds. Intervals of fewer rounds are too wide.
@@ -185,6 +192,8 @@ fn next_value(info: &ExperimentInfo, spec: &RunSpec, free: &[String]) -> Option<
 /// The costs of a run besides the trials' measured time.
 struct Cost {
     trials: f64,
+    /// The time of a trial for warming up and reading back, as a share of its measured phase.
+    besides: f64,
     /// The minimum total of all measured phases.
     measured: Duration,
     /// Everything else except warming up.
@@ -199,7 +208,9 @@ impl Cost {
         let (mut loaded, mut repeated) = (HashSet::new(), HashSet::new());
         // All servers restart at the same time.
         let restarting = RESTART * plan.spec.restarts;
-        let mut cost = Self { trials: 0.0, measured: Duration::ZERO, fixed: restarting, restarting };
+        let writing = plan.operations.iter().filter(|operation| operation.writes).count();
+        let besides = WARM_UP + READ_BACK * writing as f64 / plan.operations.len().max(1) as f64;
+        let mut cost = Self { trials: 0.0, besides, measured: Duration::ZERO, fixed: restarting, restarting };
         // The first cell of each target is measured twice.
         let firsts: Vec<_> = plan.available().filter(|(record, _)| repeated.insert(record.target)).collect();
         let firsts = firsts.into_iter().map(|cell| (cell, true));
@@ -208,8 +219,13 @@ impl Cost {
             let least = least.max(cell.least_time);
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
             let throwaway = plan.spec.is_throwaway(record.target);
-            let restart = cell.needs.contains(&kurabe_core::planned::Need::Restart) && throwaway;
-            let each = AROUND + CONNECT * connections + if restart { RESTART } else { Duration::ZERO };
+            let restart = cell.needs.contains(&Need::Restart) && throwaway;
+            let restart = if restart { RESTART } else { Duration::ZERO };
+            let is_filled =
+                cell.needs.iter().any(|need| matches!(need, Need::Cache(cache) if cache.capacity.is_some()));
+            let bytes = plan.loaded_bytes(cell) as f64;
+            let fill = Duration::from_secs_f64(if is_filled { bytes / CACHED_PER_SECOND } else { 0.0 });
+            let each = AROUND + CONNECT * connections + restart + fill;
             cost.trials += f64::from(times);
             cost.measured += least * times;
             cost.fixed += each * times;
@@ -217,8 +233,9 @@ impl Cost {
             let own =
                 is_aa_control && (targets[record.target].second.is_some() || plan.spec.slice_ns.is_some());
             if loaded.insert((record.target, own, &cell.dataset)) {
-                let load = Duration::from_secs_f64(cell.demand.loaded_bytes as f64 / LOADED_PER_SECOND)
-                    + latency::load_time(&targets[record.target], cell);
+                let records = bytes / cell.demand.request_bytes.max(1) as f64;
+                let load = Duration::from_secs_f64(bytes / LOADED_PER_SECOND + records / RECORDS_PER_SECOND)
+                    + latency::load_time(plan, &targets[record.target], cell);
                 // Data is reloaded after each restart.
                 let again = load * if throwaway { plan.spec.restarts } else { 0 };
                 cost.fixed += load + again;
@@ -230,19 +247,19 @@ impl Cost {
 
     /// The minimum time of the run.
     fn least(&self) -> Duration {
-        self.measured.div_f64(MEASURING).max(self.measured.mul_f64(1.0 + WARM_UP) + self.fixed)
+        self.measured.div_f64(MEASURING).max(self.measured.mul_f64(1.0 + self.besides) + self.fixed)
     }
 
     /// The time of a trial's measured phase so that the run takes about `budget`.
     fn trial(&self, budget: Duration) -> Duration {
         let trials = self.trials.max(1.0);
         let least = self.measured.div_f64(trials);
-        let rest = budget.saturating_sub(self.fixed).div_f64(1.0 + WARM_UP);
+        let rest = budget.saturating_sub(self.fixed).div_f64(1.0 + self.besides);
         least.max(budget.mul_f64(MEASURING).min(rest).div_f64(trials))
     }
 
     /// The expected time of the run with such trials.
     fn expected(&self, trial: Duration) -> Duration {
-        trial.mul_f64((1.0 + WARM_UP) * self.trials) + self.fixed
+        trial.mul_f64((1.0 + self.besides) * self.trials) + self.fixed
     }
 }

@@ -417,6 +417,11 @@ impl Plan {
         self.cells.iter().filter_map(|cell| Some((&cell.record, cell.available()?)))
     }
 
+    /// Bytes that are loaded for the measured operations of a cell.
+    pub fn loaded_bytes(&self, cell: &PlannedCell) -> u64 {
+        cell.loaded_bytes(self.operations.iter().map(|operation| operation.name))
+    }
+
     /// The number of trials of one round.
     pub fn trials(&self) -> usize {
         self.trials.len()

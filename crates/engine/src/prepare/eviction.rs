@@ -57,7 +57,7 @@ impl Stored {
                 cell.connections().saturating_mul(CONNECTION.saturating_add(cell.demand.request_bytes));
             all.connections = all.connections.max(connections);
             if counted.insert((run_cell.slot, &cell.dataset)) {
-                all.add(cell.demand.loaded_bytes, each);
+                all.add(plan.loaded_bytes(cell), each);
             }
             match growth(plan, &run_cell.record, cell) {
                 Growth::Known(values) => all.add(values.saturating_mul(each), each),

@@ -9,8 +9,9 @@ use kurabe_core::driver::{Access, ConnectOptions, Driver, Namespace, Session, Su
 use kurabe_core::experiment::{Before, DatasetState};
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::{Error, ErrorKind, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 /// What the cells of a target need there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +44,10 @@ pub struct Fixture {
     need: Ownership,
     /// The loaded datasets, by name.
     datasets: HashMap<String, DatasetState>,
+    /// Datasets and operations that trials were prepared for.
+    prepared: HashSet<(String, String)>,
+    /// The time of loading since [`take_loading`](Self::take_loading).
+    loading: Duration,
     /// Trials made on this data so far.
     trials: u64,
 }
@@ -97,7 +102,16 @@ impl Fixture {
         old: impl Fn(Option<usize>) -> bool,
     ) -> Result<Self> {
         let session = Some(need.session(driver)?);
-        let mut fixture = Self { namespace, session, slot, need, datasets: HashMap::new(), trials: 0 };
+        let mut fixture = Self {
+            namespace,
+            session,
+            slot,
+            need,
+            datasets: HashMap::new(),
+            prepared: HashSet::new(),
+            loading: Duration::ZERO,
+            trials: 0,
+        };
         if need != Ownership::Tables {
             return Ok(fixture);
         }
@@ -137,13 +151,20 @@ impl Fixture {
         cancel: &AtomicBool,
         load: impl FnOnce(&mut dyn Namespace, &mut dyn Session) -> Result<DatasetState>,
     ) -> Result<()> {
+        let began = Instant::now();
         let session = self.session.as_deref_mut().ok_or_else(not_loaded)?;
         let state = load(&mut *self.namespace, &mut cancellable(session, cancel))?;
+        self.loading += began.elapsed();
         self.datasets.insert(cell.dataset.clone(), state);
         Ok(())
     }
 
-    /// Prepares a trial on the data of a cell.
+    /// The time of loading since the last call.
+    pub(crate) fn take_loading(&mut self) -> Duration {
+        std::mem::take(&mut self.loading)
+    }
+
+    /// Prepares a trial on the data of a cell. The first of an operation loads what only that needs.
     pub fn before(
         &mut self,
         cell: &PlannedCell,
@@ -151,12 +172,17 @@ impl Fixture {
         cancel: &AtomicBool,
         before: impl FnOnce(Before<'_>) -> Result<()>,
     ) -> Result<()> {
+        let began = Instant::now();
         let state = self.datasets.get_mut(&cell.dataset).ok_or_else(not_loaded)?;
         let session = self.session.as_deref_mut().ok_or_else(not_loaded)?;
         let (namespace, mut cancellable) = (&mut *self.namespace, cancellable(session, cancel));
         before(Before { operation, state, namespace, session: &mut cancellable })?;
         drop(cancellable);
-        session.flush_stats()
+        session.flush_stats()?;
+        if self.prepared.insert((cell.dataset.clone(), operation.to_owned())) {
+            self.loading += began.elapsed();
+        }
+        Ok(())
     }
 
     /// The state of a cell's data.
@@ -211,6 +237,7 @@ impl Fixture {
     /// Removes everything that the run created here.
     pub fn clean_up(&mut self) -> Result<()> {
         self.datasets.clear();
+        self.prepared.clear();
         if self.need != Ownership::Tables {
             return Ok(());
         }

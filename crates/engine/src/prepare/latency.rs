@@ -18,13 +18,12 @@ const MAX: Duration = Duration::from_secs(30);
 const FEWER: [u64; 6] = [50_000, 20_000, 10_000, 5_000, 2_000, 1_000];
 
 /// How long the data of a cell is waited for; zero if round trips are short.
-pub(crate) fn load_time(target: &Target, cell: &PlannedCell) -> Duration {
+pub(crate) fn load_time(plan: &Plan, target: &Target, cell: &PlannedCell) -> Duration {
     let Some(round_trip) = target.facts.round_trip_ns else { return Duration::ZERO };
     if cell.creates_nothing() {
         return Duration::ZERO;
     }
-    let demand = &cell.demand;
-    let requests = demand.loaded_bytes as f64 / demand.request_bytes.max(1) as f64;
+    let requests = plan.loaded_bytes(cell) as f64 / cell.demand.request_bytes.max(1) as f64;
     Duration::from_nanos(round_trip).mul_f64(requests * WAITING + AROUND)
 }
 
@@ -34,7 +33,7 @@ fn load_times(plan: &Plan, targets: &[Target]) -> Vec<Duration> {
     let mut loaded = HashSet::new();
     for (record, cell) in plan.available() {
         if loaded.insert((record.target, record.aa_control, &cell.dataset)) {
-            times[record.target] += load_time(&targets[record.target], cell);
+            times[record.target] += load_time(plan, &targets[record.target], cell);
         }
     }
     times

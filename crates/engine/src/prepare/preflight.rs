@@ -22,7 +22,7 @@ const OWN_FILES: u64 = 64;
 /// [`Limit`](ErrorKind::Limit) with what is short and which setting to change.
 pub fn check(plan: &mut Plan, targets: &[Target], memory_bytes: u64) -> Result<()> {
     for (record, cell) in plan.available() {
-        let (target, demand, clients) = (&targets[record.target], &cell.demand, cell.policy.clients);
+        let (target, clients) = (&targets[record.target], cell.policy.clients);
         if let Some(why) = target.lacks_connections(cell) {
             return Err(Error::new(ErrorKind::Limit, format!("{}: {why}", target.name))
                 .hint("increase the server's limit, or use fewer --clients"));
@@ -53,7 +53,7 @@ pub fn check(plan: &mut Plan, targets: &[Target], memory_bytes: u64) -> Result<(
             return Err(error.hint("use fewer --clients or a smaller --payload"));
         }
         // A second instance has its own store.
-        let loaded = demand.loaded_bytes.saturating_mul(1 + u64::from(target.second.is_some()));
+        let loaded = plan.loaded_bytes(cell).saturating_mul(1 + u64::from(target.second.is_some()));
         if loaded > memory_bytes.saturating_mul(10).max(1 << 40) {
             let why = format!("the stores of one cell need {}", units::size(loaded));
             let error = Error::new(ErrorKind::Limit, why);

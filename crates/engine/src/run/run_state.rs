@@ -1,5 +1,6 @@
 //! The state of a run: completed and failed trials, and how long trials take.
 
+use crate::plan::budget::RESTART;
 use crate::plan::{Plan, TrialId};
 use crate::run::event::Event;
 use kurabe_core::ErrorKind;
@@ -33,6 +34,8 @@ impl Progress {
 pub(crate) struct TrialResult {
     pub(crate) record: TrialRecord,
     pub(crate) took: Duration,
+    /// The part of it for loading data.
+    pub(crate) loading: Duration,
     /// The disturbance, if any.
     pub(crate) disturbed: Option<Disturbance>,
 }
@@ -94,6 +97,8 @@ pub(crate) struct RunState {
     pub(crate) took: HashMap<TrialId, Duration>,
     pub(crate) total: Duration,
     pub(crate) timed: u32,
+    /// The total time of loading.
+    pub(crate) loading: Duration,
     /// The total time of reruns.
     pub(crate) rerun_time: Duration,
     /// Recorded trials whose results never count, and which still need a rerun.
@@ -132,13 +137,8 @@ impl RunState {
     }
 
     pub(crate) fn note(&mut self, round: u32, id: TrialId, attempt: &TrialResult) {
-        // The first time includes loading; the rest is about twice the measured phase.
-        let took = match &attempt.record.outcome {
-            Outcome::Measured(measured) if !self.took.contains_key(&id) => {
-                attempt.took.min(Duration::from_nanos(2 * measured.elapsed_ns))
-            }
-            _ => attempt.took,
-        };
+        let took = attempt.took.saturating_sub(attempt.loading);
+        self.loading += attempt.loading;
         if attempt.failed() && !attempt.is_void() {
             self.failed.insert(id);
         }
@@ -153,10 +153,15 @@ impl RunState {
     /// The progress of the run.
     pub(crate) fn progress(&self, plan: &Plan, rounds: u32) -> Progress {
         let planned = plan.trials.len() * rounds as usize;
-        Progress { ended: self.ended, planned, left: self.left(&plan.trials, rounds) }
+        let restarts = plan.spec.blocks().saturating_sub(self.block.unwrap_or_default() + 1);
+        // Each block loads what the first one did.
+        let loading = self.loading.mul_f64(f64::from(restarts) / f64::from(plan.spec.blocks() - restarts));
+        let left = self.left(&plan.trials, rounds).map(|left| left + loading + RESTART * restarts);
+        Progress { ended: self.ended, planned, left }
     }
 
-    /// Each remaining trial is expected to take as long as last time, or the mean of the others if it is new.
+    /// Each remaining trial is expected to take as long as last time, or the mean of the others if it is new; and as many to be
+    /// repeated as were.
     pub(crate) fn left(&self, ids: &[TrialId], rounds: u32) -> Option<Duration> {
         let mean = self.total.checked_div(self.timed)?;
         let mut left = Duration::ZERO;
@@ -164,7 +169,8 @@ impl RunState {
             let made = self.rounds_made.get(id).copied().unwrap_or(0);
             left += self.took.get(id).copied().unwrap_or(mean) * rounds.saturating_sub(made);
         }
-        Some(left)
+        let repeated = self.rerun_time.as_secs_f64() / self.total.as_secs_f64().max(f64::MIN_POSITIVE);
+        Some(left.mul_f64(1.0 + repeated))
     }
 }
 

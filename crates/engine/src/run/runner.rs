@@ -332,6 +332,7 @@ impl Runner<'_> {
         }
         let Some(outcome) = self.outcome(outcome) else { return Ok(None) };
         self.check_refused_write(cell, &outcome)?;
+        let loading = fixtures[cell.slot].as_mut().map_or(Duration::ZERO, Fixture::take_loading);
         if matches!(outcome, Outcome::Failed { .. }) {
             // The next trial on this target uses a new connection and new data.
             fixtures[cell.slot] = None;
@@ -340,7 +341,7 @@ impl Runner<'_> {
         let rerun_reason = rerun.map(|rerun| rerun.why.clone());
         let record = TrialRecord { round, cell: id.0, operation, at_ms, outcome, rerun_reason };
         emit(Event::TrialEnds { record: &record })?;
-        Ok(Some(TrialResult { record, took: started.elapsed(), disturbed }))
+        Ok(Some(TrialResult { record, took: started.elapsed(), loading, disturbed }))
     }
 
     /// The agents that a failed trial lost, as a clause, if the run goes on without them. A wrong reply is a result.

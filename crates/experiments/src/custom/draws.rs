@@ -8,17 +8,8 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 const HOW: [&str; 11] = [
-    "uniform",
-    "zipfian",
-    "gaussian",
-    "exponential",
-    "special",
-    "sequence",
-    "list",
-    "file",
-    "text",
-    "template",
-    "row",
+    "uniform", "zipfian", "gaussian", "exponential", "special", "sequence", "list", "file", "text",
+    "template", "row",
 ];
 /// The maximum length of a random text.
 const MAX_TEXT: i64 = 10_000_000;

@@ -1,6 +1,7 @@
 //! Sends recorded requests as they were sent, and reads the shape of each answer as the recorder did.
 
-use super::traffic::{Sent, Traffic, Unit};
+use super::redis;
+use super::traffic::{Family, Sent, Traffic, Unit};
 use crate::prelude::*;
 use kurabe_capture::record::{Parameter, Value as Recorded};
 use kurabe_core::driver::RawMessages;
@@ -40,9 +41,9 @@ impl<'a> Client<'a> {
     fn begin(&mut self, flags: u32) {
         let now = Instant::now();
         let Self { view, events, .. } = self;
-        if self.traffic.is_postgres {
+        if self.traffic.family == Family::Postgres {
             view.sent(b"\0\0\0\x09\0\x03\0\0\0", now, events);
-        } else {
+        } else if self.traffic.family == Family::Mysql {
             let [a, b, c, d] = flags.to_le_bytes();
             let greeting = [&[10, 0][..], &[0; 13], &[a, b, 0, 0, 0, c, d, 0]].concat();
             let response = [&[a, b, c, d][..], &[0; 30]].concat();
@@ -55,8 +56,14 @@ impl<'a> Client<'a> {
 
     /// Executes statements that make the session as the recorded client had it.
     pub(super) fn set_up(&mut self, messages: &mut dyn RawMessages, said: &[(String, String)]) -> Result<()> {
-        if !self.traffic.is_postgres {
-            return Ok(());
+        match self.traffic.family {
+            Family::Postgres => {}
+            Family::Mysql => return Ok(()),
+            Family::Redis => {
+                // What clients speak unless they ask for another; servers before 6 know no other.
+                self.out.extend(b"*2\r\n$5\r\nHELLO\r\n$1\r\n2\r\n");
+                return self.exchange(messages, 1, &[]).map(drop);
+            }
         }
         let given = |(name, value): &(String, String)| match name.as_str() {
             // The target's, and what names a client.
@@ -92,10 +99,14 @@ impl<'a> Client<'a> {
     pub(super) fn send(&mut self, messages: &mut dyn RawMessages, unit: &Unit) -> Result<Vec<Exchange>> {
         for sent in &unit.requests {
             let text = self.traffic.text(sent);
-            if self.traffic.is_postgres { self.postgres(sent, &text)? } else { self.mysql(sent, text)? }
+            match self.traffic.family {
+                Family::Postgres => self.postgres(sent, &text)?,
+                Family::Mysql => self.mysql(sent, text)?,
+                Family::Redis => redis::push(&mut self.out, &text, sent)?,
+            }
         }
         let is_text = |sent: &Sent| sent.request.step == Step::Text;
-        if self.traffic.is_postgres && !unit.requests.iter().all(is_text) {
+        if self.traffic.family == Family::Postgres && !unit.requests.iter().all(is_text) {
             message(&mut self.out, b'S', b"");
         }
         let data = unit.requests.first().map_or(&[][..], |sent| &sent.data);
@@ -117,7 +128,7 @@ impl<'a> Client<'a> {
         let mut head: Vec<u8> = Vec::new();
         messages.exchange_raw(out, &mut |piece, more| {
             let now = Instant::now();
-            if !traffic.is_postgres && head.len() < 9 {
+            if traffic.family == Family::Mysql && head.len() < 9 {
                 head.extend(piece.iter().take(9 - head.len()));
             }
             view.received(piece, now, events);

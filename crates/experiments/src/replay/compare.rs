@@ -1,5 +1,6 @@
 //! Compares answers with those that were recorded.
 
+use super::redis;
 use super::traffic::{Sent, Traffic, Unit};
 use kurabe_capture::record::Request;
 use kurabe_core::Error;
@@ -17,39 +18,11 @@ const SHOWN: usize = 200;
 
 /// Words of statements whose answers differ from one execution to the next.
 const VOLATILE: &[&str] = &[
-    "now(",
-    "current_time",
-    "current_date",
-    "localtime",
-    "clock_timestamp",
-    "transaction_timestamp",
-    "statement_timestamp",
-    "timeofday",
-    "curdate",
-    "curtime",
-    "sysdate",
-    "utc_",
-    "random(",
-    "rand(",
-    "uuid",
-    "nextval",
-    "currval",
-    "lastval",
-    "last_insert_id",
-    "returning",
-    "txid_",
-    "pg_",
-    "information_schema",
-    "performance_schema",
-    "@@",
-    "version(",
-    "connection_id",
-    "current_user",
-    "session_user",
-    "database(",
-    "inet_server",
-    "xmin",
-    "ctid",
+    "now(", "current_time", "current_date", "localtime", "clock_timestamp", "transaction_timestamp",
+    "statement_timestamp", "timeofday", "curdate", "curtime", "sysdate", "utc_", "random(", "rand(", "uuid",
+    "nextval", "currval", "lastval", "last_insert_id", "returning", "txid_", "pg_", "information_schema",
+    "performance_schema", "@@", "version(", "connection_id", "current_user", "session_user", "database(",
+    "inet_server", "xmin", "ctid",
 ];
 /// Statements that say something about the server, or how it works.
 const OF_SERVER: &[&str] = &["show", "explain", "analyze", "desc", "describe", "vacuum", "check"];
@@ -197,7 +170,7 @@ fn varies(text: &str, recorded: &Request, answer: &Exchange) -> Option<Varies> {
         let mut found = lower.match_indices(word);
         found.any(|(at, _)| !lower[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
     };
-    if OF_SERVER.contains(&first) || VOLATILE.iter().any(has) {
+    if OF_SERVER.contains(&first) || redis::VOLATILE.contains(&first) || VOLATILE.iter().any(has) {
         return Some(Varies::Volatile);
     }
     // The upper half is that of the rows in any order.

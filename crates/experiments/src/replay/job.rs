@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::compare::{Compared, MANY, Varies};
 use super::order::Order;
-use super::traffic::{Connection, Traffic};
+use super::traffic::{Connection, Family, Traffic};
 use super::{LEFT_OUT, MEAN, P99, VARIES};
 use crate::prelude::*;
 use kurabe_core::driver::{ConnectOptions, Driver};
@@ -158,7 +158,7 @@ impl Shared<'_> {
         client.set_up(messages, &connection.said)?;
         // Of MySQL: whether updates count rows that were found, or that were changed.
         let found = connection.said.iter().any(|(name, _)| name == "found_rows");
-        let other_counts = !traffic.is_postgres && found != (messages.flags() & 2 != 0);
+        let other_counts = traffic.family == Family::Mysql && found != (messages.flags() & 2 != 0);
         for unit in connection.units.iter().map(|unit| &traffic.units[*unit]) {
             let due = self.sleep_until(unit.at)?;
             if !self.order.wait(lane, unit) {

@@ -6,6 +6,7 @@ mod client;
 mod compare;
 mod job;
 mod order;
+mod redis;
 mod traffic;
 
 use crate::prelude::*;
@@ -138,8 +139,11 @@ pub fn workload(path: &Path, write: bool, restored: bool) -> Result<CustomWorklo
 /// # Errors
 /// If the workload is no capture.
 pub fn schemes(source: &CustomWorkload) -> Result<&'static [&'static str]> {
-    let postgres = matches!(kept(source)?.1.protocol.as_str(), "postgres" | "postgresql");
-    Ok(if postgres { &["postgres", "postgresql"] } else { &["mysql", "mariadb"] })
+    Ok(match traffic::Family::of(&kept(source)?.1.protocol) {
+        Some(traffic::Family::Postgres) => &["postgres", "postgresql"],
+        Some(traffic::Family::Redis) => &["redis", "valkey"],
+        _ => &["mysql", "mariadb"],
+    })
 }
 
 /// Whether the capture has its end.
@@ -238,6 +242,12 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experim
     Ok(new)
 }
 
+impl ReplayExperiment {
+    fn is_redis(&self) -> bool {
+        traffic::Family::of(&self.kept.protocol) == Some(traffic::Family::Redis)
+    }
+}
+
 impl Experiment for ReplayExperiment {
     fn info(&self) -> &'static ExperimentInfo {
         self.info
@@ -280,9 +290,12 @@ impl Experiment for ReplayExperiment {
         let text = RawText { engine: None, pieces: vec![RawPiece::Text("SELECT 1".to_owned())] };
         let statement =
             RawStatement { place: self.name.clone(), texts: vec![text], parameters: 0, collection: None };
-        let reads = self.kept.writes.is_none();
+        // Of a server without read-only sessions, only commands that are known to read are sent.
+        let reads = self.kept.writes.is_none() && !self.is_redis();
+        let operation =
+            if self.is_redis() { Operation::Ping } else { Operation::Raw { statement: Arc::new(statement) } };
         let demand = Demand {
-            operations: vec![Operation::Raw { statement: Arc::new(statement) }],
+            operations: vec![operation],
             capabilities: reads.then_some(Capability::ReadOnlySessions).into_iter().collect(),
             ..Demand::default()
         };

@@ -10,6 +10,7 @@
 //! points back in time (to the effect of a commit, or the answer of another unit), so that there is no circle, nor one with
 //! locks of the server.
 
+use super::redis;
 use crate::custom::reads::text_asks_for_write;
 use crate::prelude::*;
 use kurabe_capture::Values;
@@ -27,7 +28,7 @@ pub(super) struct Traffic {
     pub(super) about: About,
     /// Whether the recorder ended in order.
     pub(super) complete: bool,
-    pub(super) is_postgres: bool,
+    pub(super) family: Family,
     pub(super) templates: Vec<Template>,
     pub(super) kinds: Vec<Kind>,
     pub(super) units: Vec<Unit>,
@@ -38,6 +39,25 @@ pub(super) struct Traffic {
     /// Requests that cannot be sent again: without an answer, cut off, or of commands that are not known.
     pub(super) left_out: u64,
     commits: Vec<Commit>,
+}
+
+/// Protocols that are sent alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    Postgres,
+    Mysql,
+    Redis,
+}
+
+impl Family {
+    pub(super) fn of(scheme: &str) -> Option<Self> {
+        match scheme {
+            "postgres" | "postgresql" => Some(Self::Postgres),
+            "mysql" | "mariadb" => Some(Self::Mysql),
+            "redis" | "valkey" => Some(Self::Redis),
+            _ => None,
+        }
+    }
 }
 
 /// A statement without its values.
@@ -52,6 +72,8 @@ pub(super) struct Template {
     is_setup: bool,
     /// Tables that it names.
     tables: Vec<String>,
+    /// Whether it is a command, whose parameters may be keys.
+    is_command: bool,
 }
 
 /// Statements of one fingerprint.
@@ -134,15 +156,15 @@ impl Traffic {
     /// Whether a commit that changed a table which this unit reads was under way at the same time, or when the transaction of
     /// this unit began to read: its answer may or may not have known of it.
     pub(super) fn raced(&self, unit: &Unit) -> bool {
-        let tables: Vec<&String> =
-            unit.requests.iter().flat_map(|sent| &self.templates[sent.template].tables).collect();
+        let tables: Vec<String> =
+            unit.requests.iter().flat_map(|sent| names(&self.templates[sent.template], sent)).collect();
         let during = |commit: &Commit, [at, end]: [u64; 2]| commit.end >= at && commit.at <= end;
         let overlaps = |commit: &&Commit| {
             Some(commit.number) != unit.commit
                 && (during(commit, [unit.at, unit.end]) || during(commit, unit.snapshot))
         };
         let mut commits = self.commits.iter().filter(overlaps);
-        commits.any(|commit| commit.tables.iter().any(|table| tables.contains(&table)))
+        commits.any(|commit| commit.tables.iter().any(|table| tables.contains(table)))
     }
 }
 
@@ -161,26 +183,29 @@ pub(super) struct Commit {
 /// If it cannot be read, or cannot be replayed.
 pub(super) fn read(path: &Path) -> Result<Traffic> {
     let mut reading = Reading::default();
-    let (about, ending) = file::read(path, |record| reading.take(record))?;
+    let (about, ending) = file::read_with(path, |about, record| {
+        reading.family = Family::of(&about.protocol);
+        reading.take(record);
+    })?;
     let wrong = |why: &str| Error::usage(format!("{}: {why}", path.display()));
     if about.values != Values::Keep {
         return Err(wrong("its values were not kept, so that it cannot be replayed")
             .hint("capture again with --values keep"));
     }
-    let is_postgres = matches!(about.protocol.as_str(), "postgres" | "postgresql");
-    if !is_postgres && !matches!(about.protocol.as_str(), "mysql" | "mariadb") {
+    let Some(family) = Family::of(&about.protocol) else {
         return Err(wrong(&format!("captures of {} cannot be replayed", about.protocol)));
-    }
+    };
     if reading.requests == 0 {
         return Err(wrong("it has no request with an answer"));
     }
     reading.complete = ending.complete;
-    Ok(reading.end(about, is_postgres))
+    Ok(reading.end(about, family))
 }
 
 #[derive(Default)]
 struct Reading {
     complete: bool,
+    family: Option<Family>,
     templates: Vec<Template>,
     /// The place of each template, by its number in the file.
     numbers: HashMap<u64, usize>,
@@ -240,12 +265,18 @@ impl Reading {
         let shown = template.replace(GAP, " ? ");
         let lower = shown.to_ascii_lowercase();
         let locks = ["for update", "for share", "for no key", "for key share", "lock in share", "_lock("];
+        let is_redis = self.family == Some(Family::Redis);
         self.numbers.insert(number, self.templates.len());
         self.templates.push(Template {
-            writes: text_asks_for_write(&shown),
-            locks: locks.iter().any(|words| lower.contains(words)),
+            writes: if is_redis { redis::writes(&template) } else { text_asks_for_write(&shown) },
+            locks: if is_redis {
+                redis::waits(&template)
+            } else {
+                locks.iter().any(|words| lower.contains(words))
+            },
             is_setup: is_setup(&self.kinds[kind].text),
-            tables: tables(&lower),
+            tables: if is_redis { Vec::new() } else { tables(&lower) },
+            is_command: is_redis,
             text: template,
             kind,
         });
@@ -261,7 +292,10 @@ impl Reading {
         let text = &self.templates[template].text;
         // Commands of MySQL's protocol without a text of SQL.
         let is_command = text.starts_with("COM_") && !text.starts_with("COM_INIT_DB ") && text != "COM_PING";
-        let is_unknown = is_command || text.starts_with("command ") || text == "a function call";
+        let is_unknown = match self.family {
+            Some(Family::Redis) => redis::is_left_out(text),
+            _ => is_command || text.starts_with("command ") || text == "a function call",
+        };
         let key = (request.statement, request.literals.clone());
         let is_prepared = request.step != Step::Execute || live.prepared.contains_key(&key);
         let Some(time) = request.time.filter(|_| !request.cut && !is_cut && !is_unknown && is_prepared)
@@ -283,7 +317,7 @@ impl Reading {
         sent.push(Sent { request, template, types: own, data });
     }
 
-    fn end(self, about: About, is_postgres: bool) -> Traffic {
+    fn end(self, about: About, family: Family) -> Traffic {
         let Self { complete, templates, mut connections, sent, .. } = self;
         let mut units: Vec<Unit> = Vec::new();
         let mut commits: Vec<(usize, Vec<String>)> = Vec::new();
@@ -293,13 +327,18 @@ impl Reading {
             let mut sent = sent.into_iter().peekable();
             while sent.peek().is_some() {
                 let mut unit = Unit::default();
-                for sent in sent.by_ref() {
-                    let Request { at, time, transaction, step, .. } = sent.request;
+                while let Some(one) = sent.next() {
+                    let Request { at, time, transaction, step, .. } = one.request;
                     unit.at = if unit.requests.is_empty() { at } else { unit.at };
                     unit.end = unit.end.max(at.saturating_add(time.unwrap_or(0)));
-                    unit.requests.push(sent);
-                    // PostgreSQL says the state after Sync.
-                    if !is_postgres || step == Step::Text || transaction != Transaction::Unknown {
+                    unit.requests.push(one);
+                    let goes_on = match family {
+                        // It says the state after Sync.
+                        Family::Postgres => step != Step::Text && transaction == Transaction::Unknown,
+                        Family::Mysql => false,
+                        Family::Redis => sent.peek().is_some_and(|next| next.request.pipelined),
+                    };
+                    if !goes_on {
                         break;
                     }
                 }
@@ -322,7 +361,7 @@ impl Reading {
         Traffic {
             about,
             complete,
-            is_postgres,
+            family,
             templates,
             kinds,
             units,
@@ -353,7 +392,7 @@ impl Changes<'_> {
             if template.locks || template.writes.is_some() {
                 unit.may_wait = true;
                 let tables = self.tables.get_or_insert_default();
-                tables.extend(template.tables.iter().filter(|_| template.writes.is_some()).cloned());
+                tables.extend(names(template, sent).into_iter().filter(|_| template.writes.is_some()));
             }
         }
         if unit.may_wait {
@@ -430,6 +469,11 @@ fn lanes(connections: &[Connection]) -> Vec<Vec<usize>> {
     lanes
 }
 
+/// The tables that a request names, or what may be keys.
+fn names(template: &Template, sent: &Sent) -> Vec<String> {
+    template.tables.iter().cloned().chain(redis::keys(sent).filter(|_| template.is_command)).collect()
+}
+
 /// Names at positions where statements name tables. The statement is in lower case, and is not parsed.
 fn tables(text: &str) -> Vec<String> {
     let mut found = Vec::new();
@@ -470,7 +514,7 @@ mod tests {
         for (connection, text, times, state) in units {
             unit(&mut reading, *connection, text, *times, *state);
         }
-        reading.end(About::default(), true)
+        reading.end(About::default(), Family::Postgres)
     }
 
     #[test]

@@ -188,7 +188,6 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         // Each row adds its identifier, number and time, and a few bytes of framing.
         request_bytes: (stored + rows * 72 + 256) as u64,
         parameters: (rows * write_to.fields.len()) as u64,
-        loaded_bytes: records * stored_bytes,
         client_bytes: 4 * format.largest() as u64 + 64_000,
         ..Demand::default()
     };
@@ -199,7 +198,10 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         Vec::new()
     });
     let capabilities = Vec::from_iter(format.expires.then_some(Capability::Expiry));
-    let of_request = Demand { operations: of_request, capabilities, ..Demand::default() };
+    // Reads and requests have stores of their own, which are loaded when they are measured first.
+    let loaded_bytes = records * stored_bytes;
+    let of_request = Demand { operations: of_request, capabilities, loaded_bytes, ..Demand::default() };
+    let of_read = Demand { loaded_bytes, ..Demand::default() };
     // Cells that wait do not keep the contents of large sessions in memory.
     let make = move || {
         let [read_from, write_to, requested] = [&read_from, &write_to, &requested].map(Arc::clone);
@@ -217,14 +219,16 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     };
     let policy = LoopPolicy { divisible: true, ..axes::policy(cell)? };
     let planned = PlannedCell::served(name, demand, policy, make);
-    Ok(PlannedCell { stored_bytes: Some(stored_bytes), operations: vec![(REQUEST, of_request)], ..planned })
+    let operations = vec![(READ, of_read), (REQUEST, of_request)];
+    Ok(PlannedCell { stored_bytes: Some(stored_bytes), operations, ..planned })
 }
 
-/// What the sessions of requests are like before a trial.
+/// What the sessions of reads and of requests are like before a trial.
 #[derive(Default)]
-struct Requested {
-    is_made: bool,
-    /// What the clients of the last trial left; `None`: unknown.
+struct Loaded {
+    is_read: bool,
+    is_requested: bool,
+    /// What the clients of the last trial left of the sessions of requests; `None`: unknown.
     left: Mutex<Option<Vec<Sessions>>>,
 }
 
@@ -309,6 +313,25 @@ impl SessionWorkload {
         Ok(())
     }
 
+    /// Has the collection of reads hold all sessions.
+    fn load_reads(
+        &self,
+        state: &mut Loaded,
+        namespace: &mut dyn Namespace,
+        session: &mut dyn Session,
+    ) -> Result<()> {
+        if state.is_read {
+            return Ok(());
+        }
+        namespace.create(&self.read_from)?;
+        self.fill(&self.read_from, session)?;
+        namespace.analyse(&self.read_from)?;
+        self.read_back(session, &self.read_from, (0..self.records).map(|key| (key, Some(0))), &mut 0)
+            .map_err(|error| error.context("after loading"))?;
+        state.is_read = true;
+        Ok(())
+    }
+
     fn sessions(&self, client: Client) -> Sessions {
         Sessions::new(self.store.seed, client, self.records, self.exponent)
     }
@@ -317,13 +340,13 @@ impl SessionWorkload {
     /// trial did, if that is less, or by loading it.
     fn renew(
         &self,
-        state: &mut Requested,
+        state: &mut Loaded,
         namespace: &mut dyn Namespace,
         session: &mut dyn Session,
     ) -> Result<()> {
-        if !state.is_made {
+        if !state.is_requested {
             namespace.create(&self.requested)?;
-            state.is_made = true;
+            state.is_requested = true;
             self.fill(&self.requested, session)?;
             return namespace.analyse(&self.requested);
         }
@@ -377,7 +400,7 @@ impl SessionWorkload {
     /// its content, and that none that they deleted is there.
     fn check_requests(
         &self,
-        state: &Requested,
+        state: &Loaded,
         session: &mut dyn Session,
         done: &[ClientSummary],
     ) -> Result<Verification> {
@@ -417,21 +440,16 @@ impl SessionWorkload {
 }
 
 impl Workload for SessionWorkload {
-    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
+    fn load(&self, namespace: &mut dyn Namespace, _session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.write_to)?;
-        namespace.create(&self.read_from)?;
-        self.fill(&self.read_from, session)?;
-        namespace.analyse(&self.read_from)?;
-        self.read_back(session, &self.read_from, (0..self.records).map(|key| (key, Some(0))), &mut 0)
-            .map(|_| DatasetState::new(Requested::default()))
-            .map_err(|error| error.context("after loading"))
+        Ok(DatasetState::new(Loaded::default()))
     }
 
     fn before(&self, Before { operation, state, namespace, session }: Before<'_>) -> Result<()> {
         match operation {
             WRITE => namespace.clear(&self.write_to),
             REQUEST => self.renew(state.get_mut()?, namespace, session),
-            _ => Ok(()),
+            _ => self.load_reads(state.get_mut()?, namespace, session),
         }
     }
 

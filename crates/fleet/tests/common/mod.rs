@@ -4,7 +4,6 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 /// A process that ends with this value.
 pub struct Process(pub Child);
@@ -16,11 +15,10 @@ impl Drop for Process {
     }
 }
 
-/// A running `nats-server` with JetStream.
+/// A running `nats-server`.
 pub struct Broker {
     pub url: String,
     _process: Process,
-    _streams: TempDir,
 }
 
 impl Broker {
@@ -32,9 +30,9 @@ impl Broker {
             return None;
         }
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let (address, streams) = (format!("127.0.0.1:{port}"), tempfile::tempdir().unwrap());
+        let address = format!("127.0.0.1:{port}");
         let mut broker = Command::new("nats-server");
-        broker.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]).arg(streams.path());
+        broker.args(["-a", "127.0.0.1", "-p", &port.to_string()]);
         broker.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = Process(broker.spawn().unwrap());
         let until = Instant::now() + Duration::from_secs(30);
@@ -42,6 +40,6 @@ impl Broker {
             assert!(Instant::now() < until, "nats-server does not listen");
             thread::sleep(Duration::from_millis(20));
         }
-        Some(Self { url: format!("nats://{address}"), _process: process, _streams: streams })
+        Some(Self { url: format!("nats://{address}"), _process: process })
     }
 }

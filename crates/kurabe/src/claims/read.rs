@@ -19,16 +19,7 @@ use toml::{Table, Value};
 
 /// The keys of a claim beside those of its suite.
 const OWN: [&str; 11] = [
-    "claim",
-    "year",
-    "source",
-    "published",
-    "fault",
-    "held",
-    "then",
-    "not-testable",
-    "suite",
-    "tolerance",
+    "claim", "year", "source", "published", "fault", "held", "then", "not-testable", "suite", "tolerance",
     "test",
 ];
 

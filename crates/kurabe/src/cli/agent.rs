@@ -12,8 +12,7 @@ pub(super) fn command() -> Command {
              does both: a run starts it there, with ssh or with the command in $KURABE_RSH, if --fleet names this \
              host, or if a target's URL has ?observe or ?observe=DESTINATION.\n\nThe agent connects to targets by \
              itself. Passwords are not sent to it: it takes them from its own environment and files, as a run does \
-             (PGPASSWORD, MYSQL_PWD, …).\n\nWith --role run it is a worker: it executes the runs that 'kurabe submit' puts \
-             into the queue of its broker, one after the other, and stores their run files and pages there.",
+             (PGPASSWORD, MYSQL_PWD, …).",
         )
         .arg(flag(
             "stdio",
@@ -29,8 +28,7 @@ pub(super) fn command() -> Command {
         .arg(option(
             "role",
             "ROLES",
-            "With --broker: load (runs clients), observe (observes servers of this host), load,observe, or run (executes \
-             submitted runs) [default: load]",
+            "With --broker: load (runs clients), observe (observes servers of this host), or load,observe [default: load]",
         ).requires("broker"))
         .arg(option("name", "NAME", "Name of the agent in messages and reports [default: the host's name]"))
         .arg(

@@ -16,16 +16,7 @@ const COMMANDS: [&str; 10] =
 
 /// The options of `run` that help shows, besides the axes of an experiment that it varies by itself.
 const OPTIONS: [&str; 10] = [
-    "clients",
-    "operation",
-    "rate",
-    "compare",
-    "budget",
-    "duration",
-    "rounds",
-    "slo",
-    "durability",
-    "dry-run",
+    "clients", "operation", "rate", "compare", "budget", "duration", "rounds", "slo", "durability", "dry-run",
 ];
 
 /// The options of `run` without an experiment that help shows besides.

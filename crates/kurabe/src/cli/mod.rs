@@ -10,7 +10,6 @@ mod complete;
 mod copy;
 mod gate;
 mod listen;
-mod queue;
 mod renamed;
 mod report;
 mod run;
@@ -80,7 +79,6 @@ pub(crate) fn command() -> Command {
         .subcommand(up())
         .subcommand(copy::command())
         .subcommand(agent::command())
-        .subcommand(queue::submit())
         .subcommand(claims::command())
         .subcommand(wire::command())
         .subcommand(capture::command())

@@ -5,6 +5,8 @@ use clap::{Arg, Command};
 use kurabe_core::{Error, Result};
 use kurabe_experiments::registry::EXPERIMENTS;
 
+const QUEUE: &str = "cron, CI or a queue of NATS starts 'kurabe run -f suite.toml' now (docs/fleet.md)";
+
 /// Commands: the old one, and how its work is asked for now.
 const COMMANDS: &[(&str, &str)] = &[
     ("show", "'kurabe report' shows a run, 'kurabe runs ls' lists all"),
@@ -13,6 +15,9 @@ const COMMANDS: &[(&str, &str)] = &[
     ("app", "write 'kurabe up app'"),
     ("stack", "write 'kurabe up stack'"),
     ("listen", "write 'kurabe up tcp'"),
+    ("submit", QUEUE),
+    ("runs fetch", QUEUE),
+    ("runs cancel", QUEUE),
 ];
 
 /// Options: the command, the old name, and what is written now.
@@ -27,10 +32,6 @@ const OPTIONS: &[(&str, &str, &str)] = &[
     ("compare", "markdown", "--export-markdown"),
     ("compare", "junit", "--export-junit"),
     ("runs ls", "json", "--format json"),
-    ("runs ls", "fleet", "--broker"),
-    ("runs fetch", "fleet", "--broker"),
-    ("runs cancel", "fleet", "--broker"),
-    ("submit", "fleet", "--broker"),
     ("agent", "nats", "--broker"),
     ("agent", "label", "--agent-label"),
     ("copy", "restart", "--no-resume"),
@@ -50,17 +51,17 @@ pub(crate) fn renamed(words: &[String]) -> Option<Error> {
     if command == "help" {
         command = words[plain.next()?];
     }
-    if let Some((_, now)) = COMMANDS.iter().find(|(old, _)| *old == command) {
-        return Some(Error::usage(format!("there is no command '{command}' any more: {now}")));
-    }
     let below = plain.next().map_or("", |at| words[at]);
+    let is_of = |of: &str| of == command || of.split_once(' ') == Some((command, below));
+    if let Some((old, now)) = COMMANDS.iter().find(|(old, _)| is_of(old)) {
+        return Some(Error::usage(format!("there is no command '{old}' any more: {now}")));
+    }
     let given = |old: &str| {
         words
             .iter()
             .filter_map(|word| word.strip_prefix("--"))
             .any(|word| word.split('=').next() == Some(old))
     };
-    let is_of = |of: &str| of == command || of.split_once(' ') == Some((command, below));
     let (_, old, now) = OPTIONS.iter().find(|(of, old, _)| is_of(of) && given(old))?;
     Some(Error::usage(format!("there is no option --{old} any more: write {now}")))
 }
@@ -74,7 +75,9 @@ pub(crate) fn renamed_setting(key: &str) -> Option<&'static str> {
         place == of || place.rsplit_once('.').is_some_and(|(above, _)| above == of)
     };
     let option = OPTIONS.iter().find(|(of, old, _)| key.rsplit('.').next() == Some(old) && is_of(of));
-    option.map(|(.., now)| *now).or_else(|| COMMANDS.iter().find(|(old, _)| *old == key).map(|(_, now)| *now))
+    option
+        .map(|(.., now)| *now)
+        .or_else(|| COMMANDS.iter().find(|(old, _)| old.replace(' ', ".") == key).map(|(_, now)| *now))
 }
 
 /// Refuses environment variables of old options and commands: nothing would read them.
@@ -92,7 +95,7 @@ pub(crate) fn refuse_old_settings(variables: impl Iterator<Item = (String, Strin
         };
         // Kubernetes makes variables of services: KURABE_APP_PORT is none of ours.
         let is_command = |(old, _): &&(&str, &str)| {
-            let option = name.strip_prefix(&format!("{}_", settings::variable(&[], old)));
+            let option = name.strip_prefix(&format!("{}_", settings::variable(&[], &old.replace(' ', "-"))));
             option.is_some_and(|option| has_option(&super::command(), option))
         };
         let now = OPTIONS.iter().find(is_option).map(|(.., now)| *now);
@@ -177,6 +180,7 @@ mod tests {
             ("KURABE_RUN_BULK_COMPRESSION", "--wire-compression"),
             ("KURABE_RUN_POINT_READ_JSON", "--export-json"),
             ("KURABE_APP_LISTEN", "kurabe up app"),
+            ("KURABE_RUNS_FETCH_BROKER", "cron"),
         ] {
             let said = set(name, "x").unwrap_err().to_string();
             assert!(said.contains(name) && said.contains(now), "{said}");

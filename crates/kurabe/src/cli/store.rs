@@ -1,6 +1,6 @@
 //! `kurabe runs`.
 
-use super::{complete, option, otlp, queue};
+use super::{complete, option, otlp};
 use clap::{Arg, ArgAction, Command, ValueHint};
 use std::path::PathBuf;
 
@@ -18,10 +18,6 @@ pub(super) fn command() -> Command {
                     "NAME",
                     "Only runs of this suite, by its file name without the extension",
                 ))
-                .arg(queue::broker().help(
-                    "Lists the runs that were submitted to this broker's queue, with their states, instead of those of this \
-                     machine",
-                ).conflicts_with_all(["label", "suite"]))
                 .arg(
                     option("format", "FORMAT", "text, or a JSON object for each run, one per line")
                         .value_parser(["text", "json"])
@@ -29,8 +25,6 @@ pub(super) fn command() -> Command {
                         .hide_possible_values(true),
                 ),
         )
-        .subcommand(queue::fetch())
-        .subcommand(queue::cancel())
         .subcommand(
             Command::new("rm").about("Removes runs and their reports").arg(several("The runs to remove")),
         )

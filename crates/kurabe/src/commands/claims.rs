@@ -105,11 +105,8 @@ fn chosen<'a>(all: &'a [Definition], ids: &[&String]) -> kurabe_core::Result<Vec
     }
     let names: Vec<&str> = all.iter().map(|one| one.about.id.as_str()).collect();
     if let Some(unknown) = ids.iter().find(|id| !names.contains(&id.as_str())) {
-        return Err(Error::usage(format!("there is no claim '{unknown}'")).hint(units::suggestion(
-            unknown,
-            &names,
-            "there are",
-        )));
+        return Err(Error::usage(format!("there is no claim '{unknown}'"))
+            .hint(units::suggestion(unknown, &names, "there are")));
     }
     Ok(all.iter().filter(|one| ids.iter().any(|id| **id == one.about.id)).collect())
 }

@@ -6,7 +6,7 @@ use super::planned::{left_out, long, planned, too_long, unavailable};
 use super::push::Collector;
 use super::report;
 use super::scale;
-use super::warnings::{refuse_unseen, scattered, unleased, warnings};
+use super::warnings::{own_caches, refuse_unseen, scattered, unleased, warnings};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::targets::{self, OpenOptions, Opened, SharedServers};
@@ -114,7 +114,6 @@ pub(super) fn execute_with(job: &Job<'_>, partial: &mut PartialRun, output: &Out
         kurabe_observe::check()?;
     }
     let experiment = registry::of(&job.spec)?;
-    fleet::check_submitted(&job.spec, experiment.info())?;
     let mut plan = Plan::draft(experiment, job.spec.clone(), &targets::applications(&job.urls)?)?;
     let open_options = OpenOptions {
         dry: job.dry,
@@ -229,7 +228,9 @@ fn plan_and_run(
     for warning in &found {
         output.warning(warning);
     }
-    for line in scattered(opened).into_iter().chain(unleased(&plan, targets)) {
+    for line in
+        scattered(opened).into_iter().chain(unleased(&plan, targets)).chain(own_caches(&plan, targets))
+    {
         output.note(&line);
     }
     signals::check()?;
@@ -271,6 +272,7 @@ fn plan_and_run(
         fixtures,
         writer,
         cancel,
+        announced: fit.map(|fit| fit.expected),
         html,
         otlp,
         stop_rule,
@@ -372,6 +374,7 @@ pub(super) fn resume_run(
         fixtures,
         writer,
         cancel,
+        announced: None,
         html,
         otlp,
         stop_rule,

@@ -37,6 +37,8 @@ pub(super) struct RunContext<'a> {
     pub(super) fixtures: Vec<Option<Fixture>>,
     pub(super) writer: Writer,
     pub(super) cancel: &'a AtomicBool,
+    /// The time that was announced.
+    pub(super) announced: Option<Duration>,
     pub(super) html: bool,
     pub(super) otlp: Option<&'a Collector>,
     pub(super) stop_rule: StopRule<'a>,
@@ -109,6 +111,7 @@ pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
         fixtures,
         mut writer,
         cancel,
+        announced,
         html,
         otlp,
         stop_rule,
@@ -146,11 +149,14 @@ pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
     };
     let mut made: Vec<TrialRecord> = Vec::new();
     let mut pauses = Pauses::asked_for();
-    let mut budget = header.spec.budget_ns.filter(|_| header.spec.until.is_none()).map(Duration::from_nanos);
+    let mut announced = announced.filter(|_| header.spec.until.is_none());
+    // Interleaved trials take longer than those of the first round.
+    let judged = if header.spec.slice_ns.is_some() { 2 } else { 1 };
     let ended = runner.run(fixtures, &run.trials, &mut |event| {
-        if let Event::TrialBegins { round: 1, left: Some(left), .. } = &event
-            && let Some(budget) = budget.take()
-            && let Some(note) = longer_than_planned(began.elapsed() + *left, budget)
+        if let Event::TrialBegins { round, left: Some(left), .. } = &event
+            && *round == judged
+            && let Some(announced) = announced.take()
+            && let Some(note) = longer_than_planned(began.elapsed() + *left, announced)
         {
             output.note(&note);
         }

@@ -72,10 +72,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         kurabe_testbed::sweep(None);
     }
     match matches.subcommand() {
-        Some(("run", matches)) => {
-            fleet::end_with_worker()?;
-            run::run(matches, output)
-        }
+        Some(("run", matches)) => run::run(matches, output),
         Some(("list", matches)) => {
             let text = if matches.get_flag("all") {
                 format!("{}\n{}", catalogue::experiments(), catalogue::targets())
@@ -94,7 +91,6 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         },
         Some(("copy", matches)) => copy::copy(matches, output),
         Some(("agent", matches)) => fleet::agent(matches, output),
-        Some(("submit", matches)) => fleet::submit(matches, output),
         Some(("claims", matches)) => claims::claims(matches, output),
         Some(("wire", matches)) => wire::wire(matches, output),
         Some(("capture", matches)) => capture::capture(matches, output),

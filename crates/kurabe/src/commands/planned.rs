@@ -115,13 +115,13 @@ pub(super) fn too_long(fit: &Fit, budget: Duration) -> Option<String> {
     })
 }
 
-/// A warning after the first round if the run will take longer than its budget.
-pub(super) fn longer_than_planned(expected: Duration, budget: Duration) -> Option<String> {
-    (expected > budget.mul_f64(LATE)).then(|| {
+/// A note after the first rounds if the run will take longer than was announced.
+pub(super) fn longer_than_planned(expected: Duration, announced: Duration) -> Option<String> {
+    (expected > announced.mul_f64(LATE)).then(|| {
         let expected = Duration::from_secs(expected.as_secs());
-        let budget = units::time(budget);
+        let announced = units::time(announced);
         format!(
-            "judging by the first round, the run will take about {} instead of {budget}",
+            "judging by its first rounds, the run will take about {} instead of {announced}",
             units::time(expected)
         )
     })

@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
+use kurabe_report::Language;
 use kurabe_serve::{Options, Page, random_token};
 
 pub(super) fn serve(matches: &ArgMatches, output: &Output) -> Result<Exit> {
@@ -33,8 +34,9 @@ pub(super) fn serve(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let hosts = matches.get_many::<String>("host").into_iter().flatten().cloned().collect();
     let any_target = matches.get_flag("allow-any-target");
     let open = token.is_none();
-    let page = Page::open(Options { listen, token, program, targets, any_target, hosts }, store)
-        .map_err(OfRunFile)?;
+    let language = matches.get_one::<String>("lang").and_then(|name| Language::named(name));
+    let options = Options { listen, token, program, targets, any_target, hosts, language };
+    let page = Page::open(options, store).map_err(OfRunFile)?;
     let stop = signals::watch(exit::DONE, output)?;
     output.result(&page.url())?;
     if !page.address().ip().is_loopback() {

@@ -16,9 +16,6 @@ use std::time::Duration;
 
 pub(super) fn runs(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     match matches.subcommand() {
-        Some(("ls", matches)) if matches.contains_id("broker") => super::fleet::list(matches, output),
-        Some(("fetch", matches)) => super::fleet::fetch(matches, output),
-        Some(("cancel", matches)) => super::fleet::cancel(matches, output),
         Some(("ls", matches)) => list(matches, output),
         Some(("rm", matches)) => remove(matches, output),
         Some(("note", matches)) => note(matches, output),
@@ -86,7 +83,7 @@ fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 }
 
 /// Whether a list is for programs.
-pub(super) fn is_json(matches: &ArgMatches) -> bool {
+fn is_json(matches: &ArgMatches) -> bool {
     matches.get_one::<String>("format").is_some_and(|format| format == "json")
 }
 

@@ -41,12 +41,28 @@ pub(super) fn unleased(plan: &Plan, targets: &[Target]) -> Vec<String> {
         .collect()
 }
 
+/// The largest data of a cell of a target.
+fn largest(plan: &Plan, target: usize) -> u64 {
+    let cells = plan.available().filter(|(record, _)| record.target == target);
+    cells.map(|(_, cell)| plan.loaded_bytes(cell)).max().unwrap_or(0)
+}
+
+/// For an experiment with a cache: how much of the store each server caches itself.
+pub(super) fn own_caches(plan: &Plan, targets: &[Target]) -> Vec<String> {
+    let targets = targets.iter().enumerate().filter(|_| plan.experiment.takes_cache());
+    let line = |(at, target): (usize, &Target)| {
+        let cached = kurabe_drivers::caution::own_cache(&target.facts, largest(plan, at))?;
+        Some(format!("{}: {cached}", target.name))
+    };
+    targets.filter_map(line).collect()
+}
+
 /// Warnings about the targets' builds, settings and storage that could distort results.
 pub(super) fn warnings(plan: &Plan, opened: &Opened) -> Vec<String> {
     let mut all = Vec::new();
     for (index, target) in opened.targets.iter().enumerate() {
-        let cells = plan.available().filter(|(record, _)| record.target == index);
-        let largest = cells.map(|(_, cell)| cell.demand.loaded_bytes).max().unwrap_or(0);
+        // With a cache, a store that does not fit is what is measured.
+        let largest = if plan.experiment.takes_cache() { 0 } else { largest(plan, index) };
         let warnings = kurabe_drivers::caution::cautions(&target.facts, largest);
         all.extend(warnings.into_iter().map(|warning| format!("{}: {warning}", target.name)));
     }

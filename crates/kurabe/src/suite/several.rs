@@ -27,20 +27,8 @@ const SHARED: &str = "shared";
 const PER_RUN: &str = "per-run";
 /// The keys that hold for all runs.
 const COMMON: [&str; 14] = [
-    "targets",
-    "duration",
-    "budget",
-    "rounds",
-    "seed",
-    "records",
-    "timeout",
-    "durability",
-    "until",
-    "margin",
-    "max-rounds",
-    "interleave",
-    "restarts",
-    "setup",
+    "targets", "duration", "budget", "rounds", "seed", "records", "timeout", "durability", "until", "margin",
+    "max-rounds", "interleave", "restarts", "setup",
 ];
 /// The keys of a run besides those of a suite of one run.
 const OF_RUN: [&str; 3] = ["name", "file", "define"];
@@ -63,22 +51,6 @@ pub(crate) struct SuiteRun {
     pub(crate) request: Request,
     /// The line where it begins.
     line: usize,
-}
-
-/// The files that a suite file names, from its own folder: lists of values, and the suites of its runs.
-#[cfg(feature = "fleet")]
-pub(crate) fn named_files(text: &str) -> Vec<String> {
-    let mut named = kurabe_experiments::custom::value_files(text);
-    let table = text.parse::<Table>().unwrap_or_default();
-    let runs = table.get(RUN).and_then(Value::as_array).into_iter().flatten();
-    let alone = text.parse::<Table>().unwrap_or_default();
-    for run in runs.filter_map(Value::as_table).chain([&alone]) {
-        named.extend(run.get("file").and_then(|file| word(file, "file").ok()));
-        let scripts = run.get(PGBENCH).and_then(|scripts| words(scripts, PGBENCH).ok());
-        let scripts = scripts.into_iter().flatten().map(|name| custom::without_weight(&name));
-        named.extend(scripts.filter(|name| !custom::is_built_in(name)));
-    }
-    named
 }
 
 /// Whether a suite file has several runs.

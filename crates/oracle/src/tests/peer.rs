@@ -290,13 +290,7 @@ fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 /// Finds the statement in a message by its first words; the byte before it is its length.
 fn sql_in(message: &[u8]) -> Option<String> {
     let words = [
-        "INSERT INTO",
-        "UPDATE ",
-        "DELETE FROM",
-        "MERGE INTO",
-        "ALTER SESSION",
-        "SAVEPOINT ",
-        "ROLLBACK TO",
+        "INSERT INTO", "UPDATE ", "DELETE FROM", "MERGE INTO", "ALTER SESSION", "SAVEPOINT ", "ROLLBACK TO",
         "SELECT ",
     ];
     let found = words

@@ -231,15 +231,7 @@ fn certificate(folder: &std::path::Path) -> (String, String) {
     let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.join(name));
     let made = std::process::Command::new("openssl")
         .args([
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-days",
-            "2",
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
         ])
         .args(["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"])
         .arg("-keyout")

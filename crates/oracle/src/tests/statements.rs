@@ -212,16 +212,8 @@ fn obeys_oracle(sql: &str) {
     let upper = sql.to_ascii_uppercase();
     // IF [NOT] EXISTS and several rows after VALUES require 23ai; Oracle has none of the others.
     for foreign in [
-        " LIMIT ",
-        "IF EXISTS",
-        "IF NOT EXISTS",
-        "ON CONFLICT",
-        "ON DUPLICATE",
-        " RETURNING ",
-        "), (",
-        "`",
-        "$1",
-        "?",
+        " LIMIT ", "IF EXISTS", "IF NOT EXISTS", "ON CONFLICT", "ON DUPLICATE", " RETURNING ", "), (", "`",
+        "$1", "?",
     ] {
         assert!(!upper.contains(foreign), "{foreign}: {sql}");
     }

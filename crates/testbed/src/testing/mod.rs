@@ -284,12 +284,7 @@ fn build() -> Result<PathBuf, String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // Cargo's variables for a test would make build scripts run again, with everything that depends on them.
     let variables = [
-        "CARGO_PKG_",
-        "CARGO_BIN_",
-        "CARGO_MANIFEST_",
-        "CARGO_CRATE_NAME",
-        "CARGO_PRIMARY_PACKAGE",
-        "OUT_DIR",
+        "CARGO_PKG_", "CARGO_BIN_", "CARGO_MANIFEST_", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "OUT_DIR",
     ];
     for (name, _) in std::env::vars_os() {
         if variables.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {

@@ -11,5 +11,6 @@ pub(crate) mod postgres;
 pub(crate) mod postgres_tls;
 pub(crate) mod postgres_view;
 pub(crate) mod redis;
+pub(crate) mod redis_view;
 #[cfg(test)]
 mod tests;

@@ -13,24 +13,9 @@ const OP_MSG: u32 = 2013;
 const LONGEST: u32 = 48_000_000;
 /// Commands by which drivers set up a connection or ask about the server.
 const SETUP: [&str; 18] = [
-    "authenticate",
-    "atlasVersion",
-    "buildInfo",
-    "buildinfo",
-    "connectionStatus",
-    "endSessions",
-    "getCmdLineOpts",
-    "getLog",
-    "getParameter",
-    "getnonce",
-    "hello",
-    "hostInfo",
-    "isMaster",
-    "ismaster",
-    "logout",
-    "ping",
-    "saslContinue",
-    "saslStart",
+    "authenticate", "atlasVersion", "buildInfo", "buildinfo", "connectionStatus", "endSessions",
+    "getCmdLineOpts", "getLog", "getParameter", "getnonce", "hello", "hostInfo", "isMaster", "ismaster",
+    "logout", "ping", "saslContinue", "saslStart",
 ];
 
 /// The decoder.

@@ -481,16 +481,7 @@ mod tests {
             (
                 false,
                 packets(&[
-                    b"\x01",
-                    b"def",
-                    eof,
-                    b"\x011",
-                    b"\xfe\0\0\x0a\0",
-                    b"\x01",
-                    b"def",
-                    eof,
-                    b"\x012",
-                    eof,
+                    b"\x01", b"def", eof, b"\x011", b"\xfe\0\0\x0a\0", b"\x01", b"def", eof, b"\x012", eof,
                 ]),
             ),
             (true, packet(0, b"\x03INSERT 1")),

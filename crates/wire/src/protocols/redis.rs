@@ -9,7 +9,7 @@ const WORDS: usize = 4;
 const WORD: usize = 512;
 
 /// Commands that name what they do in their second word.
-const CONTAINERS: [&str; 16] = [
+pub(super) const CONTAINERS: [&str; 16] = [
     "ACL", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "DEBUG", "FUNCTION", "LATENCY", "MEMORY", "MODULE",
     "OBJECT", "PUBSUB", "SCRIPT", "SENTINEL", "SLOWLOG", "XINFO",
 ];
@@ -20,104 +20,153 @@ const SETUP: [&str; 17] = [
 ];
 
 /// The decoder.
-#[derive(Default)]
-pub(crate) struct Redis {
-    client: Input,
-    /// The request that is being read.
-    request: Option<Partial>,
+pub(crate) struct Redis(Requests);
+
+impl Default for Redis {
+    fn default() -> Self {
+        Self(Requests::new(WORDS, WORD))
+    }
 }
 
-struct Partial {
+impl Decoder for Redis {
+    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) {
+        self.0.push(bytes);
+        while let Some(next) = self.0.next() {
+            match next {
+                Next::Command(request) => tell(&request, seen),
+                Next::Encrypted => seen.push(Seen::Encrypted),
+                Next::Unreadable => seen.push(Seen::Unreadable(NOT_REDIS)),
+            }
+        }
+    }
+}
+
+/// Why a stream cannot be read.
+pub(super) const NOT_REDIS: &str = "the client does not speak the protocol of Redis";
+
+/// Reads requests from what a client sends.
+pub(super) struct Requests {
+    client: Input,
+    /// The request that is being read.
+    request: Option<Command>,
+    /// Words of a request, and bytes of a word, that are kept.
+    words: usize,
+    word: usize,
+}
+
+/// A request.
+#[derive(Default)]
+pub(super) struct Command {
     at: u64,
     /// Words that have not arrived.
     left: u64,
     /// The length of the word that follows.
     length: Option<u64>,
-    words: Vec<Vec<u8>>,
+    pub(super) words: Vec<Vec<u8>>,
+    /// Whether words, or the ends of some, were not kept.
+    pub(super) cut: bool,
 }
 
-impl Decoder for Redis {
-    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) {
-        self.client.push(bytes);
-        while self.next(seen).is_some() {}
+/// What follows in the stream.
+pub(super) enum Next {
+    Command(Command),
+    Encrypted,
+    Unreadable,
+}
+
+impl Requests {
+    pub(super) fn new(words: usize, word: usize) -> Self {
+        Self { client: Input::default(), request: None, words, word }
     }
-}
 
-impl Redis {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.client.push(bytes);
+    }
+
+    /// The next request; `None` if it has not arrived. Nothing follows [`Next::Encrypted`] and [`Next::Unreadable`].
+    pub(super) fn next(&mut self) -> Option<Next> {
+        loop {
+            if let Some(words) = self.request.take_if(|request| request.left == 0) {
+                return Some(Next::Command(words));
+            }
+            match self.read() {
+                Ok(read) => read?,
+                Err(next) => {
+                    self.client.close();
+                    return Some(next);
+                }
+            }
+        }
+    }
+
     /// Reads the next line or word; `None` if it is not complete.
-    fn next(&mut self, seen: &mut Vec<Seen>) -> Option<()> {
+    fn read(&mut self) -> Result<Option<()>, Next> {
         if let Some(request) = &mut self.request
             && let Some(length) = request.length
         {
-            let word = self.client.take(length.saturating_add(2), WORD)?;
+            let Some(word) = self.client.take(length.saturating_add(2), self.word) else { return Ok(None) };
             request.length = None;
             request.left -= 1;
-            if request.words.len() < WORDS {
-                let end = usize::try_from(length).unwrap_or(usize::MAX).min(word.bytes.len());
+            let end = usize::try_from(length).unwrap_or(usize::MAX).min(word.bytes.len());
+            if request.words.len() < self.words {
+                request.cut |= (end as u64) < length;
                 request.words.push(word.bytes.get(..end).unwrap_or_default().to_vec());
+            } else {
+                request.cut = true;
             }
-            self.complete(seen);
-            return Some(());
+            return Ok(Some(()));
         }
-        if self.client.position() == 0 && begins_with_tls(self.client.waiting())? {
-            seen.push(Seen::Encrypted);
-            self.client.close();
-            return None;
+        if self.client.position() == 0 {
+            match begins_with_tls(self.client.waiting()) {
+                Some(true) => return Err(Next::Encrypted),
+                Some(false) => {}
+                None => return Ok(None),
+            }
         }
-        let Ok(line) = self.client.line() else { return self.give_up(seen) };
-        let line = line?;
+        let Some(line) = self.client.line().map_err(|_| Next::Unreadable)? else { return Ok(None) };
         let text = line.text();
         let number = |text: &str| text.get(1..).and_then(|digits| digits.parse::<i64>().ok());
         match (text.bytes().next(), &mut self.request) {
-            (Some(b'$'), Some(request)) => match number(&text) {
-                Some(length) => request.length = Some(length.max(0).unsigned_abs()),
-                None => return self.give_up(seen),
-            },
+            (Some(b'$'), Some(request)) => {
+                let length = number(&text).ok_or(Next::Unreadable)?;
+                request.length = Some(length.max(0).unsigned_abs());
+            }
             (Some(b'*'), None) => {
-                let Some(count) = number(&text) else { return self.give_up(seen) };
+                let count = number(&text).ok_or(Next::Unreadable)?;
                 if count > 0 {
-                    let left = count.unsigned_abs();
-                    self.request = Some(Partial { at: line.at, left, length: None, words: Vec::new() });
+                    self.request =
+                        Some(Command { at: line.at, left: count.unsigned_abs(), ..Command::default() });
                 }
             }
             // A command in one line, as by telnet.
             (Some(first), None) if first.is_ascii_alphabetic() => {
-                let words =
-                    text.split_whitespace().take(WORDS).map(|word| word.as_bytes().to_vec()).collect();
-                self.request = Some(Partial { at: line.at, left: 0, length: None, words });
-                self.complete(seen);
+                let words = text.split_whitespace().take(self.words);
+                let words = words.map(|word| word.as_bytes().to_vec()).collect();
+                self.request = Some(Command { at: line.at, words, ..Command::default() });
             }
             (None, None) => {}
             // No word of an array, or no request.
-            _ => return self.give_up(seen),
+            _ => return Err(Next::Unreadable),
         }
-        Some(())
+        Ok(Some(()))
     }
+}
 
-    /// Tells of the request if all its words have arrived.
-    fn complete(&mut self, seen: &mut Vec<Seen>) {
-        if let Some(request) = self.request.take_if(|request| request.left == 0) {
-            let words: Vec<String> =
-                request.words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
-            let command = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
-            if let [_, verb, name, value, ..] = words.as_slice()
-                && command == "CLIENT"
-                && verb.eq_ignore_ascii_case("SETINFO")
-                && name.eq_ignore_ascii_case("LIB-NAME")
-            {
-                seen.push(Seen::Client(value.clone()));
-            }
-            let is_setup = SETUP.contains(&command.as_str());
-            let text = shown(&command, &words);
-            seen.push(Seen::Request(Request { at: request.at, text, step: Step::Text, is_setup }));
-        }
+/// Tells of a request.
+fn tell(request: &Command, seen: &mut Vec<Seen>) {
+    let words: Vec<String> =
+        request.words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    let command = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
+    if let [_, verb, name, value, ..] = words.as_slice()
+        && command == "CLIENT"
+        && verb.eq_ignore_ascii_case("SETINFO")
+        && name.eq_ignore_ascii_case("LIB-NAME")
+    {
+        seen.push(Seen::Client(value.clone()));
     }
-
-    fn give_up(&mut self, seen: &mut Vec<Seen>) -> Option<()> {
-        seen.push(Seen::Unreadable("the client does not speak the protocol of Redis"));
-        self.client.close();
-        None
-    }
+    let is_setup = SETUP.contains(&command.as_str());
+    let text = shown(&command, &words);
+    seen.push(Seen::Request(Request { at: request.at, text, step: Step::Text, is_setup }));
 }
 
 /// The command with the words that say what it does: values, and passwords among them, are left out.

@@ -220,9 +220,7 @@ fn requests_of_each_protocol_are_read_and_passwords_are_not() {
             "setup text COM_PING",
         ],
         &[
-            "setup text SET a = 1",
-            "own bound SELECT $1",
-            "own prepare SELECT id FROM t",
+            "setup text SET a = 1", "own bound SELECT $1", "own prepare SELECT id FROM t",
             "own execute SELECT id FROM t",
         ],
         &[
@@ -234,13 +232,8 @@ fn requests_of_each_protocol_are_read_and_passwords_are_not() {
             "own text GET k",
         ],
         &[
-            "setup text version",
-            "own text set a",
-            "own text ms c",
-            "own text mg c",
-            "own text get kk",
-            "setup text sasl PLAIN",
-            "setup text quit",
+            "setup text version", "own text set a", "own text ms c", "own text mg c", "own text get kk",
+            "setup text sasl PLAIN", "setup text quit",
         ],
         &["setup text hello", "setup text saslStart", "own text insert users"],
         &["setup text GET /", "own text POST /_session?…", "own text PUT /db/1", "own text GET /db/1"],

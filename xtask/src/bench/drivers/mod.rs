@@ -1,5 +1,5 @@
-//! `cargo xtask bench drivers`: what drivers send before the application's first own statement; writes
-//! `docs/drivers.md`.
+//! `cargo xtask bench drivers`: what drivers send before the application's first own statement. docs/drivers.md has the
+//! tables.
 //!
 //! Each driver opens two connections, one after the other, and executes a statement on each. `kurabe wire` stands between
 //! it and a throwaway server.
@@ -10,14 +10,13 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::peers::server::Server;
 use super::program;
+use super::run::{machine, said};
+use super::server::Server;
 use crate::{Outcome, languages, programs, shell};
 use list::Driver;
 use table::{Measured, Row};
 
-/// The file of the table.
-const PAGE: &str = "docs/drivers.md";
 /// The part of the statement by which it is known.
 const OWN: &str = "kurabe_own";
 const STATEMENT: &str = "SELECT 42 AS kurabe_own";
@@ -79,25 +78,22 @@ pub fn run(args: &[String]) -> Outcome {
     for name in &missing {
         eprintln!("drivers: {name} is not installed; to get it: cargo xtask setup --stacks");
     }
-    std::fs::write(PAGE, table::page(&rows, &versions, &missing)).map_err(|error| format!("{PAGE}: {error}"))
+    let date = said("date", &["-u", "+%Y-%m-%d %H:%M"]);
+    println!(
+        "\n{date} UTC; {}; servers: {}; kurabe {}",
+        machine(),
+        versions.join("; "),
+        env!("CARGO_PKG_VERSION")
+    );
+    println!("{}", table::tables(&rows));
+    Ok(())
 }
 
 /// What a driver sends: on the first connection of a process and on a further one.
 fn measure(program: &Path, url: &str, driver: &Driver) -> Result<Measured, String> {
     let mut command = Command::new(program);
-    command.args([
-        "wire",
-        "--quiet",
-        "--format",
-        "md",
-        "--first",
-        OWN,
-        url,
-        "--",
-        "sh",
-        "-c",
-        driver.command,
-    ]);
+    command
+        .args(["wire", "--quiet", "--format", "md", "--first", OWN, url, "--", "sh", "-c", driver.command]);
     configure(&mut command)?;
     let (said, _) = shell::both(&mut command, driver.name)?;
     Measured::read(&said).ok_or_else(|| format!("{}: no statement of its own was seen:\n{said}", driver.name))

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use super::super::peers::{machine, said};
 use super::list::SERVERS;
 
 /// What a connection carried before its first own statement.
@@ -73,19 +72,9 @@ impl Row {
     }
 }
 
-/// `docs/drivers.md`.
-pub fn page(rows: &[Row], versions: &[String], missing: &[&str]) -> String {
-    let mut out = format!(
-        "# What drivers send before your first statement\n\n\
-         A connection costs more than its handshake if the driver sends statements of its own. Made by\n\n```\n\
-         cargo xtask bench drivers\n```\n\n\
-         on {date} UTC; {machine}; servers: {versions}; kurabe {kurabe}. Each driver opens two connections, one after the \
-         other in the same process, and executes a statement on each. `kurabe wire` stands between it and a throwaway server, without TLS.\n",
-        date = said("date", &["-u", "+%Y-%m-%d %H:%M"]),
-        machine = machine(),
-        versions = versions.join("; "),
-        kurabe = env!("CARGO_PKG_VERSION"),
-    );
+/// The tables of docs/drivers.md.
+pub fn tables(rows: &[Row]) -> String {
+    let mut out = String::new();
     for server in SERVERS {
         let own: Vec<String> =
             rows.iter().filter(|row| row.server == server.title).map(Row::markdown).collect();
@@ -101,30 +90,8 @@ pub fn page(rows: &[Row], versions: &[String], missing: &[&str]) -> String {
             own.join("\n")
         );
     }
-    if !missing.is_empty() {
-        let _ = write!(out, "\nNot installed here: {}.\n", missing.join(", "));
-    }
-    out + ABOUT
+    out
 }
-
-const ABOUT: &str = "
-Figures are counts of one connection, from its first byte to the first byte of the application's statement. `4, then 2`: 4 on the
-first connection of a process, 2 on a further one.
-
-- **Round trips**: how often the driver waited for the server. The server's greeting is one, and so is each step of the
-  login, and the question for TLS that the relay answered. Requests that are sent together are one.
-- **Statements**: SQL and commands of the protocol that the driver sent on its own account. Settings in the first message
-  (PostgreSQL's start-up message) cost no round trip and are not listed.
-
-An article of 2012 reported that Connector/J sends several statements on each new connection unless four properties prevent
-it, and that MySQL needs no connection pool then. It published no figures. The table \"mysql, not strict\" repeats that with its four
-properties, on the series of that time (5.1) and on today's. Its server has the `sql_mode` of MySQL 5.6: `SET sql_mode` is not sent to a
-server that is strict already, as today's is by default. Connector/J 5.1 sends `SET character_set_results = utf8` in spite of
-`characterSetResults=UTF-8`, since today's servers have another name for it, `utf8mb4`. What a connection costs, pooled or not, is measured by
-experiment `connect`.
-
-To see what your own driver sends: [How-to](how-to/wire.md).
-";
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use super::{answer, binding, request};
 use crate::postgres::config::{ChannelBinding, Config};
 use crate::scram::{Begun, Binding, Hash, Proved};
 use crate::wire::{Peer, Stream, Wire, malformed};
-use kurabe_core::{Error, ErrorKind, Result, md5};
+use kurabe_core::{Error, ErrorKind, Result};
 use std::time::{Duration, Instant};
 
 /// The name of the mechanism.
@@ -141,8 +141,8 @@ fn password(config: &Config) -> Result<&[u8]> {
 
 /// The answer to the MD5 request, ended by a zero byte: `md5` and the digits of `MD5(MD5(password + user) + salt)`.
 fn md5_response(user: &str, password: &[u8], salt: [u8; 4]) -> String {
-    let inner = md5::hex(&[password, user.as_bytes()].concat());
-    format!("md5{}\0", md5::hex(&[inner.as_bytes(), &salt].concat()))
+    let inner = format!("{:x}", md5::compute([password, user.as_bytes()].concat()));
+    format!("md5{:x}\0", md5::compute([inner.as_bytes(), &salt].concat()))
 }
 
 fn unbound(why: &str) -> Error {

@@ -51,22 +51,9 @@ fn an_error_within_an_answer_does_not_end_it() {
 #[test]
 fn malformed_answers_are_protocol_errors() {
     for answer in [
-        "HTTP/1.1 400 Bad Request\r\n",
-        "\r\n",
-        "\n",
-        "+OK\n",
-        ":\r\n",
-        ":1x\r\n",
-        ":99999999999999999999\r\n",
-        ":9223372036854775808\r\n",
-        "$-2\r\n",
-        "$?\r\n",
-        "$99999999999999\r\n",
-        "!99999\r\n",
-        "_x\r\n",
-        "*-5\r\n",
-        "$1\r\nab\r\n",
-        "$4\r\nab\r\ncd",
+        "HTTP/1.1 400 Bad Request\r\n", "\r\n", "\n", "+OK\n", ":\r\n", ":1x\r\n",
+        ":99999999999999999999\r\n", ":9223372036854775808\r\n", "$-2\r\n", "$?\r\n", "$99999999999999\r\n",
+        "!99999\r\n", "_x\r\n", "*-5\r\n", "$1\r\nab\r\n", "$4\r\nab\r\ncd",
     ] {
         let error = client(answer.as_bytes()).whole().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Protocol, "{answer:?}: {error}");
@@ -117,24 +104,8 @@ mod fuzz {
     use super::*;
 
     const WORDS: &[&str] = &[
-        "\r\n",
-        "*2\r\n",
-        "%1\r\n",
-        "~0\r\n",
-        "$1\r\na\r\n",
-        "$5\r\n",
-        "$-1\r\n",
-        "*-1\r\n",
-        ":1\r\n",
-        "+x\r\n",
-        "_\r\n",
-        "-ERR no\r\n",
-        "|1\r\n",
-        ">1\r\n",
-        "!3\r\n",
-        "=4\r\n",
-        "txt:",
-        "*1000000000\r\n",
+        "\r\n", "*2\r\n", "%1\r\n", "~0\r\n", "$1\r\na\r\n", "$5\r\n", "$-1\r\n", "*-1\r\n", ":1\r\n",
+        "+x\r\n", "_\r\n", "-ERR no\r\n", "|1\r\n", ">1\r\n", "!3\r\n", "=4\r\n", "txt:", "*1000000000\r\n",
     ];
 
     /// The answers are the input itself, or text with words of the protocol.

@@ -178,23 +178,8 @@ mod fuzz {
     use super::*;
 
     const WORDS: &[&str] = &[
-        "*2\r\n",
-        "%1\r\n",
-        "%2\r\n",
-        "$1\r\n",
-        "$2\r\n",
-        "a\r\n",
-        "ab\r\n",
-        "\r\n",
-        ":1\r\n",
-        ":-1\r\n",
-        "+x\r\n",
-        "_\r\n",
-        "-ERR no\r\n",
-        "-NOSCRIPT x\r\n",
-        "|1\r\n",
-        ">1\r\n",
-        "!1\r\n",
+        "*2\r\n", "%1\r\n", "%2\r\n", "$1\r\n", "$2\r\n", "a\r\n", "ab\r\n", "\r\n", ":1\r\n", ":-1\r\n",
+        "+x\r\n", "_\r\n", "-ERR no\r\n", "-NOSCRIPT x\r\n", "|1\r\n", ">1\r\n", "!1\r\n",
     ];
 
     /// The input is the operation's number, then the answers: as they are, or text with words of the protocol.

@@ -112,12 +112,7 @@ mod tests {
         let page = page(&report, "it <failed>");
         assert_eq!(page.matches("<tr>").count(), 5);
         for part in [
-            "&lt;b&gt;",
-            "it &lt;failed&gt;",
-            "&lt;i&gt; → b",
-            "x &lt; y",
-            "<li>a.f</li>",
-            ">6</td>",
+            "&lt;b&gt;", "it &lt;failed&gt;", "&lt;i&gt; → b", "x &lt; y", "<li>a.f</li>", ">6</td>",
             ">1,000</td>",
         ] {
             assert!(page.contains(part), "{part}: {page}");

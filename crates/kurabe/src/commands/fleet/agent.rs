@@ -6,7 +6,7 @@ use crate::{signals, suite};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};
-use kurabe_fleet::Roles;
+use kurabe_fleet::{FleetUrl, Roles};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -16,13 +16,10 @@ pub(crate) fn agent(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     for text in matches.get_many::<String>("agent-label").into_iter().flatten() {
         labels.extend(suite::fleet::labels(text).map_err(|error| error.context("--agent-label"))?);
     }
-    let is_worker = |roles: &String| roles.split(',').any(|role| role.trim() == "run");
-    if !matches.get_flag("stdio") && matches.get_one::<String>("role").is_some_and(is_worker) {
-        return super::worker::work(matches, &kurabe_fleet::own_name(name.as_deref()), output);
-    }
     // The environment may name a broker for all agents of a host, and those of runs too.
     if let Some(url) = matches.get_one::<String>("broker").filter(|_| !matches.get_flag("stdio")) {
-        let url = super::broker(url)?;
+        let url = FleetUrl::parse(url)
+            .map_err(|error| Error::usage(error.to_string().replace("--fleet", "--broker")))?;
         let roles =
             matches.get_one::<String>("role").map_or(Ok(Roles::default()), |text| Roles::parse(text))?;
         let stop = signals::watch(exit::DONE, output)?;

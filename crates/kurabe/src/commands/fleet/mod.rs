@@ -1,32 +1,20 @@
-//! The fleet: agents of a run, submitted runs and their workers. `fleet_left_out.rs` stands in for it in a build without it.
+//! The fleet: agents of a run. `fleet_left_out.rs` stands in for it in a build without it.
 
 mod agent;
-mod queue;
-mod worker;
 
 pub(super) use agent::agent;
 pub(super) use kurabe_fleet::Agents;
-pub(super) use queue::{cancel, fetch, list, submit};
-pub(super) use worker::{check_submitted, end_with_worker};
 
 use crate::output::Output;
 use crate::signals;
 use crate::targets::Opened;
+use kurabe_core::Result;
 use kurabe_core::run::RunSpec;
-use kurabe_core::{Error, Result};
 use kurabe_fleet::{FleetUrl, Wanted};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The variable with the command that starts a program at a destination.
 const COMMAND: &str = "KURABE_RSH";
-
-/// Reads the URL of a broker, which `--broker` names.
-///
-/// # Errors
-/// [`Usage`](kurabe_core::ErrorKind::Usage) if it is none.
-fn broker(url: &str) -> Result<FleetUrl> {
-    FleetUrl::parse(url).map_err(|error| Error::usage(error.to_string().replace("--fleet", "--broker")))
-}
 
 /// A fleet's URL without its password.
 ///

@@ -47,6 +47,11 @@ impl Server {
         Ok(Self { up, url, host, port, version, _notes: notes })
     }
 
+    /// Its address, for shell commands.
+    pub fn variables(&self) -> Vec<(&'static str, String)> {
+        vec![("URL", self.url.clone()), ("HOST", self.host.clone()), ("PORT", self.port.clone())]
+    }
+
     /// Seconds of CPU that the server has used.
     pub fn cpu(&self) -> f64 {
         process::cpu_below(self.up.id())

@@ -8,8 +8,6 @@ use std::time::{Duration, Instant};
 
 /// Clock ticks per second, on every present Linux (`getconf CLK_TCK`).
 const TICKS: f64 = 100.0;
-/// The time limit for a tool's trial.
-const STUCK: Duration = Duration::from_secs(60);
 
 /// The part of a line of `/proc/PID/stat` after the program's name, which may contain any character.
 struct Stat {
@@ -78,12 +76,7 @@ pub struct Ran {
 }
 
 /// Runs a program. Its CPU time is read after it has ended and before it is reaped, while the kernel still has it.
-pub fn run(command: &mut Command, scratch: &Path) -> Result<Ran, String> {
-    run_within(command, scratch, STUCK)
-}
-
-/// As [`run`], with another time limit.
-pub fn run_within(command: &mut Command, scratch: &Path, longest: Duration) -> Result<Ran, String> {
+pub fn run(command: &mut Command, scratch: &Path, longest: Duration) -> Result<Ran, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |error: std::io::Error| format!("{name}: {error}");
     let path = scratch.join("output");
