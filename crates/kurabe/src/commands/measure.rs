@@ -19,7 +19,7 @@ use kurabe_engine::fleet::Fleet;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::run::event::Event;
-use kurabe_engine::run::runner::Runner;
+use kurabe_engine::run::runner::{InterferenceCheck, Runner};
 use kurabe_observe::{Live, Monitor};
 use kurabe_record::Writer;
 use kurabe_testbed::testing;
@@ -103,6 +103,11 @@ fn live(opened: &Opened) -> Live {
     Live::new(drivers.map(|driver| driver.endpoint()).collect())
 }
 
+/// Which trials are repeated. What tests disturb of each other need not be.
+fn interference_check() -> Option<InterferenceCheck> {
+    (!testing::small_servers()).then_some(kurabe_report::attribution::disturbed)
+}
+
 pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
     let RunContext {
         plan,
@@ -142,8 +147,7 @@ pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
         cancel,
         progress: &completed,
         observer: Some(&observer),
-        // What tests disturb of each other need not be repeated.
-        interference_check: (!testing::small_servers()).then_some(kurabe_report::attribution::disturbed),
+        interference_check: interference_check(),
         cpu_partition: opened.cpu_partition.as_ref(),
         fleet: agents.map(|agents| agents as &dyn Fleet),
     };
