@@ -128,11 +128,10 @@ pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
     let header = &run.header;
     let completed = Arc::new(AtomicU64::new(0));
     let names = header.targets.iter().map(|target| target.name.clone()).collect();
-    let rounds = header.spec.rounds;
     print_beginning(header, &writer, output);
     let resources = (output.json && agents.is_none()).then(|| live(opened));
     let mut progress =
-        Progress::new(*output, &plan.axes, names, &header.cells, rounds, &completed, resources);
+        Progress::new(*output, &plan.axes, names, &header.cells, header.spec.rounds, &completed, resources);
     let earlier = run.trials.last().map_or(0, |trial| trial.at_ms);
     // The clock of a resumed run continues.
     let began = Instant::now().checked_sub(Duration::from_millis(earlier)).unwrap_or_else(Instant::now);
@@ -151,8 +150,7 @@ pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
         cpu_partition: opened.cpu_partition.as_ref(),
         fleet: agents.map(|agents| agents as &dyn Fleet),
     };
-    let mut made: Vec<TrialRecord> = Vec::new();
-    let mut pauses = Pauses::asked_for();
+    let (mut made, mut pauses) = (Vec::<TrialRecord>::new(), Pauses::asked_for());
     let mut announced = announced.filter(|_| header.spec.until.is_none());
     // Interleaved trials take longer than those of the first round.
     let judged = if header.spec.slice_ns.is_some() { 2 } else { 1 };
