@@ -54,8 +54,8 @@ impl Needles {
     /// Checks that no file below the directory contains one, in its name or its content.
     pub(super) fn assert_absent_below(&self, folder: &Path) {
         let mut all = files(folder);
-        let names: String = all.iter().map(|path| format!("{}\n", path.display())).collect();
-        self.assert_absent("a name of a file", &names);
+        let names: Vec<String> = all.iter().map(|path| path.display().to_string()).collect();
+        self.assert_absent("a name of a file", &names.join("\n"));
         // Data files of a server are large and not the tool's.
         all.retain(|path| path.metadata().is_ok_and(|file| file.len() <= LARGEST));
         // As a build without optimisation searches them, megabytes take seconds.

@@ -19,7 +19,7 @@ use kurabe_engine::fleet::Fleet;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::run::event::Event;
-use kurabe_engine::run::runner::Runner;
+use kurabe_engine::run::runner::{InterferenceCheck, Runner};
 use kurabe_observe::{Live, Monitor};
 use kurabe_record::Writer;
 use kurabe_testbed::testing;
@@ -112,6 +112,11 @@ fn left_after_first_rounds(event: &Event<'_>, header: &RunHeader) -> Option<Dura
     }
 }
 
+/// Which trials are repeated. What tests disturb of each other need not be.
+fn interference_check() -> Option<InterferenceCheck> {
+    (!testing::small_servers()).then_some(kurabe_report::attribution::disturbed)
+}
+
 pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
     let RunContext {
         plan,
@@ -132,11 +137,10 @@ pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
     let header = &run.header;
     let completed = Arc::new(AtomicU64::new(0));
     let names = header.targets.iter().map(|target| target.name.clone()).collect();
-    let rounds = header.spec.rounds;
     print_beginning(header, &writer, output);
     let resources = (output.json && agents.is_none()).then(|| live(opened));
     let mut progress =
-        Progress::new(*output, &plan.axes, names, &header.cells, rounds, &completed, resources);
+        Progress::new(*output, &plan.axes, names, &header.cells, header.spec.rounds, &completed, resources);
     let earlier = run.trials.last().map_or(0, |trial| trial.at_ms);
     // The clock of a resumed run continues.
     let began = Instant::now().checked_sub(Duration::from_millis(earlier)).unwrap_or_else(Instant::now);
@@ -151,13 +155,11 @@ pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
         cancel,
         progress: &completed,
         observer: Some(&observer),
-        // What tests disturb of each other need not be repeated.
-        interference_check: (!testing::small_servers()).then_some(kurabe_report::attribution::disturbed),
+        interference_check: interference_check(),
         cpu_partition: opened.cpu_partition.as_ref(),
         fleet: agents.map(|agents| agents as &dyn Fleet),
     };
-    let mut made: Vec<TrialRecord> = Vec::new();
-    let mut pauses = Pauses::asked_for();
+    let (mut made, mut pauses) = (Vec::<TrialRecord>::new(), Pauses::asked_for());
     let mut announced = announced.filter(|_| header.spec.until.is_none());
     let ended = runner.run(fixtures, &run.trials, &mut |event| {
         if let Some(left) = left_after_first_rounds(&event, header)

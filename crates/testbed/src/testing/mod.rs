@@ -23,8 +23,8 @@ use crate::{Server, StartOptions, TestbedError, server};
 /// If this is set (`cargo xtask test` does under `CI=true`), a missing server fails the test.
 pub const REQUIRE: &str = "KURABE_REQUIRE_SERVERS";
 
-/// If this is set, a program that tests start makes its throwaway servers small too. Only builds with debug assertions read
-/// it: servers that are measured have the engine's default files.
+/// If this is set, a program that tests start makes its throwaway servers small too, and repeats no trials that other tests
+/// disturbed. Only builds with debug assertions read it: servers that are measured have the engine's default files.
 pub const SMALL: &str = "KURABE_SMALL_SERVERS";
 
 /// The name of a pool of servers, a Unix socket of an abstract name: tests lease servers there, and so does a program that
