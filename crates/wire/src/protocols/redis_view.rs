@@ -332,11 +332,9 @@ mod tests {
     use crate::view::tests::{exchanges, seen_of};
 
     fn asked(words: &[&str]) -> (bool, Vec<u8>) {
-        let mut bytes = format!("*{}\r\n", words.len());
-        for word in words {
-            bytes += &format!("${}\r\n{word}\r\n", word.len());
-        }
-        (true, bytes.into_bytes())
+        let words = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+        let words: Vec<String> = std::iter::once(format!("*{}\r\n", words.len())).chain(words).collect();
+        (true, words.concat().into_bytes())
     }
 
     fn told(text: &str) -> (bool, Vec<u8>) {
@@ -388,9 +386,8 @@ mod tests {
             ("GET ?", 1, 0),
         ];
         assert_eq!(shown, expected);
-        use Transaction::{None as Outside, Open};
         let states: Vec<_> = all[3..6].iter().map(|one| one.transaction).collect();
-        assert_eq!(states, [Open, Open, Outside]);
+        assert_eq!(states, [Transaction::Open, Transaction::Open, Transaction::None]);
         assert_eq!((all[6].error.as_deref(), all[9].affected), (Some("WRONGTYPE"), 1));
         assert!(all[2].pipelined && !all[1].pipelined && all[7].cut && all[10].ended.is_none());
     }
