@@ -136,7 +136,7 @@ fn setup_is_refused_where_it_would_change_a_server_of_others_or_cannot_be_read()
     let mut wrong = vec![
         ("postgres://me@127.0.0.1:1/shop", schema, "throwaway servers only"),
         ("sqlite:", schema, "throwaway servers only"),
-        ("up:redis", schema, "cannot be loaded"),
+        ("up:memcached", schema, "cannot be loaded"),
         ("up:mysql", archive, "is of PostgreSQL"),
         ("up:postgres", "nofile.sql", "cannot be read"),
         ("up:postgres", "copy:up:mysql", "nothing to copy"),

@@ -3,6 +3,7 @@
 use kurabe_relay::Socket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
 
 /// The maximum message size.
 const LIMIT: usize = 256 * 1024 * 1024;
@@ -18,6 +19,11 @@ impl Peer {
     /// The end behind this stream.
     pub fn new(stream: Socket) -> Self {
         Self { stream, buffer: Vec::new(), at: 0 }
+    }
+
+    /// Closes the connection.
+    pub fn close(&self) {
+        self.stream.shutdown(Shutdown::Both);
     }
 
     /// Received bytes that were not taken yet.
