@@ -165,10 +165,15 @@ fn reads_are_replayed_as_often_as_the_server_counts_and_other_answers_are_named(
 
 #[test]
 fn commands_of_redis_are_recorded_and_replayed_as_often_as_the_server_counts() {
-    let Some(server) = testing::own_server("redis") else { return };
-    if !has("redis-benchmark") {
-        return;
+    for engine in ["redis", "valkey"] {
+        let Some(server) = testing::own_server(engine) else { continue };
+        if has("redis-benchmark") {
+            assert_commands_are_replayed(&server, &format!("up:{engine}"));
+        }
     }
+}
+
+fn assert_commands_are_replayed(server: &Server, up: &str) {
     let place = Place::that_starts_servers();
     let info = |section: &str| {
         let port = server.port().to_string();
@@ -197,7 +202,7 @@ fn commands_of_redis_are_recorded_and_replayed_as_often_as_the_server_counts() {
          printf '{words}' | {cli} >/dev/null; printf '{words}' | {cli} -3 >/dev/null"
     );
     let before = counted();
-    let path = captured(&place, "commands", &server, &script);
+    let path = captured(&place, "commands", server, &script);
     let recorded = place.run(&["capture", "show", path.to_str().unwrap(), "--report", "json"]).json();
     let calls = |of: &str| -> u64 {
         let all = recorded["statements"].as_array().unwrap().iter();
@@ -215,7 +220,7 @@ fn commands_of_redis_are_recorded_and_replayed_as_often_as_the_server_counts() {
     assert!(refused.code == Some(2) && refused.err.contains("may change keys"), "{refused:?}");
     let empty = place.home().join("empty");
     std::fs::write(&empty, "").unwrap();
-    let answer = replay(&place, &path, &["up:redis", "--data", empty.to_str().unwrap()]);
+    let answer = replay(&place, &path, &[up, "--data", empty.to_str().unwrap()]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
     let left_out = calls("CONFIG") + calls("CLIENT");
@@ -228,7 +233,7 @@ fn commands_of_redis_are_recorded_and_replayed_as_often_as_the_server_counts() {
     }
     // Other data, other answers.
     std::fs::write(&empty, "SET n 5\n").unwrap();
-    let answer = replay(&place, &path, &["up:redis", "--data", empty.to_str().unwrap()]);
+    let answer = replay(&place, &path, &[up, "--data", empty.to_str().unwrap()]);
     let said = format!("{}{}", answer.out, answer.err);
     assert!(answer.code != Some(0) && said.contains("'EXEC'"), "{answer:?}");
 }

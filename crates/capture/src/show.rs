@@ -44,6 +44,7 @@ const SAMPLED: usize = 800_000;
 const PARTS: usize = 64;
 /// A loop of reads with this many repetitions is what "N+1" means.
 const MANY: u64 = 5;
+
 /// What a capture shows.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Shown {
@@ -579,7 +580,7 @@ impl Reading {
         shown.statements = order.iter().filter_map(|place| shown.statements.get(*place).cloned()).collect();
         let mut kinds: Vec<Kind> = self.units.into_values().flatten().collect();
         // Equals in an order that does not depend on chance.
-        sort::by_key(&mut kinds, |kind| {
+        kinds.sort_by_cached_key(|kind| {
             let mut key = Vec::new();
             flatten(&kind.nodes, &mut key);
             (std::cmp::Reverse(kind.total_ns), key)
