@@ -31,13 +31,13 @@ fn text_of(panic: &(dyn Any + Send)) -> &str {
     text.unwrap_or("a panic without a message")
 }
 
-/// Installs a panic hook that does not print contained panics; others go to the previous hook.
+/// Installs a panic hook that does not print contained panics; others go to the previous hook, and all that end the program.
 fn silence() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if !CONTAINED.get() {
+            if !CONTAINED.get() || cfg!(panic = "abort") {
                 before(info);
             }
         }));

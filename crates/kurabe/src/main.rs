@@ -8,6 +8,7 @@ mod custom;
 mod exit;
 mod git;
 mod output;
+mod panics;
 mod places;
 mod progress;
 mod quiet;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
     if args.next().is_some_and(|first| first == "supervisor") {
         return kurabe_testbed::supervisor::run(args);
     }
+    panics::end_the_program();
     kurabe_testbed::reset_interrupts_for_programs();
     cli::answer_shell();
     let command = match settings::configured(cli::command()) {
