@@ -8,22 +8,17 @@
 //!   `Sec-Fetch-Site`), and by a token in each form, which only such a page knows. That holds without a token too. Programs
 //!   that send the page's token need no form.
 
-use crate::{Shared, page};
-use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST, LOCATION, ORIGIN, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use crate::http::{Response, redirect, with_status};
+use crate::page;
+use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, SET_COOKIE};
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode, Uri};
 use maud::{Markup, html};
 use ring::hmac;
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 
 pub(crate) const FIELD: &str = "form-token";
-/// The largest form that is read, in bytes.
-const LARGEST: usize = 1 << 20;
 /// The browser's word where a request comes from, and what it is for.
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -165,7 +160,9 @@ impl Access {
         let to = if rest.is_empty() { uri.path().to_owned() } else { format!("{}?{rest}", uri.path()) };
         let (name, value) = (self.cookie_name(), self.sign("cookie"));
         let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000");
-        Some((StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), (LOCATION, to)]).into_response())
+        let mut answer = redirect(&to);
+        answer.headers_mut().insert(SET_COOKIE, HeaderValue::from_str(&cookie).ok()?);
+        Some(answer)
     }
 
     /// Whether a form has the token of the page that it comes from.
@@ -199,47 +196,56 @@ fn is_equal(given: &str, own: &str) -> bool {
 }
 
 fn refuse(Refused(status, why): &Refused) -> Response {
-    (*status, page::layout("Not allowed", &html! { p { (why) } })).into_response()
+    with_status(*status, page::layout("Not allowed", &html! { p { (why) } }))
 }
 
-pub(crate) async fn check(State(shared): State<Arc<Shared>>, request: Request<Body>, next: Next) -> Response {
-    let access = &shared.access;
-    let checked = access
-        .check_host(request.uri(), request.headers())
-        .and_then(|()| access.check_origin(request.method(), request.headers()));
-    if let Err(refused) = checked {
-        return refuse(&refused);
+/// Lets a request in by its head; whether it also needs the token of a form.
+///
+/// # Errors
+/// The answer to one that is not let in, or that is a visit with the token in its URL.
+pub(crate) fn check(access: &Access, head: &Parts) -> Result<bool, Response> {
+    access
+        .check_host(&head.uri, &head.headers)
+        .and_then(|()| access.check_origin(&head.method, &head.headers))
+        .map_err(|refused| refuse(&refused))?;
+    let changes = changes(&head.method);
+    if let Some(answer) = access.visit(&head.uri).filter(|_| !changes) {
+        return Err(answer);
     }
-    if let Some(answer) = access.visit(request.uri()).filter(|_| !changes(request.method())) {
-        return answer;
-    }
-    let is_program = access.has_token(request.headers());
-    if access.token.is_some() && !is_program && !access.has_cookie(request.headers()) {
+    let is_program = access.has_token(&head.headers);
+    if access.token.is_some() && !is_program && !access.has_cookie(&head.headers) {
         let body = html! {
             p { "This page needs the token that " code { "kurabe serve" } " printed." }
             p { "Open the URL that it printed, or send the header " code { "Authorization: Bearer TOKEN" } "." }
         };
-        return (StatusCode::UNAUTHORIZED, page::layout("Not allowed", &body)).into_response();
+        return Err(with_status(StatusCode::UNAUTHORIZED, page::layout("Not allowed", &body)));
     }
-    if is_program || !changes(request.method()) {
-        return next.run(request).await;
+    Ok(changes && !is_program)
+}
+
+/// Lets a form in that comes from a page of this one.
+///
+/// # Errors
+/// The answer to another.
+pub(crate) fn check_form(access: &Access, path: &str, body: &[u8]) -> Result<(), Response> {
+    if access.has_field(path, body) {
+        return Ok(());
     }
-    let (head, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, LARGEST).await else {
-        return refuse(&Refused(StatusCode::PAYLOAD_TOO_LARGE, "This form is too large."));
-    };
-    if !access.has_field(head.uri.path(), &body) {
-        return refuse(&Refused(
-            StatusCode::FORBIDDEN,
-            "This form is not of this page, or of one that has ended. Reload the page that it is on.",
-        ));
-    }
-    next.run(Request::from_parts(head, Body::from(body))).await
+    Err(refuse(&Refused(
+        StatusCode::FORBIDDEN,
+        "This form is not of this page, or of one that has ended. Reload the page that it is on.",
+    )))
+}
+
+/// The answer to a form that is larger than any of this page.
+pub(crate) fn too_large() -> Response {
+    refuse(&Refused(StatusCode::PAYLOAD_TOO_LARGE, "This form is too large."))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyper::header::LOCATION;
 
     fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
         pairs.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()

@@ -1,33 +1,25 @@
 //! `/compare?run=A&run=B`: two or more runs. The oldest is compared with each other one.
 
-use crate::failure::{Answer, blocking};
+use crate::failure::Answer;
+use crate::http::Call;
 use crate::{Shared, page, runs};
-use axum::extract::{RawQuery, State};
-use axum::http::HeaderMap;
 use kurabe_core::run::Run;
 use kurabe_core::sort;
 use kurabe_core::{Error, Result};
 use kurabe_report::Language;
 use kurabe_report::compare::{MAX_RUNS, compare, fragment};
 use maud::{Markup, html};
-use std::sync::Arc;
 
 /// The most runs on one page.
 const MAX: usize = 20;
 
-pub(crate) async fn page(
-    State(shared): State<Arc<Shared>>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-) -> Answer {
-    let language = runs::language(&shared, &headers);
-    let query = runs::pairs(query.unwrap_or_default().as_bytes());
+pub(crate) fn page(call: Call) -> Answer {
+    let language = runs::language(&call.shared, &call.headers);
     let mut names: Vec<String> =
-        query.into_iter().filter(|(name, _)| name == "run").map(|(_, run)| run).collect();
+        call.query().into_iter().filter(|(name, _)| name == "run").map(|(_, run)| run).collect();
     sort::by(&mut names, Ord::cmp);
     names.dedup();
-    let body = blocking(move || of_runs(&shared, &names, language)).await?;
-    Ok(page::layout("Comparison", &body))
+    Ok(page::layout("Comparison", &of_runs(&call.shared, &names, language)?))
 }
 
 fn of_runs(shared: &Shared, names: &[String], language: Language) -> Result<Markup> {

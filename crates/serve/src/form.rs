@@ -1,12 +1,10 @@
 //! `/new`: a run from a form that is made from the registry of experiments, with the command line that it equals.
 
 use crate::access::FIELD;
-use crate::failure::{Answer, blocking};
+use crate::failure::Answer;
+use crate::http::{Call, redirect, text};
 use crate::targets::Targets;
-use crate::{Shared, jobs, page, runs};
-use axum::body::Bytes;
-use axum::extract::{Path, RawQuery, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use crate::{Shared, jobs, page};
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
@@ -14,7 +12,6 @@ use kurabe_core::{Error, Result};
 use kurabe_experiments::registry::{self, EXPERIMENTS};
 use maud::{Markup, html};
 use std::path;
-use std::sync::Arc;
 
 /// Options that every experiment has: name, placeholder, help.
 const OPTIONS: [(&str, &str, &str); 4] = [
@@ -29,7 +26,7 @@ const DURABILITY: &str = "durability";
 /// What a form is filled with: names and values, several for a field with choices.
 type Filled = [(String, String)];
 
-pub(crate) async fn list() -> Response {
+pub(crate) fn list(_: Call) -> Answer {
     let body = html! {
         dl {
             @for experiment in EXPERIMENTS {
@@ -40,17 +37,12 @@ pub(crate) async fn list() -> Response {
         }
         p class="soft" { "Suites, custom workloads and scripts of pgbench are files: start them with " code { "kurabe run -f FILE" } "." }
     };
-    page::layout("New run", &body)
+    Ok(page::layout("New run", &body))
 }
 
-pub(crate) async fn page(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Answer {
-    let info = find(&name)?;
-    let filled = runs::pairs(query.unwrap_or_default().as_bytes());
-    Ok(page::layout(&format!("New run of {name}"), &form(&shared, info, &filled)))
+pub(crate) fn page(call: Call) -> Answer {
+    let form = form(&call.shared, find(&call.name)?, &call.query());
+    Ok(page::layout(&format!("New run of {}", call.name), &form))
 }
 
 /// The experiment, if the form can start it: custom workloads need a file.
@@ -199,23 +191,19 @@ fn arguments(
     Ok(all)
 }
 
-pub(crate) async fn start(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    body: Bytes,
-) -> Answer<Response> {
-    let form = runs::pairs(&body);
-    let mut arguments = arguments(find(&name)?, &form, &shared.targets, shared.store.dir())?;
+pub(crate) fn start(call: Call) -> Answer {
+    let (form, shared) = (call.form(), &call.shared);
+    let mut arguments = arguments(find(&call.name)?, &form, &shared.targets, shared.store.dir())?;
     if form.iter().any(|(name, _)| name == "show") {
-        return Ok(jobs::command_line(&arguments).into_response());
+        return Ok(text(jobs::command_line(&arguments)));
     }
     if form.iter().any(|(name, _)| name == "estimate") {
         arguments.push("--dry-run".to_owned());
-        return Ok(blocking(move || shared.jobs.plan(&arguments)).await?.into_response());
+        return Ok(text(shared.jobs.plan(&arguments)?));
     }
     arguments.push("--log-format=json".to_owned());
-    let job = blocking(move || shared.jobs.start(&arguments)).await?;
-    Ok(Redirect::to(&format!("/jobs/{job}")).into_response())
+    let job = shared.jobs.start(&arguments)?;
+    Ok(redirect(&format!("/jobs/{job}")))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! `/history/SUITE`: the runs of a suite over time, with the runs at which a result changed.
 
-use crate::failure::{Answer, blocking};
+use crate::failure::Answer;
+use crate::http::Call;
 use crate::{Shared, page, runs};
-use axum::extract::{Path, State};
 use kurabe_core::axis::Cell;
 use kurabe_core::sort;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -12,7 +12,6 @@ use kurabe_report::history::{Change, Series, history};
 use kurabe_report::value_of;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The most runs of a history, the newest ones.
 const MAX: usize = 60;
@@ -35,10 +34,9 @@ fn of_suites(shared: &Shared) -> Result<BTreeMap<String, Vec<RunSummary>>> {
     Ok(suites)
 }
 
-pub(crate) async fn list(State(shared): State<Arc<Shared>>) -> Answer {
-    let body = blocking(move || {
-        let suites = of_suites(&shared)?;
-        Ok(html! {
+pub(crate) fn list(Call { shared, .. }: Call) -> Answer {
+    let suites = of_suites(&shared)?;
+    let body = html! {
             @if suites.is_empty() {
                 p { "No suite has a complete run yet. Make one with " code { "kurabe run -f SUITE.toml" } "." }
             } @else {
@@ -49,28 +47,21 @@ pub(crate) async fn list(State(shared): State<Arc<Shared>>) -> Answer {
                     }
                 }
             }
-        })
-    })
-    .await?;
+    };
     Ok(page::layout("History", &body))
 }
 
-pub(crate) async fn page(State(shared): State<Arc<Shared>>, Path(suite): Path<String>) -> Answer {
-    let title = format!("{suite} over time");
-    let body = blocking(move || {
-        let mut found = of_suites(&shared)?.remove(&suite).ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("the suite '{suite}' has no complete run"))
-        })?;
-        found.truncate(MAX);
-        found.reverse();
-        let summaries = found
-            .iter()
-            .map(|run| Ok(runs::analyse(&kurabe_record::read(&run.path)?.run)))
-            .collect::<Result<Vec<Summary>>>()?;
-        Ok(of_summaries(&summaries))
-    })
-    .await?;
-    Ok(page::layout(&title, &body))
+pub(crate) fn page(Call { shared, name: suite, .. }: Call) -> Answer {
+    let mut found = of_suites(&shared)?
+        .remove(&suite)
+        .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("the suite '{suite}' has no complete run")))?;
+    found.truncate(MAX);
+    found.reverse();
+    let summaries = found
+        .iter()
+        .map(|run| Ok(runs::analyse(&kurabe_record::read(&run.path)?.run)))
+        .collect::<Result<Vec<Summary>>>()?;
+    Ok(page::layout(&format!("{suite} over time"), &of_summaries(&summaries)))
 }
 
 fn of_summaries(summaries: &[Summary]) -> Markup {

@@ -3,10 +3,9 @@
 //! A job has a folder below the store, `.jobs/ID`, with its command, its process, its progress and its output. So the
 //! page finds its jobs again when it is restarted, and they do not end with it.
 
-use crate::failure::{Answer, blocking};
-use crate::{Shared, page, trials};
-use axum::extract::{Path as UrlPath, State};
-use axum::response::Redirect;
+use crate::failure::Answer;
+use crate::http::{Call, redirect};
+use crate::{page, trials};
 use kurabe_core::name::Name;
 use kurabe_core::sort;
 use kurabe_core::target::without_passwords;
@@ -20,7 +19,6 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The folder of all jobs, below that of the runs. Lists of runs leave out names that begin with a dot.
@@ -237,12 +235,11 @@ pub(crate) fn command_line(arguments: &[String]) -> String {
     kurabe_report::command_line(&without_passwords(words))
 }
 
-pub(crate) async fn page(State(shared): State<Arc<Shared>>, UrlPath(id): UrlPath<String>) -> Answer {
-    let body = blocking(move || {
-        let job = shared.jobs.find(&id)?;
-        let run = job.run();
-        let running = job.is_running();
-        Ok(html! {
+pub(crate) fn page(Call { shared, name: id, .. }: Call) -> Answer {
+    let job = shared.jobs.find(&id)?;
+    let run = job.run();
+    let running = job.is_running();
+    let body = html! {
             p { code { (job.command) } }
             p class="meta" {
                 span id="state" class=[running.then_some("running")] { (if running { "running" } else { "ended" }) }
@@ -255,18 +252,13 @@ pub(crate) async fn page(State(shared): State<Arc<Shared>>, UrlPath(id): UrlPath
             (trials::job_panel(&format!("/jobs/{id}/events"), running))
             h2 { "Output" }
             pre { (job.said()) }
-        })
-    })
-    .await?;
+    };
     Ok(page::layout("A run from this page", &body))
 }
 
-pub(crate) async fn stop(
-    State(shared): State<Arc<Shared>>,
-    UrlPath(id): UrlPath<String>,
-) -> Answer<Redirect> {
+pub(crate) fn stop(Call { shared, name: id, .. }: Call) -> Answer {
     shared.jobs.find(&id)?.stop()?;
-    Ok(Redirect::to(&format!("/jobs/{id}")))
+    Ok(redirect(&format!("/jobs/{id}")))
 }
 
 #[cfg(test)]

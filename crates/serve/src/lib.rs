@@ -2,6 +2,7 @@
 //!
 //! | module | answers |
 //! |---|---|
+//! | `http` | which page a request is for |
 //! | `access` | who may use the page |
 //! | `runs` | the list of runs, and one run with its report |
 //! | `live` | running trials, as server-sent events |
@@ -23,6 +24,7 @@ mod failure;
 mod follow;
 mod form;
 mod history;
+mod http;
 mod jobs;
 mod live;
 mod metrics;
@@ -32,8 +34,6 @@ mod targets;
 mod trials;
 
 use access::Access;
-use axum::Router;
-use axum::routing::{get, post};
 use follow::Followed;
 use jobs::Jobs;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -139,7 +139,7 @@ impl Page {
     /// Answers requests until `stop` is set. Runs that were started from the page go on.
     ///
     /// # Errors
-    /// [`Environment`](ErrorKind::Environment) if the listener fails.
+    /// [`Environment`](ErrorKind::Environment) if the system has no means to wait for requests.
     pub fn serve(self, stop: &AtomicBool) -> Result<()> {
         let failed =
             |error: std::io::Error| Error::new(ErrorKind::Environment, format!("the page ended: {error}"));
@@ -148,7 +148,7 @@ impl Page {
         let ended = runtime.block_on(async move {
             let listener = TcpListener::from_std(self.listener)?;
             tokio::select! {
-                ended = async { axum::serve(listener, routes(self.shared)).await } => ended,
+                never = http::serve(listener, self.shared) => match never {},
                 () = stopped(stop) => Ok(()),
             }
         });
@@ -163,29 +163,4 @@ async fn stopped(stop: &AtomicBool) {
     while !stop.load(Ordering::SeqCst) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-}
-
-fn routes(shared: Arc<Shared>) -> Router {
-    Router::new()
-        .route("/", get(runs::list))
-        .route("/runs/{run}", get(runs::one))
-        .route("/runs/{run}/report", get(runs::report))
-        .route("/runs/{run}/events", get(live::run))
-        .route("/runs/{run}/note", post(runs::note))
-        .route("/runs/{run}/stop", post(runs::stop))
-        .route("/runs/{run}/resume", post(runs::resume))
-        .route("/jobs/{job}", get(jobs::page))
-        .route("/jobs/{job}/events", get(live::job))
-        .route("/jobs/{job}/stop", post(jobs::stop))
-        .route("/compare", get(compare::page))
-        .route("/history", get(history::list))
-        .route("/history/{suite}", get(history::page))
-        .route("/new", get(form::list))
-        .route("/new/{experiment}", get(form::page).post(form::start))
-        .route("/metrics", get(metrics::page))
-        .route("/style.css", get(page::style))
-        .route("/script.js", get(page::script))
-        .fallback(failure::no_page)
-        .layer(axum::middleware::from_fn_with_state(Arc::clone(&shared), access::check))
-        .with_state(shared)
 }

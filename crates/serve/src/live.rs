@@ -4,66 +4,68 @@
 //! which has the rate within a trial. Both are files, so that several people may look at once and a restart of the page
 //! loses nothing.
 
-use crate::failure::{Answer, blocking};
+use crate::failure::Answer;
 use crate::follow::{Follow, LOOK, lock};
+use crate::http::{Call, Response};
 use crate::jobs::Job;
 use crate::{Shared, runs};
-use axum::extract::{Path, State};
-use axum::response::sse::{Event, KeepAlive, Sse};
-use futures_util::stream::{self, Stream};
+use http_body_util::Either;
+use http_body_util::channel::Channel;
+use hyper::body::Bytes;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
-use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// The most trials before the first event whose course a page gets, the newest ones.
 const PAST: usize = 120;
 
-type Events = Sse<
-    axum::response::sse::KeepAliveStream<
-        std::pin::Pin<Box<dyn Stream<Item = Result<Event, Infallible>> + Send>>,
-    >,
->;
+/// How long a stream may be silent: a proxy keeps the connection, and one that its client has left is noticed.
+const SILENCE: Duration = Duration::from_secs(15);
 
-fn event(kind: &str, data: &str) -> Event {
-    Event::default().event(kind).data(data)
+/// An event, as the HTML standard writes it. JSON has no line breaks.
+fn event(kind: &str, data: &str) -> String {
+    format!("event: {kind}\ndata: {data}\n\n")
 }
 
-/// Sends what `next` finds, until it says that there will be no more.
-fn events<W, F>(watch: W, next: F) -> Events
-where
-    W: Send + 'static,
-    F: Fn(&mut W) -> Found + Send + Sync + Copy + 'static,
-{
-    let all = stream::unfold((Some(watch), VecDeque::new()), move |(mut watch, mut queue)| async move {
-        loop {
-            if let Some(event) = queue.pop_front() {
-                return Some((Ok(event), (watch, queue)));
-            }
-            let mut looking = watch.take()?;
+/// Sends what `next` finds, until it says that there will be no more, or the client has gone.
+fn events<W: Send + 'static>(watch: W, next: fn(&mut W) -> Found) -> Response {
+    let (mut sender, body) = Channel::new(1);
+    tokio::spawn(async move {
+        let (mut watch, mut sent) = (Some(watch), Instant::now());
+        while let Some(mut looking) = watch.take() {
             // Files are read beside the thread that answers.
-            let (found, looked) =
-                tokio::task::spawn_blocking(move || (next(&mut looking), looking)).await.ok()?;
-            let waits = found.events.is_empty();
-            queue.extend(found.events);
-            if !found.ended {
-                watch = Some(looked);
-                if waits {
-                    tokio::time::sleep(LOOK).await;
+            let looked = tokio::task::spawn_blocking(move || (next(&mut looking), looking)).await;
+            let Ok((found, looking)) = looked else { return };
+            let mut text = found.events.concat();
+            if text.is_empty() && sent.elapsed() >= SILENCE {
+                text = ":\n\n".to_owned();
+            }
+            let waits = found.events.is_empty() && !found.ended;
+            if !text.is_empty() {
+                if sender.send_data(Bytes::from(text)).await.is_err() {
+                    return;
                 }
+                sent = Instant::now();
+            }
+            watch = (!found.ended).then_some(looking);
+            if waits {
+                tokio::time::sleep(LOOK).await;
             }
         }
     });
-    let all: std::pin::Pin<Box<dyn Stream<Item = Result<Event, Infallible>> + Send>> = Box::pin(all);
-    Sse::new(all).keep_alive(KeepAlive::default())
+    let mut answer = Response::new(Either::Right(body));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    answer
 }
 
 /// What a look at the files found.
 struct Found {
-    events: Vec<Event>,
+    events: Vec<String>,
     ended: bool,
 }
 
@@ -79,20 +81,16 @@ struct WatchedRun {
     job: Option<WatchedJob>,
 }
 
-pub(crate) async fn run(State(shared): State<Arc<Shared>>, Path(name): Path<String>) -> Answer<Events> {
-    let watched = blocking(move || {
-        let path = runs::find(&shared, &name)?;
-        let follow = shared.followed.run(&path)?;
-        // The page has the trials so far.
-        let trials = lock(&follow).count().saturating_sub(1);
-        let job = shared.jobs.of_run(&path.name).map(|job| {
-            let read = fs::metadata(job.progress()).map_or(0, |file| file.len());
-            WatchedJob { shared: Arc::clone(&shared), job, read }
-        });
-        Ok(WatchedRun { shared, follow, trials, past_sent: false, job })
-    })
-    .await?;
-    Ok(events(watched, look_at_run))
+pub(crate) fn run(Call { shared, name, .. }: Call) -> Answer {
+    let path = runs::find(&shared, &name)?;
+    let follow = shared.followed.run(&path)?;
+    // The page has the trials so far.
+    let trials = lock(&follow).count().saturating_sub(1);
+    let job = shared.jobs.of_run(&path.name).map(|job| {
+        let read = fs::metadata(job.progress()).map_or(0, |file| file.len());
+        WatchedJob { shared: Arc::clone(&shared), job, read }
+    });
+    Ok(events(WatchedRun { shared, follow, trials, past_sent: false, job }, look_at_run))
 }
 
 fn look_at_run(watched: &mut WatchedRun) -> Found {
@@ -139,15 +137,15 @@ struct WatchedJob {
     read: u64,
 }
 
-pub(crate) async fn job(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> Answer<Events> {
-    let job = shared.jobs.find(&id)?;
+pub(crate) fn job(Call { shared, name, .. }: Call) -> Answer {
+    let job = shared.jobs.find(&name)?;
     Ok(events(WatchedJob { shared, job, read: 0 }, look_at_job))
 }
 
 fn look_at_job(watched: &mut WatchedJob) -> Found {
     // Before the file, so that nothing that was written before the end is missed.
     let running = watched.job.is_running();
-    let mut events: Vec<Event> =
+    let mut events: Vec<String> =
         progress(watched).iter().map(|value| event("progress", &value.to_string())).collect();
     let ended = !running || watched.shared.stop.load(Ordering::SeqCst);
     if ended {

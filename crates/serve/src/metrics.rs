@@ -1,10 +1,8 @@
 //! `/metrics`: the newest continuous trial of each cell of running runs, in the text format of `OpenMetrics`, which Prometheus reads.
 
 use crate::Shared;
-use crate::failure::{Answer, blocking};
-use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use crate::failure::Answer;
+use crate::http::{Call, of_type};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::{Entry, RunState};
@@ -13,7 +11,6 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 type Labels = Vec<(String, String)>;
@@ -28,9 +25,8 @@ struct Families {
     p99: Gauges,
 }
 
-pub(crate) async fn page(State(shared): State<Arc<Shared>>) -> Answer<Response> {
-    let text = blocking(move || of_store(&shared)).await?;
-    Ok(([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response())
+pub(crate) fn page(Call { shared, .. }: Call) -> Answer {
+    Ok(of_type("application/openmetrics-text; version=1.0.0; charset=utf-8", of_store(&shared)?))
 }
 
 fn of_store(shared: &Shared) -> Result<String> {

@@ -1,8 +1,8 @@
 //! What all pages look like.
 
-use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
-use axum::http::{HeaderName, HeaderValue};
-use axum::response::{IntoResponse, Response};
+use crate::failure::Answer;
+use crate::http::{Call, Response, of_type};
+use hyper::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
 use jiff::Timestamp;
 use kurabe_core::units;
 use maud::{DOCTYPE, Markup, html};
@@ -45,25 +45,24 @@ pub(crate) fn layout(title: &str, body: &Markup) -> Response {
 
 /// An HTML document with this policy.
 pub(crate) fn document(text: String, policy: HeaderValue) -> Response {
-    let kind = HeaderValue::from_static("text/html; charset=utf-8");
-    let headers: [(HeaderName, HeaderValue); 5] = [
-        (CONTENT_TYPE, kind),
+    let mut answer = of_type("text/html; charset=utf-8", text);
+    let headers: [(HeaderName, HeaderValue); 4] = [
         (CONTENT_SECURITY_POLICY, policy),
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
         // With no-referrer, a browser would not name the origin of a form.
         (HeaderName::from_static("referrer-policy"), HeaderValue::from_static("same-origin")),
         (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
     ];
-    (headers, text).into_response()
+    answer.headers_mut().extend(headers);
+    answer
 }
 
-pub(crate) async fn style() -> impl IntoResponse {
-    let text = kurabe_report::html::style() + include_str!("style.css");
-    ([(CONTENT_TYPE, "text/css; charset=utf-8")], text)
+pub(crate) fn style(_: Call) -> Answer {
+    Ok(of_type("text/css; charset=utf-8", kurabe_report::html::style() + include_str!("style.css")))
 }
 
-pub(crate) async fn script() -> impl IntoResponse {
-    ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("script.js"))
+pub(crate) fn script(_: Call) -> Answer {
+    Ok(of_type("text/javascript; charset=utf-8", include_str!("script.js").to_owned()))
 }
 
 /// `2026-11-20 10:17 UTC`, from seconds since 1970.

@@ -1,14 +1,11 @@
 //! The list of runs, and one run.
 
-use crate::failure::{Answer, Failure, blocking};
+use crate::failure::Answer;
 use crate::follow::lock;
+use crate::http::{Call, redirect};
 use crate::jobs::Job;
 use crate::{Shared, page, trials};
-use axum::body::Bytes;
-use axum::extract::{Path, RawQuery, State};
-use axum::http::header::ACCEPT_LANGUAGE;
-use axum::http::{HeaderMap, HeaderValue};
-use axum::response::{IntoResponse, Redirect, Response};
+use hyper::header::{ACCEPT_LANGUAGE, HeaderMap, HeaderValue};
 use kurabe_core::experiment::Experiment;
 use kurabe_core::name::FileName;
 use kurabe_core::run::Run;
@@ -19,7 +16,7 @@ use kurabe_report::finding::Section;
 use kurabe_report::{Language, Summary, html as report_html};
 use maud::{Markup, html};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The most runs in a list. A search finds the others.
@@ -46,32 +43,20 @@ pub(crate) fn language(shared: &Shared, headers: &HeaderMap) -> Language {
     shared.language.or_else(|| names.find_map(Language::named)).unwrap_or_default()
 }
 
-/// The values of a query or of a form.
-pub(crate) fn pairs(text: &[u8]) -> Vec<(String, String)> {
-    form_urlencoded::parse(text).into_owned().collect()
-}
-
 pub(crate) fn in_url(name: &str) -> String {
     form_urlencoded::byte_serialize(name.as_bytes()).collect()
 }
 
-pub(crate) async fn list(
-    State(shared): State<Arc<Shared>>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-) -> Answer {
-    let language = language(&shared, &headers);
-    let query = pairs(query.unwrap_or_default().as_bytes());
-    let search = query.iter().find(|(name, _)| name == "q").map(|(_, text)| text.clone()).unwrap_or_default();
-    let body = blocking(move || {
-        let entries = shared.store.list()?;
-        let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
-        let mut found: Vec<Row> = entries.iter().map(Row::of).filter(|row| row.has(&words)).collect();
-        shared.verdicts.add(&mut found, language);
-        Ok(list_page(&shared, &search, &found, language))
-    })
-    .await?;
-    Ok(page::layout("Runs", &body))
+pub(crate) fn list(call: Call) -> Answer {
+    let shared = &call.shared;
+    let language = language(shared, &call.headers);
+    let search =
+        call.query().into_iter().find(|(name, _)| name == "q").map(|(_, text)| text).unwrap_or_default();
+    let entries = shared.store.list()?;
+    let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
+    let mut found: Vec<Row> = entries.iter().map(Row::of).filter(|row| row.has(&words)).collect();
+    shared.verdicts.add(&mut found, language);
+    Ok(page::layout("Runs", &list_page(shared, &search, &found, language)))
 }
 
 /// A run in the list.
@@ -228,20 +213,15 @@ fn origin(run: &RunSummary) -> Markup {
     }
 }
 
-pub(crate) async fn one(State(shared): State<Arc<Shared>>, Path(name): Path<String>) -> Answer {
-    let title = name.clone();
-    let body = blocking(move || {
-        let path = find(&shared, &name)?;
-        match Entry::of(path.clone()) {
-            Entry::Run(summary) => {
-                let run = kurabe_record::read(&path)?.run;
-                Ok(one_page(&shared, &path, &run, summary.state))
-            }
-            Entry::Unreadable { error, .. } => Err(error),
+pub(crate) fn one(Call { shared, name, .. }: Call) -> Answer {
+    let path = find(&shared, &name)?;
+    match Entry::of(path.clone()) {
+        Entry::Run(summary) => {
+            let run = kurabe_record::read(&path)?.run;
+            Ok(page::layout(&name, &one_page(&shared, &path, &run, summary.state)))
         }
-    })
-    .await?;
-    Ok(page::layout(&title, &body))
+        Entry::Unreadable { error, .. } => Err(error.into()),
+    }
 }
 
 fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState) -> Markup {
@@ -289,56 +269,35 @@ fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState) -> Markup
     }
 }
 
-pub(crate) async fn report(
-    State(shared): State<Arc<Shared>>,
-    headers: HeaderMap,
-    Path(name): Path<String>,
-) -> Answer {
-    let language = language(&shared, &headers);
-    let text = blocking(move || {
-        let run = kurabe_record::read(&find(&shared, &name)?)?.run;
-        Ok(report_html::render(&analyse(&run).in_language(language), &report_html::Options::default()))
-    })
-    .await?;
+pub(crate) fn report(Call { shared, name, headers, .. }: Call) -> Answer {
+    let run = kurabe_record::read(&find(&shared, &name)?)?.run;
+    let summary = analyse(&run).in_language(language(&shared, &headers));
+    let text = report_html::render(&summary, &report_html::Options::default());
     // The report forbids itself everything but its own style and script.
     Ok(page::document(text, HeaderValue::from_static("frame-ancestors 'self'")))
 }
 
-pub(crate) async fn note(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    form: Bytes,
-) -> Answer<Redirect> {
-    let to = format!("/runs/{}", in_url(&name));
-    blocking(move || {
-        let text = pairs(&form).into_iter().find(|(name, _)| name == "note").map(|(_, text)| text);
-        let text = text.ok_or_else(|| Error::usage("the form has no note"))?;
-        find(&shared, &name)?.set_note(&text)
-    })
-    .await?;
-    Ok(Redirect::to(&to))
+pub(crate) fn note(call: Call) -> Answer {
+    let text = call.form().into_iter().find(|(name, _)| name == "note").map(|(_, text)| text);
+    let text = text.ok_or_else(|| Error::usage("the form has no note"))?;
+    find(&call.shared, &call.name)?.set_note(&text)?;
+    Ok(redirect(&format!("/runs/{}", in_url(&call.name))))
 }
 
-pub(crate) async fn stop(State(shared): State<Arc<Shared>>, Path(name): Path<String>) -> Answer<Redirect> {
+pub(crate) fn stop(Call { shared, name, .. }: Call) -> Answer {
     let job = shared.jobs.of_run(&name).ok_or_else(|| {
         Error::usage(format!("the run '{name}' was not started from this page"))
             .hint("stop it where it was started, with Ctrl-C")
     })?;
     job.stop()?;
-    Ok(Redirect::to(&format!("/runs/{}", in_url(&name))))
+    Ok(redirect(&format!("/runs/{}", in_url(&name))))
 }
 
-pub(crate) async fn resume(State(shared): State<Arc<Shared>>, Path(name): Path<String>) -> Answer<Response> {
-    let job = blocking(move || {
-        let path = find(&shared, &name)?;
-        shared.jobs.start(&[
-            "run".to_owned(),
-            "--resume".to_owned(),
-            path.name,
-            "--log-format=json".to_owned(),
-        ])
-    })
-    .await
-    .map_err(|Failure(error)| Failure(error.context("resume")))?;
-    Ok(Redirect::to(&format!("/jobs/{job}")).into_response())
+pub(crate) fn resume(Call { shared, name, .. }: Call) -> Answer {
+    let start = |path: RunPath| {
+        let words = ["run", "--resume", &path.name, "--log-format=json"];
+        shared.jobs.start(&words.map(str::to_owned))
+    };
+    let job = find(&shared, &name).and_then(start).map_err(|error| error.context("resume"))?;
+    Ok(redirect(&format!("/jobs/{job}")))
 }

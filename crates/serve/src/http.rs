@@ -1,0 +1,181 @@
+//! Requests and answers. `hyper` reads and writes all of them on one thread; what a page does runs beside it, and may block.
+
+use crate::{Shared, access, compare, failure, form, history, jobs, live, metrics, page, runs};
+use failure::Failure;
+use http_body_util::channel::Channel;
+use http_body_util::{BodyExt as _, Either, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use kurabe_core::{Error, ErrorKind};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+
+/// The largest form that is read, in bytes.
+const LARGEST: usize = 1 << 20;
+/// How long a client may take for the head of a request.
+const HEAD_TIME: Duration = Duration::from_secs(30);
+/// How long nobody is accepted after an accept failed, as when all files are open.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// An answer: a whole text, or events as they come.
+pub(crate) type Response = hyper::Response<Either<Full<Bytes>, Channel<Bytes, Infallible>>>;
+
+/// A request that was let in.
+pub(crate) struct Call {
+    pub(crate) shared: Arc<Shared>,
+    /// The part of the path that names a run, a job, a suite or an experiment; empty in other paths.
+    pub(crate) name: String,
+    query: String,
+    pub(crate) headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Call {
+    /// The values of the query.
+    pub(crate) fn query(&self) -> Vec<(String, String)> {
+        form_urlencoded::parse(self.query.as_bytes()).into_owned().collect()
+    }
+
+    /// The fields of the form.
+    pub(crate) fn form(&self) -> Vec<(String, String)> {
+        form_urlencoded::parse(&self.body).into_owned().collect()
+    }
+}
+
+/// What answers: it may read files and compute.
+type Handler = fn(Call) -> failure::Answer;
+
+/// What is found at a path: for reading, and for changing.
+#[derive(Default)]
+struct Route {
+    get: Option<Handler>,
+    post: Option<Handler>,
+    name: String,
+}
+
+/// The pages. `None`: there is no such page.
+fn route(path: &str) -> Option<Route> {
+    let get = |get: Handler| Route { get: Some(get), ..Route::default() };
+    let post = |post: Handler| Route { post: Some(post), ..Route::default() };
+    let mut parts = path.strip_prefix('/')?.split('/');
+    let (first, name, action) = (parts.next()?, parts.next(), parts.next());
+    if parts.next().is_some() {
+        return None;
+    }
+    let route = match (first, name.is_some(), action) {
+        ("", false, None) => get(runs::list),
+        ("runs", true, None) => get(runs::one),
+        ("runs", true, Some("report")) => get(runs::report),
+        ("runs", true, Some("events")) => get(live::run),
+        ("runs", true, Some("note")) => post(runs::note),
+        ("runs", true, Some("stop")) => post(runs::stop),
+        ("runs", true, Some("resume")) => post(runs::resume),
+        ("jobs", true, None) => get(jobs::page),
+        ("jobs", true, Some("events")) => get(live::job),
+        ("jobs", true, Some("stop")) => post(jobs::stop),
+        ("compare", false, None) => get(compare::page),
+        ("history", false, None) => get(history::list),
+        ("history", true, None) => get(history::page),
+        ("new", false, None) => get(form::list),
+        ("new", true, None) => Route { get: Some(form::page), post: Some(form::start), ..Route::default() },
+        ("metrics", false, None) => get(metrics::page),
+        ("style.css", false, None) => get(page::style),
+        ("script.js", false, None) => get(page::script),
+        _ => return None,
+    };
+    let name = percent_encoding::percent_decode_str(name.unwrap_or_default()).decode_utf8().ok()?;
+    Some(Route { name: name.into_owned(), ..route })
+}
+
+/// Answers requests, until it is dropped.
+pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) -> Infallible {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => drop(tokio::spawn(connection(stream, Arc::clone(&shared)))),
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+    let service = service_fn(|request| {
+        let shared = Arc::clone(&shared);
+        async move { Ok::<_, Infallible>(answer(request, shared).await) }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
+    // What a client does wrong, or a connection that it closes, is its own affair.
+    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+}
+
+async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Response {
+    let (head, body) = request.into_parts();
+    let needs_field = match access::check(&shared.access, &head) {
+        Ok(needs_field) => needs_field,
+        Err(refused) => return refused,
+    };
+    let Ok(body) = Limited::new(body, LARGEST).collect().await else {
+        return access::too_large();
+    };
+    let body = body.to_bytes();
+    if needs_field && let Err(refused) = access::check_form(&shared.access, head.uri.path(), &body) {
+        return refused;
+    }
+    let Some(route) = route(head.uri.path()) else {
+        return Failure(Error::new(ErrorKind::NotFound, "there is no such page")).answer();
+    };
+    let handler = match head.method {
+        Method::GET | Method::HEAD => route.get,
+        Method::POST => route.post,
+        _ => None,
+    };
+    let Some(handler) = handler else {
+        let allowed = match (route.get, route.post) {
+            (Some(_), Some(_)) => "GET, HEAD, POST",
+            (_, None) => "GET, HEAD",
+            (None, _) => "POST",
+        };
+        let mut answer = with_status(StatusCode::METHOD_NOT_ALLOWED, text(String::new()));
+        answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+        return answer;
+    };
+    let query = head.uri.query().unwrap_or_default().to_owned();
+    let call = Call { shared, name: route.name, query, headers: head.headers, body };
+    let done = tokio::task::spawn_blocking(move || handler(call)).await;
+    let done = done
+        .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the work for this page panicked").into()));
+    done.unwrap_or_else(|failure| failure.answer())
+}
+
+/// An answer of this type.
+pub(crate) fn of_type(kind: &'static str, text: String) -> Response {
+    let mut answer = Response::new(Either::Left(Full::new(Bytes::from(text))));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
+
+/// An answer of plain text.
+pub(crate) fn text(text: String) -> Response {
+    of_type("text/plain; charset=utf-8", text)
+}
+
+/// An answer that leads to another page.
+pub(crate) fn redirect(to: &str) -> Response {
+    let mut answer = with_status(StatusCode::SEE_OTHER, text(String::new()));
+    // A path that no header can hold is no path of a page.
+    let to = HeaderValue::from_str(to).unwrap_or_else(|_| HeaderValue::from_static("/"));
+    answer.headers_mut().insert(LOCATION, to);
+    answer
+}
+
+/// The answer with another status.
+pub(crate) fn with_status(status: StatusCode, mut answer: Response) -> Response {
+    *answer.status_mut() = status;
+    answer
+}
