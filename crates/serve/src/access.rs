@@ -203,14 +203,14 @@ fn refuse(Refused(status, why): &Refused) -> Response {
 ///
 /// # Errors
 /// The answer to one that is not let in, or that is a visit with the token in its URL.
-pub(crate) fn check(access: &Access, head: &Parts) -> Result<bool, Response> {
+pub(crate) fn check(access: &Access, head: &Parts) -> Result<bool, Box<Response>> {
     access
         .check_host(&head.uri, &head.headers)
         .and_then(|()| access.check_origin(&head.method, &head.headers))
-        .map_err(|refused| refuse(&refused))?;
+        .map_err(|refused| Box::new(refuse(&refused)))?;
     let changes = changes(&head.method);
     if let Some(answer) = access.visit(&head.uri).filter(|_| !changes) {
-        return Err(answer);
+        return Err(Box::new(answer));
     }
     let is_program = access.has_token(&head.headers);
     if access.token.is_some() && !is_program && !access.has_cookie(&head.headers) {
@@ -218,7 +218,7 @@ pub(crate) fn check(access: &Access, head: &Parts) -> Result<bool, Response> {
             p { "This page needs the token that " code { "kurabe serve" } " printed." }
             p { "Open the URL that it printed, or send the header " code { "Authorization: Bearer TOKEN" } "." }
         };
-        return Err(with_status(StatusCode::UNAUTHORIZED, page::layout("Not allowed", &body)));
+        return Err(Box::new(with_status(StatusCode::UNAUTHORIZED, page::layout("Not allowed", &body))));
     }
     Ok(changes && !is_program)
 }
@@ -227,14 +227,14 @@ pub(crate) fn check(access: &Access, head: &Parts) -> Result<bool, Response> {
 ///
 /// # Errors
 /// The answer to another.
-pub(crate) fn check_form(access: &Access, path: &str, body: &[u8]) -> Result<(), Response> {
+pub(crate) fn check_form(access: &Access, path: &str, body: &[u8]) -> Result<(), Box<Response>> {
     if access.has_field(path, body) {
         return Ok(());
     }
-    Err(refuse(&Refused(
+    Err(Box::new(refuse(&Refused(
         StatusCode::FORBIDDEN,
         "This form is not of this page, or of one that has ended. Reload the page that it is on.",
-    )))
+    ))))
 }
 
 /// The answer to a form that is larger than any of this page.

@@ -13,7 +13,7 @@ use maud::{Markup, html};
 /// The most runs on one page.
 const MAX: usize = 20;
 
-pub(crate) fn page(call: Call) -> Answer {
+pub(crate) fn page(call: &Call) -> Answer {
     let language = runs::language(&call.shared, &call.headers);
     let mut names: Vec<String> =
         call.query().into_iter().filter(|(name, _)| name == "run").map(|(_, run)| run).collect();

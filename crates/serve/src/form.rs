@@ -2,7 +2,7 @@
 
 use crate::access::FIELD;
 use crate::failure::Answer;
-use crate::http::{Call, redirect, text};
+use crate::http::{Call, Response, redirect, text};
 use crate::targets::Targets;
 use crate::{Shared, jobs, page};
 use kurabe_core::axis::AxisInfo;
@@ -26,7 +26,7 @@ const DURABILITY: &str = "durability";
 /// What a form is filled with: names and values, several for a field with choices.
 type Filled = [(String, String)];
 
-pub(crate) fn list(_: Call) -> Answer {
+pub(crate) fn list() -> Response {
     let body = html! {
         dl {
             @for experiment in EXPERIMENTS {
@@ -37,10 +37,10 @@ pub(crate) fn list(_: Call) -> Answer {
         }
         p class="soft" { "Suites, custom workloads and scripts of pgbench are files: start them with " code { "kurabe run -f FILE" } "." }
     };
-    Ok(page::layout("New run", &body))
+    page::layout("New run", &body)
 }
 
-pub(crate) fn page(call: Call) -> Answer {
+pub(crate) fn page(call: &Call) -> Answer {
     let form = form(&call.shared, find(&call.name)?, &call.query());
     Ok(page::layout(&format!("New run of {}", call.name), &form))
 }
@@ -191,7 +191,7 @@ fn arguments(
     Ok(all)
 }
 
-pub(crate) fn start(call: Call) -> Answer {
+pub(crate) fn start(call: &Call) -> Answer {
     let (form, shared) = (call.form(), &call.shared);
     let mut arguments = arguments(find(&call.name)?, &form, &shared.targets, shared.store.dir())?;
     if form.iter().any(|(name, _)| name == "show") {

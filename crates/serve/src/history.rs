@@ -34,8 +34,8 @@ fn of_suites(shared: &Shared) -> Result<BTreeMap<String, Vec<RunSummary>>> {
     Ok(suites)
 }
 
-pub(crate) fn list(Call { shared, .. }: Call) -> Answer {
-    let suites = of_suites(&shared)?;
+pub(crate) fn list(Call { shared, .. }: &Call) -> Answer {
+    let suites = of_suites(shared)?;
     let body = html! {
             @if suites.is_empty() {
                 p { "No suite has a complete run yet. Make one with " code { "kurabe run -f SUITE.toml" } "." }
@@ -51,9 +51,9 @@ pub(crate) fn list(Call { shared, .. }: Call) -> Answer {
     Ok(page::layout("History", &body))
 }
 
-pub(crate) fn page(Call { shared, name: suite, .. }: Call) -> Answer {
-    let mut found = of_suites(&shared)?
-        .remove(&suite)
+pub(crate) fn page(Call { shared, name: suite, .. }: &Call) -> Answer {
+    let mut found = of_suites(shared)?
+        .remove(suite)
         .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("the suite '{suite}' has no complete run")))?;
     found.truncate(MAX);
     found.reverse();

@@ -49,7 +49,7 @@ impl Call {
 }
 
 /// What answers: it may read files and compute.
-type Handler = fn(Call) -> failure::Answer;
+type Handler = fn(&Call) -> failure::Answer;
 
 /// What is found at a path: for reading, and for changing.
 #[derive(Default)]
@@ -82,11 +82,11 @@ fn route(path: &str) -> Option<Route> {
         ("compare", false, None) => get(compare::page),
         ("history", false, None) => get(history::list),
         ("history", true, None) => get(history::page),
-        ("new", false, None) => get(form::list),
+        ("new", false, None) => get(|_| Ok(form::list())),
         ("new", true, None) => Route { get: Some(form::page), post: Some(form::start), ..Route::default() },
         ("metrics", false, None) => get(metrics::page),
-        ("style.css", false, None) => get(page::style),
-        ("script.js", false, None) => get(page::script),
+        ("style.css", false, None) => get(|_| Ok(page::style())),
+        ("script.js", false, None) => get(|_| Ok(page::script())),
         _ => return None,
     };
     let name = percent_encoding::percent_decode_str(name.unwrap_or_default()).decode_utf8().ok()?;
@@ -118,14 +118,14 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Response {
     let (head, body) = request.into_parts();
     let needs_field = match access::check(&shared.access, &head) {
         Ok(needs_field) => needs_field,
-        Err(refused) => return refused,
+        Err(refused) => return *refused,
     };
     let Ok(body) = Limited::new(body, LARGEST).collect().await else {
         return access::too_large();
     };
     let body = body.to_bytes();
     if needs_field && let Err(refused) = access::check_form(&shared.access, head.uri.path(), &body) {
-        return refused;
+        return *refused;
     }
     let Some(route) = route(head.uri.path()) else {
         return Failure(Error::new(ErrorKind::NotFound, "there is no such page")).answer();
@@ -147,10 +147,10 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Response {
     };
     let query = head.uri.query().unwrap_or_default().to_owned();
     let call = Call { shared, name: route.name, query, headers: head.headers, body };
-    let done = tokio::task::spawn_blocking(move || handler(call)).await;
+    let done = tokio::task::spawn_blocking(move || handler(&call)).await;
     let done = done
         .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the work for this page panicked").into()));
-    done.unwrap_or_else(|failure| failure.answer())
+    done.unwrap_or_else(Failure::answer)
 }
 
 /// An answer of this type.

@@ -235,8 +235,8 @@ pub(crate) fn command_line(arguments: &[String]) -> String {
     kurabe_report::command_line(&without_passwords(words))
 }
 
-pub(crate) fn page(Call { shared, name: id, .. }: Call) -> Answer {
-    let job = shared.jobs.find(&id)?;
+pub(crate) fn page(Call { shared, name: id, .. }: &Call) -> Answer {
+    let job = shared.jobs.find(id)?;
     let run = job.run();
     let running = job.is_running();
     let body = html! {
@@ -256,8 +256,8 @@ pub(crate) fn page(Call { shared, name: id, .. }: Call) -> Answer {
     Ok(page::layout("A run from this page", &body))
 }
 
-pub(crate) fn stop(Call { shared, name: id, .. }: Call) -> Answer {
-    shared.jobs.find(&id)?.stop()?;
+pub(crate) fn stop(Call { shared, name: id, .. }: &Call) -> Answer {
+    shared.jobs.find(id)?.stop()?;
     Ok(redirect(&format!("/jobs/{id}")))
 }
 

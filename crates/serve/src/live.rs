@@ -42,7 +42,7 @@ fn events<W: Send + 'static>(watch: W, next: fn(&mut W) -> Found) -> Response {
             let Ok((found, looking)) = looked else { return };
             let mut text = found.events.concat();
             if text.is_empty() && sent.elapsed() >= SILENCE {
-                text = ":\n\n".to_owned();
+                text.push_str(":\n\n");
             }
             let waits = found.events.is_empty() && !found.ended;
             if !text.is_empty() {
@@ -81,16 +81,16 @@ struct WatchedRun {
     job: Option<WatchedJob>,
 }
 
-pub(crate) fn run(Call { shared, name, .. }: Call) -> Answer {
-    let path = runs::find(&shared, &name)?;
+pub(crate) fn run(Call { shared, name, .. }: &Call) -> Answer {
+    let path = runs::find(shared, name)?;
     let follow = shared.followed.run(&path)?;
     // The page has the trials so far.
     let trials = lock(&follow).count().saturating_sub(1);
     let job = shared.jobs.of_run(&path.name).map(|job| {
         let read = fs::metadata(job.progress()).map_or(0, |file| file.len());
-        WatchedJob { shared: Arc::clone(&shared), job, read }
+        WatchedJob { shared: Arc::clone(shared), job, read }
     });
-    Ok(events(WatchedRun { shared, follow, trials, past_sent: false, job }, look_at_run))
+    Ok(events(WatchedRun { shared: Arc::clone(shared), follow, trials, past_sent: false, job }, look_at_run))
 }
 
 fn look_at_run(watched: &mut WatchedRun) -> Found {
@@ -137,9 +137,9 @@ struct WatchedJob {
     read: u64,
 }
 
-pub(crate) fn job(Call { shared, name, .. }: Call) -> Answer {
-    let job = shared.jobs.find(&name)?;
-    Ok(events(WatchedJob { shared, job, read: 0 }, look_at_job))
+pub(crate) fn job(Call { shared, name, .. }: &Call) -> Answer {
+    let job = shared.jobs.find(name)?;
+    Ok(events(WatchedJob { shared: Arc::clone(shared), job, read: 0 }, look_at_job))
 }
 
 fn look_at_job(watched: &mut WatchedJob) -> Found {

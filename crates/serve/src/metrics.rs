@@ -25,8 +25,8 @@ struct Families {
     p99: Gauges,
 }
 
-pub(crate) fn page(Call { shared, .. }: Call) -> Answer {
-    Ok(of_type("application/openmetrics-text; version=1.0.0; charset=utf-8", of_store(&shared)?))
+pub(crate) fn page(Call { shared, .. }: &Call) -> Answer {
+    Ok(of_type("application/openmetrics-text; version=1.0.0; charset=utf-8", of_store(shared)?))
 }
 
 fn of_store(shared: &Shared) -> Result<String> {

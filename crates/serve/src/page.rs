@@ -1,7 +1,6 @@
 //! What all pages look like.
 
-use crate::failure::Answer;
-use crate::http::{Call, Response, of_type};
+use crate::http::{Response, of_type};
 use hyper::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
 use jiff::Timestamp;
 use kurabe_core::units;
@@ -57,12 +56,12 @@ pub(crate) fn document(text: String, policy: HeaderValue) -> Response {
     answer
 }
 
-pub(crate) fn style(_: Call) -> Answer {
-    Ok(of_type("text/css; charset=utf-8", kurabe_report::html::style() + include_str!("style.css")))
+pub(crate) fn style() -> Response {
+    of_type("text/css; charset=utf-8", kurabe_report::html::style() + include_str!("style.css"))
 }
 
-pub(crate) fn script(_: Call) -> Answer {
-    Ok(of_type("text/javascript; charset=utf-8", include_str!("script.js").to_owned()))
+pub(crate) fn script() -> Response {
+    of_type("text/javascript; charset=utf-8", include_str!("script.js").to_owned())
 }
 
 /// `2026-11-20 10:17 UTC`, from seconds since 1970.

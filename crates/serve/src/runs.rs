@@ -47,7 +47,7 @@ pub(crate) fn in_url(name: &str) -> String {
     form_urlencoded::byte_serialize(name.as_bytes()).collect()
 }
 
-pub(crate) fn list(call: Call) -> Answer {
+pub(crate) fn list(call: &Call) -> Answer {
     let shared = &call.shared;
     let language = language(shared, &call.headers);
     let search =
@@ -213,12 +213,12 @@ fn origin(run: &RunSummary) -> Markup {
     }
 }
 
-pub(crate) fn one(Call { shared, name, .. }: Call) -> Answer {
-    let path = find(&shared, &name)?;
+pub(crate) fn one(Call { shared, name, .. }: &Call) -> Answer {
+    let path = find(shared, name)?;
     match Entry::of(path.clone()) {
         Entry::Run(summary) => {
             let run = kurabe_record::read(&path)?.run;
-            Ok(page::layout(&name, &one_page(&shared, &path, &run, summary.state)))
+            Ok(page::layout(name, &one_page(shared, &path, &run, summary.state)))
         }
         Entry::Unreadable { error, .. } => Err(error.into()),
     }
@@ -269,35 +269,35 @@ fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState) -> Markup
     }
 }
 
-pub(crate) fn report(Call { shared, name, headers, .. }: Call) -> Answer {
-    let run = kurabe_record::read(&find(&shared, &name)?)?.run;
-    let summary = analyse(&run).in_language(language(&shared, &headers));
+pub(crate) fn report(Call { shared, name, headers, .. }: &Call) -> Answer {
+    let run = kurabe_record::read(&find(shared, name)?)?.run;
+    let summary = analyse(&run).in_language(language(shared, headers));
     let text = report_html::render(&summary, &report_html::Options::default());
     // The report forbids itself everything but its own style and script.
     Ok(page::document(text, HeaderValue::from_static("frame-ancestors 'self'")))
 }
 
-pub(crate) fn note(call: Call) -> Answer {
+pub(crate) fn note(call: &Call) -> Answer {
     let text = call.form().into_iter().find(|(name, _)| name == "note").map(|(_, text)| text);
     let text = text.ok_or_else(|| Error::usage("the form has no note"))?;
     find(&call.shared, &call.name)?.set_note(&text)?;
     Ok(redirect(&format!("/runs/{}", in_url(&call.name))))
 }
 
-pub(crate) fn stop(Call { shared, name, .. }: Call) -> Answer {
-    let job = shared.jobs.of_run(&name).ok_or_else(|| {
+pub(crate) fn stop(Call { shared, name, .. }: &Call) -> Answer {
+    let job = shared.jobs.of_run(name).ok_or_else(|| {
         Error::usage(format!("the run '{name}' was not started from this page"))
             .hint("stop it where it was started, with Ctrl-C")
     })?;
     job.stop()?;
-    Ok(redirect(&format!("/runs/{}", in_url(&name))))
+    Ok(redirect(&format!("/runs/{}", in_url(name))))
 }
 
-pub(crate) fn resume(Call { shared, name, .. }: Call) -> Answer {
+pub(crate) fn resume(Call { shared, name, .. }: &Call) -> Answer {
     let start = |path: RunPath| {
         let words = ["run", "--resume", &path.name, "--log-format=json"];
         shared.jobs.start(&words.map(str::to_owned))
     };
-    let job = find(&shared, &name).and_then(start).map_err(|error| error.context("resume"))?;
+    let job = find(shared, name).and_then(start).map_err(|error| error.context("resume"))?;
     Ok(redirect(&format!("/jobs/{job}")))
 }
