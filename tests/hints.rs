@@ -106,6 +106,7 @@ fn misspelt_or_misplaced_statement_is_refused_before_a_server_starts() {
     for (args, part) in [
         (&["run", "pgbench", "-f", file, "up:postgres"][..], "did you mean SELECT?"),
         (&["run", "-f", file, "up:postgres"], "kurabe run pgbench -f"),
+        (&["run", "pgbench", file, "up:postgres"], "a script follows -f"),
         (&["run", "SELEC 1", "up:postgres"], "kurabe run pgbench -f FILE.sql"),
     ] {
         let answer = place.run(args);

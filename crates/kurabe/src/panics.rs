@@ -6,12 +6,14 @@
 pub(crate) fn end_the_program() {
     #[cfg(panic = "abort")]
     std::panic::set_hook(Box::new(|info| {
-        let what = info.payload_as_str().unwrap_or("no message");
+        let payload = info.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let what = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
         let place =
             info.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
         eprintln!("error: kurabe panicked{place}: {what}");
         eprintln!(
-            "hint: this is a defect; what was measured is kept, and `kurabe resume` goes on with a run"
+            "hint: this is a defect; what was measured is kept, and `kurabe run --resume` goes on with it"
         );
         std::process::exit(crate::exit::INTERNAL.code());
     }));
