@@ -107,7 +107,9 @@ pub(crate) fn of_file(
 /// The workload of `run pgbench`.
 pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
     let mut targets = matches.get_many::<String>("target").into_iter().flatten();
-    if let Some(script) = targets.find(|text| !text.contains(':') && text.ends_with(".sql")) {
+    if let Some(script) = targets
+        .find(|text| !text.contains(':') && Path::new(text).extension().is_some_and(|end| end == "sql"))
+    {
         return Err(Error::usage(format!("'{script}' is not a target"))
             .hint(format!("a script follows -f: write -f {script}")));
     }

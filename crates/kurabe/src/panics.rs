@@ -8,7 +8,8 @@ pub(crate) fn end_the_program() {
     std::panic::set_hook(Box::new(|info| {
         let payload = info.payload();
         let text = payload.downcast_ref::<&str>().copied();
-        let what = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+        let what =
+            text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
         let place =
             info.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
         eprintln!("error: kurabe panicked{place}: {what}");

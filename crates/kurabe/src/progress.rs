@@ -88,13 +88,8 @@ impl Progress {
                 let left = left.map_or_else(String::new, |left| format!(", {} left", coarse(left)));
                 // Rounds may have been added.
                 self.rounds = self.rounds.max(round + 1);
-                let text = format!(
-                    "round {} of {}{left}: {} {operation} {}",
-                    round + 1,
-                    self.rounds,
-                    self.targets[cell.target],
-                    self.words(cell)
-                );
+                let what = self.trial(cell, operation);
+                let text = format!("round {} of {}{left}: {what}", round + 1, self.rounds);
                 self.bar.set_length(*planned as u64);
                 self.bar.set_position(*ended as u64);
                 self.bar.set_prefix(text.clone());
@@ -115,9 +110,16 @@ impl Progress {
 
     fn ended(&mut self, record: &TrialRecord) {
         if let Outcome::Failed { reason, .. } = &record.outcome {
-            let text = format!("failed: {} {}: {reason}", record.operation, self.bar.prefix());
+            // Trials that are interleaved end together: the one that began last may be another.
+            let what = self.trial(&self.cells[record.cell], &record.operation);
+            let text = format!("failed: round {} of {}: {what}: {reason}", record.round + 1, self.rounds);
             self.bar.suspend(|| self.output.note(&text));
         }
+    }
+
+    /// What a trial measures, on which target.
+    fn trial(&self, cell: &CellRecord, operation: &str) -> String {
+        format!("{} {operation} {}", self.targets[cell.target], self.words(cell))
     }
 
     fn words(&self, cell: &CellRecord) -> String {
