@@ -82,3 +82,25 @@ fn acknowledged_records_that_are_missing_fail_their_trials() {
         assert_caught(engine, &OF_WRITES, &ADD);
     }
 }
+
+#[test]
+fn failed_trial_is_named_although_another_target_is_interleaved_with_it() {
+    let Some(server) = testing::server("redis") else { return };
+    let place = Place::new();
+    let plan = Plan {
+        scheme: "redis".to_owned(),
+        port: server.port(),
+        lie: Some(Lie::FlipAnswer),
+        seed: 5,
+        ..Plan::default()
+    };
+    let relay = Relay::start(plan, place.path()).unwrap();
+    let honest = server.url();
+    let lying = honest.replacen(&format!(":{}", server.port()), &format!(":{}", relay.port()), 1);
+    let brief =
+        ["--clients", "1,2,3,4", "--duration", "200ms", "--rounds", "1", "--records", "50", "--no-html"];
+    let answer = place.run(&[&["run", "point-read", honest, &lying], &brief[..]].concat());
+    let failed: Vec<&str> = answer.err.lines().filter(|line| line.contains("failed: round")).collect();
+    assert!(failed.len() >= 2, "{answer:?}");
+    assert!(failed.iter().all(|line| line.contains("redis#2 read ")), "{failed:#?}");
+}
