@@ -4,8 +4,15 @@
 //! text is escaped once where it comes in ([`Error`](crate::Error)s escape their own), so that recorded and displayed
 //! text is clean.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt::Write as _;
+
+/// The message of a panic.
+pub fn of_panic(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
 
 /// The text with each non-displayable character escaped as in Rust: `
 /// `, `\u{1b}`. These are control characters (C0, DEL, C1), line and paragraph separators, and bidirectional formatting characters.

@@ -1,7 +1,7 @@
 //! Conversion of panics of other crates into errors: a server's answer must not end the program or print a stack trace.
 
+use kurabe_core::text::of_panic;
 use kurabe_core::{Error, ErrorKind, Result};
-use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
@@ -18,17 +18,11 @@ pub fn contain<T>(client: &str, doing: &str, call: impl FnOnce() -> T) -> Result
     let result = catch_unwind(AssertUnwindSafe(call));
     CONTAINED.set(before);
     result.map_err(|panic| {
-        let text = text_of(&*panic);
+        let text = of_panic(&*panic);
         // Dropping the payload is harmless: it is a string.
         Error::new(ErrorKind::Protocol, format!("{client} failed while it was {doing}: {text}"))
             .hint("this crate does not support the server's answer; report it with the server's version")
     })
-}
-
-fn text_of(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("a panic without a message")
 }
 
 /// Installs a panic hook that does not print contained panics; others go to the previous hook, and all that end the program.

@@ -37,16 +37,16 @@ fn of_suites(shared: &Shared) -> Result<BTreeMap<String, Vec<RunSummary>>> {
 pub(crate) fn list(Call { shared, .. }: &Call) -> Answer {
     let suites = of_suites(shared)?;
     let body = html! {
-            @if suites.is_empty() {
-                p { "No suite has a complete run yet. Make one with " code { "kurabe run -f SUITE.toml" } "." }
-            } @else {
-                ul class="plain" {
-                    @for (suite, runs) in &suites {
-                        li { a href={ "/history/" (runs::in_url(suite)) } { (suite) } ", " (runs.len()) " complete runs, the newest "
-                            (runs.first().map(|run| page::date(run.header.began)).unwrap_or_default()) }
-                    }
+        @if suites.is_empty() {
+            p { "No suite has a complete run yet. Make one with " code { "kurabe run -f SUITE.toml" } "." }
+        } @else {
+            ul class="plain" {
+                @for (suite, runs) in &suites {
+                    li { a href={ "/history/" (runs::in_url(suite)) } { (suite) } ", " (runs.len()) " complete runs, the newest "
+                        (runs.first().map(|run| page::date(run.header.began)).unwrap_or_default()) }
                 }
             }
+        }
     };
     Ok(page::layout("History", &body))
 }

@@ -240,18 +240,18 @@ pub(crate) fn page(Call { shared, name: id, .. }: &Call) -> Answer {
     let run = job.run();
     let running = job.is_running();
     let body = html! {
-            p { code { (job.command) } }
-            p class="meta" {
-                span id="state" class=[running.then_some("running")] { (if running { "running" } else { "ended" }) }
-                @if let Some(run) = &run { " · run " a href={ "/runs/" (crate::runs::in_url(run)) } { (run) } }
-            }
-            @if running {
-                @let action = format!("/jobs/{id}/stop");
-                form method="post" action=(action) { (shared.access.field(&action)) button { "Stop: results are kept" } }
-            }
-            (trials::job_panel(&format!("/jobs/{id}/events"), running))
-            h2 { "Output" }
-            pre { (job.said()) }
+        p { code { (job.command) } }
+        p class="meta" {
+            span id="state" class=[running.then_some("running")] { (if running { "running" } else { "ended" }) }
+            @if let Some(run) = &run { " · run " a href={ "/runs/" (crate::runs::in_url(run)) } { (run) } }
+        }
+        @if running {
+            @let action = format!("/jobs/{id}/stop");
+            form method="post" action=(action) { (shared.access.field(&action)) button { "Stop: results are kept" } }
+        }
+        (trials::job_panel(&format!("/jobs/{id}/events"), running))
+        h2 { "Output" }
+        pre { (job.said()) }
     };
     Ok(page::layout("A run from this page", &body))
 }

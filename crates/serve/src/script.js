@@ -97,8 +97,8 @@
   };
   /* Whether the use of resources comes once a second, and not with each trial. */
   let resources = false;
-  /* The target and the operation of the trial at work. */
-  let measured = null;
+  /* The target and the operation of the trial at work; null while several are interleaved, whose rate is of all of them. */
+  let measured = null, ended = -1;
   const use = (at, cpus, disk, network) => {
     add("processors", at, cpus);
     add("disk", at, [disk]);
@@ -150,7 +150,8 @@
   const progress = (one) => {
     switch (one.event) {
       case "trial-begins":
-        measured = `${one.target}, ${one.operation}`;
+        measured = one.ended === ended ? null : `${one.target}, ${one.operation}`;
+        ended = one.ended;
         set("doing", `round ${one.round}: ${one.operation} on ${one.target}, ${words(one.axes)}`);
         set("done", `${one.ended} of ${one.planned}`);
         if (one.left_ms != null) set("left", `${Math.ceil(one.left_ms / 1000)} s`);

@@ -37,6 +37,7 @@ use kurabe_core::metric::{self, MetricValue};
 use kurabe_core::observation::{Endpoint, Observation, Observer};
 use kurabe_core::planned::{Capacity, Connections, Need, PlannedCell};
 use kurabe_core::run::{Measurement, OpenLoop};
+use kurabe_core::text::of_panic;
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
@@ -482,10 +483,6 @@ pub(crate) struct Executed {
 
 /// Converts a panic into an error.
 pub(crate) fn panicked(who: &str, panic: &(dyn std::any::Any + Send)) -> Error {
-    let what = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message");
+    let what = of_panic(panic);
     Error::new(ErrorKind::Internal, format!("{who} panicked: {what}"))
 }

@@ -1,0 +1,179 @@
+//! Conversations of PostgreSQL, as views see them.
+
+use super::*;
+use crate::view::tests::{exchanges, seen_of};
+use proptest::prelude::*;
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
+    [&[kind], &length[..], body].concat()
+}
+
+fn row(value: &[u8]) -> Vec<u8> {
+    message(b'D', &[b"\0\x01\0\0\0\x01", value].concat())
+}
+
+fn ready(status: u8) -> Vec<u8> {
+    message(b'Z', &[status])
+}
+
+/// A conversation: whether the client speaks, and what it says. After the manual's "Message Flow".
+fn conversation() -> Vec<(bool, Vec<u8>)> {
+    let start = b"\0\x03\0\0user\0bob\0application_name\0shop\0\0";
+    let start = [&u32::try_from(start.len() + 4).unwrap().to_be_bytes()[..], start].concat();
+    let bind = b"\0s\0\0\x01\0\x01\0\x02\0\0\0\x04\0\0\0\x07\xff\xff\xff\xff\0\0";
+    let failed = message(b'E', b"SERROR\0VERROR\0C23505\0Mno\0\0");
+    vec![
+        (true, start),
+        (false, [message(b'R', b"\0\0\0\0"), message(b'S', b"a\0b\0"), ready(b'I')].concat()),
+        (true, message(b'Q', b"BEGIN\0")),
+        (false, [message(b'C', b"BEGIN\0"), ready(b'T')].concat()),
+        (
+            true,
+            [
+                message(b'P', b"s\0SELECT a FROM t WHERE b = $1 ORDER BY a\0\0\x01\0\0\0\x17"),
+                message(b'D', b"Ss\0"),
+                message(b'S', b""),
+            ]
+            .concat(),
+        ),
+        (
+            false,
+            [
+                message(b'1', b""),
+                message(b't', b"\0\x02\0\0\0\x17\0\0\0\x19"),
+                message(b'T', b"\0\0"),
+                ready(b'T'),
+            ]
+            .concat(),
+        ),
+        (true, [message(b'B', bind), message(b'E', b"\0\0\0\0\0"), message(b'S', b"")].concat()),
+        (
+            false,
+            [message(b'2', b""), row(b"x"), row(b"y"), message(b'C', b"SELECT 2\0"), ready(b'T')].concat(),
+        ),
+        (true, message(b'Q', b"COPY t FROM STDIN\0")),
+        (false, message(b'G', b"\0\0\x01\0\0")),
+        (true, [message(b'd', b"1\n"), message(b'd', b"2\n"), message(b'c', b"")].concat()),
+        (false, [message(b'C', b"COPY 2\0"), ready(b'T')].concat()),
+        (
+            true,
+            [
+                message(b'P', b"\0INSERT 1\0\0\0"),
+                message(b'B', b"\0\0\0\0\0\x01\0\0\0\x01x\0\0"),
+                message(b'E', b"\0\0\0\0\0"),
+                message(b'E', b"\0\0\0\0\0"),
+                message(b'S', b""),
+            ]
+            .concat(),
+        ),
+        (false, [message(b'1', b""), message(b'2', b""), failed, ready(b'E')].concat()),
+        (true, message(b'Q', b"ROLLBACK\0")),
+    ]
+}
+
+fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
+    seen_of(&mut Postgres::default(), conversation, piece)
+}
+
+#[test]
+fn requests_are_seen_with_values_and_the_shapes_of_their_answers() {
+    let events = seen(&conversation(), usize::MAX);
+    let said = [("user".to_owned(), "bob".to_owned()), ("application_name".to_owned(), "shop".to_owned())];
+    assert_eq!(events[0], Event::Client(said.to_vec()));
+    let data = events
+        .iter()
+        .find_map(|event| if let Event::Data { bytes, .. } = event { Some(&bytes[..]) } else { None });
+    assert_eq!(data, Some(&b"1\n2\n"[..]));
+    let found = exchanges(&events);
+    let shape = |one: &&Exchange| {
+        (one.text.clone(), one.step, one.rows, one.affected, one.error.clone(), one.transaction)
+    };
+    let shapes: Vec<_> = found.iter().map(shape).collect();
+    let select = "SELECT a FROM t WHERE b = $1 ORDER BY a".to_owned();
+    let error = |code: &str| Some(code.to_owned());
+    assert_eq!(
+        shapes,
+        [
+            ("BEGIN".to_owned(), Step::Text, 0, 0, None, Transaction::Open),
+            (select.clone(), Step::Prepare, 0, 0, None, Transaction::Open),
+            (select, Step::Execute, 2, 0, None, Transaction::Open),
+            ("COPY t FROM STDIN".to_owned(), Step::Text, 0, 2, None, Transaction::Open),
+            ("INSERT 1".to_owned(), Step::Bound, 0, 0, error("23505"), Transaction::Unknown),
+            ("INSERT 1".to_owned(), Step::Bound, 0, 0, error("skipped"), Transaction::Failed),
+            ("ROLLBACK".to_owned(), Step::Text, 0, 0, None, Transaction::Unknown),
+        ]
+    );
+    let parameters = [
+        Parameter { kind: 23, binary: true, value: Some(vec![0, 0, 0, 7]) },
+        Parameter { kind: 25, binary: true, value: None },
+    ];
+    assert_eq!(found[2].parameters, parameters);
+    let untyped = Parameter { kind: 0, binary: false, value: Some(b"x".to_vec()) };
+    assert_eq!((&found[4].parameters[..], found.iter().any(|one| one.cut)), (&[untyped][..], false));
+    assert!(found[5].pipelined && !found[4].pipelined && found[6].ended.is_none());
+}
+
+#[test]
+fn rows_in_another_order_have_another_checksum_only_where_the_order_is_asked_for() {
+    let digest = |text: &str, rows: [&[u8]; 2]| {
+        let mut digest = Digest::of(text);
+        for row in rows {
+            digest.push(row);
+            digest.end_row();
+        }
+        digest.value()
+    };
+    let differs = |text: &str| digest(text, [b"a", b"b"]) != digest(text, [b"b", b"a"]);
+    assert!(
+        differs("SELECT a FROM t ORDER  BY a".replace("  ", " ").as_str()) && !differs("SELECT a FROM t")
+    );
+    assert_ne!(digest("", [b"ab", b"c"]), digest("", [b"a", b"bc"]));
+}
+
+#[test]
+fn rows_in_parts_have_their_maximum_and_all_have_the_formats_that_were_asked_for() {
+    let mut said: Vec<_> = conversation().into_iter().take(2).collect();
+    let (parse, bind) = (message(b'P', b"\0SELECT 1\0\0\0"), message(b'B', b"p\0\0\0\0\0\0\0\x01\0\x01"));
+    let execute = [message(b'E', b"p\0\0\0\0\x02"), message(b'S', b"")].concat();
+    said.push((true, [parse, bind, execute.clone()].concat()));
+    let begun = [message(b'1', b""), message(b'2', b"")].concat();
+    said.push((false, [begun, row(b"x"), row(b"y"), message(b's', b""), ready(b'T')].concat()));
+    said.push((true, execute));
+    said.push((false, [row(b"z"), message(b'C', b"SELECT 1\0"), ready(b'T')].concat()));
+    let seen = seen(&said, usize::MAX);
+    let found =
+        exchanges(&seen).into_iter().map(|one| (one.rows, one.limit, one.goes_on, one.formats.clone()));
+    assert_eq!(found.collect::<Vec<_>>(), [(2, 2, false, vec![true]), (1, 2, true, vec![true])]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn pieces_do_not_matter_and_a_cut_loses_only_what_follows(piece in 1_usize..40, end in any::<prop::sample::Index>()) {
+        let whole = seen(&conversation(), usize::MAX);
+        let pieces = seen(&conversation(), piece);
+        prop_assert_eq!(exchanges(&pieces), exchanges(&whole));
+        let mut cut = conversation();
+        cut.truncate(1 + end.index(cut.len()));
+        let last = &mut cut.last_mut().unwrap().1;
+        last.truncate(end.index(last.len()));
+        let (seen, whole) = (seen(&cut, piece), exchanges(&whole));
+        for (at, one) in exchanges(&seen).into_iter().enumerate() {
+            // What was not answered before the cut is said to be so.
+            prop_assert!(one.ended.is_none() || (one.rows, &one.error, &one.text) == (whole[at].rows, &whole[at].error, &whole[at].text));
+            prop_assert_eq!((&one.text, &one.parameters), (&whole[at].text, &whole[at].parameters));
+        }
+    }
+
+    #[test]
+    fn any_lie_is_read_or_given_up(at in any::<prop::sample::Index>(), with in prop::collection::vec(any::<u8>(), 1..6), piece in 1_usize..40) {
+        let mut lying = conversation();
+        let which = at.index(lying.len());
+        let bytes = &mut lying[which].1;
+        let at = at.index(bytes.len());
+        bytes.splice(at..(at + with.len()).min(bytes.len()), with);
+        let _ = seen(&lying, piece);
+    }
+}
