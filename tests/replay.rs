@@ -54,7 +54,7 @@ fn writes_of_sessions_are_replayed_in_an_order_that_keeps_their_answers() {
     let url = server.url();
     let pgbench = Command::new("pgbench").args(["-i", "-q", "-s", "1", url]).output().unwrap();
     assert!(pgbench.status.success(), "{pgbench:?}");
-    let made = "DELETE FROM pgbench_accounts WHERE aid > 20000; CREATE TABLE shop (id int PRIMARY KEY, n int); \
+    let made = "DELETE FROM pgbench_accounts WHERE aid > 50000; CREATE TABLE shop (id int PRIMARY KEY, n int); \
                 INSERT INTO shop VALUES (1, 0), (2, 0)";
     sql(&server, "", made).unwrap();
     let dump = place.home().join("dump.sql");
@@ -80,7 +80,9 @@ fn writes_of_sessions_are_replayed_in_an_order_that_keeps_their_answers() {
     };
     let own: Vec<&Json> = cells(&report).iter().filter(|cell| cell["aa_control"] != true).collect();
     let ratio = |part: &str| times(own[1], part) / times(own[0], part);
-    assert!(ratio("SELECT abalance") > 3.0 && ratio("INSERT INTO pgbench_history") < 3.0, "{report:#}");
+    // Statements that need no index wait for the processors of those that do.
+    let (changed, other) = (ratio("SELECT abalance"), ratio("INSERT INTO pgbench_history"));
+    assert!(changed > 3.0 && changed > other, "{changed} and {other}: {report:#}");
     assert_eq!(metric(own[0], "volatile answers"), Some(1.0), "{report:#}");
     // The user's own server is left alone.
     let refused = replay(&place, &path, &[url]);
