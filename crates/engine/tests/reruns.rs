@@ -40,7 +40,8 @@ fn run(
             Event::TrialEnds { record } => trials.push(record.clone()),
             Event::RoundsEnd { further, .. } => *further = more.next().copied().unwrap_or(0),
             Event::TrialBegins { ended, planned, .. } => assert!(ended < planned, "{ended} of {planned}"),
-            Event::Loading { .. } | Event::Restarting | Event::AgentLost { .. } => {}
+            Event::Loading { .. } | Event::Restarting | Event::AgentLost { .. } | Event::Replanned { .. } => {
+            }
         }
         Ok(())
     });

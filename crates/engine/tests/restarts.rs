@@ -11,6 +11,7 @@ use kurabe_engine::run::runner::Runner;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// The restarts of three servers: the first target's, its second instance, the other target's.
 type Counts = [Arc<AtomicU32>; 3];
@@ -74,6 +75,50 @@ fn run(spec: &RunSpec, targets: &[Target; 2], earlier: &[TrialRecord]) -> Result
     })?;
     assert!(complete && seen.trials.iter().all(|trial| matches!(trial.outcome, Outcome::Measured(_))));
     Ok(seen)
+}
+
+/// The numbers of rounds and of restarts of a run with this budget.
+fn within(spec: &RunSpec, budget: Duration) -> (u32, u32) {
+    let counts = Counts::default();
+    let targets = targets(&counts);
+    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let plan = Plan::new(experiment, spec, &targets).unwrap();
+    let fixtures = Fixture::open_all(&plan, &targets, "budget").unwrap();
+    let (mut made, mut said, mut restarts) = (Vec::new(), spec.rounds, spec.restarts);
+    let runner = Runner { budget: Some(budget), ..Runner::new(&plan, "budget", &targets) };
+    let complete = runner.run(fixtures, &[], &mut |event| {
+        match event {
+            Event::TrialEnds { record } => made.push((record.cell, record.round)),
+            Event::Replanned { plan, planned, .. } => {
+                assert!(plan.rounds <= planned && planned == said);
+                said = plan.rounds;
+                restarts = plan.restarts;
+            }
+            _ => {}
+        }
+        Ok(())
+    });
+    assert!(complete.unwrap());
+    // Each cell has every round, and no more than was said.
+    let rounds = made.iter().map(|(_, round)| round + 1).max().unwrap();
+    assert_eq!(made.len(), plan.cells.len() * rounds as usize);
+    assert_eq!(rounds, said);
+    assert_eq!(counts[0].load(Ordering::Relaxed), restarts);
+    (rounds, restarts)
+}
+
+#[test]
+fn a_run_gives_up_blocks_that_its_budget_does_not_allow_and_keeps_those_that_verdicts_need() {
+    let (none, much, slice) = (Duration::from_nanos(1), Duration::from_secs(3_600), Some(1_000_000));
+    assert_eq!(within(&spec(18, 8, slice), much), (18, 8));
+    // A restart is taken to need two seconds, and a run may be late by three tenths.
+    assert_eq!(within(&spec(18, 8, slice), Duration::from_secs(10)), (14, 6));
+    assert_eq!(within(&spec(18, 8, slice), Duration::from_secs(4)), (18, 0));
+    assert_eq!(within(&spec(18, 8, slice), none), (4, 0));
+    assert_eq!(within(&spec(16, 0, slice), much), (16, 0));
+    assert_eq!(within(&spec(16, 0, slice), none), (4, 0));
+    assert_eq!(within(&spec(16, 0, None), none), (4, 0));
+    assert_eq!(within(&spec(3, 0, None), none), (3, 0));
 }
 
 fn counted(counts: &Counts) -> [u32; 3] {

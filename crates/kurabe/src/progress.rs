@@ -104,6 +104,7 @@ impl Progress {
             Event::AgentLost { why } => {
                 self.bar.suspend(|| self.output.warning(&format!("{why}; its trial is repeated")));
             }
+            Event::Replanned { plan, .. } => self.rounds = plan.rounds,
             Event::RoundsEnd { .. } => {}
         }
     }

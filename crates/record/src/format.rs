@@ -2,7 +2,7 @@
 
 use crate::chain::Chain;
 use kurabe_core::compression::COMPRESSION;
-use kurabe_core::run::{Resumption, RunEnd, RunHeader, TrialRecord};
+use kurabe_core::run::{Replanned, Resumption, RunEnd, RunHeader, TrialRecord};
 use kurabe_core::text::printable_json;
 use kurabe_core::{Error, ErrorKind, Result};
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The format that this crate writes, and the only one that it reads.
 pub const FORMAT_VERSION: u64 = 3;
 /// The minor version that this crate writes. It increases with each addition that an older program may ignore.
-pub const MINOR_VERSION: u64 = 4;
+pub const MINOR_VERSION: u64 = 5;
 /// Features that a file may require of its reader and that this crate supports. An addition that an older program
 /// must not ignore gets a name here. Runs that use it list the name in their header.
 const FEATURES: [&str; 0] = [];
@@ -63,6 +63,7 @@ struct WrittenLine<'a> {
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Content<'a> {
     Trial(&'a TrialRecord),
+    Replanned(&'a Replanned),
     Resumed(&'a Resumption),
     End(&'a RunEnd),
 }
@@ -73,6 +74,7 @@ pub(crate) enum Content<'a> {
 struct FoundLine {
     line: u64,
     trial: Option<Box<TrialRecord>>,
+    replanned: Option<Replanned>,
     resumed: Option<Resumption>,
     end: Option<RunEnd>,
     #[serde(rename = "crc")]
@@ -82,6 +84,7 @@ struct FoundLine {
 /// A line after the header.
 pub(crate) enum Line {
     Trial(Box<TrialRecord>),
+    Replanned(Replanned),
     Resumed(Resumption),
     End(RunEnd),
 }
@@ -154,10 +157,20 @@ pub(crate) fn parse_line(bytes: &[u8], chain: Chain, minor: u64) -> Result<Line,
     let found: FoundLine = parse(bytes).map_err(|why| not_understood(why, minor))?;
     match found {
         FoundLine { line, .. } if line != chain.next() => Err(misplaced(line)),
-        FoundLine { trial: Some(trial), resumed: None, end: None, .. } => Ok(Line::Trial(trial)),
-        FoundLine { resumed: Some(resumed), trial: None, end: None, .. } => Ok(Line::Resumed(resumed)),
-        FoundLine { end: Some(end), trial: None, resumed: None, .. } => Ok(Line::End(end)),
-        _ => Err(not_understood("it is neither a trial nor a resumption nor an end".to_owned(), minor)),
+        FoundLine { trial: Some(trial), replanned: None, resumed: None, end: None, .. } => {
+            Ok(Line::Trial(trial))
+        }
+        FoundLine { replanned: Some(plan), trial: None, resumed: None, end: None, .. } => {
+            Ok(Line::Replanned(plan))
+        }
+        FoundLine { resumed: Some(resumed), trial: None, replanned: None, end: None, .. } => {
+            Ok(Line::Resumed(resumed))
+        }
+        FoundLine { end: Some(end), trial: None, replanned: None, resumed: None, .. } => Ok(Line::End(end)),
+        _ => Err(not_understood(
+            "it is neither a trial nor a new plan nor a resumption nor an end".to_owned(),
+            minor,
+        )),
     }
 }
 

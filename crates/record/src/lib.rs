@@ -7,6 +7,7 @@
 //! |---|---|
 //! | first | `{"kurabe-run":3, …}`: the format's version, then a [`RunHeader`](kurabe_core::run::RunHeader) |
 //! | one per trial, as it ends | `{"trial":{…}}`: a [`TrialRecord`](kurabe_core::run::TrialRecord) |
+//! | when rounds are given up | `{"replanned":{…}}`: a [`Replanned`](kurabe_core::run::Replanned) |
 //! | when the run is resumed | `{"resumed":{…}}`: a [`Resumption`](kurabe_core::run::Resumption) |
 //! | last, unless the run was killed | `{"end":{…}}`: a [`RunEnd`](kurabe_core::run::RunEnd) |
 //!

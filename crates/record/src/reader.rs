@@ -146,6 +146,10 @@ fn accept(run: &mut Run, line: Line) -> Result<(), String> {
             run.end = None;
             run.trials.push(*trial);
         }
+        Line::Replanned(plan) if plan.rounds == 0 || plan.rounds > run.header.spec.rounds => {
+            return Err(format!("it plans {} rounds instead of {}", plan.rounds, run.header.spec.rounds));
+        }
+        Line::Replanned(plan) => run.replan(plan),
         Line::Resumed(resumption) => {
             if resumption.targets.len() != run.header.targets.len() {
                 return Err("it was resumed with other targets".to_owned());

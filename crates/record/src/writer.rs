@@ -3,7 +3,7 @@
 use crate::chain::Chain;
 use crate::format::{Content, content_line};
 use crate::path::RunPath;
-use kurabe_core::run::{Resumption, RunEnd, TrialRecord};
+use kurabe_core::run::{Replanned, Resumption, RunEnd, TrialRecord};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fs::File;
 use std::io::{self, Write};
@@ -75,6 +75,11 @@ impl Writer {
     /// Records how the run ended; durable when this returns.
     pub fn end(&mut self, end: &RunEnd) -> Result<()> {
         self.append(Content::End(end))
+    }
+
+    /// Records that the run makes fewer rounds; durable when this returns.
+    pub fn replanned(&mut self, plan: &Replanned) -> Result<()> {
+        self.append(Content::Replanned(plan))
     }
 
     /// Records that the run is resumed; durable when this returns.

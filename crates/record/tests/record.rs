@@ -3,7 +3,7 @@
 use crate::common::{end, header, resumption, trials};
 use kurabe_core::ErrorKind;
 use kurabe_core::name::FileName;
-use kurabe_core::run::{PublishingClause, Run, RunHeader, TrialRecord};
+use kurabe_core::run::{PublishingClause, Replanned, Run, RunHeader, TrialRecord};
 use kurabe_record::{Entry, Follower, RUN_FILE, RunPath, RunState, Store, read};
 use proptest::prelude::*;
 use std::fs;
@@ -212,6 +212,19 @@ fn resumed_run_continues_after_last_complete_line() {
     let found = read(&path).unwrap();
     assert_eq!((found.run.trials, found.run.end), (trials(4), Some(end(true))));
     assert_eq!(found.run.resumptions, [resumption(2)]);
+}
+
+#[test]
+fn a_run_that_gave_up_rounds_is_read_and_resumed_with_those_it_makes() {
+    let (_dir, store) = store();
+    let mut writer = store.create(&header("a", 100)).unwrap();
+    let path = writer.path().clone();
+    assert_eq!(read(&path).unwrap().run.header.spec.rounds, 2);
+    writer.replanned(&Replanned { rounds: 1, restarts: 0 }).unwrap();
+    assert_eq!(read(&path).unwrap().run.header.spec.rounds, 1);
+    // Rounds are never added.
+    writer.replanned(&Replanned { rounds: 2, restarts: 0 }).unwrap();
+    assert!(read(&path).unwrap_err().to_string().contains("2 rounds instead of 1"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 // As siblings: the full tier has this file and a complete validator beside each other too.
 use super::common;
 use super::json_schema::Validator;
+use kurabe_core::run::Replanned;
 use serde_json::{Value, json};
 
 fn validator() -> Validator {
@@ -16,6 +17,7 @@ fn written_lines() -> Vec<Value> {
     for trial in common::trials(4) {
         writer.trial(&trial).unwrap();
     }
+    writer.replanned(&Replanned { rounds: 1, restarts: 0 }).unwrap();
     writer.resumed(&common::resumption(4)).unwrap();
     writer.end(&common::end(true)).unwrap();
     let text = std::fs::read_to_string(&writer.path().file).unwrap();

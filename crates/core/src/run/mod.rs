@@ -334,6 +334,15 @@ pub struct Resumption {
     pub targets: Vec<TargetRecord>,
 }
 
+/// Fewer rounds than planned, since the first ones took too long for the budget: one line each time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replanned {
+    /// The number of rounds from now on, in all.
+    pub rounds: u32,
+    /// How often throwaway servers are restarted, in all.
+    pub restarts: u32,
+}
+
 /// The last line of a run file, unless the run was cut off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunEnd {
@@ -358,6 +367,11 @@ impl Run {
     /// A run without trials.
     pub fn new(header: RunHeader) -> Self {
         Self { header, trials: Vec::new(), resumptions: Vec::new(), end: None }
+    }
+
+    /// Changes its plan to fewer rounds.
+    pub fn replan(&mut self, Replanned { rounds, restarts }: Replanned) {
+        (self.header.spec.rounds, self.header.spec.restarts) = (rounds, restarts);
     }
 
     /// Whether it ended as planned. Comparisons are only judged then: an earlier verdict would be an unplanned

@@ -59,6 +59,9 @@ const MIN_RESTARTS: u32 = 5;
 /// The maximum share of a run's time for restarts and for loading data again.
 const RESTARTING: f64 = 0.3;
 
+/// The factor by which a run may exceed its budget before it warns, or gives up rounds.
+pub const LATE: f64 = 1.3;
+
 /// Which values the user did not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Free {
@@ -159,6 +162,15 @@ fn add_restarts(plan: &mut Plan, targets: &[Target], without: Cost, budget: Dura
 fn fewer_rounds(spec: &RunSpec) -> Option<u32> {
     let fewer = spec.rounds.checked_sub(spec.blocks())?;
     (fewer >= spec.rounds_in_blocks(MIN_ROUNDS)).then_some(fewer)
+}
+
+/// The next smaller number of rounds of a run that has begun: whole blocks are given up. `None` if that is too small.
+pub(crate) fn fewer_blocks(spec: &RunSpec, rounds: u32) -> Option<u32> {
+    let (step, least) = match spec.restarts {
+        0 => (1, MIN_ROUNDS),
+        _ => (spec.block_length(), spec.block_length() * (MIN_RESTARTS + 1)),
+    };
+    rounds.checked_sub(step).filter(|fewer| *fewer >= least)
 }
 
 /// The next value to remove: of the default axis with the most values, the one whose neighbours are closest to each

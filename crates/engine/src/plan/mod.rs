@@ -458,10 +458,10 @@ impl Plan {
         self.available().map(|(_, cell)| largest(cell)).max().unwrap_or(0)
     }
 
-    /// The trials of a round, grouped for interleaving, in execution order.
-    pub(crate) fn round(&self, round: u32) -> Vec<Vec<TrialId>> {
+    /// The trials of a round by the rounds of `spec`, grouped for interleaving, in execution order.
+    pub(crate) fn round(&self, spec: &RunSpec, round: u32) -> Vec<Vec<TrialId>> {
         let alone = || self.trials.iter().map(|trial| vec![*trial]).collect();
-        let mut groups = if self.spec.is_continuous(round) { alone() } else { self.groups.clone() };
+        let mut groups = if spec.is_continuous(round) { alone() } else { self.groups.clone() };
         order::shuffle(self.spec.seed, round, &mut groups);
         // Trials of a group connect and warm up one after the other. The last was measured to be 2 % faster.
         for group in &mut groups {

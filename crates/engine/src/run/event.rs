@@ -1,6 +1,6 @@
 //! Events of the engine, for the progress display and the recorder.
 
-use kurabe_core::run::{CellRecord, TrialRecord};
+use kurabe_core::run::{CellRecord, Replanned, TrialRecord};
 use std::time::Duration;
 
 #[derive(Debug)]
@@ -26,6 +26,14 @@ pub enum Event<'a> {
     AgentLost {
         /// Its name, and the reason, as a clause.
         why: &'a str,
+    },
+    /// Some rounds will not be made, so that the run keeps to its budget.
+    Replanned {
+        plan: Replanned,
+        /// The number of rounds before.
+        planned: u32,
+        /// The time that those would have taken, since the start of the run.
+        expected: Duration,
     },
     /// All planned rounds are complete. The listener may request more.
     RoundsEnd {

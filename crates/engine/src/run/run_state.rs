@@ -5,7 +5,7 @@ use crate::plan::{Plan, TrialId};
 use crate::run::event::Event;
 use kurabe_core::ErrorKind;
 use kurabe_core::experiment::OperationInfo;
-use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
+use kurabe_core::run::{CellRecord, Outcome, RunSpec, TrialRecord};
 use kurabe_core::units;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -89,6 +89,8 @@ impl TrialResult {
 /// Completed and failed trials, and how long trials take.
 #[derive(Default)]
 pub(crate) struct RunState {
+    /// The plan's, with fewer rounds once some are given up.
+    pub(crate) spec: RunSpec,
     pub(crate) made: HashSet<(u32, TrialId)>,
     /// The number of rounds in which each trial ran.
     pub(crate) rounds_made: HashMap<TrialId, u32>,
@@ -109,13 +111,9 @@ pub(crate) struct RunState {
 
 impl RunState {
     /// The state after these trials. `without_lost_agents`: trials that lost an agent are repeated.
-    pub(crate) fn new(
-        earlier: &[TrialRecord],
-        ids: &[TrialId],
-        operations: &[&OperationInfo],
-        without_lost_agents: bool,
-    ) -> Self {
-        let mut state = Self::default();
+    pub(crate) fn new(earlier: &[TrialRecord], plan: &Plan, without_lost_agents: bool) -> Self {
+        let (ids, operations) = (&plan.trials, &plan.operations);
+        let mut state = Self { spec: plan.spec.clone(), ..Self::default() };
         for trial in earlier {
             let operation = operations.iter().position(|operation| operation.name == trial.operation);
             let Some(id) = operation.map(|operation| (trial.cell, operation)) else { continue };
@@ -153,9 +151,10 @@ impl RunState {
     /// The progress of the run.
     pub(crate) fn progress(&self, plan: &Plan, rounds: u32) -> Progress {
         let planned = plan.trials.len() * rounds as usize;
-        let restarts = plan.spec.blocks().saturating_sub(self.block.unwrap_or_default() + 1);
+        let begun = self.block.unwrap_or_default() + 1;
+        let restarts = (self.spec.block(rounds.saturating_sub(1)) + 1).saturating_sub(begun);
         // Each block loads what the first one did.
-        let loading = self.loading.mul_f64(f64::from(restarts) / f64::from(plan.spec.blocks() - restarts));
+        let loading = self.loading.mul_f64(f64::from(restarts) / f64::from(begun));
         let left = self.left(&plan.trials, rounds).map(|left| left + loading + RESTART * restarts);
         Progress { ended: self.ended, planned, left }
     }

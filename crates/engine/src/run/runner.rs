@@ -4,6 +4,7 @@
 use crate::clients::cancellable::cancellable;
 use crate::clients::cpu_partition::{CpuPartition, PinGuard};
 use crate::fleet::{CellOrder, Fleet, FleetClients};
+use crate::plan::budget::{LATE, fewer_blocks};
 use crate::plan::draw_seed::DrawSeed;
 use crate::plan::{Plan, RunCell, TrialId};
 use crate::prepare::eviction::{Stopped, Watch};
@@ -23,7 +24,7 @@ use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
 use kurabe_core::observation::Observer;
 use kurabe_core::planned::{Need, PlannedCell, Work};
-use kurabe_core::run::{Measurement, Outcome, TrialRecord};
+use kurabe_core::run::{Measurement, Outcome, Replanned, TrialRecord};
 use kurabe_core::text::printable;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::cell::Cell;
@@ -61,6 +62,8 @@ pub struct Runner<'a> {
     /// round; the repetition counts in any case. `None`: no check. A trial in which Kurabe itself stood still is
     /// always repeated.
     pub interference_check: Option<InterferenceCheck>,
+    /// The time of the run. Rounds that would end much later are given up. `None`: all planned rounds are made.
+    pub budget: Option<Duration>,
     /// Separate processors for clients and servers; `None`: no pinning.
     pub cpu_partition: Option<&'a CpuPartition>,
     /// The machines that run the clients; `None`: this process runs them.
@@ -86,6 +89,7 @@ impl<'a> Runner<'a> {
             progress: &UNWATCHED,
             observer: None,
             interference_check: None,
+            budget: None,
             cpu_partition: None,
             fleet: None,
         }
@@ -134,8 +138,7 @@ impl Runner<'_> {
     ) -> Result<bool> {
         let mut state = RunState::new(
             earlier,
-            &self.plan.trials,
-            &self.plan.operations,
+            self.plan,
             self.plan.spec.fleet.as_ref().is_some_and(|fleet| fleet.on_lost_agent == OnLostAgent::Continue),
         );
         // A/A controls may have their own fixtures, which are opened when needed.
@@ -173,6 +176,10 @@ impl Runner<'_> {
         let mut round = 0;
         loop {
             while round < rounds {
+                if let Some(event) = self.replanned(round, &mut rounds, state) {
+                    emit(event)?;
+                    continue;
+                }
                 self.begin_block(round, fixtures, state, emit)?;
                 if self.round(round, rounds, fixtures, state, emit)?.is_break() {
                     return Ok(());
@@ -190,6 +197,39 @@ impl Runner<'_> {
         }
     }
 
+    /// The expected time of so many rounds since the start of the run.
+    fn time_of(&self, rounds: u32, state: &RunState) -> Option<Duration> {
+        Some(self.began.elapsed() + state.progress(self.plan, rounds).left?)
+    }
+
+    /// Gives up rounds that the budget does not allow. Only time decides, so this does not favour a result. If it does not
+    /// allow the blocks that a verdict of any start needs, servers are not restarted.
+    fn replanned(&self, made: u32, rounds: &mut u32, state: &mut RunState) -> Option<Event<'static>> {
+        // What an interleaved round takes is known after the first one.
+        let is_known = made > u32::from(state.spec.slice_ns.is_some());
+        let late = self.budget.filter(|_| is_known)?.mul_f64(LATE);
+        let (planned, restarts) = (*rounds, state.spec.restarts);
+        let expected = self.time_of(planned, state)?;
+        while self.time_of(*rounds, state).is_some_and(|time| time > late) {
+            match fewer_blocks(&state.spec, *rounds).filter(|fewer| *fewer >= made) {
+                Some(fewer) => *rounds = fewer,
+                None if state.spec.restarts > 0 && state.block.unwrap_or_default() == 0 => {
+                    (state.spec.restarts, *rounds) = (0, planned);
+                }
+                None => break,
+            }
+        }
+        if (*rounds, state.spec.restarts) == (planned, restarts) {
+            return None;
+        }
+        if state.spec.restarts > 0 {
+            state.spec.restarts = *rounds / state.spec.block_length() - 1;
+        }
+        state.spec.rounds = *rounds;
+        let plan = Replanned { rounds: *rounds, restarts: state.spec.restarts };
+        Some(Event::Replanned { plan, planned, expected })
+    }
+
     /// Restarts the throwaway servers if a round belongs to another block than the last trial since the program
     /// started. A resumed run has just started its servers.
     fn begin_block(
@@ -203,7 +243,7 @@ impl Runner<'_> {
         if self.plan.trials.iter().all(is_made) || self.cancel.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let block = self.plan.spec.block(round);
+        let block = state.spec.block(round);
         if state.block.replace(block).is_none_or(|last| last == block) {
             return Ok(());
         }
@@ -230,14 +270,21 @@ impl Runner<'_> {
     ) -> Result<ControlFlow<()>> {
         let mut queue = VecDeque::new();
         let mut begun: Vec<Vec<TrialId>> = Vec::new();
-        for mut group in self.plan.round(round) {
+        for mut group in self.plan.round(&state.spec, round) {
             group.retain(|id| !state.made.contains(&(round, *id)));
             let tried = group.len();
             group.retain(|id| !state.failed.contains(id));
             state.ended += tried - group.len();
             let progress = state.progress(self.plan, rounds);
             let rerun = group.iter().find_map(|id| state.pending_reruns.get(&(round, *id))).cloned();
-            let made = self.make(round, &group, rerun.as_ref(), fixtures, progress, emit)?;
+            let made = self.make(
+                (round, state.spec.is_continuous(round)),
+                &group,
+                rerun.as_ref(),
+                fixtures,
+                progress,
+                emit,
+            )?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
             for (id, attempt) in group.iter().zip(made) {
@@ -260,7 +307,14 @@ impl Runner<'_> {
             }
             let mut progress = state.progress(self.plan, rounds);
             progress.ended = progress.ended.saturating_sub(group.len());
-            let made = self.make(round, &group, Some(&rerun), fixtures, progress, emit)?;
+            let made = self.make(
+                (round, state.spec.is_continuous(round)),
+                &group,
+                Some(&rerun),
+                fixtures,
+                progress,
+                emit,
+            )?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
             for (id, attempt) in group.iter().zip(made) {
@@ -283,7 +337,7 @@ impl Runner<'_> {
     /// Executes the trials of a group, interleaved if there are several; `None` if the user stopped them.
     fn make(
         &self,
-        round: u32,
+        (round, is_continuous): (u32, bool),
         group: &[TrialId],
         rerun: Option<&Rerun>,
         fixtures: &mut Fixtures,
@@ -294,7 +348,7 @@ impl Runner<'_> {
             [] => Ok(Some(Vec::new())),
             // If the other trials of the group have failed, the last one still runs in slices: only equally made
             // trials are compared.
-            [id] if self.plan.spec.is_continuous(round) || !self.plan.is_interleaved(id) => {
+            [id] if is_continuous || !self.plan.is_interleaved(id) => {
                 let made = self.attempt(round, id, rerun, fixtures, progress, emit)?;
                 Ok(made.map(|one| vec![one]))
             }

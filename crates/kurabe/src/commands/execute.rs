@@ -252,6 +252,7 @@ fn plan_and_run(
         origin: Origin { git: git::commit(), ..job.origin.clone() },
         agents: agents.map_or_else(Vec::new, Agents::records),
     };
+    let is_free = job.free.rounds && job.free.restarts && plan.spec.until.is_none();
     signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(&plan, targets, &header.run)?;
     preflight::clear(&plan, targets, &mut fixtures)?;
@@ -273,6 +274,7 @@ fn plan_and_run(
         writer,
         cancel,
         announced: fit.map(|fit| fit.expected),
+        budget: budget.filter(|_| is_free),
         html,
         otlp,
         stop_rule,
@@ -375,6 +377,7 @@ pub(super) fn resume_run(
         writer,
         cancel,
         announced: None,
+        budget: None,
         html,
         otlp,
         stop_rule,

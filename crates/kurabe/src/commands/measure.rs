@@ -3,7 +3,7 @@
 use super::execute::{StopRule, exit_of};
 use super::fleet::Agents;
 use super::pause::Pauses;
-use super::planned::longer_than_planned;
+use super::planned::{given_up, longer_than_planned};
 use super::push::{self, Collector};
 use super::report;
 use super::stopping_rule::StoppingRule;
@@ -39,6 +39,8 @@ pub(super) struct RunContext<'a> {
     pub(super) cancel: &'a AtomicBool,
     /// The time that was announced.
     pub(super) announced: Option<Duration>,
+    /// The time that the run keeps to, if the user did not set the number of rounds.
+    pub(super) budget: Option<Duration>,
     pub(super) html: bool,
     pub(super) otlp: Option<&'a Collector>,
     pub(super) stop_rule: StopRule<'a>,
@@ -77,7 +79,10 @@ fn announce_what_a_stop_waits_for(event: &Event<'_>, header: &RunHeader) {
             let target = &header.targets[cell.target].name;
             signals::wait_for(format!("{target} to be loaded"));
         }
-        Event::TrialEnds { .. } | Event::AgentLost { .. } | Event::RoundsEnd { .. } => {}
+        Event::TrialEnds { .. }
+        | Event::AgentLost { .. }
+        | Event::Replanned { .. }
+        | Event::RoundsEnd { .. } => {}
     }
 }
 
@@ -103,18 +108,62 @@ fn live(opened: &Opened) -> Live {
     Live::new(drivers.map(|driver| driver.endpoint()).collect())
 }
 
-/// The time that is left when the first rounds have ended. Interleaved trials take longer than those of the first round.
-fn left_after_first_rounds(event: &Event<'_>, header: &RunHeader) -> Option<Duration> {
-    let rounds = if header.spec.slice_ns.is_some() { 2 } else { 1 };
-    match event {
-        Event::TrialBegins { round, left, .. } if *round == rounds => *left,
-        _ => None,
+/// Tells once, after the first rounds, that a run takes longer than was announced.
+struct Lateness<'a> {
+    /// `None`: it was told, or need not be.
+    announced: Option<Duration>,
+    began: Instant,
+    output: &'a Output,
+}
+
+impl Lateness<'_> {
+    fn note(&mut self, event: &Event<'_>, header: &RunHeader) {
+        // Interleaved trials take longer than those of the first round.
+        let rounds = if header.spec.slice_ns.is_some() { 2 } else { 1 };
+        let Some(announced) = self.announced else { return };
+        let note = match event {
+            Event::Replanned { plan, planned, expected } => {
+                Some(given_up(*plan, *planned, *expected, announced))
+            }
+            Event::TrialBegins { round, left: Some(left), .. } if *round == rounds => {
+                longer_than_planned(self.began.elapsed() + *left, announced)
+            }
+            _ => None,
+        };
+        if let Some(note) = note {
+            self.announced = None;
+            self.output.note(&note);
+        }
     }
 }
 
 /// Which trials are repeated. What tests disturb of each other need not be.
 fn interference_check() -> Option<InterferenceCheck> {
     (!testing::small_servers()).then_some(kurabe_report::attribution::disturbed)
+}
+
+/// Prints the report of a run, and writes its page; `page`: whether it is of a claim, which names the page itself.
+fn write_report(
+    run: &Run,
+    writer: &Writer,
+    is_printed: bool,
+    page: Option<bool>,
+    output: &Output,
+) -> Result<()> {
+    if run.trials.is_empty() {
+        output.note("nothing was measured");
+        return Ok(());
+    }
+    if is_printed {
+        output.result(&report::terminal(run, output))?;
+    }
+    if let Some(is_claim) = page {
+        let path = report::write_html(run, writer.path(), output.language)?;
+        if !is_claim {
+            output.hint(&format!("report: {}", path.display()));
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
@@ -126,6 +175,7 @@ pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
         mut writer,
         cancel,
         announced,
+        budget,
         html,
         otlp,
         stop_rule,
@@ -156,17 +206,19 @@ pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
         progress: &completed,
         observer: Some(&observer),
         interference_check: interference_check(),
+        budget,
         cpu_partition: opened.cpu_partition.as_ref(),
         fleet: agents.map(|agents| agents as &dyn Fleet),
     };
     let (mut made, mut pauses) = (Vec::<TrialRecord>::new(), Pauses::asked_for());
-    let mut announced = announced.filter(|_| header.spec.until.is_none());
+    let mut lateness =
+        Lateness { announced: announced.filter(|_| header.spec.until.is_none()), began, output };
+    let mut replanned = None;
     let ended = runner.run(fixtures, &run.trials, &mut |event| {
-        if let Some(left) = left_after_first_rounds(&event, header)
-            && let Some(announced) = announced.take()
-            && let Some(note) = longer_than_planned(began.elapsed() + left, announced)
-        {
-            output.note(&note);
+        lateness.note(&event, header);
+        if let Event::Replanned { plan, .. } = &event {
+            writer.replanned(plan)?;
+            replanned = Some(*plan);
         }
         if let Event::TrialEnds { record } = &event {
             writer.trial(record)?;
@@ -189,26 +241,19 @@ pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
         output.note(why);
     }
     run.trials.extend(made);
+    if let Some(plan) = replanned {
+        run.replan(plan);
+    }
     let complete = matches!(ended, Ok(true));
     if ended.is_ok() {
         let end = RunEnd { at_ms: clock.elapsed().as_millis() as u64, complete };
         writer.end(&end)?;
         run.end = Some(end);
     }
-    if run.trials.is_empty() {
-        output.note("nothing was measured");
-    } else {
-        if print && !is_claim {
-            output.result(&report::terminal(run, output))?;
-        }
-        if html {
-            match report::write_html(run, writer.path(), output.language) {
-                Ok(path) if !is_claim => output.hint(&format!("report: {}", path.display())),
-                Err(error) if ended.is_ok() => return Err(error),
-                // The first error is the cause: a full disk, for example, also ends the run.
-                Ok(_) | Err(_) => {}
-            }
-        }
+    let is_printed = print && !is_claim;
+    let reported = write_report(run, &writer, is_printed, html.then_some(is_claim), output);
+    if ended.is_ok() {
+        reported?;
     }
     print_end(run, &writer, complete, is_claim, output);
     ended?;

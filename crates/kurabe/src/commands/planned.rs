@@ -3,9 +3,10 @@
 use super::execute::StopRule;
 use crate::progress::words;
 use kurabe_core::question::Question;
+use kurabe_core::run::Replanned;
 use kurabe_core::units;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::plan::budget::Fit;
+use kurabe_engine::plan::budget::{Fit, LATE};
 use kurabe_engine::prepare::target::Target;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -75,9 +76,6 @@ pub(super) fn long(plan: &Plan, fit: Option<&Fit>) -> Option<Duration> {
     (expected > LONG).then_some(expected)
 }
 
-/// The factor by which the expected time may exceed the budget before a warning.
-const LATE: f64 = 1.3;
-
 /// What was left out to keep within the budget; `None` if nothing was.
 pub(super) fn left_out(fit: &Fit, rounds: u32, budget: Duration) -> Option<String> {
     let mut parts: Vec<String> = fit
@@ -113,6 +111,19 @@ pub(super) fn too_long(fit: &Fit, budget: Duration) -> Option<String> {
             units::time(fit.trial)
         )
     })
+}
+
+/// A note when rounds are given up.
+pub(super) fn given_up(plan: Replanned, planned: u32, expected: Duration, announced: Duration) -> String {
+    let time = units::time(Duration::from_secs(expected.as_secs()));
+    let restarts = if plan.restarts == 0 { " without a restart" } else { "" };
+    format!(
+        "judging by its first rounds, the run would take {time} instead of {}: it makes {} of {planned} rounds{restarts} \
+         (--budget {}s makes all)",
+        units::time(announced),
+        plan.rounds,
+        expected.as_secs() + 1
+    )
 }
 
 /// A note after the first rounds if the run will take longer than was announced.

@@ -44,6 +44,9 @@ pub(super) fn json(
             Value::Object(object)
         }
         Event::AgentLost { why } => json!({ "event": "agent-lost", "why": why }),
+        Event::Replanned { plan, .. } => {
+            json!({ "event": "replanned", "rounds": plan.rounds, "restarts": plan.restarts })
+        }
         Event::RoundsEnd { .. } => return None,
     })
 }
