@@ -107,6 +107,7 @@ fn misspelt_or_misplaced_statement_is_refused_before_a_server_starts() {
         (&["run", "pgbench", "-f", file, "up:postgres"][..], "did you mean SELECT?"),
         (&["run", "-f", file, "up:postgres"], "kurabe run pgbench -f"),
         (&["run", "pgbench", file, "up:postgres"], "a script follows -f"),
+        (&["run", "session", "null:", "--export-html", "x"], "kurabe report last --format html -o FILE"),
         (&["run", "SELEC 1", "up:postgres"], "kurabe run pgbench -f FILE.sql"),
     ] {
         let answer = place.run(args);

@@ -193,6 +193,19 @@ fn list_of_runs_has_the_verdict_of_each_in_the_language_of_the_browser() {
     assert_eq!(said("en").0, verdict);
     page.end();
     let page = Page::with(&place, &["--token", TOKEN, "--lang", "ja", "null:"]);
+    // Headings, buttons and columns, except names that are the same everywhere.
+    for path in ["/", "/new", "/new/session", "/history", &format!("/runs/{run}"), "/nosuch"] {
+        let text = page.get(path).1;
+        assert!(text.contains("<html lang=\"ja\">"), "{path}");
+        for tag in ["h2", "button", "th", "summary", "nav"] {
+            let begin = format!("<{tag}");
+            for part in text.split(&begin).skip(1).filter(|part| part.starts_with([' ', '>'])) {
+                let whole = part.split_once('>').unwrap().1.split(&format!("</{tag}>")).next().unwrap();
+                let is_japanese = whole.chars().any(|c| c >= '\u{3000}');
+                assert!(is_japanese || ["p50", "p99"].contains(&whole), "{path}: <{tag}> {whole}");
+            }
+        }
+    }
     let page_of = page.get(&format!("/runs/{run}/report")).1;
     assert!(page_of.contains("<html lang=\"ja\">"), "--lang comes before the browser's");
     page.end();

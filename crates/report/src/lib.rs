@@ -57,7 +57,7 @@ pub mod windows;
 
 pub use analysis::analyse;
 pub use format::{command_line, value_of};
-pub use messages::Language;
+pub use messages::{Language, Message};
 pub use proof::writes as verified_writes;
 pub use summary::Summary;
 pub use view::View;

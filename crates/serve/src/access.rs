@@ -13,6 +13,7 @@ use crate::page;
 use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, SET_COOKIE};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode, Uri};
+use kurabe_report::Language;
 use maud::{Markup, html};
 use ring::hmac;
 use std::fmt::Write as _;
@@ -196,7 +197,7 @@ fn is_equal(given: &str, own: &str) -> bool {
 }
 
 fn refuse(Refused(status, why): &Refused) -> Response {
-    with_status(*status, page::layout("Not allowed", &html! { p { (why) } }))
+    with_status(*status, page::layout(Language::English, "Not allowed", &html! { p { (why) } }))
 }
 
 /// Lets a request in by its head; whether it also needs the token of a form.
@@ -218,7 +219,10 @@ pub(crate) fn check(access: &Access, head: &Parts) -> Result<bool, Box<Response>
             p { "This page needs the token that " code { "kurabe serve" } " printed." }
             p { "Open the URL that it printed, or send the header " code { "Authorization: Bearer TOKEN" } "." }
         };
-        return Err(Box::new(with_status(StatusCode::UNAUTHORIZED, page::layout("Not allowed", &body))));
+        return Err(Box::new(with_status(
+            StatusCode::UNAUTHORIZED,
+            page::layout(Language::English, "Not allowed", &body),
+        )));
     }
     Ok(changes && !is_program)
 }

@@ -6,20 +6,20 @@ use crate::{Shared, page, runs};
 use kurabe_core::run::Run;
 use kurabe_core::sort;
 use kurabe_core::{Error, Result};
-use kurabe_report::Language;
 use kurabe_report::compare::{MAX_RUNS, compare, fragment};
+use kurabe_report::{Language, Message};
 use maud::{Markup, html};
 
 /// The most runs on one page.
 const MAX: usize = 20;
 
 pub(crate) fn page(call: &Call) -> Answer {
-    let language = runs::language(&call.shared, &call.headers);
+    let language = call.language();
     let mut names: Vec<String> =
         call.query().into_iter().filter(|(name, _)| name == "run").map(|(_, run)| run).collect();
     sort::by(&mut names, Ord::cmp);
     names.dedup();
-    Ok(page::layout("Comparison", &of_runs(&call.shared, &names, language)?))
+    Ok(page::layout(language, Message::Comparison.text(language), &of_runs(&call.shared, &names, language)?))
 }
 
 fn of_runs(shared: &Shared, names: &[String], language: Language) -> Result<Markup> {

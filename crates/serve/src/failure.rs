@@ -4,6 +4,7 @@ use crate::http::{Response, with_status};
 use crate::page;
 use hyper::StatusCode;
 use kurabe_core::{Error, ErrorKind};
+use kurabe_report::{Language, Message};
 use maud::html;
 
 /// An error that a page shows.
@@ -19,7 +20,7 @@ impl From<Error> for Failure {
 pub(crate) type Answer = std::result::Result<Response, Failure>;
 
 impl Failure {
-    pub(crate) fn answer(self) -> Response {
+    pub(crate) fn answer(self, language: Language) -> Response {
         let status = match self.0.kind() {
             ErrorKind::Usage => StatusCode::BAD_REQUEST,
             ErrorKind::NotFound => StatusCode::NOT_FOUND,
@@ -27,7 +28,8 @@ impl Failure {
             ErrorKind::Damaged | ErrorKind::Unsupported => StatusCode::UNPROCESSABLE_ENTITY,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        let body = html! { pre { (self.0.to_string()) } p { a href="/" { "All runs" } } };
-        with_status(status, page::layout("That did not work", &body))
+        let body =
+            html! { pre { (self.0.to_string()) } p { a href="/" { (Message::AllRuns.text(language)) } } };
+        with_status(status, page::layout(language, Message::DidNotWork.text(language), &body))
     }
 }

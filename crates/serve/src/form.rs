@@ -10,15 +10,16 @@ use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::{Error, Result};
 use kurabe_experiments::registry::{self, EXPERIMENTS};
+use kurabe_report::{Language, Message};
 use maud::{Markup, html};
 use std::path;
 
 /// Options that every experiment has: name, placeholder, help.
-const OPTIONS: [(&str, &str, &str); 4] = [
-    ("budget", "20s per target", "Approximate duration of the whole run"),
-    ("rounds", "6, or up to 16", "How often everything is measured"),
-    ("duration", "as the budget allows", "Duration of each trial's measured phase"),
-    ("label", "none", "A label of the run, such as main, by which gates find it"),
+const OPTIONS: [(&str, Message, Message); 4] = [
+    ("budget", Message::BudgetDefault, Message::BudgetHelp),
+    ("rounds", Message::RoundsDefault, Message::RoundsHelp),
+    ("duration", Message::DurationDefault, Message::DurationHelp),
+    ("label", Message::LabelDefault, Message::LabelHelp),
 ];
 /// The option with the durability class of writes on every target.
 const DURABILITY: &str = "durability";
@@ -26,7 +27,7 @@ const DURABILITY: &str = "durability";
 /// What a form is filled with: names and values, several for a field with choices.
 type Filled = [(String, String)];
 
-pub(crate) fn list() -> Response {
+pub(crate) fn list(language: Language) -> Response {
     let body = html! {
         dl {
             @for experiment in EXPERIMENTS {
@@ -35,14 +36,16 @@ pub(crate) fn list() -> Response {
                 dd { (info.question) }
             }
         }
-        p class="soft" { "Suites, custom workloads and scripts of pgbench are files: start them with " code { "kurabe run -f FILE" } "." }
+        p class="soft" { (page::with_code(language, Message::FormFiles, "kurabe run -f FILE")) }
     };
-    page::layout("New run", &body)
+    page::layout(language, Message::NewRun.text(language), &body)
 }
 
 pub(crate) fn page(call: &Call) -> Answer {
-    let form = form(&call.shared, find(&call.name)?, &call.query());
-    Ok(page::layout(&format!("New run of {}", call.name), &form))
+    let language = call.language();
+    let form = form(&call.shared, find(&call.name)?, &call.query(), language);
+    let title = Message::NewRunOf.with(language, &[("experiment", &call.name)]);
+    Ok(page::layout(language, &title, &form))
 }
 
 /// The experiment, if the form can start it: custom workloads need a file.
@@ -56,7 +59,12 @@ fn find(name: &str) -> Result<&'static ExperimentInfo> {
     }
 }
 
-fn form(shared: &Shared, info: &ExperimentInfo, filled: &Filled) -> Markup {
+fn form(shared: &Shared, info: &ExperimentInfo, filled: &Filled, language: Language) -> Markup {
+    let say = |message: Message| message.text(language);
+    let or_default = |axis: &AxisInfo| {
+        Message::DefaultIs.with(language, &[("help", axis.help), ("value", &default(axis))])
+    };
+    let unchanged = say(Message::Unchanged);
     let classes = DurabilityClass::ALL.map(|class| (class.name(), class.promise()));
     let durability: Vec<(&str, &str)> = std::iter::once(("", "")).chain(classes).collect();
     html! {
@@ -66,31 +74,28 @@ fn form(shared: &Shared, info: &ExperimentInfo, filled: &Filled) -> Markup {
         form id="new" method="post" action=(action) {
             (shared.access.field(&action))
             div class="fields" {
-                label for="targets" { "targets" }
+                label for="targets" { (say(Message::TargetList)) }
                 div {
                     input type="text" id="targets" name="targets" list="known"
                         value=(value_in(filled, "targets").unwrap_or("sqlite:")) autocomplete="off";
                     datalist id="known" { @for target in shared.targets.shown() { option value=(target) {} } }
-                    small {
-                        "Separated by spaces: the targets with which the page was started, " code { "up:ENGINE" } " for a throwaway server, "
-                        "or " code { "sqlite:FILE" } " in the folder of runs. A password in a URL is not recorded."
-                    }
+                    small { (page::with_code(language, Message::TargetsHelp, "up:ENGINE")) }
                 }
                 @for axis in info.axes {
                     @if axis.kind.numbers.is_none() && axis.kind.text.is_none() {
-                        (choices(axis.name, axis.kind.words, &format!("{}. Default: {}", axis.help, default(axis)), "checkbox", filled))
+                        (choices(axis.name, axis.kind.words, [&or_default(axis), unchanged], "checkbox", filled))
                     } @else {
                         (field(axis.name, &default(axis), &help(axis), filled))
                     }
                 }
-                @for (name, placeholder, help) in OPTIONS { (field(name, placeholder, help, filled)) }
-                (choices(DURABILITY, &durability, "Durability class of writes on every target", "radio", filled))
+                @for (name, placeholder, help) in OPTIONS { (field(name, say(placeholder), say(help), filled)) }
+                (choices(DURABILITY, &durability, [say(Message::DurabilityHelp), unchanged], "radio", filled))
             }
-            p { "It equals the command" }
+            p { (say(Message::EqualsCommand)) }
             pre id="command" { "kurabe run " (info.name) " sqlite:" }
             p class="meta" id="estimate" role="status" {}
-            button class="go" { "Start" }
-            " " button name="show" value="1" { "Show the command only" }
+            button class="go" { (say(Message::Start)) }
+            " " button name="show" value="1" { (say(Message::ShowCommand)) }
         }
     }
 }
@@ -101,7 +106,13 @@ fn value_in<'a>(filled: &'a Filled, name: &str) -> Option<&'a str> {
 }
 
 /// A field with a choice for each word, of which several may be chosen (`checkbox`) or one (`radio`).
-fn choices(name: &str, words: &[(&str, &str)], help: &str, kind: &str, filled: &Filled) -> Markup {
+fn choices(
+    name: &str,
+    words: &[(&str, &str)],
+    [help, unchanged]: [&str; 2],
+    kind: &str,
+    filled: &Filled,
+) -> Markup {
     let is_chosen = |word: &str| {
         let mut given = filled.iter().filter(|(field, _)| field == name).peekable();
         word.is_empty() && given.peek().is_none()
@@ -113,7 +124,7 @@ fn choices(name: &str, words: &[(&str, &str)], help: &str, kind: &str, filled: &
             @for (word, meaning) in words {
                 label class="choice" title=(meaning) {
                     input type=(kind) name=(name) value=(word) checked[is_chosen(word)];
-                    " " (if word.is_empty() { "unchanged" } else { word })
+                    " " (if word.is_empty() { unchanged } else { word })
                 }
             }
             small { (help) }

@@ -7,9 +7,8 @@ use kurabe_core::axis::Cell;
 use kurabe_core::sort;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::{Entry, RunState, RunSummary};
-use kurabe_report::Summary;
 use kurabe_report::history::{Change, Series, history};
-use kurabe_report::value_of;
+use kurabe_report::{Language, Message, Summary, value_of};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
@@ -34,24 +33,26 @@ fn of_suites(shared: &Shared) -> Result<BTreeMap<String, Vec<RunSummary>>> {
     Ok(suites)
 }
 
-pub(crate) fn list(Call { shared, .. }: &Call) -> Answer {
-    let suites = of_suites(shared)?;
+pub(crate) fn list(call: &Call) -> Answer {
+    let (suites, language) = (of_suites(&call.shared)?, call.language());
     let body = html! {
         @if suites.is_empty() {
-            p { "No suite has a complete run yet. Make one with " code { "kurabe run -f SUITE.toml" } "." }
+            p { (page::with_code(language, Message::NoHistory, "kurabe run -f SUITE.toml")) }
         } @else {
             ul class="plain" {
                 @for (suite, runs) in &suites {
-                    li { a href={ "/history/" (runs::in_url(suite)) } { (suite) } ", " (runs.len()) " complete runs, the newest "
-                        (runs.first().map(|run| page::date(run.header.began)).unwrap_or_default()) }
+                    @let newest = runs.first().map(|run| page::date(run.header.began)).unwrap_or_default();
+                    @let values = [("count", &*runs.len().to_string()), ("date", &newest)];
+                    li { a href={ "/history/" (runs::in_url(suite)) } { (suite) } (Message::RunsOfSuite.with(language, &values)) }
                 }
             }
         }
     };
-    Ok(page::layout("History", &body))
+    Ok(page::layout(language, Message::History.text(language), &body))
 }
 
-pub(crate) fn page(Call { shared, name: suite, .. }: &Call) -> Answer {
+pub(crate) fn page(call: &Call) -> Answer {
+    let (shared, suite, language) = (&call.shared, &call.name, call.language());
     let mut found = of_suites(shared)?
         .remove(suite)
         .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("the suite '{suite}' has no complete run")))?;
@@ -61,53 +62,58 @@ pub(crate) fn page(Call { shared, name: suite, .. }: &Call) -> Answer {
         .iter()
         .map(|run| Ok(runs::analyse(&kurabe_record::read(&run.path)?.run)))
         .collect::<Result<Vec<Summary>>>()?;
-    Ok(page::layout(&format!("{suite} over time"), &of_summaries(&summaries)))
+    let title = Message::SuiteOverTime.with(language, &[("suite", suite)]);
+    Ok(page::layout(language, &title, &of_summaries(&summaries, language)))
 }
 
-fn of_summaries(summaries: &[Summary]) -> Markup {
+fn of_summaries(summaries: &[Summary], language: Language) -> Markup {
     let mut all = history(&summaries.iter().collect::<Vec<_>>());
     sort::by_key(&mut all, |series| !series.has_changed());
     let (changed, steady): (Vec<_>, Vec<_>) = all.iter().partition(|series| series.has_changed());
     let count =
         changed.iter().map(|series| series.points.iter().filter(|point| point.change.is_some()).count());
+    let numbers = [summaries.len(), count.sum(), changed.len(), all.len()].map(|number| number.to_string());
+    let names = ["count", "changes", "changed", "all"];
+    let values: Vec<(&str, &str)> = names.into_iter().zip(numbers.iter().map(String::as_str)).collect();
+    let unchanged = steady.len().to_string();
     html! {
-        p class="question" {
-            (summaries.len()) " complete runs, " (count.sum::<usize>()) " changes in " (changed.len()) " of " (all.len()) " results"
-        }
-        p class="soft" {
-            "A result changed at a run if it is outside of what the runs since the last change differ by, and the next run agrees. \
-             At least 7 runs are needed before that, or runs that restart their servers. A change of the machine looks the same."
-        }
-        @for series in &changed { (one(series, summaries)) }
+        p class="question" { (Message::ChangesOfSuite.with(language, &values)) }
+        p class="soft" { (Message::ChangeRule.text(language)) }
+        @for series in &changed { (one(series, summaries, language)) }
         @if !steady.is_empty() {
             details open[changed.is_empty()] {
-                summary { (steady.len()) " results without a change" }
-                @for series in &steady { (one(series, summaries)) }
+                summary { (Message::Steady.with(language, &[("count", &unchanged)])) }
+                @for series in &steady { (one(series, summaries, language)) }
             }
         }
     }
 }
 
-fn one(series: &Series, summaries: &[Summary]) -> Markup {
-    let what = format!(
-        "{} of {} on {}{}",
-        series.metric,
-        series.operation,
-        series.target,
-        words(&series.axes, summaries)
-    );
+fn one(series: &Series, summaries: &[Summary], language: Language) -> Markup {
+    let say = |message: Message| message.text(language);
+    let values = words(&series.axes, summaries);
+    let parts = [
+        ("metric", &*series.metric),
+        ("operation", &series.operation),
+        ("target", &series.target),
+        ("values", &values),
+    ];
+    let what = Message::SeriesOf.with(language, &parts);
     html! {
         figure class="series c0" {
             figcaption { (what) }
             (chart(series, summaries, &what))
             @let changes: Vec<_> = series.points.iter().filter_map(|point| Some((point.run, point.change?))).collect();
             @if !changes.is_empty() {
-                ul class="plain" { @for (run, change) in &changes { li { (sentence(&summaries[*run], change)) } } }
+                ul class="plain" { @for (run, change) in &changes { li { (sentence(&summaries[*run], change, language)) } } }
             }
             details {
-                summary { "Values" }
+                summary { (say(Message::Values)) }
                 div class="box" { table {
-                    thead { tr { th { "run" } th { "commit" } th class="num" { "value" } th class="num" { "interval" } } }
+                    thead { tr {
+                        th { (say(Message::RunName)) } th { (say(Message::Commit)) }
+                        th class="num" { (say(Message::Value)) } th class="num" { (say(Message::Interval)) }
+                    } }
                     tbody {
                         @for point in &series.points {
                             @let show = |value: f64| value_of(series.unit, value);
@@ -147,15 +153,16 @@ fn commit(summary: &Summary) -> &str {
     summary.origin.git.as_ref().map_or("", |git| git.commit.get(..12).unwrap_or(&git.commit))
 }
 
-fn sentence(summary: &Summary, change: &Change) -> String {
+fn sentence(summary: &Summary, change: &Change, language: Language) -> String {
     let percent = |ratio: f64| format!("{:+.1} %", (ratio - 1.0) * 100.0);
-    let at = match commit(summary) {
-        "" => String::new(),
-        commit => format!(", commit {commit}"),
+    let run = match commit(summary) {
+        "" => summary.run.clone(),
+        commit => format!("{}, {} {commit}", summary.run, Message::Commit.text(language)),
     };
-    let better = if change.better { "better" } else { "worse" };
-    let confirmed = if change.confirmed { "" } else { "; no later run confirms it yet" };
-    format!("{}{at}: {better}, {} to {}{confirmed}", summary.run, percent(change.low), percent(change.high))
+    let message = if change.better { Message::ChangedBetter } else { Message::ChangedWorse };
+    let (low, high) = (percent(change.low), percent(change.high));
+    let confirmed = if change.confirmed { "" } else { Message::Unconfirmed.text(language) };
+    message.with(language, &[("run", &run), ("low", &low), ("high", &high)]) + confirmed
 }
 
 /// Values with their intervals over the runs. The values are also in a table.

@@ -11,6 +11,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kurabe_core::{Error, ErrorKind};
+use kurabe_report::Language;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +41,11 @@ impl Call {
     /// The values of the query.
     pub(crate) fn query(&self) -> Vec<(String, String)> {
         form_urlencoded::parse(self.query.as_bytes()).into_owned().collect()
+    }
+
+    /// The language of the answer.
+    pub(crate) fn language(&self) -> Language {
+        runs::language(&self.shared, &self.headers)
     }
 
     /// The fields of the form.
@@ -82,7 +88,7 @@ fn route(path: &str) -> Option<Route> {
         ("compare", false, None) => get(compare::page),
         ("history", false, None) => get(history::list),
         ("history", true, None) => get(history::page),
-        ("new", false, None) => get(|_| Ok(form::list())),
+        ("new", false, None) => get(|call| Ok(form::list(call.language()))),
         ("new", true, None) => Route { get: Some(form::page), post: Some(form::start), ..Route::default() },
         ("metrics", false, None) => get(metrics::page),
         ("style.css", false, None) => get(|_| Ok(page::style())),
@@ -116,6 +122,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
 
 async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Response {
     let (head, body) = request.into_parts();
+    let language = runs::language(&shared, &head.headers);
     let needs_field = match access::check(&shared.access, &head) {
         Ok(needs_field) => needs_field,
         Err(refused) => return *refused,
@@ -128,7 +135,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Response {
         return *refused;
     }
     let Some(route) = route(head.uri.path()) else {
-        return Failure(Error::new(ErrorKind::NotFound, "there is no such page")).answer();
+        return Failure(Error::new(ErrorKind::NotFound, "there is no such page")).answer(language);
     };
     let handler = match head.method {
         Method::GET | Method::HEAD => route.get,
@@ -150,7 +157,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Response {
     let done = tokio::task::spawn_blocking(move || handler(&call)).await;
     let done = done
         .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the work for this page panicked").into()));
-    done.unwrap_or_else(Failure::answer)
+    done.unwrap_or_else(|failure| failure.answer(language))
 }
 
 /// An answer of this type.

@@ -11,6 +11,7 @@ use kurabe_core::sort;
 use kurabe_core::target::without_passwords;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::Store;
+use kurabe_report::Message;
 use maud::html;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -235,25 +236,27 @@ pub(crate) fn command_line(arguments: &[String]) -> String {
     kurabe_report::command_line(&without_passwords(words))
 }
 
-pub(crate) fn page(Call { shared, name: id, .. }: &Call) -> Answer {
+pub(crate) fn page(call: &Call) -> Answer {
+    let (shared, id, language) = (&call.shared, &call.name, call.language());
+    let say = |message: Message| message.text(language);
     let job = shared.jobs.find(id)?;
     let run = job.run();
     let running = job.is_running();
     let body = html! {
         p { code { (job.command) } }
         p class="meta" {
-            span id="state" class=[running.then_some("running")] { (if running { "running" } else { "ended" }) }
-            @if let Some(run) = &run { " · run " a href={ "/runs/" (crate::runs::in_url(run)) } { (run) } }
+            span id="state" class=[running.then_some("running")] { (say(if running { Message::Running } else { Message::Ended })) }
+            @if let Some(run) = &run { " · " (say(Message::RunName)) " " a href={ "/runs/" (crate::runs::in_url(run)) } { (run) } }
         }
         @if running {
             @let action = format!("/jobs/{id}/stop");
-            form method="post" action=(action) { (shared.access.field(&action)) button { "Stop: results are kept" } }
+            form method="post" action=(action) { (shared.access.field(&action)) button { (say(Message::StopRun)) } }
         }
-        (trials::job_panel(&format!("/jobs/{id}/events"), running))
-        h2 { "Output" }
+        (trials::job_panel(&format!("/jobs/{id}/events"), running, language))
+        h2 { (say(Message::Output)) }
         pre { (job.said()) }
     };
-    Ok(page::layout("A run from this page", &body))
+    Ok(page::layout(language, say(Message::RunFromHere), &body))
 }
 
 pub(crate) fn stop(Call { shared, name: id, .. }: &Call) -> Answer {

@@ -4,6 +4,7 @@ use crate::http::{Response, of_type};
 use hyper::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
 use jiff::Timestamp;
 use kurabe_core::units;
+use kurabe_report::{Language, Message};
 use maud::{DOCTYPE, Markup, html};
 use std::time::Duration;
 
@@ -12,10 +13,11 @@ const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; scri
                       frame-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'self'";
 
 /// A page with this heading.
-pub(crate) fn layout(title: &str, body: &Markup) -> Response {
+pub(crate) fn layout(language: Language, title: &str, body: &Markup) -> Response {
+    let say = |message: Message| message.text(language);
     let page = html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang=(language.name()) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width,initial-scale=1";
@@ -26,10 +28,10 @@ pub(crate) fn layout(title: &str, body: &Markup) -> Response {
                 script src="/script.js" defer {}
             }
             body {
-                nav aria-label="Pages" {
-                    a href="/" { "Runs" } " "
-                    a href="/history" { "History" } " "
-                    a href="/new" { "New run" }
+                nav aria-label=(say(Message::Pages)) {
+                    a href="/" { (say(Message::RunList)) } " "
+                    a href="/history" { (say(Message::History)) } " "
+                    a href="/new" { (say(Message::NewRun)) }
                 }
                 header { h1 { (title) } }
                 main { (body) }
@@ -40,6 +42,13 @@ pub(crate) fn layout(title: &str, body: &Markup) -> Response {
     // Names from servers may contain control characters, which HTML does not allow.
     let text = page.into_string().replace(|c: char| c.is_control() && c != '\n', " ");
     document(text, HeaderValue::from_static(POLICY))
+}
+
+/// A message with a placeholder `{code}`.
+pub(crate) fn with_code(language: Language, message: Message, code: &str) -> Markup {
+    let text = message.text(language);
+    let (before, after) = text.split_once("{code}").unwrap_or((text, ""));
+    html! { (before) code { (code) } (after) }
 }
 
 /// An HTML document with this policy.

@@ -13,12 +13,23 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_experiments::registry;
 use kurabe_record::{Entry, RunPath, RunState, RunSummary};
 use kurabe_report::finding::Section;
-use kurabe_report::{Language, Summary, html as report_html};
+use kurabe_report::{Language, Message, Summary, html as report_html};
 use maud::{Markup, html};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+/// The columns of the list.
+const COLUMNS: [Message; 8] = [
+    Message::Compare,
+    Message::RunName,
+    Message::Experiment,
+    Message::TargetList,
+    Message::VerdictOf,
+    Message::State,
+    Message::From,
+    Message::Note,
+];
 /// The most runs in a list. A search finds the others.
 const MAX: usize = 200;
 
@@ -49,14 +60,14 @@ pub(crate) fn in_url(name: &str) -> String {
 
 pub(crate) fn list(call: &Call) -> Answer {
     let shared = &call.shared;
-    let language = language(shared, &call.headers);
+    let language = call.language();
     let search =
         call.query().into_iter().find(|(name, _)| name == "q").map(|(_, text)| text).unwrap_or_default();
     let entries = shared.store.list()?;
     let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
     let mut found: Vec<Row> = entries.iter().map(Row::of).filter(|row| row.has(&words)).collect();
     shared.verdicts.add(&mut found, language);
-    Ok(page::layout("Runs", &list_page(shared, &search, &found, language)))
+    Ok(page::layout(language, Message::RunList.text(language), &list_page(shared, &search, &found, language)))
 }
 
 /// A run in the list.
@@ -87,7 +98,10 @@ impl<'a> Row<'a> {
                     .flat_map(|git| [Some(git.commit.clone()), git.branch.clone()])
                     .flatten(),
             );
-            words.push(state(run.state).to_owned());
+            words.extend(
+                Language::NAMES
+                    .map(|name| state(run.state).text(Language::named(name).unwrap_or_default()).to_owned()),
+            );
             words.push(page::date(header.began));
         }
         Self { entry, note, verdict: String::new(), text: words.join(" ").to_lowercase() }
@@ -136,32 +150,34 @@ fn first_sentence(run: &Run, language: Language) -> String {
 
 fn list_page(shared: &Shared, search: &str, found: &[Row<'_>], language: Language) -> Markup {
     let jobs = shared.jobs.running();
+    let say = |message: Message| message.text(language);
     html! {
         @if !jobs.is_empty() {
-            h2 { "Started here and running" }
+            h2 { (say(Message::RunningHere)) }
             ul class="plain" {
                 @for job in &jobs { li { a href={ "/jobs/" (job.id) } { code { (job.command) } } } }
             }
         }
         form method="get" action="/" role="search" {
-            input type="search" name="q" value=(search) aria-label="Search" placeholder="name, experiment, target, label, commit …";
-            " " button { "Search" }
+            input type="search" name="q" value=(search) aria-label=(say(Message::Search)) placeholder=(say(Message::SearchFor));
+            " " button { (say(Message::Search)) }
         }
         @if found.is_empty() {
-            p { "No such runs in " code { (shared.store.dir().display()) } ". " a href="/new" { "Start one." } }
+            @let dir = shared.store.dir().display().to_string();
+            p { (page::with_code(language, Message::NoRuns, &dir)) a href="/new" { (say(Message::StartOne)) } }
         } @else {
             form method="get" action="/compare" {
                 div class="box" { table {
                     thead { tr {
-                        th { "compare" } th { "run" } th { "experiment" } th { "targets" } th { "verdict" } th { "state" }
-                        th { "from" } th { "note" }
+                        @for column in COLUMNS { th { (say(column)) } }
                     } }
                     tbody { @for row in found.iter().take(MAX) { (one_row(row, language)) } }
                 } }
-                p { button { "Compare the chosen runs" } " " span class="soft" { "the oldest is compared with each of the others" } }
+                p { button { (say(Message::CompareChosen)) } " " span class="soft" { (say(Message::OldestFirst)) } }
             }
             @if found.len() > MAX {
-                p class="soft" { (found.len() - MAX) " older runs are not shown; a search finds them." }
+                @let count = (found.len() - MAX).to_string();
+                p class="soft" { (Message::OlderRuns.with(language, &[("count", &count)])) }
             }
         }
     }
@@ -174,12 +190,12 @@ fn one_row(row: &Row<'_>, language: Language) -> Markup {
         @match row.entry {
             Entry::Run(run) => {
                 tr {
-                    td { input type="checkbox" name="run" value=(name) aria-label={ "compare " (name) }; }
+                    td { input type="checkbox" name="run" value=(name) aria-label={ (Message::Compare.text(language)) " " (name) }; }
                     td { a href={ "/runs/" (in_url(name)) } { (name) } br; span class="soft" { (page::date(run.header.began)) } }
                     td { (run.header.spec.experiment) }
                     td class="wrap" { (run.header.spec.targets.join(" ")) }
                     td class="wrap said" lang=(language.name()) { (row.verdict) }
-                    td class=[(run.state == RunState::Running).then_some("running")] { (state(run.state)) }
+                    td class=[(run.state == RunState::Running).then_some("running")] { (state(run.state).text(language)) }
                     td { (origin(run)) }
                     td class="wrap" { (note) }
                 }
@@ -196,11 +212,11 @@ fn one_row(row: &Row<'_>, language: Language) -> Markup {
     }
 }
 
-fn state(state: RunState) -> &'static str {
+fn state(state: RunState) -> Message {
     match state {
-        RunState::Complete => "complete",
-        RunState::Incomplete => "stopped",
-        RunState::Running => "running",
+        RunState::Complete => Message::Complete,
+        RunState::Incomplete => Message::Stopped,
+        RunState::Running => Message::Running,
     }
 }
 
@@ -213,65 +229,69 @@ fn origin(run: &RunSummary) -> Markup {
     }
 }
 
-pub(crate) fn one(Call { shared, name, .. }: &Call) -> Answer {
+pub(crate) fn one(call: &Call) -> Answer {
+    let (shared, name, language) = (&call.shared, &call.name, call.language());
     let path = find(shared, name)?;
     match Entry::of(path.clone()) {
         Entry::Run(summary) => {
             let run = kurabe_record::read(&path)?.run;
-            Ok(page::layout(name, &one_page(shared, &path, &run, summary.state)))
+            Ok(page::layout(language, name, &one_page(shared, &path, &run, summary.state, language)))
         }
         Entry::Unreadable { error, .. } => Err(error.into()),
     }
 }
 
-fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState) -> Markup {
+fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState, language: Language) -> Markup {
+    let say = |message: Message| message.text(language);
+    let targets = run.header.spec.targets.join(" ");
+    let of = [("experiment", &*run.header.spec.experiment), ("targets", &targets)];
     let url = format!("/runs/{}", in_url(&path.name));
     let field = |action: &str| shared.access.field(&format!("{url}/{action}"));
     let note = path.note().ok().flatten().unwrap_or_default();
     let job = shared.jobs.of_run(&path.name).filter(Job::is_running);
     html! {
         p class="meta" {
-            (run.header.spec.experiment) " on " (run.header.spec.targets.join(" ")) " · " (page::date(run.header.began)) " · "
-            span id="state" class=[(now == RunState::Running).then_some("running")] { (state(now)) }
+            (Message::RunOn.with(language, &of)) " · " (page::date(run.header.began)) " · "
+            span id="state" class=[(now == RunState::Running).then_some("running")] { (say(state(now))) }
         }
         @match now {
             RunState::Running => {
                 @if job.is_some() {
-                    form method="post" action={ (url) "/stop" } { (field("stop")) button { "Stop: results are kept" } }
+                    form method="post" action={ (url) "/stop" } { (field("stop")) button { (say(Message::StopRun)) } }
                 } @else {
-                    p class="soft" { "It was started elsewhere: stop it there with Ctrl-C." }
+                    p class="soft" { (say(Message::StopElsewhere)) }
                 }
             }
             RunState::Incomplete => form method="post" action={ (url) "/resume" } {
                 (field("resume"))
-                button class="go" { "Resume at the next trial" }
+                button class="go" { (say(Message::ResumeRun)) }
             },
             RunState::Complete => {}
         }
         @if !run.trials.is_empty() && now != RunState::Running {
-            p class="meta" { a href={ (url) "/report" } { "The report as a page of its own" } }
-            iframe id="report" src={ (url) "/report" } title="Report" {}
+            p class="meta" { a href={ (url) "/report" } { (say(Message::ReportPage)) } }
+            iframe id="report" src={ (url) "/report" } title=(say(Message::Report)) {}
         }
-        (trials::panel(&format!("{url}/events"), now == RunState::Running, run))
-        h2 { "Note" }
+        (trials::panel(&format!("{url}/events"), now == RunState::Running, run, language))
+        h2 { (say(Message::Note)) }
         form method="post" action={ (url) "/note" } {
             (field("note"))
-            textarea name="note" aria-label="Note" { (note) }
-            button { "Save the note" }
+            textarea name="note" aria-label=(say(Message::Note)) { (note) }
+            button { (say(Message::SaveNote)) }
         }
         @if run.trials.is_empty() {
-            p class="soft" { "Nothing has been measured yet." }
+            p class="soft" { (say(Message::NothingYet)) }
         } @else if now == RunState::Running {
-            p { a href={ (url) "/report" } { "The report of the trials so far" } }
+            p { a href={ (url) "/report" } { (say(Message::ReportSoFar)) } }
         }
-        h2 { "Command" }
+        h2 { (say(Message::Command)) }
         pre { (kurabe_report::command_line(&run.header.command)) }
     }
 }
 
-pub(crate) fn report(Call { shared, name, headers, .. }: &Call) -> Answer {
-    let run = kurabe_record::read(&find(shared, name)?)?.run;
-    let summary = analyse(&run).in_language(language(shared, headers));
+pub(crate) fn report(call: &Call) -> Answer {
+    let run = kurabe_record::read(&find(&call.shared, &call.name)?)?.run;
+    let summary = analyse(&run).in_language(call.language());
     let text = report_html::render(&summary, &report_html::Options::default());
     // The report forbids itself everything but its own style and script.
     Ok(page::document(text, HeaderValue::from_static("frame-ancestors 'self'")))

@@ -6,6 +6,7 @@ use kurabe_core::run::{Measurement, Outcome, Run, TrialRecord};
 use kurabe_core::sort;
 use kurabe_core::stats_probe::WaitState;
 use kurabe_core::units;
+use kurabe_report::{Language, Message};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,15 +14,23 @@ use std::collections::BTreeMap;
 /// The most trials in the log of a page, the newest ones.
 const LOG: usize = 40;
 /// The columns of the log that have numbers.
-const COLUMNS: [&str; 8] =
-    ["ops/s", "p50", "p99", "client CPUs", "server CPUs", "disk busy", "network", "sessions"];
+const COLUMNS: [Result<Message, &str>; 8] = [
+    Ok(Message::OpsPerSecond),
+    Err("p50"),
+    Err("p99"),
+    Ok(Message::ClientCpus),
+    Ok(Message::ServerCpus),
+    Ok(Message::DiskBusy),
+    Ok(Message::Network),
+    Ok(Message::Sessions),
+];
 /// What is shown where nothing is known.
 const NONE: &str = "–";
 
 /// A chart of the last minutes: its place, its heading, how it is drawn, its unit, and the class and name of each series.
 struct Chart {
     id: &'static str,
-    caption: &'static str,
+    caption: Message,
     kind: &'static str,
     unit: &'static str,
     series: &'static [(&'static str, &'static str)],
@@ -29,38 +38,32 @@ struct Chart {
 
 const CHARTS: [Chart; 6] = [
     // A line for each target and operation, which the script adds.
-    Chart { id: "rates", caption: "Operations per second, log scale", kind: "lines", unit: "", series: &[] },
+    Chart { id: "rates", caption: Message::LiveRates, kind: "lines", unit: "", series: &[] },
     Chart {
         id: "times",
-        caption: "Times of each trial, log scale",
+        caption: Message::LiveTimes,
         kind: "log",
         unit: "us",
         series: &[("t0", "p50"), ("t1", "p99")],
     },
     Chart {
         id: "processors",
-        caption: "Processors in use",
+        caption: Message::LiveCpus,
         kind: "area",
         unit: "",
         series: &[("t0", "client"), ("t1", "servers"), ("t2", "other processes")],
     },
-    Chart {
-        id: "disk",
-        caption: "Busiest disk, share of the time in use",
-        kind: "area",
-        unit: "share",
-        series: &[("t3", "")],
-    },
+    Chart { id: "disk", caption: Message::LiveDisk, kind: "area", unit: "share", series: &[("t3", "")] },
     Chart {
         id: "network",
-        caption: "Busiest network interface",
+        caption: Message::LiveNetwork,
         kind: "area",
         unit: "bytes",
         series: &[("t5", "")],
     },
     Chart {
         id: "waits",
-        caption: "Sessions at work on the server, by what they wait for",
+        caption: Message::LiveWaits,
         kind: "area",
         unit: "",
         series: &[
@@ -205,41 +208,43 @@ fn waits(observed: &Observation) -> Option<String> {
 }
 
 /// The live part of a run's page: the newest trials.
-pub(crate) fn panel(url: &str, running: bool, run: &Run) -> Markup {
+pub(crate) fn panel(url: &str, running: bool, run: &Run, language: Language) -> Markup {
+    let say = |message: Message| message.text(language);
     html! {
         section id="live" data-events=[running.then_some(url)] {
             @if running {
-                (figures())
-                (charts(run.header.machine.cpus))
-                noscript { p class="soft" { "Reload the page to see new trials." } }
+                (figures(language))
+                (charts(run.header.machine.cpus, language))
+                noscript { p class="soft" { (say(Message::Reload)) } }
             }
             @if running {
-                h2 { "Trials" }
-                (log(run))
+                h2 { (say(Message::Trials)) }
+                (log(run, language))
             } @else {
-                details { summary { "Trials, the newest first" } (log(run)) }
+                details { summary { (say(Message::TrialsNewest)) } (log(run, language)) }
             }
         }
     }
 }
 
 /// The live part of a job's page.
-pub(crate) fn job_panel(url: &str, running: bool) -> Markup {
+pub(crate) fn job_panel(url: &str, running: bool, language: Language) -> Markup {
     html! {
-        section id="live" data-events=[running.then_some(url)] { @if running { (figures()) } }
+        section id="live" data-events=[running.then_some(url)] { @if running { (figures(language)) } }
     }
 }
 
-fn figures() -> Markup {
+fn figures(language: Language) -> Markup {
+    let say = |message: Message| message.text(language);
     let figures = [
-        ("rate", "operations/s"),
+        ("rate", say(Message::OpsPerSecond)),
         ("p99", "p99"),
-        ("cpus", "CPUs used: client, servers"),
-        ("busy", "disk busy"),
-        ("traffic", "network"),
-        ("sessions", "sessions at work"),
-        ("done", "trials"),
-        ("left", "left"),
+        ("cpus", say(Message::CpusUsed)),
+        ("busy", say(Message::DiskBusy)),
+        ("traffic", say(Message::Network)),
+        ("sessions", say(Message::SessionsAtWork)),
+        ("done", say(Message::TrialCount)),
+        ("left", say(Message::TimeLeft)),
     ];
     html! {
         div class="figures" aria-live="off" {
@@ -250,16 +255,17 @@ fn figures() -> Markup {
 }
 
 /// The charts, which the script fills.
-fn charts(cpus: u64) -> Markup {
+fn charts(cpus: u64, language: Language) -> Markup {
     html! {
         div class="panels" {
             @for Chart { id, caption, kind, unit, series } in CHARTS {
                 // A share is of the whole, and processors are of all.
                 @let least = match id { "disk" => Some(1), "processors" => Some(cpus), _ => None };
+                @let caption = caption.text(language);
                 figure {
                     figcaption { (caption) " " span class="soft" id={ (id) "-scale" } {} }
                     svg id=(id) class="strip" viewBox="0 0 600 120" preserveAspectRatio="none" role="img"
-                        aria-label={ (caption) " over the last minutes" } data-kind=(kind) data-unit=(unit) data-least=[least] {
+                        aria-label=(caption) data-kind=(kind) data-unit=(unit) data-least=[least] {
                         @for (class, name) in series {
                             @if kind == "area" {
                                 polygon class={ "stack " (class) } points="" { title { (name) } }
@@ -281,19 +287,18 @@ fn charts(cpus: u64) -> Markup {
                 }
             }
         }
-        p class="soft" {
-            "The last five minutes. Resources are those of this machine; interleaved trials have no sessions of their own."
-        }
+        p class="soft" { (Message::LiveLegend.text(language)) }
     }
 }
 
-fn log(run: &Run) -> Markup {
+fn log(run: &Run, language: Language) -> Markup {
+    let say = |message: Message| message.text(language);
     let text = |value: &Value| value.as_str().unwrap_or(NONE).to_owned();
     html! {
         div class="box" { table {
             thead { tr {
-                th class="num" { "round" } th { "target" } th { "at" } th { "operation" }
-                @for name in COLUMNS { th class="num" { (name) } }
+                th class="num" { (say(Message::Round)) } th { (say(Message::Target)) } th { (say(Message::Place)) } th { (say(Message::Operation)) }
+                @for name in COLUMNS { th class="num" { (name.map_or_else(|name| name, say)) } }
             } }
             tbody id="log" {
                 @for record in run.trials.iter().rev().take(LOG) {

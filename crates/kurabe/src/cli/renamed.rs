@@ -20,10 +20,11 @@ const COMMANDS: &[(&str, &str)] = &[
     ("runs cancel", QUEUE),
 ];
 
-/// Options: the command, the old name, and what is written now.
+/// Options of earlier versions, or that users try: the command, the name, and what is written now.
 const OPTIONS: &[(&str, &str, &str)] = &[
     ("run", "json", "--export-json"),
     ("run", "markdown", "--export-markdown"),
+    ("run", "export-html", "'kurabe report last --format html -o FILE'"),
     ("run", "json-progress", "--log-format json"),
     ("claims", "json", "--export-json"),
     ("claims", "html", "--export-html"),
@@ -63,7 +64,7 @@ pub(crate) fn renamed(words: &[String]) -> Option<Error> {
             .any(|word| word.split('=').next() == Some(old))
     };
     let (_, old, now) = OPTIONS.iter().find(|(of, old, _)| is_of(of) && given(old))?;
-    Some(Error::usage(format!("there is no option --{old} any more: write {now}")))
+    Some(Error::usage(format!("there is no option --{old}: write {now}")))
 }
 
 /// What took the place of a key of the settings file, such as `run.json` or `gate`.
@@ -148,7 +149,8 @@ mod tests {
             let command = of(path);
             let has = |name: &str| command.get_arguments().any(|arg| arg.get_long() == Some(name));
             let new = now.trim_start_matches("--").split(' ').next().unwrap();
-            assert!(has(new) && !has(old), "{path}: {old} → {now}");
+            let parses = |line: &str| crate::cli::command().try_get_matches_from(line.split(' ')).is_ok();
+            assert!((has(new) || parses(now.trim_matches('\''))) && !has(old), "{path}: {old} → {now}");
             for line in [format!("{path} x --{old} y"), format!("{path} --{old}=y")] {
                 let said = renamed(&words(&line)).unwrap().to_string();
                 assert!(said.contains(now) && !said.contains('\n'), "{said}");
