@@ -186,9 +186,10 @@ fn list_of_runs_has_the_verdict_of_each_in_the_language_of_the_browser() {
         let (_, _, report) = page.ask("GET", &format!("/runs/{run}/report"), &head, "");
         (verdict, report)
     };
-    let ((verdict, english), (in_japanese, japanese)) = (said("de,en;q=0.5"), said("fr, ja-JP;q=0.9, en"));
+    let ((verdict, english), (said_in_japanese, japanese)) =
+        (said("de,en;q=0.5"), said("fr, ja-JP;q=0.9, en"));
     assert!(verdict.starts_with("en\">") && verdict.ends_with('.') && verdict.len() > 20, "{verdict}");
-    assert!(in_japanese.starts_with("ja\">") && in_japanese.ends_with('。'), "{in_japanese}");
+    assert!(said_in_japanese.starts_with("ja\">") && said_in_japanese.ends_with('。'), "{said_in_japanese}");
     assert!(english.contains("<html lang=\"en\">") && japanese.contains("<html lang=\"ja\">"));
     assert_eq!(said("en").0, verdict);
     page.end();
