@@ -4,6 +4,8 @@ use crate::servers::common::{cells, skip, sql};
 use crate::support::{Answer, Place, metric};
 use kurabe_testbed::{Server, testing};
 use serde_json::Value as Json;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -238,4 +240,66 @@ fn assert_commands_are_replayed(server: &Server, up: &str) {
     let answer = replay(&place, &path, &[up, "--data", empty.to_str().unwrap()]);
     let said = format!("{}{}", answer.out, answer.err);
     assert!(answer.code != Some(0) && said.contains("'EXEC'"), "{answer:?}");
+}
+
+#[test]
+fn commands_of_memcached_are_recorded_and_replayed_as_often_as_the_server_counts() {
+    let Some(server) = testing::own_server("memcached") else { return };
+    if !has("bash") {
+        return;
+    }
+    let place = Place::that_starts_servers();
+    let ask = |text: &str| -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+        stream.write_all(format!("{text}quit\r\n").as_bytes()).unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).unwrap();
+        said
+    };
+    let counted = |name: &str| -> u64 {
+        let said = ask("stats\r\n");
+        let line = said.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} "))).unwrap();
+        line.trim().parse().unwrap()
+    };
+    // One request after the other, then many at once, some without an answer; a value with the end of a line in it.
+    let script = r#"
+        set -e
+        open() { exec 3<>/dev/tcp/${MEMCACHED_SERVERS%:*}/${MEMCACHED_SERVERS#*:}; }
+        ask() { printf "$1" >&3; read -r line <&3; }
+        open
+        ask 'set a 5 0 4\r\n1\r\n2\r\n'; ask 'set n 0 0 1\r\n7\r\n'; ask 'incr n 3\r\n'; ask 'delete gone\r\n'
+        ask 'touch a 1000\r\n'; ask 'ms m 3 T0\r\nxyz\r\n'; ask 'mn\r\n'
+        open
+        printf 'add b 0 0 2 noreply\r\nhi\r\nget b\r\nappend b 0 0 1\r\n!\r\nget b\r\nset b 0 0 1 noreply\r\n?\r\n' >&3
+        printf 'get nothing\r\nmg m v t\r\nset z 0 0 1 noreply\r\n0\r\nquit\r\n' >&3
+        cat <&3 >/dev/null
+    "#;
+    let slap = "memcslap --servers=$MEMCACHED_SERVERS --concurrency=2 --execute-number=40 --test=get --initial-load=60 >/dev/null\n";
+    let script = script.to_owned() + if has("memcslap") { slap } else { "" };
+    std::fs::write(place.home().join("commands.sh"), script).unwrap();
+    let (sets, gets) = (counted("cmd_set"), counted("cmd_get"));
+    let path = captured(&place, "memcached", &server, "bash commands.sh");
+    let recorded = place.run(&["capture", "show", path.to_str().unwrap(), "--report", "json"]).json();
+    let calls = |of: &[&str]| -> u64 {
+        let all = recorded["statements"].as_array().unwrap().iter();
+        all.filter(|one| of.contains(&one["text"].as_str().unwrap()))
+            .map(|one| one["calls"].as_u64().unwrap())
+            .sum()
+    };
+    let stores = ["set ?", "set ? noreply", "add ? noreply", "append ?", "ms ?"];
+    assert_eq!(calls(&stores), counted("cmd_set") - sets, "{recorded:#}");
+    assert_eq!(calls(&["get ?", "mg ?"]), counted("cmd_get") - gets, "{recorded:#}");
+    assert!(calls(&["incr ?"]) == 1 && calls(&["mn"]) == 1 && calls(&["get ?"]) >= 3, "{recorded:#}");
+
+    // The user's own server is left alone.
+    let refused = replay(&place, &path, &[server.url()]);
+    assert!(refused.code == Some(2) && refused.err.contains("may change values"), "{refused:?}");
+    // A throwaway server is empty before each replay, as that of the capture was.
+    ask("flush_all\r\n");
+    report(&place, &path, &["up:memcached"]);
+    // Other data, other answers.
+    ask("set b 0 0 5\r\nother\r\n");
+    let answer = replay(&place, &path, &[server.url(), "--write"]);
+    let said = format!("{}{}", answer.out, answer.err);
+    assert!(answer.code != Some(0) && said.contains("of 'get ?', such as"), "{answer:?}");
 }

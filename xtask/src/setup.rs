@@ -68,6 +68,7 @@ const SERVERS: &[Server] = &[
     Server { engine: "curl", package: "curl", tests: true, there: || on_path("curl") },
     // Its statements and keys are compared with those of the suites named after it.
     Server { engine: "sysbench", package: "sysbench", tests: true, there: || on_path("sysbench") },
+    Server { engine: "memcslap", package: "libmemcached-tools", tests: true, there: || on_path("memcslap") },
     // Pages are tested in it.
     Server {
         engine: "chromium",

@@ -134,7 +134,9 @@ pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
 /// The capture of `run replay`.
 pub(crate) fn of_replay(matches: &ArgMatches) -> Result<CustomWorkload> {
     let path = matches.get_one::<PathBuf>("capture").ok_or_else(|| Error::usage("no capture was given"))?;
-    replay::workload(path, may_write(matches, None), matches.contains_id("setup"))
+    let throwaway = is_throwaway(matches, None);
+    let write = matches.get_flag("write") || throwaway;
+    replay::workload(path, write, matches.contains_id("setup"), throwaway)
 }
 
 fn script_of(path: &Path, weight: u64) -> Result<CustomFile> {
@@ -159,9 +161,10 @@ fn scripts(
 /// Whether statements may change existing tables: with `--write`, or if all targets are throwaway servers, which hold nothing
 /// of the user's. `named` are the targets of a suite.
 fn may_write(matches: &ArgMatches, named: Option<&Value>) -> bool {
-    if matches.get_flag("write") {
-        return true;
-    }
+    matches.get_flag("write") || is_throwaway(matches, named)
+}
+
+fn is_throwaway(matches: &ArgMatches, named: Option<&Value>) -> bool {
     // Not every command has all of them.
     let given = ["target", "more-targets", "via"]
         .iter()
@@ -174,13 +177,17 @@ fn may_write(matches: &ArgMatches, named: Option<&Value>) -> bool {
         });
         urls.extend(named.into_iter().filter_map(Value::as_str).map(str::to_owned));
     }
-    may_write_to(&urls, matches)
+    are_throwaway(&urls)
+}
+
+fn are_throwaway(urls: &[String]) -> bool {
+    // An invalid target is refused where targets are read.
+    !urls.is_empty() && targets::are_throwaway(urls).unwrap_or(false)
 }
 
 /// The same for these targets.
 pub(crate) fn may_write_to(urls: &[String], matches: &ArgMatches) -> bool {
-    // An invalid target is refused where targets are read.
-    matches.get_flag("write") || !urls.is_empty() && targets::are_throwaway(urls).unwrap_or(false)
+    matches.get_flag("write") || are_throwaway(urls)
 }
 
 fn builtin(name: &str, weight: u64) -> Result<CustomFile> {

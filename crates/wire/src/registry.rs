@@ -4,6 +4,7 @@ use crate::decoder::{Decoder, TlsRefusal};
 use crate::environment::Variables;
 use crate::protocols::http::Http;
 use crate::protocols::memcached::Memcached;
+use crate::protocols::memcached_view::Memcached as MemcachedView;
 use crate::protocols::mongodb::Mongodb;
 use crate::protocols::mysql::Mysql;
 use crate::protocols::mysql_tls::MysqlTls;
@@ -43,7 +44,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol { schemes: &["mysql", "mariadb"], port: 3306, decoder: || Box::<Mysql>::default(), view: Some(|| Box::<MysqlView>::default()), refusal: Some(|| Box::<MysqlTls>::default()), variables: Variables::MYSQL },
     Protocol { schemes: &["postgres", "postgresql"], port: 5432, decoder: || Box::<Postgres>::default(), view: Some(|| Box::<PostgresView>::default()), refusal: Some(|| Box::<PostgresTls>::default()), variables: Variables::POSTGRES },
     Protocol { schemes: &["redis", "valkey"], port: 6379, decoder: || Box::<Redis>::default(), view: Some(|| Box::<RedisView>::default()), refusal: None, variables: Variables::REDIS },
-    Protocol { schemes: &["memcached"], port: 11211, decoder: || Box::<Memcached>::default(), view: None, refusal: None, variables: Variables::MEMCACHED },
+    Protocol { schemes: &["memcached"], port: 11211, decoder: || Box::<Memcached>::default(), view: Some(|| Box::<MemcachedView>::default()), refusal: None, variables: Variables::MEMCACHED },
     Protocol { schemes: &["mongodb"], port: 27017, decoder: || Box::<Mongodb>::default(), view: None, refusal: None, variables: Variables::MONGODB },
     Protocol { schemes: &["couchdb"], port: 5984, decoder: || Box::new(Http::couchdb()), view: None, refusal: None, variables: Variables::COUCHDB },
     Protocol { schemes: &["http"], port: 80, decoder: || Box::<Http>::default(), view: None, refusal: None, variables: Variables::NONE },

@@ -66,9 +66,12 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
         ))
         .hint("record it with --values keep; what it shows is in 'kurabe capture show'"));
     }
-    if about.protocol.starts_with("redis") || about.protocol.starts_with("valkey") {
-        return Err(Error::usage(format!("{name} has commands of Redis, of which there is no model yet"))
-            .hint("'kurabe run replay' sends them again; 'kurabe capture show' says what there is"));
+    if ["redis", "valkey", "memcached"].contains(&about.protocol.as_str()) {
+        return Err(Error::usage(format!(
+            "{name} has commands of {}, of which there is no model yet",
+            about.protocol
+        ))
+        .hint("'kurabe run replay' sends them again; 'kurabe capture show' says what there is"));
     }
     let kinds = chosen(&analysis);
     let plans: Vec<Plan> = kinds.iter().map(|kind| plan(kind, &analysis.forms)).collect();

@@ -26,7 +26,7 @@ pub use socket::Socket;
 pub use stream::Stream;
 
 use crate::cancel;
-use kurabe_core::driver::Receive;
+use kurabe_core::driver::{RawMessages, Receive};
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::io::{self, IoSlice, Read, Write};
@@ -116,6 +116,17 @@ pub struct Wire<S> {
     most: u64,
     /// Set once receiving or sending failed: the next bytes could belong to an earlier request.
     failed: bool,
+}
+
+impl<S: Peer> RawMessages for Wire<S> {
+    fn exchange_raw(&mut self, messages: &[u8], receive: &mut Receive<'_>) -> Result<()> {
+        let done = self.send(messages).and_then(|()| self.pass_on(receive));
+        self.settle(done)
+    }
+
+    fn flags(&mut self) -> u32 {
+        0
+    }
 }
 
 impl<S: Peer> Wire<S> {

@@ -170,7 +170,11 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         Ok(self)
     }
 
-    without!(bulk, planner, raw_messages);
+    fn raw_messages(&mut self) -> Result<&mut dyn RawMessages> {
+        Ok(&mut self.client.wire)
+    }
+
+    without!(bulk, planner);
 }
 
 impl<S: Peer + Send> Cache for MemcachedSession<S> {

@@ -9,7 +9,7 @@ use super::request::Keys;
 use crate::prelude::*;
 use crate::slots::{Slots, check_parameters, check_supported};
 use crate::wire::{Outbox, Peer};
-use kurabe_core::driver::{CacheCounters, RawMessages, Receive};
+use kurabe_core::driver::{CacheCounters, RawMessages};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -91,22 +91,10 @@ impl<S: Peer + Send> Session for RedisSession<S> {
     }
 
     fn raw_messages(&mut self) -> Result<&mut dyn RawMessages> {
-        Ok(self)
+        Ok(&mut self.work.client.wire)
     }
 
     without!(bulk, planner);
-}
-
-impl<S: Peer + Send> RawMessages for RedisSession<S> {
-    fn exchange_raw(&mut self, messages: &[u8], receive: &mut Receive<'_>) -> Result<()> {
-        let wire = &mut self.work.client.wire;
-        let done = wire.send(messages).and_then(|()| wire.pass_on(receive));
-        wire.settle(done)
-    }
-
-    fn flags(&mut self) -> u32 {
-        0
-    }
 }
 
 impl<S: Peer + Send> Cache for RedisSession<S> {

@@ -1,7 +1,7 @@
 //! Sends recorded requests as they were sent, and reads the shape of each answer as the recorder did.
 
-use super::redis;
 use super::traffic::{Family, Sent, Traffic, Unit};
+use super::{memcached, redis};
 use crate::prelude::*;
 use kurabe_capture::record::{Parameter, Value as Recorded};
 use kurabe_core::driver::RawMessages;
@@ -58,7 +58,7 @@ impl<'a> Client<'a> {
     pub(super) fn set_up(&mut self, messages: &mut dyn RawMessages, said: &[(String, String)]) -> Result<()> {
         match self.traffic.family {
             Family::Postgres => {}
-            Family::Mysql => return Ok(()),
+            Family::Mysql | Family::Memcached => return Ok(()),
             Family::Redis => {
                 // What clients speak unless they ask for another; servers before 6 know no other.
                 self.out.extend(b"*2\r\n$5\r\nHELLO\r\n$1\r\n2\r\n");
@@ -103,6 +103,7 @@ impl<'a> Client<'a> {
                 Family::Postgres => self.postgres(sent, &text)?,
                 Family::Mysql => self.mysql(sent, text)?,
                 Family::Redis => redis::push(&mut self.out, &text, sent)?,
+                Family::Memcached => memcached::push(&mut self.out, &text, sent)?,
             }
         }
         let is_text = |sent: &Sent| sent.request.step == Step::Text;
@@ -110,7 +111,15 @@ impl<'a> Client<'a> {
             message(&mut self.out, b'S', b"");
         }
         let data = unit.requests.first().map_or(&[][..], |sent| &sent.data);
-        let answers = self.exchange(messages, unit.requests.len(), data)?;
+        let count = unit.requests.len();
+        let last = unit.requests.last().map(|sent| self.traffic.text(sent));
+        let is_quiet =
+            self.traffic.family == Family::Memcached && last.is_some_and(|text| memcached::is_quiet(&text));
+        if is_quiet {
+            self.out.extend(memcached::SYNC);
+        }
+        let mut answers = self.exchange(messages, count + usize::from(is_quiet), data)?;
+        answers.truncate(count);
         Ok(answers)
     }
 

@@ -1,7 +1,7 @@
 //! Compares answers with those that were recorded.
 
-use super::redis;
 use super::traffic::{Sent, Traffic, Unit};
+use super::{memcached, redis};
 use kurabe_capture::record::Request;
 use kurabe_core::Error;
 use kurabe_core::sort;
@@ -170,7 +170,11 @@ fn varies(text: &str, recorded: &Request, answer: &Exchange) -> Option<Varies> {
         let mut found = lower.match_indices(word);
         found.any(|(at, _)| !lower[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
     };
-    if OF_SERVER.contains(&first) || redis::VOLATILE.contains(&first) || VOLATILE.iter().any(has) {
+    if OF_SERVER.contains(&first)
+        || redis::VOLATILE.contains(&first)
+        || memcached::VOLATILE.contains(&first)
+        || VOLATILE.iter().any(has)
+    {
         return Some(Varies::Volatile);
     }
     // The upper half is that of the rows in any order.

@@ -5,6 +5,7 @@
 mod client;
 mod compare;
 mod job;
+mod memcached;
 mod order;
 mod redis;
 mod traffic;
@@ -94,11 +95,12 @@ struct Kept {
 }
 
 /// A capture as the workload of a run. `write`: whether its statements may change existing tables; `restored`: whether the
-/// targets' data is restored before each replay.
+/// targets' data is restored before each replay; `throwaway`: whether the targets are throwaway servers. A restart empties one of
+/// memcached, as it was when it began.
 ///
 /// # Errors
 /// If it cannot be read, or cannot be replayed.
-pub fn workload(path: &Path, write: bool, restored: bool) -> Result<CustomWorkload> {
+pub fn workload(path: &Path, write: bool, restored: bool, throwaway: bool) -> Result<CustomWorkload> {
     let name = path.display().to_string();
     let digest = Setup::of(&name)
         .map_err(|_| {
@@ -109,6 +111,7 @@ pub fn workload(path: &Path, write: bool, restored: bool) -> Result<CustomWorklo
     let traffic = load(&name, digest.as_deref())?;
     let mut kinds: Vec<_> = traffic.kinds.iter().filter(|kind| kind.calls > 0).collect();
     sort::by_key(&mut kinds, |kind| std::cmp::Reverse(kind.time));
+    let is_emptied = throwaway && traffic.family == traffic::Family::Memcached;
     let kept = Kept {
         digest,
         protocol: traffic.about.protocol.clone(),
@@ -119,7 +122,7 @@ pub fn workload(path: &Path, write: bool, restored: bool) -> Result<CustomWorklo
         time: traffic.units.iter().map(|unit| unit.end).max().unwrap_or(0),
         writes: traffic.writes().map(|(text, why)| (text.to_owned(), why.to_owned())),
         statements: kinds.iter().take(OWN).map(|kind| kind.text.clone()).collect(),
-        restored,
+        restored: restored || is_emptied,
     };
     let text = serde_json::to_string(&kept)
         .map_err(|error| Error::new(ErrorKind::Internal, format!("a capture without a summary: {error}")))?;
@@ -142,6 +145,7 @@ pub fn schemes(source: &CustomWorkload) -> Result<&'static [&'static str]> {
     Ok(match traffic::Family::of(&kept(source)?.1.protocol) {
         Some(traffic::Family::Postgres) => &["postgres", "postgresql"],
         Some(traffic::Family::Redis) => &["redis", "valkey"],
+        Some(traffic::Family::Memcached) => &["memcached"],
         _ => &["mysql", "mariadb"],
     })
 }
@@ -243,8 +247,10 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experim
 }
 
 impl ReplayExperiment {
-    fn is_redis(&self) -> bool {
-        traffic::Family::of(&self.kept.protocol) == Some(traffic::Family::Redis)
+    /// Whether it has commands in place of statements.
+    fn has_commands(&self) -> bool {
+        let family = traffic::Family::of(&self.kept.protocol);
+        matches!(family, Some(traffic::Family::Redis | traffic::Family::Memcached))
     }
 }
 
@@ -291,9 +297,12 @@ impl Experiment for ReplayExperiment {
         let statement =
             RawStatement { place: self.name.clone(), texts: vec![text], parameters: 0, collection: None };
         // Of a server without read-only sessions, only commands that are known to read are sent.
-        let reads = self.kept.writes.is_none() && !self.is_redis();
-        let operation =
-            if self.is_redis() { Operation::Ping } else { Operation::Raw { statement: Arc::new(statement) } };
+        let reads = self.kept.writes.is_none() && !self.has_commands();
+        let operation = if self.has_commands() {
+            Operation::Ping
+        } else {
+            Operation::Raw { statement: Arc::new(statement) }
+        };
         let demand = Demand {
             operations: vec![operation],
             capabilities: reads.then_some(Capability::ReadOnlySessions).into_iter().collect(),

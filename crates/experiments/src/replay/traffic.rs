@@ -10,7 +10,7 @@
 //! points back in time (to the effect of a commit, or the answer of another unit), so that there is no circle, nor one with
 //! locks of the server.
 
-use super::redis;
+use super::{memcached, redis};
 use crate::custom::reads::text_asks_for_write;
 use crate::prelude::*;
 use kurabe_capture::Values;
@@ -47,6 +47,7 @@ pub(super) enum Family {
     Postgres,
     Mysql,
     Redis,
+    Memcached,
 }
 
 impl Family {
@@ -55,6 +56,7 @@ impl Family {
             "postgres" | "postgresql" => Some(Self::Postgres),
             "mysql" | "mariadb" => Some(Self::Mysql),
             "redis" | "valkey" => Some(Self::Redis),
+            "memcached" => Some(Self::Memcached),
             _ => None,
         }
     }
@@ -72,8 +74,8 @@ pub(super) struct Template {
     is_setup: bool,
     /// Tables that it names.
     tables: Vec<String>,
-    /// Whether it is a command, whose parameters may be keys.
-    is_command: bool,
+    /// The protocol: parameters of commands may be keys.
+    family: Option<Family>,
 }
 
 /// Statements of one fingerprint.
@@ -265,18 +267,19 @@ impl Reading {
         let shown = template.replace(GAP, " ? ");
         let lower = shown.to_ascii_lowercase();
         let locks = ["for update", "for share", "for no key", "for key share", "lock in share", "_lock("];
-        let is_redis = self.family == Some(Family::Redis);
+        let (writes, locks) = match self.family {
+            Some(Family::Redis) => (redis::writes(&template), redis::waits(&template)),
+            Some(Family::Memcached) => (memcached::writes(&template), false),
+            _ => (text_asks_for_write(&shown), locks.iter().any(|words| lower.contains(words))),
+        };
+        let is_command = matches!(self.family, Some(Family::Redis | Family::Memcached));
         self.numbers.insert(number, self.templates.len());
         self.templates.push(Template {
-            writes: if is_redis { redis::writes(&template) } else { text_asks_for_write(&shown) },
-            locks: if is_redis {
-                redis::waits(&template)
-            } else {
-                locks.iter().any(|words| lower.contains(words))
-            },
+            writes,
+            locks,
             is_setup: is_setup(&self.kinds[kind].text),
-            tables: if is_redis { Vec::new() } else { tables(&lower) },
-            is_command: is_redis,
+            tables: if is_command { Vec::new() } else { tables(&lower) },
+            family: self.family,
             text: template,
             kind,
         });
@@ -294,6 +297,7 @@ impl Reading {
         let is_command = text.starts_with("COM_") && !text.starts_with("COM_INIT_DB ") && text != "COM_PING";
         let is_unknown = match self.family {
             Some(Family::Redis) => redis::is_left_out(text),
+            Some(Family::Memcached) => memcached::is_left_out(text),
             _ => is_command || text.starts_with("command ") || text == "a function call",
         };
         let key = (request.statement, request.literals.clone());
@@ -331,12 +335,16 @@ impl Reading {
                     let Request { at, time, transaction, step, .. } = one.request;
                     unit.at = if unit.requests.is_empty() { at } else { unit.at };
                     unit.end = unit.end.max(at.saturating_add(time.unwrap_or(0)));
+                    let is_quiet = memcached::is_quiet(&templates[one.template].text);
                     unit.requests.push(one);
                     let goes_on = match family {
                         // It says the state after Sync.
                         Family::Postgres => step != Step::Text && transaction == Transaction::Unknown,
                         Family::Mysql => false,
                         Family::Redis => sent.peek().is_some_and(|next| next.request.pipelined),
+                        Family::Memcached => {
+                            is_quiet || sent.peek().is_some_and(|next| next.request.pipelined)
+                        }
                     };
                     if !goes_on {
                         break;
@@ -471,7 +479,11 @@ fn lanes(connections: &[Connection]) -> Vec<Vec<usize>> {
 
 /// The tables that a request names, or what may be keys.
 fn names(template: &Template, sent: &Sent) -> Vec<String> {
-    template.tables.iter().cloned().chain(redis::keys(sent).filter(|_| template.is_command)).collect()
+    match template.family {
+        Some(Family::Redis) => redis::keys(sent).collect(),
+        Some(Family::Memcached) => memcached::keys(&template.text, sent).collect(),
+        _ => template.tables.clone(),
+    }
 }
 
 /// Names at positions where statements name tables. The statement is in lower case, and is not parsed.

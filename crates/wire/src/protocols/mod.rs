@@ -3,6 +3,7 @@
 pub(crate) mod bson;
 pub(crate) mod http;
 pub(crate) mod memcached;
+pub(crate) mod memcached_view;
 pub(crate) mod mongodb;
 pub(crate) mod mysql;
 pub(crate) mod mysql_tls;
