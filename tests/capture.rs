@@ -6,11 +6,14 @@ use kurabe_capture::file;
 use kurabe_capture::record::{Record, Request, Value};
 use kurabe_testbed::testing;
 use kurabe_wire::view::Step;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// Captures a shell's command.
 fn captured(place: &Place, name: &str, options: &[&str], url: &str, script: &str) -> PathBuf {
@@ -448,4 +451,122 @@ fn model_says_what_it_cannot_do() {
     );
     let answer = place.run(&["capture", "model", path.to_str().unwrap(), "-o", path.to_str().unwrap()]);
     assert!(answer.code != Some(0), "{answer:?}");
+}
+
+/// tcpdump of the loopback packets of a port, until it is ended.
+fn tcpdump(port: u16, to: &Path) -> Option<(Child, impl Iterator<Item = String>)> {
+    let mut command = Command::new("tcpdump");
+    command.args(["-i", "lo", "--immediate-mode", "-B", "32768", "-s", "0", "-Z", "root", "-U", "-w"]);
+    command.arg(to).args(["port", &port.to_string()]).stderr(Stdio::piped());
+    let Ok(mut child) = command.spawn() else {
+        skip("tcpdump is not installed");
+        return None;
+    };
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let mut said = String::new();
+    while let Some(line) = lines.next() {
+        if line.contains("listening on") {
+            return Some((child, lines));
+        }
+        said += &line;
+    }
+    let _ = child.wait();
+    skip(&format!("tcpdump may not capture here: that takes root, or CAP_NET_RAW: {said}"));
+    None
+}
+
+/// What was asked and answered, without times, in no order of connections.
+fn exchanged(path: &Path) -> Vec<Vec<String>> {
+    let mut by_connection: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (text, request) in requests(path) {
+        let Request {
+            connection,
+            step,
+            parameters,
+            limit,
+            cut,
+            rows,
+            affected,
+            error,
+            digest,
+            transaction,
+            ..
+        } = request;
+        let shown = format!(
+            "{text} {step:?} {parameters:?} {limit} {cut} {rows} {affected} {error:?} {digest} {transaction:?}"
+        );
+        by_connection.entry(connection).or_default().push(shown);
+    }
+    let mut all: Vec<_> = by_connection.into_values().collect();
+    all.sort();
+    all
+}
+
+/// The packets between the relay and its server are the same conversation, which the kernel saw.
+#[test]
+fn packets_of_tcpdump_make_the_capture_that_the_relay_made() {
+    for (engine, script) in [
+        (
+            "postgres",
+            "pgbench -i -q -s 1 2>/dev/null; pgbench -n -M prepared -c 3 -t 20; psql -qXc 'SELECT 1 / 0' || true",
+        ),
+        (
+            "mysql",
+            "s='sysbench oltp_read_write --mysql-host=127.0.0.1 --mysql-user=root --mysql-db=kurabe --mysql-ssl=off --table-size=3000'; \
+             s=\"$s --mysql-port=$MYSQL_TCP_PORT --threads=2 --events=40 --time=0\"; $s prepare >/dev/null; $s run >/dev/null",
+        ),
+        (
+            "redis",
+            "redis-benchmark -h $REDIS_HOST -p $REDIS_PORT -q -t set,get,incr -d 20000 -n 200 -c 3 -P 4 >/dev/null",
+        ),
+        (
+            "memcached",
+            "memcslap --servers=$MEMCACHED_SERVERS --concurrency=2 --execute-number=50 --test=get --initial-load=60",
+        ),
+    ] {
+        let Some(server) = testing::server(engine) else { continue };
+        let place = Place::new();
+        let packets = place.home().join("packets");
+        let Some((mut dump, said)) = tcpdump(server.port(), &packets) else { return };
+        let relayed = captured(&place, "relayed", &[], server.url(), script);
+        std::thread::sleep(Duration::from_millis(300));
+        kill_process(Pid::from_child(&dump), Signal::INT).unwrap();
+        dump.wait().unwrap();
+        let said: Vec<String> = said.collect();
+        assert!(said.iter().any(|line| line.starts_with("0 packets dropped")), "{engine}: {said:?}");
+        let traced = place.home().join("traced");
+        let [from, to] = [&packets, &traced].map(|path| path.to_str().unwrap());
+        let answer = place.run(&["capture", server.url(), "--from", from, "-o", to]);
+        assert!(answer.code == Some(0) && !answer.err.contains("warning"), "{answer:?}");
+        let (relayed, traced) = (exchanged(&relayed), exchanged(&traced));
+        let requests = relayed.iter().map(Vec::len).sum::<usize>();
+        assert!(requests > 100, "{engine}: {requests}");
+        // The relay looks whether the server answers before it begins: a connection without a request.
+        let different = relayed.iter().zip(&traced).find(|(one, other)| one != other);
+        assert!(relayed == traced, "{engine}: {} and {}: {different:?}", relayed.len(), traced.len());
+    }
+}
+
+#[test]
+fn what_is_no_trace_of_the_server_is_refused_and_leaves_no_file() {
+    let place = Place::new();
+    let at = |name: &str| place.home().join(name).display().to_string();
+    std::fs::write(at("text"), "SELECT 1").unwrap();
+    std::fs::write(at("packed"), [0x1f, 0x8b, 8, 0, 0]).unwrap();
+    let header = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
+    std::fs::write(at("empty"), header).unwrap();
+    std::fs::write(at("long"), [&header[..], &[0; 8], &[255; 8]].concat()).unwrap();
+    for (target, from, why) in [
+        ("postgres://127.0.0.1:1", "text", "is no file of packets"),
+        ("postgres://127.0.0.1:1", "packed", "unpack it"),
+        ("postgres://127.0.0.1:1", "missing", "cannot be read"),
+        ("postgres://127.0.0.1:1", "empty", "has no packets of port 1"),
+        ("postgres://127.0.0.1:1", "long", "longer than any"),
+        ("up:postgres", "empty", "of a server that there was"),
+        ("mongodb://127.0.0.1:1", "empty", "cannot be captured yet"),
+    ] {
+        let answer = place.run(&["capture", target, "--from", &at(from), "-o", &at("out")]);
+        assert!(answer.code != Some(0) && answer.err.contains(why), "{from}: {answer:?}");
+        assert!(!Path::new(&at("out")).exists(), "{from}");
+    }
 }

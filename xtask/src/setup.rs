@@ -79,7 +79,7 @@ const SERVERS: &[Server] = &[
     // It reads what a copy made of a table.
     Server { engine: "sqlite3", package: "sqlite3", tests: true, there: || on_path("sqlite3") },
     // Counters are compared with captured packets. Capturing needs root or a capability.
-    Server { engine: "tcpdump", package: "tcpdump", tests: false, there: || on_path("tcpdump") },
+    Server { engine: "tcpdump", package: "tcpdump", tests: true, there: || on_path("tcpdump") },
     // An agent is started over it.
     Server {
         engine: "sshd",

@@ -1,7 +1,7 @@
 //! Captures: what an application asked of a database, recorded between the two.
 //!
-//! [`recorder`] relays connections and writes a [`file`](mod@file) of [`record`]s; [`show`] says what they show, and [`model`] describes them
-//! as a custom workload.
+//! [`recorder`] relays connections and writes a [`file`](mod@file) of [`record`]s; [`trace`] writes one from packets that were captured. [`show`] says
+//! what they show, and [`model`] describes them as a custom workload.
 
 mod draws;
 pub mod file;
@@ -11,8 +11,11 @@ mod plain;
 pub mod record;
 pub mod recorder;
 pub mod show;
+mod tape;
+pub mod trace;
 mod units;
 mod values;
 mod variables;
 
+pub use tape::Totals;
 pub use values::Values;

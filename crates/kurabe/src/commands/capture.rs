@@ -3,13 +3,14 @@
 use super::wire::{self, Relayed};
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::signals;
+use crate::{signals, targets};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_capture::file::About;
 use kurabe_capture::recorder::Recorder;
-use kurabe_capture::{Values, model, show};
+use kurabe_capture::{Totals, Values, model, show, trace};
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
+use kurabe_core::target::TargetUrl;
 use kurabe_core::units::count;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_wire::environment::{environment, through};
@@ -37,10 +38,65 @@ pub(super) fn capture(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             .hint("name another file, or remove it: a capture is never overwritten")
             .into());
     }
+    if let Some(from) = matches.get_one::<PathBuf>("from") {
+        return traced(matches, from, path, output);
+    }
     let relayed = Relayed::prepare(matches, output)?;
     let done = record(matches, &relayed, path, output);
     relayed.end(output);
     done
+}
+
+/// What a capture is of, from now on.
+fn about(matches: &ArgMatches, url: &TargetUrl) -> About {
+    let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    About {
+        protocol: url.scheme.clone(),
+        target: url.to_string(),
+        values: match matches.get_one::<String>("values").map(String::as_str) {
+            Some("hash") => Values::Hash,
+            Some("drop") => Values::Drop,
+            _ => Values::Keep,
+        },
+        began_ms: began.as_millis() as u64,
+        kurabe: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+/// Reads packets in place of relaying.
+fn traced(matches: &ArgMatches, from: &Path, path: &Path, output: &Output) -> Result<Exit> {
+    let target = matches.get_one::<String>("target").map(String::as_str).unwrap_or_default();
+    let url = TargetUrl::parse(target)?;
+    if url.scheme == targets::UP {
+        return Err(Error::usage("--from reads packets of a server that there was")
+            .hint("name its protocol and port, such as postgres://10.0.0.5:5432")
+            .into());
+    }
+    let protocol = wire::protocol(&url.scheme)?;
+    let port = url.port.unwrap_or(protocol.port);
+    let address = url.host.as_deref().and_then(|host| host.parse().ok());
+    let mut about = about(matches, &url);
+    let (totals, why) = trace::record(from, (address, port), protocol, path, &mut about)?;
+    if let Some(why) = why {
+        output.warning(&why);
+    }
+    recorded(&totals, path, output)?;
+    Ok(exit::DONE)
+}
+
+/// Says what was recorded.
+fn recorded(totals: &Totals, path: &Path, output: &Output) -> Result<()> {
+    for why in &totals.unreadable {
+        output.warning(&format!("connections, or their rest, were not recorded: {why}"));
+    }
+    output.result(&format!(
+        "{}: {} requests of {} connections",
+        path.display(),
+        count(totals.requests),
+        count(totals.connections)
+    ))?;
+    output.hint(&format!("kurabe capture show {}", path.display()));
+    Ok(())
 }
 
 /// Records until the command has ended, or until Ctrl-C without one.
@@ -48,19 +104,7 @@ fn record(matches: &ArgMatches, relayed: &Relayed, path: &Path, output: &Output)
     let Relayed { url, protocol, listen, command, stop, .. } = relayed;
     let server = wire::server(url, protocol)?;
     wire::check(&server)?;
-    let values = match matches.get_one::<String>("values").map(String::as_str) {
-        Some("hash") => Values::Hash,
-        Some("drop") => Values::Drop,
-        _ => Values::Keep,
-    };
-    let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let about = About {
-        protocol: url.scheme.clone(),
-        target: url.to_string(),
-        values,
-        began_ms: began.as_millis() as u64,
-        kurabe: env!("CARGO_PKG_VERSION").to_owned(),
-    };
+    let about = about(matches, url);
     let recorder = Recorder::start(*listen, server, protocol, path, &about)?;
     let shown = through(url, recorder.address()).to_string();
     let status = if command.is_empty() {
@@ -76,16 +120,7 @@ fn record(matches: &ArgMatches, relayed: &Relayed, path: &Path, output: &Output)
         Some(wire::run(command, &environment(url, recorder.address(), &protocol.variables), stop)?)
     };
     let totals = recorder.finish(path)?;
-    for why in &totals.unreadable {
-        output.warning(&format!("connections, or their rest, were not recorded: {why}"));
-    }
-    output.result(&format!(
-        "{}: {} requests of {} connections",
-        path.display(),
-        count(totals.requests),
-        count(totals.connections)
-    ))?;
-    output.hint(&format!("kurabe capture show {}", path.display()));
+    recorded(&totals, path, output)?;
     wire::ended(status, totals.connections, totals.unreachable, stop, output)
 }
 

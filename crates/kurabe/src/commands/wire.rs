@@ -91,7 +91,7 @@ impl Relayed {
     }
 }
 
-fn protocol(scheme: &str) -> kurabe_core::Result<&'static Protocol> {
+pub(super) fn protocol(scheme: &str) -> kurabe_core::Result<&'static Protocol> {
     registry::of_scheme(scheme).ok_or_else(|| {
         let known = registry::schemes().collect::<Vec<_>>().join(", ");
         let encrypted = scheme.strip_suffix('s').filter(|plain| registry::of_scheme(plain).is_some());

@@ -1,0 +1,360 @@
+//! The file that is recorded into: connections become records in a block, and a thread of its own compresses full blocks and
+//! writes them, and at least every half second what there is.
+
+use crate::Values;
+use crate::file::{About, Blocks};
+use crate::record::{Parameter, Record, Request, Value, Writer};
+use crate::recorder::view_of;
+use crate::values::{Hasher, kept};
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_relay::lock;
+use kurabe_wire::registry::Protocol;
+use kurabe_wire::statement::Dialect;
+use kurabe_wire::view::{Event, Exchange, View};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The size from which a block is full, in bytes.
+const FULL: usize = 256 << 10;
+/// Full blocks that wait to be written. If there are more, the relay waits.
+const QUEUED: usize = 4;
+/// The time after which a block is written although it is not full.
+const LATEST: Duration = Duration::from_millis(500);
+/// The maximum size of all templates that are remembered, in bytes. Then those that come again get new numbers.
+const TEMPLATES: usize = 16 << 20;
+/// What was recorded.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    pub connections: u64,
+    pub requests: u64,
+    /// Why connections, or their rest, could not be read, each reason once.
+    pub unreadable: Vec<String>,
+    /// Why a server could not be reached.
+    pub unreachable: Option<String>,
+}
+
+/// A file that is written.
+pub(crate) struct Tape {
+    pub(crate) shared: Arc<Shared>,
+    writes: Option<JoinHandle<Option<std::io::Error>>>,
+}
+
+pub(crate) struct Shared {
+    began: Instant,
+    values: Values,
+    hasher: Hasher,
+    dialect: Dialect,
+    view: fn() -> Box<dyn View>,
+    state: Mutex<State>,
+    connections: AtomicU64,
+}
+
+pub(crate) struct State {
+    block: Writer,
+    templates: HashMap<String, u64>,
+    /// The size of the templates.
+    size: usize,
+    next: u64,
+    totals: Totals,
+    /// `None` once the recorder has finished, or the file cannot be written.
+    full: Option<SyncSender<Vec<u8>>>,
+}
+
+impl Tape {
+    /// Begins the file.
+    ///
+    /// # Errors
+    /// If the protocol cannot be recorded, or the file exists.
+    pub(crate) fn begin(protocol: &Protocol, path: &Path, about: &About) -> Result<Self> {
+        let view = view_of(protocol, about)?;
+        let dialect = if protocol.schemes.contains(&"mysql") { Dialect::Mysql } else { Dialect::Postgres };
+        let (full, blocks) = sync_channel(QUEUED);
+        let state = State {
+            block: Writer::default(),
+            templates: HashMap::new(),
+            size: 0,
+            next: 0,
+            totals: Totals::default(),
+            full: Some(full),
+        };
+        let shared = Arc::new(Shared {
+            began: Instant::now(),
+            values: about.values,
+            hasher: Hasher::default(),
+            dialect,
+            view,
+            state: Mutex::new(state),
+            connections: AtomicU64::new(0),
+        });
+        let file = Blocks::create(path, about)?;
+        let written = Arc::clone(&shared);
+        let writes =
+            thread::Builder::new().name("capture".to_owned()).spawn(move || write(file, &blocks, &written));
+        let writes = writes.map_err(|error| {
+            Error::new(ErrorKind::Environment, format!("no thread for the capture: {error}"))
+        })?;
+        Ok(Self { shared, writes: Some(writes) })
+    }
+
+    /// Whether the file cannot be written any more.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.writes.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Completes the file.
+    ///
+    /// # Errors
+    /// If it could not be written.
+    pub(crate) fn finish(mut self, path: &Path) -> Result<Totals> {
+        let mut totals = {
+            let mut state = lock(&self.shared.state);
+            let requests = state.totals.requests;
+            state.push(&Record::End { requests });
+            state.flush();
+            state.full = None;
+            state.totals.clone()
+        };
+        totals.connections = self.shared.connections.load(Ordering::SeqCst);
+        match self.writes.take().map(JoinHandle::join) {
+            Some(Ok(None)) => Ok(totals),
+            Some(Ok(Some(error))) => Err(Error::new(
+                ErrorKind::Environment,
+                format!("{} could not be written to its end: {error}", path.display()),
+            )
+            .hint("what was written before can be read")),
+            _ => Err(Error::new(ErrorKind::Internal, "the thread that writes the capture has died")),
+        }
+    }
+}
+
+/// Writes blocks until there are no more, or one cannot be written.
+fn write(mut file: Blocks, blocks: &Receiver<Vec<u8>>, shared: &Shared) -> Option<std::io::Error> {
+    loop {
+        let written = match blocks.recv_timeout(LATEST) {
+            Ok(block) => file.push(&block),
+            Err(RecvTimeoutError::Disconnected) => return file.sync().err(),
+            // Whoever holds it may wait for this thread.
+            Err(RecvTimeoutError::Timeout) => match shared.state.try_lock() {
+                Ok(mut state) if !state.block.bytes.is_empty() => {
+                    let block = std::mem::take(&mut state.block).bytes;
+                    drop(state);
+                    file.push(&block)
+                }
+                _ => Ok(()),
+            },
+        };
+        if let Err(error) = written {
+            // The channel ends with this function, and senders notice.
+            return Some(error);
+        }
+    }
+}
+
+impl State {
+    fn push(&mut self, record: &Record) {
+        if self.full.is_none() {
+            return;
+        }
+        self.block.push(record);
+        if self.block.bytes.len() >= FULL {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let block = std::mem::take(&mut self.block).bytes;
+        if self.full.as_ref().is_some_and(|full| full.send(block).is_err()) {
+            self.full = None;
+        }
+    }
+
+    /// The number of a template.
+    fn template(&mut self, template: String) -> u64 {
+        if let Some(number) = self.templates.get(&template) {
+            return *number;
+        }
+        if self.size + template.len() > TEMPLATES {
+            self.templates.clear();
+            self.size = 0;
+        }
+        let number = self.next;
+        self.next += 1;
+        self.size += template.len() + 64;
+        self.templates.insert(template.clone(), number);
+        self.push(&Record::Statement { number, template });
+        number
+    }
+}
+
+/// A connection that is recorded.
+pub(crate) struct Taped {
+    number: u64,
+    shared: Arc<Shared>,
+    view: Box<dyn View>,
+    events: Vec<Event>,
+    has_ended: bool,
+    /// Whether its rest could not be read, which is said once.
+    is_unreadable: bool,
+}
+
+impl Taped {
+    /// The client sent this.
+    pub(crate) fn sent(&mut self, bytes: &[u8], now: Instant) {
+        self.view.sent(bytes, now, &mut self.events);
+        self.record(now);
+    }
+
+    /// The server sent this.
+    pub(crate) fn received(&mut self, bytes: &[u8], now: Instant) {
+        self.view.received(bytes, now, &mut self.events);
+        self.record(now);
+    }
+
+    /// It is closed; only the first end counts.
+    pub(crate) fn end(&mut self, now: Instant) {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
+        self.view.end(&mut self.events);
+        self.record(now);
+        let at = self.shared.at(now);
+        lock(&self.shared.state).push(&Record::Close { connection: self.number, at, unreadable: None });
+    }
+
+    /// Its rest cannot be read, and why.
+    pub(crate) fn lose(&mut self, why: &'static str, now: Instant) {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
+        self.view.end(&mut self.events);
+        if !self.is_unreadable {
+            self.events.push(Event::Unreadable(why));
+        }
+        self.record(now);
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// It never was.
+    pub(crate) fn forget(&mut self) {
+        self.has_ended = true;
+    }
+
+    /// Enters what was seen.
+    fn record(&mut self, now: Instant) {
+        let connection = self.number;
+        for event in std::mem::take(&mut self.events) {
+            let record = match event {
+                Event::Exchange(exchange) => {
+                    self.exchange(*exchange);
+                    continue;
+                }
+                Event::Client(said) => {
+                    // A setting may be a password as well as a name.
+                    let shown = |(name, value): (String, String)| {
+                        let is_secret = kurabe_wire::statement::concealed(&value, &value).is_some();
+                        (name, if is_secret { String::new() } else { value })
+                    };
+                    Record::Open {
+                        connection,
+                        at: self.shared.at(now),
+                        said: said.into_iter().map(shown).collect(),
+                    }
+                }
+                Event::Data { bytes, of } => {
+                    let shared = &self.shared;
+                    let is_secret = || kept(&of, shared.dialect, Values::Drop, &shared.hasher).2;
+                    let keeps = shared.values == Values::Keep && !is_secret();
+                    let length = bytes.len() as u64;
+                    Record::Data { connection, length, bytes: if keeps { bytes } else { Vec::new() } }
+                }
+                Event::Unreadable(why) => {
+                    self.is_unreadable = true;
+                    let mut state = lock(&self.shared.state);
+                    if !state.totals.unreadable.iter().any(|known| known == why) {
+                        state.totals.unreadable.push(why.to_owned());
+                    }
+                    Record::Close { connection, at: self.shared.at(now), unreadable: Some(why.to_owned()) }
+                }
+            };
+            lock(&self.shared.state).push(&record);
+        }
+    }
+
+    fn exchange(&self, exchange: Exchange) {
+        let Shared { values, hasher, dialect, .. } = &*self.shared;
+        let (template, literals, is_secret) = kept(&exchange.text, *dialect, *values, hasher);
+        let value = |parameter: kurabe_wire::view::Parameter| {
+            let value = match parameter.value {
+                None => Value::Null,
+                Some(_) if is_secret || *values == Values::Drop => Value::Dropped,
+                Some(bytes) if *values == Values::Hash => {
+                    Value::Bytes(hasher.parameter(&bytes, parameter.binary))
+                }
+                Some(bytes) => Value::Bytes(bytes),
+            };
+            Parameter { kind: parameter.kind, binary: parameter.binary, value }
+        };
+        let began = exchange.began.map_or(0, |began| self.shared.at(began));
+        let mut request = Request {
+            connection: self.number,
+            at: began,
+            time: exchange.ended.map(|ended| self.shared.at(ended).saturating_sub(began)),
+            statement: 0,
+            literals,
+            step: exchange.step,
+            parameters: exchange.parameters.into_iter().map(value).collect(),
+            formats: exchange.formats,
+            limit: exchange.limit,
+            goes_on: exchange.goes_on,
+            cut: exchange.cut || is_secret,
+            pipelined: exchange.pipelined,
+            rows: exchange.rows,
+            affected: exchange.affected,
+            error: exchange.error,
+            // A checksum would confirm a guess.
+            digest: if is_secret || *values != Values::Keep { 0 } else { exchange.digest },
+            transaction: exchange.transaction,
+        };
+        let mut state = lock(&self.shared.state);
+        request.statement = state.template(template);
+        state.totals.requests += 1;
+        state.push(&Record::Request(Box::new(request)));
+    }
+}
+
+impl Shared {
+    /// A new connection.
+    pub(crate) fn connection(self: &Arc<Self>, number: u64) -> Taped {
+        self.connections.fetch_add(1, Ordering::SeqCst);
+        Taped {
+            number,
+            shared: Arc::clone(self),
+            view: (self.view)(),
+            events: Vec::new(),
+            has_ended: false,
+            is_unreadable: false,
+        }
+    }
+
+    /// When it began.
+    pub(crate) fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// Why the server cannot be reached.
+    pub(crate) fn unreachable(&self, why: String) {
+        lock(&self.state).totals.unreachable.get_or_insert(why);
+    }
+
+    fn at(&self, when: Instant) -> u64 {
+        u64::try_from(when.saturating_duration_since(self.began).as_nanos()).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,203 @@
+//! A capture from packets that tcpdump or Wireshark wrote: connections are put together again, and their bytes are read as those of a
+//! relay are.
+
+mod file;
+mod packet;
+mod stream;
+
+use crate::file::About;
+use crate::recorder;
+use crate::tape::{Shared, Tape, Taped, Totals};
+use file::Packets;
+use kurabe_core::{Error, Result};
+use kurabe_wire::registry::Protocol;
+use packet::{ACK, RST, SYN, Segment};
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use stream::Stream;
+
+#[cfg(test)]
+mod tests;
+
+const BEFORE: &str = "they began before the packets were captured";
+const MISSING: &str = "packets are missing";
+const CUT: &str = "packets are cut off: tcpdump -s 0 keeps them whole";
+
+/// Reads packets of the server at this port, and of this address if one is named, and writes a capture. `about` gets the time of the
+/// first packet. Also returns why the rest of the file of packets was not read, if it was not.
+///
+/// # Errors
+/// If it is no file of packets or damaged, has none of the port, or the capture cannot be written.
+pub fn record(
+    from: &Path,
+    (address, port): (Option<IpAddr>, u16),
+    protocol: &Protocol,
+    path: &Path,
+    about: &mut About,
+) -> Result<(Totals, Option<String>)> {
+    recorder::view_of(protocol, about)?;
+    let mut packets = Packets::open(from)?;
+    let mut next = packets.next()?;
+    let began = next.as_ref().map_or(0, |packet| packet.at);
+    about.began_ms = began / 1_000_000;
+    let is_server =
+        |one: &SocketAddr| one.port() == port && address.is_none_or(|address| address == one.ip());
+    let (mut trace, mut others) = (None::<Trace>, BTreeMap::<u16, u64>::new());
+    let (mut now, mut why) = (Duration::ZERO, None);
+    while let Some(packet) = next {
+        // Times of several processors may go back a little.
+        now = now.max(Duration::from_nanos(packet.at.saturating_sub(began)));
+        if let Some(segment) = packet::segment(&packet) {
+            let to_server = is_server(&segment.to);
+            if to_server || is_server(&segment.from) {
+                let known = match &mut trace {
+                    Some(known) => known,
+                    None => trace.insert(Trace::begin(protocol, path, about)?),
+                };
+                known.take(&segment, to_server, now);
+            } else {
+                *others.entry(segment.from.port().min(segment.to.port())).or_default() += 1;
+            }
+        }
+        next = match packets.next() {
+            // What was read before is kept.
+            Err(error) if trace.is_some() => {
+                why = Some(error.to_string());
+                None
+            }
+            next => next?,
+        };
+    }
+    if packets.is_cut {
+        why.get_or_insert_with(|| format!("{} ends within a packet", from.display()));
+    }
+    let trace = trace.ok_or_else(|| {
+        let what = format!("{} has no packets of port {port}", from.display());
+        let ports: Vec<String> = others.keys().take(8).map(u16::to_string).collect();
+        let ports = if ports.is_empty() {
+            "it has none of TCP".to_owned()
+        } else {
+            format!("it has those of {}", ports.join(", "))
+        };
+        Error::usage(what).hint(format!("{ports}; the target's address and port say which are read"))
+    })?;
+    Ok((trace.end(path, now)?, why))
+}
+
+/// The connections of a trace.
+struct Trace {
+    tape: Tape,
+    began: Instant,
+    /// By client and server.
+    open: HashMap<(SocketAddr, SocketAddr), Connection>,
+    count: u64,
+}
+
+/// A connection: the streams of client and server.
+struct Connection {
+    taped: Taped,
+    first: u32,
+    streams: [Stream; 2],
+    is_lost: bool,
+}
+
+impl Trace {
+    fn begin(protocol: &Protocol, path: &Path, about: &About) -> Result<Self> {
+        let tape = Tape::begin(protocol, path, about)?;
+        let began = tape.shared.began();
+        Ok(Self { tape, began, open: HashMap::new(), count: 0 })
+    }
+
+    fn take(&mut self, segment: &Segment<'_>, to_server: bool, now: Duration) {
+        let now = self.began + now;
+        let key = if to_server { (segment.from, segment.to) } else { (segment.to, segment.from) };
+        if to_server && segment.has(SYN) && !segment.has(ACK) {
+            let is_new =
+                self.open.get(&key).is_none_or(|known| known.is_lost || known.first != segment.sequence);
+            if is_new {
+                if let Some(mut old) = self.open.remove(&key) {
+                    old.end(now);
+                }
+                let connection = self.connection(segment.sequence);
+                self.open.insert(key, connection);
+            }
+        } else if !self.open.contains_key(&key) {
+            // The last packets of a connection that was closed.
+            if segment.payload.is_empty() {
+                return;
+            }
+            let mut connection = self.connection(segment.sequence);
+            connection.taped.sent(&[], now);
+            connection.lose(BEFORE, now);
+            self.open.insert(key, connection);
+        }
+        if let Some(connection) = self.open.get_mut(&key)
+            && connection.take(segment, to_server, now)
+        {
+            self.open.remove(&key);
+        }
+    }
+
+    fn connection(&mut self, first: u32) -> Connection {
+        let shared: &Arc<Shared> = &self.tape.shared;
+        let taped = shared.connection(self.count);
+        self.count += 1;
+        Connection { taped, first, streams: [Stream::default(), Stream::default()], is_lost: false }
+    }
+
+    fn end(self, path: &Path, now: Duration) -> Result<Totals> {
+        let Self { tape, began, open, .. } = self;
+        let mut left: Vec<Connection> = open.into_values().collect();
+        kurabe_core::sort::by_key(&mut left, |one| one.taped.number());
+        for connection in &mut left {
+            connection.end(began + now);
+        }
+        tape.finish(path)
+    }
+}
+
+impl Connection {
+    /// Takes a segment. Returns whether the connection has ended.
+    fn take(&mut self, segment: &Segment<'_>, to_server: bool, now: Instant) -> bool {
+        if self.is_lost {
+            return false;
+        }
+        if segment.is_cut {
+            self.lose(CUT, now);
+            return false;
+        }
+        let Self { taped, streams, .. } = self;
+        let stream = &mut streams[usize::from(!to_server)];
+        let mut each = |bytes: &[u8]| {
+            if to_server {
+                taped.sent(bytes, now);
+            } else {
+                taped.received(bytes, now);
+            }
+        };
+        if stream.push(segment, &mut each).is_err() {
+            self.lose(MISSING, now);
+            return false;
+        }
+        let is_over = segment.has(RST) || self.streams.iter().all(Stream::has_ended);
+        if is_over {
+            self.end(now);
+        }
+        is_over
+    }
+
+    fn end(&mut self, now: Instant) {
+        if self.streams.iter().any(Stream::has_gap) {
+            self.lose(MISSING, now);
+        }
+        self.taped.end(now);
+    }
+
+    fn lose(&mut self, why: &'static str, now: Instant) {
+        self.is_lost = true;
+        self.taped.lose(why, now);
+    }
+}

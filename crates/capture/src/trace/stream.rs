@@ -1,0 +1,143 @@
+//! The bytes of one direction of a connection, in order: segments may come twice, overlap, or come late.
+
+use super::packet::{FIN, SYN, Segment};
+use std::collections::BTreeMap;
+
+/// The maximum size of what waits for earlier bytes. What is missing by then was not captured.
+const WAITING: usize = 4 << 20;
+
+/// One direction of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    /// The number of the next byte, once the first one is known.
+    next: Option<u32>,
+    /// Bytes so far.
+    position: u64,
+    /// Pieces behind a gap, by position, and their size.
+    waiting: BTreeMap<u64, Vec<u8>>,
+    size: usize,
+    /// The position of the end.
+    end: Option<u64>,
+}
+
+impl Stream {
+    /// Takes a segment, and gives the bytes that follow in order.
+    ///
+    /// # Errors
+    /// If packets are missing.
+    pub(super) fn push(&mut self, segment: &Segment<'_>, each: &mut dyn FnMut(&[u8])) -> Result<(), ()> {
+        let mut first = segment.sequence;
+        if segment.has(SYN) {
+            first = first.wrapping_add(1);
+            self.next.get_or_insert(first);
+        }
+        let Some(next) = self.next else {
+            return if segment.payload.is_empty() { Ok(()) } else { Err(()) };
+        };
+        // Numbers go round: what is less than half of it ahead comes later.
+        let ahead = i64::from(first.wrapping_sub(next).cast_signed());
+        let Some(at) = self.position.checked_add_signed(ahead) else { return Ok(()) };
+        if segment.has(FIN) {
+            self.end = Some(at + segment.payload.len() as u64);
+        }
+        // Behind the end there are empty ones, with the number after it.
+        if segment.payload.is_empty() {
+            return Ok(());
+        }
+        if at > self.position {
+            let known = self.waiting.entry(at).or_default();
+            if known.len() < segment.payload.len() {
+                self.size += segment.payload.len() - known.len();
+                *known = segment.payload.to_vec();
+            }
+            return if self.size > WAITING { Err(()) } else { Ok(()) };
+        }
+        self.give(at, segment.payload, each);
+        while let Some(entry) = self.waiting.first_entry().filter(|entry| *entry.key() <= self.position) {
+            let (at, bytes) = entry.remove_entry();
+            self.size -= bytes.len();
+            self.give(at, &bytes, each);
+        }
+        Ok(())
+    }
+
+    /// Gives what is new of bytes at or before the position.
+    fn give(&mut self, at: u64, bytes: &[u8], each: &mut dyn FnMut(&[u8])) {
+        let known = usize::try_from(self.position - at).unwrap_or(usize::MAX);
+        let Some(new) = bytes.get(known..).filter(|new| !new.is_empty()) else { return };
+        self.position += new.len() as u64;
+        self.next = self.next.map(|next| next.wrapping_add(new.len() as u32));
+        each(new);
+    }
+
+    /// Whether bytes are missing before others that are there.
+    pub(super) fn has_gap(&self) -> bool {
+        !self.waiting.is_empty() || self.end.is_some_and(|end| end > self.position)
+    }
+
+    /// Whether its end was reached.
+    pub(super) fn has_ended(&self) -> bool {
+        self.end.is_some_and(|end| end <= self.position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::packet::ACK;
+    use super::*;
+    use proptest::prelude::*;
+    use std::net::SocketAddr;
+
+    fn segment(sequence: u32, payload: &[u8]) -> Segment<'_> {
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        Segment { from: address, to: address, sequence, flags: ACK, payload, is_cut: false }
+    }
+
+    fn begun(first: u32) -> Stream {
+        let mut stream = Stream::default();
+        stream.push(&Segment { flags: SYN, ..segment(first, b"") }, &mut |_| ()).unwrap();
+        stream
+    }
+
+    proptest! {
+        /// Segments as TCP may deliver them: of any size, overlapping, several times, late, around the end of the numbers.
+        #[test]
+        fn bytes_do_not_depend_on_segments_and_their_order(
+            text in prop::collection::vec(any::<u8>(), 1..200),
+            cuts in prop::collection::vec((0_usize..200, 1_usize..40), 0..30),
+            order in any::<u64>(),
+            first in prop_oneof![any::<u32>(), Just(u32::MAX - 20)],
+        ) {
+            let mut pieces: Vec<(usize, usize)> =
+                cuts.into_iter().map(|(at, length)| (at.min(text.len()), (at + length).min(text.len()))).collect();
+            // Each byte is in one of them.
+            pieces.extend((0..text.len()).step_by(7).map(|at| (at, (at + 7).min(text.len()))));
+            let mut state = order;
+            for at in (1..pieces.len()).rev() {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                pieces.swap(at, (state >> 33) as usize % (at + 1));
+            }
+            let (mut stream, mut given) = (begun(first), Vec::new());
+            for (from, to) in pieces {
+                let sequence = first.wrapping_add(1).wrapping_add(from as u32);
+                let segment = Segment { flags: u8::from(to == text.len()), ..segment(sequence, &text[from..to]) };
+                stream.push(&segment, &mut |bytes| given.extend_from_slice(bytes)).unwrap();
+            }
+            prop_assert_eq!(&given, &text);
+            prop_assert!(stream.has_ended() && !stream.has_gap());
+        }
+    }
+
+    #[test]
+    fn missing_bytes_are_a_gap_and_too_many_behind_it_an_error() {
+        let mut stream = begun(9);
+        let mut given = 0;
+        stream.push(&segment(20, b"behind"), &mut |bytes| given += bytes.len()).unwrap();
+        assert!(stream.has_gap() && given == 0 && !stream.has_ended());
+        // A probe that the other end is there.
+        stream.push(&segment(9, b""), &mut |bytes| given += bytes.len()).unwrap();
+        let much = vec![0; WAITING];
+        assert!(stream.push(&segment(40, &much), &mut |_| ()).is_err());
+        assert!(Stream::default().push(&segment(9, b"x"), &mut |_| ()).is_err(), "its beginning is missing");
+    }
+}
