@@ -12,7 +12,7 @@ use file::Packets;
 use kurabe_core::{Error, Result};
 use kurabe_wire::registry::Protocol;
 use packet::{ACK, RST, SYN, Segment};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +21,9 @@ use stream::Stream;
 
 #[cfg(test)]
 mod tests;
+
+/// The maximum number of other servers that are remembered for an error.
+const OTHERS: usize = 64;
 
 const BEFORE: &str = "they began before the packets were captured";
 const MISSING: &str = "packets are missing";
@@ -45,7 +48,7 @@ pub fn record(
     about.began_ms = began / 1_000_000;
     let is_server =
         |one: &SocketAddr| one.port() == port && address.is_none_or(|address| address == one.ip());
-    let (mut trace, mut others) = (None::<Trace>, BTreeMap::<u16, u64>::new());
+    let (mut trace, mut others) = (None::<Trace>, BTreeSet::<SocketAddr>::new());
     let (mut now, mut why) = (Duration::ZERO, None);
     while let Some(packet) = next {
         // Times of several processors may go back a little.
@@ -59,7 +62,10 @@ pub fn record(
                 };
                 known.take(&segment, to_server, now);
             } else {
-                *others.entry(segment.from.port().min(segment.to.port())).or_default() += 1;
+                let server = if segment.from.port() < segment.to.port() { segment.from } else { segment.to };
+                if others.len() < OTHERS {
+                    others.insert(server);
+                }
             }
         }
         next = match packets.next() {
@@ -75,14 +81,16 @@ pub fn record(
         why.get_or_insert_with(|| format!("{} ends within a packet", from.display()));
     }
     let trace = trace.ok_or_else(|| {
-        let what = format!("{} has no packets of port {port}", from.display());
-        let ports: Vec<String> = others.keys().take(8).map(u16::to_string).collect();
-        let ports = if ports.is_empty() {
+        let of = address
+            .map_or_else(|| format!("port {port}"), |address| SocketAddr::new(address, port).to_string());
+        let shown: Vec<String> = others.iter().take(8).map(SocketAddr::to_string).collect();
+        let there = if shown.is_empty() {
             "it has none of TCP".to_owned()
         } else {
-            format!("it has those of {}", ports.join(", "))
+            format!("it has those of {}", shown.join(", "))
         };
-        Error::usage(what).hint(format!("{ports}; the target's address and port say which are read"))
+        Error::usage(format!("{} has no packets of {of}", from.display()))
+            .hint(format!("{there}; the target's address and port say which are read"))
     })?;
     Ok((trace.end(path, now)?, why))
 }
