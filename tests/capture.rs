@@ -456,7 +456,8 @@ fn model_says_what_it_cannot_do() {
 /// tcpdump of the loopback packets of a port, until it is ended.
 fn tcpdump(port: u16, to: &Path) -> Option<(Child, impl Iterator<Item = String>)> {
     let mut command = Command::new("tcpdump");
-    command.args(["-i", "lo", "--immediate-mode", "-B", "32768", "-s", "0", "-Z", "root", "-U", "-w"]);
+    // Without immediate mode, packets take no more of the buffer than they are long, and are given after a second at most.
+    command.args(["-i", "lo", "-B", "65536", "-s", "0", "-Z", "root", "-U", "-w"]);
     command.arg(to).args(["port", &port.to_string()]).stderr(Stdio::piped());
     let Ok(mut child) = command.spawn() else {
         skip("tcpdump is not installed");
@@ -529,7 +530,7 @@ fn packets_of_tcpdump_make_the_capture_that_the_relay_made() {
         let packets = place.home().join("packets");
         let Some((mut dump, said)) = tcpdump(server.port(), &packets) else { return };
         let relayed = captured(&place, "relayed", &[], server.url(), script);
-        std::thread::sleep(Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(1_500));
         kill_process(Pid::from_child(&dump), Signal::INT).unwrap();
         dump.wait().unwrap();
         let said: Vec<String> = said.collect();
