@@ -17,5 +17,5 @@ mod units;
 mod values;
 mod variables;
 
-pub use tape::Totals;
+pub use tape::{Totals, protocols};
 pub use values::Values;

@@ -8,7 +8,6 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_relay::{End, Ends, Hook, Relay, Server, Way, lock};
 use kurabe_wire::decoder::TlsRefusal;
 use kurabe_wire::registry::Protocol;
-use kurabe_wire::view::View;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -69,23 +68,6 @@ impl Recorder {
         self.relay.stop(GRACE);
         self.tape.finish(path)
     }
-}
-
-/// The schemes of the protocols that can be captured.
-pub fn protocols() -> impl Iterator<Item = &'static str> {
-    let all = kurabe_wire::registry::PROTOCOLS.iter().filter(|protocol| protocol.view.is_some());
-    all.flat_map(|protocol| protocol.schemes.iter().copied())
-}
-
-/// What reads the messages of a protocol.
-///
-/// # Errors
-/// If it cannot be recorded.
-pub(crate) fn view_of(protocol: &Protocol, about: &About) -> Result<fn() -> Box<dyn View>> {
-    protocol.view.ok_or_else(|| {
-        Error::usage(format!("{} cannot be captured yet", about.protocol))
-            .hint(format!("there are: {}", protocols().collect::<Vec<_>>().join(", ")))
-    })
 }
 
 /// A connection that is recorded.

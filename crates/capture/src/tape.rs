@@ -4,7 +4,6 @@
 use crate::Values;
 use crate::file::{About, Blocks};
 use crate::record::{Parameter, Record, Request, Value, Writer};
-use crate::recorder::view_of;
 use crate::values::{Hasher, kept};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_relay::lock;
@@ -27,6 +26,7 @@ const QUEUED: usize = 4;
 const LATEST: Duration = Duration::from_millis(500);
 /// The maximum size of all templates that are remembered, in bytes. Then those that come again get new numbers.
 const TEMPLATES: usize = 16 << 20;
+
 /// What was recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
@@ -36,6 +36,23 @@ pub struct Totals {
     pub unreadable: Vec<String>,
     /// Why a server could not be reached.
     pub unreachable: Option<String>,
+}
+
+/// The schemes of the protocols that can be captured.
+pub fn protocols() -> impl Iterator<Item = &'static str> {
+    let all = kurabe_wire::registry::PROTOCOLS.iter().filter(|protocol| protocol.view.is_some());
+    all.flat_map(|protocol| protocol.schemes.iter().copied())
+}
+
+/// What reads the messages of a protocol.
+///
+/// # Errors
+/// If it cannot be recorded.
+pub(crate) fn view_of(protocol: &Protocol, about: &About) -> Result<fn() -> Box<dyn View>> {
+    protocol.view.ok_or_else(|| {
+        Error::usage(format!("{} cannot be captured yet", about.protocol))
+            .hint(format!("there are: {}", protocols().collect::<Vec<_>>().join(", ")))
+    })
 }
 
 /// A file that is written.
@@ -250,7 +267,9 @@ impl Taped {
     /// Enters what was seen.
     fn record(&mut self, now: Instant) {
         let connection = self.number;
-        for event in std::mem::take(&mut self.events) {
+        // The buffer is used again.
+        let mut events = std::mem::take(&mut self.events);
+        for event in events.drain(..) {
             let record = match event {
                 Event::Exchange(exchange) => {
                     self.exchange(*exchange);
@@ -286,6 +305,7 @@ impl Taped {
             };
             lock(&self.shared.state).push(&record);
         }
+        self.events = events;
     }
 
     fn exchange(&self, exchange: Exchange) {

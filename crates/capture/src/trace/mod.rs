@@ -6,8 +6,7 @@ mod packet;
 mod stream;
 
 use crate::file::About;
-use crate::recorder;
-use crate::tape::{Shared, Tape, Taped, Totals};
+use crate::tape::{Shared, Tape, Taped, Totals, view_of};
 use file::Packets;
 use kurabe_core::{Error, Result};
 use kurabe_wire::registry::Protocol;
@@ -41,7 +40,7 @@ pub fn record(
     path: &Path,
     about: &mut About,
 ) -> Result<(Totals, Option<String>)> {
-    recorder::view_of(protocol, about)?;
+    view_of(protocol, about)?;
     let mut packets = Packets::open(from)?;
     let mut next = packets.next()?;
     let began = next.as_ref().map_or(0, |packet| packet.at);

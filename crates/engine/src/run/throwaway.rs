@@ -3,7 +3,7 @@
 use crate::clients::cpu_partition::CpuPartition;
 use crate::plan::RunCell;
 use crate::prepare::target::{Restart, Restrict, Target};
-use crate::run::runner::unavailable;
+use crate::run::attempt::unavailable;
 use crate::trial::panicked;
 use kurabe_core::cpus::Placement;
 use kurabe_core::planned::PlannedCell;

@@ -5,7 +5,7 @@ use clap::{Arg, Command};
 use std::path::PathBuf;
 
 pub(super) fn command() -> Command {
-    let protocols = kurabe_capture::recorder::protocols().collect::<Vec<_>>().join(", ");
+    let protocols = kurabe_capture::protocols().collect::<Vec<_>>().join(", ");
     Command::new("capture")
         .about("Records what an application asks of a database, with values; shows it, and describes it as a workload")
         .long_about(format!(

@@ -36,8 +36,8 @@ pub(crate) struct Memcached {
     size: usize,
     answer: Answer,
     has_begun: bool,
-    /// Whether a request came before.
-    has_asked: bool,
+    /// Whether the server answered a request other than with a refusal: a login is over.
+    is_let_in: bool,
     closed: bool,
 }
 
@@ -160,15 +160,14 @@ impl Memcached {
         }
     }
 
-    /// Whether a value may be a login: a server with `-Y` takes user and password as the value of the first request.
+    /// Whether a value may be a login: a server with `-Y` takes user and password as the value of the first request that it does not refuse.
     fn is_secret(&self, value: &[u8]) -> bool {
         let is_pair = value.len() <= 512 && value.split(|byte| *byte == b' ').count() == 2;
-        !self.has_asked && is_pair
+        !self.is_let_in && is_pair
     }
 
     /// A request is complete.
     fn request(&mut self, mut request: Exchange, now: Instant, events: &mut Vec<Event>) {
-        self.has_asked = true;
         if request.text.ends_with(" noreply") {
             (request.ended, request.transaction) = (Some(now), Transaction::None);
         }
@@ -192,6 +191,7 @@ impl Memcached {
 
     fn answered(&mut self, now: Instant, events: &mut Vec<Event>) {
         let answer = std::mem::take(&mut self.answer);
+        self.is_let_in |= answer.error.is_none();
         let Some(mut request) = self.waiting.pop_front() else { return };
         self.size = self.size.saturating_sub(size_of(&request));
         (request.ended, request.transaction) = (Some(now), Transaction::None);
@@ -354,6 +354,8 @@ mod tests {
     #[test]
     fn requests_have_their_words_and_answers_their_shape_in_pieces_of_any_size() {
         let conversation = [
+            asked("set login 0 0 12\r\nbob hunter22\r\n"),
+            told("CLIENT_ERROR authentication failure\r\n"),
             asked("set login 0 0 11\r\nbob hunter2\r\n"),
             told("STORED\r\n"),
             asked("set a 5 0 4\r\n1\r\n2\r\n"),
@@ -377,6 +379,7 @@ mod tests {
         let shown: Vec<_> =
             all.iter().map(|one| (one.text.as_str(), one.parameters.len(), one.rows, one.affected)).collect();
         let expected = [
+            ("set ?", 3, 0, 0),
             ("set ?", 3, 0, 1),
             ("set ?", 4, 0, 1),
             ("get ?", 3, 2, 0),
@@ -390,8 +393,9 @@ mod tests {
             ("stats", 0, 2, 0),
         ];
         assert_eq!(shown, expected);
-        assert!(all[0].cut && !all[1].cut && all[3].pipelined && all[4].pipelined && !all[2].pipelined);
-        assert_eq!(all[1].parameters[3].value.as_deref(), Some(&b"1\r\n2"[..]));
+        assert!(all[0].cut && all[1].cut && !all[2].cut);
+        assert!(all[4].pipelined && all[5].pipelined && !all[3].pipelined);
+        assert_eq!(all[2].parameters[3].value.as_deref(), Some(&b"1\r\n2"[..]));
         assert!(matches!(whole.last(), Some(Event::Unreadable(_))), "{whole:?}");
     }
 
