@@ -1,11 +1,14 @@
 //! What a recorder learns from the bytes of a connection: requests with their values, and the shape of each answer.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
 /// The maximum size of a request that is kept, in bytes. What is longer is cut off, and said to be.
 pub(crate) const KEPT: usize = 1 << 20;
 /// The maximum size of the requests of a connection that wait for an answer, in bytes.
 pub(crate) const WAITING: usize = 16 << 20;
+/// Why a connection with more than that is not recorded any further.
+pub(crate) const TOO_MANY: &str = "too many requests wait for answers";
 
 /// Reads the messages of one connection, in pieces of any size, and never fails: of a stream that it cannot read it says so
 /// once, with [`Event::Unreadable`].
@@ -118,6 +121,49 @@ pub struct Exchange {
     pub digest: u64,
     /// The transaction afterwards.
     pub transaction: Transaction,
+}
+
+/// Requests of a connection that wait for an answer, the oldest first. What exceeds the limit of their size is not kept.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    requests: VecDeque<Exchange>,
+    size: usize,
+}
+
+impl Waiting {
+    pub(crate) fn push(&mut self, mut request: Exchange) {
+        if self.size + size_of(&request) > WAITING {
+            (request.parameters, request.cut) = (Vec::new(), true);
+        }
+        self.size += size_of(&request);
+        self.requests.push_back(request);
+    }
+
+    /// Whether more wait than can be kept, even without their values.
+    pub(crate) fn is_full(&self) -> bool {
+        self.requests.len() > WAITING / 64
+    }
+
+    pub(crate) fn first(&self) -> Option<&Exchange> {
+        self.requests.front()
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Exchange> {
+        let request = self.requests.pop_front()?;
+        self.size -= size_of(&request);
+        Some(request)
+    }
+
+    /// Gives all of them, as the connection ends.
+    pub(crate) fn end(&mut self, events: &mut Vec<Event>) {
+        events.extend(self.requests.drain(..).map(|request| Event::Exchange(Box::new(request))));
+        self.size = 0;
+    }
+}
+
+/// About the memory of a request's values, in bytes.
+fn size_of(request: &Exchange) -> usize {
+    request.parameters.iter().map(|one| one.value.as_ref().map_or(0, Vec::len) + 32).sum()
 }
 
 /// A checksum of rows: FNV-1a (64 bits) of each row's bytes. They are added up, which gives the upper half; where the

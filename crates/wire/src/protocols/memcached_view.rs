@@ -4,8 +4,7 @@
 //! which is the last one. Of an answer, its values are its rows, and a change that was made is one that is affected.
 
 use crate::input::{Input, begins_with_tls};
-use crate::view::{Digest, Event, Exchange, KEPT, Parameter, Transaction, View, WAITING};
-use std::collections::VecDeque;
+use crate::view::{Digest, Event, Exchange, KEPT, Parameter, TOO_MANY, Transaction, View, Waiting};
 use std::time::Instant;
 
 /// The longest line of an answer, in bytes.
@@ -31,9 +30,7 @@ pub(crate) struct Memcached {
     client: Input,
     /// A request whose value has not arrived: itself, and the size of the value.
     stored: Option<(Exchange, u64)>,
-    /// Requests without an answer, the oldest first, and their size in bytes.
-    waiting: VecDeque<Exchange>,
-    size: usize,
+    waiting: Waiting,
     answer: Answer,
     has_begun: bool,
     /// Whether the server answered a request other than with a refusal: a login is over.
@@ -55,7 +52,7 @@ impl View for Memcached {
 
     fn received(&mut self, mut bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
         while !self.closed && !bytes.is_empty() {
-            let Some(request) = self.waiting.front() else {
+            let Some(request) = self.waiting.first() else {
                 return self.give_up("the server answered without a request", events);
             };
             match self.answer.read(&mut bytes, &request.text) {
@@ -67,7 +64,7 @@ impl View for Memcached {
     }
 
     fn end(&mut self, events: &mut Vec<Event>) {
-        events.extend(self.waiting.drain(..).map(|request| Event::Exchange(Box::new(request))));
+        self.waiting.end(events);
     }
 }
 
@@ -149,7 +146,7 @@ impl Memcached {
         let request = Exchange {
             text,
             parameters,
-            pipelined: !self.waiting.is_empty(),
+            pipelined: self.waiting.first().is_some(),
             began: Some(now),
             ..Exchange::default()
         };
@@ -171,20 +168,17 @@ impl Memcached {
         if request.text.ends_with(" noreply") {
             (request.ended, request.transaction) = (Some(now), Transaction::None);
         }
-        let size = size_of(&request);
-        if self.size + size > WAITING {
-            (request.parameters, request.cut) = (Vec::new(), true);
+        self.waiting.push(request);
+        if self.waiting.is_full() {
+            return self.give_up(TOO_MANY, events);
         }
-        self.size += size_of(&request);
-        self.waiting.push_back(request);
         self.give_quiet(events);
     }
 
     /// Gives the requests that have no answer, once all before them have theirs.
     fn give_quiet(&mut self, events: &mut Vec<Event>) {
-        while self.waiting.front().is_some_and(|request| request.ended.is_some()) {
-            let Some(request) = self.waiting.pop_front() else { return };
-            self.size = self.size.saturating_sub(size_of(&request));
+        while self.waiting.first().is_some_and(|request| request.ended.is_some()) {
+            let Some(request) = self.waiting.pop() else { return };
             events.push(Event::Exchange(Box::new(request)));
         }
     }
@@ -192,8 +186,7 @@ impl Memcached {
     fn answered(&mut self, now: Instant, events: &mut Vec<Event>) {
         let answer = std::mem::take(&mut self.answer);
         self.is_let_in |= answer.error.is_none();
-        let Some(mut request) = self.waiting.pop_front() else { return };
-        self.size = self.size.saturating_sub(size_of(&request));
+        let Some(mut request) = self.waiting.pop() else { return };
         (request.ended, request.transaction) = (Some(now), Transaction::None);
         (request.rows, request.affected) = (answer.rows, answer.affected);
         (request.error, request.digest) = (answer.error, answer.digest.value());
@@ -206,10 +199,6 @@ impl Memcached {
         self.end(events);
         events.push(Event::Unreadable(why));
     }
-}
-
-fn size_of(request: &Exchange) -> usize {
-    request.parameters.iter().map(|one| one.value.as_ref().map_or(0, Vec::len) + 32).sum()
 }
 
 /// An answer that is being read.

@@ -4,7 +4,7 @@ use super::postgres::CANCEL;
 use crate::bounded::{Size, Texts};
 use crate::frames::Frames;
 use crate::input::{begins_with_tls, until_zero, word_be};
-use crate::view::{Digest, Event, Exchange, KEPT, Parameter, Step, Transaction, View, WAITING};
+use crate::view::{Digest, Event, Exchange, KEPT, Parameter, Step, TOO_MANY, Transaction, View, WAITING};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -225,7 +225,7 @@ impl Postgres {
             _ => self.give_up("the client does not speak PostgreSQL's protocol", events),
         }
         if self.waiting.len() > WAITING / 64 {
-            self.give_up("too many requests wait for answers", events);
+            self.give_up(TOO_MANY, events);
         }
     }
 

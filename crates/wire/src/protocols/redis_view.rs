@@ -4,8 +4,7 @@
 //! of the outermost array, set or map are its rows, and a number is how many it has affected.
 
 use super::redis::{CONTAINERS, NOT_REDIS, Next, Requests};
-use crate::view::{Digest, Event, Exchange, KEPT, Parameter, Transaction, View, WAITING};
-use std::collections::VecDeque;
+use crate::view::{Digest, Event, Exchange, KEPT, Parameter, TOO_MANY, Transaction, View, Waiting};
 use std::time::Instant;
 
 /// The maximum number of words of a request that are kept.
@@ -26,9 +25,7 @@ const UNORDERED: [&str; 11] =
 /// The view.
 pub(crate) struct Redis {
     requests: Requests,
-    /// Requests without an answer, the oldest first, and their size in bytes.
-    waiting: VecDeque<Exchange>,
-    size: usize,
+    waiting: Waiting,
     /// Whether a request of `MULTI` was answered, and not yet what ends it.
     in_transaction: bool,
     answer: Answer,
@@ -40,8 +37,7 @@ impl Default for Redis {
     fn default() -> Self {
         Self {
             requests: Requests::new(WORDS, KEPT),
-            waiting: VecDeque::new(),
-            size: 0,
+            waiting: Waiting::default(),
             in_transaction: false,
             answer: Answer::default(),
             has_begun: false,
@@ -74,7 +70,7 @@ impl View for Redis {
 
     fn received(&mut self, mut bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
         while !self.closed && !bytes.is_empty() {
-            let Some(request) = self.waiting.front() else {
+            let Some(request) = self.waiting.first() else {
                 // What a server says unasked: of RESP3, `>`.
                 match self.answer.read(&mut bytes, true) {
                     Ok(Some(true)) => self.answer = Answer::default(),
@@ -98,7 +94,7 @@ impl View for Redis {
     }
 
     fn end(&mut self, events: &mut Vec<Event>) {
-        events.extend(self.waiting.drain(..).map(|request| Event::Exchange(Box::new(request))));
+        self.waiting.end(events);
     }
 }
 
@@ -131,33 +127,23 @@ impl Redis {
             text.push_str(" ?");
         }
         let parameter = |word: &Vec<u8>| Parameter { value: Some(word.clone()), ..Parameter::default() };
-        let mut parameters: Vec<Parameter> = given.iter().map(parameter).collect();
-        let mut cut = cut || is_secret;
-        let size = words.iter().map(|word| word.len() + 32).sum::<usize>();
-        if self.size + size > WAITING {
-            (parameters, cut) = (Vec::new(), true);
-        } else {
-            self.size += size;
-        }
-        let pipelined = !self.waiting.is_empty();
-        self.waiting.push_back(Exchange {
+        let request = Exchange {
             text,
-            parameters,
-            cut,
-            pipelined,
+            parameters: given.iter().map(parameter).collect(),
+            cut: cut || is_secret,
+            pipelined: self.waiting.first().is_some(),
             began: Some(now),
             ..Exchange::default()
-        });
+        };
+        self.waiting.push(request);
+        if self.waiting.is_full() {
+            self.give_up(TOO_MANY, events);
+        }
     }
 
     fn answered(&mut self, now: Instant, events: &mut Vec<Event>) {
         let answer = std::mem::take(&mut self.answer);
-        let Some(mut request) = self.waiting.pop_front() else { return };
-        let size = |parameter: &Parameter| parameter.value.as_ref().map_or(0, Vec::len) + 32;
-        self.size = self.size.saturating_sub(request.parameters.iter().map(size).sum());
-        if self.waiting.is_empty() {
-            self.size = 0;
-        }
+        let Some(mut request) = self.waiting.pop() else { return };
         match request.text.as_str() {
             "MULTI" => self.in_transaction |= answer.error.is_none(),
             "EXEC" | "DISCARD" | "RESET" => self.in_transaction = false,
@@ -329,6 +315,7 @@ fn code(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::WAITING;
     use crate::view::tests::{exchanges, seen_of};
 
     fn asked(words: &[&str]) -> (bool, Vec<u8>) {
@@ -418,6 +405,22 @@ mod tests {
             let unreadable = events.iter().filter(|event| matches!(event, Event::Unreadable(_))).count();
             assert_eq!(unreadable, 1, "{events:?}");
         }
+    }
+
+    #[test]
+    fn requests_that_are_never_answered_are_kept_up_to_a_limit() {
+        let many = (0..300_000).map(|_| &b"PING\r\n"[..]).collect::<Vec<_>>().concat();
+        let events = seen_of(&mut Redis::default(), &[(true, many)], 1 << 16);
+        let kept = exchanges(&events).len();
+        assert!(matches!(events.last(), Some(Event::Unreadable(_))) && kept < 263_000, "{kept}");
+        let large = [&b"*2\r\n$3\r\nGET\r\n$1000000\r\n"[..], &vec![b'x'; 1_000_000], b"\r\n"].concat();
+        let events = seen_of(&mut Redis::default(), &[(true, large.repeat(40))], 1 << 16);
+        let bytes: usize = exchanges(&events)
+            .iter()
+            .flat_map(|one| &one.parameters)
+            .map(|one| one.value.as_ref().unwrap().len())
+            .sum();
+        assert!(exchanges(&events).len() == 40 && (10_000_000..=WAITING).contains(&bytes), "{bytes}");
     }
 
     #[test]
