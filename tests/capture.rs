@@ -548,6 +548,142 @@ fn packets_of_tcpdump_make_the_capture_that_the_relay_made() {
     }
 }
 
+/// What the server wrote down is the conversation that the relay saw, and errors and values are those that were sent.
+#[test]
+fn log_of_the_server_makes_the_capture_that_the_relay_made() {
+    let place = Place::new();
+    let at = |name: &str| place.home().join(name).display().to_string();
+    for (engine, script, folder, log) in [
+        (
+            "postgres",
+            "pgbench -i -q -s 1 2>/dev/null; for m in simple extended prepared; do pgbench -n -M $m -c 3 -t 20; done; \
+             psql -qXc 'SELECT 1 / 0' -c \"SELECT 'it''s', \\\"a\\\" FROM (SELECT 1 AS \\\"a\\\") AS x\" || true",
+            "SHOW data_directory",
+            "log/one.EXT",
+        ),
+        (
+            "mysql",
+            "s='sysbench oltp_read_write --mysql-host=127.0.0.1 --mysql-user=root --mysql-db=kurabe --mysql-ssl=off --table-size=3000'; \
+             s=\"$s --mysql-port=$MYSQL_TCP_PORT --threads=2 --events=40 --time=0\"; $s --db-ps-mode=disable prepare >/dev/null; \
+             $s --db-ps-mode=disable run >/dev/null",
+            "SELECT @@datadir",
+            "slow.EXT",
+        ),
+    ] {
+        let options = |options: kurabe_testbed::StartOptions| {
+            let set = |options: kurabe_testbed::StartOptions, all: &[(&str, &str)]| {
+                all.iter().fold(options, |options, (name, value)| options.set(*name, *value))
+            };
+            match engine {
+                "postgres" => set(
+                    options,
+                    &[
+                        ("logging_collector", "on"),
+                        ("log_destination", "csvlog,jsonlog"),
+                        ("log_filename", "one.log"),
+                        ("log_min_duration_statement", "0"),
+                    ],
+                ),
+                _ => set(
+                    options,
+                    &[
+                        ("slow_query_log", "ON"),
+                        ("slow_query_log_file", "slow.log"),
+                        ("long_query_time", "0"),
+                        ("log_slow_admin_statements", "ON"),
+                        ("log_slow_extra", "ON"),
+                    ],
+                ),
+            }
+        };
+        let Some(server) = testing::own_server_with(engine, options) else { continue };
+        let folder = sql(&server, "", folder).unwrap();
+        let log = format!("{}/{log}", folder.trim());
+        if engine == "postgres" {
+            assert_log_is_replayed(&place, &server, &log.replace("EXT", "csv"));
+        }
+        let relayed = captured(&place, engine, &[], server.url(), script);
+        for ext in if engine == "postgres" { &["csv", "json"][..] } else { &["log"] } {
+            let (to, log) = (at(ext), log.replace("EXT", ext));
+            logged(&place, server.url(), &log, &to);
+            let (relayed, logged) = (executed(&relayed), executed(Path::new(&to)));
+            let requests = relayed.iter().map(Vec::len).sum::<usize>();
+            assert!(requests > 100, "{engine}: {requests}");
+            let missing: Vec<_> = relayed.iter().filter(|one| !logged.contains(one)).collect();
+            assert!(missing.is_empty(), "{ext}: {missing:#?} of {logged:#?}");
+        }
+    }
+}
+
+/// Makes a capture of a log, once the server has written it.
+fn logged(place: &Place, url: &str, log: &str, to: &str) {
+    let mut size = None;
+    let is_whole = || {
+        let now = std::fs::metadata(log).map(|log| log.len()).ok().filter(|size| *size > 0);
+        (now.is_some() && std::mem::replace(&mut size, now) == now).then_some(()).or_else(|| {
+            std::thread::sleep(Duration::from_millis(500));
+            None
+        })
+    };
+    assert!(eventually(20, is_whole).is_some(), "{log}");
+    let answer = place.run(&["capture", url, "--from", log, "-o", to]);
+    assert!(answer.code == Some(0), "{answer:?}");
+}
+
+/// A log does not say what was answered, but what failed: only that is compared.
+fn assert_log_is_replayed(place: &Place, server: &kurabe_testbed::Server, log: &str) {
+    let path = place.home().join("reads").display().to_string();
+    std::fs::write(place.home().join("a.sql"), "SELECT :n::int + count(*) FROM pg_class\n").unwrap();
+    let script = format!(
+        "cd '{}'; pgbench -n -M prepared -c 2 -t 5 -D n=7 -f a.sql '{}'; psql -qXc 'SELECT n FROM later' '{1}' || true",
+        place.home().display(),
+        server.url()
+    );
+    assert!(
+        Command::new("sh")
+            .args(["-ec", &script])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap()
+            .success()
+    );
+    logged(place, server.url(), log, &path);
+    let shown = place.run(&["capture", "show", &path]);
+    assert!(shown.out.contains("Of a log: times are those of the server"), "{shown:?}");
+    let replay = || place.run(&["run", "replay", &path, server.url(), "--rounds", "1", "--no-html"]);
+    let answer = replay();
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    let verified = &report["cells"][0]["verified"];
+    assert_eq!((&verified["answers"], &verified["how"]), (&0.into(), &"nothing".into()), "{report:#}");
+    sql(server, "", "CREATE TABLE later (n int)").unwrap();
+    let answer = replay();
+    let said = format!("{}{}", answer.out, answer.err);
+    assert!(answer.code != Some(0) && said.contains("no error instead of error 42P01"), "{answer:?}");
+}
+
+/// What each connection executed: the statement with its values, and the error.
+fn executed(path: &Path) -> Vec<Vec<String>> {
+    let mut found = BTreeMap::<u64, Vec<String>>::new();
+    for (text, request) in requests(path) {
+        let values: Vec<_> = request.parameters.iter().map(|one| &one.value).collect();
+        let is_statement = !text.starts_with("COM_") && request.step != Step::Prepare;
+        if is_statement && !text.to_ascii_lowercase().starts_with("copy") {
+            let line = format!(
+                "{} {values:?} {:?} {}",
+                text.trim_end_matches([';', ' ', '\n']),
+                request.error,
+                request.cut
+            );
+            found.entry(request.connection).or_default().push(line);
+        }
+    }
+    let mut all: Vec<_> = found.into_values().collect();
+    all.sort();
+    all
+}
+
 #[test]
 fn what_is_no_trace_of_the_server_is_refused_and_leaves_no_file() {
     let place = Place::new();
@@ -558,7 +694,9 @@ fn what_is_no_trace_of_the_server_is_refused_and_leaves_no_file() {
     std::fs::write(at("empty"), header).unwrap();
     std::fs::write(at("long"), [&header[..], &[0; 8], &[255; 8]].concat()).unwrap();
     for (target, from, why) in [
-        ("postgres://127.0.0.1:1", "text", "is no file of packets"),
+        ("redis://127.0.0.1:1", "text", "is no file of packets"),
+        ("postgres://127.0.0.1:1", "text", "it is no log of PostgreSQL"),
+        ("mysql://127.0.0.1:1", "text", "it is no slow or general query log"),
         ("postgres://127.0.0.1:1", "packed", "unpack it"),
         ("postgres://127.0.0.1:1", "missing", "cannot be read"),
         ("postgres://127.0.0.1:1", "empty", "has no packets of 127.0.0.1:1"),

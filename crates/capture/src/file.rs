@@ -28,10 +28,35 @@ pub struct About {
     pub target: String,
     /// What was kept of values.
     pub values: crate::Values,
+    /// What is known beside the requests.
+    #[serde(default)]
+    pub known: Known,
     /// When it began, in milliseconds since 1970.
     pub began_ms: u64,
     /// The version of the program.
     pub kurabe: String,
+}
+
+/// What is known beside the requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Known {
+    /// The shape of each answer, and its time as the client saw it.
+    #[default]
+    All,
+    /// Errors and times, in the log of a server.
+    Errors,
+    /// Times, in the log of a server.
+    Times,
+    /// Nothing, in the log of a server: each request is taken to have had the same short time.
+    Requests,
+}
+
+impl Known {
+    /// What shares are of.
+    pub fn shares(self) -> &'static str {
+        if self == Self::Requests { "calls" } else { "time" }
+    }
 }
 
 /// Appends blocks to a file.

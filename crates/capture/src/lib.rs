@@ -1,11 +1,12 @@
 //! Captures: what an application asked of a database, recorded between the two.
 //!
-//! [`recorder`] relays connections and writes a [`file`](mod@file) of [`record`]s; [`trace`] writes one from packets that were captured. [`show`] says
-//! what they show, and [`model`] describes them as a custom workload.
+//! [`recorder`] relays connections and writes a [`file`](mod@file) of [`record`]s; [`trace`] writes one from packets that were captured,
+//! [`log`] from the log of a server. [`show`] says what they show, and [`model`] describes them as a custom workload.
 
 mod draws;
 pub mod file;
 mod forms;
+pub mod log;
 pub mod model;
 mod plain;
 pub mod record;

@@ -3,7 +3,7 @@
 mod reading;
 mod terminal;
 
-use crate::file::{About, Ending};
+use crate::file::{About, Ending, Known};
 use crate::variables::plan;
 use kurabe_core::Result;
 use serde::Serialize;
@@ -102,6 +102,9 @@ struct Part {
 /// If it is none, or damaged.
 pub fn show(path: &Path) -> Result<Shown> {
     let Analysis { mut shown, kinds, forms, .. } = analyse(path)?;
+    if shown.about.known == Known::Requests {
+        shown.statements.iter_mut().for_each(|one| (one.p50_ns, one.p99_ns) = (None, None));
+    }
     for (unit, kind) in shown.units.iter_mut().zip(&kinds) {
         unit.draws = plan(kind, &forms).described();
     }

@@ -232,6 +232,12 @@ impl Taped {
         self.record(now);
     }
 
+    /// A log says this of it.
+    pub(crate) fn saw(&mut self, event: Event, now: Instant) {
+        self.events.push(event);
+        self.record(now);
+    }
+
     /// It is closed; only the first end counts.
     pub(crate) fn end(&mut self, now: Instant) {
         if std::mem::replace(&mut self.has_ended, true) {

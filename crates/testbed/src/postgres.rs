@@ -14,7 +14,7 @@ pub(crate) static POSTGRES: Engine = Engine {
     refuses_root: true,
     reserved: &[
         "data_directory", "dynamic_shared_memory_type", "external_pid_file", "hba_file", "listen_addresses",
-        "log_destination", "log_directory", "logging_collector", "port", "unix_socket_directories",
+        "port", "unix_socket_directories",
     ],
     // With small segments, the file of settings that `initdb` writes has a smaller limit than the server's default.
     small: &[("max_wal_size", "1GB")],
@@ -106,8 +106,6 @@ fn command(instance: &Instance, _first: bool) -> Launch {
     set("unix_socket_directories", &instance.dir.to_string_lossy());
     // Segments are in the data folder, and are removed with it even if the server was killed.
     set("dynamic_shared_memory_type", "mmap");
-    set("logging_collector", "off");
-    set("log_destination", "stderr");
     if let Some(tls) = &instance.tls {
         set("ssl", "on");
         set("ssl_cert_file", &tls.certificate.to_string_lossy());

@@ -92,13 +92,14 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
     writer.look_at_tables(&kinds, &plans);
     let all: u64 = kinds.iter().map(|kind| kind.calls).sum();
     let most = kinds.iter().map(|kind| kind.calls).max().unwrap_or(1);
+    let of = shown.about.known.shares();
     let mut transactions = String::new();
     for (kind, plan) in kinds.iter().zip(&plans) {
         let Some(body) = writer.transaction(kind, plan) else { continue };
         let weight = (kind.calls as f64 * (WEIGHT as f64 / most as f64).min(1.0)).round().max(1.0);
         let _ = writeln!(
             transactions,
-            "\n# {} of {}, {:.1} % of the time\n[transaction.{}]\nweight = {weight}\n{}",
+            "\n# {} of {}, {:.1} % of the {of}\n[transaction.{}]\nweight = {weight}\n{}",
             count(kind.calls),
             count(all),
             100.0 * kind.total_ns as f64 / shown.total_ns().max(1) as f64,
@@ -390,7 +391,8 @@ impl Writer<'_> {
         }
         sort::by(&mut lost, |one, two| two.0.total_cmp(&one.0));
         let share: f64 = lost.iter().map(|(share, _)| share).sum();
-        let mut notes = vec![format!("It has {:.1} % of the recorded time.", 100.0 * (1.0 - share).max(0.0))];
+        let of = shown.about.known.shares();
+        let mut notes = vec![format!("It has {:.1} % of the recorded {of}.", 100.0 * (1.0 - share).max(0.0))];
         if self.writes && !self.made {
             notes.push(
                 "It changes rows of these tables: run it on a copy, or on throwaway servers (--setup)."
@@ -409,12 +411,12 @@ impl Writer<'_> {
         }
         let listed = lost.len().min(10);
         for (share, what) in lost.iter().take(listed) {
-            notes.push(format!("Not in it, {:.1} % of the time: {what}", 100.0 * share));
+            notes.push(format!("Not in it, {:.1} % of the {of}: {what}", 100.0 * share));
         }
         if lost.len() > listed {
             let rest: f64 = lost.iter().skip(listed).map(|(share, _)| share).sum();
             notes.push(format!(
-                "Not in it, {:.1} % of the time: {} other statements",
+                "Not in it, {:.1} % of the {of}: {} other statements",
                 100.0 * rest,
                 lost.len() - listed
             ));

@@ -1,6 +1,7 @@
 //! What a capture shows, as text for a terminal.
 
 use super::{Part, Shown, Unit};
+use crate::file::Known;
 use kurabe_core::text::printable;
 use kurabe_core::units::{count, time};
 use std::fmt::Write as _;
@@ -41,19 +42,28 @@ impl Shown {
             count(connections.most_open),
             100.0 * connections.idle_in_transaction,
         );
+        let is_log = self.about.known != Known::All;
+        let _ = match self.about.known {
+            Known::All => Ok(()),
+            Known::Requests => {
+                writeln!(out, "Of a log, which has neither times nor answers: shares are of calls.")
+            }
+            _ => writeln!(out, "Of a log: times are those of the server, and of answers there is little."),
+        };
         for (why, times) in connections.unreadable.iter().take(2) {
             let _ = writeln!(out, "{times} not read: {why}");
         }
         let _ = writeln!(out, "\n  # share    calls     rows      p50      p99  statement");
         for (place, one) in self.statements.iter().take(ROWS).enumerate() {
             let dash = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), ns);
+            let rows = one.rows.max(one.affected);
             let _ = writeln!(
                 out,
                 "{:>3} {:>3.0} % {:>8} {:>8} {:>8} {:>8}  {}",
                 place + 1,
                 100.0 * one.share,
                 short(one.calls),
-                short(one.rows.max(one.affected)),
+                if is_log && rows == 0 { "-".to_owned() } else { short(rows) },
                 dash(one.p50_ns),
                 dash(one.p99_ns),
                 shortened(&one.text, 33),

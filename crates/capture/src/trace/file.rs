@@ -13,6 +13,9 @@ const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
 
+/// How files of gzip and zstd begin.
+const PACKED: [&[u8]; 2] = [&[0x1f, 0x8b], &[0x28, 0xb5, 0x2f, 0xfd]];
+
 /// A packet.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Packet {
@@ -44,6 +47,19 @@ struct Interface {
     link: u32,
     /// Units of its times in a second.
     units: u64,
+}
+
+/// Whether a file begins as one of packets does, or is compressed.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn is_trace(path: &Path) -> Result<bool> {
+    let failed = |error: std::io::Error| Error::usage(format!("{} cannot be read: {error}", path.display()));
+    let mut magic = [0; 4];
+    fill(&mut File::open(path).map_err(failed)?, &mut magic).map_err(failed)?;
+    let of_packets = [0x0a0d_0d0a, 0xd4c3_b2a1, 0x4d3c_b2a1, 0xa1b2_c3d4, 0xa1b2_3c4d];
+    let is_packed = PACKED.iter().any(|start| magic.starts_with(start));
+    Ok(is_packed || of_packets.contains(&u32::from_be_bytes(magic)))
 }
 
 impl Packets {
@@ -232,7 +248,7 @@ fn fill(file: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
 }
 
 fn is_other(path: &Path, begins: &[u8]) -> Error {
-    let hint = if begins.starts_with(&[0x1f, 0x8b]) || begins.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+    let hint = if PACKED.iter().any(|start| begins.starts_with(start)) {
         "it is compressed: unpack it"
     } else {
         "'tcpdump -w FILE -s 0 port 5432' writes one"

@@ -8,6 +8,7 @@ mod stream;
 use crate::file::About;
 use crate::tape::{Shared, Tape, Taped, Totals, view_of};
 use file::Packets;
+pub use file::is_trace;
 use kurabe_core::{Error, Result};
 use kurabe_wire::registry::Protocol;
 use packet::{ACK, RST, SYN, Segment};

@@ -12,6 +12,7 @@ mod traffic;
 
 use crate::prelude::*;
 use job::{Replay, Seen};
+use kurabe_capture::file::Known;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::driver::Access;
 use kurabe_core::raw::{RawPiece, RawStatement, RawText};
@@ -78,6 +79,8 @@ pub fn axes() -> &'static [AxisInfo] {
 struct Kept {
     digest: Option<String>,
     protocol: String,
+    #[serde(default)]
+    known: Known,
     requests: u64,
     /// Whether the recorder ended in order.
     complete: bool,
@@ -115,6 +118,7 @@ pub fn workload(path: &Path, write: bool, restored: bool, throwaway: bool) -> Re
     let kept = Kept {
         digest,
         protocol: traffic.about.protocol.clone(),
+        known: traffic.about.known,
         requests: traffic.requests,
         complete: traffic.complete,
         connections: traffic.connections.len(),
@@ -227,10 +231,15 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experim
         name: short.leak(),
         question: "How fast is each database with the recorded traffic?",
         about: format!(
-            "Replays {} requests of {} connections, recorded from {}.",
+            "Replays {} requests of {} connections, recorded from {}{}.",
             units::count(kept.requests),
             units::count(kept.connections as u64),
-            kept.protocol
+            kept.protocol,
+            match kept.known {
+                Known::All => "",
+                Known::Errors => ", in a log: of answers only errors are compared",
+                _ => ", in a log: no answers are compared",
+            }
         )
         .leak(),
         axes: &AXES,

@@ -12,7 +12,7 @@ pub(super) fn command() -> Command {
             "Records what an application asks of a database: of each request the time, statement, parameters, bulk \
              data and transaction, and of its answer the time, rows, error and a checksum ({protocols}). Clients \
              connect to a relay, which COMMAND finds in its environment as that of 'kurabe wire'. Without COMMAND \
-             it records until Ctrl-C; with --from it reads packets that were captured. Passwords are never recorded. TLS is refused, since encrypted statements \
+             it records until Ctrl-C; with --from it reads packets that were captured, or a server's log. Passwords are never recorded. TLS is refused, since encrypted statements \
              cannot be read.",
         ))
         .args_conflicts_with_subcommands(true)
@@ -30,9 +30,10 @@ pub(super) fn command() -> Command {
         .arg(
             option(
                 "from",
-                "PCAP",
-                "Reads packets that tcpdump or Wireshark captured (pcap, pcapng) in place of relaying; the port of TARGET, and its \
-                 address if it is one, say which",
+                "FILE",
+                "Reads this file in place of relaying: packets of tcpdump or Wireshark (pcap, pcapng) of TARGET's port, and of its \
+                 address if it is one; or a log, of TARGET's database, of PostgreSQL (csvlog, jsonlog), MySQL or MariaDB (slow or \
+                 general query log)",
             )
             .value_parser(clap::value_parser!(PathBuf))
             .conflicts_with_all(["command", "listen", "allow-remote"]),

@@ -6,9 +6,9 @@ use crate::output::Output;
 use crate::{signals, targets};
 use anyhow::Result;
 use clap::ArgMatches;
-use kurabe_capture::file::About;
+use kurabe_capture::file::{About, Known};
 use kurabe_capture::recorder::Recorder;
-use kurabe_capture::{Totals, Values, model, show, trace};
+use kurabe_capture::{Totals, Values, log, model, show, trace};
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::units::count;
@@ -58,24 +58,32 @@ fn about(matches: &ArgMatches, url: &TargetUrl) -> About {
             Some("drop") => Values::Drop,
             _ => Values::Keep,
         },
+        known: Known::default(),
         began_ms: began.as_millis() as u64,
         kurabe: env!("CARGO_PKG_VERSION").to_owned(),
     }
 }
 
-/// Reads packets in place of relaying.
+/// Reads packets, or a log, in place of relaying.
 fn traced(matches: &ArgMatches, from: &Path, path: &Path, output: &Output) -> Result<Exit> {
     let target = matches.get_one::<String>("target").map(String::as_str).unwrap_or_default();
     let url = TargetUrl::parse(target)?;
     if url.scheme == targets::UP {
-        return Err(Error::usage("--from reads packets of a server that there was")
-            .hint("name its protocol and port, such as postgres://10.0.0.5:5432")
+        return Err(Error::usage("--from reads packets, or the log, of a server that there was")
+            .hint("name its protocol and port, such as postgres://10.0.0.5:5432, or of a log its database, such as postgres://localhost/shop")
             .into());
     }
     let protocol = wire::protocol(&url.scheme)?;
+    let mut about = about(matches, &url);
+    if !trace::is_trace(from)? && log::LOGS.contains(&url.scheme.as_str()) {
+        let database = Some(url.path.as_str()).filter(|name| !name.is_empty());
+        let (totals, missing) = log::record(from, database, protocol, path, &mut about)?;
+        missing.iter().for_each(|what| output.warning(what));
+        recorded(&totals, path, output)?;
+        return Ok(exit::DONE);
+    }
     let port = url.port.unwrap_or(protocol.port);
     let address = url.host.as_deref().and_then(|host| host.parse().ok());
-    let mut about = about(matches, &url);
     let (totals, why) = trace::record(from, (address, port), protocol, path, &mut about)?;
     if let Some(why) = why {
         output.warning(&why);

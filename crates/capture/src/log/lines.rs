@@ -1,0 +1,143 @@
+//! The lines of a log.
+
+use kurabe_core::{Error, Result};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// The maximum size of an entry, in bytes. A quotation mark that is never closed would take the rest of the file.
+const LARGEST: usize = 64 << 20;
+
+/// The lines of a file, one of which may be looked at before it is taken.
+pub(super) struct Lines {
+    file: BufReader<File>,
+    path: PathBuf,
+    next: Option<String>,
+}
+
+impl Lines {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let failed =
+            |error: std::io::Error| Error::usage(format!("{} cannot be read: {error}", path.display()));
+        let file = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);
+        let mut lines = Self { file, path: path.to_owned(), next: None };
+        lines.advance()?;
+        Ok(lines)
+    }
+
+    /// The next line without its end; `None` at the end of the file.
+    pub(super) fn peek(&self) -> Option<&str> {
+        self.next.as_deref()
+    }
+
+    /// Takes the next line.
+    pub(super) fn take(&mut self) -> Result<Option<String>> {
+        let taken = self.next.take();
+        self.advance()?;
+        Ok(taken)
+    }
+
+    /// Takes the next lines up to one within which all quotation marks are closed.
+    pub(super) fn take_quoted(&mut self) -> Result<Option<String>> {
+        let Some(mut text) = self.take()? else { return Ok(None) };
+        let marks = |text: &str| text.matches('"').count() % 2;
+        let mut open = marks(&text);
+        while open == 1 {
+            let Some(more) = self.take()? else { break };
+            open ^= marks(&more);
+            text.push('\n');
+            text.push_str(&more);
+            if text.len() > LARGEST {
+                return Err(self.wrong("it has an entry of more than 64 MB"));
+            }
+        }
+        Ok(Some(text))
+    }
+
+    pub(super) fn wrong(&self, why: &str) -> Error {
+        Error::usage(format!("{}: {why}", self.path.display()))
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        let mut line = Vec::new();
+        let mut limited = self.file.by_ref().take(LARGEST as u64);
+        let got = limited
+            .read_until(b'\n', &mut line)
+            .map_err(|error| Error::usage(format!("{} cannot be read: {error}", self.path.display())))?;
+        if got == LARGEST {
+            return Err(self.wrong("it has a line of more than 64 MB"));
+        }
+        let line = line.strip_suffix(b"\n").unwrap_or(&line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        self.next = (got > 0).then(|| String::from_utf8_lossy(line).into_owned());
+        Ok(())
+    }
+}
+
+/// The fields of a line of comma-separated values (RFC 4180).
+pub(super) fn fields(line: &str) -> Vec<String> {
+    let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => {
+                field.push('"');
+                chars.next();
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(std::mem::take(&mut field)),
+            c => field.push(c),
+        }
+    }
+    fields.push(field);
+    fields
+}
+
+/// A time of a log in nanoseconds since 1970: `2026-11-27 12:00:00.123 UTC`, with `T` between date and time, `Z` or `+01:00` behind it, or
+/// `261127 12:00:00`. A zone with a name is taken for UTC, since no use of these times depends on it but the date that is shown.
+pub(super) fn time(text: &str) -> Option<u64> {
+    let (date, rest) = text.trim().split_once(['T', ' '])?;
+    let rest = rest.trim_start();
+    let (year, month, day) = match date.len() {
+        6 => (2000 + number(date.get(..2)?)?, number(date.get(2..4)?)?, number(date.get(4..)?)?),
+        10 => (number(date.get(..4)?)?, number(date.get(5..7)?)?, number(date.get(8..)?)?),
+        _ => return None,
+    };
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != ':' && c != '.').unwrap_or(rest.len());
+    let (clock, zone) = rest.split_at(end);
+    let (clock, part) = clock.split_once('.').unwrap_or((clock, ""));
+    let mut parts = clock.split(':');
+    let [hour, minute, second] = [(); 3].map(|()| parts.next().and_then(number));
+    let (hour, minute, second) = (hour?, minute?, second?);
+    let nanos = number(&format!("{part:0<9}")[..9])?;
+    let zone = zone.trim();
+    let offset = match zone.chars().next() {
+        Some(sign @ ('+' | '-')) => {
+            let digits: String = zone[1..].chars().filter(char::is_ascii_digit).collect();
+            let minutes = 60 * number(digits.get(..2)?)? + digits.get(2..4).map_or(Some(0), number)?;
+            if sign == '+' { minutes } else { -minutes }
+        }
+        _ => 0,
+    };
+    // Days since 1970-03-01 by months that begin with March, so that a leap day is the last of a year.
+    let is_valid =
+        (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second <= 60;
+    let (from_march, year) = ((month + 9) % 12, if month < 3 { year - 1 } else { year });
+    let days =
+        365 * year + year / 4 - year / 100 + year / 400 + (153 * from_march + 2) / 5 + day - 1 - 719_468;
+    let seconds = ((days * 24 + hour) * 60 + minute - offset) * 60 + second;
+    u64::try_from(seconds * 1_000_000_000 + nanos).ok().filter(|_| is_valid)
+}
+
+fn number(text: &str) -> Option<i64> {
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// A decimal number of units in nanoseconds, each of which has so many.
+pub(super) fn duration(text: &str, nanoseconds: f64) -> Option<u64> {
+    let number: f64 = text.parse().ok()?;
+    (number.is_finite() && number >= 0.0).then(|| (number * nanoseconds).round() as u64)
+}
