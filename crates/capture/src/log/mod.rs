@@ -199,20 +199,14 @@ impl Written {
         };
         // The log's clock is coarser than its durations: a request does not begin before the session's last was over.
         let began = ended.checked_sub(time).unwrap_or(self.began).max(self.began);
-        let known = match self.sessions.get_mut(&session) {
-            Some(known) => known,
-            None => {
-                let mut taped = self.tape.shared.connection(self.count);
-                self.count += 1;
-                let said = [("user", user), ("database", database)]
-                    .into_iter()
-                    .filter(|(_, value)| !value.is_empty());
-                let said = said.map(|(name, value)| (name.to_owned(), value)).collect();
-                taped.saw(Event::Client(said), began);
-                let new = Session { taped, last: began, transaction: Transaction::None };
-                self.sessions.entry(session).or_insert(new)
-            }
-        };
+        let known = self.sessions.entry(session).or_insert_with(|| {
+            let mut taped = self.tape.shared.connection(self.count);
+            self.count += 1;
+            let said = [("user", user), ("database", database)];
+            let said = said.into_iter().filter(|(_, value)| !value.is_empty());
+            taped.saw(Event::Client(said.map(|(name, value)| (name.to_owned(), value)).collect()), began);
+            Session { taped, last: began, transaction: Transaction::None }
+        });
         let began = began.max(known.last);
         let ended = began + time;
         known.transaction = after(known.transaction, &exchange, self.dialect);

@@ -109,14 +109,14 @@ impl Postgres {
         }
         let session = self.sessions.entry(line.session_id.clone()).or_default();
         let (exchange, time) = match line.error_severity.as_str() {
-            "LOG" => match line.message.strip_prefix("duration: ") {
-                Some(rest) => session.took(rest, &line.detail)?,
-                None => {
+            "LOG" => {
+                let Some(rest) = line.message.strip_prefix("duration: ") else {
                     let begun = session.begun(&line.message, &line.detail)?;
                     self.timeless += u64::from(session.pending.replace(begun).is_some());
                     return None;
-                }
-            },
+                };
+                session.took(rest, &line.detail)?
+            }
             "ERROR" if !line.statement.is_empty() => (session.failed(&line), 0),
             _ => return None,
         };

@@ -3,12 +3,11 @@ use crate::file::read;
 use crate::record::{Record, Request, Value};
 use kurabe_wire::registry::of_scheme;
 
-/// The requests of a log, each as its connection, text and whether something is missing; and what is missing.
-fn captured(
-    scheme: &str,
-    database: Option<&str>,
-    text: &str,
-) -> Result<(Vec<(u64, String, Request)>, Vec<String>, About)> {
+/// Requests with their connection and text, what is missing, and what the capture is of.
+type Seen = (Vec<(u64, String, Request)>, Vec<String>, About);
+
+/// Makes a capture of a log.
+fn captured(scheme: &str, database: Option<&str>, text: &str) -> Result<Seen> {
     let folder = tempfile::tempdir().unwrap();
     let [from, path] = ["log", "capture"].map(|name| folder.path().join(name));
     fs::write(&from, text).unwrap();

@@ -78,7 +78,9 @@ fn traced(matches: &ArgMatches, from: &Path, path: &Path, output: &Output) -> Re
     if !trace::is_trace(from)? && log::LOGS.contains(&url.scheme.as_str()) {
         let database = Some(url.path.as_str()).filter(|name| !name.is_empty());
         let (totals, missing) = log::record(from, database, protocol, path, &mut about)?;
-        missing.iter().for_each(|what| output.warning(what));
+        for what in &missing {
+            output.warning(what);
+        }
         recorded(&totals, path, output)?;
         return Ok(exit::DONE);
     }
