@@ -650,7 +650,7 @@ fn assert_log_is_replayed(place: &Place, server: &kurabe_testbed::Server, log: &
     );
     logged(place, server.url(), log, &path);
     let shown = place.run(&["capture", "show", &path]);
-    assert!(shown.out.contains("Of a log: times are those of the server"), "{shown:?}");
+    assert!(shown.out.contains("From a log: times are the server's"), "{shown:?}");
     let replay = || place.run(&["run", "replay", &path, server.url(), "--rounds", "1", "--no-html"]);
     let answer = replay();
     assert_eq!(answer.code, Some(0), "{answer:?}");

@@ -37,8 +37,8 @@ pub struct About {
     pub kurabe: String,
 }
 
-/// What is known beside the requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What is known beside the requests, the most first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Known {
     /// The shape of each answer, and its time as the client saw it.

@@ -6,6 +6,7 @@
 mod draws;
 pub mod file;
 mod forms;
+mod input;
 pub mod log;
 pub mod model;
 mod plain;
@@ -18,5 +19,6 @@ mod units;
 mod values;
 mod variables;
 
+pub use input::Input;
 pub use tape::{Totals, protocols};
 pub use values::Values;

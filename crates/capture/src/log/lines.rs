@@ -1,11 +1,12 @@
 //! The lines of a log.
 
+use crate::input::Input;
 use kurabe_core::{Error, Result};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// The maximum size of an entry, in bytes. A quotation mark that is never closed would take the rest of the file.
+/// The maximum size of a line, and of an entry of several, in bytes.
 const LARGEST: usize = 64 << 20;
 
 /// The lines of a file, one of which may be looked at before it is taken.
@@ -13,15 +14,19 @@ pub(super) struct Lines {
     file: BufReader<File>,
     path: PathBuf,
     next: Option<String>,
+    /// Whether lines end with a carriage return, which is part of a value otherwise.
+    is_crlf: Option<bool>,
+    /// Whether the next line, and one that was taken, has bytes that are no UTF-8 and became others.
+    is_next_lossy: bool,
+    is_lossy: bool,
 }
 
 impl Lines {
-    pub(super) fn open(path: &Path) -> Result<Self> {
-        let failed =
-            |error: std::io::Error| Error::usage(format!("{} cannot be read: {error}", path.display()));
-        let file = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);
-        let mut lines = Self { file, path: path.to_owned(), next: None };
+    pub(super) fn new(input: Input) -> Result<Self> {
+        let Input { file, path } = input;
+        let mut lines = Self { file, path, next: None, is_crlf: None, is_next_lossy: false, is_lossy: false };
         lines.advance()?;
+        lines.next = lines.next.map(|line| line.trim_start_matches('\u{feff}').to_owned());
         Ok(lines)
     }
 
@@ -33,16 +38,18 @@ impl Lines {
     /// Takes the next line.
     pub(super) fn take(&mut self) -> Result<Option<String>> {
         let taken = self.next.take();
+        self.is_lossy |= self.is_next_lossy;
         self.advance()?;
         Ok(taken)
     }
 
-    /// Takes the next lines up to one within which all quotation marks are closed.
-    pub(super) fn take_quoted(&mut self) -> Result<Option<String>> {
+    /// Takes the next lines up to one within which all quotation marks are closed, or before one that `begins` an entry: then one
+    /// is missing.
+    pub(super) fn take_quoted(&mut self, begins: impl Fn(&str) -> bool) -> Result<Option<String>> {
         let Some(mut text) = self.take()? else { return Ok(None) };
         let marks = |text: &str| text.matches('"').count() % 2;
         let mut open = marks(&text);
-        while open == 1 {
+        while open == 1 && self.peek().is_some_and(|line| !begins(line)) {
             let Some(more) = self.take()? else { break };
             open ^= marks(&more);
             text.push('\n');
@@ -52,6 +59,11 @@ impl Lines {
             }
         }
         Ok(Some(text))
+    }
+
+    /// Whether bytes of the lines that were taken since the last call are lost.
+    pub(super) fn has_lost(&mut self) -> bool {
+        std::mem::take(&mut self.is_lossy)
     }
 
     pub(super) fn wrong(&self, why: &str) -> Error {
@@ -68,7 +80,9 @@ impl Lines {
             return Err(self.wrong("it has a line of more than 64 MB"));
         }
         let line = line.strip_suffix(b"\n").unwrap_or(&line);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let is_crlf = *self.is_crlf.get_or_insert(line.ends_with(b"\r"));
+        let line = line.strip_suffix(b"\r").filter(|_| is_crlf).unwrap_or(line);
+        self.is_next_lossy = std::str::from_utf8(line).is_err();
         self.next = (got > 0).then(|| String::from_utf8_lossy(line).into_owned());
         Ok(())
     }
@@ -119,25 +133,28 @@ pub(super) fn time(text: &str) -> Option<u64> {
         }
         _ => 0,
     };
-    // Days since 1970-03-01 by months that begin with March, so that a leap day is the last of a year.
-    let is_valid =
-        (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second <= 60;
+    let is_day = (1970..2200).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    if !is_day || hour > 23 || minute > 59 || second > 60 || zone.contains(char::is_whitespace) {
+        return None;
+    }
+    // Days since 1970 by months that begin with March, so that a leap day is the last of a year.
     let (from_march, year) = ((month + 9) % 12, if month < 3 { year - 1 } else { year });
     let days =
         365 * year + year / 4 - year / 100 + year / 400 + (153 * from_march + 2) / 5 + day - 1 - 719_468;
     let seconds = ((days * 24 + hour) * 60 + minute - offset) * 60 + second;
-    u64::try_from(seconds * 1_000_000_000 + nanos).ok().filter(|_| is_valid)
+    u64::try_from(seconds * 1_000_000_000 + nanos).ok()
 }
 
 fn number(text: &str) -> Option<i64> {
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+    if text.is_empty() || text.len() > 9 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     text.parse().ok()
 }
 
-/// A decimal number of units in nanoseconds, each of which has so many.
+/// A decimal number of units, of so many nanoseconds each, in nanoseconds. A year is the maximum.
 pub(super) fn duration(text: &str, nanoseconds: f64) -> Option<u64> {
-    let number: f64 = text.parse().ok()?;
-    (number.is_finite() && number >= 0.0).then(|| (number * nanoseconds).round() as u64)
+    const YEAR: f64 = 365.0 * 86_400e9;
+    let time = text.parse::<f64>().ok()? * nanoseconds;
+    (0.0..=YEAR).contains(&time).then(|| time.round() as u64)
 }

@@ -1,25 +1,37 @@
 //! A capture from a server's log: what was asked of it, when, and how long that took. Of answers a log has errors at most.
 
+mod general;
 mod lines;
 mod mysql;
 mod postgres;
 #[cfg(test)]
 mod tests;
+mod transaction;
 
 use crate::file::{About, Known};
+use crate::input::Input;
 use crate::tape::{Tape, Taped, Totals, view_of};
 use kurabe_core::{Error, Result, sort};
 use kurabe_wire::registry::Protocol;
-use kurabe_wire::statement::{Dialect, fingerprint, split};
-use kurabe_wire::view::{Event, Exchange, Step, Transaction};
+use kurabe_wire::statement::Dialect;
+use kurabe_wire::view::{Event, Exchange};
 use lines::Lines;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use transaction::Followed;
+
+/// The maximum size of a statement, or of the values of an execution, that is kept, in bytes.
+const KEPT: usize = 1 << 20;
+/// How far the entries of a session may be out of order without being counted: clocks of logs are coarse.
+const COARSE: Duration = Duration::from_secs(2);
 
 /// The schemes whose logs are read.
 pub const LOGS: [&str; 4] = ["postgres", "postgresql", "mysql", "mariadb"];
+
+/// What is left out.
+const UNREAD: &str = "lines that cannot be read";
 
 /// What one line, or a few, say.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -51,8 +63,8 @@ trait Log {
     /// What it says beside requests, once an entry was read.
     fn known(&self) -> Known;
 
-    /// How many lines could not be read, and requests that have no time.
-    fn left_out(&self) -> [u64; 2];
+    /// What is left out, and how many of it.
+    fn left_out(&self) -> Vec<(&'static str, u64)>;
 
     /// The settings that make the server write what is missing.
     fn hint(&self) -> &'static str;
@@ -64,14 +76,15 @@ trait Log {
 /// # Errors
 /// If the protocol is none of [`LOGS`], it is no such log, has nothing of the database, has several and none is named, or the capture cannot be written.
 pub fn record(
-    from: &Path,
+    input: Input,
     database: Option<&str>,
     protocol: &Protocol,
     path: &Path,
     about: &mut About,
 ) -> Result<(Totals, Vec<String>)> {
     view_of(protocol, about)?;
-    let lines = Lines::open(from)?;
+    let from = input.path.clone();
+    let lines = Lines::new(input)?;
     let (mut log, dialect): (Box<dyn Log>, _) = match about.protocol.as_str() {
         "mysql" | "mariadb" => (mysql::open(lines)?, Dialect::Mysql),
         _ => (Box::new(postgres::Postgres::new(lines)?), Dialect::Postgres),
@@ -106,22 +119,20 @@ pub fn record(
             break Err(error);
         }
     };
-    let [unread, timeless] = log.left_out();
+    let left_out = log.left_out().into_iter().filter(|(_, count)| *count > 0);
+    let mut missing: Vec<String> = left_out.map(|(what, count)| format!("{what}: {count}")).collect();
     let shown = from.display();
     let Some(written) = written else {
         done?;
-        return Err(match (others.is_empty(), timeless) {
-            (false, _) => {
-                Error::usage(format!("{shown} has nothing of database {}", database.unwrap_or_default()))
-                    .hint(format!("it has {}", others.join(", ")))
-            }
-            (true, 0) => Error::usage(format!("{shown} has no requests")).hint(log.hint()),
-            (true, _) => {
-                Error::usage(format!("{shown} does not say how long requests took")).hint(log.hint())
-            }
+        return Err(if others.is_empty() {
+            let but = if missing.is_empty() { "" } else { " but " };
+            Error::usage(format!("{shown} has no requests{but}{}", missing.join(", "))).hint(log.hint())
+        } else {
+            Error::usage(format!("{shown} has nothing of database {}", database.unwrap_or_default()))
+                .hint(format!("it has {}", others.join(", ")))
         });
     };
-    let missing = written.missing(log.as_ref(), unread, timeless);
+    missing.extend(written.missing());
     match done {
         Ok(()) => Ok((written.end(path)?, missing)),
         Err(error) => {
@@ -139,20 +150,24 @@ struct Written {
     began: Instant,
     /// The time of the log at which the capture begins, in nanoseconds since 1970.
     origin: u64,
+    scheme: String,
     dialect: Dialect,
     database: String,
     sessions: HashMap<String, Session>,
     count: u64,
-    now: Instant,
-    /// Executions whose values are not in the log.
+    /// Connections whose end is in the log.
+    ended: u64,
+    /// Requests whose values are not in the log, calls of procedures, and requests that are out of order.
     cut: u64,
+    calls: u64,
+    disordered: u64,
 }
 
 struct Session {
     taped: Taped,
     /// When its last request was over.
     last: Instant,
-    transaction: Transaction,
+    transaction: Followed,
 }
 
 impl Written {
@@ -169,108 +184,105 @@ impl Written {
             tape,
             began,
             origin: first.at.saturating_sub(first.time),
+            scheme: about.protocol.clone(),
             dialect,
             database: first.database.clone(),
             sessions: HashMap::new(),
             count: 0,
-            now: began,
+            ended: 0,
             cut: 0,
+            calls: 0,
+            disordered: 0,
         })
     }
 
     fn take(&mut self, entry: Entry) -> Result<()> {
         let Entry { session, user, database, at, time, what } = entry;
-        if self.database.is_empty() {
-            self.database.clone_from(&database);
-        } else if !database.is_empty() && database != self.database {
-            return Err(Error::usage(format!(
-                "the log has requests of databases {:?} and {database:?}",
-                self.database
-            ))
-            .hint("name the one to read in the target, such as postgres://localhost/shop"));
-        }
-        let time = Duration::from_nanos(time);
         let ended = self.began + Duration::from_nanos(at.saturating_sub(self.origin));
         let What::Asked(mut exchange) = what else {
             if let Some(mut known) = self.sessions.remove(&session) {
                 known.taped.end(ended.max(known.last));
+                self.ended += 1;
             }
             return Ok(());
         };
-        // The log's clock is coarser than its durations: a request does not begin before the session's last was over.
-        let began = ended.checked_sub(time).unwrap_or(self.began).max(self.began);
+        if self.database.is_empty() {
+            self.database.clone_from(&database);
+        } else if !database.is_empty() && database != self.database {
+            let what = format!("the log has requests of databases {:?} and {database:?}", self.database);
+            let hint =
+                format!("name the one to read in the target, such as {}://localhost/{database}", self.scheme);
+            return Err(Error::usage(what).hint(hint));
+        }
+        self.keep(&mut exchange);
+        // What began before the capture is as long as since then.
+        let time = Duration::from_nanos(time).min(ended - self.began);
+        let began = ended.checked_sub(time).unwrap_or(self.began);
         let known = self.sessions.entry(session).or_insert_with(|| {
             let mut taped = self.tape.shared.connection(self.count);
             self.count += 1;
             let said = [("user", user), ("database", database)];
             let said = said.into_iter().filter(|(_, value)| !value.is_empty());
             taped.saw(Event::Client(said.map(|(name, value)| (name.to_owned(), value)).collect()), began);
-            Session { taped, last: began, transaction: Transaction::None }
+            Session { taped, last: began, transaction: Followed::default() }
         });
+        self.disordered += u64::from(ended + COARSE < known.last);
+        // The log's clock is coarser than its durations: a request does not begin before the session's last was over.
         let began = began.max(known.last);
         let ended = began + time;
-        known.transaction = after(known.transaction, &exchange, self.dialect);
-        self.cut += u64::from(exchange.cut);
         (exchange.began, exchange.ended) = (Some(began), Some(ended));
-        exchange.transaction = known.transaction;
+        exchange.transaction = known.transaction.after(&exchange, self.dialect);
         known.taped.saw(Event::Exchange(exchange), ended);
         known.last = ended;
-        self.now = self.now.max(ended);
         Ok(())
     }
 
-    /// What is missing, for the user.
-    fn missing(&self, log: &dyn Log, unread: u64, timeless: u64) -> Vec<String> {
-        let mut missing = Vec::new();
-        if unread > 0 {
-            missing.push(format!("lines of the log that could not be read: {unread}"));
+    /// Cuts off what is too long, and counts what is missing.
+    fn keep(&mut self, exchange: &mut Exchange) {
+        let values: usize =
+            exchange.parameters.iter().filter_map(|one| one.value.as_ref()).map(Vec::len).sum();
+        if exchange.text.len() > KEPT || values > KEPT {
+            let end = (0..=KEPT).rev().find(|at| exchange.text.is_char_boundary(*at)).unwrap_or(0);
+            exchange.text.truncate(end);
+            (exchange.parameters, exchange.cut) = (Vec::new(), true);
         }
-        if timeless > 0 {
-            missing.push(format!("requests without a duration are left out: {timeless}; {}", log.hint()));
-        }
-        if self.cut > 0 {
-            missing.push(format!(
-                "requests whose values are not in the log: {}; 'show' has them, and a replay leaves them out; {}",
-                self.cut,
-                log.hint()
-            ));
-        }
-        missing
+        exchange.cut |= needs_data(&exchange.text);
+        self.cut += u64::from(exchange.cut);
+        let is_call = exchange.text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("call "));
+        self.calls += u64::from(is_call && self.dialect == Dialect::Mysql);
+    }
+
+    /// What is missing, or too much, for the user.
+    fn missing(&self) -> Vec<String> {
+        let ends = if self.ended == 0 && self.count > 1 { self.count } else { 0 };
+        let facts = [
+            ("requests whose values or data are not in the log", self.cut),
+            ("calls of procedures, whose own statements may be in the log too", self.calls),
+            ("requests that are out of order", self.disordered),
+            ("connections whose end is not in the log", ends),
+        ];
+        let facts = facts.into_iter().filter(|(_, count)| *count > 0);
+        facts.map(|(what, count)| format!("{what}: {count}")).collect()
     }
 
     fn end(self, path: &Path) -> Result<Totals> {
-        let Self { tape, sessions, now, .. } = self;
+        let Self { tape, sessions, .. } = self;
         let mut left: Vec<Session> = sessions.into_values().collect();
         sort::by_key(&mut left, |one| one.taped.number());
         for session in &mut left {
-            session.taped.end(now);
+            session.taped.end(session.last);
         }
         tape.finish(path)
     }
 }
 
-/// The state of a session's transaction after a request, which the log does not say.
-fn after(before: Transaction, exchange: &Exchange, dialect: Dialect) -> Transaction {
-    let text = fingerprint(&split(&exchange.text, dialect).template).to_ascii_lowercase();
-    let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
-    let [first, second, third] = [(); 3].map(|()| words.next().unwrap_or_default());
-    let back_to_savepoint = second == "to" || third == "to";
-    match first {
-        _ if exchange.step == Step::Prepare => before,
-        "rollback" | "abort" if back_to_savepoint && before != Transaction::None => Transaction::Open,
-        "commit" | "end" | "rollback" | "abort" if second != "prepared" => Transaction::None,
-        "prepare" if second == "transaction" => Transaction::None,
-        // MySQL goes on after most errors.
-        _ if exchange.error.is_some() && before == Transaction::Open && dialect == Dialect::Postgres => {
-            Transaction::Failed
-        }
-        _ if exchange.error.is_some() => before,
-        "begin" => Transaction::Open,
-        "start" if second == "transaction" => Transaction::Open,
-        // They commit by themselves.
-        "create" | "alter" | "drop" | "truncate" | "rename" | "lock" if dialect == Dialect::Mysql => {
-            Transaction::None
-        }
-        _ => before,
+/// Whether a statement sends data that is not in a log.
+fn needs_data(text: &str) -> bool {
+    let text: String = text.trim_start().chars().take(300).collect();
+    let mut words = text.split_whitespace().map(str::to_ascii_lowercase);
+    match (words.next().as_deref(), words.next().as_deref()) {
+        (Some("load"), Some("data" | "xml")) => true,
+        (Some("copy"), _) => words.any(|word| word.starts_with("stdin")),
+        _ => false,
     }
 }

@@ -1,14 +1,14 @@
-//! Logs of MySQL and MariaDB, in which prepared statements have their values: the slow query log (MySQL manual, "The Slow Query Log"; MariaDB,
-//! "Slow Query Log Overview"), which has every statement if `long_query_time` is 0, and the general query log, which has no durations.
+//! The slow query log of MySQL and MariaDB (MySQL manual, "The Slow Query Log"; MariaDB, "Slow Query Log Overview"), which has every statement
+//! if `long_query_time` is 0. Prepared statements are in it with their values.
 
+use super::general::{self, General};
 use super::lines::{self, Lines, duration};
-use super::{Entry, Log, What};
+use super::{Entry, KEPT, Log, UNREAD, What};
 use crate::file::Known;
 use kurabe_core::Result;
 use kurabe_wire::view::Exchange;
-use std::collections::HashMap;
 
-const HINT: &str = "set slow_query_log = ON, long_query_time = 0, log_output = 'FILE', and for codes of errors MySQL's log_slow_extra = ON";
+pub(super) const HINT: &str = "set slow_query_log = ON, long_query_time = 0, log_output = 'FILE', and for codes of errors MySQL's log_slow_extra = ON";
 /// Lines in which the first entry must begin.
 const LOOKED_AT: u64 = 1_000;
 
@@ -19,6 +19,7 @@ struct Slow {
     database: String,
     has_errors: bool,
     unread: u64,
+    nameless: u64,
 }
 
 /// What the comments before a statement say.
@@ -48,11 +49,10 @@ pub(super) fn open(mut lines: Lines) -> Result<Box<dyn Log>> {
                     database: String::new(),
                     has_errors: false,
                     unread: 0,
+                    nameless: 0,
                 }));
             }
-            Some(line) if General::entry(line).is_some() => {
-                return Ok(Box::new(General { lines, at: 0, sessions: HashMap::new(), unread: 0 }));
-            }
+            Some(line) if general::entry(line).is_some() => return Ok(Box::new(General::new(lines))),
             Some(_) => drop(lines.take()?),
         }
     }
@@ -81,7 +81,7 @@ impl Slow {
                     // Without a value, the next name follows.
                     let value = words.get(n + 1).filter(|value| !value.ends_with(':'));
                     head.set(name, value.copied().unwrap_or_default());
-                    self.has_errors |= name == "Errno";
+                    self.has_errors |= matches!(name, "Errno" | "Last_errno");
                 }
             }
             self.lines.take()?;
@@ -89,9 +89,9 @@ impl Slow {
         Ok(head)
     }
 
-    /// Reads the statement up to the next comments.
-    fn statement(&mut self) -> Result<String> {
-        let mut text = String::new();
+    /// Reads the statement up to the next comments; `None` if its end is missing.
+    fn statement(&mut self) -> Result<Option<String>> {
+        let (mut text, mut has_set, mut ends) = (String::new(), false, false);
         while let Some(line) = self.lines.peek().filter(|line| !begins(line)) {
             if is_start(line) {
                 while self.lines.peek().is_some_and(|line| !begins(line)) {
@@ -99,19 +99,29 @@ impl Slow {
                 }
                 break;
             }
-            let database = line.strip_prefix("use ").filter(|_| text.is_empty());
+            ends = line.ends_with(';');
+            let is_first = text.is_empty();
+            let database = line.strip_prefix("use ").filter(|_| is_first && !has_set);
             if let Some(database) = database.and_then(|rest| rest.strip_suffix(';')) {
                 database.trim_matches('`').clone_into(&mut self.database);
-            } else if !(text.is_empty() && line.starts_with("SET timestamp=")) {
-                if !text.is_empty() {
+            } else if let Some(seconds) = timestamp(line).filter(|_| is_first && !has_set) {
+                has_set = true;
+                // MariaDB says the time only if the second has changed.
+                if self.at == 0 {
+                    self.at = seconds * 1_000_000_000;
+                }
+            } else if text.len() <= KEPT {
+                if !is_first {
                     text.push('\n');
                 }
                 text.push_str(line);
             }
             self.lines.take()?;
         }
-        text.truncate(text.trim_end().trim_end_matches(';').len());
-        Ok(text)
+        if text.len() <= KEPT {
+            text.truncate(text.trim_end().trim_end_matches(';').len());
+        }
+        Ok(ends.then_some(text))
     }
 }
 
@@ -126,7 +136,7 @@ impl Head {
             "Query_time" => self.time = duration(value, 1e9),
             "Rows_sent" => self.rows = count(),
             "Rows_affected" => self.affected = count(),
-            "Errno" => self.error = Some(value.to_owned()).filter(|code| code != "0"),
+            "Errno" | "Last_errno" => self.error = Some(value.to_owned()).filter(|code| code != "0"),
             "Schema" => self.schema = Some(value.to_owned()),
             _ => {}
         }
@@ -138,18 +148,36 @@ impl Log for Slow {
         while self.lines.peek().is_some() {
             let head = self.head()?;
             let text = self.statement()?;
-            let Some(time) = head.time.filter(|_| !text.is_empty() && !head.thread.is_empty()) else {
+            let has_lost = self.lines.has_lost();
+            let (Some(time), Some(text), true) = (head.time, text, self.at > 0) else {
                 self.unread += 1;
                 continue;
             };
+            if text.is_empty() {
+                continue;
+            }
+            if head.thread.is_empty() {
+                self.nameless += 1;
+                continue;
+            }
             let mut what = What::Ended;
             if let Some(command) = text.trim_start_matches("# ").strip_prefix(COMMAND) {
-                if command != "Quit" {
+                if !["Quit", "Change user", "Reset connection"]
+                    .iter()
+                    .any(|end| command.eq_ignore_ascii_case(end))
+                {
                     continue;
                 }
             } else {
                 let Head { rows, affected, error, .. } = head;
-                what = What::Asked(Box::new(Exchange { rows, affected, error, ..asked(text) }));
+                what = What::Asked(Box::new(Exchange {
+                    text,
+                    rows,
+                    affected,
+                    error,
+                    cut: has_lost,
+                    ..Exchange::default()
+                }));
             }
             // A session without a database counts to the last one.
             if let Some(schema) = head.schema.filter(|schema| !schema.is_empty()) {
@@ -172,8 +200,9 @@ impl Log for Slow {
         if self.has_errors { Known::Errors } else { Known::Times }
     }
 
-    fn left_out(&self) -> [u64; 2] {
-        [self.unread, 0]
+    fn left_out(&self) -> Vec<(&'static str, u64)> {
+        let nameless = "requests that do not name their connection, as before MySQL 5.6";
+        vec![(UNREAD, self.unread), (nameless, self.nameless)]
     }
 
     fn hint(&self) -> &'static str {
@@ -186,102 +215,21 @@ fn begins(line: &str) -> bool {
     ["# Time: ", "# User@Host: "].iter().any(|start| line.starts_with(start))
 }
 
-/// A statement, without its times.
-fn asked(text: String) -> Exchange {
-    // Its data is not in a log.
-    let start = text.get(..9).unwrap_or_default();
-    Exchange { cut: start.eq_ignore_ascii_case("load data"), text, ..Exchange::default() }
-}
-
-/// The general query log, which has each statement as it begins.
-struct General {
-    lines: Lines,
-    at: u64,
-    /// User and database by connection.
-    sessions: HashMap<String, [String; 2]>,
-    unread: u64,
-}
-
-impl General {
-    /// The time of a line that begins an entry, if it has one, the number of its connection, its command and argument.
-    fn entry(line: &str) -> Option<(&str, &str, &str, &str)> {
-        let (time, rest) = line.split_once('\t')?;
-        let (thread, rest) = rest.trim_start().split_once(' ')?;
-        let (command, argument) = rest.split_once('\t').unwrap_or((rest, ""));
-        let is_number = !thread.is_empty() && thread.bytes().all(|byte| byte.is_ascii_digit());
-        let is_command = command.starts_with(|c: char| c.is_ascii_uppercase()) && command.len() < 24;
-        let is_time = time.is_empty() || lines::time(time).is_some();
-        (is_number && is_command && is_time).then_some((time, thread, command, argument))
-    }
-}
-
-impl Log for General {
-    fn next(&mut self) -> Result<Option<Entry>> {
-        while let Some(line) = self.lines.take()? {
-            let Some((time, thread, command, argument)) = Self::entry(&line) else {
-                // What a server says as it begins a file.
-                self.unread += u64::from(self.at == 0);
-                continue;
-            };
-            self.at = lines::time(time).unwrap_or(self.at);
-            let mut text = argument.to_owned();
-            while let Some(more) =
-                self.lines.peek().filter(|line| Self::entry(line).is_none() && !is_start(line))
-            {
-                text.push('\n');
-                text.push_str(more);
-                self.lines.take()?;
-            }
-            let known = self.sessions.entry(thread.to_owned()).or_default();
-            let what = match command {
-                "Connect" => {
-                    if let Some((user, rest)) = argument.split_once(" on ") {
-                        let database = rest.split(" using ").next().unwrap_or_default();
-                        *known = [
-                            user.split('@').next().unwrap_or_default().to_owned(),
-                            database.trim().to_owned(),
-                        ];
-                    }
-                    continue;
-                }
-                "Init DB" => {
-                    argument.trim().clone_into(&mut known[1]);
-                    continue;
-                }
-                "Query" | "Execute" => What::Asked(Box::new(asked(text))),
-                "Quit" => What::Ended,
-                _ => continue,
-            };
-            let [user, database] = known.clone();
-            if what == What::Ended {
-                self.sessions.remove(thread);
-            }
-            return Ok(Some(Entry {
-                session: thread.to_owned(),
-                user,
-                database,
-                at: self.at,
-                time: 1,
-                what,
-            }));
+/// The number of seconds since 1970 that a line before a statement sets: `SET last_insert_id=7,insert_id=8,timestamp=9;`.
+fn timestamp(line: &str) -> Option<u64> {
+    let mut seconds = None;
+    for one in line.strip_prefix("SET ")?.strip_suffix(';')?.split(',') {
+        let (name, value) = one.split_once('=')?;
+        match name {
+            "timestamp" => seconds = Some(value.split('.').next()?.parse().ok()?),
+            "last_insert_id" | "insert_id" if value.parse::<i128>().is_ok() => {}
+            _ => return None,
         }
-        Ok(None)
     }
-
-    fn known(&self) -> Known {
-        Known::Requests
-    }
-
-    fn left_out(&self) -> [u64; 2] {
-        [self.unread, 0]
-    }
-
-    fn hint(&self) -> &'static str {
-        HINT
-    }
+    seconds
 }
 
 /// Whether a server that starts, or begins a new file, says so.
-fn is_start(line: &str) -> bool {
+pub(super) fn is_start(line: &str) -> bool {
     line.contains(", Version: ") && line.ends_with("started with:")
 }

@@ -2,7 +2,7 @@
 //! `exec_simple_query`, `exec_parse_message`, `exec_bind_message` and `exec_execute_message` of `postgres.c`.
 
 use super::lines::{self, Lines, duration};
-use super::{Entry, Log, What};
+use super::{Entry, Log, UNREAD, What};
 use crate::file::Known;
 use kurabe_core::Result;
 use kurabe_wire::statement::{Dialect, split};
@@ -13,14 +13,18 @@ use std::collections::{HashMap, HashSet};
 /// Lines in which the first entry must begin.
 const LOOKED_AT: u64 = 1_000;
 const UNNAMED: &str = "<unnamed>";
-const HINT: &str = "set log_min_duration_statement = 0, log_parameter_max_length = -1, lc_messages = 'C', and log_destination = 'csvlog' or \
-                    'jsonlog'";
+const HINT: &str = "set log_min_duration_statement = 0, log_parameter_max_length = -1, log_parameter_max_length_on_error = -1, \
+                    log_disconnections = on, lc_messages = 'C', logging_collector = on, and log_destination = 'csvlog' or 'jsonlog'";
 
 pub(super) struct Postgres {
     lines: Lines,
     sessions: HashMap<String, Session>,
     unread: u64,
+    /// Requests without a duration, and durations without a request.
     timeless: u64,
+    textless: u64,
+    /// The length of the longest value that is whole.
+    longest: usize,
 }
 
 #[derive(Default)]
@@ -40,6 +44,8 @@ struct Line {
     timestamp: String,
     user: String,
     dbname: String,
+    /// What the session does: the tag of its command.
+    ps: String,
     session_id: String,
     error_severity: String,
     state_code: String,
@@ -63,6 +69,7 @@ impl Line {
             user: field(1),
             dbname: field(2),
             session_id: field(5),
+            ps: field(7),
             error_severity: field(11),
             state_code: field(12),
             message: field(13),
@@ -78,18 +85,15 @@ impl Postgres {
     /// # Errors
     /// If it is no such log. A file that was cut off may begin within an entry.
     pub(super) fn new(mut lines: Lines) -> Result<Self> {
-        let is_entry =
-            |line: &str| Line::read(line).is_some_and(|line| lines::time(&line.timestamp).is_some());
         let mut unread = 0;
-        // The first line of an entry has what is needed, or quotation marks that are open.
-        while !lines.peek().is_some_and(|line| is_entry(line) || lines::fields(line).len() >= 14) {
+        while !lines.peek().is_some_and(begins) {
             if unread == LOOKED_AT || lines.take()?.is_none() {
                 let what = "it is no log of PostgreSQL in the format csvlog or jsonlog";
                 return Err(lines.wrong(what).hint(HINT));
             }
             unread += 1;
         }
-        Ok(Self { lines, sessions: HashMap::new(), unread, timeless: 0 })
+        Ok(Self { lines, sessions: HashMap::new(), unread, timeless: 0, textless: 0, longest: 0 })
     }
 
     fn take(&mut self, line: Line, at: u64) -> Option<Entry> {
@@ -97,31 +101,87 @@ impl Postgres {
         if !is_client {
             return None;
         }
-        if line.message.starts_with("disconnection: ") {
+        let (what, time) = if line.message.starts_with("disconnection: ") {
             self.forget(&line.session_id);
-            return Some(Entry {
-                at,
-                session: line.session_id,
-                user: line.user,
-                database: line.dbname,
-                ..Entry::default()
-            });
-        }
-        let session = self.sessions.entry(line.session_id.clone()).or_default();
-        let (exchange, time) = match line.error_severity.as_str() {
-            "LOG" => {
-                let Some(rest) = line.message.strip_prefix("duration: ") else {
-                    let begun = session.begun(&line.message, &line.detail)?;
-                    self.timeless += u64::from(session.pending.replace(begun).is_some());
-                    return None;
-                };
-                session.took(rest, &line.detail)?
-            }
-            "ERROR" if !line.statement.is_empty() => (session.failed(&line), 0),
-            _ => return None,
+            (What::Ended, 0)
+        } else {
+            let (exchange, time) = match line.error_severity.as_str() {
+                "LOG" => self.told(&line)?,
+                "ERROR" | "FATAL" | "PANIC" if !line.statement.is_empty() => (self.failed(&line), 0),
+                _ => return None,
+            };
+            (What::Asked(Box::new(exchange)), time)
         };
-        let what = What::Asked(Box::new(exchange));
         Some(Entry { session: line.session_id, user: line.user, database: line.dbname, at, time, what })
+    }
+
+    /// A request, or a step of one, with its duration if that is not said later.
+    fn told(&mut self, line: &Line) -> Option<(Exchange, u64)> {
+        let session = self.sessions.entry(line.session_id.clone()).or_default();
+        let Some(rest) = line.message.strip_prefix("duration: ") else {
+            let begun = session.begun(&line.message, &line.detail, &mut self.longest)?;
+            self.timeless += u64::from(session.pending.replace(begun).is_some());
+            return None;
+        };
+        let (time, rest) = rest.split_once(" ms")?;
+        let time = duration(time, 1e6)?;
+        let rest = rest.trim_start();
+        if rest.is_empty() {
+            if let Some(exchange) = session.pending.take() {
+                return Some((exchange, time + std::mem::take(&mut session.before)));
+            }
+            if matches!(line.ps.as_str(), "PARSE" | "BIND" | "") {
+                session.before = session.before.saturating_add(time);
+            } else {
+                session.before = 0;
+                self.textless += 1;
+            }
+            return None;
+        }
+        if let Some((name, text)) = named(rest, "parse ") {
+            if name == UNNAMED {
+                session.before = time;
+                return None;
+            }
+            session.prepared.insert(text.to_owned());
+            let exchange = Exchange { text: text.to_owned(), step: Step::Prepare, ..Exchange::default() };
+            return Some((exchange, time));
+        }
+        if rest.starts_with("bind ") {
+            session.before = session.before.saturating_add(time);
+            return None;
+        }
+        let Some(exchange) = session.begun(rest, &line.detail, &mut self.longest) else {
+            self.textless += 1;
+            return None;
+        };
+        let pending = session.pending.take();
+        self.timeless += u64::from(pending.is_some_and(|pending| pending.text != exchange.text));
+        Some((exchange, time.saturating_add(std::mem::take(&mut session.before))))
+    }
+
+    /// A request that failed. How long it took is not in a log.
+    fn failed(&mut self, line: &Line) -> Exchange {
+        let session = self.sessions.entry(line.session_id.clone()).or_default();
+        session.before = 0;
+        let pending = session.pending.take();
+        self.timeless += u64::from(pending.as_ref().is_some_and(|pending| pending.text != line.statement));
+        let mut exchange = pending.filter(|pending| pending.text == line.statement).unwrap_or_else(|| {
+            let is_portal = |line: &&str| line.contains("with parameters: ") && !line.starts_with("PL/");
+            let found = line.context.lines().find(is_portal).and_then(parameters);
+            let step = if session.prepared.contains(&line.statement) {
+                Step::Execute
+            } else if has_places(&line.statement) {
+                Step::Bound
+            } else {
+                Step::Text
+            };
+            let cut = is_cut(&line.statement, found.as_deref(), &mut self.longest);
+            let parameters = found.unwrap_or_default();
+            Exchange { text: line.statement.clone(), step, parameters, cut, ..Exchange::default() }
+        });
+        exchange.error = Some(line.state_code.clone());
+        exchange
     }
 
     fn forget(&mut self, session: &str) {
@@ -134,18 +194,21 @@ impl Log for Postgres {
     fn next(&mut self) -> Result<Option<Entry>> {
         loop {
             let is_json = self.lines.peek().is_some_and(|line| line.starts_with('{'));
-            let line = if is_json { self.lines.take()? } else { self.lines.take_quoted()? };
+            let line = if is_json { self.lines.take()? } else { self.lines.take_quoted(begins)? };
             let Some(text) = line else {
                 self.timeless +=
                     self.sessions.drain().filter(|(_, one)| one.pending.is_some()).count() as u64;
                 return Ok(None);
             };
+            let has_lost = self.lines.has_lost();
             let read = Line::read(&text).and_then(|line| lines::time(&line.timestamp).map(|at| (line, at)));
             match read {
                 Some((line, at)) => {
-                    if let Some(entry) = self.take(line, at) {
-                        return Ok(Some(entry));
+                    let Some(mut entry) = self.take(line, at) else { continue };
+                    if let What::Asked(exchange) = &mut entry.what {
+                        exchange.cut |= has_lost;
                     }
+                    return Ok(Some(entry));
                 }
                 None => self.unread += u64::from(!text.trim().is_empty()),
             }
@@ -156,8 +219,12 @@ impl Log for Postgres {
         Known::Errors
     }
 
-    fn left_out(&self) -> [u64; 2] {
-        [self.unread, self.timeless]
+    fn left_out(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            (UNREAD, self.unread),
+            ("requests without a duration", self.timeless),
+            ("durations without a statement", self.textless),
+        ]
     }
 
     fn hint(&self) -> &'static str {
@@ -166,82 +233,36 @@ impl Log for Postgres {
 }
 
 impl Session {
-    /// A duration, and what took it if that is said with it.
-    fn took(&mut self, text: &str, detail: &str) -> Option<(Exchange, u64)> {
-        let (time, rest) = text.split_once(" ms")?;
-        let time = duration(time, 1e6)?;
-        let rest = rest.trim_start();
-        if rest.is_empty() {
-            let Some(exchange) = self.pending.take() else {
-                // A step before an execution.
-                self.before += time;
-                return None;
-            };
-            return Some((exchange, time + std::mem::take(&mut self.before)));
-        }
-        if let Some((name, text)) = named(rest, "parse ") {
-            if name == UNNAMED {
-                self.before = time;
-                return None;
-            }
-            self.prepared.insert(text.to_owned());
-            return Some((
-                Exchange { text: text.to_owned(), step: Step::Prepare, ..Exchange::default() },
-                time,
-            ));
-        }
-        if rest.starts_with("bind ") {
-            self.before += time;
-            return None;
-        }
-        let exchange = self.begun(rest, detail)?;
-        self.pending = None;
-        Some((exchange, time + std::mem::take(&mut self.before)))
-    }
-
     /// A request that is executed.
-    fn begun(&self, said: &str, detail: &str) -> Option<Exchange> {
+    fn begun(&mut self, said: &str, detail: &str, longest: &mut usize) -> Option<Exchange> {
         if let Some(text) = said.strip_prefix("statement: ") {
-            // Its data is not in a log.
-            let start = text.trim_start().get(..4).unwrap_or_default().to_ascii_lowercase();
-            let cut = start == "copy" && text.to_ascii_lowercase().contains("stdin");
-            return Some(Exchange { text: text.to_owned(), cut, ..Exchange::default() });
+            self.before = 0;
+            return Some(Exchange { text: text.to_owned(), ..Exchange::default() });
         }
         let goes_on = named(said, "execute fetch from ");
         let (name, text) = goes_on.or_else(|| named(said, "execute "))?;
         let parameters = parameters(detail);
-        // How many rows each part has is not in a log.
-        let cut = goes_on.is_some() || is_cut(text, parameters.as_deref());
-        let step = if name != UNNAMED && self.prepared.contains(text) { Step::Execute } else { Step::Bound };
-        let parameters = parameters.unwrap_or_default();
+        let is_prepared = name != UNNAMED && self.prepared.contains(text);
         Some(Exchange {
             text: text.to_owned(),
-            step,
-            parameters,
+            step: if is_prepared { Step::Execute } else { Step::Bound },
+            // How many rows each part has is not in a log.
+            cut: goes_on.is_some() || is_cut(text, parameters.as_deref(), longest),
             goes_on: goes_on.is_some(),
-            cut,
+            parameters: parameters.unwrap_or_default(),
             ..Exchange::default()
         })
     }
+}
 
-    /// A request that failed. How long it took is not in a log.
-    fn failed(&mut self, line: &Line) -> Exchange {
-        self.before = 0;
-        let pending = self.pending.take().filter(|pending| pending.text == line.statement);
-        let mut exchange = pending.unwrap_or_else(|| {
-            let found = parameters(&line.context);
-            let has_places = has_places(&line.statement);
-            Exchange {
-                text: line.statement.clone(),
-                step: if has_places { Step::Bound } else { Step::Text },
-                cut: is_cut(&line.statement, found.as_deref()),
-                parameters: found.unwrap_or_default(),
-                ..Exchange::default()
-            }
-        });
-        exchange.error = Some(line.state_code.clone());
-        exchange
+/// Whether an entry begins with this line. The second field of csvlog has quotation marks, which are doubled within a value.
+fn begins(line: &str) -> bool {
+    if line.starts_with('{') {
+        return Line::read(line).is_some();
     }
+    let Some((time, rest)) = line.split_once(',') else { return false };
+    let is_user = rest.starts_with(',') || rest.strip_prefix('"').is_some_and(|rest| !rest.starts_with('"'));
+    is_user && lines::time(time).is_some()
 }
 
 /// The name before a statement, without that of its portal, and the statement.
@@ -256,12 +277,15 @@ fn has_places(text: &str) -> bool {
     places.any(|(at, _)| template[at + 1..].starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Whether values of an execution are missing. `log_parameter_max_length` ends those that are cut off with an ellipsis.
-fn is_cut(text: &str, parameters: Option<&[Parameter]>) -> bool {
-    match parameters {
-        None => has_places(text),
-        Some(all) => all.iter().any(|one| one.value.as_ref().is_some_and(|value| value.ends_with(b"..."))),
-    }
+/// Whether values of an execution are missing. `log_parameter_max_length` ends those that are longer with an ellipsis, so that none is
+/// much longer; `longest` is the length of the longest one so far that has none.
+fn is_cut(text: &str, parameters: Option<&[Parameter]>, longest: &mut usize) -> bool {
+    let Some(parameters) = parameters else { return has_places(text) };
+    let values = || parameters.iter().filter_map(|one| one.value.as_deref());
+    let (ends, whole): (Vec<&[u8]>, Vec<&[u8]>) = values().partition(|value| value.ends_with(b"..."));
+    *longest = whole.iter().map(|value| value.len()).fold(*longest, usize::max);
+    // A character of several bytes is left out whole.
+    ends.iter().any(|value| value.len() + 1 >= *longest)
 }
 
 /// The values of `parameters: $1 = '7', $2 = NULL`.

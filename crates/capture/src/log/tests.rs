@@ -2,6 +2,8 @@ use super::*;
 use crate::file::read;
 use crate::record::{Record, Request, Value};
 use kurabe_wire::registry::of_scheme;
+use kurabe_wire::view::{Step, Transaction};
+use proptest::prelude::*;
 
 /// Requests with their connection and text, what is missing, and what the capture is of.
 type Seen = (Vec<(u64, String, Request)>, Vec<String>, About);
@@ -12,7 +14,7 @@ fn captured(scheme: &str, database: Option<&str>, text: &str) -> Result<Seen> {
     let [from, path] = ["log", "capture"].map(|name| folder.path().join(name));
     fs::write(&from, text).unwrap();
     let mut about = About { protocol: scheme.to_owned(), ..About::default() };
-    let recorded = record(&from, database, of_scheme(scheme).unwrap(), &path, &mut about);
+    let recorded = record(Input::open(&from)?, database, of_scheme(scheme).unwrap(), &path, &mut about);
     assert_eq!(path.exists(), recorded.is_ok());
     let (_, missing) = recorded?;
     let (mut templates, mut found) = (Vec::new(), Vec::new());
@@ -75,7 +77,7 @@ fn requests_of_postgresql_have_values_errors_and_the_time_of_all_their_steps() {
             "LOG",
             "00000",
             "duration: 0.100 ms  execute s1: SELECT $1",
-            &detail("parameters: $1 = 'abc...'"),
+            &detail("parameters: $1 = 'abcdefghijkl...'"),
         ),
         csv("b", "00.104", "LOG", "00000", "duration: 0.100 ms  execute s1: SELECT $1", NONE),
         csv("a", "00.200", "LOG", "00000", "statement: BEGIN", NONE),
@@ -109,7 +111,7 @@ fn requests_of_postgresql_have_values_errors_and_the_time_of_all_their_steps() {
             (1, bound, Step::Bound, vec![value("it's, $2 = '"), Value::Null], 600_000, false),
             (1, executed, Step::Prepare, vec![], 100_000, false),
             (1, executed, Step::Execute, vec![value("a: b")], 100_000, false),
-            (1, executed, Step::Execute, vec![value("abc...")], 100_000, true),
+            (1, executed, Step::Execute, vec![value("abcdefghijkl...")], 100_000, true),
             (1, executed, Step::Execute, vec![], 100_000, true),
             (0, "BEGIN", Step::Text, vec![], 250_000, false),
             (0, "SELECT ? / ?", Step::Text, vec![], 0, false),
@@ -123,12 +125,9 @@ fn requests_of_postgresql_have_values_errors_and_the_time_of_all_their_steps() {
     assert_eq!((of_first[0].at, of_first[1].at), (0, 102_250_000));
     assert_eq!(of_first[2].error.as_deref(), Some("22012"));
     assert_eq!((about.began_ms, about.known), (1_795_780_800_098, Known::Errors));
+    assert!(missing.iter().any(|what| what.starts_with("requests without a duration: 1")), "{missing:?}");
     assert!(
-        missing.iter().any(|what| what.starts_with("requests without a duration are left out: 1")),
-        "{missing:?}"
-    );
-    assert!(
-        missing.iter().any(|what| what.starts_with("requests whose values are not in the log: 2")),
+        missing.iter().any(|what| what.starts_with("requests whose values or data are not in the log: 2")),
         "{missing:?}"
     );
 }
@@ -153,7 +152,7 @@ fn json_says_the_same_and_another_database_or_program_is_left_out() {
     .concat();
     let (found, missing, _) = captured("postgres", Some("shop"), &log).unwrap();
     assert_eq!(found.iter().map(|(_, text, _)| text.as_str()).collect::<Vec<_>>(), ["SELECT ?"]);
-    assert_eq!(missing, ["lines of the log that could not be read: 1"]);
+    assert_eq!(missing, ["lines that cannot be read: 1"]);
     let error = captured("postgres", None, &log).unwrap_err().to_string();
     assert!(error.contains("databases \"shop\" and \"other\""), "{error}");
     let error = format!("{:?}", captured("postgres", Some("none"), &log).unwrap_err());
@@ -217,6 +216,99 @@ fn statements_of_general_query_logs_have_their_lines_and_no_times() {
     }
 }
 
+/// What a log says beside its statements is not taken for one, nor for a part of one.
+#[test]
+fn statements_are_those_that_clients_sent() {
+    let csv = |message: &str, tag: &str| {
+        csv("a", "00.1", "LOG", "00000", message, NONE).replace("\"SELECT\"", &format!("{tag:?}"))
+    };
+    let head = "# Time: 2026-11-27T12:00:00.1Z\n# User@Host: a[a] @ l []  Id:     8\n# Query_time: 0.1  Lock_time: 0 Rows_sent: 0\n";
+    let slow = |text: &str| format!("{head}{text}");
+    let general = |text: &str| format!("2026-11-27T12:00:00.1Z\t    8 {text}");
+    let one = "duration: 1.0 ms  statement: SELECT a";
+    let cases: Vec<(&str, String, &[&str], &str)> = vec![
+        (
+            "postgres",
+            csv("duration: 9.0 ms", "SELECT") + &csv(one, "SELECT"),
+            &["SELECT a"],
+            "durations without a statement: 1",
+        ),
+        (
+            "postgres",
+            csv("duration: 9.0 ms  parse <unnamed>: SELECT b", "PARSE") + &csv(one, "SELECT"),
+            &["SELECT a"],
+            "",
+        ),
+        (
+            "postgres",
+            csv(one, "SELECT") + &csv("duration: 1.0 ms  statement: a\r\nb", "SELECT"),
+            &["SELECT a", "a\r\nb"],
+            "",
+        ),
+        (
+            "postgres",
+            csv("duration: 1.0 ms  statement: \"x", "SELECT") + &csv(one, "SELECT"),
+            &["SELECT a"],
+            "lines that cannot be read: 1",
+        ),
+        (
+            "postgres",
+            csv("duration: 1.0 ms  statement: COPY t FROM STDIN", "COPY"),
+            &["COPY t FROM STDIN"],
+            "requests whose values or data are not in the log: 1",
+        ),
+        ("mysql", slow("SET insert_id=7,timestamp=1795780800;\nINSERT t;\n"), &["INSERT t"], ""),
+        ("mysql", slow("SET timestamp=1795780800;\nSET timestamp=?;\n"), &["SET timestamp=?"], ""),
+        (
+            "mysql",
+            slow("SELECT a;\n") + &slow("DELETE FROM t WH"),
+            &["SELECT a"],
+            "lines that cannot be read: 1",
+        ),
+        (
+            "mysql",
+            slow("CALL p();\n"),
+            &["CALL p()"],
+            "calls of procedures, whose own statements may be in the log too: 1",
+        ),
+        ("mysql", general("Query\tEXECUTE s\n") + &general("Execute\tINSERT t\n"), &["EXECUTE s"], ""),
+        (
+            "mysql",
+            general("Query\tSELECT a\n\t1 Execute the plan\n"),
+            &["SELECT a\n\t? Execute the plan"],
+            "",
+        ),
+        ("mysql", general("Query\tSELECT a\n").replace("\t    8", "    8"), &["SELECT a"], ""),
+        (
+            "mysql",
+            "\t\t    8 Query\tSELECT b\n".to_owned() + &general("Query\tSELECT a\n"),
+            &["SELECT a"],
+            "lines that cannot be read: 1",
+        ),
+    ];
+    for (scheme, log, statements, expected) in cases {
+        let (found, missing, _) =
+            captured(scheme, None, &log).unwrap_or_else(|error| panic!("{log}: {error:?}"));
+        let texts: Vec<_> = found.iter().map(|(_, text, _)| text.as_str()).collect();
+        assert_eq!((texts.as_slice(), missing.join("; ").as_str()), (statements, expected), "{log}");
+        let times: Vec<_> = found.iter().filter(|(_, _, request)| request.time > Some(100_000_000)).collect();
+        assert!(times.is_empty(), "{log}: {times:?}");
+    }
+}
+
+#[test]
+fn connection_ends_with_its_session_and_begins_anew_with_its_number() {
+    let general = |text: &str| format!("2026-11-27T12:00:00.1Z\t    8 {text}\n");
+    let log = [
+        "Connect\ta@l on shop", "Query\tBEGIN", "Connect\ta@l on shop", "Query\tSELECT a",
+        "Query\tUSE other", "Query\tSELECT b",
+    ];
+    let (found, _, _) = captured("mysql", Some("shop"), &log.map(general).concat()).unwrap();
+    let shown: Vec<_> =
+        found.iter().map(|(at, text, request)| (*at, text.as_str(), request.transaction)).collect();
+    assert_eq!(shown, [(0, "BEGIN", Transaction::Open), (1, "SELECT a", Transaction::None)]);
+}
+
 #[test]
 fn log_without_times_is_refused_with_the_settings_that_write_them() {
     let timeless = csv("a", "00.1", "LOG", "00000", "statement: SELECT 1", NONE);
@@ -226,7 +318,7 @@ fn log_without_times_is_refused_with_the_settings_that_write_them() {
         (
             "postgres",
             timeless.as_str(),
-            "does not say how long requests took",
+            "has no requests but requests without a duration: 1",
             "log_min_duration_statement = 0",
         ),
         (
@@ -259,5 +351,25 @@ fn times_of_logs_are_those_of_the_calendar() {
         "2026-11-27 12:00:00 +é",
     ] {
         assert_eq!(seconds(text), None, "{text}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_damage_is_read_or_refused(which in 0_usize..4, at in any::<prop::sample::Index>(), with in prop::collection::vec(any::<u8>(), 0..9)) {
+        let head = "# Time: 2026-11-27T12:00:00.1Z\n# User@Host: a[a] @ l []  Id:     8\n# Query_time: 0.1  Rows_sent: 0\n";
+        let (scheme, log) = [
+            ("postgres", csv("a", "00.1", "LOG", "00000", "duration: 1.5 ms  execute s/c: SELECT $1", "\"parameters: $1 = 'é', $2 = NULL\",,,,,,,")),
+            ("postgres", csv("a", "00.1", "ERROR", "22012", "division by zero", ",,,,,\"SELECT 1 / 0\",8,")),
+            ("mysql", format!("{head}use shop;\nSET insert_id=1,timestamp=1795780800;\nSELECT 'é';\n")),
+            ("mysql", "2026-11-27T12:00:00.1Z\t    8 Connect\ta@l on shop using TCP/IP\n\t\t    8 Query\tSELECT 'é'\n".to_owned()),
+        ][which].clone();
+        let mut bytes = log.repeat(3).into_bytes();
+        let at = at.index(bytes.len());
+        bytes.splice(at..(at + with.len()).min(bytes.len()), with);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let _ = captured(scheme, None, &text);
     }
 }

@@ -27,14 +27,18 @@ impl Shown {
             self.requests as f64 / seconds.max(1e-9),
             count(self.peak_per_second),
         );
-        let _ = writeln!(
-            out,
-            "{} under way on average, {} errors, {} without an answer, {} pipelined",
-            format_args!("{:.2}", self.concurrency),
-            count(self.errors),
-            count(self.unanswered),
-            count(self.pipelined),
-        );
+        let of = |number: u64, what: &str| format!("{} {what}", count(number));
+        let facts = [
+            (Known::Times, format!("{:.2} under way on average", self.concurrency)),
+            (Known::Errors, of(self.errors, "errors")),
+            (Known::All, of(self.unanswered, "without an answer")),
+            (Known::All, of(self.pipelined, "pipelined")),
+        ];
+        let known = facts.into_iter().filter(|(least, _)| self.about.known <= *least);
+        let known: Vec<String> = known.map(|(_, fact)| fact).collect();
+        if !known.is_empty() {
+            let _ = writeln!(out, "{}", known.join(", "));
+        }
         let _ = writeln!(
             out,
             "{} connections, at most {} at once, {:.0} % of their time idle in transaction",
@@ -43,13 +47,12 @@ impl Shown {
             100.0 * connections.idle_in_transaction,
         );
         let is_log = self.about.known != Known::All;
-        let _ = match self.about.known {
-            Known::All => Ok(()),
-            Known::Requests => {
-                writeln!(out, "Of a log, which has neither times nor answers: shares are of calls.")
-            }
-            _ => writeln!(out, "Of a log: times are those of the server, and of answers there is little."),
-        };
+        out.push_str(match self.about.known {
+            Known::All => "",
+            Known::Errors => "From a log: times are the server's, and of answers only errors are known.\n",
+            Known::Times => "From a log: times are the server's, and answers are not known.\n",
+            Known::Requests => "From a log: neither times nor answers are known, and shares are of calls.\n",
+        });
         for (why, times) in connections.unreadable.iter().take(2) {
             let _ = writeln!(out, "{times} not read: {why}");
         }

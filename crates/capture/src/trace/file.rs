@@ -1,10 +1,11 @@
 //! Files of packets: those of libpcap (<https://ietf-opsawg-wg.github.io/draft-ietf-opsawg-pcap/draft-ietf-opsawg-pcap.html>) and pcapng
 //! (<https://ietf-opsawg-wg.github.io/draft-ietf-opsawg-pcap/draft-ietf-opsawg-pcapng.html>).
 
+use crate::input::Input;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fs::File;
 use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The maximum size of a packet or block, in bytes: more than any that tcpdump or Wireshark writes.
 const LARGEST: u32 = 16 << 20;
@@ -12,9 +13,6 @@ const LARGEST: u32 = 16 << 20;
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
-
-/// How files of gzip and zstd begin.
-const PACKED: [&[u8]; 2] = [&[0x1f, 0x8b], &[0x28, 0xb5, 0x2f, 0xfd]];
 
 /// A packet.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -49,33 +47,15 @@ struct Interface {
     units: u64,
 }
 
-/// Whether a file begins as one of packets does, or is compressed.
-///
-/// # Errors
-/// If it cannot be read.
-pub fn is_trace(path: &Path) -> Result<bool> {
-    let failed = |error: std::io::Error| Error::usage(format!("{} cannot be read: {error}", path.display()));
-    let mut magic = [0; 4];
-    fill(&mut File::open(path).map_err(failed)?, &mut magic).map_err(failed)?;
-    let of_packets = [0x0a0d_0d0a, 0xd4c3_b2a1, 0x4d3c_b2a1, 0xa1b2_c3d4, 0xa1b2_3c4d];
-    let is_packed = PACKED.iter().any(|start| magic.starts_with(start));
-    Ok(is_packed || of_packets.contains(&u32::from_be_bytes(magic)))
-}
-
 impl Packets {
-    /// Opens a file.
-    ///
     /// # Errors
     /// If it cannot be read, or is no file of packets.
-    pub(super) fn open(path: &Path) -> Result<Self> {
-        let failed =
-            |error: std::io::Error| Error::usage(format!("{} cannot be read: {error}", path.display()));
-        let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);
+    pub(super) fn new(input: Input) -> Result<Self> {
+        let Input { mut file, path } = input;
         let mut magic = [0; 4];
-        let got = fill(&mut file, &mut magic).map_err(failed)?;
-        let path = path.to_owned();
+        fill(&mut file, &mut magic)
+            .map_err(|error| Error::usage(format!("{} cannot be read: {error}", path.display())))?;
         let (is_big_endian, nanoseconds) = match magic {
-            _ if got < 4 => return Err(is_other(&path, &magic[..got])),
             [0xd4, 0xc3, 0xb2, 0xa1] => (false, 1_000),
             [0x4d, 0x3c, 0xb2, 0xa1] => (false, 1),
             [0xa1, 0xb2, 0xc3, 0xd4] => (true, 1_000),
@@ -86,7 +66,10 @@ impl Packets {
                 packets.section()?;
                 return Ok(packets);
             }
-            other => return Err(is_other(&path, &other)),
+            _ => {
+                let what = format!("{} is no file of packets (pcap or pcapng)", path.display());
+                return Err(Error::usage(what).hint("'tcpdump -w FILE -s 0 port 5432' writes one"));
+            }
         };
         let mut packets =
             Self { file, path, format: Format::Pcap(nanoseconds, 0), is_big_endian, is_cut: false };
@@ -245,13 +228,4 @@ fn fill(file: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
         }
     }
     Ok(got)
-}
-
-fn is_other(path: &Path, begins: &[u8]) -> Error {
-    let hint = if PACKED.iter().any(|start| begins.starts_with(start)) {
-        "it is compressed: unpack it"
-    } else {
-        "'tcpdump -w FILE -s 0 port 5432' writes one"
-    };
-    Error::usage(format!("{} is no file of packets (pcap or pcapng)", path.display())).hint(hint)
 }

@@ -6,9 +6,9 @@ mod packet;
 mod stream;
 
 use crate::file::About;
+use crate::input::Input;
 use crate::tape::{Shared, Tape, Taped, Totals, view_of};
 use file::Packets;
-pub use file::is_trace;
 use kurabe_core::{Error, Result};
 use kurabe_wire::registry::Protocol;
 use packet::{ACK, RST, SYN, Segment};
@@ -35,14 +35,15 @@ const CUT: &str = "packets are cut off: tcpdump -s 0 keeps them whole";
 /// # Errors
 /// If it is no file of packets or damaged, has none of the port, or the capture cannot be written.
 pub fn record(
-    from: &Path,
+    input: Input,
     (address, port): (Option<IpAddr>, u16),
     protocol: &Protocol,
     path: &Path,
     about: &mut About,
 ) -> Result<(Totals, Option<String>)> {
     view_of(protocol, about)?;
-    let mut packets = Packets::open(from)?;
+    let from = input.path.clone();
+    let mut packets = Packets::new(input)?;
     let mut next = packets.next()?;
     let began = next.as_ref().map_or(0, |packet| packet.at);
     about.began_ms = began / 1_000_000;

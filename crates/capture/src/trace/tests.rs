@@ -110,7 +110,7 @@ fn made(bytes: &[u8]) -> Result<(Vec<Record>, Totals, Option<String>)> {
     std::fs::write(&from, bytes).unwrap();
     let protocol = kurabe_wire::registry::of_scheme("redis").unwrap();
     let mut about = About { protocol: "redis".to_owned(), ..About::default() };
-    let (totals, rest) = record(&from, (None, 6_379), protocol, &to, &mut about)?;
+    let (totals, rest) = record(Input::open(&from)?, (None, 6_379), protocol, &to, &mut about)?;
     let mut records = Vec::new();
     crate::file::read(&to, |record| records.push(record)).unwrap();
     assert_eq!(about.began_ms, 1_700_000_000_000);
@@ -199,8 +199,13 @@ fn file_that_is_cut_anywhere_gives_what_was_before_and_damage_is_an_error() {
             std::fs::write(dir.path().join("from"), &damaged).unwrap();
             let protocol = kurabe_wire::registry::of_scheme("redis").unwrap();
             let mut about = About::default();
-            let _ =
-                record(&dir.path().join("from"), (None, 6_379), protocol, &dir.path().join("to"), &mut about);
+            let _ = record(
+                Input::open(&dir.path().join("from")).unwrap(),
+                (None, 6_379),
+                protocol,
+                &dir.path().join("to"),
+                &mut about,
+            );
         }
     }
 }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_capture::file::{About, Known};
 use kurabe_capture::recorder::Recorder;
-use kurabe_capture::{Totals, Values, log, model, show, trace};
+use kurabe_capture::{Input, Totals, Values, log, model, show, trace};
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::units::count;
@@ -75,18 +75,19 @@ fn traced(matches: &ArgMatches, from: &Path, path: &Path, output: &Output) -> Re
     }
     let protocol = wire::protocol(&url.scheme)?;
     let mut about = about(matches, &url);
-    if !trace::is_trace(from)? && log::LOGS.contains(&url.scheme.as_str()) {
+    let mut input = Input::open(from)?;
+    if !input.has_packets()? && log::LOGS.contains(&url.scheme.as_str()) {
         let database = Some(url.path.as_str()).filter(|name| !name.is_empty());
-        let (totals, missing) = log::record(from, database, protocol, path, &mut about)?;
+        let (totals, missing) = log::record(input, database, protocol, path, &mut about)?;
         for what in &missing {
-            output.warning(what);
+            output.warning(&format!("{}: {what}", from.display()));
         }
         recorded(&totals, path, output)?;
         return Ok(exit::DONE);
     }
     let port = url.port.unwrap_or(protocol.port);
     let address = url.host.as_deref().and_then(|host| host.parse().ok());
-    let (totals, why) = trace::record(from, (address, port), protocol, path, &mut about)?;
+    let (totals, why) = trace::record(input, (address, port), protocol, path, &mut about)?;
     if let Some(why) = why {
         output.warning(&why);
     }

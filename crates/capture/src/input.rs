@@ -1,0 +1,53 @@
+//! A file that a capture is made of, which may be a pipe: it is opened once.
+
+use kurabe_core::{Error, Result};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+/// How files of packets begin: pcapng, and pcap in either order of bytes, with microseconds and nanoseconds.
+const PACKETS: [[u8; 4]; 5] = [
+    [0x0a, 0x0d, 0x0d, 0x0a],
+    [0xd4, 0xc3, 0xb2, 0xa1],
+    [0x4d, 0x3c, 0xb2, 0xa1],
+    [0xa1, 0xb2, 0xc3, 0xd4],
+    [0xa1, 0xb2, 0x3c, 0x4d],
+];
+/// How files of gzip, zstd, xz and bzip2 begin.
+const PACKED: [&[u8]; 4] = [&[0x1f, 0x8b], &[0x28, 0xb5, 0x2f, 0xfd], &[0xfd, 0x37, 0x7a, 0x58], b"BZh"];
+
+#[derive(Debug)]
+pub struct Input {
+    pub(crate) file: BufReader<File>,
+    pub(crate) path: PathBuf,
+}
+
+impl Input {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is compressed.
+    pub fn open(path: &Path) -> Result<Self> {
+        let failed =
+            |error: std::io::Error| Error::usage(format!("{} cannot be read: {error}", path.display()));
+        let file = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);
+        let mut input = Self { file, path: path.to_owned() };
+        let start = input.file.fill_buf().map_err(failed)?;
+        if PACKED.iter().any(|packed| start.starts_with(packed)) {
+            return Err(Error::usage(format!("{} is compressed", path.display()))
+                .hint("unpack it, or give what unpacks it, such as --from <(zcat FILE)"));
+        }
+        Ok(input)
+    }
+
+    /// Whether it begins as a file of packets does.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn has_packets(&mut self) -> Result<bool> {
+        let start = self.file.fill_buf();
+        let start = start
+            .map_err(|error| Error::usage(format!("{} cannot be read: {error}", self.path.display())))?;
+        Ok(PACKETS.iter().any(|magic| start.starts_with(magic)))
+    }
+}
