@@ -68,7 +68,8 @@ impl Slow {
                 break;
             }
             if let Some(text) = line.strip_prefix("Time: ") {
-                match lines::time(text) {
+                // Old servers have the user in the same line.
+                match lines::time(text.split(" # ").next().unwrap_or_default()) {
                     Some(at) => self.at = at,
                     None => self.unread += 1,
                 }
