@@ -120,7 +120,7 @@ impl Interceptor for Doubling {
             self.due += self.share;
             if self.due >= 1.0 {
                 self.due -= 1.0;
-                let text = "x".repeat(LONGEST);
+                let text = if self.writes { "x".repeat(LONGEST) } else { String::new() };
                 let other = if self.writes {
                     // The row has an unexpected content until the request itself overwrites it.
                     altered(parameters, &text)
@@ -189,16 +189,24 @@ impl Ground<'_> {
             RunSpec { records: self.plan.records, ..self.spec(experiment, &url, mix(number, effect))? };
         let mut plan = RunPlan::draft(experiment, spec, &[false; 2])?;
         let mut opened = open(&[url.clone(), url], &OpenOptions::of(&plan, None, None), reporter)?;
-        let added = Arc::default();
-        let last = opened.targets.pop().into_iter().map(|target| Target {
-            driver: self.slowed(target.driver, effect, &added),
-            second: target.second.map(|second| SecondInstance {
-                driver: self.slowed(second.driver, effect, &Arc::default()),
-                ..second
-            }),
-            ..target
-        });
-        opened.targets.extend(last);
+        let added: Arc<Added> = Arc::default();
+        // The first target too, without additions: what the interceptor itself takes is no part of the difference.
+        opened.targets = opened
+            .targets
+            .into_iter()
+            .zip([0.0, effect])
+            .map(|(target, effect)| {
+                let added = if effect > 0.0 { &added } else { &Arc::default() };
+                Target {
+                    driver: self.slowed(target.driver, effect, added),
+                    second: target.second.map(|second| SecondInstance {
+                        driver: self.slowed(second.driver, effect, &Arc::default()),
+                        ..second
+                    }),
+                    ..target
+                }
+            })
+            .collect();
         plan.compare(&opened.targets);
         let free = Free { rounds: true, restarts: true, ..Free::default() };
         budget::fit(&mut plan, &opened.targets, &free, self.plan.budget);
@@ -283,6 +291,7 @@ impl Ground<'_> {
                     covered_quiet: covered * u64::from(!disturbed),
                     detectable: verdict.smallest_detectable.unwrap_or(0.0).ln_1p(),
                     truth: -truth,
+                    deviation: verdict.ratio.unwrap_or(1.0).ln() + truth,
                 };
                 Ok((clients, tally))
             })

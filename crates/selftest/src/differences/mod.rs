@@ -64,9 +64,11 @@ struct Tally {
     /// Undisturbed comparisons, and those of them whose interval contains the true value.
     quiet: u64,
     covered_quiet: u64,
-    /// The sums of the smallest detectable differences, and of the true ones, as logarithms.
+    /// The sums of the smallest detectable differences, of the true ones, and of what the measured ones exceed these by,
+    /// as logarithms.
     detectable: f64,
     truth: f64,
+    deviation: f64,
 }
 
 impl Tally {
@@ -80,6 +82,7 @@ impl Tally {
         self.covered_quiet += other.covered_quiet;
         self.detectable += other.detectable;
         self.truth += other.truth;
+        self.deviation += other.deviation;
     }
 
     /// Comparisons that may have a verdict. If the client was saturated there is none, as in any run.
@@ -188,19 +191,20 @@ fn table(
         |logarithm: f64, all: u64| format!("{:.1} %", (logarithm / all.max(1) as f64).exp_m1() * 100.0);
     let of = |part: u64, all: u64| format!("{part} of {all}");
     let mut text = String::from(
-        "| engine | none planted: called different | interval holds 0 % | planted: found | as measured | interval holds it | smallest \
-         detectable | client full: no verdict | disturbed |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+        "| engine | none planted: called different | interval holds 0 % | planted: found | true difference | interval holds it | measured minus true, mean | smallest \
+         detectable | client full: no verdict | disturbed |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );
     let mut row = |name: &str, without: &Tally, with: &Tally| {
         let all = without.all + with.all;
         let _ = writeln!(
             text,
-            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             of(without.called, without.judged()),
             of(without.covered, without.all),
             of(with.called - with.reversed, with.judged()),
             percent(with.truth, with.all),
             of(with.covered, with.all),
+            format!("{:+.2} %", (without.deviation + with.deviation) / all.max(1) as f64 * 100.0),
             percent(without.detectable + with.detectable, all),
             of(without.client_full + with.client_full, all),
             of(all - without.quiet - with.quiet, all),
