@@ -128,7 +128,8 @@ fn log_of_the_server_makes_the_capture_that_the_relay_made() {
                     options,
                     &[
                         ("logging_collector", "on"),
-                        ("log_destination", "csvlog,jsonlog"),
+                        ("log_destination", "csvlog,jsonlog,stderr"),
+                        ("log_line_prefix", "%m [%p] %q%u@%d "),
                         ("log_filename", "one.log"),
                         ("log_min_duration_statement", "0"),
                     ],
@@ -152,10 +153,16 @@ fn log_of_the_server_makes_the_capture_that_the_relay_made() {
             assert_log_is_replayed(&place, &server, &log.replace("EXT", "csv"));
         }
         let relayed = captured(&place, engine, &[], server.url(), script);
-        for ext in if engine == "postgres" { &["csv", "json"][..] } else { &["log"] } {
+        for ext in if engine == "postgres" { &["csv", "json", "log"][..] } else { &["log"] } {
             let (to, log) = (at(ext), log.replace("EXT", ext));
             logged(&place, server.url(), &log, &to);
-            let (relayed, logged) = (executed(&relayed), executed(Path::new(&to)));
+            let (mut relayed, logged) = (executed(&relayed), executed(Path::new(&to)));
+            if (engine, *ext) == ("postgres", "log") {
+                // That something failed is in this format, and not with which code.
+                for line in relayed.iter_mut().flatten() {
+                    *line = line.replace("Some(\"22012\")", "Some(\"unknown\")");
+                }
+            }
             let requests = relayed.iter().map(Vec::len).sum::<usize>();
             assert!(requests > 100, "{engine}: {requests}");
             let missing: Vec<_> = relayed.iter().filter(|one| !logged.contains(one)).collect();

@@ -4,6 +4,7 @@ mod general;
 mod lines;
 mod mysql;
 mod postgres;
+mod prefixed;
 #[cfg(test)]
 mod tests;
 mod transaction;

@@ -1,8 +1,8 @@
-//! Logs of PostgreSQL in the formats csvlog and jsonlog (manual, "Error Reporting and Logging"). What a duration says was done is written by
+//! Logs of PostgreSQL in the formats csvlog, jsonlog and stderr (manual, "Error Reporting and Logging"). What a duration says was done is written by
 //! `exec_simple_query`, `exec_parse_message`, `exec_bind_message` and `exec_execute_message` of `postgres.c`.
 
 use super::lines::{self, Lines, duration};
-use super::{Entry, Log, UNREAD, What};
+use super::{Entry, Log, UNREAD, What, prefixed};
 use crate::file::Known;
 use kurabe_core::Result;
 use kurabe_wire::statement::{Dialect, split};
@@ -14,10 +14,12 @@ use std::collections::{HashMap, HashSet};
 const LOOKED_AT: u64 = 1_000;
 const UNNAMED: &str = "<unnamed>";
 const HINT: &str = "set log_min_duration_statement = 0, log_parameter_max_length = -1, log_parameter_max_length_on_error = -1, \
-                    log_disconnections = on, lc_messages = 'C', logging_collector = on, and log_destination = 'csvlog' or 'jsonlog'";
+                    log_disconnections = on, lc_messages = 'C', and log_line_prefix = '%m [%p] %q%u@%d ', or log_destination = 'csvlog' or 'jsonlog'";
 
 pub(super) struct Postgres {
     lines: Lines,
+    /// Whether it is in the format stderr.
+    is_prefixed: bool,
     sessions: HashMap<String, Session>,
     unread: u64,
     /// Requests without a duration, and durations without a request.
@@ -40,20 +42,28 @@ struct Session {
 /// A line, by the names of jsonlog.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Line {
-    timestamp: String,
-    user: String,
-    dbname: String,
+pub(super) struct Line {
+    pub(super) timestamp: String,
+    pub(super) user: String,
+    pub(super) dbname: String,
     /// What the session does: the tag of its command.
-    ps: String,
-    session_id: String,
-    error_severity: String,
-    state_code: String,
-    message: String,
-    detail: String,
-    context: String,
-    statement: String,
-    backend_type: String,
+    pub(super) ps: String,
+    pub(super) session_id: String,
+    pub(super) error_severity: String,
+    pub(super) state_code: String,
+    pub(super) message: String,
+    pub(super) detail: String,
+    pub(super) context: String,
+    pub(super) statement: String,
+    pub(super) backend_type: String,
+}
+
+/// What is next in a log.
+pub(super) enum Read {
+    Line(Box<Line>),
+    /// What belongs to no entry.
+    Unread,
+    End,
 }
 
 impl Line {
@@ -86,22 +96,52 @@ impl Postgres {
     /// If it is no such log. A file that was cut off may begin within an entry.
     pub(super) fn new(mut lines: Lines) -> Result<Self> {
         let mut unread = 0;
-        while !lines.peek().is_some_and(begins) {
+        let is_prefixed = loop {
+            match lines.peek() {
+                Some(line) if begins(line) => break false,
+                Some(line) if prefixed::begins(line) => break true,
+                _ => {}
+            }
             if unread == LOOKED_AT || lines.take()?.is_none() {
-                let what = "it is no log of PostgreSQL in the format csvlog or jsonlog";
+                let what = "it is no log of PostgreSQL whose lines begin with time and process";
                 return Err(lines.wrong(what).hint(HINT));
             }
             unread += 1;
+        };
+        Ok(Self {
+            lines,
+            is_prefixed,
+            sessions: HashMap::new(),
+            unread,
+            timeless: 0,
+            textless: 0,
+            longest: 0,
+        })
+    }
+
+    fn read(&mut self) -> Result<Read> {
+        if self.is_prefixed {
+            return prefixed::next(&mut self.lines);
         }
-        Ok(Self { lines, sessions: HashMap::new(), unread, timeless: 0, textless: 0, longest: 0 })
+        loop {
+            let is_json = self.lines.peek().is_some_and(|line| line.starts_with('{'));
+            let text = if is_json { self.lines.take()? } else { self.lines.take_quoted(begins)? };
+            let Some(text) = text else { return Ok(Read::End) };
+            if !text.trim().is_empty() {
+                return Ok(Line::read(&text).map_or(Read::Unread, |line| Read::Line(Box::new(line))));
+            }
+        }
     }
 
     fn take(&mut self, line: Line, at: u64) -> Option<Entry> {
-        let is_client = matches!(line.backend_type.as_str(), "" | "client backend") && !line.user.is_empty();
-        if !is_client {
+        // A prefix need not have the user.
+        let has_user = self.is_prefixed || !line.user.is_empty();
+        if !has_user || !matches!(line.backend_type.as_str(), "" | "client backend") {
             return None;
         }
-        let (what, time) = if line.message.starts_with("disconnection: ") {
+        // Without `log_disconnections`, a process of the same number is another session when it begins.
+        let begins = self.is_prefixed && line.message.starts_with("connection received: ");
+        let (what, time) = if begins || line.message.starts_with("disconnection: ") {
             self.forget(&line.session_id);
             (What::Ended, 0)
         } else {
@@ -193,30 +233,31 @@ impl Postgres {
 impl Log for Postgres {
     fn next(&mut self) -> Result<Option<Entry>> {
         loop {
-            let is_json = self.lines.peek().is_some_and(|line| line.starts_with('{'));
-            let line = if is_json { self.lines.take()? } else { self.lines.take_quoted(begins)? };
-            let Some(text) = line else {
-                self.timeless +=
-                    self.sessions.drain().filter(|(_, one)| one.pending.is_some()).count() as u64;
-                return Ok(None);
-            };
+            let read = self.read()?;
             let has_lost = self.lines.has_lost();
-            let read = Line::read(&text).and_then(|line| lines::time(&line.timestamp).map(|at| (line, at)));
-            match read {
-                Some((line, at)) => {
-                    let Some(mut entry) = self.take(line, at) else { continue };
-                    if let What::Asked(exchange) = &mut entry.what {
-                        exchange.cut |= has_lost;
-                    }
-                    return Ok(Some(entry));
+            let line = match read {
+                Read::End => {
+                    self.timeless +=
+                        self.sessions.drain().filter(|(_, one)| one.pending.is_some()).count() as u64;
+                    return Ok(None);
                 }
-                None => self.unread += u64::from(!text.trim().is_empty()),
+                Read::Line(line) => line,
+                Read::Unread => Box::default(),
+            };
+            let Some(at) = lines::time(&line.timestamp) else {
+                self.unread += 1;
+                continue;
+            };
+            let Some(mut entry) = self.take(*line, at) else { continue };
+            if let What::Asked(exchange) = &mut entry.what {
+                exchange.cut |= has_lost;
             }
+            return Ok(Some(entry));
         }
     }
 
     fn known(&self) -> Known {
-        Known::Errors
+        if self.is_prefixed { Known::Times } else { Known::Errors }
     }
 
     fn left_out(&self) -> Vec<(&'static str, u64)> {

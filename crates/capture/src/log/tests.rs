@@ -133,6 +133,47 @@ fn requests_of_postgresql_have_values_errors_and_the_time_of_all_their_steps() {
 }
 
 #[test]
+fn lines_after_a_prefix_say_the_same_but_for_codes_of_errors() {
+    let log = "\
+\tof a statement that began before
+2026-11-27 12:00:00.100 UTC [3] LOG:  checkpoint starting: time
+2026-11-27 12:00:00.100 UTC [7] app@shop LOG:  duration: 1.500 ms  statement: SELECT 'a
+\t\tb', 'LOG:  c'
+2026-11-27 12:00:00.102 UTC [8] app@shop LOG:  duration: 0.100 ms  bind <unnamed>: SELECT $1, $2
+2026-11-27 12:00:00.103 UTC [8] app@shop LOG:  duration: 0.200 ms  execute <unnamed>: SELECT $1, $2
+2026-11-27 12:00:00.103 UTC [8] app@shop DETAIL:  parameters: $1 = 'it''s
+\tmore', $2 = NULL
+2026-11-27 12:00:00.104 UTC [9] app@other LOG:  duration: 0.200 ms  statement: SELECT 2
+2026-11-27 12:00:00.105 UTC [7] app@shop ERROR:  division by zero
+2026-11-27 12:00:00.105 UTC [7] app@shop CONTEXT:  SQL function \"f\"
+2026-11-27 12:00:00.105 UTC [7] app@shop STATEMENT:  SELECT
+\t1 / 0
+2026-11-27 12:00:00.106 UTC [7] [unknown]@[unknown] LOG:  connection received: host=[local]
+2026-11-27 12:00:00.107 UTC [7] app@shop LOG:  duration: 0.010 ms  statement: COMMIT
+";
+    let (found, missing, about) = captured("postgres", Some("shop"), log).unwrap();
+    let shown: Vec<_> = found
+        .iter()
+        .map(|(connection, text, request)| {
+            let values: Vec<_> = request.parameters.iter().map(|one| one.value.clone()).collect();
+            (*connection, text.as_str(), values, request.time.unwrap(), request.error.is_some())
+        })
+        .collect();
+    let value = Value::Bytes(b"it's\nmore".to_vec());
+    assert_eq!(
+        shown,
+        [
+            (0, "SELECT ?, ?", vec![], 1_500_000, false),
+            (1, "SELECT $1, $2", vec![value, Value::Null], 300_000, false),
+            (0, "SELECT\n? / ?", vec![], 0, true),
+            (2, "COMMIT", vec![], 10_000, false),
+        ]
+    );
+    assert_eq!(about.known, Known::Times);
+    assert_eq!(missing, ["lines that cannot be read: 1"]);
+}
+
+#[test]
 fn json_says_the_same_and_another_database_or_program_is_left_out() {
     let line = |database: &str, kind: &str, text: &str| {
         let message = format!("duration: 0.5 ms  statement: {text}");
@@ -323,9 +364,9 @@ fn log_without_times_is_refused_with_the_settings_that_write_them() {
         ),
         (
             "postgres",
-            "2026-11-27 12:00:00 UTC [7] LOG:  statement: SELECT 1\n",
-            "it is no log of PostgreSQL in the format",
-            "csvlog",
+            "2026-11-27 12:00:00 UTC LOG:  statement: SELECT 1\n",
+            "it is no log of PostgreSQL whose lines begin with time and process",
+            "log_line_prefix = '%m [%p] ",
         ),
     ] {
         let error = format!("{:?}", captured(scheme, None, log).unwrap_err());
@@ -358,13 +399,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn any_damage_is_read_or_refused(which in 0_usize..4, at in any::<prop::sample::Index>(), with in prop::collection::vec(any::<u8>(), 0..9)) {
+    fn any_damage_is_read_or_refused(which in 0_usize..5, at in any::<prop::sample::Index>(), with in prop::collection::vec(any::<u8>(), 0..9)) {
         let head = "# Time: 2026-11-27T12:00:00.1Z\n# User@Host: a[a] @ l []  Id:     8\n# Query_time: 0.1  Rows_sent: 0\n";
         let (scheme, log) = [
             ("postgres", csv("a", "00.1", "LOG", "00000", "duration: 1.5 ms  execute s/c: SELECT $1", "\"parameters: $1 = 'é', $2 = NULL\",,,,,,,")),
             ("postgres", csv("a", "00.1", "ERROR", "22012", "division by zero", ",,,,,\"SELECT 1 / 0\",8,")),
             ("mysql", format!("{head}use shop;\nSET insert_id=1,timestamp=1795780800;\nSELECT 'é';\n")),
             ("mysql", "2026-11-27T12:00:00.1Z\t    8 Connect\ta@l on shop using TCP/IP\n\t\t    8 Query\tSELECT 'é'\n".to_owned()),
+            ("postgres", "2026-11-27 12:00:00.1 UTC [7] a@shop LOG:  duration: 1.5 ms  execute s: SELECT\n\t$1\n2026-11-27 12:00:00.1 UTC [7] a@shop DETAIL:  parameters: $1 = 'é'\n".to_owned()),
         ][which].clone();
         let mut bytes = log.repeat(3).into_bytes();
         let at = at.index(bytes.len());

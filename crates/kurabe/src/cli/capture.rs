@@ -32,7 +32,7 @@ pub(super) fn command() -> Command {
                 "from",
                 "FILE",
                 "Reads this file in place of relaying: packets of tcpdump or Wireshark (pcap, pcapng) of TARGET's port, and of its \
-                 address if it is one; or a log, of TARGET's database, of PostgreSQL (csvlog, jsonlog), MySQL or MariaDB (slow or \
+                 address if it is one; or a log, of TARGET's database, of PostgreSQL, MySQL or MariaDB (slow or \
                  general query log)",
             )
             .value_parser(clap::value_parser!(PathBuf))

@@ -198,13 +198,13 @@ fn table(
         let all = without.all + with.all;
         let _ = writeln!(
             text,
-            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {name} | {} | {} | {} | {} | {} | {:+.2} % | {} | {} | {} |",
             of(without.called, without.judged()),
             of(without.covered, without.all),
             of(with.called - with.reversed, with.judged()),
             percent(with.truth, with.all),
             of(with.covered, with.all),
-            format!("{:+.2} %", (without.deviation + with.deviation) / all.max(1) as f64 * 100.0),
+            (without.deviation + with.deviation) / all.max(1) as f64 * 100.0,
             percent(without.detectable + with.detectable, all),
             of(without.client_full + with.client_full, all),
             of(all - without.quiet - with.quiet, all),
