@@ -154,7 +154,7 @@ fn log_of_the_server_makes_the_capture_that_the_relay_made() {
         }
         let relayed = captured(&place, engine, &[], server.url(), script);
         for ext in if engine == "postgres" { &["csv", "json", "log"][..] } else { &["log"] } {
-            let (to, log) = (at(ext), log.replace("EXT", ext));
+            let (to, log) = (at(&format!("{engine}.{ext}")), log.replace("EXT", ext));
             logged(&place, server.url(), &log, &to);
             let (mut relayed, logged) = (executed(&relayed), executed(Path::new(&to)));
             if (engine, *ext) == ("postgres", "log") {
