@@ -2,10 +2,10 @@
 //! a statement although its client has left, and its work would disturb what is measured next.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a statement may still run when its trial has failed. Most end by themselves until then.
 const GRACE: Duration = Duration::from_millis(500);
@@ -14,6 +14,9 @@ const LOOKS: u32 = 4;
 
 /// The connections of sessions whose driver can end statements.
 static ALL: Mutex<BTreeMap<u64, Weak<Running>>> = Mutex::new(BTreeMap::new());
+
+/// How many calls are ending statements.
+static ENDING: AtomicUsize = AtomicUsize::new(0);
 
 /// The numbers of connections and of trials.
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -95,6 +98,7 @@ pub fn end(trial: Option<u64>) -> bool {
 fn end_if(trial: Option<u64>, is_due: impl Fn(&Running) -> bool) -> bool {
     let due = connections().into_iter().filter(|running| trial.is_none_or(|trial| running.trial == trial));
     let due: Vec<_> = due.filter(|running| is_due(running)).collect();
+    ENDING.fetch_add(1, Ordering::SeqCst);
     thread::scope(|scope| {
         for running in &due {
             // Without a thread it takes longer.
@@ -103,7 +107,17 @@ fn end_if(trial: Option<u64>, is_due: impl Fn(&Running) -> bool) -> bool {
             }
         }
     });
+    ENDING.fetch_sub(1, Ordering::SeqCst);
     !due.is_empty()
+}
+
+/// Waits up to this time until no statements are being ended. A client may hear that its statement was ended before the server
+/// has ended it, so that the program waits before it exits.
+pub fn wait_until_ended(most: Duration) {
+    let until = Instant::now() + most;
+    while ENDING.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Ends the statements of a failed trial that do not end by themselves within a short time. Does not wait for that.
@@ -168,6 +182,8 @@ mod tests {
         assert!(long.was_ended() && !elsewhere.was_ended() && !idle.was_ended());
         assert!(end(Some(other)) && !end(Some(new_trial())));
         assert_eq!(ended.recv(), Ok("other"));
+        wait_until_ended(Duration::from_secs(60));
+        assert_eq!(ENDING.load(Ordering::SeqCst), 0);
         drop(sessions);
         // The thread that ended a statement holds its connection for a moment.
         while connections().iter().any(|running| running.trial == failed) {

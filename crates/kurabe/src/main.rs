@@ -57,7 +57,9 @@ fn main() -> ExitCode {
         }
     };
     let output = output::Output::new(&matches);
-    match commands::dispatch(&matches, &output) {
+    let done = commands::dispatch(&matches, &output);
+    kurabe_core::statements::wait_until_ended(signals::ENDS);
+    match done {
         Ok(exit) => exit.into(),
         Err(error) => {
             output.error(&error);

@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// Time after the first Ctrl-C until running statements are ended on the servers, and again until connections are shut down.
 const CUT: Duration = Duration::from_secs(3);
+/// How long the program waits for servers that are ending statements, before it exits.
+pub(crate) const ENDS: Duration = Duration::from_secs(5);
 /// Time after that until the program exits.
 const LEAVE: Duration = Duration::from_millis(1_500);
 
