@@ -150,6 +150,24 @@ mod tests {
     use std::sync::mpsc::channel;
 
     #[test]
+    fn program_waits_until_the_server_has_ended_a_statement() {
+        let (sender, begun) = channel();
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let (ended, trial) = (Arc::clone(&has_ended), new_trial());
+        let session = Running::new(trial, move || {
+            sender.send(()).unwrap();
+            thread::sleep(Duration::from_millis(100));
+            ended.store(true, Ordering::SeqCst);
+        });
+        session.turn();
+        let ending = thread::spawn(move || end(Some(trial)));
+        begun.recv().unwrap();
+        wait_until_ended(Duration::from_secs(60));
+        assert!(has_ended.load(Ordering::SeqCst));
+        assert!(ending.join().unwrap());
+    }
+
+    #[test]
     fn only_running_statements_of_the_trial_are_ended() {
         let (sender, ended) = channel();
         let open = |trial, name: &'static str| {
@@ -182,8 +200,6 @@ mod tests {
         assert!(long.was_ended() && !elsewhere.was_ended() && !idle.was_ended());
         assert!(end(Some(other)) && !end(Some(new_trial())));
         assert_eq!(ended.recv(), Ok("other"));
-        wait_until_ended(Duration::from_secs(60));
-        assert_eq!(ENDING.load(Ordering::SeqCst), 0);
         drop(sessions);
         // The thread that ended a statement holds its connection for a moment.
         while connections().iter().any(|running| running.trial == failed) {

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 
 /// The maximum size of a line, and of an entry of several, in bytes.
-const LARGEST: usize = 64 << 20;
+pub(super) const LARGEST: usize = 64 << 20;
 
 /// The lines of a file, one of which may be looked at before it is taken.
 pub(super) struct Lines {

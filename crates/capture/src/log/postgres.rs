@@ -140,8 +140,8 @@ impl Postgres {
             return None;
         }
         // Without `log_disconnections`, a process of the same number is another session when it begins.
-        let begins = self.is_prefixed && line.message.starts_with("connection received: ");
-        let (what, time) = if begins || line.message.starts_with("disconnection: ") {
+        let is_new = self.is_prefixed && line.message.starts_with("connection received: ");
+        let (what, time) = if is_new || line.message.starts_with("disconnection: ") {
             self.forget(&line.session_id);
             (What::Ended, 0)
         } else {

@@ -2,7 +2,7 @@
 //! Log"). Lines of one message that follow its first begin with a tab; DETAIL, CONTEXT and STATEMENT have a prefix of their own
 //! (`send_message_to_server_log` and `append_with_tabs` of `elog.c`).
 
-use super::lines::{self, Lines};
+use super::lines::{self, LARGEST, Lines};
 use super::postgres::{Line, Read};
 use kurabe_core::Result;
 
@@ -17,8 +17,6 @@ const PARTS: [&str; 7] = ["DETAIL", "HINT", "QUERY", "CONTEXT", "STATEMENT", "LO
 const UNKNOWN: &str = "unknown";
 /// The length of `2026-11-27 12:00:00`.
 const TIME: usize = 19;
-/// The maximum size of an entry, in bytes.
-const LARGEST: usize = 64 << 20;
 
 /// Whether an entry begins with this line.
 pub(super) fn begins(line: &str) -> bool {
@@ -92,8 +90,8 @@ impl<'a> Part<'a> {
             return None;
         }
         let (before, text) = line.split_once(":  ")?;
-        let start = before.rfind(|c: char| !c.is_ascii_alphanumeric()).map_or(0, |at| at + 1);
-        let (prefix, name) = before.split_at(start);
+        let prefix = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric());
+        let name = &before[prefix.len()..];
         if !SEVERITIES.contains(&name) && !PARTS.contains(&name) {
             return None;
         }
@@ -214,6 +212,9 @@ mod tests {
             assert_eq!(found, (time, session, user, database), "{prefix}");
             assert_eq!((part.name, part.text), ("LOG", "statement: SELECT 'ERROR:  none'"));
         }
+        // The end of a character of several bytes is no place to cut.
+        let accented = "2026-11-27 12:00:00 UTC [4] éLOG:  x";
+        assert_eq!(Part::of(accented).map(|part| part.name), Some("LOG"));
         for none in [
             "LOG:  no prefix",
             "\t2026-11-27 12:00:00 UTC [4] LOG:  within a value",
