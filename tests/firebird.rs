@@ -89,6 +89,21 @@ fn held_claim_does_not_keep_old_versions_of_rows() {
     assert_eq!(namespace(server.url()).claim("second").unwrap_err().kind(), ErrorKind::InUse);
 }
 
+/// A transaction of that isolation level in which a query is prepared locks the tables of the catalogue, too.
+#[test]
+fn claim_does_not_make_definitions_of_others_wait() {
+    let Some(server) = testing::server("firebird") else { return };
+    let (mut one, mut other) = (namespace(server.url()), namespace(server.url()));
+    one.claim("first").unwrap();
+    // The table is there now.
+    other.claim("first").unwrap();
+    isql(
+        &server,
+        "SET AUTODDL OFF; COMMIT; SET TRANSACTION READ WRITE NO WAIT; CREATE TABLE theirs (id INTEGER); COMMIT;
+         SET TRANSACTION READ WRITE NO WAIT; DROP TABLE theirs; COMMIT;",
+    );
+}
+
 #[test]
 fn read_only_session_refuses_writes() {
     let Some(server) = testing::server("firebird") else { return };

@@ -205,6 +205,10 @@ impl Connection {
     /// Executes a query in a new transaction, which prevents others from writing to its tables, and which replaces the
     /// current one. After an error, the current one goes on.
     pub fn hold(&mut self, query: &Statement, out: &mut Reply) -> Result<()> {
+        // Prepared in that transaction, it would lock the tables of the catalogue, too.
+        if !self.prepared.contains_key(&query.number) {
+            self.prepare(query)?;
+        }
         let new = self.begin_locking(TrDataAccessMode::ReadOnly)?;
         let old = self.transaction.replace(new);
         let done = self.execute(query, &[], out);
