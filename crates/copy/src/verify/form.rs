@@ -64,14 +64,27 @@ pub fn bare(shape: Shape, text: &[u8]) -> Option<Bare<'_>> {
     })
 }
 
+/// The value of each hexadecimal digit; 16 for all other bytes.
+const DIGITS: [u8; 256] = {
+    let mut digits = [16; 256];
+    let mut value = 0;
+    while value < 16 {
+        digits[b"0123456789abcdef"[value] as usize] = value as u8;
+        digits[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
+    }
+    digits
+};
+
 fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
     let (pairs, rest) = digits.as_chunks::<2>();
-    let mut bytes = Vec::with_capacity(pairs.len());
-    for pair in pairs {
-        let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
-        bytes.push((high? << 4 | low?) as u8);
-    }
-    rest.is_empty().then_some(bytes)
+    let (mut bytes, mut seen) = (Vec::with_capacity(pairs.len()), 0);
+    bytes.extend(pairs.iter().map(|[high, low]| {
+        let (high, low) = (DIGITS[usize::from(*high)], DIGITS[usize::from(*low)]);
+        seen |= high | low;
+        high << 4 | low
+    }));
+    (rest.is_empty() && seen < 16).then_some(bytes)
 }
 
 /// Appends the form of a value, so that different values never give the same bytes.
@@ -134,15 +147,23 @@ fn bits(number: f64) -> Cow<'static, [u8]> {
     Cow::Owned(number.to_bits().to_be_bytes().to_vec())
 }
 
+/// What is written as a word where a number is expected.
+const WORDS: [(&str, &str); 9] = [
+    ("t", "1e0"),
+    ("true", "1e0"),
+    ("f", "0"),
+    ("false", "0"),
+    ("nan", "nan"),
+    ("inf", "inf"),
+    ("infinity", "inf"),
+    ("-inf", "-inf"),
+    ("-infinity", "-inf"),
+];
+
 /// A number as its significant digits and an exponent; a truth as 1 or 0.
 fn number(text: &str) -> Option<String> {
-    match text.to_ascii_lowercase().as_str() {
-        "t" | "true" => return Some("1e0".to_owned()),
-        "f" | "false" => return Some("0".to_owned()),
-        "nan" => return Some("nan".to_owned()),
-        "inf" | "infinity" => return Some("inf".to_owned()),
-        "-inf" | "-infinity" => return Some("-inf".to_owned()),
-        _ => {}
+    if let Some((_, form)) = WORDS.iter().find(|(word, _)| text.eq_ignore_ascii_case(word)) {
+        return Some((*form).to_owned());
     }
     let (sign, digits) = match text.as_bytes().first()? {
         b'-' => ("-", &text[1..]),
