@@ -86,6 +86,22 @@ fn writes_of_sessions_are_replayed_in_an_order_that_keeps_their_answers() {
     let (changed, other) = (ratio("SELECT abalance"), ratio("INSERT INTO pgbench_history"));
     assert!(changed > 3.0 && changed > other, "{changed} and {other}: {report:#}");
     assert_eq!(metric(own[0], "volatile answers"), Some(1.0), "{report:#}");
+    // These statements are in no other transactions: one takes as long as they do, and what begins and ends it.
+    let parts = [
+        "UPDATE pgbench_accounts", "UPDATE pgbench_tellers", "UPDATE pgbench_branches",
+        "INSERT INTO pgbench_history",
+    ];
+    for cell in &own {
+        let is_whole =
+            |name: &str| name.starts_with("transaction ") && name.contains("UPDATE pgbench_accounts");
+        let metrics = cell["metrics"].as_array().unwrap();
+        let whole =
+            metrics.iter().find(|metric| is_whole(metric["name"].as_str().unwrap())).unwrap()["value"]
+                .as_f64()
+                .unwrap();
+        let sum: f64 = parts.iter().map(|part| times(cell, &format!(" {part}"))).sum();
+        assert!(sum < whole && whole < 2.0 * sum, "{sum} and {whole}: {cell:#}");
+    }
     // The user's own server is left alone.
     let refused = replay(&place, &path, &[url]);
     assert!(refused.code == Some(2) && refused.err.contains("--write allows it"), "{refused:?}");

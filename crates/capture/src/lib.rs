@@ -15,7 +15,7 @@ pub mod recorder;
 pub mod show;
 mod tape;
 pub mod trace;
-mod units;
+pub mod units;
 mod values;
 mod variables;
 

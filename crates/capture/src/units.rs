@@ -5,17 +5,20 @@ const PERIOD: usize = 16;
 
 /// A statement or a loop, how often it came one after the other in a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Node {
+pub struct Node {
     /// A statement's number, or what a loop repeats.
-    pub(crate) what: What,
+    pub what: What,
     /// The least and the most repetitions.
-    pub(crate) least: u64,
-    pub(crate) most: u64,
+    pub least: u64,
+    pub most: u64,
 }
 
+/// What a node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub enum What {
+    /// A statement, by its number.
     Statement(usize),
+    /// What repeats.
     Loop(Vec<Node>),
 }
 
@@ -25,7 +28,7 @@ impl Node {
     }
 
     /// Whether it is the same but for its repetitions.
-    pub(crate) fn is_like(&self, other: &Self) -> bool {
+    pub fn is_like(&self, other: &Self) -> bool {
         match (&self.what, &other.what) {
             (What::Statement(one), What::Statement(two)) => one == two,
             (What::Loop(one), What::Loop(two)) => alike(one, two),
@@ -34,7 +37,7 @@ impl Node {
     }
 
     /// Widens the repetitions to those of the same elsewhere.
-    pub(crate) fn widen(&mut self, other: &Self) {
+    pub fn widen(&mut self, other: &Self) {
         self.least = self.least.min(other.least);
         self.most = self.most.max(other.most);
         if let (What::Loop(own), What::Loop(others)) = (&mut self.what, &other.what) {
@@ -44,12 +47,12 @@ impl Node {
 }
 
 /// Whether two sequences are the same but for repetitions.
-pub(crate) fn alike(one: &[Node], two: &[Node]) -> bool {
+pub fn alike(one: &[Node], two: &[Node]) -> bool {
     one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.is_like(two))
 }
 
 /// Folds the loops of a sequence. Gives how often all of it was done, and what.
-pub(crate) fn fold(statements: &[usize]) -> (u64, Vec<Node>) {
+pub fn fold(statements: &[usize]) -> (u64, Vec<Node>) {
     let mut nodes: Vec<Node> = Vec::new();
     for statement in statements {
         let one = Node::one(*statement);

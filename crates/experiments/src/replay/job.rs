@@ -24,6 +24,8 @@ pub(super) struct Replay {
     pub(super) traffic: Arc<Traffic>,
     /// The metric of each kind of statement, by its place.
     pub(super) metrics: Vec<&'static str>,
+    /// Those of the kinds of transactions that have one.
+    pub(super) of_transactions: Vec<&'static str>,
     /// How many times as fast as it was recorded; `None`: as fast as possible.
     pub(super) speed: Option<f64>,
     pub(super) ended: Mutex<Seen>,
@@ -35,6 +37,8 @@ pub(super) struct Seen {
     compared: Compared,
     /// Times by kind of statement, and of all.
     times: Vec<Histogram>,
+    /// How long each transaction waited for answers, by kind.
+    transactions: Vec<Histogram>,
     all: Histogram,
     requests: u64,
 }
@@ -107,6 +111,7 @@ impl Job for Replay {
                 None => by_metric.push((*name, times.clone())),
             }
         }
+        by_metric.extend(self.of_transactions.iter().copied().zip(seen.transactions));
         let mean = |(name, times): &(&'static str, Histogram)| {
             times.mean().map(|mean| MetricValue::new(*name, Unit::Nanoseconds, mean))
         };
@@ -133,9 +138,14 @@ impl Seen {
         self.compared.add(other.compared);
         self.all.merge(&other.all);
         self.requests += other.requests;
-        self.times.resize_with(self.times.len().max(other.times.len()), Histogram::new);
-        self.times.iter_mut().zip(&other.times).for_each(|(all, own)| all.merge(own));
+        merge(&mut self.times, &other.times);
+        merge(&mut self.transactions, &other.transactions);
     }
+}
+
+fn merge(all: &mut Vec<Histogram>, own: &[Histogram]) {
+    all.resize_with(all.len().max(own.len()), Histogram::new);
+    all.iter_mut().zip(own).for_each(|(all, own)| all.merge(own));
 }
 
 /// The error of a lane; `None`: another lane has failed.
@@ -146,6 +156,7 @@ impl Shared<'_> {
     fn lane(&self, lane: usize, seen: &mut Seen) -> Result<(), Failed> {
         let traffic = &self.replay.traffic;
         seen.times.resize_with(traffic.kinds.len(), Histogram::new);
+        seen.transactions.resize_with(traffic.transactions.len(), Histogram::new);
         traffic.lanes[lane]
             .iter()
             .try_for_each(|connection| self.connection(lane, &traffic.connections[*connection], seen))
@@ -161,6 +172,8 @@ impl Shared<'_> {
         // Of MySQL: whether updates count rows that were found, or that were changed.
         let found = connection.said.iter().any(|(name, _)| name == "found_rows");
         let other_counts = traffic.family == Family::Mysql && found != (messages.flags() & 2 != 0);
+        // How long the transaction has waited for answers.
+        let mut waited = 0;
         for unit in connection.units.iter().map(|unit| &traffic.units[*unit]) {
             let due = self.sleep_until(unit.at)?;
             if !self.order.wait(lane, unit) {
@@ -168,6 +181,15 @@ impl Shared<'_> {
             }
             let answers = client.send(messages, unit)?;
             self.order.answered(unit);
+            let ends = answers.iter().filter_map(|answer| answer.ended).max();
+            let took = answers.first().and_then(|answer| answer.began).zip(ends);
+            waited +=
+                took.map_or(0, |(began, ended)| ended.saturating_duration_since(began).as_nanos() as u64);
+            match unit.transaction {
+                Some((kind, true)) => seen.transactions[kind].record(std::mem::take(&mut waited)),
+                Some((_, false)) => {}
+                None => waited = 0,
+            }
             for (sent, answer) in unit.requests.iter().zip(&answers) {
                 seen.requests += 1;
                 if let (Some(began), Some(ended)) = (due.or(answer.began), answer.ended) {

@@ -9,6 +9,7 @@ mod memcached;
 mod order;
 mod redis;
 mod traffic;
+mod transactions;
 
 use crate::prelude::*;
 use job::{Replay, Seen};
@@ -27,7 +28,9 @@ use traffic::Traffic;
 
 /// Statements with a metric of their own; the rest share one.
 const OWN: usize = 8;
-/// Characters of a statement in the name of its metric.
+/// Kinds of transactions with a metric.
+const TRANSACTIONS: usize = 4;
+/// Characters of a statement or a transaction in the name of its metric.
 const NAME: usize = 44;
 /// The metric of the statements without one of their own.
 const OTHERS: &str = "other statements";
@@ -93,6 +96,9 @@ struct Kept {
     writes: Option<(String, String)>,
     /// The statements with the largest share of time.
     statements: Vec<String>,
+    /// The kinds of transactions with the largest share of time.
+    #[serde(default)]
+    transactions: Vec<String>,
     /// Whether the data is restored before each replay.
     restored: bool,
 }
@@ -126,6 +132,7 @@ pub fn workload(path: &Path, write: bool, restored: bool, throwaway: bool) -> Re
         time: traffic.units.iter().map(|unit| unit.end).max().unwrap_or(0),
         writes: traffic.writes().map(|(text, why)| (text.to_owned(), why.to_owned())),
         statements: kinds.iter().take(OWN).map(|kind| kind.text.clone()).collect(),
+        transactions: traffic.transactions.iter().take(TRANSACTIONS).map(|kind| kind.text.clone()).collect(),
         restored: restored || is_emptied,
     };
     let text = serde_json::to_string(&kept)
@@ -195,6 +202,8 @@ struct ReplayExperiment {
     write: bool,
     /// The metric of each statement that has one.
     metrics: Vec<(String, &'static str)>,
+    /// The metrics of kinds of transactions, the first of which have one.
+    of_transactions: Vec<&'static str>,
 }
 
 /// The experiment that replays a capture.
@@ -210,17 +219,24 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experim
     let short = Path::new(name)
         .file_stem()
         .map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
-    let named = |(n, text): (usize, &String)| {
+    let named = |sign: &str, n: usize, text: &str| -> &'static str {
         let shown: String = text.chars().take(NAME).collect();
         let more = if shown.len() < text.len() { "…" } else { "" };
-        let metric: &'static str = format!("#{} {shown}{more}", n + 1).leak();
-        (text.clone(), metric)
+        format!("{sign}{} {shown}{more}", n + 1).leak()
     };
-    let metrics: Vec<_> = kept.statements.iter().enumerate().map(named).collect();
+    let metrics: Vec<_> =
+        kept.statements.iter().enumerate().map(|(n, text)| (text.clone(), named("#", n, text))).collect();
     let about = |text: &str| -> &'static str { format!("mean time of {text}").leak() };
     let own = metrics.iter().map(|(text, metric)| time(metric, about(text)).primary());
+    let of_transactions: Vec<_> =
+        kept.transactions.iter().enumerate().map(|(n, text)| named("transaction ", n, text)).collect();
+    let whole = |(text, metric): (&String, &&'static str)| {
+        let about = format!("mean time of the requests of a transaction together: {text}");
+        time(metric, about.leak()).primary()
+    };
+    let whole = kept.transactions.iter().zip(&of_transactions).map(whole);
     let others = time(OTHERS, "mean time of the statements with the least share of time").primary();
-    let all = own.chain([others, MEAN, P99, LEFT_OUT]).chain(VARIES);
+    let all = own.chain([others]).chain(whole).chain([MEAN, P99, LEFT_OUT]).chain(VARIES);
     let operation = OperationInfo {
         name: "replay",
         about: "all requests of the capture, once",
@@ -250,7 +266,7 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experim
     }));
     let (name, write) = (name.to_owned(), source.write);
     let new: &'static ReplayExperiment =
-        Box::leak(Box::new(ReplayExperiment { info, name, kept, write, metrics }));
+        Box::leak(Box::new(ReplayExperiment { info, name, kept, write, metrics, of_transactions }));
     made.push((source.clone(), new));
     Ok(new)
 }
@@ -301,7 +317,8 @@ impl Experiment for ReplayExperiment {
             Some(speed) => (self.kept.time as f64 / speed) as u64,
             None => traffic.busiest(),
         };
-        let job = Replay { traffic, metrics, speed, ended: Mutex::new(Seen::default()) };
+        let of_transactions = self.of_transactions.clone();
+        let job = Replay { traffic, metrics, of_transactions, speed, ended: Mutex::new(Seen::default()) };
         let text = RawText { engine: None, pieces: vec![RawPiece::Text("SELECT 1".to_owned())] };
         let statement =
             RawStatement { place: self.name.clone(), texts: vec![text], parameters: 0, collection: None };

@@ -10,6 +10,7 @@
 //! points back in time (to the effect of a commit, or the answer of another unit), so that there is no circle, nor one with
 //! locks of the server.
 
+use super::transactions::{self, TransactionKind};
 use super::{memcached, redis};
 use crate::custom::reads::text_asks_for_write;
 use crate::prelude::*;
@@ -31,6 +32,8 @@ pub(super) struct Traffic {
     pub(super) family: Family,
     pub(super) templates: Vec<Template>,
     pub(super) kinds: Vec<Kind>,
+    /// Kinds of transactions, those with the largest share of time first.
+    pub(super) transactions: Vec<TransactionKind>,
     pub(super) units: Vec<Unit>,
     pub(super) connections: Vec<Connection>,
     /// Connections of which none is open at the same time as another of its lane.
@@ -71,7 +74,7 @@ pub(super) struct Template {
     writes: Option<String>,
     locks: bool,
     /// Whether it only prepares a session or a transaction.
-    is_setup: bool,
+    pub(super) is_setup: bool,
     /// Tables that it names.
     tables: Vec<String>,
     /// The protocol: parameters of commands may be keys.
@@ -101,6 +104,8 @@ pub(super) struct Unit {
     pub(super) at: u64,
     pub(super) end: u64,
     pub(super) requests: Vec<Sent>,
+    /// The kind of its transaction, and whether it is the last unit of that.
+    pub(super) transaction: Option<(usize, bool)>,
     /// Its place in the order of answers, and among commits if it is one.
     pub(super) rank: usize,
     pub(super) commit: Option<usize>,
@@ -366,12 +371,14 @@ impl Reading {
         let commits = order(&mut units, commits);
         let lanes = lanes(&connections);
         let (kinds, requests, left_out) = (self.kinds, self.requests, self.left_out);
+        let transactions = transactions::find(&mut units, &connections, &templates, &kinds);
         Traffic {
             about,
             complete,
             family,
             templates,
             kinds,
+            transactions,
             units,
             connections,
             lanes,
