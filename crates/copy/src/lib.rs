@@ -22,6 +22,7 @@ pub mod engines;
 pub mod event;
 pub mod issue;
 pub mod names;
+mod ours;
 pub mod page;
 pub mod plan;
 pub mod pool;

@@ -133,7 +133,8 @@ fn take_left(wanted: &Wanted, table: &str, made: &mut Vec<Named>) -> Vec<Left> {
 }
 
 /// What is copied of each table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Parts {
     /// Everything.
     #[default]
@@ -235,7 +236,14 @@ pub fn plan(
         }
         let (page, issues, accepted) = (wanted.page, &mut plan.issues, &wanted.accepted);
         let mut one = OneTable { source, target, facts, table, made, accepted, casts: &casts, page, issues };
-        let planned = one.plan(&mut names)?;
+        let mut planned = one.plan(&mut names)?;
+        let found = there.and_then(|there| there.tables.iter().find(|table| table.name == made.name));
+        for column in
+            found.iter().flat_map(|found| &found.columns).filter(|column| column.generated.is_some())
+        {
+            let own = planned.columns.iter_mut().filter(|own| own.name.eq_ignore_ascii_case(&column.name));
+            own.for_each(|own| own.written = false);
+        }
         plan.tables.push(planned);
     }
     foreign_keys(
@@ -444,7 +452,7 @@ fn foreign_keys(
 }
 
 /// The number of rows whose foreign key has no parent.
-fn orphans(
+pub(crate) fn orphans(
     source: &mut Side,
     table: &Table,
     key: &ForeignKey,

@@ -128,12 +128,14 @@ pub struct Pool<'p> {
     ready: Condvar,
     /// Whether it ends early.
     pub halt: &'p Halt<'p>,
+    /// Whether no table is verified before the rows of all are copied: a trigger of another table may change it.
+    rows_first: bool,
 }
 
 impl<'p> Pool<'p> {
     /// These tables, in this order.
-    pub fn new(works: Vec<Work<'p>>, halt: &'p Halt<'p>) -> Self {
-        Self { works: Mutex::new(works), refused: Mutex::default(), ready: Condvar::new(), halt }
+    pub fn new(works: Vec<Work<'p>>, halt: &'p Halt<'p>, rows_first: bool) -> Self {
+        Self { works: Mutex::new(works), refused: Mutex::default(), ready: Condvar::new(), halt, rows_first }
     }
 
     fn works(&self) -> MutexGuard<'_, Vec<Work<'p>>> {
@@ -148,6 +150,7 @@ impl<'p> Pool<'p> {
                 self.halt.fail(error);
                 return None;
             }
+            let waits = self.rows_first && works.iter().any(|work| work.open > 0);
             for (at, work) in works.iter_mut().enumerate() {
                 let table = work.table;
                 if let Some(range) = work.waiting.pop() {
@@ -155,7 +158,7 @@ impl<'p> Pool<'p> {
                     let (bounds, now) = (work.now.bounds(range), work.ranges[range].clone());
                     return Some(Item::Rows { at, table, range, bounds, now });
                 }
-                if work.open == 0 && !work.finishing {
+                if work.open == 0 && !work.finishing && !waits {
                     work.finishing = true;
                     return Some(Item::Finish { at, table, now: work.now.clone() });
                 }

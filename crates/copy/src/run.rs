@@ -1,10 +1,13 @@
 //! A whole copy: plan, tables, rows, comparison, indexes, foreign keys. It can end anywhere and be continued.
 
+use crate::catalog::Catalog;
 use crate::event::{Event, TableDone};
 use crate::issue::{Accepted, Issue};
-use crate::plan::{Named, Parts, Plan, Resume, TablePlan, Wanted, plan};
+use crate::ours::{check, to_empty};
+use crate::plan::{Named, Parts, Plan, Resume, TablePlan, Wanted, orphans, plan};
 use crate::pool::{Halt, Pool, Work};
 use crate::reject::Rejects;
+use crate::rows::in_transaction;
 use crate::splits::splits;
 use crate::sql::Side;
 use crate::state::{self, OfTable, Phase, State, Whole};
@@ -121,6 +124,7 @@ impl Copy<'_> {
             fingerprint: self.fingerprint(plan),
             source: self.source.name.clone(),
             tables: plan.tables.iter().map(|table| table.to.clone()).collect(),
+            parts: plan.parts,
             ..Whole::default()
         };
         let mut there = self.target.engine.catalog(&mut self.target)?;
@@ -134,10 +138,10 @@ impl Copy<'_> {
         }
         let finished = record.as_ref().is_some_and(|record| record.done);
         if let Some(record) = &record {
-            whole.made.clone_from(&record.made);
+            whole.columns.clone_from(&record.columns);
         }
         if restart && exists && !finished {
-            self.discard(namespace, plan.parts)?;
+            self.discard(namespace, &record.take().unwrap_or_default(), &there)?;
             exists = false;
             there = self.target.engine.catalog(&mut self.target)?;
         }
@@ -146,28 +150,19 @@ impl Copy<'_> {
             let state = State::open(&mut self.target)?;
             match record.as_ref() {
                 Some(found) if found.is_same(&whole) => whole.clone_from(found),
-                Some(found) => {
-                    let what = format!("{}: a copy of {} is unfinished", self.target.name, found.source);
-                    let why = if found.source == whole.source {
-                        "the tables or their definitions have changed"
-                    } else {
-                        "it is another one"
-                    };
-                    return Err(Error::new(ErrorKind::NotOurs, format!("{what}, and {why}")).hint(
-                        "continue it as it was begun, or remove its tables and begin again with --no-resume",
-                    ));
-                }
+                Some(found) => return Err(is_another(&self.target, found, &whole)),
                 None => state.set_whole(&mut self.target, &whole)?,
             }
             events(Event::Resumed);
             state
         } else {
             if plan.parts == Parts::Data {
-                self.prepare_filled(plan, &whole, how.truncate)?;
+                let full = to_empty(&mut self.target, &whole, &there, &plan.tables, how.truncate)?;
+                in_transaction(&mut self.target, |target| {
+                    full.iter().try_for_each(|of| target.run(&format!("DELETE FROM {of}")))
+                })?;
             } else {
                 refuse_existing(&self.target, &there.names, whole.tables.iter())?;
-                let new = whole.tables.iter().filter(|name| !whole.made.contains(name));
-                whole.made = whole.made.iter().chain(new).cloned().collect();
             }
             let state = State::create(namespace, &mut self.target)
                 .map_err(|error| error.context(&self.target.name))?;
@@ -182,7 +177,12 @@ impl Copy<'_> {
         }
         if plan.parts != Parts::Data {
             let new = plan.tables.iter().zip(&begun).filter(|(_, begun)| begun.is_none());
-            refuse_existing(&self.target, &there.names, new.map(|(table, _)| &table.to))?;
+            refuse_existing(&self.target, &there.names, new.clone().map(|(table, _)| &table.to))?;
+            for (table, _) in new {
+                let columns = table.columns.iter().map(|column| column.name.clone()).collect();
+                whole.columns.insert(table.to.clone(), columns);
+            }
+            state.set_whole(&mut self.target, &whole)?;
         }
         // The whole schema first, so that what the server refuses is known before rows are copied.
         let mut works = Vec::new();
@@ -190,15 +190,16 @@ impl Copy<'_> {
         let halt = Halt::new(self.stop);
         for (table, begun) in plan.tables.iter().zip(begun) {
             halt.check()?;
-            let exists = there.names.contains(&table.to);
-            let one = self.make(table, begun, exists, &state, plan.parts, jobs);
+            let one = self.make(table, begun, &there, &state, &whole, jobs);
             works.push(one.map_err(|error| error.context(format!("table {}", table.name)))?);
         }
         how.reject.map_or(Ok(()), |file| file.keep(&whole.fingerprint, &works))?;
-        let pool = Pool::new(works, &halt);
+        let pool = Pool::new(works, &halt, plan.parts == Parts::Data);
         self.work(&pool, state, plan.parts, &there.names, how.reject, how.more, events)?;
         let (done, mut refused) = pool.end();
-        if plan.parts != Parts::Data {
+        if plan.parts == Parts::Data {
+            self.check_keys(plan, &there)?;
+        } else {
             refused.extend(self.foreign_keys(plan, resumed)?);
         }
         if let Some(error) = refusals(&refused) {
@@ -291,36 +292,10 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Refuses tables that have rows; or empties those that Kurabe made.
-    fn prepare_filled(&mut self, plan: &Plan, whole: &Whole, truncate: bool) -> Result<()> {
-        // Tables that refer to others come after them.
-        for table in plan.tables.iter().rev() {
-            let of = self.target.quoted(&table.to);
-            let rows = self.target.number(&format!("SELECT COUNT(*) FROM {of}"))?;
-            if rows == 0 {
-                continue;
-            }
-            let what = format!("{}: table {} has {} rows", self.target.name, table.to, units::count(rows));
-            if !truncate {
-                return Err(Error::new(ErrorKind::NotOurs, what)
-                    .hint("--truncate-target empties tables that 'kurabe copy' made"));
-            }
-            if !whole.made.contains(&table.to) {
-                return Err(Error::new(
-                    ErrorKind::NotOurs,
-                    format!("{what}, and 'kurabe copy' did not make it"),
-                )
-                .hint("nothing was emptied but tables that it made; empty this one yourself"));
-            }
-            self.target.run(&format!("DELETE FROM {of}"))?;
-        }
-        Ok(())
-    }
-
     /// Only a copy with the same source and tables is continued. Indexes and foreign keys may be left out then.
     fn fingerprint(&self, plan: &Plan) -> String {
         let mut hasher = DefaultHasher::new();
-        self.source.name.hash(&mut hasher);
+        (&self.source.name, plan.parts).hash(&mut hasher);
         for table in &plan.tables {
             (&table.create, &table.filter).hash(&mut hasher);
         }
@@ -334,17 +309,20 @@ impl Copy<'_> {
     }
 
     /// Removes the tables of an unfinished copy, or their rows, and its state.
-    fn discard(&mut self, namespace: &mut dyn Namespace, parts: Parts) -> Result<()> {
+    fn discard(&mut self, namespace: &mut dyn Namespace, of: &Whole, there: &Catalog) -> Result<()> {
         let state = State::open(&mut self.target)?;
-        let tables = state.whole(&mut self.target)?.map(|whole| whole.tables).unwrap_or_default();
-        let there = self.target.engine.catalog(&mut self.target)?;
-        let what = if parts == Parts::Data { "DELETE FROM" } else { "DROP TABLE" };
-        // Tables that refer to others come after them.
-        for table in tables.iter().rev() {
-            if state.table(&mut self.target, table)?.is_some() && there.names.contains(table) {
-                let sql = format!("{what} {}", self.target.quoted(table));
-                self.target.run(&sql)?;
+        let mut begun = Vec::new();
+        for table in of.tables.iter().filter(|table| there.names.contains(table)) {
+            if state.table(&mut self.target, table)?.is_some() {
+                check(&mut self.target, &state, of, there, table)?;
+                begun.push(table);
             }
+        }
+        let what = if of.parts == Parts::Data { "DELETE FROM" } else { "DROP TABLE" };
+        // Tables that refer to others come after them.
+        for table in begun.into_iter().rev() {
+            let sql = format!("{what} {}", self.target.quoted(table));
+            self.target.run(&sql)?;
         }
         state.close(&mut self.target)?;
         state::remove(namespace)
@@ -355,26 +333,38 @@ impl Copy<'_> {
         &mut self,
         table: &'p TablePlan,
         begun: Option<OfTable>,
-        exists: bool,
+        there: &Catalog,
         state: &State,
-        parts: Parts,
+        whole: &Whole,
         jobs: usize,
     ) -> Result<Work<'p>> {
+        let (parts, exists) = (whole.parts, there.names.contains(&table.to));
         let mut now = begun.unwrap_or_else(|| OfTable::new(Phase::Making));
         let again = now.phase == Phase::Rows && (now.rows > 0 && table.resume == Resume::Restart || !exists);
         if now.phase == Phase::Making || again {
             let new = now.rows == 0 && parts == Parts::Data;
+            if exists && !new {
+                check(&mut self.target, state, whole, there, &table.to)?;
+            }
             now = OfTable::new(Phase::Making);
-            state.set_table(&mut self.target, &table.to, &now)?;
             let of = self.target.quoted(&table.to);
             match parts {
                 Parts::Data if new => {}
-                Parts::Data => self.target.run(&format!("DELETE FROM {of}"))?,
+                Parts::Data => in_transaction(&mut self.target, |target| {
+                    target.run(&format!("DELETE FROM {of}"))?;
+                    state.set_table(target, &table.to, &now)
+                })?,
                 _ => {
                     if exists {
                         self.target.run(&format!("DROP TABLE {of}"))?;
                     }
-                    self.target.run(&table.create)?;
+                    state.set_table(&mut self.target, &table.to, &now)?;
+                    if let Err(error) = self.target.run(&table.create) {
+                        let error = only_refused(error)?;
+                        // A table of that name would be somebody else's from now on.
+                        state.forget_table(&mut self.target, &table.to)?;
+                        return Err(error);
+                    }
                 }
             }
             now.phase = if parts == Parts::Schema { Phase::Verified } else { Phase::Rows };
@@ -391,6 +381,36 @@ impl Copy<'_> {
             ranges.push(state.range(&mut self.target, &table.to, &now, range)?);
         }
         Ok(Work::new(table, now, ranges))
+    }
+
+    /// Proves the foreign keys of tables that were there before, where the server did not check them for the rows that came.
+    fn check_keys(&mut self, plan: &Plan, there: &Catalog) -> Result<()> {
+        let engine = self.target.engine;
+        if engine.writing_into_keys().is_empty() && !engine.foreign_keys_inline() {
+            return Ok(());
+        }
+        let table = |name: &str| there.tables.iter().find(|table| table.name.eq_ignore_ascii_case(name));
+        for child in plan.tables.iter().filter_map(|planned| table(&planned.to)) {
+            for key in &child.foreign {
+                let Some(parent) = table(&key.parent) else { continue };
+                let theirs =
+                    if key.parent_columns.is_empty() { &parent.primary } else { &key.parent_columns };
+                let count = orphans(&mut self.target, child, key, parent, theirs)?;
+                if count > 0 {
+                    let what = format!(
+                        "table {}: {} rows refer to no row of {} ({})",
+                        child.name,
+                        units::count(count),
+                        parent.name,
+                        key.columns.join(", ")
+                    );
+                    return Err(Error::new(ErrorKind::Mismatch, what).hint(
+                        "copy that table too, or choose the rows that have their parents with --where",
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Makes the foreign keys. Returns those that the server refuses.
@@ -426,6 +446,20 @@ pub fn begin_reading(side: &mut Side) -> Result<()> {
         Some(statement) => side.run(statement),
         None => side.control(&Operation::Begin),
     }
+}
+
+/// The error of an unfinished copy that is not this one.
+fn is_another(target: &Side, found: &Whole, whole: &Whole) -> Error {
+    let why = match (found.source == whole.source, found.parts) {
+        (false, _) => "it is another one",
+        (_, parts) if parts == whole.parts => "the tables or their definitions have changed",
+        (_, Parts::All) => "it copies tables and rows",
+        (_, Parts::Schema) => "it makes tables without rows",
+        (_, Parts::Data) => "it copies rows only",
+    };
+    let what = format!("{}: a copy of {} is unfinished, and {why}", target.name, found.source);
+    Error::new(ErrorKind::NotOurs, what)
+        .hint("continue it as it was begun, or remove its tables and begin again with --no-resume")
 }
 
 /// The error of all indexes and foreign keys that the server refused.

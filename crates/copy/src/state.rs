@@ -2,6 +2,7 @@
 //! table changes in the transaction that inserts its rows.
 
 use crate::page::{Cell, Page};
+use crate::plan::Parts;
 use crate::rows::Range;
 use crate::sql::Side;
 use kurabe_core::collection::{Collection, Field, FieldType};
@@ -25,9 +26,12 @@ pub struct Whole {
     pub source: String,
     /// The tables on the target.
     pub tables: Vec<String>,
-    /// All tables that copies have made on this target.
+    /// What is copied of each.
     #[serde(default)]
-    pub made: Vec<String>,
+    pub parts: Parts,
+    /// All tables that copies have made on this target, with their columns.
+    #[serde(default)]
+    pub columns: BTreeMap<String, Vec<String>>,
     /// Whether the copy has ended, and this is only the record of what was made.
     #[serde(default)]
     pub done: bool,
@@ -185,7 +189,7 @@ impl State {
         let mut reply = Reply::new();
         side.session.execute(&self.get, &[Value::Text(id)], &mut reply)?;
         let Some(bytes) = reply.field_bytes(0, 0) else { return Ok(None) };
-        serde_json::from_slice(bytes).map(Some).map_err(|error| {
+        serde_json::from_slice(bytes).map_err(|error| {
             let what = format!("{}: table {NAME} cannot be read: {error}", side.name);
             Error::new(ErrorKind::Damaged, what).hint("begin again with --no-resume")
         })
@@ -216,6 +220,11 @@ impl State {
     /// Records how far a table is.
     pub fn set_table(&self, side: &mut Side, name: &str, state: &OfTable) -> Result<()> {
         self.put(side, &format!("table {name}"), state)
+    }
+
+    /// Records that a table was not begun.
+    pub fn forget_table(&self, side: &mut Side, name: &str) -> Result<()> {
+        self.put(side, &format!("table {name}"), &())
     }
 
     /// How far a range of a table is. The only range of a table is the table itself.

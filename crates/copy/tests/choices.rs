@@ -15,13 +15,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How a copy is done, and what it leaves.
 #[derive(Default)]
-struct Done {
-    jobs: usize,
-    truncate: bool,
-    rejected: Option<Rejects>,
+pub(crate) struct Done {
+    pub(crate) jobs: usize,
+    pub(crate) truncate: bool,
+    pub(crate) restart: bool,
+    pub(crate) keep: bool,
+    pub(crate) rejected: Option<Rejects>,
     /// What changes on the source between the plan and the first row.
-    meanwhile: &'static str,
-    stop: AtomicBool,
+    pub(crate) meanwhile: &'static str,
+    pub(crate) stop: AtomicBool,
 }
 
 impl Done {
@@ -29,11 +31,11 @@ impl Done {
         Self { jobs, ..Self::default() }
     }
 
-    fn copy(&self, from: &Place, to: &Place, wanted: &Wanted) -> Result<(Plan, Vec<TableDone>)> {
+    pub(crate) fn copy(&self, from: &Place, to: &Place, wanted: &Wanted) -> Result<(Plan, Vec<TableDone>)> {
         self.watched(from, to, wanted, &mut |_| {})
     }
 
-    fn watched(
+    pub(crate) fn watched(
         &self,
         from: &Place,
         to: &Place,
@@ -54,13 +56,14 @@ impl Done {
         let driver = driver(&to.url());
         let mut namespace = driver.namespace()?;
         namespace.claim("copy")?;
-        let how = How { truncate: self.truncate, more, reject: self.rejected.as_ref(), ..How::default() };
+        let Self { truncate, restart, keep, .. } = *self;
+        let how = How { restart, truncate, keep, more, reject: self.rejected.as_ref() };
         let done = copy.run_as(&plan, &mut *namespace, how, events)?;
         Ok((plan, done))
     }
 }
 
-fn all() -> Wanted {
+pub(crate) fn all() -> Wanted {
     Wanted { accepted: Accepted::all(), page: PAGE, ..Wanted::default() }
 }
 
@@ -75,7 +78,7 @@ fn words(list: &[&str]) -> Vec<String> {
     list.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn places(engines: [&str; 2]) -> Option<(tempfile::TempDir, Place, Place)> {
+pub(crate) fn places(engines: [&str; 2]) -> Option<(tempfile::TempDir, Place, Place)> {
     let folder = tempfile::tempdir().unwrap();
     let place = |at: usize| match engines[at] {
         "sqlite" => Some(Place::File(folder.path().join(format!("{at}.db")))),

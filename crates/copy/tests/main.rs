@@ -4,6 +4,7 @@
 mod choices;
 mod common;
 mod faults;
+mod harm;
 mod keys;
 mod kinds;
 mod listed;

@@ -203,60 +203,78 @@ fn time(field: &Field<'_>, text: &str) -> String {
     format!("{sign}{}.{part}{before_christ}", numbers.join(":"))
 }
 
+/// An array or an object of a document whose end has not been read: the object with the key of the next value.
+enum Open {
+    Array(Vec<String>),
+    Object(BTreeMap<String, String>, Option<String>),
+}
+
 /// The form of a JSON document, which is known to be one: without spaces, by sorted keys of which the last of each name
-/// counts, with numbers as decimal numbers. What was read is cut off `rest`.
+/// counts, with numbers as decimal numbers. What was read is cut off `rest`. Documents may be nested deeper than a stack is.
 fn document(rest: &mut &str, rounded: bool) -> String {
-    *rest = rest.trim_ascii_start();
-    let first = rest.bytes().next().unwrap_or_default();
-    match first {
-        b'[' | b'{' => {
-            *rest = &rest[1..];
-            let (mut list, mut members) = (Vec::new(), BTreeMap::new());
-            loop {
-                *rest = rest.trim_ascii_start().trim_start_matches(',').trim_ascii_start();
-                if rest.is_empty() || rest.starts_with([']', '}']) {
-                    *rest = rest.get(1..).unwrap_or_default();
-                    break;
+    let mut open: Vec<Open> = Vec::new();
+    loop {
+        *rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',' || c == ':');
+        let first = rest.bytes().next();
+        let value = match first {
+            Some(b'"') => word(rest),
+            Some(b'[' | b'{' | b']' | b'}') | None => {
+                *rest = rest.get(1..).unwrap_or_default();
+                match first {
+                    Some(b'[') => open.push(Open::Array(Vec::new())),
+                    Some(b'{') => open.push(Open::Object(BTreeMap::new(), None)),
+                    _ => {}
                 }
-                let part = document(rest, rounded);
-                if first == b'{' {
-                    *rest = rest.trim_ascii_start().trim_start_matches(':');
-                    members.insert(part, document(rest, rounded));
-                } else {
-                    list.push(part);
+                if matches!(first, Some(b'[' | b'{')) {
+                    continue;
+                }
+                match open.pop() {
+                    None => return String::new(),
+                    Some(Open::Array(list)) => format!("[{}]", list.join(",")),
+                    Some(Open::Object(members, _)) => {
+                        let members: Vec<String> =
+                            members.iter().map(|(key, value)| format!("{key}:{value}")).collect();
+                        format!("{{{}}}", members.join(","))
+                    }
                 }
             }
-            if first == b'[' {
-                return format!("[{}]", list.join(","));
-            }
-            let members: Vec<String> = members.iter().map(|(key, value)| format!("{key}:{value}")).collect();
-            format!("{{{}}}", members.join(","))
-        }
-        b'"' => {
-            let bytes = rest.as_bytes();
-            let mut end = 1;
-            while bytes.get(end).is_some_and(|byte| *byte != b'"') {
-                end += if bytes[end] == b'\\' { 2 } else { 1 };
-            }
-            let (word, after) = rest.split_at((end + 1).min(rest.len()));
-            *rest = after;
-            // The same character may be written in several ways.
-            serde_json::from_str(word)
-                .map_or_else(|_| word.to_owned(), |text: serde_json::Value| text.to_string())
-        }
-        _ => {
-            let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c)));
-            let (word, after) = rest.split_at(end.unwrap_or(rest.len()).max(1).min(rest.len()));
-            *rest = after;
-            let is_whole = word.parse::<i64>().is_ok() || word.parse::<u64>().is_ok();
-            match word.parse::<f64>() {
-                Ok(float) if rounded && !is_whole => number(&format!("{float:e}")),
-                Ok(_) => number(word),
-                Err(_) => None,
-            }
-            .unwrap_or_else(|| word.to_owned())
+            Some(_) => scalar(rest, rounded),
+        };
+        match open.last_mut() {
+            None => return value,
+            Some(Open::Array(list)) => list.push(value),
+            Some(Open::Object(members, key)) => match key.take() {
+                None => *key = Some(value),
+                Some(key) => drop(members.insert(key, value)),
+            },
         }
     }
+}
+
+/// A string of a document. The same character may be written in several ways.
+fn word(rest: &mut &str) -> String {
+    let bytes = rest.as_bytes();
+    let mut end = 1;
+    while bytes.get(end).is_some_and(|byte| *byte != b'"') {
+        end += if bytes[end] == b'\\' { 2 } else { 1 };
+    }
+    let (word, after) = rest.split_at((end + 1).min(rest.len()));
+    *rest = after;
+    serde_json::from_str(word).map_or_else(|_| word.to_owned(), |text: serde_json::Value| text.to_string())
+}
+
+/// A number, a truth or null of a document.
+fn scalar(rest: &mut &str, rounded: bool) -> String {
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c)));
+    let (word, after) = rest.split_at(end.unwrap_or(rest.len()).max(1).min(rest.len()));
+    *rest = after;
+    let is_whole = word.parse::<i64>().is_ok() || word.parse::<u64>().is_ok();
+    match word.parse::<f64>() {
+        Ok(float) if rounded && !is_whole => number(&format!("{float:e}")),
+        Ok(_) => number(word),
+        Err(_) => None,
+    }
+    .unwrap_or_else(|| word.to_owned())
 }
 
 #[cfg(test)]
@@ -300,6 +318,14 @@ mod tests {
                 assert_eq!(of(&field, text).unwrap(), of(&field, texts[0]).unwrap(), "{class:?} {text}");
             }
         }
+    }
+
+    #[test]
+    fn document_may_be_nested_deeper_than_a_stack_is() {
+        let deep = |inner: &str| format!("{}{inner}{}", "[".repeat(20_000), "]".repeat(20_000));
+        let of = |text: &str| of(&field(Class::Json, Shape::Plain), text).unwrap();
+        assert_eq!(of(&deep("{\"a\": 1.0}")), of(&deep("{\"a\":1}")));
+        assert_ne!(of(&deep("1")), of(&deep("[1]")));
     }
 
     #[test]

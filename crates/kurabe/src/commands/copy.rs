@@ -203,10 +203,13 @@ fn work(
     let done = copy.run_as(&plan, &mut *namespace, how, &mut |event| match event {
         Event::Done(done) => {
             progress.bar.finish_and_clear();
-            let text =
-                if json { format!("{:#}", report(&plan, wanted, &both, done, "")) } else { totals(done) };
+            let text = if json {
+                format!("{:#}", report(&plan, wanted, &both, done, ""))
+            } else {
+                totals(&plan, done)
+            };
             shown = output.result(&text);
-            on_page = written(done, &totals(done));
+            on_page = written(done, &totals(&plan, done));
         }
         event => {
             if let Event::Table(done) = &event {
@@ -218,16 +221,24 @@ fn work(
     progress.bar.finish_and_clear();
     shown?;
     if let Err(error) = &done {
+        if json {
+            let mut report = report(&plan, wanted, &both, &tables, "");
+            report["error"] = error.to_string().into();
+            output.result(&format!("{report:#}"))?;
+        }
         on_page = on_page.and_then(|()| written(&tables, &error.to_string()));
     }
     on_page?;
+    ended(done, copy.begun, output)
+}
+
+/// The exit code of a copy, which can be continued if it has begun.
+fn ended(done: kurabe_core::Result<Vec<TableDone>>, begun: bool, output: &Output) -> Result<Exit> {
     match done {
-        Ok(done) => {
-            let rejected = done.iter().any(|table| table.rejected > 0);
-            Ok(if rejected { exit::FAILED_CELLS } else { exit::DONE })
-        }
+        Ok(done) if done.iter().any(|table| table.rejected > 0) => Ok(exit::FAILED_CELLS),
+        Ok(_) => Ok(exit::DONE),
         Err(error) => {
-            if copy.begun && error.kind() != ErrorKind::NotOurs {
+            if begun && error.kind() != ErrorKind::NotOurs {
                 output.hint("what was copied is kept: the same command continues, --no-resume begins again");
             }
             Err(error.into())
@@ -347,7 +358,10 @@ fn many_of(count: usize, one: &str, more: &str) -> String {
     format!("{} {}", units::count(count as u64), if count == 1 { one } else { more })
 }
 
-fn totals(done: &[TableDone]) -> String {
+fn totals(plan: &Plan, done: &[TableDone]) -> String {
+    if plan.parts == Parts::Schema {
+        return format!("{} made, without rows", many(plan.tables.len(), "table"));
+    }
     let sum = |of: fn(&TableDone) -> u64| done.iter().map(of).sum::<u64>();
     let time = |of: fn(&TableDone) -> Duration| done.iter().map(of).sum::<Duration>();
     let (rows, copied, rejected) =

@@ -188,7 +188,8 @@ impl Engine for Mysql {
     /// A number is not compared with text, which would make both floating-point.
     fn compared(&self, kind: &Kind, _: Cell<'_>) -> String {
         match kind.class {
-            Class::UInt64 | Class::Decimal => format!("CAST({GAP} AS DECIMAL(65,30))"),
+            Class::UInt64 => format!("CAST({GAP} AS DECIMAL(20))"),
+            Class::Decimal => format!("CAST({GAP} AS DECIMAL(65,{}))", kind.s.min(30)),
             _ => GAP.to_string(),
         }
     }

@@ -5,14 +5,16 @@ use crate::issue::IssueKind;
 use crate::plan::Named;
 use crate::sql::{Row, Side, literal, text};
 use kurabe_core::Result;
+use std::collections::BTreeMap;
 
 /// Reads the first schema of the session's search path.
 pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     let mut catalog = Catalog::default();
     tables(side, &mut catalog)?;
     types(side, &mut catalog)?;
-    sequences(side, &mut catalog)?;
-    columns(side, &mut catalog)?;
+    let positions = positions(side)?;
+    sequences(side, &mut catalog, &positions)?;
+    columns(side, &mut catalog, &positions)?;
     indexes(side, &mut catalog)?;
     constraints(side, &mut catalog)?;
     renderings(side, &mut catalog)?;
@@ -76,22 +78,47 @@ fn types(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     Ok(())
 }
 
+/// Where sequences are, by their numbers: the last value, and whether it was given. Those that the user may not read are missing.
+type Positions = BTreeMap<String, (i128, bool)>;
+
+/// The view `pg_sequences` does not tell the position of a sequence that has given no number since it was set.
+fn positions(side: &mut Side) -> Result<Positions> {
+    let sql = "SELECT 'SELECT ' || quote_literal(c.oid) || ', last_value::text, is_called::text FROM ' || c.oid::regclass \
+               FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid \
+               WHERE c.relnamespace = current_schema()::regnamespace AND has_sequence_privilege(s.seqrelid, 'SELECT')";
+    let queries: Vec<String> = side.rows(sql)?.iter().map(|row| text(row, 0).to_owned()).collect();
+    let mut positions = Positions::new();
+    for some in queries.chunks(100) {
+        for row in side.rows(&some.join(" UNION ALL "))? {
+            let last = text(&row, 1).parse().unwrap_or_default();
+            positions.insert(text(&row, 0).to_owned(), (last, text(&row, 2) == "true"));
+        }
+    }
+    Ok(positions)
+}
+
+/// Why the numbers of a new table may be given again.
+const UNREADABLE: &str = "the user may not read the position of its sequence (GRANT SELECT ON SEQUENCE)";
+
 /// Sequences that are no part of an identity column: made before the tables, and set after the rows.
-fn sequences(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
+fn sequences(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Result<()> {
     let sql = "SELECT c.relname::text, 'CREATE SEQUENCE ' || quote_ident(c.relname) || ' AS ' \
                || pg_catalog.format_type(s.seqtypid, NULL) || ' INCREMENT BY ' || s.seqincrement || ' MINVALUE ' || s.seqmin \
                || ' MAXVALUE ' || s.seqmax || ' START WITH ' || s.seqstart || ' CACHE ' || s.seqcache \
                || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END, \
-               'SELECT pg_catalog.setval(' || quote_literal(quote_ident(c.relname)) || ', ' \
-               || CASE WHEN has_sequence_privilege(c.oid, 'SELECT, USAGE') THEN pg_sequence_last_value(c.oid) END \
-               || ', true)' FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid \
+               quote_literal(quote_ident(c.relname)), c.oid::text, EXISTS (SELECT FROM pg_catalog.pg_depend d \
+               WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype = 'a')::text \
+               FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid \
                WHERE c.relnamespace = current_schema()::regnamespace AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d \
                WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype = 'i') ORDER BY 1";
     for row in side.rows(sql)? {
         let name = text(&row, 0).to_owned();
         catalog.before.push(Named { name: name.clone(), sql: text(&row, 1).to_owned() });
-        if let Some(sql) = row.get(2).cloned().flatten() {
+        if let Some((last, is_called)) = positions.get(text(&row, 3)) {
+            let sql = format!("SELECT pg_catalog.setval({}, {last}, {is_called})", text(&row, 2));
             catalog.after.push(Named { name, sql });
+        } else if text(&row, 4) != "true" {
+            catalog.leave(IssueKind::Identity, None, &name, UNREADABLE);
         }
     }
     Ok(())
@@ -127,7 +154,7 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     Ok(())
 }
 
-fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
+fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Result<()> {
     let database = of_database(side)?;
     let sql = "SELECT c.relname::text, a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod)::text, \
                a.attnotnull::text, pg_catalog.pg_get_expr(d.adbin, d.adrelid)::text, a.attidentity::text, \
@@ -137,8 +164,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                CASE WHEN co.collnamespace = 'pg_catalog'::regnamespace THEN '' ELSE co.collnamespace::regnamespace || '.' END \
                || quote_ident(co.collname) END, s.seqstart::text, s.seqincrement::text, quote_ident(q.relname)::text, \
                ' MINVALUE ' || s.seqmin || ' MAXVALUE ' || s.seqmax || ' CACHE ' || s.seqcache \
-               || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END, \
-               CASE WHEN has_sequence_privilege(q.oid, 'SELECT, USAGE') THEN pg_sequence_last_value(q.oid)::text END \
+               || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END, q.oid::text \
                FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid \
                JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
                LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
@@ -163,7 +189,9 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             name => Collation::Named(name.to_owned()),
         };
         let number = |at: usize| text(&row, at).parse::<i128>().ok();
-        let next = number(15).zip(number(12)).map(|(last, step)| last + step).or(number(11));
+        let position = positions.get(text(&row, 15));
+        let next =
+            position.map(|(last, is_called)| last + if *is_called { number(12).unwrap_or(1) } else { 0 });
         let column = Column {
             name: text(&row, 1).to_owned(),
             declared: declared.to_owned(),
@@ -172,7 +200,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             identity: is_serial || !identity.is_empty(),
             collation,
             generated: generated.then(|| default.to_owned()),
-            next,
+            next: next.or(number(11)),
         };
         let rendered = rendered(&row);
         let (Some(found), name) = (catalog.table_mut(table), text(&row, 1)) else { continue };
@@ -185,12 +213,28 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                 let sql = format!("ALTER SEQUENCE {sequence} OWNED BY {}.{}", quoted(table), text(&row, 9));
                 native.later.push(Named { name: String::new(), sql });
             }
-            if let Some(last) = number(15).filter(|_| !identity.is_empty()) {
-                let sql = format!("SELECT pg_catalog.setval({}, {last}, true)", literal(sequence)?);
+            // The position of a serial column's sequence is set with those of others.
+            let set = match position {
+                Some((last, is_called)) if !identity.is_empty() => Some(format!("{last}, {is_called})")),
+                Some(_) => None,
+                None => {
+                    let largest = format!("max({})", text(&row, 9));
+                    let start = text(&row, 11);
+                    Some(format!(
+                        "coalesce({largest}, {start}), {largest} IS NOT NULL) FROM {}",
+                        quoted(table)
+                    ))
+                }
+            };
+            if let Some(set) = set {
+                let sql = format!("SELECT pg_catalog.setval({}, {set}", literal(sequence)?);
                 native.later.push(Named { name: String::new(), sql });
             }
         }
         found.columns.push(column);
+        if !sequence.is_empty() && position.is_none() {
+            catalog.leave(IssueKind::Identity, Some(table), name, UNREADABLE);
+        }
         if identity == "a" || number(12).is_some_and(|step| step != 1) {
             let always = if identity == "a" { "ALWAYS, " } else { "" };
             let detail = format!("{always}INCREMENT BY {}", text(&row, 12));

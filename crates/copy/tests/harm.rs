@@ -1,0 +1,281 @@
+//! What a copy must not do to a target, or say of it: remove tables of others, call verified what was not compared, give numbers
+//! again, change what stands beside its rows. What is there is read by the engines' own programs.
+
+use crate::choices::{Done, all, places};
+use crate::common::Place;
+use kurabe_copy::event::{Event, TableDone};
+use kurabe_copy::plan::{Parts, Plan, Wanted};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::sync::atomic::Ordering;
+
+const TARGETS: [&str; 4] = ["sqlite", "postgres", "mysql", "mariadb"];
+
+fn of(parts: Parts) -> Wanted {
+    Wanted { parts, ..all() }
+}
+
+fn copy(from: &Place, to: &Place, wanted: &Wanted) -> Result<(Plan, Vec<TableDone>)> {
+    Done::default().copy(from, to, wanted)
+}
+
+/// A copy that is stopped after its first page.
+fn stopped(from: &Place, to: &Place, wanted: &Wanted) {
+    let done = Done::default();
+    let mut stop = |event: Event<'_>| {
+        if matches!(event, Event::Progress { .. }) {
+            done.stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let error = done.watched(from, to, wanted, &mut stop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Interrupted, "{error}");
+}
+
+/// One that begins again.
+fn again(from: &Place, to: &Place, wanted: &Wanted) -> Result<(Plan, Vec<TableDone>)> {
+    Done { restart: true, ..Done::default() }.copy(from, to, wanted)
+}
+
+/// The error of a copy that would have harmed something.
+fn refused(done: Result<(Plan, Vec<TableDone>)>, words: &str) -> Error {
+    let error = done.map(|(plan, _)| plan.tables.len()).unwrap_err();
+    assert!(error.kind() == ErrorKind::NotOurs && error.to_string().contains(words), "{words}: {error}");
+    error
+}
+
+/// A source with 200 rows.
+fn numbers() -> (tempfile::TempDir, Place) {
+    let (folder, from, _) = places(["sqlite", "sqlite"]).unwrap();
+    from.ask(
+        "CREATE TABLE t (id INTEGER NOT NULL PRIMARY KEY, v INTEGER); WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL \
+         SELECT n + 1 FROM n WHERE n < 200) INSERT INTO t SELECT n, n FROM n",
+    );
+    (folder, from)
+}
+
+#[test]
+fn table_that_took_the_place_of_one_of_an_unfinished_copy_stays() {
+    let (_source, from) = numbers();
+    for engine in TARGETS {
+        let Some((_folder, _, to)) = places(["sqlite", engine]) else { continue };
+        stopped(&from, &to, &all());
+        to.ask("DROP TABLE t; CREATE TABLE t (mine INTEGER); INSERT INTO t VALUES (7)");
+        refused(again(&from, &to, &all()), "it is not the table that the copy made");
+        assert_eq!(to.ask("SELECT mine FROM t"), "7", "{engine}");
+        // With the same columns and other rows.
+        to.ask("DROP TABLE t; CREATE TABLE t (id INTEGER, v INTEGER); INSERT INTO t VALUES (7, 7)");
+        refused(again(&from, &to, &all()), "and it has 1");
+        assert_eq!(to.ask("SELECT id FROM t"), "7", "{engine}");
+        to.ask("DROP TABLE t");
+        again(&from, &to, &all()).unwrap();
+        assert_eq!(to.ask("SELECT COUNT(*) FROM t"), "200", "{engine}");
+    }
+}
+
+#[test]
+fn table_that_the_user_makes_after_the_server_refused_the_copys_stays() {
+    let (_source, from) = numbers();
+    let Some((_folder, _, to)) = places(["sqlite", "postgres"]) else { return };
+    // A table has a type of its name.
+    to.ask("CREATE TYPE t AS ENUM ('a')");
+    let error = copy(&from, &to, &all()).unwrap_err();
+    assert!(error.kind() == ErrorKind::Server && error.to_string().contains("already exists"), "{error}");
+    to.ask("DROP TYPE t; CREATE TABLE t (id int PRIMARY KEY, v int)");
+    refused(copy(&from, &to, &all()), "exists, and the copy did not make it");
+    refused(again(&from, &to, &all()), "exists, and the copy did not make it");
+    to.ask("DROP TABLE t");
+    copy(&from, &to, &all()).unwrap();
+}
+
+#[test]
+fn copy_of_rows_alone_never_removes_the_table() {
+    let (_source, from) = numbers();
+    for engine in TARGETS {
+        let Some((_folder, _, to)) = places(["sqlite", engine]) else { continue };
+        to.ask("CREATE TABLE t (id INTEGER NOT NULL PRIMARY KEY, v INTEGER, mine INTEGER)");
+        stopped(&from, &to, &of(Parts::Data));
+        refused(copy(&from, &to, &all()), "it copies rows only");
+        // The rows go, which were the copy's, and the table is another one's.
+        refused(again(&from, &to, &all()), "exists, and the copy did not make it");
+        assert_eq!(to.ask("SELECT COUNT(mine) FROM t"), "0", "{engine}");
+        to.ask("INSERT INTO t VALUES (1000, 1, 1)");
+        refused(copy(&from, &to, &of(Parts::Data)), "has 1 rows");
+        to.ask("DELETE FROM t");
+        stopped(&from, &to, &of(Parts::Data));
+        to.ask("INSERT INTO t VALUES (1000, 1, 1)");
+        refused(again(&from, &to, &of(Parts::Data)), "the copy inserted");
+        to.ask("DELETE FROM t WHERE id = 1000");
+        copy(&from, &to, &of(Parts::Data)).unwrap();
+        assert_eq!(to.ask("SELECT COUNT(*) FROM t"), "200", "{engine}");
+    }
+}
+
+#[test]
+fn unfinished_copy_is_not_ended_as_one_of_another_kind() {
+    let (_source, from) = numbers();
+    let (_folder, _, to) = places(["sqlite", "sqlite"]).unwrap();
+    stopped(&from, &to, &all());
+    refused(copy(&from, &to, &of(Parts::Schema)), "it copies tables and rows");
+    refused(copy(&from, &to, &of(Parts::Data)), "it copies tables and rows");
+    copy(&from, &to, &all()).unwrap();
+}
+
+#[test]
+fn emptying_leaves_what_belongs_to_others() {
+    let (_source, from) = numbers();
+    for engine in TARGETS {
+        let Some((_folder, _, to)) = places(["sqlite", engine]) else { continue };
+        Done { keep: true, ..Done::default() }.copy(&from, &to, &all()).unwrap();
+        let fill = || Done { truncate: true, ..Done::default() }.copy(&from, &to, &of(Parts::Data));
+        fill().unwrap();
+        to.ask("CREATE TABLE mine (x INTEGER NOT NULL PRIMARY KEY, p BIGINT, FOREIGN KEY (p) REFERENCES t (id) ON DELETE CASCADE)");
+        to.ask("INSERT INTO mine VALUES (1, 1)");
+        refused(fill(), "mine refers to them");
+        assert_eq!(to.ask("SELECT COUNT(*) FROM mine"), "1", "{engine}");
+        to.ask("DROP TABLE mine; DROP TABLE t; CREATE TABLE t (id INTEGER NOT NULL PRIMARY KEY, v INTEGER, mine INTEGER)");
+        to.ask("INSERT INTO t VALUES (1, 1, 1)");
+        refused(fill(), "'kurabe copy' did not make it");
+        assert_eq!(to.ask("SELECT COUNT(*) FROM t"), "1", "{engine}");
+    }
+}
+
+#[test]
+fn rows_without_parents_are_found_where_the_server_does_not_look() {
+    for engine in TARGETS {
+        let Some((_folder, from, to)) = places(["sqlite", engine]) else { continue };
+        from.ask("CREATE TABLE c (x INTEGER NOT NULL PRIMARY KEY, p INTEGER); INSERT INTO c VALUES (1, 99), (2, NULL)");
+        to.ask("CREATE TABLE par (id INTEGER NOT NULL PRIMARY KEY)");
+        to.ask(
+            "CREATE TABLE c (x INTEGER NOT NULL PRIMARY KEY, p INTEGER, FOREIGN KEY (p) REFERENCES par (id))",
+        );
+        let error = copy(&from, &to, &of(Parts::Data)).unwrap_err();
+        let found = error.kind() == ErrorKind::Mismatch
+            && error.to_string().contains("1 rows refer to no row of par");
+        assert!(engine == "postgres" || found, "{engine}: {error}");
+        to.ask("INSERT INTO par VALUES (99)");
+        copy(&from, &to, &of(Parts::Data)).unwrap();
+        assert_eq!(to.ask("SELECT COUNT(*) FROM c"), "2", "{engine}");
+    }
+}
+
+#[test]
+fn row_that_a_trigger_changes_while_another_table_is_filled_is_found() {
+    let Some((_folder, from, to)) = places(["sqlite", "sqlite"]) else { return };
+    let tables = "CREATE TABLE a (id INTEGER NOT NULL PRIMARY KEY, v INTEGER); CREATE TABLE b (id INTEGER NOT NULL PRIMARY KEY, v INTEGER);";
+    from.ask(&format!("{tables} INSERT INTO a VALUES (1, 10); INSERT INTO b VALUES (1, 20)"));
+    to.ask(&format!("{tables} CREATE TRIGGER c AFTER INSERT ON b BEGIN UPDATE a SET v = -1; END"));
+    let error = copy(&from, &to, &of(Parts::Data)).unwrap_err();
+    assert!(error.to_string().contains("10 on the source, -1 on the target"), "{error}");
+}
+
+#[test]
+fn server_goes_on_with_the_numbers_of_the_source() {
+    let Some((_folder, from, to)) = places(["postgres", "postgres"]) else { return };
+    from.ask(
+        "CREATE TABLE a (id int GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, v int); INSERT INTO a (id, v) VALUES (1, 1), (2, 2); \
+         ALTER TABLE a ALTER id RESTART WITH 7; CREATE TABLE b (id serial PRIMARY KEY, v int); INSERT INTO b (v) VALUES (1), (2), (3); \
+         DELETE FROM b WHERE id > 1; CREATE TABLE c (id serial PRIMARY KEY, v int); SELECT setval('c_id_seq', 77, false); \
+         CREATE SEQUENCE s; SELECT setval('s', 5, false); CREATE TABLE d (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v int)",
+    );
+    copy(&from, &to, &all()).unwrap();
+    let next = |place: &Place| {
+        ["a", "b", "c", "d"]
+            .map(|table| place.ask(&format!("INSERT INTO {table} (v) VALUES (9) RETURNING id")))
+            .join(",")
+            + &place.ask("SELECT nextval('s')")
+    };
+    assert_eq!(next(&to), "7,4,77,15");
+    assert_eq!(next(&from), "7,4,77,15");
+    // Of another engine: never a number again.
+    for engine in ["mysql", "mariadb"] {
+        let Some((_folder, _, to)) = places(["sqlite", engine]) else { continue };
+        copy(&from, &to, &all()).unwrap();
+        for (table, expected) in [("a", "8"), ("b", "5"), ("c", "78")] {
+            to.ask(&format!("INSERT INTO {table} (v) VALUES (9)"));
+            assert_eq!(to.ask(&format!("SELECT MAX(id) FROM {table}")), expected, "{engine} {table}");
+        }
+    }
+}
+
+#[test]
+fn sequence_that_the_user_may_not_read_is_listed_and_gives_no_number_again() {
+    let Some((_folder, from, to)) = places(["postgres", "postgres"]) else { return };
+    from.ask(
+        "CREATE TABLE a (id int GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, v int); CREATE TABLE b (id serial PRIMARY KEY, v int); \
+         INSERT INTO a (v) VALUES (1), (2); INSERT INTO b (v) VALUES (1), (2); \
+         CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA public TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader",
+    );
+    let url = from.url().replace("//kurabe@", "//reader@");
+    assert_ne!(url, from.url());
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let done = crate::common::copied(&url, &to.url(), &all(), &stop, &mut |_| {});
+    let (plan, _) = done.unwrap();
+    for column in ["a.id", "b.id"] {
+        assert!(crate::common::lists(&plan, "identity", column), "{:?}", plan.issues);
+    }
+    for table in ["a", "b"] {
+        assert_eq!(to.ask(&format!("INSERT INTO {table} (v) VALUES (9) RETURNING id")), "3");
+    }
+}
+
+#[test]
+fn numbers_end_where_those_of_the_source_end() {
+    for (from, to) in [("mysql", "postgres"), ("postgres", "postgres"), ("postgres", "mysql")] {
+        let Some((_folder, from, to)) = places([from, to]) else { continue };
+        let identity = if from.url().starts_with("postgres") {
+            "GENERATED BY DEFAULT AS IDENTITY"
+        } else {
+            "AUTO_INCREMENT"
+        };
+        from.ask(&format!("CREATE TABLE t (id int {identity} PRIMARY KEY, v int)"));
+        from.ask("INSERT INTO t (id, v) VALUES (2147483647, 1)");
+        copy(&from, &to, &all()).unwrap();
+        assert_eq!(to.ask("SELECT id FROM t"), "2147483647");
+        let (inserted, _, error) = to.try_ask("INSERT INTO t (v) VALUES (1)");
+        assert!(!inserted || from.url().starts_with("postgres"), "{error}");
+    }
+}
+
+#[test]
+fn rows_go_into_serial_and_generated_columns_that_are_there() {
+    let Some((_folder, from, to)) = places(["sqlite", "postgres"]) else { return };
+    from.ask("CREATE TABLE t (id INTEGER NOT NULL PRIMARY KEY, v INTEGER, twice INTEGER); INSERT INTO t VALUES (1, 2, 4), (5, 3, 6)");
+    to.ask("CREATE TABLE t (id serial PRIMARY KEY, v int, twice int GENERATED ALWAYS AS (v * 2) STORED)");
+    copy(&from, &to, &of(Parts::Data)).unwrap();
+    assert_eq!(to.ask("INSERT INTO t (v) VALUES (9) RETURNING id"), "6");
+    // One that the target computes otherwise.
+    to.ask("DELETE FROM t");
+    from.ask("UPDATE t SET twice = 5 WHERE id = 1");
+    let error = copy(&from, &to, &of(Parts::Data)).unwrap_err();
+    assert!(error.to_string().contains("column twice: 5 on the source, 4 on the target"), "{error}");
+}
+
+#[test]
+fn settings_of_the_targets_database_do_not_change_what_is_made() {
+    let Some((_folder, from, to)) = places(["postgres", "postgres"]) else { return };
+    to.ask(
+        "ALTER DATABASE kurabe SET standard_conforming_strings = off; ALTER DATABASE kurabe SET array_nulls = off; \
+         ALTER DATABASE kurabe SET transform_null_equals = on",
+    );
+    from.ask(
+        "CREATE TABLE t (id int PRIMARY KEY, p text DEFAULT 'C:\\new\\tmp' CHECK (p !~ '^\\d+$'), a text[] DEFAULT '{NULL}', \
+         n int CHECK (n = NULL)); CREATE INDEX ix ON t (id) WHERE p <> '\\n'; INSERT INTO t (id) VALUES (1)",
+    );
+    copy(&from, &to, &all()).unwrap();
+    let text = "SET standard_conforming_strings = on; SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef ORDER BY 1; \
+                SELECT pg_get_constraintdef(oid) FROM pg_constraint ORDER BY 1; SELECT pg_get_indexdef('ix'::regclass)";
+    assert_eq!(to.ask(text), from.ask(text));
+}
+
+#[test]
+fn copy_by_a_key_of_many_digits_is_continued_after_its_last_row() {
+    for engine in ["mysql", "mariadb"] {
+        let Some((_folder, from, to)) = places([engine, engine]) else { continue };
+        from.ask("CREATE TABLE t (id decimal(65,0) PRIMARY KEY)");
+        let key = |n: u32| format!("({n:03}{})", "7".repeat(56));
+        let rows: Vec<String> = (1..=200).map(key).collect();
+        from.ask(&format!("INSERT INTO t VALUES {}", rows.join(",")));
+        stopped(&from, &to, &all());
+        copy(&from, &to, &all()).unwrap();
+        assert_eq!(to.ask("SELECT COUNT(*) FROM t"), "200");
+    }
+}
