@@ -9,6 +9,7 @@ use crate::members::{
     supports_compression,
 };
 use crate::prelude::*;
+use kurabe_core::driver::Access;
 use kurabe_core::memory::LimitedServer;
 use kurabe_core::observation::Member as Part;
 use std::sync::Arc;
@@ -89,7 +90,9 @@ impl Driver for Cached {
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let store = self.store.connect(options)?;
-        Ok(Box::new(PairSession::new(store, Arc::clone(&self.caches), place, *options)))
+        // Whoever only reads fills the cache.
+        let options = ConnectOptions { access: Access::ReadWrite, ..*options };
+        Ok(Box::new(PairSession::new(store, Arc::clone(&self.caches), place, options)))
     }
 
     /// The store's probe: statistics of the caches are read with the cache counters.

@@ -136,7 +136,9 @@ pub(crate) fn of_replay(matches: &ArgMatches) -> Result<CustomWorkload> {
     let path = matches.get_one::<PathBuf>("capture").ok_or_else(|| Error::usage("no capture was given"))?;
     let throwaway = is_throwaway(matches, None);
     let write = matches.get_flag("write") || throwaway;
-    replay::workload(path, write, matches.contains_id("setup"), throwaway)
+    let cache = matches.get_one::<String>("cache").map(|url| url.starts_with("up:"));
+    let restored = matches.contains_id("setup");
+    replay::workload(path, replay::Around { write, restored, throwaway, throwaway_cache: cache })
 }
 
 fn script_of(path: &Path, weight: u64) -> Result<CustomFile> {

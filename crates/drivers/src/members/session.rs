@@ -126,7 +126,10 @@ impl Session for PairSession {
         Ok(self)
     }
 
-    without!(raw_messages);
+    /// Those of the store.
+    fn raw_messages(&mut self) -> Result<&mut dyn RawMessages> {
+        open(&mut self.sessions, 0)?.raw_messages()
+    }
 }
 
 impl Bulk for PairSession {

@@ -25,6 +25,8 @@ pub(super) struct Client<'a> {
     portals: HashMap<String, u32>,
     out: Vec<u8>,
     events: Vec<Event>,
+    /// What the server sent last, if it is to be kept.
+    kept: Option<Vec<u8>>,
 }
 
 impl<'a> Client<'a> {
@@ -32,7 +34,7 @@ impl<'a> Client<'a> {
         let view = of_scheme(&traffic.about.protocol).and_then(|protocol| protocol.view);
         let view = view.ok_or_else(|| Error::new(ErrorKind::Internal, "a capture without a view"))?();
         let (prepared, portals, out, events) = (HashMap::new(), HashMap::new(), Vec::new(), Vec::new());
-        let mut client = Self { traffic, view, prepared, portals, out, events };
+        let mut client = Self { traffic, view, prepared, portals, out, events, kept: None };
         client.begin(messages.flags());
         Ok(client)
     }
@@ -95,8 +97,34 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Sends a unit, and waits for all of its answers.
-    pub(super) fn send(&mut self, messages: &mut dyn RawMessages, unit: &Unit) -> Result<Vec<Exchange>> {
+    /// Sends a unit, and gives its answers also as the server sent them.
+    pub(super) fn send_and_keep(
+        &mut self,
+        messages: &mut dyn RawMessages,
+        unit: &Unit,
+    ) -> Result<(Vec<Exchange>, Vec<u8>)> {
+        self.kept = Some(Vec::new());
+        let answers = self.send(messages, unit);
+        Ok((answers?, self.kept.take().unwrap_or_default()))
+    }
+
+    /// Reads the answers to a unit that is not sent.
+    pub(super) fn answered(&mut self, unit: &Unit, bytes: &[u8]) -> Result<Vec<Exchange>> {
+        self.encode(unit)?;
+        let (now, count) = (Instant::now(), unit.requests.len());
+        let Self { view, out, events, .. } = self;
+        view.sent(out, now, events);
+        view.received(bytes, now, events);
+        out.clear();
+        let exchange = |event| if let Event::Exchange(one) = event { Some(*one) } else { None };
+        let answers: Vec<Exchange> = events.drain(..).filter_map(exchange).collect();
+        if answers.len() == count {
+            return Ok(answers);
+        }
+        Err(Error::new(ErrorKind::Protocol, "the cache has no whole answer"))
+    }
+
+    fn encode(&mut self, unit: &Unit) -> Result<()> {
         for sent in &unit.requests {
             let text = self.traffic.text(sent);
             match self.traffic.family {
@@ -110,6 +138,12 @@ impl<'a> Client<'a> {
         if self.traffic.family == Family::Postgres && !unit.requests.iter().all(is_text) {
             message(&mut self.out, b'S', b"");
         }
+        Ok(())
+    }
+
+    /// Sends a unit, and waits for all of its answers.
+    pub(super) fn send(&mut self, messages: &mut dyn RawMessages, unit: &Unit) -> Result<Vec<Exchange>> {
+        self.encode(unit)?;
         let data = unit.requests.first().map_or(&[][..], |sent| &sent.data);
         let count = unit.requests.len();
         let last = unit.requests.last().map(|sent| self.traffic.text(sent));
@@ -130,7 +164,7 @@ impl<'a> Client<'a> {
         count: usize,
         data: &[u8],
     ) -> Result<Vec<Exchange>> {
-        let Self { traffic, view, prepared, out, events, .. } = self;
+        let Self { traffic, view, prepared, out, events, kept, .. } = self;
         view.sent(out, Instant::now(), events);
         let mut answers: Vec<Exchange> = Vec::with_capacity(count);
         // The start of an answer of MySQL: header, kind, number of a statement.
@@ -141,6 +175,9 @@ impl<'a> Client<'a> {
                 head.extend(piece.iter().take(9 - head.len()));
             }
             view.received(piece, now, events);
+            if let Some(kept) = kept {
+                kept.extend_from_slice(piece);
+            }
             if head.get(4) == Some(&FILE_WANTED) {
                 let mut sequence = head[3];
                 for piece in data.chunks(PIECE).chain([&[][..]]) {

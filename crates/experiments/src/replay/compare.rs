@@ -159,6 +159,19 @@ fn difference(recorded: &Request, known: Known, answer: &Exchange, other_counts:
     (recorded.digest != answer.digest).then(|| format!("other values in {} rows", answer.rows.max(1)))
 }
 
+/// Whether answers to a statement, in lower case, differ from one execution to the next.
+pub(super) fn is_volatile(lower: &str) -> bool {
+    let first = lower.split_whitespace().next().unwrap_or_default();
+    let has = |word: &&str| {
+        let mut found = lower.match_indices(word);
+        found.any(|(at, _)| !lower[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+    };
+    OF_SERVER.contains(&first)
+        || redis::VOLATILE.contains(&first)
+        || memcached::VOLATILE.contains(&first)
+        || VOLATILE.iter().any(has)
+}
+
 /// Why the answer may be right.
 fn varies(text: &str, recorded: &Request, answer: &Exchange) -> Option<Varies> {
     let lost = |error: &Option<String>| error.as_ref().is_some_and(|code| LOST.contains(&code.as_str()));
@@ -169,16 +182,7 @@ fn varies(text: &str, recorded: &Request, answer: &Exchange) -> Option<Varies> {
         return None;
     }
     let lower = text.to_ascii_lowercase();
-    let first = lower.split_whitespace().next().unwrap_or_default();
-    let has = |word: &&str| {
-        let mut found = lower.match_indices(word);
-        found.any(|(at, _)| !lower[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
-    };
-    if OF_SERVER.contains(&first)
-        || redis::VOLATILE.contains(&first)
-        || memcached::VOLATILE.contains(&first)
-        || VOLATILE.iter().any(has)
-    {
+    if is_volatile(&lower) {
         return Some(Varies::Volatile);
     }
     // The upper half is that of the rows in any order.

@@ -1,5 +1,6 @@
 //! One replay of a capture: a task for each lane of connections, which sends what was recorded and compares the answers.
 
+use super::cached::{Cached, Counts, Versions};
 use super::client::Client;
 use super::compare::{Compared, MANY, Varies};
 use super::order::Order;
@@ -28,6 +29,8 @@ pub(super) struct Replay {
     pub(super) of_transactions: Vec<&'static str>,
     /// How many times as fast as it was recorded; `None`: as fast as possible.
     pub(super) speed: Option<f64>,
+    /// Where answers are cached.
+    pub(super) cache: Option<Arc<Collection>>,
     pub(super) ended: Mutex<Seen>,
 }
 
@@ -41,6 +44,7 @@ pub(super) struct Seen {
     transactions: Vec<Histogram>,
     all: Histogram,
     requests: u64,
+    cached: Counts,
 }
 
 /// What the lanes of a replay share.
@@ -51,10 +55,18 @@ struct Shared<'a> {
     cancel: &'a AtomicBool,
     order: Order,
     wrong: AtomicU64,
+    versions: Versions,
     began: Instant,
 }
 
 impl Job for Replay {
+    /// Each replay begins with an empty cache.
+    fn before(&self, trial: Before<'_>) -> Result<()> {
+        let Some(cache) = &self.cache else { return Ok(()) };
+        trial.namespace.create(cache)?;
+        trial.namespace.clear(cache)
+    }
+
     fn run(&self, _: &str, _: &DatasetState, context: &mut JobContext<'_>) -> Result<()> {
         let shared = Shared {
             replay: self,
@@ -63,6 +75,7 @@ impl Job for Replay {
             cancel: context.cancel(),
             order: Order::new(&self.traffic),
             wrong: AtomicU64::new(0),
+            versions: Versions::new(&self.traffic),
             began: Instant::now(),
         };
         let lanes = (0..self.traffic.lanes.len()).map(|lane| {
@@ -121,6 +134,7 @@ impl Job for Replay {
         metrics.extend(Varies::ALL.iter().zip(&VARIES).filter_map(|(varies, metric)| {
             compared.varies.get(varies).map(|count| metric.value(*count as f64))
         }));
+        metrics.extend(seen.cached.metrics());
         metrics.extend((self.traffic.left_out > 0).then(|| LEFT_OUT.value(self.traffic.left_out as f64)));
         let has_answers = self.traffic.about.known == Known::All;
         let verification = Verification {
@@ -138,6 +152,7 @@ impl Seen {
         self.compared.add(other.compared);
         self.all.merge(&other.all);
         self.requests += other.requests;
+        self.cached.add(other.cached);
         merge(&mut self.times, &other.times);
         merge(&mut self.transactions, &other.transactions);
     }
@@ -166,6 +181,8 @@ impl Shared<'_> {
         let traffic = &*self.replay.traffic;
         self.sleep_until(connection.opened)?;
         let mut session = self.driver.connect(self.options)?;
+        let cache = self.replay.cache.as_ref();
+        let mut cached = cache.map(|cache| Cached::new(&mut *session, cache)).transpose()?;
         let messages = session.raw_messages()?;
         let mut client = Client::new(traffic, messages)?;
         client.set_up(messages, &connection.said)?;
@@ -179,7 +196,14 @@ impl Shared<'_> {
             if !self.order.wait(lane, unit) {
                 return Err(None);
             }
-            let answers = client.send(messages, unit)?;
+            let answers = match &mut cached {
+                None => client.send(session.raw_messages()?, unit)?,
+                Some(cached) => {
+                    let of = (traffic, connection);
+                    cached.send(&mut *session, &mut client, of, &self.versions, unit)?
+                }
+            };
+            self.versions.change(traffic.changed_by(unit));
             self.order.answered(unit);
             let ends = answers.iter().filter_map(|answer| answer.ended).max();
             let took = answers.first().and_then(|answer| answer.began).zip(ends);
@@ -204,6 +228,9 @@ impl Shared<'_> {
                     return Err(None);
                 }
             }
+        }
+        if let Some(cached) = &cached {
+            seen.cached.add(cached.counts);
         }
         session.close().map_err(Some)
     }

@@ -2,6 +2,7 @@
 //!
 //! `traffic` reads the capture and says what waits for what, `client` sends it, `compare` judges the answers.
 
+mod cached;
 mod client;
 mod compare;
 mod job;
@@ -51,6 +52,14 @@ const MEAN: Metric =
     time("request mean", "mean time of all requests; with a speed, from when the request was due");
 const P99: Metric = time("request p99", "99th percentile of the same");
 const LEFT_OUT: Metric = count("requests left out", "requests of the capture that cannot be sent again");
+const HITS: Metric = Metric::new(
+    "hit ratio",
+    Unit::Share,
+    Better::Higher,
+    "share of the cacheable reads that the cache answered",
+);
+const CACHED: Metric =
+    count("cacheable reads", "reads outside of transactions, which look into the cache first");
 /// In the order of `Varies::ALL`.
 const VARIES: [Metric; 3] = [
     count(
@@ -61,7 +70,25 @@ const VARIES: [Metric; 3] = [
     count("raced answers", "answers that differ where a change was committed at the same time"),
 ];
 
-static AXES: [AxisInfo; 1] = [AxisInfo::new(
+/// The axis of a replay through a cache: both are compared.
+const CACHE: &str = "cached";
+
+static AXES: [AxisInfo; 2] = [SPEEDS, CACHES];
+
+const CACHES: AxisInfo = AxisInfo::new(
+    CACHE,
+    "whether reads look into the cache first",
+    AxisKind::choice(&[
+        ("no", "the database answers all"),
+        (
+            "yes",
+            "reads outside of transactions look into the cache; a commit that changes a table empties it of its reads",
+        ),
+    ]),
+    &["no", "yes"],
+);
+
+const SPEEDS: AxisInfo = AxisInfo::new(
     SPEED,
     "how fast it is replayed",
     AxisKind::decimal(1_000_000).or(&[(
@@ -69,9 +96,9 @@ static AXES: [AxisInfo; 1] = [AxisInfo::new(
         "each connection sends its next request when it may; 1: at the recorded times, 2: twice as fast",
     )]),
     &["max"],
-)];
+);
 
-/// The axes of every replay.
+/// The axes of a replay; the last one needs a cache.
 pub fn axes() -> &'static [AxisInfo] {
     &AXES
 }
@@ -101,15 +128,30 @@ struct Kept {
     transactions: Vec<String>,
     /// Whether the data is restored before each replay.
     restored: bool,
+    /// Whether the cache in front of the targets is a throwaway one; `None` without a cache.
+    #[serde(default)]
+    throwaway_cache: Option<bool>,
 }
 
-/// A capture as the workload of a run. `write`: whether its statements may change existing tables; `restored`: whether the
-/// targets' data is restored before each replay; `throwaway`: whether the targets are throwaway servers. A restart empties one of
-/// memcached, as it was when it began.
+/// What is around a replay.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Around {
+    /// Whether its statements may change existing tables.
+    pub write: bool,
+    /// Whether the targets' data is restored before each replay.
+    pub restored: bool,
+    /// Whether the targets are throwaway servers. A restart empties one of memcached, as it was when it began.
+    pub throwaway: bool,
+    /// Whether the cache in front of the targets is a throwaway server; `None` without a cache.
+    pub throwaway_cache: Option<bool>,
+}
+
+/// A capture as the workload of a run.
 ///
 /// # Errors
 /// If it cannot be read, or cannot be replayed.
-pub fn workload(path: &Path, write: bool, restored: bool, throwaway: bool) -> Result<CustomWorkload> {
+pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
+    let Around { write, restored, throwaway, throwaway_cache } = around;
     let name = path.display().to_string();
     let digest = Setup::of(&name)
         .map_err(|_| {
@@ -134,7 +176,12 @@ pub fn workload(path: &Path, write: bool, restored: bool, throwaway: bool) -> Re
         statements: kinds.iter().take(OWN).map(|kind| kind.text.clone()).collect(),
         transactions: traffic.transactions.iter().take(TRANSACTIONS).map(|kind| kind.text.clone()).collect(),
         restored: restored || is_emptied,
+        throwaway_cache,
     };
+    let is_sql = matches!(traffic.family, traffic::Family::Postgres | traffic::Family::Mysql);
+    if throwaway_cache.is_some() && !is_sql {
+        return Err(Error::usage(format!("--cache is for replays of SQL, and not of {}", kept.protocol)));
+    }
     let text = serde_json::to_string(&kept)
         .map_err(|error| Error::new(ErrorKind::Internal, format!("a capture without a summary: {error}")))?;
     Ok(CustomWorkload {
@@ -236,7 +283,9 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experim
     };
     let whole = kept.transactions.iter().zip(&of_transactions).map(whole);
     let others = time(OTHERS, "mean time of the statements with the least share of time").primary();
-    let all = own.chain([others]).chain(whole).chain([MEAN, P99, LEFT_OUT]).chain(VARIES);
+    let cached = [HITS, CACHED].into_iter().filter(|_| kept.throwaway_cache.is_some());
+    let all =
+        own.chain([others]).chain(whole).chain([MEAN, P99]).chain(cached).chain([LEFT_OUT]).chain(VARIES);
     let operation = OperationInfo {
         name: "replay",
         about: "all requests of the capture, once",
@@ -258,7 +307,7 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experim
             }
         )
         .leak(),
-        axes: &AXES,
+        axes: if kept.throwaway_cache.is_some() { &AXES } else { &AXES[..1] },
         operations: vec![operation].leak(),
         metrics: all.collect::<Vec<_>>().leak(),
         chart_axis: SPEED,
@@ -282,6 +331,10 @@ impl ReplayExperiment {
 impl Experiment for ReplayExperiment {
     fn info(&self) -> &'static ExperimentInfo {
         self.info
+    }
+
+    fn takes_cache(&self) -> bool {
+        self.kept.throwaway_cache.is_some()
     }
 
     /// Several replays, each of which ends when it is done.
@@ -317,8 +370,13 @@ impl Experiment for ReplayExperiment {
             Some(speed) => (self.kept.time as f64 / speed) as u64,
             None => traffic.busiest(),
         };
+        let is_cached = self.kept.throwaway_cache.is_some() && cell.word(CACHE)? == "yes";
+        let need = self.kept.throwaway_cache.filter(|_| is_cached).map(cached::need);
+        let cache = need.as_ref().map(|need| cached::collection(&need.name));
+        let through: Vec<Operation> = cache.iter().flat_map(cached::operations).collect();
         let of_transactions = self.of_transactions.clone();
-        let job = Replay { traffic, metrics, of_transactions, speed, ended: Mutex::new(Seen::default()) };
+        let job =
+            Replay { traffic, metrics, of_transactions, speed, cache, ended: Mutex::new(Seen::default()) };
         let text = RawText { engine: None, pieces: vec![RawPiece::Text("SELECT 1".to_owned())] };
         let statement =
             RawStatement { place: self.name.clone(), texts: vec![text], parameters: 0, collection: None };
@@ -330,13 +388,14 @@ impl Experiment for ReplayExperiment {
             Operation::Raw { statement: Arc::new(statement) }
         };
         let demand = Demand {
-            operations: vec![operation],
+            operations: [operation].into_iter().chain(through).collect(),
             capabilities: reads.then_some(Capability::ReadOnlySessions).into_iter().collect(),
             ..Demand::default()
         };
         let mut cell = PlannedCell::job("replay", demand, self.kept.most_open, job);
         cell.least_time = Duration::from_nanos(time);
         cell.policy.access = if reads { Access::ReadOnly } else { Access::ReadWrite };
+        cell.needs.extend(need.map(Need::Cache));
         if self.kept.restored {
             cell.needs.push(Need::Restart);
         }

@@ -81,6 +81,13 @@ pub(super) struct Template {
     family: Option<Family>,
 }
 
+impl Template {
+    /// Whether it may change something, or locks rows.
+    pub(super) fn may_change(&self) -> bool {
+        self.locks || self.writes.is_some()
+    }
+}
+
 /// Statements of one fingerprint.
 #[derive(Debug)]
 pub(super) struct Kind {
@@ -151,6 +158,16 @@ impl Traffic {
             lane.iter().flat_map(|connection| &self.connections[*connection].units).map(waited).sum()
         };
         self.lanes.iter().map(of).max().unwrap_or(0)
+    }
+
+    /// The tables that commits change.
+    pub(super) fn changed_tables(&self) -> impl Iterator<Item = &String> {
+        self.commits.iter().flat_map(|commit| &commit.tables)
+    }
+
+    /// The tables that a unit changes for others, if it is a commit.
+    pub(super) fn changed_by(&self, unit: &Unit) -> impl Iterator<Item = &String> {
+        unit.commit.and_then(|number| self.commits.get(number)).into_iter().flat_map(|commit| &commit.tables)
     }
 
     /// The first statement that may change something, and why it may.
@@ -485,7 +502,7 @@ fn lanes(connections: &[Connection]) -> Vec<Vec<usize>> {
 }
 
 /// The tables that a request names, or what may be keys.
-fn names(template: &Template, sent: &Sent) -> Vec<String> {
+pub(super) fn names(template: &Template, sent: &Sent) -> Vec<String> {
     match template.family {
         Some(Family::Redis) => redis::keys(sent).collect(),
         Some(Family::Memcached) => memcached::keys(&template.text, sent).collect(),

@@ -174,6 +174,7 @@ fn replay() -> Command {
         .arg(targets(false))
         .args([write, setup.visible_alias("data")])
         .args(kurabe_experiments::replay::axes().iter().map(axis))
+        .arg(cache())
         // A replay has no rate of its own.
         .args(crate::suite::common_axes(&[]).map(|info| axis(info).hide(true)))
         .args(record())
@@ -212,9 +213,7 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
     // Operations that read and write are directions of the data.
     let has_directions = info.axes.iter().all(|axis| axis.name != "direction");
     let operation = if has_directions { operation.alias("direction") } else { operation };
-    let cache = experiment.takes_cache().then(|| {
-        option("cache", "TARGET", "A cache in front of every target: up:memcached, up:redis, or a URL")
-    });
+    let cache = experiment.takes_cache().then(cache);
     let remote = experiment.takes_remote().then(|| {
         option(
             "remote",
@@ -235,6 +234,10 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
         .args([export_json(), export_markdown()])
         .args(fleet())
         .args(how())
+}
+
+fn cache() -> Arg {
+    option("cache", "TARGET", "A cache in front of every target: up:memcached, up:redis, or a URL")
 }
 
 fn axis(axis: &'static AxisInfo) -> Arg {

@@ -49,7 +49,9 @@ fn largest(plan: &Plan, target: usize) -> u64 {
 
 /// For an experiment with a cache: how much of the store each server caches itself.
 pub(super) fn own_caches(plan: &Plan, targets: &[Target]) -> Vec<String> {
-    let targets = targets.iter().enumerate().filter(|_| plan.experiment.takes_cache());
+    // What a capture reads is not known.
+    let is_known = plan.experiment.takes_cache() && plan.spec.custom.is_none();
+    let targets = targets.iter().enumerate().filter(|_| is_known);
     let line = |(at, target): (usize, &Target)| {
         let cached = kurabe_drivers::caution::own_cache(&target.facts, largest(plan, at))?;
         Some(format!("{}: {cached}", target.name))

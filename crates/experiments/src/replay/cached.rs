@@ -1,0 +1,193 @@
+//! A cache in front of the database, as an application would use it: a read outside of transactions looks there first, and stores
+//! what the database answered. A committed change of a table makes all cached reads of that table worthless at once.
+//!
+//! What is cached is the answer as the server sent it. It is compared with the recorded one as any other answer, so that a change
+//! that the cache does not notice, such as one by a trigger, is a wrong answer.
+
+use super::client::Client;
+use super::compare::is_volatile;
+use super::traffic::{Connection, Traffic, Unit, names};
+use super::{CACHED, HITS};
+use crate::prelude::*;
+use kurabe_capture::record::Value as Recorded;
+use kurabe_core::driver::Prepared;
+use kurabe_wire::view::{Exchange, Step, Transaction};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// The cache of a running server, and that of a throwaway one, which holds so many answers of that size in bytes.
+pub(super) const RUNNING: &str = "as_is";
+const THROWAWAY: CacheSize = CacheSize { answers: 64 << 10, bytes: 1 << 10 };
+/// The largest answer that is cached, in bytes: memcached takes values of up to 1 MB.
+const LARGEST: usize = 900_000;
+
+struct CacheSize {
+    answers: u64,
+    bytes: u64,
+}
+
+/// The cache that a cell needs.
+pub(super) fn need(is_throwaway: bool) -> CacheNeed {
+    let capacity = is_throwaway.then_some((THROWAWAY.answers, THROWAWAY.bytes));
+    CacheNeed { name: if is_throwaway { "answers" } else { RUNNING }.to_owned(), capacity }
+}
+
+/// What is cached: the answer of a key.
+pub(super) fn collection(cache: &str) -> Arc<Collection> {
+    let id = Field { name: "id", kind: FieldType::Text { max: 32 } };
+    let answer = Field { name: "answer", kind: FieldType::LongBytes };
+    let collection = Collection::new("kurabe_replay_answers".to_owned(), vec![id, answer], vec![0]);
+    Arc::new(Collection { cache: Some(cache.to_owned()), ..collection })
+}
+
+/// The operations that a cell with a cache needs.
+pub(super) fn operations(collection: &Arc<Collection>) -> [Operation; 2] {
+    let collection = || Arc::clone(collection);
+    [
+        Operation::Get { collection: collection(), fields: vec![1] },
+        Operation::Put { collection: collection() },
+    ]
+}
+
+/// How often each table was changed in this replay.
+pub(super) struct Versions(HashMap<String, AtomicU64>);
+
+impl Versions {
+    /// Of the tables that commits of the capture change.
+    pub(super) fn new(traffic: &Traffic) -> Self {
+        Self(traffic.changed_tables().map(|table| (plain(table), AtomicU64::new(0))).collect())
+    }
+
+    /// These tables were changed.
+    pub(super) fn change<'t>(&self, tables: impl Iterator<Item = &'t String>) {
+        for version in tables.filter_map(|table| self.0.get(&plain(table))) {
+            version.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn of(&self, table: &str) -> u64 {
+        self.0.get(&plain(table)).map_or(0, |version| version.load(Ordering::SeqCst))
+    }
+}
+
+/// A table's name without its schema and quotes.
+fn plain(table: &str) -> String {
+    table.rsplit('.').next().unwrap_or_default().replace(['"', '`'], "")
+}
+
+/// What a connection asked of the cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) hits: u64,
+    pub(super) reads: u64,
+}
+
+impl Counts {
+    pub(super) fn add(&mut self, other: Self) {
+        self.hits += other.hits;
+        self.reads += other.reads;
+    }
+
+    pub(super) fn metrics(self) -> impl Iterator<Item = MetricValue> {
+        let share = (self.reads > 0).then(|| HITS.value(self.hits as f64 / self.reads as f64));
+        share.into_iter().chain((self.reads > 0).then(|| CACHED.value(self.reads as f64)))
+    }
+}
+
+/// A connection's use of the cache.
+pub(super) struct Cached {
+    get: Prepared,
+    put: Prepared,
+    reply: Reply,
+    pub(super) counts: Counts,
+}
+
+impl Cached {
+    pub(super) fn new(session: &mut dyn Session, collection: &Arc<Collection>) -> Result<Self> {
+        let [get, put] = operations(collection);
+        let (get, put) = (session.prepare(&get)?, session.prepare(&put)?);
+        Ok(Self { get, put, reply: Reply::new(), counts: Counts::default() })
+    }
+
+    /// Has the cache answer a unit, or else the database, whose answer is cached.
+    pub(super) fn send(
+        &mut self,
+        session: &mut dyn Session,
+        client: &mut Client<'_>,
+        (traffic, connection): (&Traffic, &Connection),
+        versions: &Versions,
+        unit: &Unit,
+    ) -> Result<Vec<Exchange>> {
+        if !is_cached(traffic, unit) {
+            return client.send(session.raw_messages()?, unit);
+        }
+        let began = Instant::now();
+        let key = key(traffic, connection, versions, unit);
+        session.execute(&self.get, &[Value::Text(&key)], &mut self.reply)?;
+        self.counts.reads += 1;
+        let mut answers = if let Some(answer) = self.reply.field_bytes(0, 0) {
+            self.counts.hits += 1;
+            client.answered(unit, answer)?
+        } else {
+            let (answers, bytes) = client.send_and_keep(session.raw_messages()?, unit)?;
+            if bytes.len() <= LARGEST && answers.iter().all(|answer| answer.error.is_none()) {
+                let done =
+                    session.execute(&self.put, &[Value::Text(&key), Value::Bytes(&bytes)], &mut Reply::new());
+                match done {
+                    // A cache without free memory.
+                    Err(error) if matches!(error.kind(), ErrorKind::Server | ErrorKind::Limit) => {}
+                    done => done?,
+                }
+            }
+            answers
+        };
+        let ended = Instant::now();
+        for answer in &mut answers {
+            (answer.began, answer.ended) = (Some(began), Some(ended));
+        }
+        Ok(answers)
+    }
+}
+
+/// Whether a unit only reads, outside of transactions, and its answer depends on nothing but tables.
+fn is_cached(traffic: &Traffic, unit: &Unit) -> bool {
+    let is_outside = unit.requests.last().map(|sent| sent.request.transaction) == Some(Transaction::None);
+    let reads = |sent: &super::traffic::Sent| {
+        let template = &traffic.templates[sent.template];
+        let text = &traffic.kinds[template.kind].text;
+        sent.request.step != Step::Prepare
+            && !template.may_change()
+            && !template.is_setup
+            && sent.request.limit == 0
+            && !sent.request.goes_on
+            && sent.data.is_empty()
+            && !is_volatile(&text.to_ascii_lowercase())
+    };
+    is_outside && unit.commit.is_none() && unit.requests.iter().all(reads)
+}
+
+/// The key of a unit's answer: what was asked, by whom, and how often the tables were changed.
+fn key(traffic: &Traffic, connection: &Connection, versions: &Versions, unit: &Unit) -> String {
+    let halves = [0_u8, 1].map(|salt| {
+        let mut hasher = DefaultHasher::new();
+        (salt, &connection.said).hash(&mut hasher);
+        for sent in &unit.requests {
+            let request = &sent.request;
+            (traffic.text(sent), request.step as u8, &request.formats).hash(&mut hasher);
+            for parameter in &request.parameters {
+                (parameter.kind, parameter.binary).hash(&mut hasher);
+                match &parameter.value {
+                    Recorded::Bytes(bytes) => (1, bytes).hash(&mut hasher),
+                    _ => 0.hash(&mut hasher),
+                }
+            }
+            for table in names(&traffic.templates[sent.template], sent) {
+                (versions.of(&table), table).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    });
+    format!("{:016x}{:016x}", halves[0], halves[1])
+}
