@@ -152,7 +152,7 @@ fn float(number: f64, finite: impl FnOnce() -> String) -> String {
 }
 
 /// A decimal number without zeros at its ends; `None` if it is not one. An exponent is resolved.
-fn decimal(text: &str) -> Option<String> {
+pub fn decimal(text: &str) -> Option<String> {
     let text = text.trim();
     match text {
         "NaN" | "Infinity" | "-Infinity" => return Some(text.to_owned()),

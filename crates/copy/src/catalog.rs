@@ -154,6 +154,27 @@ impl Catalog {
         self.tables.iter_mut().find(|table| table.name == name)
     }
 
+    /// Gives foreign keys the names that tables and columns have, where the engine finds them without regard to case.
+    pub fn name_parents(&mut self) {
+        let known: Vec<(String, Vec<String>)> = self
+            .tables
+            .iter()
+            .map(|table| {
+                (table.name.clone(), table.columns.iter().map(|column| column.name.clone()).collect())
+            })
+            .collect();
+        for key in self.tables.iter_mut().flat_map(|table| &mut table.foreign) {
+            let found = named(&known, |(name, _)| name, &key.parent);
+            let Some((parent, columns)) = found else { continue };
+            key.parent.clone_from(parent);
+            for column in &mut key.parent_columns {
+                if let Some(found) = named(columns, |name| name, column) {
+                    column.clone_from(found);
+                }
+            }
+        }
+    }
+
     /// Adds a column to an index of a table, which is added if the index is new.
     pub fn add_to_index(&mut self, table: &str, name: &str, unique: bool, column: String) {
         let Some(table) = self.table_mut(table) else { return };
@@ -188,6 +209,12 @@ impl Catalog {
             carried: false,
         });
     }
+}
+
+/// The one of this name; without one, that whose name differs only in case.
+pub fn named<'l, T>(list: &'l [T], name: impl Fn(&T) -> &String, wanted: &str) -> Option<&'l T> {
+    let exact = list.iter().find(|one| name(one) == wanted);
+    exact.or_else(|| list.iter().find(|one| name(one).eq_ignore_ascii_case(wanted)))
 }
 
 /// Reads a default that an engine writes as an expression: a number, a quoted text, perhaps with a cast, or the time.

@@ -3,6 +3,7 @@
 use crate::casts::Casts;
 use crate::catalog::{Collation, Column, Table};
 use crate::ddl;
+use crate::defaults;
 use crate::engines::{Engine, Identity, TargetFacts};
 use crate::issue::{Accepted, Becomes, Issue, IssueKind};
 use crate::names::Names;
@@ -270,7 +271,7 @@ impl OneTable<'_> {
         let (table, target, same) = (self.table, self.target, self.is_same_engine());
         let (column, kind, mapped) = (&table.columns[at], &types.kinds[at], &types.mapped[at]);
         let identity = if column.identity { target.identity(table, column, mapped) } else { None };
-        let default = ddl::default(types.exact[at], target, &column.default, mapped);
+        let default = defaults::clause(types.exact[at], target, &column.default, kind, mapped);
         self.list_types(at, types, scanned)?;
         if let Some(expression) = &column.generated {
             self.list(column, IssueKind::Generated, expression.clone());
@@ -382,6 +383,13 @@ impl OneTable<'_> {
             let more = ": some have more digits than the target's";
             let why = if types.longer.contains(&at) { more } else { "" };
             self.list(column, kind, format!("{declared} becomes {}{why}", mapped.sql));
+        }
+        let kind = &types.kinds[at];
+        let is_limited = matches!(kind.class, Class::Char | Class::Varchar) && kind.n != UNLIMITED;
+        let is_given = types.exact[at] || self.casts.are_given(&self.table.name, column);
+        if is_limited && mapped.stored.class == Class::Text && !is_given && !types.widened.contains(&at) {
+            let detail = format!("{declared} becomes {}: its text has no maximum length", mapped.sql);
+            self.list(column, IssueKind::TextLength, detail);
         }
         if types.widened.contains(&at) {
             let detail = format!("{declared} becomes {}: a row has a maximum length", mapped.sql);

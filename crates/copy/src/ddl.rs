@@ -1,62 +1,12 @@
 //! Statements that make tables, indexes and foreign keys on the target.
 
-use crate::catalog::{DefaultValue, ForeignKey, Native, Table};
+use crate::catalog::{ForeignKey, Native, Table};
 use crate::engines::{Engine, TargetFacts};
 use crate::issue::{Issue, IssueKind};
 use crate::names::Names;
 use crate::plan::{ColumnPlan, Named};
-use crate::sql::{literal, quoted};
-use crate::types::{Class, Mapped};
+use crate::sql::quoted;
 use kurabe_core::Result;
-
-/// The clause of a default, with a leading space; empty without one.
-///
-/// # Errors
-/// Why the target cannot have it.
-pub fn default(
-    same: bool,
-    to: &dyn Engine,
-    value: &DefaultValue,
-    mapped: &Mapped,
-) -> std::result::Result<String, String> {
-    let class = mapped.stored.class;
-    match value {
-        DefaultValue::Null => Ok(String::new()),
-        DefaultValue::Now => match class {
-            Class::Timestamp | Class::TimestampTz => Ok(format!(" DEFAULT {}", to.now(&mapped.stored))),
-            Class::Text if to.stores_times_as_text() => Ok(format!(" DEFAULT {}", to.now(&mapped.stored))),
-            _ => Err(format!("the current time, for {}", mapped.sql)),
-        },
-        DefaultValue::Expression(text) if same => Ok(format!(" DEFAULT ({text})")),
-        DefaultValue::Expression(text) => Err(text.clone()),
-        DefaultValue::Literal(text) => {
-            let number = || text.parse::<f64>().is_ok_and(f64::is_finite);
-            match class {
-                Class::Bool => match text.as_str() {
-                    "1" | "t" => Ok(" DEFAULT TRUE".to_owned()),
-                    "0" | "f" => Ok(" DEFAULT FALSE".to_owned()),
-                    _ => Err(text.clone()),
-                },
-                class
-                    if class.is_whole()
-                        || matches!(class, Class::Decimal | Class::Float32 | Class::Float64) =>
-                {
-                    if number() {
-                        Ok(format!(" DEFAULT {text}"))
-                    } else {
-                        Err(text.clone())
-                    }
-                }
-                // Literals of bytes differ between engines.
-                _ if class.is_bytes() || !to.has_literal_default(mapped) => Err(text.clone()),
-                Class::Date | Class::Timestamp | Class::TimestampTz if text.starts_with("0000") && !same => {
-                    Err(text.clone())
-                }
-                _ => literal(text).map(|text| format!(" DEFAULT {text}")).map_err(|_| text.clone()),
-            }
-        }
-    }
-}
 
 /// The statement that makes a table with its primary key, and with `inline` clauses.
 pub fn create_table(
@@ -107,7 +57,7 @@ pub fn foreign_keys(
             let object = format!("{}.{shown}", table.name);
             issues.push(Issue { kind: IssueKind::ForeignKey, object, detail, text: String::new() });
         };
-        let parent = copied.iter().find(|name| name.eq_ignore_ascii_case(&key.parent));
+        let parent = copied.iter().find(|name| **name == key.parent);
         let Some(parent) = parent else {
             let parent = if key.parent.is_empty() { "a table of another schema" } else { &key.parent };
             list(format!("refers to {parent}, which is not copied"));

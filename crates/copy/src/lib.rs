@@ -18,6 +18,7 @@ pub mod casts;
 pub mod catalog;
 pub mod columns;
 pub mod ddl;
+mod defaults;
 pub mod engines;
 pub mod event;
 pub mod issue;

@@ -2,7 +2,7 @@
 
 use crate::canonical::Mend;
 use crate::casts::{Casts, UserCasts};
-use crate::catalog::{Catalog, ForeignKey, Table};
+use crate::catalog::{Catalog, ForeignKey, Table, named};
 use crate::columns::{OneTable, differ_in_more_than_case};
 use crate::ddl;
 use crate::engines::{Carried, Engine, TargetFacts};
@@ -348,7 +348,7 @@ fn existing(
         let found = there.tables.iter().find(|table| table.name == to);
         let found = found.ok_or_else(|| missing(format!("table {to}")))?;
         for column in &table.columns {
-            let theirs = found.columns.iter().find(|known| known.name.eq_ignore_ascii_case(&column.name));
+            let theirs = named(&found.columns, |known| &known.name, &column.name);
             let theirs = theirs.ok_or_else(|| missing(format!("column {to}.{}", column.name)))?;
             if !(same && theirs.declared == column.declared) {
                 casts.set_column(&table.name, &column.name, &theirs.declared);
@@ -404,12 +404,11 @@ fn foreign_keys(
         let native = table.native.as_ref().filter(|_| facts.same_server);
         let planned = &plan.tables;
         let mut why_not = |key: &ForeignKey| {
-            let found =
-                planned.iter().zip(tables).find(|(plan, _)| plan.to.eq_ignore_ascii_case(&key.parent));
+            let found = planned.iter().zip(tables).find(|(plan, _)| plan.to == key.parent);
             let Some((parent, known)) = found else { return Ok(None) };
             let theirs = if key.parent_columns.is_empty() { &known.primary } else { &key.parent_columns };
             let stored = |plan: &TablePlan, name: &String| {
-                let column = plan.columns.iter().find(|column| column.name.eq_ignore_ascii_case(name));
+                let column = named(&plan.columns, |column| &column.name, name);
                 column.map(|column| (column.mapped.stored.class, column.mapped.sql.clone()))
             };
             for (own, theirs) in key.columns.iter().zip(theirs) {

@@ -8,6 +8,7 @@ mod harm;
 mod keys;
 mod kinds;
 mod listed;
+mod objects;
 mod own_text;
 mod pairs;
 mod random;

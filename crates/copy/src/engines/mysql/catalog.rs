@@ -13,6 +13,9 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     columns(side, &mut catalog)?;
     indexes(side, &mut catalog)?;
     foreign_keys(side, &mut catalog)?;
+    if side.number("SELECT @@lower_case_table_names")? != 0 {
+        catalog.name_parents();
+    }
     checks(side, &mut catalog)?;
     for table in &mut catalog.tables {
         let sql = format!("SHOW CREATE TABLE `{}`", table.name.replace('`', "``"));

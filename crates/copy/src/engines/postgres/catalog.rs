@@ -196,7 +196,12 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
             name: text(&row, 1).to_owned(),
             declared: declared.to_owned(),
             nullable: text(&row, 3) != "true",
-            default: if generated || is_serial { DefaultValue::Null } else { read_default(default) },
+            default: match default {
+                _ if generated || is_serial => DefaultValue::Null,
+                // A text of a boolean.
+                "true" | "false" if declared != "boolean" => DefaultValue::Literal(default.to_owned()),
+                default => read_default(default),
+            },
             identity: is_serial || !identity.is_empty(),
             collation,
             generated: generated.then(|| default.to_owned()),

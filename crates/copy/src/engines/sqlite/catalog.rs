@@ -1,11 +1,13 @@
 //! The catalogue of SQLite: `sqlite_schema`, and pragmas as tables.
 
+use super::Sqlite;
 use crate::catalog::{
     Catalog, Collation, Column, DefaultValue, ForeignKey, Index, Native, Table, read_default,
 };
 use crate::issue::IssueKind;
 use crate::plan::Named;
-use crate::sql::{Side, literal, text};
+use crate::sql::{Side, text};
+use crate::types::{Class, kind_of};
 use kurabe_core::Result;
 use kurabe_core::sort;
 
@@ -42,13 +44,36 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
             }
         }
     }
+    catalog.name_parents();
     Ok(catalog)
+}
+
+/// A default as a column of this type stores it: one of text stores `1e3` as `1000.0`, and one of numbers `007` as 7.
+fn default(side: &mut Side, declared: &str, sql: &str) -> Result<DefaultValue> {
+    let read = read_default(sql);
+    let DefaultValue::Literal(value) = &read else { return Ok(read) };
+    let class = kind_of(&Sqlite, declared).class;
+    let is_number = value.parse::<f64>().is_ok() && !value.starts_with(char::is_alphabetic);
+    if !is_number || class.is_whole() || matches!(class, Class::Bool | Class::Decimal | Class::Float64) {
+        return Ok(read);
+    }
+    let upper = declared.to_ascii_uppercase();
+    let keeps =
+        ["CHAR", "CLOB", "TEXT", "BLOB", "ANY"].iter().any(|word| upper.contains(word)) || upper.is_empty();
+    let as_text = format!("CAST(({sql}) AS TEXT)");
+    let stored = if keeps { as_text } else { format!("CAST(CAST({as_text} AS NUMERIC) AS TEXT)") };
+    Ok(side.value(&format!("SELECT {stored}"))?.map_or(read, DefaultValue::Literal))
+}
+
+/// A text literal. Here, a backslash has no meaning in one.
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut Catalog) -> Result<Table> {
     let native = Native { create: sql.to_owned(), ..Native::default() };
     let mut table = Table { name: name.to_owned(), native: Some(native), ..Table::default() };
-    let of = literal(name)?;
+    let of = literal(name);
     let definition = Definition::read(sql);
     let mut key: Vec<(u64, String)> = Vec::new();
     for row in side.rows(&format!(
@@ -60,12 +85,16 @@ fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut
             key.push((position, column.clone()));
         }
         let generated = matches!(text(&row, 5), "2" | "3");
+        let default = match row.get(3).and_then(Option::as_deref) {
+            None => DefaultValue::Null,
+            Some(sql) => default(side, text(&row, 1), sql)?,
+        };
         let collation = definition.collation(&column).filter(|name| name != "BINARY");
         table.columns.push(Column {
             declared: text(&row, 1).to_owned(),
             // A key may hold nulls here unless it says otherwise, and nowhere else.
             nullable: text(&row, 2) == "0" && position == 0,
-            default: row.get(3).and_then(Option::as_deref).map_or(DefaultValue::Null, read_default),
+            default,
             identity: false,
             collation: collation.map_or(Collation::Bytes, Collation::Named),
             generated: generated.then(|| "an expression".to_owned()),
@@ -232,7 +261,7 @@ fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) 
             catalog.leave_to_others(IssueKind::PartialIndex, &table.name, name, "an index of some rows");
             continue;
         }
-        let index = literal(name)?;
+        let index = literal(name);
         let parts = side.rows(&format!(
             "SELECT cid, name, coll, \"desc\" FROM pragma_index_xinfo({index}) WHERE key = 1 ORDER BY seqno"
         ))?;

@@ -1,0 +1,175 @@
+//! Defaults of columns: carried over if the literal is a value that the target's type holds.
+
+use crate::canonical::{Reading, decimal, push};
+use crate::catalog::DefaultValue;
+use crate::engines::Engine;
+use crate::issue::IssueKind;
+use crate::page::{Cell, Page};
+use crate::sql::literal;
+use crate::types::{Class, Kind, Mapped, UNLIMITED};
+use kurabe_core::value::Value;
+
+/// The clause of a default, with a leading space; empty without one. `kind` is the source's type, `same` whether the target
+/// has it too.
+///
+/// # Errors
+/// Why the target cannot have it.
+pub fn clause(
+    same: bool,
+    to: &dyn Engine,
+    value: &DefaultValue,
+    kind: &Kind,
+    mapped: &Mapped,
+) -> Result<String, String> {
+    let class = mapped.stored.class;
+    let text = match value {
+        DefaultValue::Null => return Ok(String::new()),
+        DefaultValue::Now => {
+            let is_time = matches!(class, Class::Timestamp | Class::TimestampTz)
+                || class == Class::Text && to.stores_times_as_text();
+            let none = || format!("the current time, for {}", mapped.sql);
+            return if is_time { Ok(format!(" DEFAULT {}", to.now(&mapped.stored))) } else { Err(none()) };
+        }
+        DefaultValue::Expression(text) if same => return Ok(format!(" DEFAULT ({text})")),
+        DefaultValue::Expression(text) => return Err(text.clone()),
+        DefaultValue::Literal(text) => text,
+    };
+    // Literals of bytes differ between engines.
+    if class.is_bytes() || !to.has_literal_default(mapped) {
+        return Err(text.clone());
+    }
+    let carried = if same { Some(text.clone()) } else { canonical(kind, text) };
+    let held = carried.filter(|text| is_held(same, to, &mapped.stored, text)).ok_or_else(|| text.clone())?;
+    let is_number = class.is_whole() || matches!(class, Class::Decimal | Class::Float32 | Class::Float64);
+    Ok(match (class, held.as_str()) {
+        (Class::Bool, "1" | "t") => " DEFAULT TRUE".to_owned(),
+        (Class::Bool, _) => " DEFAULT FALSE".to_owned(),
+        (_, held) if is_number => format!(" DEFAULT {held}"),
+        (_, held) => format!(" DEFAULT {}", literal(held).map_err(|_| text.clone())?),
+    })
+}
+
+/// A literal as a copy writes such a value; `None` if it is none of the source's type.
+fn canonical(kind: &Kind, text: &str) -> Option<String> {
+    let mut page = Page::new(1);
+    let reading = Reading { class: kind.class, hex: false, exact: kind.class.is_bytes() };
+    push(reading, Value::Text(text), &mut page).ok()?;
+    match page.last() {
+        Cell::Int(number) => Some(number.to_string()),
+        Cell::Bytes(bytes) => String::from_utf8(bytes.to_vec()).ok(),
+        Cell::Null => None,
+    }
+}
+
+/// Whether a type holds a literal.
+fn is_held(same: bool, to: &dyn Engine, stored: &Kind, text: &str) -> bool {
+    let cannot = |kind: IssueKind| to.cannot_hold(stored).contains(&kind);
+    let finite = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
+    let within = |least: i128, most: i128| {
+        let whole = decimal(text).and_then(|digits| digits.parse::<i128>().ok());
+        whole.is_some_and(|number| (least..=most).contains(&number))
+    };
+    match stored.class {
+        Class::Bool => matches!(text, "0" | "1" | "t" | "f"),
+        Class::Int8 => within(i8::MIN.into(), i8::MAX.into()),
+        Class::Int16 => within(i16::MIN.into(), i16::MAX.into()),
+        Class::Int32 => within(i32::MIN.into(), i32::MAX.into()),
+        Class::Int64 => within(i64::MIN.into(), i64::MAX.into()),
+        Class::UInt64 => within(0, u64::MAX.into()),
+        Class::Float32 => finite(text).is_some_and(|number| (number as f32).is_finite()),
+        Class::Decimal | Class::Float64 | Class::Bits if finite(text).is_none() => false,
+        _ if same => true,
+        Class::Decimal => {
+            let digits = decimal(text).unwrap_or_default();
+            let (whole, part) = digits.split_once('.').unwrap_or((&digits, ""));
+            let whole = whole.trim_start_matches(['-', '0']).len() as u32;
+            stored.n == UNLIMITED || whole + stored.s <= stored.n && part.len() as u32 <= stored.s
+        }
+        Class::Char | Class::Varchar => text.chars().count() as u64 <= u64::from(stored.n),
+        Class::Date => is_date(text, !cannot(IssueKind::ZeroDate)),
+        Class::Timestamp | Class::TimestampTz => text.split_once(' ').is_some_and(|(date, time)| {
+            is_date(date, !cannot(IssueKind::ZeroDate)) && is_time(time, 24, stored.n)
+        }),
+        // Those of MySQL are differences too.
+        Class::Time if !cannot(IssueKind::TimeRange) => {
+            is_time(text.strip_prefix('-').unwrap_or(text), 839, stored.n)
+        }
+        Class::Time => is_time(text, 24, stored.n),
+        Class::Uuid => text.len() == 36 && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-'),
+        Class::Json => serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok(),
+        _ => true,
+    }
+}
+
+/// The whole numbers between separators.
+fn numbers(text: &str, separator: char) -> Option<Vec<u32>> {
+    let number = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok());
+    text.split(separator).map(|digits| number(digits).flatten()).collect()
+}
+
+/// Whether it is a day, `2024-01-31`; `zero`: or one of which a part is zero.
+fn is_date(text: &str, zero: bool) -> bool {
+    let Some(&[year, month, day]) = numbers(text, '-').as_deref() else { return false };
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 => 28 + u32::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    let has_zero = year == 0 || month == 0 || day == 0;
+    text.len() == 10 && year < 10_000 && month <= 12 && day <= days && (zero || !has_zero)
+}
+
+/// Whether it is a time of so many hours, with at most so many decimal digits of a second.
+fn is_time(text: &str, hours: u32, digits: u32) -> bool {
+    let (time, part) = text.split_once('.').unwrap_or((text, ""));
+    let is_part = part.len() as u64 <= u64::from(digits) && part.bytes().all(|b| b.is_ascii_digit());
+    let parts = numbers(time, ':');
+    matches!(parts.as_deref(), Some(&[hour, minute, second]) if hour < hours && minute < 60 && second < 60)
+        && is_part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engines::of_scheme;
+    use crate::types::kind_of;
+
+    /// The clause on PostgreSQL, MySQL and Firebird of a default of a type of MySQL.
+    #[test]
+    fn literal_is_carried_over_if_the_targets_type_holds_it() {
+        let source = of_scheme("mysql").unwrap();
+        let carried = |scheme: &str, declared: &str, to: &str, text: &str| {
+            let target = of_scheme(scheme).unwrap();
+            let mapped = Mapped::of(target, to.to_owned(), None);
+            let value = DefaultValue::Literal(text.to_owned());
+            clause(false, target, &value, &kind_of(source, declared), &mapped).ok()
+        };
+        for (scheme, declared, to, text, expected) in [
+            ("postgres", "int", "integer", "007", Some(" DEFAULT 7")),
+            ("postgres", "int", "integer", "1.5", None),
+            ("postgres", "tinyint(1)", "boolean", "1", Some(" DEFAULT TRUE")),
+            ("postgres", "tinyint(1)", "boolean", "2", None),
+            ("postgres", "bigint", "smallint", "32768", None),
+            ("postgres", "decimal(5,2)", "numeric(5,2)", "123.45", Some(" DEFAULT 123.45")),
+            ("postgres", "decimal(9,2)", "numeric(5,2)", "1234.5", None),
+            ("postgres", "time", "time(0)", "-01:00:00", None),
+            ("mysql", "time", "time", "-01:00:00", Some(" DEFAULT '-01:00:00'")),
+            ("postgres", "time", "time(0)", "23:59:59", Some(" DEFAULT '23:59:59'")),
+            ("postgres", "date", "date", "2024-02-29", Some(" DEFAULT '2024-02-29'")),
+            ("postgres", "date", "date", "2023-02-29", None),
+            ("postgres", "date", "date", "soon", None),
+            ("postgres", "date", "date", "0000-00-00", None),
+            ("mysql", "date", "date", "0000-00-00", Some(" DEFAULT '0000-00-00'")),
+            ("mysql", "datetime", "datetime", "infinity", None),
+            ("mysql", "datetime", "datetime", "2024-01-01 00:00:00", Some(" DEFAULT '2024-01-01 00:00:00'")),
+            ("firebird", "datetime(6)", "TIMESTAMP", "2024-01-01 00:00:00.123456", None),
+            ("postgres", "varchar(3)", "varchar(3)", "abcd", None),
+            ("postgres", "float", "real", "1e300", None),
+            ("postgres", "json", "json", "{", None),
+        ] {
+            let found = carried(scheme, declared, to, text);
+            assert_eq!(found.as_deref(), expected, "{scheme} {declared} {to} {text}");
+        }
+    }
+}
