@@ -14,9 +14,11 @@ pub struct Catalog {
     pub names: Vec<String>,
     /// Types and sequences, as the engine renders them, which tables need.
     pub before: Vec<Named>,
+    /// Which tables and types need which of those, by their names.
+    pub needs: Vec<(String, String)>,
     /// The types of extensions, which come with them.
     pub extension_types: Vec<String>,
-    /// The statements that set the positions of these sequences, by their names.
+    /// The statements after all rows, by the names of their types and sequences: positions, and comments.
     pub after: Vec<Named>,
 }
 

@@ -77,7 +77,7 @@ pub fn foreign_keys(
             continue;
         }
         if let Some(native) = native {
-            made.extend(native.foreign.iter().find(|known| known.name == key.name).cloned());
+            made.extend(native.foreign.iter().filter(|known| known.name == key.name).cloned());
             continue;
         }
         let name = taken.of(&table.name, &key.name, true);

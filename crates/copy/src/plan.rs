@@ -7,7 +7,9 @@ use crate::columns::{OneTable, differ_in_more_than_case};
 use crate::ddl;
 use crate::engines::{Carried, Engine, TargetFacts};
 use crate::issue::{Accepted, Issue};
+use crate::leftovers;
 use crate::names::{Names, is_of};
+use crate::needs::{needed, types_exist};
 use crate::rows::PageSize;
 use crate::sql::{Side, text};
 use crate::types::{Kind, Mapped};
@@ -176,7 +178,7 @@ impl Wanted {
     }
 
     /// Whether an object is left out.
-    fn leaves_out(&self, table: &str, name: &str) -> bool {
+    pub(crate) fn leaves_out(&self, table: &str, name: &str) -> bool {
         let full = format!("{table}.{name}");
         !name.is_empty() && self.leave_out.iter().any(|left| *left == name || *left == full)
     }
@@ -258,31 +260,14 @@ pub fn plan(
     if facts.same_server {
         types_exist(&tables, &catalog, facts)?;
         if wanted.parts != Parts::Data {
-            plan.before = needed(&catalog.before, &plan.tables, all);
+            plan.before = needed(&catalog, &plan.tables, all);
         }
         let is_made = |after: &&Named| plan.before.iter().any(|made| made.name == after.name);
         plan.after = catalog.after.iter().filter(is_made).cloned().collect();
         let is_native = |name: &str| tables.iter().any(|table| table.name == name && table.native.is_some());
         plan.after.extend(comments.into_iter().filter(|made| is_native(&made.name)));
     }
-    for leftover in &catalog.leftovers {
-        let of = leftover.table.as_ref().and_then(|of| tables.iter().find(|table| table.name == *of));
-        let carried = facts.same_server && leftover.carried && of.is_none_or(|table| table.native.is_some());
-        let is_asked = wanted.parts != Parts::Data && (leftover.table.is_none() && all || of.is_some());
-        if carried || !is_asked || leftover.name.starts_with(NAMESPACE_PREFIX) {
-            continue;
-        }
-        let object = match &leftover.table {
-            Some(table) if *table != leftover.name => format!("{table}.{}", leftover.name),
-            _ => leftover.name.clone(),
-        };
-        let (detail, text) = (leftover.detail.clone(), leftover.text.clone());
-        if wanted.leaves_out(leftover.table.as_deref().unwrap_or_default(), &leftover.name) {
-            plan.left.push(Left { object, sql: text });
-        } else {
-            plan.issues.push(Issue { kind: leftover.kind, object, detail, text });
-        }
-    }
+    leftovers::list(&mut plan, &catalog, &tables, wanted, facts.same_server);
     plan.leave_out(wanted, &catalog)?;
     sort::by(&mut plan.issues, |a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
     parents_first(&mut plan.tables, &tables);
@@ -473,42 +458,6 @@ pub(crate) fn orphans(
     source.number(&sql)
 }
 
-/// Refuses columns whose type neither the target's server has nor the copy makes, such as that of an extension.
-fn types_exist(tables: &[Table], catalog: &Catalog, facts: &TargetFacts) -> Result<()> {
-    let known = |declared: &str| {
-        let name = declared.split(['(', '[']).next().unwrap_or_default().trim();
-        let tail = declared.rsplit(')').next().filter(|tail| declared.contains(')') && !tail.is_empty());
-        let full = tail.map_or(name.to_owned(), |tail| format!("{name}{}", tail.trim_end_matches("[]")));
-        facts.types.contains(&full)
-            || name.starts_with("interval")
-            || catalog.extension_types.contains(&full)
-            || catalog.before.iter().any(|made| made.name == name.trim_matches('"'))
-    };
-    for table in tables.iter().filter(|_| !facts.types.is_empty()) {
-        if let Some(column) = table.columns.iter().find(|column| !known(&column.declared)) {
-            let what = format!("{}.{}: the target has no type {}", table.name, column.name, column.declared);
-            return Err(Error::unsupported(what).hint("make it there first, such as by CREATE EXTENSION"));
-        }
-    }
-    Ok(())
-}
-
-/// The types and sequences that tables, or other types, name. All of them if `all`.
-fn needed(known: &[Named], tables: &[TablePlan], all: bool) -> Vec<Named> {
-    let of_tables: Vec<&str> = tables.iter().map(|table| table.create.as_str()).collect();
-    let mut kept: Vec<bool> =
-        known.iter().map(|named| all || named.sql.starts_with("CREATE EXTENSION")).collect();
-    loop {
-        let more = (0..known.len()).find(|at| {
-            let others = known.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(named, _)| &named.sql[..]);
-            !kept[*at] && of_tables.iter().copied().chain(others).any(|sql| sql.contains(&known[*at].name))
-        });
-        let Some(more) = more else { break };
-        kept[more] = true;
-    }
-    known.iter().zip(kept).filter(|(_, kept)| *kept).map(|(named, _)| named.clone()).collect()
-}
-
 /// Puts tables after those that they refer to, where that is possible.
 fn parents_first(plans: &mut Vec<TablePlan>, tables: &[Table]) {
     let mut done: HashSet<String> = HashSet::new();
@@ -542,7 +491,9 @@ impl Plan {
     /// Takes out what the user leaves out.
     fn leave_out(&mut self, wanted: &Wanted, catalog: &Catalog) -> Result<()> {
         let left = &mut self.left;
-        left.extend(take_left(wanted, "", &mut self.before));
+        let before = take_left(wanted, "", &mut self.before);
+        self.after.retain(|after| !before.iter().any(|made| made.object == after.name));
+        left.extend(before);
         for table in &mut self.tables {
             left.extend(take_left(wanted, &table.name, &mut table.indexes));
         }
@@ -563,22 +514,6 @@ impl Plan {
                 ))
             }
         }
-    }
-
-    /// What is not made, with its text: a file that one can edit and apply. `source` is the name of the source's engine.
-    pub fn left_text(&self, source: &str) -> String {
-        let mut text = format!(
-            "-- What 'kurabe copy' did not make. Texts of the source are in the language of {source}.\n"
-        );
-        // Writing to a String cannot fail.
-        for left in &self.left {
-            let _ = writeln!(text, "\n-- left out: {}\n{};", left.object, left.sql);
-        }
-        for issue in self.issues.iter().filter(|issue| !issue.text.is_empty()) {
-            let body = issue.text.trim_end().trim_end_matches(';');
-            let _ = writeln!(text, "\n-- {}: {}\n{body};", issue.kind.name(), issue.object);
-        }
-        text
     }
 
     /// The plan as text: its statements.

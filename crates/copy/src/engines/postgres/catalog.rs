@@ -1,5 +1,6 @@
 //! The catalogue of PostgreSQL, and the server's own text of each object.
 
+use super::later;
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
 use crate::issue::IssueKind;
 use crate::plan::Named;
@@ -19,6 +20,8 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     constraints(side, &mut catalog)?;
     renderings(side, &mut catalog)?;
     properties(side, &mut catalog)?;
+    later::read(side, &mut catalog)?;
+    later::needs(side, &mut catalog)?;
     Ok(catalog)
 }
 
@@ -55,24 +58,35 @@ fn types(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                ON x.classid = 'pg_type'::regclass AND x.objid = t.oid AND x.deptype = 'e' \
                WHERE pg_catalog.pg_type_is_visible(t.oid)";
     catalog.extension_types = side.rows(sql)?.iter().map(|row| text(row, 0).to_owned()).collect();
+    let collate = |own: &str, of: &str| {
+        format!(
+            "coalesce((SELECT ' COLLATE ' || CASE WHEN o.collnamespace = 'pg_catalog'::regnamespace THEN '' \
+             ELSE o.collnamespace::regnamespace || '.' END || quote_ident(o.collname) FROM pg_catalog.pg_collation o \
+             JOIN pg_catalog.pg_type b ON b.oid = {of} WHERE o.oid = {own} AND o.oid <> b.typcollation), '')"
+        )
+    };
     let sql = "SELECT t.typname::text, CASE t.typtype \
                WHEN 'e' THEN 'CREATE TYPE ' || quote_ident(t.typname) || ' AS ENUM (' || coalesce((SELECT \
                string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e \
                WHERE e.enumtypid = t.oid), '') || ')' \
                WHEN 'd' THEN 'CREATE DOMAIN ' || quote_ident(t.typname) || ' AS ' \
-               || pg_catalog.format_type(t.typbasetype, t.typtypmod) \
+               || pg_catalog.format_type(t.typbasetype, t.typtypmod) || COLLATE_OF(t.typcollation, t.typbasetype) \
                || coalesce(' DEFAULT ' || pg_catalog.pg_get_expr(t.typdefaultbin, 0), '') \
                || CASE WHEN t.typnotnull THEN ' NOT NULL' ELSE '' END \
                || coalesce((SELECT string_agg(' CONSTRAINT ' || quote_ident(k.conname) || ' ' \
                || pg_catalog.pg_get_constraintdef(k.oid), '' ORDER BY k.conname) FROM pg_catalog.pg_constraint k \
                WHERE k.contypid = t.oid AND k.contype = 'c'), '') \
                ELSE 'CREATE TYPE ' || quote_ident(t.typname) || ' AS (' || coalesce((SELECT string_agg( \
-               quote_ident(a.attname) || ' ' || pg_catalog.format_type(a.atttypid, a.atttypmod), ', ' ORDER BY a.attnum) \
+               quote_ident(a.attname) || ' ' || pg_catalog.format_type(a.atttypid, a.atttypmod) \
+               || COLLATE_OF(a.attcollation, a.atttypid), ', ' ORDER BY a.attnum) \
                FROM pg_catalog.pg_attribute a WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped), '') \
                || ')' END FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_class c ON c.oid = t.typrelid \
                WHERE t.typnamespace = current_schema()::regnamespace \
                AND (t.typtype IN ('e', 'd') OR t.typtype = 'c' AND c.relkind = 'c') ORDER BY t.typtype <> 'e', t.oid";
-    for row in side.rows(sql)? {
+    let sql = sql
+        .replace("COLLATE_OF(t.typcollation, t.typbasetype)", &collate("t.typcollation", "t.typbasetype"))
+        .replace("COLLATE_OF(a.attcollation, a.atttypid)", &collate("a.attcollation", "a.atttypid"));
+    for row in side.rows(&sql)? {
         catalog.before.push(Named { name: text(&row, 0).to_owned(), sql: text(&row, 1).to_owned() });
     }
     Ok(())
@@ -164,7 +178,10 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
                CASE WHEN co.collnamespace = 'pg_catalog'::regnamespace THEN '' ELSE co.collnamespace::regnamespace || '.' END \
                || quote_ident(co.collname) END, s.seqstart::text, s.seqincrement::text, quote_ident(q.relname)::text, \
                ' MINVALUE ' || s.seqmin || ' MAXVALUE ' || s.seqmax || ' CACHE ' || s.seqcache \
-               || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END, q.oid::text \
+               || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END, \
+               q.oid::text, \
+               (s.seqincrement <> 1 OR s.seqmin <> 1 OR s.seqcycle OR s.seqmax <> CASE s.seqtypid WHEN 'int2'::regtype THEN 32767 \
+               WHEN 'int4'::regtype THEN 2147483647 ELSE 9223372036854775807 END)::text \
                FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid \
                JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
                LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
@@ -240,9 +257,9 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
         if !sequence.is_empty() && position.is_none() {
             catalog.leave(IssueKind::Identity, Some(table), name, UNREADABLE);
         }
-        if identity == "a" || number(12).is_some_and(|step| step != 1) {
+        if identity == "a" || text(&row, 16) == "true" {
             let always = if identity == "a" { "ALWAYS, " } else { "" };
-            let detail = format!("{always}INCREMENT BY {}", text(&row, 12));
+            let detail = format!("{always}INCREMENT BY {}{}", text(&row, 12), text(&row, 14));
             catalog.leave_to_others(IssueKind::Identity, table, name, &detail);
         }
         if !text(&row, 8).is_empty() {
@@ -299,19 +316,17 @@ fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let native = table.native.get_or_insert_default();
         native.create = format!("CREATE {unlogged}TABLE {} ({}){with}", quoted(name), native.create);
     }
-    let sql = "SELECT t.relname::text, k.conname::text, k.contype::text, pg_catalog.pg_get_constraintdef(k.oid)::text \
+    let sql = "SELECT t.relname::text, k.conname::text, k.contype::text, pg_catalog.pg_get_constraintdef(k.oid)::text, \
+               CASE k.contype WHEN 'p' THEN 'PRIMARY KEY (' ELSE 'UNIQUE (' END || (SELECT string_agg(quote_ident(a.attname), \
+               ', ' ORDER BY c.position) FROM unnest(k.conkey) WITH ORDINALITY AS c(attnum, position) \
+               JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid AND a.attnum = c.attnum) || ')' \
                FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class t ON t.oid = k.conrelid \
                WHERE t.relnamespace = current_schema()::regnamespace AND k.contype IN ('p', 'u', 'x', 'c', 'f') \
                AND NOT t.relispartition ORDER BY k.contype <> 'p', 1, 2";
     for row in side.rows(sql)? {
         let (table, name, kind, definition) = (text(&row, 0), text(&row, 1), text(&row, 2), text(&row, 3));
         // Of these, another engine gets the columns and the actions.
-        let rest = match kind {
-            "f" => definition.split_once(" REFERENCES ").and_then(|(_, rest)| rest.split_once(')')),
-            "p" | "u" => definition.split_once(')'),
-            _ => None,
-        };
-        let plain = match kind {
+        let is_plain = match kind {
             "f" => {
                 let key = catalog
                     .table_mut(table)
@@ -320,12 +335,15 @@ fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                     "NO ACTION" => String::new(),
                     action => format!(" ON {word} {action}"),
                 };
-                key.map(|key| action("UPDATE", &key.on_update) + &action("DELETE", &key.on_delete))
-                    .unwrap_or_default()
+                let plain =
+                    key.map(|key| action("UPDATE", &key.on_update) + &action("DELETE", &key.on_delete));
+                let rest = definition.split_once(" REFERENCES ").and_then(|(_, rest)| rest.split_once(')'));
+                rest.is_none_or(|(_, rest)| rest == plain.unwrap_or_default())
             }
-            _ => String::new(),
+            "p" | "u" => definition == text(&row, 4),
+            _ => true,
         };
-        if rest.is_some_and(|(_, rest)| rest != plain) {
+        if !is_plain {
             catalog.leave_to_others(IssueKind::Constraint, table, name, definition);
         }
         let Some(native) = catalog.table_mut(table).and_then(|table| table.native.as_mut()) else { continue };
@@ -370,8 +388,20 @@ fn properties(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
          WHERE {own} AND c.relkind = 'r' AND NOT c.relispartition \
          UNION ALL SELECT {of}, p.polname::text, 'a policy of row-level security', '' FROM pg_catalog.pg_policy p \
          JOIN pg_catalog.pg_class c ON c.oid = p.polrelid WHERE {own} \
+         UNION ALL SELECT {of}, c.relname::text, 'ALTER TABLE ' || quote_ident(c.relname) || o.option, '' \
+         FROM pg_catalog.pg_class c CROSS JOIN LATERAL (VALUES \
+         (CASE WHEN c.relrowsecurity THEN ' ENABLE ROW LEVEL SECURITY' END), \
+         (CASE WHEN c.relforcerowsecurity THEN ' FORCE ROW LEVEL SECURITY' END)) AS o(option) \
+         WHERE {own} AND c.relkind IN ('r', 'p') AND o.option IS NOT NULL \
          UNION ALL SELECT {of}, r.rulename::text, pg_catalog.pg_get_ruledef(r.oid), '' FROM pg_catalog.pg_rewrite r \
-         JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE {own} AND c.relkind IN ('r', 'p') \
+         JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE {own} AND c.relkind IN ('r', 'p', 'v') \
+         AND r.rulename <> '_RETURN' \
+         UNION ALL SELECT {of}, i.relname::text, pg_catalog.pg_get_indexdef(i.oid), 'm' FROM pg_catalog.pg_index x \
+         JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid JOIN pg_catalog.pg_class c ON c.oid = x.indrelid \
+         WHERE {own} AND c.relkind = 'm' \
+         UNION ALL SELECT {of}, c.relname::text, 'OF ' || pg_catalog.format_type(c.reloftype, NULL), '' \
+         FROM pg_catalog.pg_class c JOIN pg_catalog.pg_type y ON y.oid = c.reloftype \
+         WHERE {own} AND y.typnamespace <> c.relnamespace \
          UNION ALL SELECT {of}, c.relname || '.' || k.conname, pg_catalog.pg_get_constraintdef(k.oid), k.contype::text \
          FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid \
          WHERE {own} AND c.relispartition AND k.conparentid = 0 AND (k.contype <> 'c' OR k.conislocal) AND k.contype <> 'n' \
@@ -385,7 +415,7 @@ fn properties(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let kind = match text(&row, 3) {
             "f" => IssueKind::ForeignKey,
             "c" => IssueKind::Check,
-            "i" | "u" | "p" => IssueKind::IndexOption,
+            "i" | "u" | "p" | "m" => IssueKind::IndexOption,
             _ => IssueKind::TableOption,
         };
         catalog.leave(kind, Some(text(&row, 0)), text(&row, 1), text(&row, 2));

@@ -1,6 +1,7 @@
 //! PostgreSQL.
 
 mod catalog;
+mod later;
 
 use super::{Carried, Engine, Identity, Others, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, Table};
@@ -45,12 +46,13 @@ const OTHERS: &[Others] = &[
         kind: IssueKind::Comment,
         carried: Carried::ByText,
         sql: "SELECT c.relname::text, coalesce(a.attname, c.relname)::text, 'COMMENT ON ' \
-              || CASE WHEN a.attname IS NULL THEN 'TABLE ' ELSE 'COLUMN ' END || quote_ident(c.relname) \
+              || CASE WHEN a.attname IS NOT NULL THEN 'COLUMN ' WHEN c.relkind = 'v' THEN 'VIEW ' \
+              WHEN c.relkind = 'm' THEN 'MATERIALIZED VIEW ' ELSE 'TABLE ' END || quote_ident(c.relname) \
               || coalesce('.' || quote_ident(a.attname), '') || ' IS ' || quote_literal(d.description) \
               FROM pg_catalog.pg_description d JOIN pg_catalog.pg_class c ON c.oid = d.objoid \
               LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.objsubid AND d.objsubid > 0 \
               WHERE d.classoid = 'pg_class'::regclass AND c.relnamespace = current_schema()::regnamespace \
-              AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY 1, d.objsubid",
+              AND c.relkind IN ('r', 'p', 'v', 'm') AND NOT c.relispartition ORDER BY 1, d.objsubid",
     },
     Others {
         kind: IssueKind::Grant,

@@ -1,0 +1,52 @@
+//! What is not made: its differences in the plan, and its text.
+
+use crate::catalog::{Catalog, Table};
+use crate::issue::Issue;
+use crate::plan::{Left, Parts, Plan, Wanted};
+use kurabe_core::collection::NAMESPACE_PREFIX;
+use std::fmt::Write as _;
+
+/// Lists what the source has besides what is made. `same`: the target is a server of the same kind.
+pub fn list(plan: &mut Plan, catalog: &Catalog, tables: &[Table], wanted: &Wanted, same: bool) {
+    let all = wanted.tables.is_empty() && wanted.exclude.is_empty();
+    for leftover in &catalog.leftovers {
+        let of = leftover.table.as_ref().and_then(|of| tables.iter().find(|table| table.name == *of));
+        // What belongs to a view is left with it.
+        let is_table = |of: &String| catalog.tables.iter().any(|table| table.name == *of);
+        let of_table = leftover.table.as_ref().is_some_and(is_table);
+        let is_made = leftover.table.is_none() || of.is_some_and(|table| table.native.is_some());
+        let carried = same && leftover.carried && is_made;
+        let is_asked = wanted.parts != Parts::Data && (!of_table && all || of.is_some());
+        if carried || !is_asked || leftover.name.starts_with(NAMESPACE_PREFIX) {
+            continue;
+        }
+        let object = match &leftover.table {
+            Some(table) if *table != leftover.name => format!("{table}.{}", leftover.name),
+            _ => leftover.name.clone(),
+        };
+        let (detail, text) = (leftover.detail.clone(), leftover.text.clone());
+        if wanted.leaves_out(leftover.table.as_deref().unwrap_or_default(), &leftover.name) {
+            plan.left.push(Left { object, sql: text });
+        } else {
+            plan.issues.push(Issue { kind: leftover.kind, object, detail, text });
+        }
+    }
+}
+
+impl Plan {
+    /// What is not made, with its text: a file that one can edit and apply. `source` is the name of the source's engine.
+    pub fn left_text(&self, source: &str) -> String {
+        let mut text = format!(
+            "-- What 'kurabe copy' did not make. Texts of the source are in the language of {source}.\n"
+        );
+        // Writing to a String cannot fail.
+        for left in &self.left {
+            let _ = writeln!(text, "\n-- left out: {}\n{};", left.object, left.sql);
+        }
+        for issue in self.issues.iter().filter(|issue| !issue.text.is_empty()) {
+            let body = issue.text.trim_end().trim_end_matches(';');
+            let _ = writeln!(text, "\n-- {}: {}\n{body};", issue.kind.name(), issue.object);
+        }
+        text
+    }
+}
