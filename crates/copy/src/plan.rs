@@ -303,13 +303,13 @@ fn others(source: &mut Side, catalog: &mut Catalog, same: bool) -> Result<Vec<Na
     for others in source.engine.others() {
         for row in source.rows(others.sql)? {
             let table = row.first().and_then(Option::as_deref);
-            catalog.leave(others.kind, table, text(&row, 1), text(&row, 2));
+            let sql = source.engine.own_text(source, others.kind, text(&row, 1), text(&row, 2))?;
+            catalog.leave(others.kind, table, text(&row, 1), &sql);
             if let Some(last) = catalog.leftovers.last_mut() {
                 last.carried = others.carried != Carried::No;
             }
             if same && others.carried == Carried::ByText {
-                let name = table.unwrap_or_default().to_owned();
-                made.push(Named { name, sql: text(&row, 2).to_owned() });
+                made.push(Named { name: table.unwrap_or_default().to_owned(), sql });
             }
         }
     }

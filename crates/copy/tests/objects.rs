@@ -201,3 +201,61 @@ fn objects_that_are_not_made_are_listed() {
     let to = Place::new("sqlite", folder.path()).unwrap();
     assert_lists(&planned(&from, &to).unwrap(), &[("trigger", "v.vt INSTEAD")]);
 }
+
+#[test]
+fn text_of_mysql_is_read_outside_of_its_literals() {
+    let folder = tempfile::tempdir().unwrap();
+    for engine in ["mysql", "mariadb"] {
+        let (Some(from), Some(to)) = (Place::new(engine, folder.path()), Place::new(engine, folder.path()))
+        else {
+            continue;
+        };
+        from.ask(
+            "CREATE TABLE a (x varchar(10) COMMENT 'was AUTO_INCREMENT', `i``d` int AUTO_INCREMENT, KEY `k``(` (`i``d`), \
+               KEY y (x) COMMENT 'not ` DESC' ) AUTO_INCREMENT = 7 COMMENT = 'no PARTITION BY, AUTO_INCREMENT=5 or WITH SYSTEM VERSIONING\n) \\\\'; \
+             INSERT INTO a (x) VALUES ('a'); \
+             CREATE TABLE w (u varchar(9) CHARACTER SET ucs2, v varchar(9) CHARACTER SET utf32, n int INVISIBLE, d text); \
+             INSERT INTO w (u, v, n) VALUES ('a', 'b', 3); \
+             CREATE VIEW vw (a) AS SELECT u FROM w WHERE v <> 'x' WITH CASCADED CHECK OPTION; \
+             CREATE FUNCTION f() RETURNS int DETERMINISTIC READS SQL DATA SQL SECURITY INVOKER RETURN 1; \
+             CREATE PROCEDURE p(IN a int) SELECT a; CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SET @a = 1; \
+             CREATE TRIGGER tr BEFORE INSERT ON w FOR EACH ROW SET new.d = 'x'",
+        );
+        let plan = crate::common::copy(&from.url(), &to.url(), "view,routine,trigger").unwrap().0;
+        let text = plan.left_text("");
+        for words in [
+            "CHECK OPTION", "DETERMINISTIC", "READS SQL DATA", "SQL SECURITY INVOKER", "PROCEDURE `p`(",
+            "EVENT `e`", "TRIGGER", "BEFORE INSERT",
+        ] {
+            assert!(text.contains(words), "{engine} {words}: {text}");
+        }
+        assert_eq!(to.ask("SHOW CREATE TABLE a"), from.ask("SHOW CREATE TABLE a"), "{engine}");
+        let Some(other) = Place::new("postgres", folder.path()) else { continue };
+        let plan = planned(&from, &other).unwrap();
+        assert_lists(&plan, &[("table-option", "w.n INVISIBLE")]);
+        for (kind, words) in [("table-option", "a"), ("nul-character", ""), ("index-option", "a.")] {
+            assert!(!lists(&plan, kind, words), "{engine} {kind}: {:#?}", plan.issues);
+        }
+        copy_all(&from, &other).unwrap();
+        assert_eq!(other.ask("SELECT u, v, n FROM w"), "a|b|3");
+        assert_eq!(other.ask("INSERT INTO a (x) VALUES ('b') RETURNING \"i`d\""), "8");
+    }
+    let (Some(from), Some(to)) =
+        (Place::new("mariadb", folder.path()), Place::new("postgres", folder.path()))
+    else {
+        return;
+    };
+    from.ask(
+        "CREATE TABLE o (id int, s date, e date, PERIOD FOR p (s, e), UNIQUE KEY of_time (id, p WITHOUT OVERLAPS), \
+           KEY d (id) IGNORED)",
+    );
+    let plan = planned(&from, &to).unwrap();
+    assert_lists(
+        &plan,
+        &[
+            ("constraint", "o.of_time OVERLAPS"),
+            ("table-option", "o.p PERIOD"),
+            ("index-option", "o.d IGNORED"),
+        ],
+    );
+}

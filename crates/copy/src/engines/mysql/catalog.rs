@@ -4,6 +4,7 @@ use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Nativ
 use crate::issue::IssueKind;
 use crate::plan::Named;
 use crate::sql::{Side, text};
+use crate::worker::only_refused;
 use kurabe_core::Result;
 
 /// Reads the schema of the session's database.
@@ -30,69 +31,107 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
 
 /// A table by its own text, in which each line defines one thing: keys and foreign keys are made after the rows.
 fn native(name: &str, sql: &str) -> Native {
+    const OPTION: &str = " AUTO_INCREMENT=";
     let table = format!("`{}`", name.replace('`', "``"));
-    let lines: Vec<&str> = sql.lines().collect();
-    let end = lines.iter().position(|line| line.starts_with(')')).unwrap_or(lines.len());
-    let auto =
-        lines[..end].iter().find(|line| line.contains(" AUTO_INCREMENT")).map(|line| quoted_name(line));
-    let versioned = sql.contains("WITH SYSTEM VERSIONING") || sql.contains("PARTITION BY");
+    let lines = lines(sql);
+    let end = lines.iter().position(|(_, bare)| bare.starts_with(')')).unwrap_or(lines.len());
+    let auto = lines[..end].iter().find(|(_, bare)| bare.contains(" AUTO_INCREMENT"));
+    let auto = auto.map(|(line, _)| quoted_name(line));
+    let has = |words: &str| lines.iter().any(|(_, bare)| bare.contains(words));
+    let versioned = has("WITH SYSTEM VERSIONING") || has("PARTITION BY");
     let mut native = Native::default();
     let mut kept: Vec<&str> = Vec::new();
-    for line in lines.iter().take(end).skip(1) {
+    for (line, bare) in lines.iter().take(end).skip(1) {
         let line = line.trim().trim_end_matches(',');
-        let add =
-            || Named { name: quoted_name(line).to_owned(), sql: format!("ALTER TABLE {table} ADD {line}") };
-        let is_key = ["KEY `", "UNIQUE KEY `", "FULLTEXT KEY `", "SPATIAL KEY `"]
-            .iter()
-            .any(|key| line.starts_with(key));
+        let add = || Named { name: quoted_name(line), sql: format!("ALTER TABLE {table} ADD {line}") };
         // The column whose numbers the server gives must have its key.
-        let of_auto = auto.is_some_and(|column| line.contains(&format!("(`{column}`")));
-        if line.starts_with("CONSTRAINT `") && line.contains("` FOREIGN KEY (") {
+        let first = bare.trim_start().find('(').map(|at| quoted_name(&line[at..]));
+        let of_auto = auto.is_some() && first == auto;
+        if bare.trim_start().starts_with("CONSTRAINT `") && bare.contains("` FOREIGN KEY (") {
             native.foreign.push(add());
-        } else if is_key && !of_auto && !versioned {
+        } else if is_key(bare) && !of_auto && !versioned {
             native.later.push(add());
         } else {
             kept.push(line);
         }
     }
-    let head = lines.first().copied().unwrap_or_default();
-    let mut tail = lines.get(end..).unwrap_or_default().join("\n");
+    let head = lines.first().map_or("", |(line, _)| line);
+    let tail: Vec<&str> = lines.iter().skip(end).map(|(line, _)| *line).collect();
+    let mut tail = tail.join("\n");
     // A definition that does not change with each row.
-    let options = tail.split(" COMMENT=").next().unwrap_or_default();
-    if let Some(number) =
-        options.split_once(" AUTO_INCREMENT=").and_then(|(_, rest)| rest.split_whitespace().next())
-    {
-        let option = format!(" AUTO_INCREMENT={number}");
+    if let Some(at) = bare(&tail).find(OPTION) {
+        let digits =
+            tail[at + OPTION.len()..].split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+        let option = format!("{OPTION}{digits}");
         native.later.push(Named { name: String::new(), sql: format!("ALTER TABLE {table}{option}") });
-        tail = tail.replacen(&option, "", 1);
+        tail.replace_range(at..at + option.len(), "");
     }
     native.create = format!("{head}\n  {}\n{tail}", kept.join(",\n  "));
     native
 }
 
+/// A statement's text with what is in quotes overwritten, byte by byte: words in a comment are no words of the statement.
+fn bare(sql: &str) -> String {
+    let (mut quote, mut escaped) = (None, false);
+    let byte = |byte: u8| match quote {
+        None => {
+            quote = Some(byte).filter(|byte| b"'\"`".contains(byte));
+            byte
+        }
+        Some(end) if byte == end && !escaped => {
+            quote = None;
+            byte
+        }
+        Some(end) => {
+            escaped = byte == b'\\' && end != b'`' && !escaped;
+            b'_'
+        }
+    };
+    String::from_utf8(sql.bytes().map(byte).collect()).unwrap_or_default()
+}
+
+/// The lines of a statement, each with its [`bare`] text. A line does not end within quotes.
+fn lines(sql: &str) -> Vec<(&str, String)> {
+    let mut rest = sql;
+    let mut lines = Vec::new();
+    for bare in bare(sql).split('\n') {
+        let (line, after) = rest.split_at(bare.len().min(rest.len()));
+        lines.push((line, bare.to_owned()));
+        rest = after.get(1..).unwrap_or_default();
+    }
+    lines
+}
+
+fn is_key(bare: &str) -> bool {
+    let keys = ["KEY `", "UNIQUE KEY `", "FULLTEXT KEY `", "SPATIAL KEY `"];
+    keys.iter().any(|key| bare.trim_start().starts_with(key))
+}
+
 /// The first name in backquotes.
-fn quoted_name(line: &str) -> &str {
-    line.split('`').nth(1).unwrap_or_default()
+fn quoted_name(line: &str) -> String {
+    let quoted = line.split_once('`').map_or("", |(_, rest)| rest).replace("``", "\0");
+    quoted.split('`').next().unwrap_or_default().replace('\0', "`")
 }
 
 /// Lists what the table's own text has and other engines do not get.
 fn options(catalog: &mut Catalog, at: usize) {
     let Some(Native { create, later, .. }) = catalog.tables[at].native.clone() else { return };
     let name = catalog.tables[at].name.clone();
-    let tail = create.rsplit_once("\n)").map_or("", |(_, tail)| tail);
+    let masked = bare(&create);
+    let tail = masked.rfind("\n)").map_or(create.len(), |at| at + 2);
     let known = ["ENGINE=", "CHARSET=", "COLLATE=", "DEFAULT", "COMMENT="];
-    let words: Vec<&str> = tail.split_whitespace().collect();
-    // A comment is the last option that is not a partition, and may have spaces.
-    let before = words.iter().position(|word| word.starts_with("COMMENT=")).unwrap_or(words.len());
-    let other = |word: &&&str| !known.iter().any(|known| word.starts_with(known));
-    let mut rest: Vec<&str> = words[..before].iter().filter(other).copied().collect();
-    if let Some(partitions) = tail.find("PARTITION BY").filter(|_| !rest.contains(&"PARTITION")) {
-        rest.push(&tail[partitions..]);
+    let (mut rest, mut start) = (Vec::new(), tail);
+    for word in masked[tail..].split(|c: char| c.is_ascii_whitespace()) {
+        let end = start + word.len();
+        if !word.is_empty() && !known.iter().any(|known| word.starts_with(known)) {
+            rest.push(&create[start..end]);
+        }
+        start = end + 1;
     }
     if !rest.is_empty() {
         catalog.leave_to_others(IssueKind::TableOption, &name, &name, &rest.join(" "));
     }
-    if tail.contains("WITH SYSTEM VERSIONING") {
+    if masked[tail..].contains("WITH SYSTEM VERSIONING") {
         catalog.leave(IssueKind::TableOption, Some(&name), &name, "rows of the past are not copied");
     }
     let next = later
@@ -102,10 +141,47 @@ fn options(catalog: &mut Catalog, at: usize) {
         let columns = catalog.tables[at].columns.iter_mut().filter(|column| column.identity);
         columns.for_each(|column| column.next = next.parse().ok());
     }
-    let descending = later.iter().filter(|key| key.sql.contains("` DESC"));
-    for key in descending.cloned().collect::<Vec<_>>() {
-        catalog.leave_to_others(IssueKind::IndexOption, &name, &key.name, &key.sql);
+    for (line, masked) in lines(&create).into_iter().skip(1) {
+        part(catalog, &name, &quoted_name(line), line.trim(), masked.trim_start());
     }
+    for key in later {
+        let masked = bare(&key.sql);
+        let added = masked.find(" ADD ").map_or("", |at| &masked[at + 5..]);
+        part(catalog, &name, &key.name, &key.sql, added);
+    }
+}
+
+/// Lists what one line of a table's text has and other engines do not get. `masked` is its text without what is in quotes.
+fn part(catalog: &mut Catalog, table: &str, name: &str, sql: &str, masked: &str) {
+    let name = if masked.starts_with("PRIMARY KEY") { "PRIMARY" } else { name };
+    if is_key(masked) || name == "PRIMARY" {
+        if ["` DESC", "INVISIBLE", " IGNORED"].iter().any(|word| masked.contains(word)) {
+            catalog.leave_to_others(IssueKind::IndexOption, table, name, sql);
+        }
+        if masked.contains(" WITHOUT OVERLAPS") {
+            catalog.leave_to_others(IssueKind::Constraint, table, name, sql);
+        }
+    } else if masked.starts_with("PERIOD FOR `") {
+        catalog.leave_to_others(IssueKind::TableOption, table, name, sql);
+    }
+}
+
+/// The server's own text of a view, a trigger, a routine or an event.
+pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<String> {
+    let sql = format!("SHOW CREATE {what} `{}`", name.replace('`', "``"));
+    let column = match what {
+        "VIEW" | "SEQUENCE" => 1,
+        "EVENT" => 3,
+        _ => 2,
+    };
+    let why = match side.rows(&sql) {
+        Ok(rows) => match rows.first().and_then(|row| row.get(column)).cloned().flatten() {
+            Some(text) => return Ok(text),
+            None => "the user may not read its text".to_owned(),
+        },
+        Err(error) => only_refused(error)?.to_string(),
+    };
+    Ok(format!("-- {} {name}: {why}", what.to_lowercase()))
 }
 
 fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
@@ -116,7 +192,8 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         if kind == "BASE TABLE" || kind == "SYSTEM VERSIONED" {
             catalog.tables.push(Table { name: name.to_owned(), ..Table::default() });
         } else if kind != "VIEW" {
-            catalog.leave(IssueKind::View, None, name, &kind.to_lowercase());
+            let text = if kind == "SEQUENCE" { own_text(side, kind, name)? } else { format!("-- {kind}") };
+            catalog.leave(IssueKind::View, None, name, &text);
         }
     }
     Ok(())
@@ -146,6 +223,9 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         if extra.contains("on update") {
             let column = format!("{name}, {extra}");
             catalog.leave_to_others(IssueKind::Trigger, text(&row, 0), name, &column);
+        }
+        if extra.contains("invisible") {
+            catalog.leave_to_others(IssueKind::TableOption, text(&row, 0), name, "INVISIBLE");
         }
         let column = Column {
             name: name.to_owned(),

@@ -18,29 +18,21 @@ const OTHERS: &[Others] = &[
     Others {
         kind: IssueKind::View,
         carried: Carried::No,
-        sql: "SELECT CAST(NULL AS CHAR), table_name, CONCAT('CREATE VIEW `', table_name, '` AS ', view_definition) \
-              FROM information_schema.views WHERE table_schema = DATABASE() ORDER BY 2",
+        sql: "SELECT CAST(NULL AS CHAR), table_name, 'VIEW' FROM information_schema.views \
+              WHERE table_schema = DATABASE() ORDER BY 2",
     },
     Others {
         kind: IssueKind::Trigger,
         carried: Carried::No,
-        sql: "SELECT event_object_table, trigger_name, CONCAT('CREATE TRIGGER `', trigger_name, '` ', action_timing, ' ', \
-              event_manipulation, ' ON `', event_object_table, '` FOR EACH ROW ', action_statement) \
-              FROM information_schema.triggers WHERE trigger_schema = DATABASE() ORDER BY 1, 2",
+        sql: "SELECT event_object_table, trigger_name, 'TRIGGER' FROM information_schema.triggers \
+              WHERE trigger_schema = DATABASE() ORDER BY 1, 2",
     },
     Others {
         kind: IssueKind::Routine,
         carried: Carried::No,
-        sql: "SELECT CAST(NULL AS CHAR), r.routine_name, CONCAT('CREATE ', r.routine_type, ' `', r.routine_name, '`(', COALESCE((SELECT \
-              GROUP_CONCAT(CONCAT_WS(' ', IF(r.routine_type = 'FUNCTION', NULL, p.parameter_mode), p.parameter_name, \
-              p.dtd_identifier) ORDER BY p.ordinal_position SEPARATOR ', ') FROM information_schema.parameters p \
-              WHERE p.specific_schema = r.routine_schema AND p.specific_name = r.specific_name \
-              AND p.routine_type = r.routine_type AND p.ordinal_position > 0), ''), ')', \
-              IF(r.routine_type = 'FUNCTION', CONCAT(' RETURNS ', r.dtd_identifier), ''), ' ', \
-              COALESCE(r.routine_definition, '')) FROM information_schema.routines r WHERE r.routine_schema = DATABASE() \
-              UNION ALL SELECT CAST(NULL AS CHAR), e.event_name, CONCAT('CREATE EVENT `', e.event_name, '` ON SCHEDULE ', \
-              COALESCE(CONCAT('AT ', QUOTE(e.execute_at)), CONCAT('EVERY ', e.interval_value, ' ', e.interval_field)), ' DO ', \
-              e.event_definition) FROM information_schema.events e WHERE e.event_schema = DATABASE() ORDER BY 2",
+        sql: "SELECT CAST(NULL AS CHAR), routine_name, routine_type FROM information_schema.routines \
+              WHERE routine_schema = DATABASE() UNION ALL SELECT CAST(NULL AS CHAR), event_name, 'EVENT' \
+              FROM information_schema.events WHERE event_schema = DATABASE() ORDER BY 2",
     },
     Others {
         kind: IssueKind::Comment,
@@ -132,6 +124,13 @@ impl Engine for Mysql {
         OTHERS
     }
 
+    fn own_text(&self, side: &mut Side, kind: IssueKind, name: &str, text: &str) -> Result<String> {
+        match kind {
+            IssueKind::Comment | IssueKind::Grant => Ok(text.to_owned()),
+            _ => catalog::own_text(side, text, name),
+        }
+    }
+
     fn catalog(&self, side: &mut Side) -> Result<Catalog> {
         catalog::read(side)
     }
@@ -212,7 +211,8 @@ impl Engine for Mysql {
                 Some(format!("({column} < '00:00:00' OR {column} >= '24:00:00')"))
             }
             IssueKind::NulCharacter if kind.class.is_text() => {
-                Some(format!("LOCATE(x'00', CAST({column} AS BINARY)) > 0"))
+                // Some character sets write zeros in every character.
+                Some(format!("LOCATE(x'00', CAST(CONVERT({column} USING utf8mb4) AS BINARY)) > 0"))
             }
             IssueKind::Fraction if kind.n > 4 => Some(format!("MICROSECOND({column}) % 100 <> 0")),
             _ => None,
