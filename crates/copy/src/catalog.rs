@@ -187,21 +187,27 @@ impl Catalog {
     }
 
     /// Adds something that the engine's own rendering of the table has, and no other engine gets.
-    pub fn leave_to_others(&mut self, kind: IssueKind, table: &str, name: &str, detail: &str) {
-        self.leave(kind, Some(table), name, detail);
-        if let Some(last) = self.leftovers.last_mut() {
-            last.carried = true;
-        }
+    pub fn leave_to_others(
+        &mut self,
+        kind: IssueKind,
+        table: &str,
+        name: &str,
+        detail: &str,
+    ) -> &mut Leftover {
+        let left = self.leave(kind, Some(table), name, detail);
+        left.carried = true;
+        left
     }
 
-    /// Adds something that cannot be copied.
-    pub fn leave(&mut self, kind: IssueKind, table: Option<&str>, name: &str, detail: &str) {
+    /// Adds something that cannot be copied. Its text is the detail, unless the caller sets another.
+    pub fn leave(&mut self, kind: IssueKind, table: Option<&str>, name: &str, detail: &str) -> &mut Leftover {
         let shown: String = detail.split_whitespace().collect::<Vec<_>>().join(" ");
         let short = if shown.chars().count() > 120 {
             shown.chars().take(120).chain(['…']).collect()
         } else {
             shown
         };
+        let at = self.leftovers.len();
         self.leftovers.push(Leftover {
             kind,
             table: table.map(str::to_owned),
@@ -210,6 +216,7 @@ impl Catalog {
             text: detail.to_owned(),
             carried: false,
         });
+        &mut self.leftovers[at]
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is not made: its differences in the plan, and its text.
 
 use crate::catalog::{Catalog, Table};
-use crate::issue::Issue;
+use crate::issue::{Issue, IssueKind};
 use crate::plan::{Left, Parts, Plan, Wanted};
 use kurabe_core::collection::NAMESPACE_PREFIX;
 use std::fmt::Write as _;
@@ -33,6 +33,29 @@ pub fn list(plan: &mut Plan, catalog: &Catalog, tables: &[Table], wanted: &Wante
     }
 }
 
+/// Takes tables without columns out, and lists them: a copy reads and compares rows by their columns.
+pub fn without_columns(tables: &mut Vec<Table>) -> Vec<Issue> {
+    let none = tables.extract_if(.., |table| table.columns.is_empty());
+    none.map(|table| Issue {
+        kind: IssueKind::TableOption,
+        object: table.name,
+        detail: "a table without columns is not copied".to_owned(),
+        text: table.native.map(|native| native.create).unwrap_or_default(),
+    })
+    .collect()
+}
+
+/// A text as a statement. One that is none is a comment.
+fn statement(text: &str) -> String {
+    let text = text.trim_end().trim_end_matches(';');
+    let verbs = ["CREATE ", "ALTER ", "COMMENT ON ", "GRANT "];
+    if verbs.iter().any(|verb| text.get(..verb.len()).is_some_and(|start| start.eq_ignore_ascii_case(verb))) {
+        return format!("{text};");
+    }
+    let line = |line: &str| if line.starts_with("--") { line.to_owned() } else { format!("-- {line}") };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
 impl Plan {
     /// What is not made, with its text: a file that one can edit and apply. `source` is the name of the source's engine.
     pub fn left_text(&self, source: &str) -> String {
@@ -41,11 +64,11 @@ impl Plan {
         );
         // Writing to a String cannot fail.
         for left in &self.left {
-            let _ = writeln!(text, "\n-- left out: {}\n{};", left.object, left.sql);
+            let _ = writeln!(text, "\n-- left out: {}\n{}", left.object, statement(&left.sql));
         }
         for issue in self.issues.iter().filter(|issue| !issue.text.is_empty()) {
-            let body = issue.text.trim_end().trim_end_matches(';');
-            let _ = writeln!(text, "\n-- {}: {}\n{body};", issue.kind.name(), issue.object);
+            let body = statement(&issue.text);
+            let _ = writeln!(text, "\n-- {}: {}\n{body}", issue.kind.name(), issue.object);
         }
         text
     }

@@ -2,6 +2,7 @@
 
 use crate::catalog::Table;
 use crate::engines::Engine;
+use kurabe_core::{Error, Result};
 use std::collections::HashSet;
 
 /// Whether a name is of a pattern, in which `*` is any text and `?` any character.
@@ -19,6 +20,18 @@ pub fn is_of(pattern: &str, name: &str) -> bool {
                 && is_of(pattern_rest.as_str(), name_rest.as_str())
         }
     }
+}
+
+/// Refuses another name for a table that another one of the copy has.
+///
+/// # Errors
+/// [`Usage`](kurabe_core::ErrorKind::Usage) with the name.
+pub fn differ<'n>(mut names: impl Iterator<Item = &'n str>) -> Result<()> {
+    let mut known = HashSet::new();
+    names.find(|name| !known.insert(*name)).map_or(Ok(()), |name| {
+        let what = format!("--rename: two tables of the copy would be named {name}");
+        Err(Error::usage(what).hint("rename both, or leave one out with --exclude"))
+    })
 }
 
 /// Names of indexes and constraints on the target.

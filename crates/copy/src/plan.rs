@@ -8,7 +8,7 @@ use crate::ddl;
 use crate::engines::{Carried, Engine, TargetFacts};
 use crate::issue::{Accepted, Issue};
 use crate::leftovers;
-use crate::names::{Names, is_of};
+use crate::names::{Names, differ, is_of};
 use crate::needs::{needed, types_exist};
 use crate::rows::PageSize;
 use crate::sql::{Side, text};
@@ -200,6 +200,8 @@ pub fn plan(
     let mut catalog = source.engine.catalog(source)?;
     let comments = others(source, &mut catalog, facts.same_server)?;
     let mut tables = chosen(source, &catalog, wanted)?;
+    let mut plan = Plan { parts: wanted.parts, ..Plan::default() };
+    plan.issues = leftovers::without_columns(&mut tables);
     let mut casts = wanted.casts.clone();
     casts.check(&tables)?;
     if let Some(there) = there {
@@ -213,8 +215,8 @@ pub fn plan(
     };
     let made: Vec<Table> = tables.iter().map(as_made).collect();
     let casts = Casts::new(source.engine, target, &casts)?;
-    let mut plan = Plan { parts: wanted.parts, ..Plan::default() };
     let mut names = Names::new(target, &made);
+    differ(made.iter().map(|table| table.name.as_str()))?;
     differ_in_more_than_case(facts.folds_tables, made.iter().map(|table| table.name.as_str()), "tables")?;
     for (table, made) in tables.iter().zip(&made) {
         if made.name.len() > target.longest_name() {
@@ -304,10 +306,7 @@ fn others(source: &mut Side, catalog: &mut Catalog, same: bool) -> Result<Vec<Na
         for row in source.rows(others.sql)? {
             let table = row.first().and_then(Option::as_deref);
             let sql = source.engine.own_text(source, others.kind, text(&row, 1), text(&row, 2))?;
-            catalog.leave(others.kind, table, text(&row, 1), &sql);
-            if let Some(last) = catalog.leftovers.last_mut() {
-                last.carried = others.carried != Carried::No;
-            }
+            catalog.leave(others.kind, table, text(&row, 1), &sql).carried = others.carried != Carried::No;
             if same && others.carried == Carried::ByText {
                 made.push(Named { name: table.unwrap_or_default().to_owned(), sql });
             }

@@ -259,3 +259,46 @@ fn text_of_mysql_is_read_outside_of_its_literals() {
         ],
     );
 }
+
+#[test]
+fn leftovers_are_statements_or_comments() {
+    let folder = tempfile::tempdir().unwrap();
+    let (Some(from), Some(to)) =
+        (Place::new("postgres", folder.path()), Place::new("postgres", folder.path()))
+    else {
+        return;
+    };
+    let objects = "CREATE VIEW v WITH (security_barrier) AS SELECT id FROM t WHERE id > 0 WITH LOCAL CHECK OPTION; \
+                   CREATE POLICY po ON t AS RESTRICTIVE FOR UPDATE TO PUBLIC USING (id > 0) WITH CHECK (id > 1); \
+                   CREATE RULE ru AS ON DELETE TO t WHERE old.id = 3 DO INSTEAD NOTHING; \
+                   ALTER TABLE t ENABLE ROW LEVEL SECURITY";
+    from.ask(&format!(
+        "CREATE TABLE t (id int PRIMARY KEY); {objects}; CREATE TABLE p (id int) PARTITION BY RANGE (id); CREATE TABLE zero (); \
+         INSERT INTO zero DEFAULT VALUES"
+    ));
+    let plan = copy_all(&from, &to).unwrap().0;
+    assert_lists(&plan, &[("table-option", "zero without columns"), ("table-option", "p partitioned")]);
+    let text = plan.left_text("PostgreSQL");
+    for line in text.lines().filter(|line| !line.starts_with("--")) {
+        assert!(!line.starts_with("partitioned"), "{text}");
+    }
+    // The file makes what the copy did not.
+    to.ask(&text);
+    for sql in [
+        "SELECT reloptions, pg_get_viewdef(oid) FROM pg_class WHERE relname = 'v'",
+        "SELECT * FROM pg_policies",
+        "SELECT * FROM pg_rules WHERE schemaname = 'public'",
+        "SELECT relrowsecurity FROM pg_class WHERE relname = 't'",
+        "SELECT count(*) FROM pg_class WHERE relname = 'zero'",
+    ] {
+        assert_eq!(to.ask(sql), from.ask(sql), "{sql}");
+    }
+    let Some(to) = Place::new("mysql", folder.path()) else { return };
+    from.ask("CREATE TABLE a (x int, y int CHECK (y > 0)); CREATE TABLE b (id int); CREATE SEQUENCE s");
+    let error =
+        copy_with(&from, &to, |wanted| wanted.rename = vec![("a".to_owned(), "b".to_owned())]).unwrap_err();
+    assert!(error.to_string().contains("--rename: two tables of the copy would be named b"), "{error}");
+    let text = planned(&from, &to).unwrap().left_text("");
+    assert!(text.contains("ALTER TABLE \"a\" ADD CONSTRAINT \"a_y_check\" CHECK ((y > 0));"), "{text}");
+    assert!(text.contains("CREATE SEQUENCE s "), "{text}");
+}

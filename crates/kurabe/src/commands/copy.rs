@@ -20,7 +20,7 @@ use kurabe_core::driver::{ConnectOptions, Support};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_targets::Opened;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Read as _;
@@ -80,7 +80,12 @@ fn wanted(matches: &ArgMatches) -> Result<Wanted> {
             }
             _ => Err(Error::usage(format!("--{name} {word}: there is no '{between}' between two parts"))),
         };
-        words(name).into_iter().map(pair).collect::<kurabe_core::Result<Vec<_>>>()
+        let pairs = words(name).into_iter().map(pair).collect::<kurabe_core::Result<Vec<_>>>()?;
+        let mut known = HashSet::new();
+        match pairs.iter().find(|(of, _)| !known.insert(of.as_str())) {
+            Some((of, _)) => Err(Error::usage(format!("--{name}: there are two for {of}"))),
+            None => Ok(pairs),
+        }
     };
     let mut casts = UserCasts::default();
     if let Some(path) = matches.get_one::<String>("cast-file") {

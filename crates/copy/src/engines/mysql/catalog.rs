@@ -145,6 +145,11 @@ fn options(catalog: &mut Catalog, at: usize) {
         part(catalog, &name, &quoted_name(line), line.trim(), masked.trim_start());
     }
     for key in later {
+        for left in &mut catalog.leftovers {
+            if left.table.as_ref() == Some(&name) && left.name == key.name {
+                left.text.clone_from(&key.sql);
+            }
+        }
         let masked = bare(&key.sql);
         let added = masked.find(" ADD ").map_or("", |at| &masked[at + 5..]);
         part(catalog, &name, &key.name, &key.sql, added);
@@ -356,7 +361,11 @@ fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                 "json(text)".clone_into(&mut column.declared);
                 column.collation = Collation::Bytes;
             }
-            None => catalog.leave_to_others(IssueKind::Check, table, name, clause),
+            None => {
+                let of = |name: &str| format!("`{}`", name.replace('`', "``"));
+                let left = catalog.leave_to_others(IssueKind::Check, table, name, clause);
+                left.text = format!("ALTER TABLE {} ADD CONSTRAINT {} CHECK ({clause})", of(table), of(name));
+            }
         }
     }
     Ok(())

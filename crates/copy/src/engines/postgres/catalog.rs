@@ -127,6 +127,8 @@ fn sequences(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> R
                WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype = 'i') ORDER BY 1";
     for row in side.rows(sql)? {
         let name = text(&row, 0).to_owned();
+        let left = catalog.leftovers.iter_mut().find(|left| left.table.is_none() && left.name == name);
+        left.into_iter().for_each(|left| text(&row, 1).clone_into(&mut left.text));
         catalog.before.push(Named { name: name.clone(), sql: text(&row, 1).to_owned() });
         if let Some((last, is_called)) = positions.get(text(&row, 3)) {
             let sql = format!("SELECT pg_catalog.setval({}, {last}, {is_called})", text(&row, 2));
@@ -159,11 +161,8 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             "f" => "a foreign table",
             _ => continue,
         };
-        catalog.leave(IssueKind::View, None, name, what);
-        // Between servers of PostgreSQL, it is made before the tables.
-        if let Some(last) = catalog.leftovers.last_mut() {
-            last.carried = kind == "S";
-        }
+        // Between servers of PostgreSQL, a sequence is made before the tables.
+        catalog.leave(IssueKind::View, None, name, what).carried = kind == "S";
     }
     Ok(())
 }
@@ -310,7 +309,8 @@ fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let with = if options.is_empty() { String::new() } else { format!(" WITH ({options})") };
         // Parameters of storage, such as the fill factor, have no meaning elsewhere.
         if !unlogged.is_empty() {
-            catalog.leave_to_others(IssueKind::TableOption, name, name, unlogged);
+            let left = catalog.leave_to_others(IssueKind::TableOption, name, name, unlogged);
+            left.text = format!("ALTER TABLE {} SET UNLOGGED", quoted(name));
         }
         let Some(table) = catalog.table_mut(name) else { continue };
         let native = table.native.get_or_insert_default();
@@ -343,11 +343,11 @@ fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             "p" | "u" => definition == text(&row, 4),
             _ => true,
         };
+        let sql = format!("ALTER TABLE {} ADD CONSTRAINT {} {definition}", quoted(table), quoted(name));
         if !is_plain {
-            catalog.leave_to_others(IssueKind::Constraint, table, name, definition);
+            catalog.leave_to_others(IssueKind::Constraint, table, name, definition).text.clone_from(&sql);
         }
         let Some(native) = catalog.table_mut(table).and_then(|table| table.native.as_mut()) else { continue };
-        let sql = format!("ALTER TABLE {} ADD CONSTRAINT {} {definition}", quoted(table), quoted(name));
         let made = Named { name: name.to_owned(), sql };
         if kind == "f" { native.foreign.push(made) } else { native.later.push(made) }
     }
@@ -386,8 +386,12 @@ fn properties(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
          UNION ALL SELECT {of}, c.relname::text, 'inherits from ' || i.inhparent::regclass || ': an ordinary table', '' \
          FROM pg_catalog.pg_class c JOIN pg_catalog.pg_inherits i ON i.inhrelid = c.oid \
          WHERE {own} AND c.relkind = 'r' AND NOT c.relispartition \
-         UNION ALL SELECT {of}, p.polname::text, 'a policy of row-level security', '' FROM pg_catalog.pg_policy p \
-         JOIN pg_catalog.pg_class c ON c.oid = p.polrelid WHERE {own} \
+         UNION ALL SELECT {of}, p.policyname::text, 'CREATE POLICY ' || quote_ident(p.policyname) || ' ON ' \
+         || quote_ident(c.relname) || ' AS ' || p.permissive || ' FOR ' || p.cmd || ' TO ' || (SELECT string_agg( \
+         CASE r WHEN 'public' THEN 'PUBLIC' ELSE quote_ident(r) END, ', ') FROM unnest(p.roles) r) \
+         || coalesce(' USING (' || p.qual || ')', '') || coalesce(' WITH CHECK (' || p.with_check || ')', ''), '' \
+         FROM pg_catalog.pg_policies p JOIN pg_catalog.pg_class c ON c.relname = p.tablename \
+         WHERE {own} AND p.schemaname = current_schema() \
          UNION ALL SELECT {of}, c.relname::text, 'ALTER TABLE ' || quote_ident(c.relname) || o.option, '' \
          FROM pg_catalog.pg_class c CROSS JOIN LATERAL (VALUES \
          (CASE WHEN c.relrowsecurity THEN ' ENABLE ROW LEVEL SECURITY' END), \
@@ -503,7 +507,9 @@ fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class t ON t.oid = k.conrelid \
                WHERE k.contype = 'c' AND t.relnamespace = current_schema()::regnamespace AND NOT t.relispartition ORDER BY 1, 2";
     for row in side.rows(sql)? {
-        catalog.leave_to_others(IssueKind::Check, text(&row, 0), text(&row, 1), text(&row, 2));
+        let (table, name, check) = (text(&row, 0), text(&row, 1), text(&row, 2));
+        let left = catalog.leave_to_others(IssueKind::Check, table, name, check);
+        left.text = format!("ALTER TABLE {} ADD CONSTRAINT {} {check}", quoted(table), quoted(name));
     }
     Ok(())
 }

@@ -71,10 +71,13 @@ pub(super) fn read(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let of_copy = "c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition";
     for row in side.rows(&OF_TABLES.replace("of_copy", of_copy))? {
         let (table, name, sql) = (text(&row, 0), text(&row, 1), text(&row, 2));
-        match text(&row, 3) {
-            "comment" => catalog.leave_to_others(IssueKind::Comment, table, name, sql),
-            "table-option" => catalog.leave_to_others(IssueKind::TableOption, table, name, sql),
-            _ => {}
+        let lost = match text(&row, 3) {
+            "comment" => Some(IssueKind::Comment),
+            "table-option" => Some(IssueKind::TableOption),
+            _ => None,
+        };
+        if let Some(kind) = lost {
+            catalog.leave_to_others(kind, table, name, sql);
         }
         let Some(native) = catalog.table_mut(table).and_then(|table| table.native.as_mut()) else { continue };
         let made = Named { name: name.to_owned(), sql: sql.to_owned() };
@@ -82,8 +85,7 @@ pub(super) fn read(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     }
     for row in side.rows(OF_OTHERS)? {
         let (name, sql) = (text(&row, 0).to_owned(), text(&row, 1).to_owned());
-        catalog.leave(IssueKind::Comment, None, &name, &sql);
-        catalog.leftovers.iter_mut().next_back().into_iter().for_each(|last| last.carried = true);
+        catalog.leave(IssueKind::Comment, None, &name, &sql).carried = true;
         catalog.after.push(Named { name, sql });
     }
     Ok(())

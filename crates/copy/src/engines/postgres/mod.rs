@@ -20,7 +20,8 @@ const OTHERS: &[Others] = &[
         kind: IssueKind::View,
         carried: Carried::No,
         sql: "SELECT NULL, c.relname::text, 'CREATE ' || CASE c.relkind WHEN 'm' THEN 'MATERIALIZED ' ELSE '' END || 'VIEW ' \
-              || quote_ident(c.relname) || ' AS ' || pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c \
+              || quote_ident(c.relname) || coalesce(' WITH (' || array_to_string(c.reloptions, ', ') || ')', '') || ' AS ' \
+              || pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c \
               WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('v', 'm') ORDER BY c.oid",
     },
     Others {

@@ -24,13 +24,17 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
         catalog.names.push(name.to_owned());
         match text(&row, 1) {
             "table" if sql.to_ascii_uppercase().starts_with("CREATE VIRTUAL") => {
-                catalog.leave(IssueKind::View, None, name, &format!("a virtual table: {sql}"));
+                sql.clone_into(
+                    &mut catalog.leave(IssueKind::View, None, name, &format!("a virtual table: {sql}")).text,
+                );
             }
             "table" => {
                 let read = read_table(side, name, sql, text(&row, 4) == "1", &mut catalog)?;
                 catalog.tables.push(read);
             }
-            "view" => catalog.leave(IssueKind::View, None, name, sql),
+            "view" => {
+                catalog.leave(IssueKind::View, None, name, sql);
+            }
             kind => {
                 if kind == "trigger" {
                     catalog.leave_to_others(IssueKind::Trigger, table, name, sql);
@@ -251,14 +255,20 @@ fn words(sql: &str) -> Vec<String> {
 }
 
 fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) -> Result<()> {
-    let list = format!("SELECT name, \"unique\", origin, partial FROM pragma_index_list({of}) ORDER BY name");
+    let list = format!(
+        "SELECT l.name, l.\"unique\", l.origin, l.partial, s.sql FROM pragma_index_list({of}) l \
+         LEFT JOIN sqlite_schema s ON s.type = 'index' AND s.name = l.name ORDER BY 1"
+    );
     for row in side.rows(&list)? {
-        let (name, origin) = (text(&row, 0), text(&row, 2));
+        let (name, origin, sql) = (text(&row, 0), text(&row, 2), text(&row, 4));
         if origin == "pk" {
             continue;
         }
         if text(&row, 3) == "1" {
-            catalog.leave_to_others(IssueKind::PartialIndex, &table.name, name, "an index of some rows");
+            let what = "an index of some rows";
+            sql.clone_into(
+                &mut catalog.leave_to_others(IssueKind::PartialIndex, &table.name, name, what).text,
+            );
             continue;
         }
         let index = literal(name);
@@ -266,11 +276,9 @@ fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) 
             "SELECT cid, name, coll, \"desc\" FROM pragma_index_xinfo({index}) WHERE key = 1 ORDER BY seqno"
         ))?;
         if parts.iter().any(|part| text(part, 0) == "-2") {
-            catalog.leave_to_others(
-                IssueKind::ExpressionIndex,
-                &table.name,
-                name,
-                "an index on an expression",
+            let what = "an index on an expression";
+            sql.clone_into(
+                &mut catalog.leave_to_others(IssueKind::ExpressionIndex, &table.name, name, what).text,
             );
             continue;
         }
