@@ -302,3 +302,28 @@ fn leftovers_are_statements_or_comments() {
     assert!(text.contains("ALTER TABLE \"a\" ADD CONSTRAINT \"a_y_check\" CHECK ((y > 0));"), "{text}");
     assert!(text.contains("CREATE SEQUENCE s "), "{text}");
 }
+
+#[test]
+fn objects_of_firebird_are_listed_with_their_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(from) = Place::new("firebird", folder.path()) else { return };
+    let to = Place::new("sqlite", folder.path()).unwrap();
+    from.ask(
+        "CREATE DOMAIN d AS INTEGER CHECK (VALUE > 1); CREATE TABLE t (id INTEGER PRIMARY KEY, n d, m INTEGER CHECK (m > 2)); \
+         CREATE VIEW v (a, b) AS SELECT id, n + 1 FROM t; CREATE SEQUENCE s; COMMENT ON TABLE t IS 'it''s'; \
+         CREATE TRIGGER tr FOR t BEFORE INSERT OR UPDATE POSITION 3 AS BEGIN END",
+    );
+    let plan = planned(&from, &to).unwrap();
+    assert_lists(
+        &plan,
+        &[("check", "T.N 1"), ("check", "T. 2"), ("view", "S SEQUENCE"), ("comment", "T it")],
+    );
+    let text = plan.left_text("");
+    for words in [
+        "CREATE VIEW \"V\" (\"A\", \"B\") AS ",
+        "FOR \"T\" BEFORE INSERT OR UPDATE POSITION 3 AS",
+        "IS 'it''s';",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}

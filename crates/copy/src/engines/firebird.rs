@@ -14,27 +14,44 @@ const OTHERS: &[Others] = &[
     Others {
         kind: IssueKind::View,
         carried: Carried::No,
-        sql: "SELECT CAST(NULL AS VARCHAR(31)), TRIM(RDB$RELATION_NAME), 'CREATE VIEW ' || TRIM(RDB$RELATION_NAME) || ' AS ' || RDB$VIEW_SOURCE \
-              FROM RDB$RELATIONS WHERE RDB$SYSTEM_FLAG = 0 AND RDB$VIEW_BLR IS NOT NULL ORDER BY 2",
+        sql: "SELECT CAST(NULL AS VARCHAR(31)), TRIM(r.RDB$RELATION_NAME), 'CREATE VIEW \"' || TRIM(r.RDB$RELATION_NAME) || '\" (' \
+              || (SELECT LIST('\"' || TRIM(f.RDB$FIELD_NAME) || '\"', ', ') FROM (SELECT RDB$FIELD_NAME FROM RDB$RELATION_FIELDS \
+              WHERE RDB$RELATION_NAME = r.RDB$RELATION_NAME ORDER BY RDB$FIELD_POSITION) f) || ') AS ' || r.RDB$VIEW_SOURCE \
+              FROM RDB$RELATIONS r WHERE r.RDB$SYSTEM_FLAG = 0 AND r.RDB$VIEW_BLR IS NOT NULL UNION ALL \
+              SELECT NULL, TRIM(RDB$GENERATOR_NAME), 'CREATE SEQUENCE \"' || TRIM(RDB$GENERATOR_NAME) || '\"' \
+              FROM RDB$GENERATORS WHERE RDB$SYSTEM_FLAG = 0 ORDER BY 2",
     },
     Others {
         kind: IssueKind::Trigger,
         carried: Carried::No,
-        sql: "SELECT TRIM(RDB$RELATION_NAME), TRIM(RDB$TRIGGER_NAME), 'CREATE TRIGGER ' || TRIM(RDB$TRIGGER_NAME) || ' FOR ' \
-              || TRIM(RDB$RELATION_NAME) || ' ' || COALESCE(RDB$TRIGGER_SOURCE, '') FROM RDB$TRIGGERS \
-              WHERE RDB$SYSTEM_FLAG = 0 AND RDB$RELATION_NAME IS NOT NULL ORDER BY 1, 2",
+        sql: "SELECT TRIM(RDB$RELATION_NAME), TRIM(RDB$TRIGGER_NAME), 'CREATE TRIGGER \"' || TRIM(RDB$TRIGGER_NAME) || '\"' \
+              || COALESCE(' FOR \"' || TRIM(RDB$RELATION_NAME) || '\"', '') \
+              || TRIM(TRAILING FROM IIF(RDB$TRIGGER_INACTIVE = 1, ' INACTIVE', '')) || ' ' || TRIM(DECODE(RDB$TRIGGER_TYPE, \
+              1, 'BEFORE INSERT', 2, 'AFTER INSERT', 3, 'BEFORE UPDATE', 4, 'AFTER UPDATE', 5, 'BEFORE DELETE', 6, 'AFTER DELETE', \
+              17, 'BEFORE INSERT OR UPDATE', 18, 'AFTER INSERT OR UPDATE', 25, 'BEFORE INSERT OR DELETE', \
+              26, 'AFTER INSERT OR DELETE', 27, 'BEFORE UPDATE OR DELETE', 28, 'AFTER UPDATE OR DELETE', \
+              113, 'BEFORE INSERT OR UPDATE OR DELETE', 114, 'AFTER INSERT OR UPDATE OR DELETE', 8192, 'ON CONNECT', \
+              8193, 'ON DISCONNECT', 8194, 'ON TRANSACTION START', 8195, 'ON TRANSACTION COMMIT', 8196, 'ON TRANSACTION ROLLBACK', '')) \
+              || ' POSITION ' || RDB$TRIGGER_SEQUENCE || ' ' || COALESCE(RDB$TRIGGER_SOURCE, '') FROM RDB$TRIGGERS \
+              WHERE RDB$SYSTEM_FLAG = 0 ORDER BY 1, 2",
     },
     Others {
         kind: IssueKind::Routine,
         carried: Carried::No,
-        sql: "SELECT CAST(NULL AS VARCHAR(31)), TRIM(RDB$PROCEDURE_NAME), 'CREATE PROCEDURE ' || TRIM(RDB$PROCEDURE_NAME) || ' AS ' \
-              || COALESCE(RDB$PROCEDURE_SOURCE, '') FROM RDB$PROCEDURES WHERE RDB$SYSTEM_FLAG = 0 ORDER BY 2",
+        sql: "SELECT CAST(NULL AS VARCHAR(31)), TRIM(RDB$PROCEDURE_NAME), '-- a procedure, without its parameters: ' \
+              || COALESCE(RDB$PROCEDURE_SOURCE, '') FROM RDB$PROCEDURES WHERE RDB$SYSTEM_FLAG = 0 UNION ALL \
+              SELECT NULL, TRIM(RDB$FUNCTION_NAME), '-- a function, without its parameters: ' || COALESCE(RDB$FUNCTION_SOURCE, '') \
+              FROM RDB$FUNCTIONS WHERE RDB$SYSTEM_FLAG = 0 ORDER BY 2",
     },
     Others {
         kind: IssueKind::Comment,
         carried: Carried::No,
-        sql: "SELECT TRIM(RDB$RELATION_NAME), TRIM(RDB$FIELD_NAME), RDB$DESCRIPTION FROM RDB$RELATION_FIELDS \
-              WHERE RDB$SYSTEM_FLAG = 0 AND RDB$DESCRIPTION IS NOT NULL ORDER BY 1, 2",
+        sql: "SELECT TRIM(RDB$RELATION_NAME), TRIM(RDB$FIELD_NAME), 'COMMENT ON COLUMN \"' || TRIM(RDB$RELATION_NAME) || '\".\"' \
+              || TRIM(RDB$FIELD_NAME) || '\" IS ''' || REPLACE(RDB$DESCRIPTION, '''', '''''') || '''' FROM RDB$RELATION_FIELDS \
+              WHERE RDB$SYSTEM_FLAG = 0 AND RDB$DESCRIPTION IS NOT NULL UNION ALL SELECT TRIM(RDB$RELATION_NAME), \
+              TRIM(RDB$RELATION_NAME), 'COMMENT ON TABLE \"' || TRIM(RDB$RELATION_NAME) || '\" IS ''' \
+              || REPLACE(RDB$DESCRIPTION, '''', '''''') || '''' FROM RDB$RELATIONS WHERE RDB$SYSTEM_FLAG = 0 \
+              AND RDB$DESCRIPTION IS NOT NULL ORDER BY 1, 2",
     },
     Others {
         kind: IssueKind::Grant,
@@ -328,10 +345,20 @@ fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         table.foreign[at].columns.push(text(&row, 2).to_owned());
         table.foreign[at].parent_columns.push(text(&row, 4).to_owned());
     }
-    let sql = "SELECT TRIM(RDB$RELATION_NAME), TRIM(RDB$CONSTRAINT_NAME) FROM RDB$RELATION_CONSTRAINTS \
-               WHERE RDB$CONSTRAINT_TYPE = 'CHECK' ORDER BY 1, 2";
+    // A check is two triggers of one text; that of a domain is one of each of its columns.
+    let sql = "SELECT TRIM(c.RDB$RELATION_NAME), TRIM(c.RDB$CONSTRAINT_NAME), t.RDB$TRIGGER_SOURCE, '' \
+               FROM RDB$RELATION_CONSTRAINTS c JOIN RDB$CHECK_CONSTRAINTS k ON k.RDB$CONSTRAINT_NAME = c.RDB$CONSTRAINT_NAME \
+               JOIN RDB$TRIGGERS t ON t.RDB$TRIGGER_NAME = k.RDB$TRIGGER_NAME AND t.RDB$TRIGGER_TYPE = 1 \
+               WHERE c.RDB$CONSTRAINT_TYPE = 'CHECK' UNION ALL \
+               SELECT TRIM(r.RDB$RELATION_NAME), TRIM(r.RDB$FIELD_NAME), f.RDB$VALIDATION_SOURCE, 'domain' FROM RDB$RELATION_FIELDS r \
+               JOIN RDB$FIELDS f ON f.RDB$FIELD_NAME = r.RDB$FIELD_SOURCE \
+               WHERE r.RDB$SYSTEM_FLAG = 0 AND f.RDB$VALIDATION_SOURCE IS NOT NULL ORDER BY 1, 2";
     for row in side.rows(sql)? {
-        catalog.leave(IssueKind::Check, Some(text(&row, 0)), text(&row, 1), "a check constraint");
+        let (table, name, check) = (text(&row, 0), text(&row, 1), text(&row, 2));
+        let left = catalog.leave(IssueKind::Check, Some(table), name, check);
+        if text(&row, 3).trim().is_empty() {
+            left.text = format!("ALTER TABLE \"{table}\" ADD CONSTRAINT \"{name}\" {check}");
+        }
     }
     Ok(())
 }
