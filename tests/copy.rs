@@ -114,6 +114,13 @@ fn table_that_exists_is_refused_by_name_and_left() {
     // Unknown tables and kinds are refused with the nearest ones.
     let answer = copy(&place, mysql.url(), postgres.url(), &["--tables", "good"]);
     assert!(answer.code == Some(3) && answer.err.contains("goods"), "{answer:?}");
+    for twice in [
+        ["--where", "goods:id > 1", "--where", "goods:id < 9"],
+        ["--rename", "goods=a", "--rename", "goods=b"],
+    ] {
+        let answer = copy(&place, mysql.url(), postgres.url(), &twice);
+        assert!(answer.code == Some(2) && answer.err.contains("there are two for goods"), "{answer:?}");
+    }
     let answer = copy(&place, mysql.url(), postgres.url(), &["--accept", "zero-dates"]);
     assert!(answer.code == Some(2) && answer.err.contains("zero-date"), "{answer:?}");
 }

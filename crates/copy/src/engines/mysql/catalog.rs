@@ -355,17 +355,14 @@ fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let column = json.and_then(|column| {
             catalog.table_mut(table)?.columns.iter_mut().find(|known| known.name == column)
         });
-        match column {
-            Some(column) => {
-                // Unlike MySQL's.
-                "json(text)".clone_into(&mut column.declared);
-                column.collation = Collation::Bytes;
-            }
-            None => {
-                let of = |name: &str| format!("`{}`", name.replace('`', "``"));
-                let left = catalog.leave_to_others(IssueKind::Check, table, name, clause);
-                left.text = format!("ALTER TABLE {} ADD CONSTRAINT {} CHECK ({clause})", of(table), of(name));
-            }
+        if let Some(column) = column {
+            // Unlike MySQL's.
+            "json(text)".clone_into(&mut column.declared);
+            column.collation = Collation::Bytes;
+        } else {
+            let of = |name: &str| format!("`{}`", name.replace('`', "``"));
+            let left = catalog.leave_to_others(IssueKind::Check, table, name, clause);
+            left.text = format!("ALTER TABLE {} ADD CONSTRAINT {} CHECK ({clause})", of(table), of(name));
         }
     }
     Ok(())

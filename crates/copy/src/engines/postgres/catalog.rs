@@ -128,7 +128,9 @@ fn sequences(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> R
     for row in side.rows(sql)? {
         let name = text(&row, 0).to_owned();
         let left = catalog.leftovers.iter_mut().find(|left| left.table.is_none() && left.name == name);
-        left.into_iter().for_each(|left| text(&row, 1).clone_into(&mut left.text));
+        if let Some(left) = left {
+            text(&row, 1).clone_into(&mut left.text);
+        }
         catalog.before.push(Named { name: name.clone(), sql: text(&row, 1).to_owned() });
         if let Some((last, is_called)) = positions.get(text(&row, 3)) {
             let sql = format!("SELECT pg_catalog.setval({}, {last}, {is_called})", text(&row, 2));
