@@ -40,13 +40,17 @@ const OTHERS: &[Others] = &[
         sql: "SELECT table_name, table_name, CONCAT('COMMENT ON TABLE ', table_name, ' IS ', QUOTE(table_comment)) FROM information_schema.tables WHERE table_schema = DATABASE() \
               AND table_comment <> '' AND table_type <> 'VIEW' UNION ALL SELECT table_name, column_name, CONCAT('COMMENT ON COLUMN ', table_name, '.', \
               column_name, ' IS ', QUOTE(column_comment)) \
-              FROM information_schema.columns WHERE table_schema = DATABASE() AND column_comment <> '' ORDER BY 1, 2",
+              FROM information_schema.columns WHERE table_schema = DATABASE() AND column_comment <> '' UNION ALL \
+              SELECT table_name, index_name, CONCAT('COMMENT ON INDEX ', index_name, ' IS ', QUOTE(index_comment)) \
+              FROM information_schema.statistics WHERE table_schema = DATABASE() AND index_comment <> '' AND seq_in_index = 1 ORDER BY 1, 2",
     },
     Others {
         kind: IssueKind::Grant,
         carried: Carried::No,
         sql: "SELECT table_name, CONCAT('to ', grantee), CONCAT('GRANT ', GROUP_CONCAT(privilege_type SEPARATOR ', '), ' ON `', \
-              table_name, '` TO ', grantee) FROM information_schema.table_privileges WHERE table_schema = DATABASE() \
+              table_name, '` TO ', grantee) FROM (SELECT table_name, grantee, privilege_type FROM information_schema.table_privileges \
+              WHERE table_schema = DATABASE() UNION ALL SELECT table_name, grantee, CONCAT(privilege_type, ' (`', column_name, '`)') \
+              FROM information_schema.column_privileges WHERE table_schema = DATABASE()) AS g \
               GROUP BY table_name, grantee ORDER BY 1, 2",
     },
 ];

@@ -58,10 +58,13 @@ const OTHERS: &[Others] = &[
     Others {
         kind: IssueKind::Grant,
         carried: Carried::No,
-        sql: "SELECT c.relname::text, 'to ' || g.name, 'GRANT ' || string_agg(g.privilege_type, ', ') || ' ON ' \
+        sql: "SELECT c.relname::text, 'to ' || g.name, 'GRANT ' || string_agg(g.privilege_type || g.columns, ', ') || ' ON ' \
               || quote_ident(c.relname) || ' TO ' || g.name FROM pg_catalog.pg_class c CROSS JOIN LATERAL (SELECT \
-              x.privilege_type, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END AS name \
-              FROM pg_catalog.aclexplode(c.relacl) x WHERE x.grantee <> c.relowner) g \
+              x.privilege_type, '' AS columns, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END AS name \
+              FROM pg_catalog.aclexplode(c.relacl) x WHERE x.grantee <> c.relowner UNION ALL SELECT x.privilege_type, \
+              ' (' || quote_ident(a.attname) || ')', CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END \
+              FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL pg_catalog.aclexplode(a.attacl) x \
+              WHERE a.attrelid = c.oid AND NOT a.attisdropped) g \
               WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition \
               GROUP BY c.relname, g.name ORDER BY 1, 2",
     },
