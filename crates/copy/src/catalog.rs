@@ -47,6 +47,8 @@ pub struct Leftover {
     pub text: String,
     /// Whether [`Native`] has it.
     pub carried: bool,
+    /// Whether it has a meaning on servers of this kind only, so that others lose nothing.
+    pub internal: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -215,6 +217,7 @@ impl Catalog {
             detail: short,
             text: detail.to_owned(),
             carried: false,
+            internal: false,
         });
         &mut self.leftovers[at]
     }

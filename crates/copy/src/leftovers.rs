@@ -17,7 +17,7 @@ pub fn list(plan: &mut Plan, catalog: &Catalog, tables: &[Table], wanted: &Wante
         let is_made = leftover.table.is_none() || of.is_some_and(|table| table.native.is_some());
         let carried = same && leftover.carried && is_made;
         let is_asked = wanted.parts != Parts::Data && (!of_table && all || of.is_some());
-        if carried || !is_asked || leftover.name.starts_with(NAMESPACE_PREFIX) {
+        if carried || leftover.internal && !same || !is_asked || leftover.name.starts_with(NAMESPACE_PREFIX) {
             continue;
         }
         let object = match &leftover.table {

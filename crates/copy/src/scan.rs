@@ -5,7 +5,7 @@ use crate::engines::{Engine, OF_VALUES};
 use crate::issue::IssueKind;
 use crate::sql::{Side, quoted, text};
 use crate::types::{Class, Kind, Mapped, kind_of};
-use kurabe_core::Result;
+use kurabe_core::{ErrorKind, Result};
 
 /// What a pass found in a table.
 #[derive(Clone, Debug, Default)]
@@ -174,7 +174,11 @@ fn count(source: &mut Side, table: &Table, conditions: &[String]) -> Result<(u64
         let list: Vec<String> = ["COUNT(*)".to_owned()].into_iter().chain(sums).collect();
         let filter = table.filter.as_ref().map(|filter| format!(" WHERE {filter}")).unwrap_or_default();
         let sql = format!("SELECT {} FROM {}{filter}", list.join(", "), source.engine.from(table));
-        let Some(row) = source.rows(&sql)?.into_iter().next() else { continue };
+        let found = source.rows(&sql).map_err(|error| match error.kind() {
+            ErrorKind::NotPermitted => error.hint(format!("--exclude {} leaves the table out", table.name)),
+            _ => error,
+        });
+        let Some(row) = found?.into_iter().next() else { continue };
         // A sum of no rows is null; MySQL's sums are decimal numbers.
         let number =
             |at: usize| text(&row, at).split('.').next().and_then(|text| text.parse().ok()).unwrap_or(0);

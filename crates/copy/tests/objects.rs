@@ -140,6 +140,15 @@ fn objects_of_postgres_are_carried_to_another_server_of_it() {
         let made = to.ask(&sql.replace("16384 AND rel", "16384 AND relname <> 'kurabe_copy' AND rel"));
         assert_eq!(made, from.ask(&sql), "{sql}");
     }
+    // A table of another name is not made by the server's own text.
+    let mut renamed = wanted_all(PageSize::default());
+    renamed.rename = vec![("t".to_owned(), "t2".to_owned())];
+    let Some(to) = Place::new("postgres", folder.path()) else { return };
+    let plan = copied(&from.url(), &to.url(), &renamed, &AtomicBool::new(false), &mut |_| {}).unwrap().0;
+    assert_lists(
+        &plan,
+        &[("table-option", "t STORAGE EXTERNAL"), ("table-option", "t.tb CLUSTER"), ("comment", "t.tc IS")],
+    );
     // An index goes with what needs it, and only what a table needs is made.
     let Some(to) = Place::new("postgres", folder.path()) else { return };
     copy_with(&from, &to, |wanted| {
@@ -269,6 +278,11 @@ fn leftovers_are_statements_or_comments() {
     else {
         return;
     };
+    let low = from.url().replace("kurabe@", "low@");
+    from.ask("CREATE ROLE low LOGIN; CREATE TABLE secret (id int)");
+    let error = crate::common::copy(&low, &to.url(), "").unwrap_err().to_string();
+    assert!(error.contains("permission denied") && error.contains("--exclude secret"), "{error}");
+    from.ask("DROP TABLE secret");
     let objects = "CREATE VIEW v WITH (security_barrier) AS SELECT id FROM t WHERE id > 0 WITH LOCAL CHECK OPTION; \
                    CREATE POLICY po ON t AS RESTRICTIVE FOR UPDATE TO PUBLIC USING (id > 0) WITH CHECK (id > 1); \
                    CREATE RULE ru AS ON DELETE TO t WHERE old.id = 3 DO INSTEAD NOTHING; \

@@ -310,6 +310,10 @@ fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let unlogged = if text(&row, 1) == "true" { "UNLOGGED " } else { "" };
         let with = if options.is_empty() { String::new() } else { format!(" WITH ({options})") };
         // Parameters of storage, such as the fill factor, have no meaning elsewhere.
+        if !options.is_empty() {
+            let sql = format!("ALTER TABLE {} SET ({options})", quoted(name));
+            catalog.leave_to_others(IssueKind::TableOption, name, name, &sql).internal = true;
+        }
         if !unlogged.is_empty() {
             let left = catalog.leave_to_others(IssueKind::TableOption, name, name, unlogged);
             left.text = format!("ALTER TABLE {} SET UNLOGGED", quoted(name));

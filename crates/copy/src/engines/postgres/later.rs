@@ -71,14 +71,10 @@ pub(super) fn read(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let of_copy = "c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition";
     for row in side.rows(&OF_TABLES.replace("of_copy", of_copy))? {
         let (table, name, sql) = (text(&row, 0), text(&row, 1), text(&row, 2));
-        let lost = match text(&row, 3) {
-            "comment" => Some(IssueKind::Comment),
-            "table-option" => Some(IssueKind::TableOption),
-            _ => None,
-        };
-        if let Some(kind) = lost {
-            catalog.leave_to_others(kind, table, name, sql);
-        }
+        let is_comment = text(&row, 3) == "comment";
+        let kind = if is_comment { IssueKind::Comment } else { IssueKind::TableOption };
+        let of = if name.is_empty() { table } else { name };
+        catalog.leave_to_others(kind, table, of, sql).internal = text(&row, 3).is_empty();
         let Some(native) = catalog.table_mut(table).and_then(|table| table.native.as_mut()) else { continue };
         let made = Named { name: name.to_owned(), sql: sql.to_owned() };
         if text(&row, 4) == "f" { native.foreign.push(made) } else { native.later.push(made) }
