@@ -385,7 +385,10 @@ impl OneTable<'_> {
             self.list(column, kind, format!("{declared} becomes {}{why}", mapped.sql));
         }
         let kind = &types.kinds[at];
-        let is_limited = matches!(kind.class, Class::Char | Class::Varchar) && kind.n != UNLIMITED;
+        // Those of SQLite are no limits.
+        let is_limited = matches!(kind.class, Class::Char | Class::Varchar)
+            && kind.n != UNLIMITED
+            && self.source.engine.storage_class("").is_none();
         let is_given = types.exact[at] || self.casts.are_given(&self.table.name, column);
         if is_limited && mapped.stored.class == Class::Text && !is_given && !types.widened.contains(&at) {
             let detail = format!("{declared} becomes {}: its text has no maximum length", mapped.sql);

@@ -56,12 +56,14 @@ fn defaults_of_sqlite_are_what_it_stores() {
         "CREATE TABLE \"a\\b\" (id INTEGER PRIMARY KEY); INSERT INTO \"a\\b\" VALUES (1); \
          CREATE TABLE t (id INTEGER PRIMARY KEY, b text DEFAULT 1e3, m text DEFAULT 007, d varchar(9) DEFAULT 1.50, \
            q text DEFAULT '007', s string DEFAULT 007, v string DEFAULT '1e3', n int DEFAULT 007, r real DEFAULT 1e3, \
-           day date DEFAULT 'soon'); INSERT INTO t (id, day) VALUES (1, '2024-01-01')",
+           day date DEFAULT 'soon', w varchar(5000)); INSERT INTO t (id, day) VALUES (1, '2024-01-01')",
     );
     let values = "SELECT b, m, d, q, s, v, n, r FROM t ORDER BY id";
     for engine in ["postgres", "mysql", "firebird"] {
         let Some(to) = Place::new(engine, folder.path()) else { continue };
-        assert_lists(&planned(&from, &to).unwrap(), &[("default", "t.day soon")]);
+        let plan = planned(&from, &to).unwrap();
+        assert_lists(&plan, &[("default", "t.day soon")]);
+        assert!(!lists(&plan, "text-length", ""), "{:?}", plan.issues);
         copy_all(&from, &to).unwrap();
         if engine == "postgres" {
             to.ask("INSERT INTO t (id) VALUES (2)");
