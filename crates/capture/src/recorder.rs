@@ -5,9 +5,11 @@ use crate::Totals;
 use crate::file::About;
 use crate::tape::{Shared, Tape, Taped};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_relay::{End, Ends, Hook, Relay, Server, Way, lock};
-use kurabe_wire::decoder::TlsRefusal;
+use kurabe_relay::{End, Ends, Hook, Relay, Server, Socket, Way, forward_both, lock};
+use kurabe_wire::decoder::{TlsRefusal, TlsStart};
 use kurabe_wire::registry::Protocol;
+use kurabe_wire::terminate::{Begun, Failure, Terminator};
+use std::collections::HashSet;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -17,6 +19,22 @@ use std::time::{Duration, Instant};
 /// The time that open connections have to end when the recorder does.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// What is told of a client that closes right after the handshake.
+const LEFT: &str = "a client ended right after the handshake of TLS; it may not accept the certificate of this capture";
+
+/// What is done about TLS, where it is not refused: it ends at the relay.
+pub struct Ending {
+    pub terminator: Terminator,
+    /// Is told of each different failure of a connection, once.
+    pub tell: Box<dyn Fn(&Failure) + Send + Sync>,
+}
+
+impl std::fmt::Debug for Ending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.terminator.fmt(f)
+    }
+}
+
 /// A recorder, which relays and records until it is finished.
 pub struct Recorder {
     relay: Relay,
@@ -24,7 +42,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Listens, and begins the file.
+    /// Listens, and begins the file. TLS is refused, unless it has an `ending`.
     ///
     /// # Errors
     /// If the protocol cannot be recorded, the file exists, or the address is in use.
@@ -34,12 +52,16 @@ impl Recorder {
         protocol: &'static Protocol,
         path: &Path,
         about: &About,
+        ending: Option<Ending>,
     ) -> Result<Self> {
         let tape = Tape::begin(protocol, path, about)?;
-        let (refusal, shared) = (protocol.refusal, Arc::clone(&tape.shared));
+        let shared = Arc::clone(&tape.shared);
+        let refusal = protocol.refusal.filter(|_| ending.is_none());
+        let ended = ending.map(|ending| Arc::new(Ended { ending, start: protocol.start, told: Mutex::default() }));
         let relay = Relay::start(listen, server, move |number| {
-            let live = Live { taped: shared.connection(number as u64), refusal: refusal.map(|make| make()) };
-            Arc::new(Connection { shared: Arc::clone(&shared), live: Mutex::new(live) })
+            let taped = shared.connection(number as u64);
+            let live = Live { taped, refusal: refusal.map(|make| make()), has_asked: false, is_over: false };
+            Arc::new(Connection { shared: Arc::clone(&shared), live: Mutex::new(live), ended: ended.clone() })
         });
         let relay = relay.map_err(|error| {
             // Nothing was recorded into the file, which did not exist before.
@@ -70,15 +92,42 @@ impl Recorder {
     }
 }
 
+/// TLS that ends at the relay, of all connections.
+struct Ended {
+    ending: Ending,
+    start: fn() -> Box<dyn TlsStart>,
+    /// What was told.
+    told: Mutex<HashSet<String>>,
+}
+
+impl Ended {
+    fn tell(&self, failure: &Failure) {
+        let text = match failure {
+            Failure::Server(error) | Failure::Client(error) => error.to_string(),
+            // It is lost as any other connection may be.
+            Failure::Lost(_) => return,
+        };
+        if lock(&self.told).insert(text) {
+            (self.ending.tell)(failure);
+        }
+    }
+}
+
 /// A connection that is recorded.
 struct Connection {
     shared: Arc<Shared>,
     live: Mutex<Live>,
+    /// `None` if TLS is refused.
+    ended: Option<Arc<Ended>>,
 }
 
 struct Live {
     taped: Taped,
     refusal: Option<Box<dyn TlsRefusal>>,
+    /// Whether the client has sent anything that is recorded.
+    has_asked: bool,
+    /// Whether the recorder has finished.
+    is_over: bool,
 }
 
 impl Hook for Connection {
@@ -87,7 +136,7 @@ impl Hook for Connection {
         let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
         {
             let mut live = lock(&self.live);
-            let Live { taped, refusal } = &mut *live;
+            let Live { taped, refusal, has_asked, .. } = &mut *live;
             if way == Way::ToClient {
                 if let Some(refusal) = refusal {
                     refusal.received(piece);
@@ -98,6 +147,7 @@ impl Hook for Connection {
                     Some(refusal) => refusal.sent(piece, &mut to_server, &mut to_client),
                     None => to_server.extend_from_slice(piece),
                 }
+                *has_asked = true;
                 taped.sent(&to_server, now);
             }
         }
@@ -108,6 +158,27 @@ impl Hook for Connection {
         ends.to.write_all(&to_server)
     }
 
+    fn serve(&self, client: Socket, server: Socket) {
+        let Some(ended) = &self.ended else { return forward_both(self, client, server) };
+        match ended.ending.terminator.begin((ended.start)(), self, client, server) {
+            Ok(Begun { client, server, is_encrypted }) => {
+                forward_both(self, client, server);
+                let live = lock(&self.live);
+                // Some clients look at the certificate after the handshake only.
+                if is_encrypted && !live.has_asked && !live.is_over {
+                    ended.tell(&Failure::Client(Error::new(ErrorKind::ConnectionLost, LEFT)));
+                }
+            }
+            Err(failure) => {
+                let mut live = lock(&self.live);
+                live.taped.forget();
+                if !live.is_over {
+                    ended.tell(&failure);
+                }
+            }
+        }
+    }
+
     fn ended(&self, _: Way, end: End) {
         let mut live = lock(&self.live);
         // Half of a connection may go on: what is left is entered when it is closed.
@@ -115,6 +186,7 @@ impl Hook for Connection {
             self.shared.unreachable(why);
             live.taped.forget();
         } else if end == End::Relay {
+            live.is_over = true;
             live.taped.end(Instant::now());
         }
     }

@@ -1,6 +1,7 @@
 //! Static information about drivers.
 
 use crate::prelude::*;
+use crate::wire::tls;
 use kurabe_core::run::PublishingClause;
 
 /// An option that a target's URL may have: `?name=value`.
@@ -96,14 +97,23 @@ pub struct Connections {
     pub authentication: &'static [Method],
     /// TLS: an option here, the equivalent of the engine's own client, and the decision.
     pub tls: &'static [[&'static str; 3]],
+    /// What a URL, and the variables and files that the driver reads besides it, say of TLS over TCP.
+    pub mode: fn(&TargetUrl) -> Result<tls::Mode>,
     /// Poolers, proxies and clusters.
     pub proxies: &'static [Method],
 }
 
 impl Connections {
     /// Nothing besides options.
-    pub const NONE: Self =
-        Self { foreign: &[], variables: &[], files: &[], authentication: &[], tls: &[], proxies: &[] };
+    pub const NONE: Self = Self {
+        foreign: &[],
+        variables: &[],
+        files: &[],
+        authentication: &[],
+        tls: &[],
+        mode: |url| tls::Mode::from_url(url, false),
+        proxies: &[],
+    };
 }
 
 /// The modes of TLS of engines whose clients have the option `tls` only.

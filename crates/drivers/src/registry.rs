@@ -3,8 +3,11 @@
 use crate::application::facts::engine_behind;
 use crate::info::DriverInfo;
 use crate::prelude::*;
+use crate::wire::tls::{Check, Mode, Wanted};
 use kurabe_core::run::PublishingClause;
 use kurabe_core::units;
+use rustls::ClientConfig;
+use std::sync::Arc;
 
 /// Generates [`DRIVERS`] and [`LEFT_OUT`] from one line per engine.
 macro_rules! drivers {
@@ -66,6 +69,21 @@ pub fn schemes() -> Vec<&'static str> {
 /// [`Usage`](kurabe_core::ErrorKind::Usage) for an unknown scheme or option, with the most similar known one; or the
 /// driver's error for the rest of the URL.
 pub fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
+    let (driver, url) = checked(url)?;
+    (driver.open)(&url)
+}
+
+/// How the driver of a target encrypts its connections; `None` if it does not.
+///
+/// # Errors
+/// As [`open`], for what is about TLS.
+pub fn tls(url: &TargetUrl) -> Result<Option<Arc<ClientConfig>>> {
+    let (driver, url) = checked(url)?;
+    Ok((driver.connections.mode)(&url)?.config().cloned())
+}
+
+/// The driver of a target, and its URL with Kurabe's own options, all of which it knows.
+fn checked(url: &TargetUrl) -> Result<(&'static DriverInfo, TargetUrl)> {
     let Some(driver) = find(&url.scheme) else {
         check_built_in(&url.scheme)?;
         let known = schemes();
@@ -79,10 +97,21 @@ pub fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
             .wrong("has no option 'client'")
             .hint("leave it out: Kurabe's own client is the only one of an engine"));
     }
-    let url = &driver.own_options(url)?;
+    let url = driver.own_options(url)?;
     let options: Vec<&str> = driver.options.iter().map(|option| option.name).collect();
     url.check_options(&options)?;
-    (driver.open)(url)
+    Ok((driver, url))
+}
+
+/// How a connection is encrypted where the URL does not say: with a server whose certificate is of the system's authorities
+/// and for the host.
+///
+/// # Errors
+/// If the system has no authorities.
+pub fn strict_tls() -> Result<Arc<ClientConfig>> {
+    let wanted = Wanted { check: Check::Host, ca: None, crl: None, identity: None };
+    let mode = Mode::on(wanted)?;
+    mode.config().cloned().ok_or_else(|| Error::new(ErrorKind::Internal, "TLS is off"))
 }
 
 /// What of a target's URL names a file, a folder or a socket of the client's machine, besides the database itself; `None` if

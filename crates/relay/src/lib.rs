@@ -4,10 +4,12 @@
 mod late;
 mod listener;
 mod socket;
+mod tls;
 
 pub use late::Late;
 pub use listener::Listener;
 pub use socket::{Server, Socket};
+pub use tls::Tls;
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -78,20 +80,26 @@ pub trait Hook: Send + Sync + 'static {
     /// Called when nothing is relayed any more.
     fn closed(&self) {}
 
-    /// Relays the connection to its end. Whoever reads whole messages of both ends does it in place of [`Hook::piece`].
+    /// Relays the connection to its end. Whoever reads whole messages of both ends does it in place of [`Hook::piece`];
+    /// whoever has to agree with both ends first goes on with [`forward_both`].
     fn serve(&self, client: Socket, server: Socket) {
-        let (Ok(to_client), Ok(from_server)) = (client.try_clone(), server.try_clone()) else {
-            return self.ended(Way::ToServer, End::Unreachable(NO_DESCRIPTORS.to_owned()));
-        };
-        thread::scope(|scope| {
-            let answers = Ends { from: from_server, to: to_client };
-            let back = move || forward(self, Way::ToClient, answers);
-            match thread::Builder::new().name("relay".to_owned()).spawn_scoped(scope, back) {
-                Ok(_) => forward(self, Way::ToServer, Ends { from: client, to: server }),
-                Err(_) => self.ended(Way::ToServer, End::Unreachable(NO_THREAD.to_owned())),
-            }
-        });
+        forward_both(self, client, server);
     }
+}
+
+/// Forwards both directions of a connection, through [`Hook::piece`], until both have ended.
+pub fn forward_both<H: Hook + ?Sized>(hook: &H, client: Socket, server: Socket) {
+    let (Ok(to_client), Ok(from_server)) = (client.try_clone(), server.try_clone()) else {
+        return hook.ended(Way::ToServer, End::Unreachable(NO_DESCRIPTORS.to_owned()));
+    };
+    thread::scope(|scope| {
+        let answers = Ends { from: from_server, to: to_client };
+        let back = move || forward(hook, Way::ToClient, answers);
+        match thread::Builder::new().name("relay".to_owned()).spawn_scoped(scope, back) {
+            Ok(_) => forward(hook, Way::ToServer, Ends { from: client, to: server }),
+            Err(_) => hook.ended(Way::ToServer, End::Unreachable(NO_THREAD.to_owned())),
+        }
+    });
 }
 
 /// Forwards everything.

@@ -1,11 +1,16 @@
-//! A connected socket: TCP or Unix.
+//! A connected socket: TCP or Unix, with or without TLS.
 
+use crate::Way;
+use crate::tls::Tls;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvFlags, recv};
+use rustls::Connection;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The time limit for connecting to a server.
@@ -49,6 +54,8 @@ pub enum Socket {
     Tcp(TcpStream),
     /// A Unix socket.
     Unix(UnixStream),
+    /// Either of them, encrypted.
+    Tls(Arc<Tls>),
 }
 
 impl Socket {
@@ -86,10 +93,34 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
             Self::Unix(stream) => stream.try_clone().map(Self::Unix),
+            Self::Tls(tls) => Ok(Self::Tls(Arc::clone(tls))),
         }
     }
 
-    /// Whether the other end has closed, and all that it sent was received.
+    /// Encrypts it: makes the handshake of TLS, of which the other end has sent `received` already.
+    ///
+    /// # Errors
+    /// If the handshake fails. An error of TLS itself is a `rustls::Error` inside.
+    pub fn encrypt(self, connection: impl Into<Connection>, received: Vec<u8>) -> io::Result<Self> {
+        Tls::shake_hands(self, connection.into(), received).map(|tls| Self::Tls(Arc::new(tls)))
+    }
+
+    /// Waits until a client or its server has sent something or has ended: the way of what is read next.
+    ///
+    /// # Errors
+    /// If the system does not let it wait.
+    pub fn wait(client: &Self, server: &Self) -> io::Result<Way> {
+        let mut both = [server, client].map(|end| PollFd::new(end, PollFlags::IN));
+        while let Err(error) = poll(&mut both, None) {
+            if error != rustix::io::Errno::INTR {
+                return Err(error.into());
+            }
+        }
+        Ok(if both[0].revents().is_empty() { Way::ToServer } else { Way::ToClient })
+    }
+
+    /// Whether the other end has closed, and all that it sent was received. With TLS, the message that says so counts as
+    /// something that was not.
     pub fn has_closed(&self) -> bool {
         let peeked = recv(self, &mut [0u8], RecvFlags::PEEK | RecvFlags::DONTWAIT);
         peeked.is_ok_and(|(_, got)| got == 0)
@@ -101,7 +132,29 @@ impl Socket {
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(how),
             Self::Unix(stream) => stream.shutdown(how),
+            Self::Tls(tls) => {
+                tls.shutdown(how);
+                Ok(())
+            }
         };
+    }
+
+    /// As [`Read::read`], of a socket that several threads have.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => (&*stream).read(buffer),
+            Self::Unix(stream) => (&*stream).read(buffer),
+            Self::Tls(tls) => tls.read(buffer),
+        }
+    }
+
+    /// As [`Write::write`], of a socket that several threads have.
+    pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => (&*stream).write(bytes),
+            Self::Unix(stream) => (&*stream).write(bytes),
+            Self::Tls(tls) => tls.write(bytes),
+        }
     }
 }
 
@@ -110,25 +163,20 @@ impl AsFd for Socket {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
+            Self::Tls(tls) => tls.as_fd(),
         }
     }
 }
 
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(buffer),
-            Self::Unix(stream) => stream.read(buffer),
-        }
+        self.receive(buffer)
     }
 }
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(bytes),
-            Self::Unix(stream) => stream.write(bytes),
-        }
+        self.send(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {

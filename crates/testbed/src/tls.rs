@@ -1,6 +1,6 @@
 //! A throwaway certificate authority, and the certificates of a server and a client that it signs.
 
-use std::fs;
+use std::{fs, io};
 use std::path::{Path, PathBuf};
 
 use rcgen::{
@@ -23,7 +23,7 @@ pub(crate) struct TlsFiles {
 
 /// Creates the files in `folder`; only the server's user can read its key.
 pub(crate) fn make(folder: &Path, os_user: Option<&OsUser>) -> Result<TlsFiles, TestbedError> {
-    let signed = sign().map_err(TestbedError::io("creating a certificate"))?;
+    let signed = sign("Kurabe throwaway", &["localhost", "127.0.0.1"]).map_err(TestbedError::io("creating a certificate"))?;
     let files = TlsFiles {
         ca: folder.join("ca.pem"),
         certificate: folder.join("server.pem"),
@@ -47,16 +47,31 @@ pub(crate) fn client_files(ca: &Path) -> [PathBuf; 2] {
 }
 
 /// The authority's certificate, and certificates with their keys, as PEM.
-struct Signed {
-    ca: String,
-    server: (String, String),
-    client: (String, String),
+pub struct Signed {
+    pub ca: String,
+    pub server: (String, String),
+    pub client: (String, String),
 }
 
-/// Creates the authority and the certificates. The authority's own key is discarded.
-fn sign() -> Result<Signed, rcgen::Error> {
+impl std::fmt::Debug for Signed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Without the keys.
+        f.debug_struct("Signed").field("ca", &self.ca).finish_non_exhaustive()
+    }
+}
+
+/// Creates an authority, and a certificate for a server with these names and addresses; both are called what `for_what`
+/// says. The authority's own key is discarded.
+///
+/// # Errors
+/// If a name is none, or the system gives no random numbers.
+pub fn sign(for_what: &str, names: &[&str]) -> io::Result<Signed> {
+    signed(for_what, names).map_err(io::Error::other)
+}
+
+fn signed(for_what: &str, names: &[&str]) -> Result<Signed, rcgen::Error> {
     let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, "Kurabe throwaway authority");
+    params.distinguished_name.push(DnType::CommonName, format!("{for_what} authority"));
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     let key = KeyPair::generate()?;
@@ -75,7 +90,7 @@ fn sign() -> Result<Signed, rcgen::Error> {
     let (server, client) = (ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth);
     Ok(Signed {
         ca: ca.pem(),
-        server: one(&["localhost", "127.0.0.1"], "Kurabe throwaway server", server)?,
+        server: one(names, &format!("{for_what} server"), server)?,
         // PostgreSQL compares this name with the user's.
         client: one(&[], "kurabe", client)?,
     })

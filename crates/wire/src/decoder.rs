@@ -1,5 +1,7 @@
 //! What a decoder of a protocol learns from the bytes of a connection.
 
+use kurabe_relay::Way;
+
 /// A decoder, for one connection. It reads a copy of the stream, in pieces of any size, and never fails: of a stream that
 /// it cannot read it says so once, with [`Seen::Unreadable`].
 pub trait Decoder: Send {
@@ -63,4 +65,33 @@ pub trait TlsRefusal: Send {
 
     /// Whether TLS was offered and refused.
     fn has_refused(&self) -> bool;
+}
+
+/// Reads the beginning of a connection until it is known whether it uses TLS, for a relay that ends TLS on both sides.
+pub trait TlsStart: Send {
+    /// Takes what the client sent next, in pieces of any size.
+    fn sent(&mut self, bytes: &[u8], acts: &mut Vec<Act>);
+
+    /// Takes what the server sent next, in pieces of any size.
+    fn received(&mut self, bytes: &[u8], acts: &mut Vec<Act>);
+}
+
+/// What a relay does at the beginning of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// These bytes go to that end. They are about encryption, and nobody else sees them.
+    Tell(Way, Vec<u8>),
+    /// These bytes go to that end, and are those of a connection without TLS.
+    Forward(Way, Vec<u8>),
+    /// All that follows is in plain text. It is the last act, as the next one is.
+    Plain,
+    /// TLS begins on both sides.
+    Encrypt {
+        /// What the client is told before, once the server's side is encrypted.
+        answer: Vec<u8>,
+        /// What the client has sent of its handshake.
+        client: Vec<u8>,
+        /// What the server has sent of its handshake.
+        server: Vec<u8>,
+    },
 }

@@ -17,6 +17,12 @@ pub struct Variables {
     url: &'static [&'static str],
     /// Variables that would name another server.
     removed: &'static [&'static str],
+    /// The variable that names the file of trusted authorities.
+    authority: &'static str,
+    /// What else has to be set, if TLS ends at the relay.
+    ended: &'static [(&'static str, &'static str)],
+    /// The options of a URL by which a client uses TLS and trusts an authority; no value: the authority's file.
+    trust: &'static [(&'static str, Option<&'static str>)],
 }
 
 impl Variables {
@@ -30,6 +36,9 @@ impl Variables {
         address: "",
         url: &[],
         removed: &[],
+        authority: "",
+        ended: &[],
+        trust: &[("ca", None)],
     };
     /// Those of the client programs of MySQL and MariaDB, and of their container images.
     pub(crate) const MYSQL: Self = Self {
@@ -40,8 +49,14 @@ impl Variables {
         database: "MYSQL_DATABASE",
         url: &["DATABASE_URL"],
         removed: &["MYSQL_UNIX_PORT"],
+        trust: &[("ssl-mode", Some("VERIFY_IDENTITY")), ("ssl-ca", None)],
         ..Self::NONE
     };
+    /// Names and values that a program needs besides, if TLS ends at the relay.
+    pub fn ended(&self) -> &'static [(&'static str, &'static str)] {
+        self.ended
+    }
+
     /// libpq's.
     pub(crate) const POSTGRES: Self = Self {
         host: "PGHOST",
@@ -51,6 +66,10 @@ impl Variables {
         database: "PGDATABASE",
         url: &["DATABASE_URL"],
         removed: &["PGHOSTADDR", "PGSERVICE", "PGSERVICEFILE"],
+        authority: "PGSSLROOTCERT",
+        // SCRAM would be bound to the certificate of the relay, which is not that of the server.
+        ended: &[("PGCHANNELBINDING", "disable")],
+        trust: &[("sslmode", Some("verify-full")), ("sslrootcert", None)],
         ..Self::NONE
     };
     /// redis-cli's password, and what applications use.
@@ -59,6 +78,8 @@ impl Variables {
         port: "REDIS_PORT",
         password: "REDISCLI_AUTH",
         url: &["REDIS_URL"],
+        // redis-py's.
+        trust: &[("ssl_ca_certs", None)],
         ..Self::NONE
     };
     /// libmemcached's.
@@ -91,10 +112,27 @@ pub fn through(url: &TargetUrl, relay: SocketAddr) -> TargetUrl {
     }
 }
 
-/// The environment of a program that reaches a server through a relay at this address.
-pub fn environment(url: &TargetUrl, relay: SocketAddr, variables: &Variables) -> Environment {
+/// The URL of a server, by way of a relay at this address at which TLS ends: clients trust the authority in this file.
+pub fn through_tls(url: &TargetUrl, relay: SocketAddr, variables: &Variables, authority: &str) -> TargetUrl {
+    let option = |(name, value): &(&str, Option<&str>)| {
+        ((*name).to_owned(), value.unwrap_or(authority).to_owned())
+    };
+    TargetUrl { options: variables.trust.iter().map(option).collect(), ..through(url, relay) }
+}
+
+/// The environment of a program that reaches a server through a relay at this address. `authority`: the file of the authority
+/// whom it has to trust, if TLS ends at the relay.
+pub fn environment(
+    url: &TargetUrl,
+    relay: SocketAddr,
+    variables: &Variables,
+    authority: Option<&str>,
+) -> Environment {
     let (host, port) = (relay.ip().to_string(), relay.port().to_string());
-    let shown = through(url, relay).to_string();
+    let shown = match authority {
+        Some(authority) => through_tls(url, relay, variables, authority).to_string(),
+        None => through(url, relay).to_string(),
+    };
     let password = url.password.as_ref().map(Secret::expose).filter(|password| !password.is_empty());
     let mut set = vec![
         ("KURABE_HOST", host.clone()),
@@ -113,6 +151,10 @@ pub fn environment(url: &TargetUrl, relay: SocketAddr, variables: &Variables) ->
     both(variables.user, "KURABE_USER", url.user.as_deref());
     both(variables.database, "KURABE_DATABASE", Some(url.path.as_str()).filter(|path| !path.is_empty()));
     both(variables.password, "KURABE_PASSWORD", password);
+    if let Some(authority) = authority {
+        set.extend([("KURABE_CA", authority.to_owned()), (variables.authority, authority.to_owned())]);
+        set.extend(variables.ended.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    }
     set.retain(|(name, _)| !name.is_empty());
     Environment { set, removed: variables.removed.to_vec() }
 }
@@ -125,7 +167,7 @@ mod tests {
     fn only_variables_for_passwords_have_passwords() {
         let url = TargetUrl::parse("postgres://bob:hunter2@db.example/shop?search_path=x").unwrap();
         let relay = "[::1]:7000".parse().unwrap();
-        let found = environment(&url, relay, &Variables::POSTGRES);
+        let found = environment(&url, relay, &Variables::POSTGRES, None);
         let value =
             |name: &str| found.set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
         assert_eq!(value("KURABE_URL"), Some("postgres://bob@[::1]:7000/shop"));
@@ -135,5 +177,26 @@ mod tests {
             assert_eq!(value.contains("hunter2"), ["PGPASSWORD", "KURABE_PASSWORD"].contains(name), "{name}");
         }
         assert!(found.removed.contains(&"PGHOSTADDR"));
+    }
+
+    #[test]
+    fn clients_are_told_whom_to_trust_where_tls_ends_at_the_relay() {
+        let relay = "127.0.0.1:7000".parse().unwrap();
+        let found = |url: &str, variables| {
+            environment(&TargetUrl::parse(url).unwrap(), relay, variables, Some("/t/ca.pem")).set
+        };
+        let value = |found: &[(&str, String)], name: &str| {
+            found.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone()).unwrap_or_default()
+        };
+        let postgres = found("postgres://bob:pw@h/shop?sslmode=require", &Variables::POSTGRES);
+        let url = "postgres://bob@127.0.0.1:7000/shop?sslmode=verify-full&sslrootcert=/t/ca.pem";
+        assert_eq!(value(&postgres, "DATABASE_URL"), url);
+        assert_eq!(value(&postgres, "PGSSLROOTCERT"), "/t/ca.pem");
+        assert_eq!(value(&postgres, "PGCHANNELBINDING"), "disable");
+        let redis = found("rediss://h/2?ca=/x", &Variables::REDIS);
+        assert_eq!(value(&redis, "REDIS_URL"), "rediss://127.0.0.1:7000/2?ssl_ca_certs=/t/ca.pem");
+        let mysql = found("mysql://h/shop", &Variables::MYSQL);
+        assert!(value(&mysql, "KURABE_URL").contains("ssl-ca=/t/ca.pem"), "{mysql:?}");
+        assert_eq!(value(&mysql, "KURABE_CA"), "/t/ca.pem");
     }
 }

@@ -20,4 +20,5 @@ pub mod relay;
 pub mod render;
 mod sql;
 pub mod statement;
+pub mod terminate;
 pub mod view;

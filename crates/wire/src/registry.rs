@@ -1,16 +1,17 @@
 //! The protocols that can be decoded, one line each.
 
-use crate::decoder::{Decoder, TlsRefusal};
+use crate::decoder::{Decoder, TlsRefusal, TlsStart};
 use crate::environment::Variables;
+use crate::protocols::direct_tls::DirectStart;
 use crate::protocols::http::Http;
 use crate::protocols::memcached::Memcached;
 use crate::protocols::memcached_view::Memcached as MemcachedView;
 use crate::protocols::mongodb::Mongodb;
 use crate::protocols::mysql::Mysql;
-use crate::protocols::mysql_tls::MysqlTls;
+use crate::protocols::mysql_tls::{MysqlStart, MysqlTls};
 use crate::protocols::mysql_view::Mysql as MysqlView;
 use crate::protocols::postgres::Postgres;
-use crate::protocols::postgres_tls::PostgresTls;
+use crate::protocols::postgres_tls::{PostgresStart, PostgresTls};
 use crate::protocols::postgres_view::Postgres as PostgresView;
 use crate::protocols::redis::Redis;
 use crate::protocols::redis_view::Redis as RedisView;
@@ -28,6 +29,8 @@ pub struct Protocol {
     pub view: Option<fn() -> Box<dyn View>>,
     /// Makes what refuses TLS on a connection, where TLS is a choice of the client's.
     pub refusal: Option<fn() -> Box<dyn TlsRefusal>>,
+    /// Makes what finds the beginning of TLS on a connection.
+    pub start: fn() -> Box<dyn TlsStart>,
     /// The variables by which its programs are told their server.
     pub variables: Variables,
 }
@@ -41,18 +44,23 @@ impl fmt::Debug for Protocol {
 /// All of them.
 #[rustfmt::skip]
 pub static PROTOCOLS: &[Protocol] = &[
-    Protocol { schemes: &["mysql", "mariadb"], port: 3306, decoder: || Box::<Mysql>::default(), view: Some(|| Box::<MysqlView>::default()), refusal: Some(|| Box::<MysqlTls>::default()), variables: Variables::MYSQL },
-    Protocol { schemes: &["postgres", "postgresql"], port: 5432, decoder: || Box::<Postgres>::default(), view: Some(|| Box::<PostgresView>::default()), refusal: Some(|| Box::<PostgresTls>::default()), variables: Variables::POSTGRES },
-    Protocol { schemes: &["redis", "valkey"], port: 6379, decoder: || Box::<Redis>::default(), view: Some(|| Box::<RedisView>::default()), refusal: None, variables: Variables::REDIS },
-    Protocol { schemes: &["memcached"], port: 11211, decoder: || Box::<Memcached>::default(), view: Some(|| Box::<MemcachedView>::default()), refusal: None, variables: Variables::MEMCACHED },
-    Protocol { schemes: &["mongodb"], port: 27017, decoder: || Box::<Mongodb>::default(), view: None, refusal: None, variables: Variables::MONGODB },
-    Protocol { schemes: &["couchdb"], port: 5984, decoder: || Box::new(Http::couchdb()), view: None, refusal: None, variables: Variables::COUCHDB },
-    Protocol { schemes: &["http"], port: 80, decoder: || Box::<Http>::default(), view: None, refusal: None, variables: Variables::NONE },
+    Protocol { schemes: &["mysql", "mariadb"], port: 3306, decoder: || Box::<Mysql>::default(), view: Some(|| Box::<MysqlView>::default()), refusal: Some(|| Box::<MysqlTls>::default()), start: || Box::<MysqlStart>::default(), variables: Variables::MYSQL },
+    Protocol { schemes: &["postgres", "postgresql"], port: 5432, decoder: || Box::<Postgres>::default(), view: Some(|| Box::<PostgresView>::default()), refusal: Some(|| Box::<PostgresTls>::default()), start: || Box::<PostgresStart>::default(), variables: Variables::POSTGRES },
+    Protocol { schemes: &["redis", "valkey"], port: 6379, decoder: || Box::<Redis>::default(), view: Some(|| Box::<RedisView>::default()), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::REDIS },
+    Protocol { schemes: &["memcached"], port: 11211, decoder: || Box::<Memcached>::default(), view: Some(|| Box::<MemcachedView>::default()), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::MEMCACHED },
+    Protocol { schemes: &["mongodb"], port: 27017, decoder: || Box::<Mongodb>::default(), view: None, refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::MONGODB },
+    Protocol { schemes: &["couchdb"], port: 5984, decoder: || Box::new(Http::couchdb()), view: None, refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::COUCHDB },
+    Protocol { schemes: &["http"], port: 80, decoder: || Box::<Http>::default(), view: None, refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::NONE },
 ];
 
 /// The protocol of a URL's scheme.
 pub fn of_scheme(scheme: &str) -> Option<&'static Protocol> {
     PROTOCOLS.iter().find(|protocol| protocol.schemes.contains(&scheme))
+}
+
+/// The scheme without TLS of one whose connections begin with TLS: `redis` of `rediss`.
+pub fn plain_scheme(scheme: &str) -> Option<&str> {
+    scheme.strip_suffix('s').filter(|plain| of_scheme(plain).is_some())
 }
 
 pub fn schemes() -> impl Iterator<Item = &'static str> {

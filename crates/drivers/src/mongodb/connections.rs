@@ -40,4 +40,5 @@ pub(super) const CONNECTIONS: Connections = Connections {
         ("mongos", "the first that is reached"),
         ("mongodb+srv:", "refused: name the hosts"),
     ],
+    ..Connections::NONE
 };

@@ -42,17 +42,7 @@ impl Config {
         account: impl FnOnce() -> Option<String>,
     ) -> Result<Self> {
         let place = place(url, file)?;
-        let own = ["tls", "ca", "cert", "key"].into_iter().find(|name| url.option(name).is_some());
-        let of_client = SSL.into_iter().find(|name| url.option(name).is_some());
-        if let (Some(own), Some(of_client)) = (own, of_client) {
-            return Err(url.wrong(format!("{own}= and {of_client}= both set TLS")).hint("remove one"));
-        }
-        // A Unix socket needs no encryption.
-        let of_file = match place {
-            Place::Tcp { .. } if own.is_none() => file.with(url, &SSL).tls()?,
-            _ => None,
-        };
-        let tls = of_file.map_or_else(|| tls::Mode::from_url(url, false), Ok)?;
+        let tls = tls_of(url, file, &place)?;
         let cleartext = url.choice("enable_cleartext_plugin", &[("false", false), ("true", true)])?;
         if cleartext && !tls.checks_host() {
             let what = "enable_cleartext_plugin=true requires a verified certificate";
@@ -78,6 +68,25 @@ impl Config {
         let server_key = server_key(url, file)?;
         Ok(Self { place, user, password, database, tls, cleartext, server_key, charset, engine })
     }
+}
+
+/// What the URL and the option files say of TLS over TCP.
+pub(super) fn tls(url: &TargetUrl) -> Result<tls::Mode> {
+    tls_of(url, &OptionFile::of_this_user(), &Place::Tcp { host: String::new(), port: 0 })
+}
+
+fn tls_of(url: &TargetUrl, file: &OptionFile, place: &Place) -> Result<tls::Mode> {
+    let own = ["tls", "ca", "cert", "key"].into_iter().find(|name| url.option(name).is_some());
+    let of_client = SSL.into_iter().find(|name| url.option(name).is_some());
+    if let (Some(own), Some(of_client)) = (own, of_client) {
+        return Err(url.wrong(format!("{own}= and {of_client}= both set TLS")).hint("remove one"));
+    }
+    // A Unix socket needs no encryption.
+    let of_file = match place {
+        Place::Tcp { .. } if own.is_none() => file.with(url, &SSL).tls()?,
+        _ => None,
+    };
+    of_file.map_or_else(|| tls::Mode::from_url(url, false), Ok)
 }
 
 /// Where the server's RSA key comes from (manual, "Caching SHA-2 Pluggable Authentication").

@@ -75,6 +75,7 @@ pub(super) const CONNECTIONS: Connections = Connections {
         ["ssl-crl", "the same", "refused if revoked, or if the authority has no list in the file"],
         ["ssl-crlpath, ssl-capath", "the same", "refused by name"],
     ],
+    mode: super::config::tls,
     proxies: &[
         (
             "ProxySQL, MaxScale, MySQL Router: the greeting has another number of the connection than the server's list",

@@ -69,13 +69,7 @@ impl Config {
         environment: Variable<'_>,
         account: impl FnOnce() -> Option<String>,
     ) -> Result<Vec<Self>> {
-        let named = url.option("service").map(ToOwned::to_owned).or_else(|| environment("PGSERVICE"));
-        let service = named.map(|name| service::read(&name, environment)).transpose()?.unwrap_or_default();
-        let variable = |name: &str| match service.get(name) {
-            Some(value) => Some(value.clone()),
-            None if name == "PGOPTIONS" => None,
-            None => environment(name),
-        };
+        let variable = with_service(url, environment)?;
         let mut hosts = Self::new(url, &variable, account)?;
         for config in hosts.iter_mut().filter(|config| config.password.is_none()) {
             let (password, hint) = passfile::of_this_user(config, &variable);
@@ -155,6 +149,27 @@ impl Config {
         });
         hosts.collect()
     }
+}
+
+/// The settings of the service that the URL or `PGSERVICE` names, else those of the environment.
+fn with_service<'a>(
+    url: &TargetUrl,
+    environment: Variable<'a>,
+) -> Result<impl Fn(&str) -> Option<String> + use<'a>> {
+    let named = url.option("service").map(ToOwned::to_owned).or_else(|| environment("PGSERVICE"));
+    let service = named.map(|name| service::read(&name, environment)).transpose()?.unwrap_or_default();
+    Ok(move |name: &str| match service.get(name) {
+        Some(value) => Some(value.clone()),
+        None if name == "PGOPTIONS" => None,
+        None => environment(name),
+    })
+}
+
+/// What the URL, the service and libpq's variables say of TLS over TCP.
+pub(super) fn tls_of_url(url: &TargetUrl) -> Result<tls::Mode> {
+    let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let variable = with_service(url, &environment)?;
+    tls(url, &variable, &Place::Tcp { host: String::new(), port: 0 })
 }
 
 /// The meaning of a value; the first choice without one.

@@ -30,8 +30,7 @@ impl Config {
     }
 
     fn new(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
-        let secure = matches!(url.scheme.as_str(), "rediss" | "valkeys");
-        let tls = tls::Mode::from_url(url, secure)?;
+        let tls = tls(url)?;
         let place = Place::from_url(url, PORT);
         tls.check(&place, url)?;
         let database = match url.path.as_str() {
@@ -59,6 +58,11 @@ impl Config {
             Place::Unix(_) => "localhost",
         }
     }
+}
+
+/// TLS settings. `rediss:` and `valkeys:` verify the server's certificate unless `?tls=` changes this.
+pub(super) fn tls(url: &TargetUrl) -> Result<tls::Mode> {
+    tls::Mode::from_url(url, matches!(url.scheme.as_str(), "rediss" | "valkeys"))
 }
 
 #[cfg(test)]

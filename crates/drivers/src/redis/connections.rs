@@ -1,5 +1,6 @@
 //! What this driver knows of connections besides its own options.
 
+use super::config;
 use crate::prelude::*;
 
 const FOREIGN: &[ForeignOption] = &[
@@ -20,6 +21,7 @@ pub(super) const CONNECTIONS: Connections = Connections {
         ("a client's certificate", "by cert= and key="),
     ],
     tls: crate::info::TLS,
+    mode: config::tls,
     proxies: &[
         ("Redis Cluster", "refused: name a standalone server"),
         ("Redis Sentinel", "refused: name the server that it watches"),

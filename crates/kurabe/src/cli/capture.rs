@@ -13,7 +13,7 @@ pub(super) fn command() -> Command {
              data and transaction, and of its answer the time, rows, error and a checksum ({protocols}). Clients \
              connect to a relay, which COMMAND finds in its environment as that of 'kurabe wire'. Without COMMAND \
              it records until Ctrl-C; with --from it reads packets that were captured, or a server's log. Passwords are never recorded. TLS is refused, since encrypted statements \
-             cannot be read.",
+             cannot be read, unless --tls terminate ends it at the relay.",
         ))
         .args_conflicts_with_subcommands(true)
         .subcommand_negates_reqs(true)
@@ -48,6 +48,18 @@ pub(super) fn command() -> Command {
             .value_parser(["keep", "hash", "drop"])
             .default_value("keep")
             .hide_possible_values(true),
+        )
+        .arg(
+            option(
+                "tls",
+                "WHAT",
+                "refuse: clients connect without TLS, if they agree; terminate: TLS ends at the relay, on both sides, with a \
+                 certificate that is made for this capture, and with the server as TARGET's URL says",
+            )
+            .value_parser(["refuse", "terminate"])
+            .default_value("refuse")
+            .hide_possible_values(true)
+            .conflicts_with("from"),
         )
         .subcommand(
             Command::new("show")

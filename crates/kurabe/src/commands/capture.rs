@@ -1,5 +1,6 @@
 //! `kurabe capture`: records what passes between an application and its server, and shows it.
 
+use super::terminate::Terminated;
 use super::wire::{self, Relayed};
 use crate::exit::{self, Exit};
 use crate::output::Output;
@@ -14,6 +15,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::units::count;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_wire::environment::{environment, through};
+use kurabe_wire::registry;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
@@ -51,7 +53,7 @@ pub(super) fn capture(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 fn about(matches: &ArgMatches, url: &TargetUrl) -> About {
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     About {
-        protocol: url.scheme.clone(),
+        protocol: registry::plain_scheme(&url.scheme).unwrap_or(&url.scheme).to_owned(),
         target: url.to_string(),
         values: match matches.get_one::<String>("values").map(String::as_str) {
             Some("hash") => Values::Hash,
@@ -113,13 +115,25 @@ fn recorded(totals: &Totals, path: &Path, output: &Output) -> Result<()> {
 /// Records until the command has ended, or until Ctrl-C without one.
 fn record(matches: &ArgMatches, relayed: &Relayed, path: &Path, output: &Output) -> Result<Exit> {
     let Relayed { url, protocol, listen, command, stop, .. } = relayed;
-    let server = wire::server(url, protocol)?;
+    let terminates = matches.get_one::<String>("tls").is_some_and(|what| what == "terminate");
+    let (server, terminated) = if terminates {
+        let server = wire::server(url, protocol)?;
+        let terminated = Terminated::prepare(relayed, &server)?;
+        (server, Some(terminated))
+    } else {
+        (wire::plain_server(url, protocol, "--tls terminate ends TLS at the relay")?, None)
+    };
     wire::check(&server)?;
     let about = about(matches, url);
-    let recorder = Recorder::start(*listen, server, protocol, path, &about)?;
-    let shown = through(url, recorder.address()).to_string();
+    let ending = terminated.as_ref().map(|terminated| terminated.ending(relayed, output));
+    let recorder = Recorder::start(*listen, server, protocol, path, &about, ending)?;
+    let address = recorder.address();
+    if let Some(terminated) = &terminated {
+        terminated.note(relayed, output);
+    }
     let status = if command.is_empty() {
-        output.result(&shown)?;
+        let shown = terminated.as_ref().map_or_else(|| through(url, address), |one| one.through(relayed, address));
+        output.result(&shown.to_string())?;
         output.note("Ctrl-C ends the capture");
         signals::wait_for("connections to be closed");
         while !stop.load(Ordering::SeqCst) && !recorder.has_failed() {
@@ -128,10 +142,18 @@ fn record(matches: &ArgMatches, relayed: &Relayed, path: &Path, output: &Output)
         None
     } else {
         signals::wait_for("the command to end");
-        Some(wire::run(command, &environment(url, recorder.address(), &protocol.variables), stop)?)
+        let plain = || environment(url, address, &protocol.variables, None);
+        let set = terminated.as_ref().map_or_else(plain, |one| one.environment(relayed, address));
+        Some(wire::run(command, &set, stop)?)
     };
     let totals = recorder.finish(path)?;
     recorded(&totals, path, output)?;
+    if let Some(error) = terminated.and_then(|terminated| terminated.refused())
+        && status.is_some()
+        && !stop.load(Ordering::SeqCst)
+    {
+        return Err(error.into());
+    }
     wire::ended(status, totals.connections, totals.unreachable, stop, output)
 }
 

@@ -25,6 +25,7 @@ mod stack;
 mod stopping_rule;
 mod store;
 mod suite;
+mod terminate;
 mod up;
 mod warnings;
 mod wire;

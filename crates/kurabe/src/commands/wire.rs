@@ -36,7 +36,7 @@ pub(super) fn wire(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let Relayed { url, protocol, listen, command, stop, .. } = &relayed;
     let options = Options {
         listen: *listen,
-        server: server(url, protocol)?,
+        server: plain_server(url, protocol, "--tls pass forwards TLS")?,
         protocol: Some(protocol),
         refuse_tls: text("tls") == "refuse",
         until: matches.get_one::<String>("first").cloned(),
@@ -68,7 +68,9 @@ impl Relayed {
             targets::check_scheme(&asked)?;
         }
         // Before a server is started.
-        let protocol = protocol(if is_up { &asked.path } else { &asked.scheme })?;
+        let scheme = if is_up { &asked.path } else { &asked.scheme };
+        let plain = registry::plain_scheme(scheme).filter(|_| text("tls") == "terminate");
+        let protocol = protocol(plain.unwrap_or(scheme))?;
         let command: Vec<OsString> = matches.get_many("command").into_iter().flatten().cloned().collect();
         let stop = signals::watch(if command.is_empty() { exit::DONE } else { exit::INTERRUPTED }, output)?;
         let started = if is_up {
@@ -94,8 +96,7 @@ impl Relayed {
 pub(super) fn protocol(scheme: &str) -> kurabe_core::Result<&'static Protocol> {
     registry::of_scheme(scheme).ok_or_else(|| {
         let known = registry::schemes().collect::<Vec<_>>().join(", ");
-        let encrypted = scheme.strip_suffix('s').filter(|plain| registry::of_scheme(plain).is_some());
-        match encrypted {
+        match registry::plain_scheme(scheme) {
             Some(plain) => Error::usage(format!("{scheme}: the relay speaks no TLS to servers"))
                 .hint(format!("name a port without TLS: {plain}://host:port")),
             None => Error::usage(format!("'{scheme}' is no protocol that can be decoded"))
@@ -104,15 +105,20 @@ pub(super) fn protocol(scheme: &str) -> kurabe_core::Result<&'static Protocol> {
     })
 }
 
-/// Where the server of a URL listens.
-pub(super) fn server(url: &TargetUrl, protocol: &Protocol) -> kurabe_core::Result<Server> {
+/// Where the server of a URL listens, whose options must not ask for TLS. `other`: what else the relay can do about TLS.
+pub(super) fn plain_server(url: &TargetUrl, protocol: &Protocol, other: &str) -> kurabe_core::Result<Server> {
     for (option, plain) in [("tls", "off"), ("sslmode", "disable")] {
         if url.option(option).is_some_and(|value| value != plain) {
             return Err(url
                 .wrong(format!("{option}= has no effect: the client, and not the relay, chooses TLS"))
-                .hint(format!("remove {option}=; --tls pass forwards TLS")));
+                .hint(format!("remove {option}=; {other}")));
         }
     }
+    server(url, protocol)
+}
+
+/// Where the server of a URL listens.
+pub(super) fn server(url: &TargetUrl, protocol: &Protocol) -> kurabe_core::Result<Server> {
     if let Some(socket) = url.option("socket") {
         return Ok(Server::Unix(socket.into()));
     }
@@ -184,7 +190,7 @@ fn serve(
         None
     } else {
         signals::wait_for("the command to end");
-        let set = environment(url, relay.address(), &protocol.variables);
+        let set = environment(url, relay.address(), &protocol.variables, None);
         Some(run(command, &set, stop)?)
     };
     relay.stop();
@@ -300,7 +306,7 @@ mod tests {
 
     fn place(text: &str) -> kurabe_core::Result<String> {
         let url = TargetUrl::parse(text).unwrap();
-        server(&url, protocol(&url.scheme)?).map(|server| server.to_string())
+        plain_server(&url, protocol(&url.scheme)?, "--tls pass forwards TLS").map(|server| server.to_string())
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The protocols, one file each.
 
 pub(crate) mod bson;
+pub(crate) mod direct_tls;
 pub(crate) mod http;
 pub(crate) mod memcached;
 pub(crate) mod memcached_view;

@@ -21,7 +21,7 @@ const LENENC_AUTH: u32 = 1 << 21;
 pub(super) const ZSTD: u32 = 1 << 26;
 const QUERY_ATTRIBUTES: u32 = 1 << 27;
 /// The length of the request for TLS, with its header, in bytes.
-const SSL_REQUEST: u64 = 36;
+pub(super) const SSL_REQUEST: u64 = 36;
 /// The part of a server's packet that is read.
 const READ: usize = 512;
 /// The length of a packet that another one continues.

@@ -1,6 +1,10 @@
-//! The offer of TLS in MySQL's greeting. Without it, a client that does not insist connects without TLS.
+//! The offer of TLS in MySQL's greeting. Without it, a client that does not insist connects without TLS. With it, a client
+//! that wants TLS sends the beginning of its first packet, then its handshake, and then the whole packet.
 
-use crate::decoder::TlsRefusal;
+use super::mysql::{SSL as SSL_FLAG, SSL_REQUEST};
+use crate::decoder::{Act, TlsRefusal, TlsStart};
+use crate::input::word;
+use kurabe_relay::Way;
 
 /// Bytes between the version and the flags: zero 1, connection 4, scramble 8, filler 1.
 const TO_FLAGS: usize = 14;
@@ -43,5 +47,41 @@ impl TlsRefusal for MysqlTls {
 
     fn has_refused(&self) -> bool {
         self.refused
+    }
+}
+
+/// Passes the greeting and the request for TLS on.
+#[derive(Default)]
+pub(crate) struct MysqlStart {
+    /// What the client sent, as long as it may be such a request.
+    held: Vec<u8>,
+}
+
+impl TlsStart for MysqlStart {
+    fn sent(&mut self, bytes: &[u8], acts: &mut Vec<Act>) {
+        self.held.extend_from_slice(bytes);
+        // The length of the packet's body; its number is the fourth byte.
+        let length = word(&self.held, 0) & 0xff_ffff;
+        if self.held.len() >= 4 && u64::from(length) + 4 != SSL_REQUEST {
+            return self.plain(acts);
+        }
+        let Some((request, handshake)) = self.held.split_at_checked(SSL_REQUEST as usize) else { return };
+        if word(request, 4) & SSL_FLAG == 0 {
+            return self.plain(acts);
+        }
+        acts.push(Act::Tell(Way::ToServer, request.to_vec()));
+        let client = handshake.to_vec();
+        acts.push(Act::Encrypt { answer: Vec::new(), client, server: Vec::new() });
+    }
+
+    fn received(&mut self, bytes: &[u8], acts: &mut Vec<Act>) {
+        acts.push(Act::Forward(Way::ToClient, bytes.to_vec()));
+    }
+}
+
+impl MysqlStart {
+    fn plain(&mut self, acts: &mut Vec<Act>) {
+        acts.push(Act::Forward(Way::ToServer, std::mem::take(&mut self.held)));
+        acts.push(Act::Plain);
     }
 }
