@@ -2,6 +2,7 @@
 
 mod from;
 mod model;
+mod tls;
 
 use crate::servers::common::{skip, sql};
 use crate::support::{Answer, KURABE, Place, eventually, piped};

@@ -26,7 +26,7 @@ fn tcpdump(port: u16, to: &Path) -> Option<(Child, impl Iterator<Item = String>)
 }
 
 /// What was asked and answered, without times, in no order of connections.
-fn exchanged(path: &Path) -> Vec<Vec<String>> {
+pub(super) fn exchanged(path: &Path) -> Vec<Vec<String>> {
     let mut by_connection: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for (text, request) in requests(path) {
         let Request {

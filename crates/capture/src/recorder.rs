@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_secs(1);
 
 /// What is told of a client that closes right after the handshake.
-const LEFT: &str = "a client ended right after the handshake of TLS; it may not accept the certificate of this capture";
+const LEFT: &str =
+    "a client ended right after the handshake of TLS; it may not accept the certificate of this capture";
 
 /// What is done about TLS, where it is not refused: it ends at the relay.
 pub struct Ending {
@@ -57,7 +58,8 @@ impl Recorder {
         let tape = Tape::begin(protocol, path, about)?;
         let shared = Arc::clone(&tape.shared);
         let refusal = protocol.refusal.filter(|_| ending.is_none());
-        let ended = ending.map(|ending| Arc::new(Ended { ending, start: protocol.start, told: Mutex::default() }));
+        let ended =
+            ending.map(|ending| Arc::new(Ended { ending, start: protocol.start, told: Mutex::default() }));
         let relay = Relay::start(listen, server, move |number| {
             let taped = shared.connection(number as u64);
             let live = Live { taped, refusal: refusal.map(|make| make()), has_asked: false, is_over: false };

@@ -42,38 +42,28 @@ impl Tls {
     ///
     /// # Errors
     /// If it fails, or the other end closes; after the alert was sent.
-    pub(crate) fn shake_hands(
-        socket: Socket,
-        connection: Connection,
-        received: Vec<u8>,
-    ) -> io::Result<Self> {
+    pub(crate) fn shake_hands(socket: Socket, connection: Connection, received: Vec<u8>) -> io::Result<Self> {
         let input = Input { from: 0, to: received.len(), bytes: received };
         let (connection, output) = (Mutex::new(connection), Mutex::default());
         let tls = Self { socket, connection, input: Mutex::new(input), output };
-        {
-            let mut input = lock(&tls.input);
-            loop {
-                tls.flush()?;
-                let mut connection = lock(&tls.connection);
-                if !connection.is_handshaking() {
-                    break;
-                }
-                let taken = input.feed(&mut connection);
-                drop(connection);
-                match taken {
-                    Ok(true) => {}
-                    Ok(false) if input.receive(&tls.socket)? == 0 => {
-                        return Err(ErrorKind::UnexpectedEof.into());
-                    }
-                    Ok(false) => {}
-                    Err(error) => {
-                        // The other end learns why, if it still listens.
-                        let _ = tls.flush();
-                        return Err(error);
-                    }
-                }
+        let mut input = lock(&tls.input);
+        loop {
+            tls.flush()?;
+            let mut connection = lock(&tls.connection);
+            if !connection.is_handshaking() {
+                break;
+            }
+            let taken = input.feed(&mut connection);
+            drop(connection);
+            if taken.is_err() {
+                // The other end learns why, if it still listens.
+                let _ = tls.flush();
+            }
+            if !taken? && input.receive(&tls.socket)? == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
             }
         }
+        drop(input);
         Ok(tls)
     }
 
@@ -205,3 +195,6 @@ impl Input {
         Ok(self.to)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -58,5 +58,5 @@ pub use options::StartOptions;
 pub use registry::{available, caches, engines, has_own_host};
 pub use server::{Server, start, sweep};
 pub use signals::{end_by_ignored, reset_interrupts_for_programs};
-pub use tls::{Signed, sign};
 pub use stack::{Application, Database, Variant, available_stacks, stacks, variants};
+pub use tls::{Signed, sign};

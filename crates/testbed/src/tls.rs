@@ -1,7 +1,7 @@
 //! A throwaway certificate authority, and the certificates of a server and a client that it signs.
 
-use std::{fs, io};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -23,7 +23,8 @@ pub(crate) struct TlsFiles {
 
 /// Creates the files in `folder`; only the server's user can read its key.
 pub(crate) fn make(folder: &Path, os_user: Option<&OsUser>) -> Result<TlsFiles, TestbedError> {
-    let signed = sign("Kurabe throwaway", &["localhost", "127.0.0.1"]).map_err(TestbedError::io("creating a certificate"))?;
+    let signed = sign("Kurabe throwaway", &["localhost", "127.0.0.1"])
+        .map_err(TestbedError::io("creating a certificate"))?;
     let files = TlsFiles {
         ca: folder.join("ca.pem"),
         certificate: folder.join("server.pem"),

@@ -114,9 +114,8 @@ pub fn through(url: &TargetUrl, relay: SocketAddr) -> TargetUrl {
 
 /// The URL of a server, by way of a relay at this address at which TLS ends: clients trust the authority in this file.
 pub fn through_tls(url: &TargetUrl, relay: SocketAddr, variables: &Variables, authority: &str) -> TargetUrl {
-    let option = |(name, value): &(&str, Option<&str>)| {
-        ((*name).to_owned(), value.unwrap_or(authority).to_owned())
-    };
+    let option =
+        |(name, value): &(&str, Option<&str>)| ((*name).to_owned(), value.unwrap_or(authority).to_owned());
     TargetUrl { options: variables.trust.iter().map(option).collect(), ..through(url, relay) }
 }
 

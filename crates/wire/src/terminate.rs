@@ -136,9 +136,8 @@ impl Terminator {
         (server, from_server): (Socket, Vec<u8>),
         answer: &[u8],
     ) -> Result<Begun, Failure> {
-        let internal = |error: rustls::Error| {
-            Failure::Lost(io::Error::other(format!("no TLS session: {error}")))
-        };
+        let internal =
+            |error: rustls::Error| Failure::Lost(io::Error::other(format!("no TLS session: {error}")));
         let session =
             ClientConnection::new(Arc::clone(&self.to_server), self.name.clone()).map_err(internal)?;
         let server = server.encrypt(session, from_server).map_err(|error| of_server(&error))?;
@@ -171,7 +170,7 @@ fn of_server(error: &io::Error) -> Failure {
 
 fn of_client(error: &io::Error) -> Failure {
     use rustls::AlertDescription as Alert;
-    const DISTRUST: [Alert; 8] = [
+    const DISTRUST: [Alert; 9] = [
         Alert::UnknownCA,
         Alert::BadCertificate,
         Alert::UnsupportedCertificate,
@@ -179,6 +178,8 @@ fn of_client(error: &io::Error) -> Failure {
         Alert::CertificateExpired,
         Alert::CertificateUnknown,
         Alert::AccessDenied,
+        // An authority of this name with another key, such as that of another capture.
+        Alert::DecryptError,
         Alert::UserCanceled,
     ];
     let what = match of_tls(error) {
@@ -186,7 +187,9 @@ fn of_client(error: &io::Error) -> Failure {
             format!("a client does not trust the certificate of this capture (its alert: {alert:?})")
         }
         Some(error) => format!("no TLS with a client: {error}"),
-        None => "a client ended the handshake of TLS; it may not trust the certificate of this capture".to_owned(),
+        None => {
+            "a client ended the handshake of TLS; it may not trust the certificate of this capture".to_owned()
+        }
     };
     Failure::Client(Error::new(ErrorKind::Protocol, what))
 }

@@ -115,8 +115,8 @@ fn recorded(totals: &Totals, path: &Path, output: &Output) -> Result<()> {
 /// Records until the command has ended, or until Ctrl-C without one.
 fn record(matches: &ArgMatches, relayed: &Relayed, path: &Path, output: &Output) -> Result<Exit> {
     let Relayed { url, protocol, listen, command, stop, .. } = relayed;
-    let terminates = matches.get_one::<String>("tls").is_some_and(|what| what == "terminate");
-    let (server, terminated) = if terminates {
+    let ends_tls = matches.get_one::<String>("tls").is_some_and(|what| what == "terminate");
+    let (server, terminated) = if ends_tls {
         let server = wire::server(url, protocol)?;
         let terminated = Terminated::prepare(relayed, &server)?;
         (server, Some(terminated))
@@ -132,7 +132,8 @@ fn record(matches: &ArgMatches, relayed: &Relayed, path: &Path, output: &Output)
         terminated.note(relayed, output);
     }
     let status = if command.is_empty() {
-        let shown = terminated.as_ref().map_or_else(|| through(url, address), |one| one.through(relayed, address));
+        let shown =
+            terminated.as_ref().map_or_else(|| through(url, address), |one| one.through(relayed, address));
         output.result(&shown.to_string())?;
         output.note("Ctrl-C ends the capture");
         signals::wait_for("connections to be closed");

@@ -107,7 +107,7 @@ impl Terminated {
         ));
         for (name, value) in relayed.protocol.variables.ended() {
             output.note(&format!(
-                "a password cannot be bound to the server's certificate on the way: {name}={value}"
+                "a login that is bound to the server's certificate cannot pass: set {name}={value}, as COMMAND has it"
             ));
         }
     }

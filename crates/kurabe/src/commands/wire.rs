@@ -97,8 +97,11 @@ pub(super) fn protocol(scheme: &str) -> kurabe_core::Result<&'static Protocol> {
     registry::of_scheme(scheme).ok_or_else(|| {
         let known = registry::schemes().collect::<Vec<_>>().join(", ");
         match registry::plain_scheme(scheme) {
-            Some(plain) => Error::usage(format!("{scheme}: the relay speaks no TLS to servers"))
-                .hint(format!("name a port without TLS: {plain}://host:port")),
+            Some(plain) => {
+                Error::usage(format!("{scheme}: the relay speaks no TLS to servers")).hint(format!(
+                    "name a port without TLS: {plain}://host:port; or 'kurabe capture' with --tls terminate"
+                ))
+            }
             None => Error::usage(format!("'{scheme}' is no protocol that can be decoded"))
                 .hint(format!("there are: {known}")),
         }

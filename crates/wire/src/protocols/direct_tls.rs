@@ -25,6 +25,10 @@ impl TlsStart for DirectStart {
 
     fn received(&mut self, bytes: &[u8], acts: &mut Vec<Act>) {
         let held = std::mem::take(&mut self.held);
-        acts.extend([Act::Forward(Way::ToClient, bytes.to_vec()), Act::Forward(Way::ToServer, held), Act::Plain]);
+        acts.extend([
+            Act::Forward(Way::ToClient, bytes.to_vec()),
+            Act::Forward(Way::ToServer, held),
+            Act::Plain,
+        ]);
     }
 }

@@ -16,3 +16,5 @@ pub(crate) mod redis;
 pub(crate) mod redis_view;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tls_tests;

@@ -494,6 +494,26 @@ mod tests {
         seen_of(&mut Mysql::default(), conversation, piece)
     }
 
+    /// After a request for TLS, which the view does not see, numbers of packets are one higher, and passwords may be in clear.
+    #[test]
+    fn login_over_tls_that_ended_before_is_read_as_any_other_and_no_password_is_seen() {
+        let plain = conversation();
+        let mut ended = plain.clone();
+        ended[1].1[3] += 1;
+        // The server asks for the password itself, as caching_sha2_password does; the client sends it.
+        let asks = [
+            (false, packet(3, b"\xfecaching_sha2_password\0abcdefghabcdefghabcd\0")),
+            (true, packet(4, &[b'h'; 32])),
+            (false, packet(5, b"\x01\x04")),
+            (true, packet(6, b"hunter2\0")),
+            (false, packet(7, b"\0\0\0\x02\0\0\0")),
+        ];
+        ended.splice(2..4, asks);
+        let (plain, ended) = (seen(&plain, usize::MAX), seen(&ended, 3));
+        assert_eq!(ended, plain);
+        assert!(!format!("{ended:?}").contains("hunter2"), "{ended:?}");
+    }
+
     #[test]
     fn requests_are_seen_with_values_and_the_shapes_of_their_answers() {
         let events = seen(&conversation(), usize::MAX);
