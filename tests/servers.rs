@@ -23,5 +23,5 @@ mod read_only;
 mod refusals;
 mod secrets;
 mod standby;
-mod tls;
+pub(crate) mod tls;
 mod watch;

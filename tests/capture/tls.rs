@@ -2,6 +2,7 @@
 
 use super::from::exchanged;
 use super::*;
+use crate::servers::tls::mysql_client;
 use crate::support::with;
 use kurabe_testbed::{Server, StartOptions};
 
@@ -121,6 +122,21 @@ fn clients_of_mysql_that_verify_the_server_are_captured_as_without_tls() {
         let verified = client("--ssl-ca=$KURABE_CA --ssl-verify-server-cert");
         let encrypted = captured(&place, "encrypted", &TERMINATE, &url, &verified);
         is_clean(&encrypted);
+        if engine == "mysql"
+            && let Some(own) = mysql_client(&server)
+        {
+            sql(&server, "", "FLUSH PRIVILEGES").unwrap();
+            let words: Vec<_> = std::iter::once(own.get_program()).chain(own.get_args()).collect();
+            let words: Vec<_> = words.iter().map(|word| format!("'{}'", word.display())).collect();
+            let script = format!(
+                "{} --no-defaults -h 127.0.0.1 -P $MYSQL_TCP_PORT -u $MYSQL_USER --ssl-mode=VERIFY_IDENTITY \
+                 --ssl-ca=$KURABE_CA $MYSQL_DATABASE -e \"SELECT 'of its own client'\"",
+                words.join(" ")
+            );
+            let path = captured(&place, "own", &TERMINATE, &url, &script);
+            is_clean(&path);
+            assert!(requests(&path).iter().any(|(text, _)| text == "SELECT 'of its own client'"));
+        }
         // Whose password is in the server's cache needs no TLS.
         let bob = url_of(&server, "bob", "");
         let native = with(&bob, &format!("tls=verify&ca={}", authority(&server)));
@@ -232,9 +248,10 @@ fn client_that_does_not_trust_the_relay_is_told_of_once_and_others_go_on() {
     }
     let place = Place::new();
     let url = url_of(&server, "kurabe", &format!("tls=verify&ca={}", authority(&server)));
+    let private = "stat -c %a \"$KURABE_CA\" \"${KURABE_CA%/*}\" | tr '\n' ' ' | grep -qx '600 700 '";
     let distrusts = format!("PGSSLROOTCERT='{}' psql -Xc 'SELECT 1'", stranger(&place));
     let script = format!(
-        "export PGSSLMODE=verify-full; psql -qXc 'SELECT 1' -c \"SELECT pg_sleep(60)\" & \
+        "{private}; export PGSSLMODE=verify-full; psql -qXc 'SELECT 1' -c \"SELECT pg_sleep(60)\" & \
          until psql -qXAtc \"SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_slee_(60)%'\" | grep -qx 2; do :; done; \
          ! {distrusts} && ! {distrusts} && psql -qXc 'SELECT 2' && \
          psql -qXc \"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()\"; \

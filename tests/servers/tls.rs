@@ -207,7 +207,7 @@ fn postgres_decides_as_psql() {
 }
 
 /// MySQL's own client, which comes with its server: MariaDB's has other options.
-fn mysql_client(server: &Server) -> Option<Command> {
+pub(crate) fn mysql_client(server: &Server) -> Option<Command> {
     let folder = server.program().parent()?.parent()?;
     let program = folder.join("bin/mysql");
     // A server in the cache has its own loader and libraries.

@@ -139,6 +139,15 @@ impl Socket {
         };
     }
 
+    /// Limits how long one read waits. Encrypted sockets are not limited.
+    pub(crate) fn limit(&self, wait: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_read_timeout(wait),
+            Self::Unix(stream) => stream.set_read_timeout(wait),
+            Self::Tls(_) => Ok(()),
+        }
+    }
+
     /// As [`Read::read`], of a socket that several threads have.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {

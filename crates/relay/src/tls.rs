@@ -10,9 +10,13 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 /// The size of what is received at once, in bytes: some records of TLS.
 const RECEIVED: usize = 64 * 1024;
+
+/// How long a handshake waits for the other end. While one end is waited for, nobody sees whether the other one closes.
+const WAITING: Duration = Duration::from_secs(30);
 
 /// An encrypted socket.
 pub struct Tls {
@@ -41,11 +45,12 @@ impl Tls {
     /// Makes the handshake, of which the other end has sent `received` already.
     ///
     /// # Errors
-    /// If it fails, or the other end closes; after the alert was sent.
+    /// If it fails, or the other end closes, or does not answer; after the alert was sent.
     pub(crate) fn shake_hands(socket: Socket, connection: Connection, received: Vec<u8>) -> io::Result<Self> {
         let input = Input { from: 0, to: received.len(), bytes: received };
         let (connection, output) = (Mutex::new(connection), Mutex::default());
         let tls = Self { socket, connection, input: Mutex::new(input), output };
+        tls.socket.limit(Some(WAITING))?;
         let mut input = lock(&tls.input);
         loop {
             tls.flush()?;
@@ -64,6 +69,7 @@ impl Tls {
             }
         }
         drop(input);
+        tls.socket.limit(None)?;
         Ok(tls)
     }
 

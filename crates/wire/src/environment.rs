@@ -49,7 +49,7 @@ impl Variables {
         database: "MYSQL_DATABASE",
         url: &["DATABASE_URL"],
         removed: &["MYSQL_UNIX_PORT"],
-        trust: &[("ssl-mode", Some("VERIFY_IDENTITY")), ("ssl-ca", None)],
+        trust: &[("ssl-ca", None)],
         ..Self::NONE
     };
     /// Names and values that a program needs besides, if TLS ends at the relay.

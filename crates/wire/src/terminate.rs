@@ -163,6 +163,9 @@ fn of_server(error: &io::Error) -> Failure {
             ));
         }
         Some(error) => (ErrorKind::Protocol, error.to_string()),
+        None if error.kind() == io::ErrorKind::WouldBlock => {
+            (ErrorKind::Timeout, "it does not answer".to_owned())
+        }
         None => (ErrorKind::ConnectionLost, error.to_string()),
     };
     Failure::Server(Error::new(kind, format!("no TLS with the server: {what}")))
@@ -187,6 +190,9 @@ fn of_client(error: &io::Error) -> Failure {
             format!("a client does not trust the certificate of this capture (its alert: {alert:?})")
         }
         Some(error) => format!("no TLS with a client: {error}"),
+        None if error.kind() == io::ErrorKind::WouldBlock => {
+            "a client did not go on with the handshake of TLS".to_owned()
+        }
         None => {
             "a client ended the handshake of TLS; it may not trust the certificate of this capture".to_owned()
         }

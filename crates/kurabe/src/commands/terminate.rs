@@ -10,10 +10,10 @@ use kurabe_testbed::sign;
 use kurabe_wire::environment::{Environment, environment, through_tls};
 use kurabe_wire::relay::Server;
 use kurabe_wire::terminate::{Certificate, Failure, Terminator};
-use std::fs::OpenOptions;
+use std::fs::{OpenOptions, Permissions};
 use std::io::Write;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
@@ -64,7 +64,8 @@ impl Terminated {
         let signed = sign("Kurabe capture", &names).map_err(|error| failed("cannot be made", error))?;
         let (certificate, key) = &signed.server;
         let terminator = Terminator::new(to_server, host, Certificate { certificate, key })?;
-        let folder = tempfile::Builder::new().prefix("kurabe-capture-").tempdir();
+        let mut folder = tempfile::Builder::new();
+        let folder = folder.prefix("kurabe-capture-").permissions(Permissions::from_mode(0o700)).tempdir();
         let folder = folder.map_err(|error| failed("no folder", error))?;
         let authority = folder.path().join("ca.pem");
         OpenOptions::new()

@@ -95,6 +95,9 @@ fn end_of_one_direction_leaves_the_other_open() {
     let mut received = Vec::new();
     far.read_to_end(&mut received).unwrap();
     assert_eq!(received, b"request");
+    // The end was said, so that the other end knows that nothing is missing.
+    let Socket::Tls(tls) = &far else { panic!("it is not encrypted") };
+    assert!(lock(&tls.connection).process_new_packets().unwrap().peer_has_closed());
     far.write_all(b"answer").unwrap();
     far.shutdown(Shutdown::Write);
     received.clear();
