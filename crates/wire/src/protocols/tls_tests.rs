@@ -2,6 +2,8 @@
 
 use crate::decoder::Act;
 use crate::registry;
+use kurabe_relay::Way;
+use proptest::prelude::*;
 
 /// What a relay that ends TLS does about a conversation in pieces of this size: whether the client speaks, and what it says.
 fn begun(scheme: &str, conversation: &[(bool, &[u8])], piece: usize) -> Vec<Act> {
@@ -39,7 +41,7 @@ const GSS_REQUEST: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x30";
 #[test]
 fn tls_begins_as_each_protocol_has_it() {
     use Act::{Encrypt, Forward, Plain, Tell};
-    use kurabe_relay::Way::{ToClient, ToServer};
+    use Way::{ToClient, ToServer};
     let (start, hello) = (&b"\0\0\0\x09\0\x03\0\0\0"[..], &b"\x16\x03\x01\x02\x00\x01"[..]);
     let no = || Tell(ToClient, b"N".to_vec());
     let ask = || Tell(ToServer, SSL_REQUEST.to_vec());
@@ -88,4 +90,36 @@ fn tls_begins_as_each_protocol_has_it() {
     let both = [&request, hello].concat();
     let acts = begun("mysql", &[(true, &both)], usize::MAX);
     assert_eq!(acts[1], Encrypt { answer: Vec::new(), client: hello.to_vec(), server: Vec::new() });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// What the client sent goes to the server, or begins TLS, or is still held: nothing else is, and nothing twice.
+    #[test]
+    fn no_byte_of_the_client_is_lost(asks in any::<bool>(), bytes in prop::collection::vec(any::<u8>(), 0..80), piece in 1_usize..40) {
+        for (scheme, request) in [("postgres", SSL_REQUEST), ("mysql", &b"\x20\0\0\x01\0\x0a\0\0"[..]), ("redis", b"\x16\x03\x01")] {
+            let sent = [if asks { request } else { &[] }, &bytes[..]].concat();
+            let mut start = (registry::of_scheme(scheme).unwrap().start)();
+            let (mut acts, mut given) = (Vec::new(), 0);
+            for piece in sent.chunks(piece) {
+                start.sent(piece, &mut acts);
+                given += piece.len();
+                if matches!(acts.last(), Some(Act::Plain | Act::Encrypt { .. })) {
+                    break;
+                }
+            }
+            let mut passed = Vec::new();
+            for act in &acts {
+                match act {
+                    Act::Tell(Way::ToServer, bytes) | Act::Forward(Way::ToServer, bytes) => passed.extend_from_slice(bytes),
+                    Act::Encrypt { client, .. } => passed.extend_from_slice(client),
+                    _ => {}
+                }
+            }
+            prop_assert!(sent.starts_with(&passed));
+            let is_over = matches!(acts.last(), Some(Act::Plain | Act::Encrypt { .. }));
+            prop_assert!(!is_over || passed.len() == given, "{scheme}: {acts:?}");
+        }
+    }
 }
