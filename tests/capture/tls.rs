@@ -82,7 +82,9 @@ fn psql_that_verifies_the_server_is_captured_as_without_tls() {
     is_clean(&encrypted);
     // The URL alone is enough too, and both sides are encrypted.
     let ask = "psql -XAtc 'SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()'";
-    let script_of_url = format!("{ask} \"$DATABASE_URL\" | grep -qx t; '{KURABE}' doctor \"$KURABE_URL\"");
+    let script_of_url = format!(
+        "unset PGCHANNELBINDING PGSSLROOTCERT; {ask} \"$DATABASE_URL\" | grep -qx t; '{KURABE}' doctor \"$KURABE_URL\""
+    );
     is_clean(&captured(&place, "url", &TERMINATE, &url, &script_of_url));
     admit(&server, "host").unwrap();
     let plain = captured(&place, "plain", &[], &url_of(&server, "kurabe", ""), &script);
@@ -252,7 +254,7 @@ fn client_that_does_not_trust_the_relay_is_told_of_once_and_others_go_on() {
     let distrusts = format!("PGSSLROOTCERT='{}' psql -Xc 'SELECT 1'", stranger(&place));
     let script = format!(
         "{private}; export PGSSLMODE=verify-full; psql -qXc 'SELECT 1' -c \"SELECT pg_sleep(60)\" & \
-         until psql -qXAtc \"SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_slee_(60)%'\" | grep -qx 2; do :; done; \
+         n=0; until [ $n -eq 500 ] || psql -qXAtc \"SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_slee_(60)%'\" | grep -qx 2; do n=$((n + 1)); done; \
          ! {distrusts} && ! {distrusts} && psql -qXc 'SELECT 2' && \
          psql -qXc \"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()\"; \
          wait"

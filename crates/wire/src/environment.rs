@@ -69,7 +69,11 @@ impl Variables {
         authority: "PGSSLROOTCERT",
         // SCRAM would be bound to the certificate of the relay, which is not that of the server.
         ended: &[("PGCHANNELBINDING", "disable")],
-        trust: &[("sslmode", Some("verify-full")), ("sslrootcert", None)],
+        trust: &[
+            ("sslmode", Some("verify-full")),
+            ("sslrootcert", None),
+            ("channel_binding", Some("disable")),
+        ],
         ..Self::NONE
     };
     /// redis-cli's password, and what applications use.
@@ -188,7 +192,8 @@ mod tests {
             found.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone()).unwrap_or_default()
         };
         let postgres = found("postgres://bob:pw@h/shop?sslmode=require", &Variables::POSTGRES);
-        let url = "postgres://bob@127.0.0.1:7000/shop?sslmode=verify-full&sslrootcert=/t/ca.pem";
+        let options = "channel_binding=disable&sslmode=verify-full&sslrootcert=/t/ca.pem";
+        let url = format!("postgres://bob@127.0.0.1:7000/shop?{options}");
         assert_eq!(value(&postgres, "DATABASE_URL"), url);
         assert_eq!(value(&postgres, "PGSSLROOTCERT"), "/t/ca.pem");
         assert_eq!(value(&postgres, "PGCHANNELBINDING"), "disable");
