@@ -1,7 +1,9 @@
 //! `kurabe run replay` of what real clients did: each request once, in an order that keeps answers, each answer compared.
 
+mod couchdb;
+
 use crate::servers::common::{cells, skip, sql};
-use crate::support::{Answer, Place, metric};
+use crate::support::{Answer, Place, eventually, metric};
 use kurabe_testbed::{Server, testing};
 use serde_json::Value as Json;
 use std::io::{Read, Write};

@@ -73,6 +73,10 @@ fn packets_of_tcpdump_make_the_capture_that_the_relay_made() {
             "memcached",
             "memcslap --servers=$MEMCACHED_SERVERS --concurrency=2 --execute-number=50 --test=get --initial-load=60",
         ),
+        (
+            "couchdb",
+            "u=http://$KURABE_HOST:$KURABE_PORT/traced; curl -s -o /dev/null -X PUT $u; curl -s -o /dev/null $u $u/[1-120]",
+        ),
     ] {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();

@@ -135,6 +135,8 @@ fn literal(text: &str, negative: bool, dialect: Dialect) -> Value {
     }
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse::<i64>() {
+        Ok(number) if dialect.has_paths() && number.to_string() != text => Value::Text(text.into()),
+        Err(_) if dialect.has_paths() => Value::Text(text.into()),
         Ok(number) if is_number => Value::Int(if negative { -number } else { number }),
         _ => verbatim(),
     }
@@ -160,6 +162,7 @@ fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
             Value::Text(text) if !matches!(kind, 18 | 19 | 25 | 1042 | 1043) => number(text),
             other => other,
         },
+        Dialect::Http | Dialect::Couchdb => Value::Unknown,
         // Of MySQL's: 1, 2, 3, 8 and 9 are whole numbers, 15, 253 and 254 texts, 246 a decimal number, 0x8000 without sign.
         Dialect::Mysql if parameter.binary => {
             let unsigned = kind & 0x8000 != 0;

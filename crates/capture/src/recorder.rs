@@ -187,6 +187,8 @@ impl Hook for Connection {
         if let End::Unreachable(why) = end {
             self.shared.unreachable(why);
             live.taped.forget();
+        } else if end == End::Server {
+            live.taped.closed(Instant::now());
         } else if end == End::Relay {
             live.is_over = true;
             live.taped.end(Instant::now());

@@ -8,7 +8,7 @@ use crate::values::{Hasher, kept};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_relay::lock;
 use kurabe_wire::registry::Protocol;
-use kurabe_wire::statement::Dialect;
+use kurabe_wire::statement::{Dialect, concealed};
 use kurabe_wire::view::{Event, Exchange, View};
 use std::collections::HashMap;
 use std::path::Path;
@@ -89,7 +89,7 @@ impl Tape {
     /// If the protocol cannot be recorded, or the file exists.
     pub(crate) fn begin(protocol: &Protocol, path: &Path, about: &About) -> Result<Self> {
         let view = view_of(protocol, about)?;
-        let dialect = if protocol.schemes.contains(&"mysql") { Dialect::Mysql } else { Dialect::Postgres };
+        let dialect = Dialect::of_scheme(&about.protocol);
         let (full, blocks) = sync_channel(QUEUED);
         let state = State {
             block: Writer::default(),
@@ -238,6 +238,14 @@ impl Taped {
         self.record(now);
     }
 
+    /// The server has closed it, after all that it sent.
+    pub(crate) fn closed(&mut self, now: Instant) {
+        if !self.has_ended {
+            self.view.closed(now, &mut self.events);
+            self.record(now);
+        }
+    }
+
     /// It is closed; only the first end counts.
     pub(crate) fn end(&mut self, now: Instant) {
         if std::mem::replace(&mut self.has_ended, true) {
@@ -284,7 +292,7 @@ impl Taped {
                 Event::Client(said) => {
                     // A setting may be a password as well as a name.
                     let shown = |(name, value): (String, String)| {
-                        let is_secret = kurabe_wire::statement::concealed(&value, &value).is_some();
+                        let is_secret = concealed(&value, &value, Dialect::Postgres).is_some();
                         (name, if is_secret { String::new() } else { value })
                     };
                     Record::Open {

@@ -98,7 +98,7 @@ pub(crate) fn kept(
     hasher: &Hasher,
 ) -> (String, Vec<String>, bool) {
     let split = statement::split(text, dialect);
-    if let Some(shown) = statement::concealed(text, &split.template) {
+    if let Some(shown) = statement::concealed(text, &split.template, dialect) {
         return (shown, Vec::new(), true);
     }
     let literals = match values {

@@ -72,6 +72,25 @@ impl Connection {
     /// Sends a request, whose header section is `head` with its empty line, and replaces the contents of `out` by the body
     /// of the answer.
     pub(crate) fn request(&mut self, head: &mut Vec<u8>, body: &[u8], out: &mut Vec<u8>) -> Result<Answer> {
+        self.exchange(|client| client.request(head, body, out).map(|answer| (answer, answer.stays)))
+    }
+
+    /// Sends a request as it is, and passes on what arrives until `receive` says that the answer is complete.
+    pub(crate) fn exchange_raw(&mut self, request: &[u8], receive: &mut Receive<'_>) -> Result<()> {
+        self.exchange(|client| {
+            // The header section, as far as it has arrived, says whether the connection persists.
+            let mut head = Vec::new();
+            client.wire.exchange_raw(request, &mut |piece, more| {
+                head.extend(piece.iter().take(HEAD - head.len()));
+                receive(piece, more)
+            })?;
+            let end = head.windows(4).position(|bytes| bytes == b"\r\n\r\n").map_or(0, |at| at + 4);
+            Ok(((), parse(&head[..end]).is_ok_and(|(answer, _)| answer.status >= 200 && answer.stays)))
+        })
+    }
+
+    /// Uses the connection, opened again if the server has closed it, for a request. `ask` also says whether it persists.
+    fn exchange<T>(&mut self, ask: impl FnOnce(&mut Client<Stream>) -> Result<(T, bool)>) -> Result<T> {
         let now = Instant::now();
         if now.duration_since(self.used) > RESTED && self.client.as_mut().is_some_and(Client::is_stirred) {
             self.client = None;
@@ -80,14 +99,14 @@ impl Connection {
             Some(client) => client,
             None => self.client.insert(connect(&self.server, &self.options)?),
         };
-        let answered = client.request(head, body, out);
+        let answered = ask(client);
         client.wire.ready();
         self.used = now;
         // After an error the state of the connection is unknown.
-        if !answered.as_ref().is_ok_and(|answer| answer.stays) {
+        if !answered.as_ref().is_ok_and(|(_, stays)| *stays) {
             self.client = None;
         }
-        answered
+        answered.map(|(answer, _)| answer)
     }
 
     /// Closes the connection after the last answer, and opens another one for the next request.

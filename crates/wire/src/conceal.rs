@@ -23,6 +23,56 @@ pub(crate) fn sql(text: &str) -> String {
     format!("{shown} … (not shown: it may contain a password)")
 }
 
+/// Parts of words that speak for a secret wherever HTTP has them, in lower case.
+const WEB_SIGNS: [&str; 12] = [
+    "password", "passwd", "passphrase", "secret", "credential", "auth_string", "access_token",
+    "refresh_token", "api_key", "api-key", "apikey", "authorization",
+];
+/// Words that do so only as names of values: they are parts of others, or of encoded bytes, too.
+const NAMES: [&str; 4] = ["pwd", "auth", "token", "passcode"];
+
+/// Whether a part of a request of HTTP, such as its path or its body, may contain a password or a key.
+pub(crate) fn http(bytes: &[u8]) -> bool {
+    let text = decoded(bytes);
+    let has = |sign: &&str| text.contains(*sign);
+    let names = |name: &&str| text.match_indices(*name).any(|(at, _)| is_name(&text[at + name.len()..]));
+    WEB_SIGNS.iter().any(has) || NAMES.iter().any(names) || has_user(&text)
+}
+
+/// Whether a value follows a name: of JSON, of a form, or of one in several parts.
+fn is_name(rest: &str) -> bool {
+    let rest = rest.trim_start_matches([' ', '"', '\'', '\\', ']']);
+    rest.starts_with([':', '=', '\r', '\n', ';'])
+}
+
+/// Whether a URL in it has a user with a password.
+fn has_user(text: &str) -> bool {
+    let mut urls = text.split("://").skip(1);
+    urls.any(|rest| {
+        let end = rest.find(|c: char| "/?#\"' \r\n".contains(c)).unwrap_or(rest.len());
+        rest[..end].split_once('@').is_some_and(|(user, _)| user.contains(':'))
+    })
+}
+
+/// A text in lower case, without the encodings of URLs and of JSON: `p%61ss` and `p\u0061ss` are words as well.
+fn decoded(bytes: &[u8]) -> String {
+    let mut found = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((first, after)) = rest.split_first() {
+        let digits = match rest {
+            [b'%', one, two, ..] => Some((*one, *two, 3)),
+            [b'\\', b'u', b'0', b'0', one, two, ..] => Some((*one, *two, 6)),
+            _ => None,
+        };
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        let byte = digits.and_then(|(one, two, length)| Some((digit(one)? * 16 + digit(two)?, length)));
+        let (byte, length) = byte.unwrap_or((u32::from(*first), 1));
+        found.push((byte as u8).to_ascii_lowercase());
+        rest = if length == 1 { after } else { rest.get(length..).unwrap_or_default() };
+    }
+    String::from_utf8_lossy(&found).into_owned()
+}
+
 /// Words that begin statements or name kinds of objects.
 fn is_keyword(word: &str) -> bool {
     const KNOWN: [&str; 24] = [
@@ -53,5 +103,27 @@ mod tests {
             assert!(found.starts_with(shown) && !found.contains("hunter2"), "{found}");
         }
         assert_eq!(sql(" SELECT author FROM books "), "SELECT author FROM books");
+    }
+
+    #[test]
+    fn bodies_and_paths_with_secrets_are_found() {
+        for text in [
+            r#"{"name":"bob","password":"x"}"#,
+            r#"{"p\u0061ssword":"x"}"#,
+            r#"{"userPwd" : "x"}"#,
+            "user=bob&token=x",
+            "Content-Disposition: form-data; name=\"auth\"\r\n\r\nx",
+            "{\"source\":\"http://bob:x@db/shop\"}",
+            "/a?api%5Fkey=x",
+        ] {
+            assert!(http(text.as_bytes()), "{text}");
+        }
+        for text in [
+            r#"{"author":"bob","text":"a token of thanks at 10:30, see http://example.org/a@b:c"}"#,
+            "zPwdQ9authXX==",
+            "/shop/tokens/17",
+        ] {
+            assert!(!http(text.as_bytes()), "{text}");
+        }
     }
 }

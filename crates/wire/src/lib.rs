@@ -18,6 +18,7 @@ mod protocols;
 pub mod registry;
 pub mod relay;
 pub mod render;
+pub mod resource;
 mod sql;
 pub mod statement;
 pub mod terminate;

@@ -4,6 +4,7 @@ use crate::decoder::{Decoder, TlsRefusal, TlsStart};
 use crate::environment::Variables;
 use crate::protocols::direct_tls::DirectStart;
 use crate::protocols::http::Http;
+use crate::protocols::http_view::Http as HttpView;
 use crate::protocols::memcached::Memcached;
 use crate::protocols::memcached_view::Memcached as MemcachedView;
 use crate::protocols::mongodb::Mongodb;
@@ -49,8 +50,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol { schemes: &["redis", "valkey"], port: 6379, decoder: || Box::<Redis>::default(), view: Some(|| Box::<RedisView>::default()), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::REDIS },
     Protocol { schemes: &["memcached"], port: 11211, decoder: || Box::<Memcached>::default(), view: Some(|| Box::<MemcachedView>::default()), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::MEMCACHED },
     Protocol { schemes: &["mongodb"], port: 27017, decoder: || Box::<Mongodb>::default(), view: None, refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::MONGODB },
-    Protocol { schemes: &["couchdb"], port: 5984, decoder: || Box::new(Http::couchdb()), view: None, refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::COUCHDB },
-    Protocol { schemes: &["http"], port: 80, decoder: || Box::<Http>::default(), view: None, refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::NONE },
+    Protocol { schemes: &["couchdb"], port: 5984, decoder: || Box::new(Http::couchdb()), view: Some(|| Box::new(HttpView::couchdb())), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::COUCHDB },
+    Protocol { schemes: &["http"], port: 80, decoder: || Box::<Http>::default(), view: Some(|| Box::<HttpView>::default()), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::NONE },
 ];
 
 /// The protocol of a URL's scheme.

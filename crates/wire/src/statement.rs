@@ -1,17 +1,38 @@
 //! A statement's text, divided into what the program wrote and the values in it.
 
-use crate::conceal;
+use crate::{conceal, resource};
 
 /// What stands for a literal in a template. No statement of a server that is supported can contain it.
 pub const GAP: char = '\0';
 
-/// How a dialect writes texts.
+/// How a dialect writes texts, or what is a value in the path of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// `"name"`, `E'\''`, `$$text$$`, `$1`.
     Postgres,
     /// `"text"`, `` `name` ``, `'\''`, `# comment`.
     Mysql,
+    /// Method and path of HTTP.
+    Http,
+    /// Those of `CouchDB`.
+    Couchdb,
+}
+
+impl Dialect {
+    /// That of the requests of a protocol, by the scheme of its URLs. Commands are read as PostgreSQL's statements.
+    pub fn of_scheme(scheme: &str) -> Self {
+        match scheme {
+            "mysql" | "mariadb" => Self::Mysql,
+            "http" => Self::Http,
+            "couchdb" => Self::Couchdb,
+            _ => Self::Postgres,
+        }
+    }
+
+    /// Whether requests have a method and a path in place of a statement.
+    pub fn has_paths(self) -> bool {
+        matches!(self, Self::Http | Self::Couchdb)
+    }
 }
 
 /// A statement's text without its literals and comments, and these.
@@ -29,6 +50,9 @@ pub fn split(text: &str, dialect: Dialect) -> Split<'_> {
     if text.contains(GAP) {
         // No template can be made of it.
         return Split { template: GAP.to_string(), literals: vec![text] };
+    }
+    if dialect.has_paths() {
+        return resource::split(text, dialect == Dialect::Couchdb);
     }
     let (mut at, mut written) = (0, 0);
     // Whether the byte before belongs to a name, in which digits are no numbers.
@@ -167,7 +191,10 @@ pub fn fingerprint(template: &str) -> String {
 }
 
 /// What may be kept of a statement that may contain a password: `None` if nothing speaks for one, else its kind.
-pub fn concealed(text: &str, template: &str) -> Option<String> {
+pub fn concealed(text: &str, template: &str, dialect: Dialect) -> Option<String> {
+    if dialect.has_paths() {
+        return resource::concealed(text, template);
+    }
     let shown = conceal::sql(text);
     if shown == text.trim() {
         return None;
@@ -230,7 +257,7 @@ mod tests {
 
     #[test]
     fn passwords_are_concealed_and_the_kind_of_statement_is_not() {
-        let kept = |text: &str| concealed(text, &split(text, Dialect::Postgres).template);
+        let kept = |text: &str| concealed(text, &split(text, Dialect::Postgres).template, Dialect::Postgres);
         assert_eq!(kept("SELECT 1"), None);
         assert_eq!(
             kept("SELECT id FROM u WHERE password = 'hunter2'").unwrap(),

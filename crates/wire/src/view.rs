@@ -19,6 +19,11 @@ pub trait View: Send {
     /// Reads what the server sent next.
     fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>);
 
+    /// The server has closed the connection, and nothing of what it sent is missing: an answer that ends so is complete.
+    fn closed(&mut self, now: Instant, events: &mut Vec<Event>) {
+        let _ = (now, events);
+    }
+
     /// Gives the requests that were never answered, as the connection ends.
     fn end(&mut self, events: &mut Vec<Event>);
 }
@@ -141,7 +146,7 @@ impl Waiting {
 
     /// Whether more wait than can be kept, even without their values.
     pub(crate) fn is_full(&self) -> bool {
-        self.requests.len() > WAITING / 64
+        self.requests.len() > WAITING / 64 || self.size > 2 * WAITING
     }
 
     pub(crate) fn first(&self) -> Option<&Exchange> {
@@ -161,9 +166,10 @@ impl Waiting {
     }
 }
 
-/// About the memory of a request's values, in bytes.
+/// About the memory of a request, in bytes.
 fn size_of(request: &Exchange) -> usize {
-    request.parameters.iter().map(|one| one.value.as_ref().map_or(0, Vec::len) + 32).sum()
+    let values = request.parameters.iter().map(|one| one.value.as_ref().map_or(0, Vec::len) + 32);
+    request.text.len() + values.sum::<usize>()
 }
 
 /// A checksum of rows: FNV-1a (64 bits) of each row's bytes. They are added up, which gives the upper half; where the

@@ -66,12 +66,13 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
         ))
         .hint("record it with --values keep; what it shows is in 'kurabe capture show'"));
     }
-    if ["redis", "valkey", "memcached"].contains(&about.protocol.as_str()) {
+    if ["redis", "valkey", "memcached", "couchdb", "http"].contains(&about.protocol.as_str()) {
+        let what = if about.protocol == "http" { "" } else { "'kurabe run replay' sends them again; " };
         return Err(Error::usage(format!(
-            "{name} has commands of {}, of which there is no model yet",
+            "{name} has requests of {}, of which there is no model yet",
             about.protocol
         ))
-        .hint("'kurabe run replay' sends them again; 'kurabe capture show' says what there is"));
+        .hint(format!("{what}'kurabe capture show' says what there is")));
     }
     let kinds = chosen(&analysis);
     let plans: Vec<Plan> = kinds.iter().map(|kind| plan(kind, &analysis.forms)).collect();

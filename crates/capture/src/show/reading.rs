@@ -167,9 +167,7 @@ pub(crate) fn analyse(path: &Path) -> Result<Analysis> {
 
 /// The dialect of a capture.
 fn dialect(about: &About) -> Dialect {
-    let mysql = ["mysql", "mariadb"].contains(&about.protocol.as_str());
-    // The parameters of commands are texts, as PostgreSQL's are without a type.
-    if mysql { Dialect::Mysql } else { Dialect::Postgres }
+    Dialect::of_scheme(&about.protocol)
 }
 
 impl Reading {
@@ -545,7 +543,7 @@ fn parts(nodes: &[Node]) -> Vec<Part> {
 fn n_plus_one(nodes: &[Node], statements: &[Statement]) -> bool {
     let reads = |number: usize| {
         let text = statements.get(number).map_or("", |one| one.text.as_str());
-        ["select", "with"].iter().any(|word| text.to_ascii_lowercase().starts_with(word))
+        ["select", "with", "get /", "head /"].iter().any(|word| text.to_ascii_lowercase().starts_with(word))
     };
     let only_reads = |node: &Node| {
         let mut key = Vec::new();

@@ -201,6 +201,8 @@ impl Connection {
     fn end(&mut self, now: Instant) {
         if self.streams.iter().any(Stream::has_gap) {
             self.lose(MISSING, now);
+        } else if self.streams[1].has_ended() {
+            self.taped.closed(now);
         }
         self.taped.end(now);
     }

@@ -5,7 +5,8 @@ use crate::error::Result;
 /// A session that sends messages of its protocol as they are, and shows what arrives.
 pub trait RawMessages {
     /// Sends messages, and passes on what arrives, in pieces of any size, until `receive` says that the answer is complete.
-    /// `receive` may write further messages into its second argument.
+    /// `receive` may write further messages into its second argument. Of HTTP it is one request without `Host` and
+    /// `Authorization`, which the session adds.
     ///
     /// # Errors
     /// The error of `receive`, or that of the connection, after which the session must not be used.

@@ -62,7 +62,7 @@ impl Config {
         };
         Ok(Self {
             fields: format!(
-                " HTTP/1.1\r\nHost: {place}\r\nUser-Agent: kurabe/{}\r\nAccept: application/json\r\n",
+                " HTTP/1.1\r\nHost: {place}\r\nUser-Agent: kurabe/{}\r\n",
                 env!("CARGO_PKG_VERSION")
             ),
             server: Arc::new(Server { place, tls }),

@@ -94,17 +94,53 @@ impl Client {
     }
 }
 
-/// Replaces the contents of `out` by a header section. `length` is that of the body, if the method has one.
-fn write(config: &Config, method: &str, path: &str, length: Option<usize>, out: &mut Vec<u8>) {
-    out.clear();
-    for part in [method, path, &config.fields] {
-        out.extend_from_slice(part.as_bytes());
+/// A message is one request of HTTP, which becomes one of this client's.
+impl RawMessages for Client {
+    fn exchange_raw(&mut self, messages: &[u8], receive: &mut Receive<'_>) -> Result<()> {
+        let Self { config, connection, head, .. } = self;
+        adopt(config, messages, head)?;
+        connection.exchange_raw(head, receive).map_err(|error| errors::of_exchange(error, config))
     }
+
+    fn flags(&mut self) -> u32 {
+        0
+    }
+}
+
+/// Replaces the contents of `out` by a request that has neither server nor user, with those of this client. Its database has this
+/// client's prefix before its name.
+fn adopt(config: &Config, request: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let end = request.windows(2).position(|end| end == b"\r\n").unwrap_or(request.len());
+    let (line, rest) = request.split_at(end);
+    let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+    let [method, [b'/', path @ ..], _] = words.as_slice() else {
+        return Err(Error::new(ErrorKind::Internal, "a request without a path"));
+    };
+    out.clear();
+    for part in [*method, b" ", config.path("").as_bytes(), path, config.fields.as_bytes()] {
+        out.extend_from_slice(part);
+    }
+    push_user(config, out);
+    out.extend_from_slice(rest.get(2..).unwrap_or_default());
+    Ok(())
+}
+
+/// Appends the user's header field, if there is a user.
+fn push_user(config: &Config, out: &mut Vec<u8>) {
     if let Some(authorization) = &config.authorization {
         for part in ["Authorization: ", authorization.expose(), "\r\n"] {
             out.extend_from_slice(part.as_bytes());
         }
     }
+}
+
+/// Replaces the contents of `out` by a header section. `length` is that of the body, if the method has one.
+fn write(config: &Config, method: &str, path: &str, length: Option<usize>, out: &mut Vec<u8>) {
+    out.clear();
+    for part in [method, path, &config.fields, "Accept: application/json\r\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    push_user(config, out);
     if let Some(length) = length {
         out.extend_from_slice(b"Content-Type: application/json\r\nContent-Length: ");
         push_number(out, length as u64);
@@ -130,6 +166,22 @@ mod tests {
         write(&config, "PUT ", "/a", Some(12), &mut out);
         let expected = format!("PUT /a{same}Content-Type: application/json\r\nContent-Length: 12\r\n\r\n");
         assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn request_of_another_client_has_this_server_user_and_prefix() {
+        let config =
+            Config::from_url(&TargetUrl::parse("couchdb://al:p%3Aw@db:1234/test/").unwrap()).unwrap();
+        let mut out = b"before".to_vec();
+        adopt(&config, b"PUT /shop/a?x HTTP/1.1\r\nAccept: */*\r\nContent-Length: 2\r\n\r\n{}", &mut out)
+            .unwrap();
+        let agent = concat!("User-Agent: kurabe/", env!("CARGO_PKG_VERSION"));
+        let expected = format!(
+            "PUT /test%2Fshop/a?x HTTP/1.1\r\nHost: db:1234\r\n{agent}\r\nAuthorization: Basic YWw6cDp3\r\nAccept: */*\r\n\
+             Content-Length: 2\r\n\r\n{{}}"
+        );
+        assert_eq!(String::from_utf8(out.clone()).unwrap(), expected);
+        assert!(adopt(&config, b"OPTIONS * HTTP/1.1\r\n\r\n", &mut out).is_err());
     }
 }
 

@@ -125,7 +125,11 @@ impl Session for CouchSession {
         Ok(self)
     }
 
-    without!(planner, cache, raw_messages);
+    fn raw_messages(&mut self) -> Result<&mut dyn RawMessages> {
+        Ok(&mut self.client)
+    }
+
+    without!(planner, cache);
 }
 
 impl Bulk for CouchSession {

@@ -183,7 +183,7 @@ fn key(traffic: &Traffic, connection: &Connection, versions: &Versions, unit: &U
                     _ => 0.hash(&mut hasher),
                 }
             }
-            for table in names(&traffic.templates[sent.template], sent) {
+            for table in names(&traffic.templates[sent.template], sent, false) {
                 (versions.of(&table), table).hash(&mut hasher);
             }
         }

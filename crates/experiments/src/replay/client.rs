@@ -1,13 +1,13 @@
 //! Sends recorded requests as they were sent, and reads the shape of each answer as the recorder did.
 
 use super::traffic::{Family, Sent, Traffic, Unit};
-use super::{memcached, redis};
+use super::{http, memcached, redis};
 use crate::prelude::*;
 use kurabe_capture::record::{Parameter, Value as Recorded};
 use kurabe_core::driver::RawMessages;
 use kurabe_wire::registry::of_scheme;
 use kurabe_wire::view::{Event, Exchange, Step, View};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
 /// The maximum size of a message with bulk data, in bytes.
@@ -60,7 +60,7 @@ impl<'a> Client<'a> {
     pub(super) fn set_up(&mut self, messages: &mut dyn RawMessages, said: &[(String, String)]) -> Result<()> {
         match self.traffic.family {
             Family::Postgres => {}
-            Family::Mysql | Family::Memcached => return Ok(()),
+            Family::Mysql | Family::Memcached | Family::Http => return Ok(()),
             Family::Redis => {
                 // What clients speak unless they ask for another; servers before 6 know no other.
                 self.out.extend(b"*2\r\n$5\r\nHELLO\r\n$1\r\n2\r\n");
@@ -132,6 +132,7 @@ impl<'a> Client<'a> {
                 Family::Mysql => self.mysql(sent, text)?,
                 Family::Redis => redis::push(&mut self.out, &text, sent)?,
                 Family::Memcached => memcached::push(&mut self.out, &text, sent)?,
+                Family::Http => http::push(&mut self.out, &text, sent)?,
             }
         }
         let is_text = |sent: &Sent| sent.request.step == Step::Text;
@@ -155,6 +156,25 @@ impl<'a> Client<'a> {
         let mut answers = self.exchange(messages, count + usize::from(is_quiet), data)?;
         answers.truncate(count);
         Ok(answers)
+    }
+
+    /// Removes databases of CouchDB, if they are there.
+    pub(super) fn remove(
+        &mut self,
+        messages: &mut dyn RawMessages,
+        databases: &BTreeSet<String>,
+    ) -> Result<()> {
+        for database in databases {
+            self.out.extend(format!("DELETE /{database} HTTP/1.1\r\n\r\n").bytes());
+            let answers = self.exchange(messages, 1, &[])?;
+            let code = answers.first().and_then(|answer| answer.error.as_deref());
+            // What is no name of a database is none.
+            if let Some(code) = code.filter(|code| !["400", "404"].contains(code)) {
+                let what = format!("the database {database} could not be removed ({code})");
+                return Err(Error::new(ErrorKind::Server, what));
+            }
+        }
+        Ok(())
     }
 
     /// Sends what was written, and reads this number of answers.

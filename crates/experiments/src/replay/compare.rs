@@ -1,7 +1,7 @@
 //! Compares answers with those that were recorded.
 
-use super::traffic::{Sent, Traffic, Unit};
-use super::{memcached, redis};
+use super::traffic::{Family, Sent, Traffic, Unit};
+use super::{http, memcached, redis};
 use kurabe_capture::file::Known;
 use kurabe_capture::record::Request;
 use kurabe_core::Error;
@@ -30,8 +30,8 @@ const OF_SERVER: &[&str] = &["show", "explain", "analyze", "desc", "describe", "
 /// Codes of errors by which a transaction lost against another one, or a time limit: PostgreSQL's and MySQL's.
 const LOST: &[&str] = &["40001", "40P01", "55P03", "57014", "1205", "1213", "1317", "3024", "3572"];
 
-/// Codes of constraints that rows of another transaction may violate.
-const CONFLICTS: &[&str] = &["23505", "23503", "23P01", "1062", "1451", "1452"];
+/// Codes of constraints that rows of another transaction may violate, and of CouchDB's conflicts.
+const CONFLICTS: &[&str] = &["23505", "23503", "23P01", "1062", "1451", "1452", "409", "412"];
 
 /// The code of what PostgreSQL refuses since its transaction has failed.
 const ABORTED: &str = "25P02";
@@ -88,14 +88,14 @@ impl Compared {
         self.answers += 1;
         self.changes += answer.affected;
         let request = &sent.request;
-        let Some(differs) = difference(request, traffic.about.known, answer, other_counts) else { return };
+        let Some(differs) = difference(request, traffic, answer, other_counts) else { return };
         let text = traffic.text(sent);
         let may_race = request.error == answer.error
             || [&request.error, &answer.error]
                 .into_iter()
                 .flatten()
                 .any(|code| CONFLICTS.contains(&code.as_str()));
-        let varies = varies(&text, request, answer)
+        let varies = varies(&text, traffic.family, request, answer)
             .or_else(|| (may_race && traffic.raced(unit)).then_some(Varies::Raced));
         if let Some(varies) = varies {
             *self.varies.entry(varies).or_default() += 1;
@@ -130,14 +130,24 @@ impl Compared {
         if kinds.len() > LISTED {
             let _ = write!(what, "; and of {} other statements", kinds.len() - LISTED);
         }
-        let hint = "is the data as it was when the capture began? On a throwaway server, --data FILE|copy:URL restores it before \
-                    each replay";
+        let hint = if traffic.family == Family::Http {
+            "is the data as it was when the capture began? A throwaway server begins empty; --write replays on a server of yours"
+        } else {
+            "is the data as it was when the capture began? On a throwaway server, --data FILE|copy:URL restores it before \
+             each replay"
+        };
         Some(Error::mismatch(what).hint(hint))
     }
 }
 
 /// What of an answer's shape differs.
-fn difference(recorded: &Request, known: Known, answer: &Exchange, other_counts: bool) -> Option<String> {
+fn difference(
+    recorded: &Request,
+    traffic: &Traffic,
+    answer: &Exchange,
+    other_counts: bool,
+) -> Option<String> {
+    let known = traffic.about.known;
     if matches!(known, Known::Times | Known::Requests) {
         return None;
     }
@@ -147,7 +157,9 @@ fn difference(recorded: &Request, known: Known, answer: &Exchange, other_counts:
         };
         return Some(format!("{} instead of {}", shown(&answer.error), shown(&recorded.error)));
     }
-    if recorded.step == Step::Prepare || known == Known::Errors {
+    // Of a body that is compressed nothing is known.
+    let is_unknown = traffic.family == Family::Http && (recorded.digest == 0 || answer.digest == 0);
+    if recorded.step == Step::Prepare || known == Known::Errors || is_unknown {
         return None;
     }
     if recorded.rows != answer.rows {
@@ -173,7 +185,7 @@ pub(super) fn is_volatile(lower: &str) -> bool {
 }
 
 /// Why the answer may be right.
-fn varies(text: &str, recorded: &Request, answer: &Exchange) -> Option<Varies> {
+fn varies(text: &str, family: Family, recorded: &Request, answer: &Exchange) -> Option<Varies> {
     let lost = |error: &Option<String>| error.as_ref().is_some_and(|code| LOST.contains(&code.as_str()));
     if lost(&recorded.error) || lost(&answer.error) {
         return Some(Varies::Raced);
@@ -181,12 +193,17 @@ fn varies(text: &str, recorded: &Request, answer: &Exchange) -> Option<Varies> {
     if recorded.error != answer.error {
         return None;
     }
+    // The upper half is that of the rows in any order.
+    let same_rows = recorded.rows == answer.rows && recorded.digest >> 32 == answer.digest >> 32;
+    if family == Family::Http {
+        let is_reordered = same_rows && http::is_unordered(text);
+        let is_volatile = http::is_volatile(text, recorded);
+        return is_volatile.then_some(Varies::Volatile).or(is_reordered.then_some(Varies::Order));
+    }
     let lower = text.to_ascii_lowercase();
     if is_volatile(&lower) {
         return Some(Varies::Volatile);
     }
-    // The upper half is that of the rows in any order.
-    let same_rows = recorded.rows == answer.rows && recorded.digest >> 32 == answer.digest >> 32;
     let unordered = lower.contains("limit") && !lower.contains("order by");
     (recorded.affected == answer.affected && (same_rows || unordered && recorded.rows == answer.rows))
         .then_some(Varies::Order)

@@ -12,6 +12,7 @@ use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::job::{Ended, Job, JobContext};
 use kurabe_reactor::Reactor;
 use kurabe_stats::Histogram;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -31,6 +32,8 @@ pub(super) struct Replay {
     pub(super) speed: Option<f64>,
     /// Where answers are cached.
     pub(super) cache: Option<Arc<Collection>>,
+    /// Databases of CouchDB that are removed before.
+    pub(super) removed: BTreeSet<String>,
     pub(super) ended: Mutex<Seen>,
 }
 
@@ -60,11 +63,17 @@ struct Shared<'a> {
 }
 
 impl Job for Replay {
-    /// Each replay begins with an empty cache.
-    fn before(&self, trial: Before<'_>) -> Result<()> {
-        let Some(cache) = &self.cache else { return Ok(()) };
-        trial.namespace.create(cache)?;
-        trial.namespace.clear(cache)
+    /// Each replay begins with an empty cache, and without the databases that it makes.
+    fn before(&self, Before { namespace, session, .. }: Before<'_>) -> Result<()> {
+        if let Some(cache) = &self.cache {
+            namespace.create(cache)?;
+            namespace.clear(cache)?;
+        }
+        if self.removed.is_empty() {
+            return Ok(());
+        }
+        let messages = session.raw_messages()?;
+        Client::new(&self.traffic, messages)?.remove(messages, &self.removed)
     }
 
     fn run(&self, _: &str, _: &DatasetState, context: &mut JobContext<'_>) -> Result<()> {

@@ -5,6 +5,7 @@
 mod cached;
 mod client;
 mod compare;
+mod http;
 mod job;
 mod memcached;
 mod order;
@@ -21,11 +22,11 @@ use kurabe_core::raw::{RawPiece, RawStatement, RawText};
 use kurabe_core::run::Setup;
 use kurabe_core::sort;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use traffic::Traffic;
+use traffic::{Family, Traffic};
 
 /// Statements with a metric of their own; the rest share one.
 const OWN: usize = 8;
@@ -128,6 +129,9 @@ struct Kept {
     transactions: Vec<String>,
     /// Whether the data is restored before each replay.
     restored: bool,
+    /// Whether the databases of the capture are removed before each replay.
+    #[serde(default)]
+    emptied: bool,
     /// Whether the cache in front of the targets is a throwaway one; `None` without a cache.
     #[serde(default)]
     throwaway_cache: Option<bool>,
@@ -162,7 +166,7 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
     let traffic = load(&name, digest.as_deref())?;
     let mut kinds: Vec<_> = traffic.kinds.iter().filter(|kind| kind.calls > 0).collect();
     sort::by_key(&mut kinds, |kind| std::cmp::Reverse(kind.time));
-    let is_emptied = throwaway && traffic.family == traffic::Family::Memcached;
+    let is_emptied = |family| throwaway && traffic.family == family;
     let kept = Kept {
         digest,
         protocol: traffic.about.protocol.clone(),
@@ -175,7 +179,8 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
         writes: traffic.writes().map(|(text, why)| (text.to_owned(), why.to_owned())),
         statements: kinds.iter().take(OWN).map(|kind| kind.text.clone()).collect(),
         transactions: traffic.transactions.iter().take(TRANSACTIONS).map(|kind| kind.text.clone()).collect(),
-        restored: restored || is_emptied,
+        restored: restored || is_emptied(Family::Memcached),
+        emptied: is_emptied(Family::Http),
         throwaway_cache,
     };
     let is_sql = matches!(traffic.family, traffic::Family::Postgres | traffic::Family::Mysql);
@@ -200,10 +205,11 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
 /// # Errors
 /// If the workload is no capture.
 pub fn schemes(source: &CustomWorkload) -> Result<&'static [&'static str]> {
-    Ok(match traffic::Family::of(&kept(source)?.1.protocol) {
-        Some(traffic::Family::Postgres) => &["postgres", "postgresql"],
-        Some(traffic::Family::Redis) => &["redis", "valkey"],
-        Some(traffic::Family::Memcached) => &["memcached"],
+    Ok(match Family::of(&kept(source)?.1.protocol) {
+        Some(Family::Postgres) => &["postgres", "postgresql"],
+        Some(Family::Redis) => &["redis", "valkey"],
+        Some(Family::Memcached) => &["memcached"],
+        Some(Family::Http) => &["couchdb", "couchdbs"],
         _ => &["mysql", "mariadb"],
     })
 }
@@ -323,8 +329,7 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experim
 impl ReplayExperiment {
     /// Whether it has commands in place of statements.
     fn has_commands(&self) -> bool {
-        let family = traffic::Family::of(&self.kept.protocol);
-        matches!(family, Some(traffic::Family::Redis | traffic::Family::Memcached))
+        Family::of(&self.kept.protocol).is_some_and(Family::has_commands)
     }
 }
 
@@ -375,8 +380,9 @@ impl Experiment for ReplayExperiment {
         let cache = need.as_ref().map(|need| cached::collection(&need.name));
         let through: Vec<Operation> = cache.iter().flat_map(cached::operations).collect();
         let of_transactions = self.of_transactions.clone();
-        let job =
-            Replay { traffic, metrics, of_transactions, speed, cache, ended: Mutex::new(Seen::default()) };
+        let removed = if self.kept.emptied { traffic.databases() } else { BTreeSet::new() };
+        let ended = Mutex::new(Seen::default());
+        let job = Replay { traffic, metrics, of_transactions, speed, cache, removed, ended };
         let text = RawText { engine: None, pieces: vec![RawPiece::Text("SELECT 1".to_owned())] };
         let statement =
             RawStatement { place: self.name.clone(), texts: vec![text], parameters: 0, collection: None };

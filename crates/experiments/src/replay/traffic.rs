@@ -11,16 +11,17 @@
 //! locks of the server.
 
 use super::transactions::{self, TransactionKind};
-use super::{memcached, redis};
+use super::{http, memcached, redis};
 use crate::custom::reads::text_asks_for_write;
 use crate::prelude::*;
 use kurabe_capture::Values;
 use kurabe_capture::file::{self, About};
 use kurabe_capture::record::{Record, Request};
+use kurabe_wire::resource::Place;
 use kurabe_wire::statement::{GAP, fingerprint, is_setup};
 use kurabe_wire::view::{Step, Transaction};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::path::Path;
 
 /// The requests of a capture.
@@ -51,6 +52,7 @@ pub(super) enum Family {
     Mysql,
     Redis,
     Memcached,
+    Http,
 }
 
 impl Family {
@@ -60,8 +62,14 @@ impl Family {
             "mysql" | "mariadb" => Some(Self::Mysql),
             "redis" | "valkey" => Some(Self::Redis),
             "memcached" => Some(Self::Memcached),
+            "couchdb" => Some(Self::Http),
             _ => None,
         }
+    }
+
+    /// Whether it has commands, or methods with paths, in place of statements.
+    pub(super) fn has_commands(self) -> bool {
+        matches!(self, Self::Redis | Self::Memcached | Self::Http)
     }
 }
 
@@ -85,6 +93,19 @@ impl Template {
     /// Whether it may change something, or locks rows.
     pub(super) fn may_change(&self) -> bool {
         self.locks || self.writes.is_some()
+    }
+
+    /// The text with the literals of a request.
+    fn filled(&self, request: &Request) -> String {
+        let mut literals = request.literals.iter();
+        let mut text = String::new();
+        let mut parts = self.text.split(GAP);
+        text.push_str(parts.next().unwrap_or_default());
+        for part in parts {
+            text.push_str(literals.next().map_or("", String::as_str));
+            text.push_str(part);
+        }
+        text
     }
 }
 
@@ -140,15 +161,14 @@ pub(super) struct Sent {
 impl Traffic {
     /// The text of a request's statement.
     pub(super) fn text(&self, sent: &Sent) -> String {
-        let mut literals = sent.request.literals.iter();
-        let mut text = String::new();
-        let mut parts = self.templates[sent.template].text.split(GAP);
-        text.push_str(parts.next().unwrap_or_default());
-        for part in parts {
-            text.push_str(literals.next().map_or("", String::as_str));
-            text.push_str(part);
-        }
-        text
+        self.templates[sent.template].filled(&sent.request)
+    }
+
+    /// The databases that requests of CouchDB name.
+    pub(super) fn databases(&self) -> BTreeSet<String> {
+        let used = self.templates.iter().filter(|template| self.kinds[template.kind].calls > 0);
+        let places = used.map(|template| Place::of(&template.text)).filter(|place| !place.is_of_server());
+        places.map(|place| place.database.to_owned()).collect()
     }
 
     /// The longest time that the connections of a lane waited for answers, in nanoseconds.
@@ -180,8 +200,11 @@ impl Traffic {
     /// Whether a commit that changed a table which this unit reads was under way at the same time, or when the transaction of
     /// this unit began to read: its answer may or may not have known of it.
     pub(super) fn raced(&self, unit: &Unit) -> bool {
-        let tables: Vec<String> =
-            unit.requests.iter().flat_map(|sent| names(&self.templates[sent.template], sent)).collect();
+        let tables: Vec<String> = unit
+            .requests
+            .iter()
+            .flat_map(|sent| names(&self.templates[sent.template], sent, false))
+            .collect();
         let during = |commit: &Commit, [at, end]: [u64; 2]| commit.end >= at && commit.at <= end;
         let overlaps = |commit: &&Commit| {
             Some(commit.number) != unit.commit
@@ -217,7 +240,10 @@ pub(super) fn read(path: &Path) -> Result<Traffic> {
             .hint("capture again with --values keep"));
     }
     let Some(family) = Family::of(&about.protocol) else {
-        return Err(wrong(&format!("captures of {} cannot be replayed", about.protocol)));
+        // What an application answers depends on a session, which no capture has.
+        let why = if about.protocol == "http" { ": logins and cookies are not recorded" } else { "" };
+        return Err(wrong(&format!("captures of {} cannot be replayed{why}", about.protocol))
+            .hint("'kurabe capture show' says what there is"));
     };
     if reading.requests == 0 {
         return Err(wrong("it has no request with an answer"));
@@ -292,9 +318,10 @@ impl Reading {
         let (writes, locks) = match self.family {
             Some(Family::Redis) => (redis::writes(&template), redis::waits(&template)),
             Some(Family::Memcached) => (memcached::writes(&template), false),
+            Some(Family::Http) => (http::writes(&template), false),
             _ => (text_asks_for_write(&shown), locks.iter().any(|words| lower.contains(words))),
         };
-        let is_command = matches!(self.family, Some(Family::Redis | Family::Memcached));
+        let is_command = self.family.is_some_and(Family::has_commands);
         self.numbers.insert(number, self.templates.len());
         self.templates.push(Template {
             writes,
@@ -320,6 +347,7 @@ impl Reading {
         let is_unknown = match self.family {
             Some(Family::Redis) => redis::is_left_out(text),
             Some(Family::Memcached) => memcached::is_left_out(text),
+            Some(Family::Http) => http::is_left_out(text),
             _ => is_command || text.starts_with("command ") || text == "a function call",
         };
         let key = (request.statement, request.literals.clone());
@@ -362,7 +390,7 @@ impl Reading {
                     let goes_on = match family {
                         // It says the state after Sync.
                         Family::Postgres => step != Step::Text && transaction == Transaction::Unknown,
-                        Family::Mysql => false,
+                        Family::Mysql | Family::Http => false,
                         Family::Redis => sent.peek().is_some_and(|next| next.request.pipelined),
                         Family::Memcached => {
                             is_quiet || sent.peek().is_some_and(|next| next.request.pipelined)
@@ -424,7 +452,7 @@ impl Changes<'_> {
             if template.locks || template.writes.is_some() {
                 unit.may_wait = true;
                 let tables = self.tables.get_or_insert_default();
-                tables.extend(names(template, sent).into_iter().filter(|_| template.writes.is_some()));
+                tables.extend(names(template, sent, true).into_iter().filter(|_| template.writes.is_some()));
             }
         }
         if unit.may_wait {
@@ -501,11 +529,12 @@ fn lanes(connections: &[Connection]) -> Vec<Vec<usize>> {
     lanes
 }
 
-/// The tables that a request names, or what may be keys.
-pub(super) fn names(template: &Template, sent: &Sent) -> Vec<String> {
+/// The tables that a request names, or what may be keys, or documents and databases. `changes`: those that it changes.
+pub(super) fn names(template: &Template, sent: &Sent, changes: bool) -> Vec<String> {
     match template.family {
         Some(Family::Redis) => redis::keys(sent).collect(),
         Some(Family::Memcached) => memcached::keys(&template.text, sent).collect(),
+        Some(Family::Http) => http::names(&template.filled(&sent.request), changes),
         _ => template.tables.clone(),
     }
 }

@@ -1,43 +1,21 @@
 //! Requests of HTTP/1.1 (RFC 9112): `CouchDB`, and applications.
 
 use crate::decoder::{Decoder, Request, Seen, Step};
-use crate::input::{Input, begins_with_tls};
+use crate::input::{Input, Message, begins_with_tls};
+use crate::resource::FIELDS;
 
 /// Paths by which clients of `CouchDB` ask about the server.
 const SETUP: [&str; 4] = ["/", "/_session", "/_up", "/_all_dbs"];
+/// The maximum size of all fields of a request that are kept, in bytes.
+const KEPT_FIELDS: usize = 16 << 10;
 
 /// The decoder.
 #[derive(Default)]
 pub(crate) struct Http {
     /// Whether some paths are questions about the server, as `CouchDB`'s are.
     is_couchdb: bool,
-    client: Input,
-    part: Part,
+    requests: Requests,
     named: bool,
-}
-
-#[derive(Default)]
-enum Part {
-    /// The request's line.
-    #[default]
-    Start,
-    Fields(Fields),
-    /// The line with a chunk's size.
-    Chunk,
-    /// The line after a chunk.
-    ChunkEnd,
-    /// Fields after the last chunk.
-    Trailers,
-}
-
-#[derive(Default)]
-struct Fields {
-    at: u64,
-    text: String,
-    is_setup: bool,
-    length: u64,
-    chunked: bool,
-    upgrade: bool,
 }
 
 impl Http {
@@ -49,112 +27,289 @@ impl Http {
 
 impl Decoder for Http {
     fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) {
-        self.client.push(bytes);
-        while self.next(seen).is_some() {}
+        self.requests.push(bytes);
+        while let Some(next) = self.requests.next() {
+            match next {
+                Next::Head(head) => self.head(*head, seen),
+                Next::Body(_) | Next::End { .. } => {}
+                Next::Encrypted => seen.push(Seen::Encrypted),
+                Next::Unreadable(why) => seen.push(Seen::Unreadable(why)),
+            }
+        }
     }
 }
 
 impl Http {
-    /// Reads the next line; `None` if it is not complete.
-    fn next(&mut self, seen: &mut Vec<Seen>) -> Option<()> {
-        if self.client.position() == 0 && begins_with_tls(self.client.waiting())? {
-            seen.push(Seen::Encrypted);
-            self.client.close();
-            return None;
+    fn head(&mut self, head: Head, seen: &mut Vec<Seen>) {
+        if let Some(agent) = head.agent.filter(|_| !std::mem::replace(&mut self.named, true)) {
+            seen.push(Seen::Client(agent));
         }
-        let Ok(line) = self.client.line() else { return self.give_up("a line is too long for HTTP", seen) };
-        let line = line?;
-        let text = line.text();
-        match std::mem::take(&mut self.part) {
-            Part::Start if text.is_empty() => {}
-            Part::Start => return self.start(line.at, &text, seen),
-            Part::Fields(fields) if text.is_empty() => return self.body(fields, seen),
-            Part::Fields(mut fields) => {
-                if let Some((name, value)) = text.split_once(':') {
-                    self.field(&mut fields, name.trim(), value.trim(), seen)?;
-                }
-                self.part = Part::Fields(fields);
-            }
-            Part::Chunk => {
-                let size = text.split(';').next().unwrap_or_default().trim();
-                let Ok(size) = u64::from_str_radix(size, 16) else {
-                    return self.give_up("a chunk has no size", seen);
-                };
-                self.client.pass(size);
-                self.part = if size == 0 { Part::Trailers } else { Part::ChunkEnd };
-            }
-            Part::ChunkEnd => self.part = Part::Chunk,
-            Part::Trailers => self.part = if text.is_empty() { Part::Start } else { Part::Trailers },
-        }
-        Some(())
-    }
-
-    fn start(&mut self, at: u64, line: &str, seen: &mut Vec<Seen>) -> Option<()> {
-        if line == "PRI * HTTP/2.0" {
-            return self.give_up("HTTP/2 is not decoded", seen);
-        }
-        let words: Vec<&str> = line.split(' ').collect();
-        let &[method, target, version] = words.as_slice() else {
-            return self.give_up("the client does not speak HTTP", seen);
+        // The query may contain passwords.
+        let path = match head.target.split_once('?') {
+            Some((path, _)) => format!("{path}?…"),
+            None => head.target,
         };
-        let is_token = method.bytes().all(|byte| byte.is_ascii_alphabetic()) && !method.is_empty();
-        if !version.starts_with("HTTP/1.") || !is_token {
-            return self.give_up("the client does not speak HTTP/1.1", seen);
-        }
-        let path = path(target);
         let is_setup = self.is_couchdb && SETUP.contains(&path.as_str());
-        let upgrade = method == "CONNECT";
-        self.part = Part::Fields(Fields {
-            at,
-            text: format!("{method} {path}"),
-            is_setup,
-            upgrade,
-            ..Fields::default()
-        });
-        Some(())
-    }
-
-    fn field(&mut self, fields: &mut Fields, name: &str, value: &str, seen: &mut Vec<Seen>) -> Option<()> {
-        if name.eq_ignore_ascii_case("content-length") {
-            match value.parse() {
-                Ok(length) => fields.length = length,
-                Err(_) => return self.give_up("a body has no length", seen),
-            }
-        } else if name.eq_ignore_ascii_case("transfer-encoding") {
-            fields.chunked = value.to_ascii_lowercase().contains("chunked");
-        } else if name.eq_ignore_ascii_case("upgrade") {
-            fields.upgrade = true;
-        } else if name.eq_ignore_ascii_case("user-agent") && !std::mem::replace(&mut self.named, true) {
-            seen.push(Seen::Client(value.to_owned()));
+        let text = format!("{} {path}", head.method);
+        seen.push(Seen::Request(Request { at: head.at, text, step: Step::Text, is_setup }));
+        if head.may_change {
+            seen.push(Seen::Unreadable("the connection may change its protocol after an upgrade"));
+            self.requests.close();
         }
-        Some(())
-    }
-
-    /// Ends the request's head, and passes over its body.
-    fn body(&mut self, fields: Fields, seen: &mut Vec<Seen>) -> Option<()> {
-        let Fields { at, text, is_setup, length, chunked, upgrade } = fields;
-        seen.push(Seen::Request(Request { at, text, step: Step::Text, is_setup }));
-        if upgrade {
-            return self.give_up("the connection may change its protocol after an upgrade", seen);
-        }
-        if chunked {
-            self.part = Part::Chunk;
-        } else {
-            self.client.pass(length);
-        }
-        Some(())
-    }
-
-    fn give_up(&mut self, why: &'static str, seen: &mut Vec<Seen>) -> Option<()> {
-        seen.push(Seen::Unreadable(why));
-        self.client.close();
-        None
     }
 }
 
-/// The path of a request, without the query and the authority, which may contain passwords.
-fn path(target: &str) -> String {
-    let (path, query) = target.split_once('?').map_or((target, ""), |(path, _)| (path, "?…"));
+/// Reads requests from what a client sends.
+#[derive(Default)]
+pub(super) struct Requests {
+    client: Input,
+    part: Part,
+    /// Bytes of a body that are kept.
+    most: usize,
+    /// Bytes of the body being read that were kept, and whether others were not.
+    kept: usize,
+    is_cut: bool,
+}
+
+/// What follows in the stream.
+pub(super) enum Next {
+    /// The request's line and its fields.
+    Head(Box<Head>),
+    /// The next part of its body.
+    Body(Vec<u8>),
+    /// The request is complete. Whether parts of its body were not kept.
+    End {
+        is_cut: bool,
+    },
+    Encrypted,
+    Unreadable(&'static str),
+}
+
+#[derive(Default)]
+enum Part {
+    /// The request's line.
+    #[default]
+    Start,
+    Fields(Box<Head>),
+    /// A body of this length.
+    Body(u64),
+    /// The line with a chunk's size.
+    Chunk,
+    /// A chunk of this size.
+    Data(u64),
+    /// The line after a chunk.
+    ChunkEnd,
+    /// Fields after the last chunk.
+    Trailers,
+}
+
+/// How long a body is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Length {
+    /// There is none.
+    #[default]
+    None,
+    Bytes(u64),
+    Chunked,
+}
+
+/// A request without its body.
+#[derive(Default)]
+pub(super) struct Head {
+    at: u64,
+    pub(super) method: String,
+    /// Path and query, without the authority, which may contain a password.
+    pub(super) target: String,
+    /// Fields that are kept: the place in [`FIELDS`], and the value.
+    pub(super) fields: Vec<(usize, String)>,
+    agent: Option<String>,
+    length: Length,
+    /// Whether it asks for another protocol.
+    pub(super) may_change: bool,
+    /// Whether the client waits before it sends the body.
+    pub(super) waits: bool,
+    /// Whether something of it was not kept.
+    pub(super) is_cut: bool,
+}
+
+impl Requests {
+    /// Keeps this number of bytes of each body.
+    pub(super) fn keeping(most: usize) -> Self {
+        Self { most, ..Self::default() }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.client.push(bytes);
+    }
+
+    /// Reads nothing any more.
+    pub(super) fn close(&mut self) {
+        self.client.close();
+    }
+
+    /// Whether a part of a body has arrived.
+    pub(super) fn has_body(&self) -> bool {
+        self.kept > 0 || self.is_cut || !self.client.waiting().is_empty()
+    }
+
+    /// What follows; `None` if it has not arrived. Nothing follows [`Next::Encrypted`] and [`Next::Unreadable`].
+    pub(super) fn next(&mut self) -> Option<Next> {
+        let mut found = None;
+        while found.is_none() {
+            match self.read(&mut found) {
+                Ok(read) => read?,
+                Err(next) => {
+                    self.client.close();
+                    return Some(next);
+                }
+            }
+        }
+        found
+    }
+
+    /// Reads the next line or part of a body; `None` if it is not complete.
+    fn read(&mut self, found: &mut Option<Next>) -> Result<Option<()>, Next> {
+        if let Part::Body(size) | Part::Data(size) = self.part {
+            return Ok(self.body(size, found));
+        }
+        if self.client.position() == 0 {
+            match begins_with_tls(self.client.waiting()) {
+                Some(false) => {}
+                Some(true) => return Err(Next::Encrypted),
+                None => return Ok(None),
+            }
+        }
+        let line = self.client.line().map_err(|_| Next::Unreadable("a line is too long for HTTP"))?;
+        let Some(line) = line else { return Ok(None) };
+        let text = line.text();
+        match std::mem::take(&mut self.part) {
+            Part::Start if text.is_empty() => {}
+            Part::Start => self.part = Part::Fields(Box::new(start(&line)?)),
+            Part::Fields(head) if text.is_empty() => {
+                self.part = match head.length {
+                    Length::None => Part::Body(0),
+                    Length::Bytes(length) => Part::Body(length),
+                    Length::Chunked => Part::Chunk,
+                };
+                (self.kept, self.is_cut) = (0, head.is_cut);
+                *found = Some(Next::Head(head));
+            }
+            Part::Fields(mut head) => {
+                field(&mut head, &text)?;
+                self.part = Part::Fields(head);
+            }
+            Part::Chunk => {
+                self.part = match chunk_size(&text).ok_or(Next::Unreadable("a chunk has no size"))? {
+                    0 => Part::Trailers,
+                    size => Part::Data(size),
+                };
+            }
+            Part::ChunkEnd if text.is_empty() => self.part = Part::Chunk,
+            Part::ChunkEnd => return Err(Next::Unreadable("a chunk has another size than it says")),
+            Part::Trailers if text.is_empty() => *found = Some(Next::End { is_cut: self.is_cut }),
+            Part::Trailers => self.part = Part::Trailers,
+            // Read before.
+            Part::Body(_) | Part::Data(_) => {}
+        }
+        Ok(Some(()))
+    }
+
+    /// Reads a body, or a chunk, of this size, of which only the first bytes are kept.
+    fn body(&mut self, size: u64, found: &mut Option<Next>) -> Option<()> {
+        let left = self.most - self.kept;
+        self.is_cut |= size > left as u64;
+        if size == 0 {
+            self.part = Part::Start;
+            *found = Some(Next::End { is_cut: self.is_cut });
+            return Some(());
+        }
+        let bytes = self.client.take(size, left)?.bytes;
+        self.kept += bytes.len();
+        self.part = if matches!(self.part, Part::Data(_)) { Part::ChunkEnd } else { Part::Body(0) };
+        *found = (!bytes.is_empty()).then_some(Next::Body(bytes));
+        Some(())
+    }
+}
+
+/// The size of a chunk, by its line.
+pub(super) fn chunk_size(line: &str) -> Option<u64> {
+    let digits = line.split(';').next().unwrap_or_default().trim();
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u64::from_str_radix(digits, 16).ok().filter(|_| is_number)
+}
+
+/// Reads the line of a request.
+fn start(line: &Message) -> Result<Head, Next> {
+    let text = line.text();
+    if text == "PRI * HTTP/2.0" {
+        return Err(Next::Unreadable("HTTP/2 is not decoded"));
+    }
+    let words: Vec<&str> = text.split(' ').collect();
+    let &[method, target, version] = words.as_slice() else {
+        return Err(Next::Unreadable("the client does not speak HTTP"));
+    };
+    let is_token = method.bytes().all(|byte| byte.is_ascii_alphabetic()) && !method.is_empty();
+    if !version.starts_with("HTTP/1.") || !is_token || target.contains(|c: char| c.is_control()) {
+        return Err(Next::Unreadable("the client does not speak HTTP/1.1"));
+    }
+    Ok(Head {
+        at: line.at,
+        method: method.to_owned(),
+        target: without_authority(target),
+        may_change: method == "CONNECT",
+        // Bytes that are not UTF-8 were replaced.
+        is_cut: text.contains(char::REPLACEMENT_CHARACTER),
+        ..Head::default()
+    })
+}
+
+/// Reads a field.
+fn field(head: &mut Head, line: &str) -> Result<(), Next> {
+    if line.starts_with([' ', '\t']) {
+        return Err(Next::Unreadable("a field of HTTP goes on in another line"));
+    }
+    let Some((name, value)) = line.split_once(':') else { return Ok(()) };
+    let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
+    match name.as_str() {
+        "content-length" => {
+            let length = value.parse().map(Length::Bytes);
+            let length = length.map_err(|_| Next::Unreadable("a body has no length"))?;
+            match head.length {
+                Length::Chunked => {}
+                known if known == length || known == Length::None => head.length = length,
+                _ => return Err(Next::Unreadable("a body has two lengths")),
+            }
+        }
+        "transfer-encoding" => {
+            let (before, last) = value.rsplit_once(',').unwrap_or(("", value));
+            if !last.trim().eq_ignore_ascii_case("chunked") {
+                return Err(Next::Unreadable("a body has no length"));
+            }
+            // It is stronger than a number of bytes. What is compressed besides is not kept.
+            head.length = Length::Chunked;
+            head.is_cut |= !before.is_empty();
+        }
+        "upgrade" => head.may_change = true,
+        "expect" => head.waits = true,
+        "user-agent" => head.agent = Some(value.to_owned()),
+        name => {
+            let Some(place) = FIELDS.iter().position(|known| known.eq_ignore_ascii_case(name)) else {
+                return Ok(());
+            };
+            let size: usize = head.fields.iter().map(|(_, value)| value.len() + 32).sum();
+            if size + value.len() > KEPT_FIELDS || value.contains(char::REPLACEMENT_CHARACTER) {
+                head.is_cut = true;
+            } else {
+                head.fields.push((place, value.to_owned()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Path and query of a request.
+fn without_authority(target: &str) -> String {
+    let (path, query) = target.find('?').map_or((target, ""), |at| target.split_at(at));
     let path = match path.split_once("://") {
         Some((_, rest)) => rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/"),
         None if path.starts_with('/') || path == "*" => path,

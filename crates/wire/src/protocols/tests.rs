@@ -2,6 +2,7 @@
 
 use crate::decoder::{Decoder, Seen, Step};
 use crate::registry;
+use crate::view::Event;
 use proptest::prelude::*;
 
 /// What one side sent: whether the client did, and the bytes.
@@ -427,5 +428,20 @@ mod fuzz {
     #[test]
     fn any_conversation_of_couchdb_is_read() {
         bolero::check!(name = "wire-couchdb").for_each(|input: &[u8]| survives("couchdb", input));
+    }
+
+    /// A view sees the same of any conversation in any pieces, and says once that it cannot read the rest.
+    #[test]
+    fn any_conversation_of_http_is_seen() {
+        bolero::check!(name = "wire-http").for_each(|input: &[u8]| {
+            let conversation = any_conversation(input);
+            for scheme in ["http", "couchdb"] {
+                let make = registry::of_scheme(scheme).unwrap().view.unwrap();
+                let whole = crate::view::tests::seen_of(&mut *make(), &conversation, usize::MAX >> 1);
+                assert_eq!(whole, crate::view::tests::seen_of(&mut *make(), &conversation, 1));
+                let ends = |one: &&Event| matches!(one, Event::Unreadable(_));
+                assert!(whole.iter().filter(ends).count() <= 1);
+            }
+        });
     }
 }

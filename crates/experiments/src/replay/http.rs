@@ -1,0 +1,173 @@
+//! Requests of CouchDB: <https://docs.couchdb.org/en/stable/api/index.html>.
+
+use super::traffic::Sent;
+use kurabe_capture::record::{Parameter, Request, Value as Recorded};
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_wire::resource::{CHOSEN_ID, FIELDS, Place, has_id};
+
+/// Methods of requests that are sent again.
+const METHODS: [&str; 6] = ["GET", "HEAD", "PUT", "POST", "DELETE", "COPY"];
+/// What is asked of a database whose answers depend on the server, or on what it chose.
+const VOLATILE: [&str; 7] =
+    ["_changes", "_explain", "_info", "_local_docs", "_purged_infos", "_search", "_shards"];
+
+/// Why a request may change something.
+pub(super) fn writes(text: &str) -> Option<String> {
+    let place = Place::of(text);
+    place.writes().then(|| format!("{} may change documents", place.method))
+}
+
+/// Whether a request is not sent again: it is about the server or a database of its own, or its answer does not end.
+pub(super) fn is_left_out(text: &str) -> bool {
+    let place = Place::of(text);
+    let is_feed =
+        place.endpoint == "_changes" && place.query.contains("feed=") && !place.query.contains("feed=normal");
+    place.is_of_server() || is_feed || !METHODS.contains(&place.method)
+}
+
+/// What a request reads: its document, or the whole database. What it changes is also the database.
+pub(super) fn names(text: &str, changes: bool) -> Vec<String> {
+    let Place { database, document, .. } = Place::of(text);
+    // All documents of a database, where it is not known which.
+    let (database, all) = (database.to_owned(), format!("{database}/*"));
+    match (document, changes) {
+        (Some(document), true) => vec![format!("{database}/{document}"), database],
+        (Some(document), false) => vec![format!("{database}/{document}"), all],
+        (None, true) => vec![all, database],
+        (None, false) => vec![database],
+    }
+}
+
+/// Whether an answer depends on the server: on its sequences, its time, an id that it chose, or when it updates a view.
+pub(super) fn is_volatile(text: &str, recorded: &Request) -> bool {
+    let place = Place::of(text);
+    let field = |name: &str| FIELDS.iter().position(|known| *known == name).map(|place| place as u32 + 1);
+    let is_stale = ["stale=", "update=lazy", "update=false"].iter().any(|word| place.query.contains(word));
+    let is_conditional = recorded.parameters.iter().any(|one| Some(one.kind) == field("If-None-Match"));
+    let is_info = place.method != "POST" && place.document.is_none() && place.endpoint.is_empty();
+    let makes = place.makes_document() || place.endpoint == "_bulk_docs";
+    let is_id = |one: &Parameter| match &one.value {
+        Recorded::Bytes(body) => one.kind == CHOSEN_ID || one.kind == 0 && has_id(body),
+        _ => false,
+    };
+    let has_id = recorded.parameters.iter().any(is_id);
+    is_stale || is_conditional || is_info || VOLATILE.contains(&place.endpoint) || makes && !has_id
+}
+
+/// Whether the order of the rows of an answer is the server's.
+pub(super) fn is_unordered(text: &str) -> bool {
+    Place::of(text).endpoint == "_find"
+}
+
+/// Appends a request. The session names its server and its user, and puts its own prefix before the database. A document whose id
+/// the server chose gets the id that it got when it was recorded.
+pub(super) fn push(out: &mut Vec<u8>, text: &str, sent: &Sent) -> Result<()> {
+    out.extend(format!("{text} HTTP/1.1\r\n").bytes());
+    let (mut body, mut id) = (None, None);
+    for one in &sent.request.parameters {
+        let Recorded::Bytes(bytes) = &one.value else {
+            return Err(Error::usage("a value of the capture was not kept"));
+        };
+        match (one.kind as usize).checked_sub(1) {
+            None => body = Some(bytes.clone()),
+            _ if one.kind == CHOSEN_ID => id = Some(bytes),
+            Some(place) => {
+                let name = FIELDS
+                    .get(place)
+                    .ok_or_else(|| Error::new(ErrorKind::Damaged, "a field without a name"))?;
+                out.extend(name.bytes());
+                out.extend(b": ");
+                out.extend(bytes);
+                out.extend(b"\r\n");
+            }
+        }
+    }
+    if let (Some(body), Some(id)) = (&mut body, id) {
+        name(body, id);
+    }
+    if body.is_some() || text.starts_with("PUT ") || text.starts_with("POST ") {
+        out.extend(format!("Content-Length: {}\r\n", body.as_ref().map_or(0, Vec::len)).bytes());
+    }
+    out.extend(b"\r\n");
+    out.extend(body.unwrap_or_default());
+    Ok(())
+}
+
+/// Gives a document an id, after its other members: where a server puts one, since a revision may depend on their order.
+fn name(document: &mut Vec<u8>, id: &[u8]) {
+    let Some(end) = document.iter().rposition(|byte| *byte == b'}') else { return };
+    let is_empty = document[..end].trim_ascii_end().ends_with(b"{");
+    let start: &[u8] = if is_empty { b"" } else { b"," };
+    document.splice(end..end, [start, b"\"_id\":\"", id, b"\""].concat());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_told_apart_by_what_they_change_and_whether_they_can_be_sent_again() {
+        for (text, writes, left_out) in [
+            ("GET /shop/17", false, false),
+            ("PUT /shop/17", true, false),
+            ("POST /shop/_find", false, false),
+            ("POST /shop/_bulk_docs", true, false),
+            ("GET /shop/_changes?since=0", false, false),
+            ("GET /shop/_changes?feed=longpoll&since=0", false, true),
+            ("POST /_session", true, true),
+            ("GET /", false, true),
+            ("GET /_users/bob", false, true),
+            ("CONNECT …", true, true),
+        ] {
+            assert_eq!((super::writes(text).is_some(), is_left_out(text)), (writes, left_out), "{text}");
+        }
+    }
+
+    #[test]
+    fn change_of_a_document_races_with_readers_of_it_and_of_its_database_only() {
+        let races = |change: &str, read: &str| {
+            let changed = names(change, true);
+            names(read, false).iter().any(|name| changed.contains(name))
+        };
+        for (read, expected) in [
+            ("GET /shop/a?rev=1", true),
+            ("PUT /shop/a", true),
+            ("GET /shop/b", false),
+            ("POST /shop/_find", true),
+            ("GET /other/_all_docs", false),
+        ] {
+            assert_eq!(races("PUT /shop/a", read), expected, "{read}");
+        }
+        assert!(
+            races("POST /shop/_bulk_docs", "GET /shop/b") && !races("POST /shop/_bulk_docs", "GET /other/b")
+        );
+    }
+
+    #[test]
+    fn request_is_sent_with_its_fields_and_the_length_of_its_body() {
+        let parameter = |kind, text: &str| Parameter {
+            kind,
+            binary: false,
+            value: Recorded::Bytes(text.as_bytes().to_vec()),
+        };
+        let sent = |parameters| Sent {
+            request: Request { parameters, ..Request::default() },
+            template: 0,
+            types: Vec::new(),
+            data: Vec::new(),
+        };
+        let of = |text: &str, parameters| {
+            let mut out = Vec::new();
+            push(&mut out, text, &sent(parameters)).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let found = of("PUT /a/b", vec![parameter(0, "{}"), parameter(6, "1-x")]);
+        assert_eq!(found, "PUT /a/b HTTP/1.1\r\nIf-Match: 1-x\r\nContent-Length: 2\r\n\r\n{}");
+        let made = |body: &str| of("POST /a", vec![parameter(0, body), parameter(CHOSEN_ID, "1")]);
+        assert!(made("{ }").ends_with("Content-Length: 12\r\n\r\n{ \"_id\":\"1\"}"));
+        assert!(made("{\"a\":1}").ends_with("{\"a\":1,\"_id\":\"1\"}"));
+        assert_eq!(of("PUT /a", Vec::new()), "PUT /a HTTP/1.1\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(of("GET /a", Vec::new()), "GET /a HTTP/1.1\r\n\r\n");
+        assert!(push(&mut Vec::new(), "GET /a", &sent(vec![parameter(99, "x")])).is_err());
+    }
+}

@@ -1,0 +1,411 @@
+//! What a recorder learns from HTTP/1.1 (RFC 9112), of `CouchDB` and of applications.
+//!
+//! A request's text is its method and its path with the query, the values of which are its literals (see [`crate::resource`]). Its
+//! parameters are the body, and fields that decide what the answer is. A status from 400 on is an error. Of an answer of
+//! `CouchDB`, the elements of its array are its rows; of others, a body is one.
+
+use super::http::{Head, Next, Requests, chunk_size};
+use super::http_body::{Body, Kind};
+use crate::conceal;
+use crate::input::Input;
+use crate::resource::{self, FIELDS, Place};
+use crate::view::{Event, Exchange, KEPT, Parameter, TOO_MANY, Transaction, View, Waiting};
+use std::time::Instant;
+
+/// Why a connection cannot be read.
+const NOT_HTTP: &str = "the server does not speak HTTP/1.1";
+/// Why it is not known what follows.
+const HELD_BACK: &str = "the server answered before it had a body that the client held back";
+/// The largest body of an answer, in bytes.
+const LARGEST: u64 = 1 << 50;
+
+/// The view.
+pub(crate) struct Http {
+    is_couchdb: bool,
+    requests: Requests,
+    current: Option<Current>,
+    waiting: Waiting,
+    server: Input,
+    part: Part,
+    answer: Answer,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The client has sent nothing.
+    New,
+    Read,
+    /// The body of the last request may follow, or another request.
+    Unsure,
+    /// Nothing more is read.
+    Closed,
+}
+
+/// A request that is being read.
+struct Current {
+    request: Exchange,
+    body: Vec<u8>,
+    /// Whether the client waits before it sends the body.
+    waits: bool,
+}
+
+/// What follows of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Part {
+    #[default]
+    Status,
+    Fields,
+    /// This number of bytes, which end the body.
+    Length(u64),
+    /// The line with a chunk's size, a part of a chunk, and the line after it.
+    Chunk,
+    Data(u64),
+    ChunkEnd,
+    Trailers,
+    /// A body that ends with the connection.
+    Rest,
+}
+
+/// An answer that is being read.
+#[derive(Default)]
+struct Answer {
+    status: u16,
+    length: Option<u64>,
+    is_chunked: bool,
+    /// Whether its transfer has another encoding, so that it ends with the connection.
+    is_coded: bool,
+    /// Whether the same body may have other bytes: it is compressed, or has parts with a boundary.
+    is_packed: bool,
+    body: Option<Body>,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self {
+            is_couchdb: false,
+            requests: Requests::keeping(KEPT),
+            current: None,
+            waiting: Waiting::default(),
+            server: Input::default(),
+            part: Part::Status,
+            answer: Answer::default(),
+            stage: Stage::New,
+        }
+    }
+}
+
+impl View for Http {
+    fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
+        if bytes.is_empty() {
+            return;
+        }
+        match self.stage {
+            Stage::New => events.push(Event::Client(Vec::new())),
+            Stage::Read => {}
+            Stage::Unsure => return self.give_up(HELD_BACK, events),
+            Stage::Closed => return,
+        }
+        self.stage = Stage::Read;
+        self.requests.push(bytes);
+        while let Some(next) = self.requests.next() {
+            match next {
+                Next::Head(head) => self.head(*head, now),
+                Next::Body(bytes) => {
+                    if let Some(current) = &mut self.current {
+                        current.body.extend(bytes);
+                    }
+                }
+                Next::End { is_cut } => self.request(is_cut, events),
+                Next::Encrypted => self.give_up("the connection is encrypted", events),
+                Next::Unreadable(why) => self.give_up(why, events),
+            }
+            if self.stage == Stage::Closed {
+                return;
+            }
+        }
+    }
+
+    fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
+        if self.stage == Stage::Closed {
+            return;
+        }
+        self.server.push(bytes);
+        while self.stage != Stage::Closed {
+            match self.read(now, events) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(why) => self.give_up(why, events),
+            }
+        }
+    }
+
+    fn closed(&mut self, now: Instant, events: &mut Vec<Event>) {
+        if self.stage != Stage::Closed && self.part == Part::Rest {
+            self.answered(now, events);
+        }
+    }
+
+    fn end(&mut self, events: &mut Vec<Event>) {
+        self.waiting.end(events);
+        // Its values may be those of a secret that has not arrived.
+        if let Some(Current { request, .. }) = self.current.take() {
+            events.push(Event::Exchange(Box::new(Exchange { cut: true, parameters: Vec::new(), ..request })));
+        }
+    }
+}
+
+impl Http {
+    /// For a `CouchDB`.
+    pub(crate) fn couchdb() -> Self {
+        Self { is_couchdb: true, ..Self::default() }
+    }
+
+    fn head(&mut self, head: Head, now: Instant) {
+        let parameter = |(place, value): (usize, String)| Parameter {
+            kind: place as u32 + 1,
+            value: Some(value.into_bytes()),
+            ..Parameter::default()
+        };
+        // Some clients write `?` without a query.
+        let target = head.target.strip_suffix('?').filter(|rest| !rest.contains('?'));
+        let request = Exchange {
+            text: format!("{} {}", head.method, target.unwrap_or(&head.target)),
+            parameters: head.fields.into_iter().map(parameter).collect(),
+            pipelined: self.waiting.first().is_some(),
+            began: Some(now),
+            ..Exchange::default()
+        };
+        self.current = Some(Current { request, body: Vec::new(), waits: head.waits });
+    }
+
+    /// A request is complete.
+    fn request(&mut self, is_cut: bool, events: &mut Vec<Event>) {
+        // One that was answered before is not there any more.
+        let Some(Current { mut request, body, .. }) = self.current.take() else { return };
+        request.cut = is_cut || self.is_secret(&request, &body);
+        if request.cut {
+            request.parameters.clear();
+        } else if !body.is_empty() {
+            request.parameters.insert(0, Parameter { value: Some(body), ..Parameter::default() });
+        }
+        self.push(request, events);
+    }
+
+    fn push(&mut self, request: Exchange, events: &mut Vec<Event>) {
+        self.waiting.push(request);
+        if self.waiting.is_full() {
+            self.give_up(TOO_MANY, events);
+        }
+    }
+
+    /// Whether a request may contain a password: by its words, or since it is about users or settings of the server. What is
+    /// compressed cannot be searched.
+    fn is_secret(&self, request: &Exchange, body: &[u8]) -> bool {
+        let field = |name: &str| FIELDS.iter().position(|known| *known == name).map(|place| place as u32 + 1);
+        let is_packed = request.parameters.iter().any(|one| Some(one.kind) == field("Content-Encoding"));
+        let mut parts = request.parameters.iter().filter_map(|one| one.value.as_deref()).chain([body]);
+        // A checksum of what is read there would confirm a guess.
+        let is_of_server = self.is_couchdb && Place::of(&request.text).database.starts_with('_');
+        is_of_server || is_packed && !body.is_empty() || parts.any(conceal::http)
+    }
+
+    /// Reads the next line or part of an answer. Returns whether there may be more.
+    fn read(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<bool, &'static str> {
+        let there = self.server.waiting().len() as u64;
+        if there == 0 {
+            return Ok(false);
+        }
+        match self.part {
+            Part::Status if self.waiting.first().is_none() && self.current.is_none() => {
+                return Err("the server answered without a request");
+            }
+            Part::Length(left) | Part::Data(left) => {
+                let here = left.min(there);
+                self.take(here);
+                let is_chunk = matches!(self.part, Part::Data(_));
+                self.part = match (left - here, is_chunk) {
+                    (0, false) => {
+                        self.answered(now, events);
+                        return Ok(true);
+                    }
+                    (0, true) => Part::ChunkEnd,
+                    (left, false) => Part::Length(left),
+                    (left, true) => Part::Data(left),
+                };
+                return Ok(true);
+            }
+            Part::Rest => {
+                self.take(there);
+                return Ok(false);
+            }
+            _ => {}
+        }
+        let line = self.server.line().map_err(|_| NOT_HTTP)?;
+        let Some(line) = line else { return self.looks_right().then_some(false).ok_or(NOT_HTTP) };
+        let text = line.text();
+        match self.part {
+            Part::Status => {
+                let (version, rest) = text.split_once(' ').ok_or(NOT_HTTP)?;
+                let code = rest.split(' ').next().filter(|code| code.len() == 3);
+                let status = code.and_then(|code| code.parse().ok()).filter(|status| *status >= 100);
+                self.answer = Answer { status: status.ok_or(NOT_HTTP)?, ..Answer::default() };
+                self.part = Part::Fields;
+                if !version.starts_with("HTTP/1.") {
+                    return Err(NOT_HTTP);
+                }
+            }
+            Part::Fields if text.is_empty() => self.begin(now, events)?,
+            Part::Fields => self.answer.field(&text)?,
+            Part::Chunk => {
+                self.part = match chunk_size(&text).filter(|size| *size <= LARGEST).ok_or(NOT_HTTP)? {
+                    0 => Part::Trailers,
+                    size => Part::Data(size),
+                };
+            }
+            Part::ChunkEnd if text.is_empty() => self.part = Part::Chunk,
+            Part::ChunkEnd => return Err(NOT_HTTP),
+            Part::Trailers if text.is_empty() => self.answered(now, events),
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// Whether the beginning of a line may be one of an answer.
+    fn looks_right(&self) -> bool {
+        let start = self.server.waiting();
+        let length = start.len().min(7);
+        self.part != Part::Status || start.get(..length) == b"HTTP/1.".get(..length)
+    }
+
+    fn take(&mut self, length: u64) {
+        let bytes = usize::try_from(length).ok().and_then(|length| self.server.waiting().get(..length));
+        if let (Some(body), Some(bytes)) = (&mut self.answer.body, bytes) {
+            body.push(bytes);
+        }
+        self.server.pass(length);
+    }
+
+    /// The fields of an answer are complete: a body follows, or nothing.
+    fn begin(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<(), &'static str> {
+        let Answer { status, length, is_chunked, is_coded, .. } = self.answer;
+        if status == 101 {
+            return Err("the connection has changed its protocol after an upgrade");
+        }
+        if status < 200 {
+            self.part = Part::Status;
+            return Ok(());
+        }
+        if self.waiting.first().is_none() {
+            self.hurry(events);
+        }
+        let request = self.waiting.first().ok_or(NOT_HTTP)?;
+        let place = Place::of(&request.text);
+        if place.method == "CONNECT" && status < 300 {
+            return Err("the connection is a tunnel");
+        }
+        let kind = if !self.is_couchdb {
+            Kind::Bytes
+        } else if place.makes_document() {
+            Kind::Made
+        } else if place.is_document() {
+            Kind::Document
+        } else {
+            Kind::Rows
+        };
+        let has_none = place.method == "HEAD" || matches!(status, 204 | 304);
+        self.answer.body = Some(Body::new(kind));
+        self.part = match length {
+            _ if has_none => Part::Length(0),
+            _ if is_chunked => Part::Chunk,
+            Some(length) if !is_coded => Part::Length(length),
+            _ => Part::Rest,
+        };
+        if self.part == Part::Length(0) {
+            self.answered(now, events);
+        }
+        Ok(())
+    }
+
+    /// The request that is being read is answered although its body has not arrived.
+    fn hurry(&mut self, events: &mut Vec<Event>) {
+        let Some(Current { mut request, body, waits }) = self.current.take() else { return };
+        // A client that held it back may send it now, or another request.
+        if waits && body.is_empty() && !self.requests.has_body() {
+            self.stage = Stage::Unsure;
+        }
+        request.cut = true;
+        request.parameters.clear();
+        self.push(request, events);
+    }
+
+    fn answered(&mut self, now: Instant, events: &mut Vec<Event>) {
+        let mut answer = std::mem::take(&mut self.answer);
+        self.part = Part::Status;
+        let Some(mut request) = self.waiting.pop() else { return };
+        (request.ended, request.transaction) = (Some(now), Transaction::None);
+        let place = Place::of(&request.text);
+        let is_change = match place.method {
+            "PUT" | "PATCH" | "DELETE" | "COPY" => answer.status < 300,
+            "POST" => matches!(answer.status, 201 | 202),
+            _ => false,
+        };
+        if answer.status >= 400 {
+            request.error = Some(answer.status.to_string());
+        } else {
+            // A replay gives the document that id, by which later requests name it.
+            let has_id = request
+                .parameters
+                .first()
+                .is_some_and(|one| one.kind == 0 && one.value.as_deref().is_none_or(resource::has_id));
+            let id = answer.body.as_mut().and_then(Body::id).filter(|_| !has_id && !request.cut);
+            request.parameters.extend(id.map(|id| Parameter {
+                kind: resource::CHOSEN_ID,
+                value: Some(id),
+                ..Parameter::default()
+            }));
+            let (rows, digest) = answer.body.map_or((0, 0), |body| body.end(answer.status));
+            // What its bytes are made of is not known.
+            let is_unknown = answer.is_packed && rows > 0;
+            request.rows = if is_unknown { 1 } else { rows };
+            request.digest = if is_unknown || request.cut { 0 } else { digest };
+            request.affected = u64::from(is_change);
+        }
+        events.push(Event::Exchange(Box::new(request)));
+    }
+
+    fn give_up(&mut self, why: &'static str, events: &mut Vec<Event>) {
+        self.stage = Stage::Closed;
+        self.end(events);
+        events.push(Event::Unreadable(why));
+    }
+}
+
+impl Answer {
+    fn field(&mut self, line: &str) -> Result<(), &'static str> {
+        if line.starts_with([' ', '\t']) {
+            return Err("a field of HTTP goes on in another line");
+        }
+        let Some((name, value)) = line.split_once(':') else { return Err(NOT_HTTP) };
+        let (name, value) = (name.trim().to_ascii_lowercase(), value.trim().to_ascii_lowercase());
+        match name.as_str() {
+            "content-length" => {
+                let length = value.parse().ok().filter(|length| *length <= LARGEST);
+                let length = length.filter(|length| self.length.is_none_or(|known| known == *length));
+                self.length = Some(length.ok_or(NOT_HTTP)?);
+            }
+            "transfer-encoding" => {
+                self.is_chunked = value.rsplit(',').next().is_some_and(|last| last.trim() == "chunked");
+                self.is_coded = !self.is_chunked;
+                self.is_packed |= value != "chunked";
+            }
+            "content-encoding" => self.is_packed |= value != "identity",
+            "content-type" => self.is_packed |= value.starts_with("multipart/"),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! Conversations of HTTP, in pieces of any size.
+
+use super::*;
+use crate::view::tests::{exchanges, seen_of};
+use proptest::prelude::*;
+
+fn asked(text: &str) -> (bool, Vec<u8>) {
+    (true, text.as_bytes().to_vec())
+}
+
+fn told(text: &str) -> (bool, Vec<u8>) {
+    (false, text.as_bytes().to_vec())
+}
+
+fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
+    seen_of(&mut Http::couchdb(), conversation, piece)
+}
+
+const LOGIN: &str =
+    "POST /_session HTTP/1.1\r\nCookie: hunter2\r\nContent-Length: 21\r\n\r\nname=bob&word=hunter2";
+
+#[test]
+fn requests_have_their_values_and_answers_their_shape_in_pieces_of_any_size() {
+    let conversation = [
+        asked(LOGIN),
+        told("HTTP/1.1 200 OK\r\nSet-Cookie: hunter2\r\nContent-Length: 11\r\n\r\n{\"ok\":true}"),
+        asked(
+            "PUT /shop/a HTTP/1.1\r\nExpect: 100-continue\r\nAuthorization: hunter2\r\nif-match: 1-x\r\nTransfer-Encoding: chunked\r\n\r\n",
+        ),
+        told("HTTP/1.1 100 Continue\r\n\r\n"),
+        asked("5;x=y\r\n{\"a\":\r\n3\r\n 1}\r\n0\r\nTrailer: z\r\n\r\n"),
+        told(
+            "HTTP/1.1 201 Created\r\nContent-Length: 37\r\n\r\n{\"ok\":true,\"id\":\"a\",\"rev\":\"2-abcdef\"}",
+        ),
+        asked(
+            "GET /shop/_all_docs?limit=2 HTTP/1.1\r\n\r\nHEAD /shop/a HTTP/1.1\r\n\r\nGET /shop/b HTTP/1.1\r\n\r\n",
+        ),
+        told(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n19\r\n{\"total_rows\":9,\"rows\":[\n\r\n5\r\n{},{}\r\n2\r\n]}\r\n0\r\nX: y\r\n\r\n",
+        ),
+        told(
+            "HTTP/1.1 200 OK\r\nContent-Length: 56\r\n\r\nHTTP/1.1 404 Object Not Found\r\nContent-Length: 2\r\n\r\n{}",
+        ),
+        asked("DELETE /shop/a?rev=2-abc HTTP/1.1\r\n\r\n"),
+        told("HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n"),
+        asked("POST /shop/_find HTTP/1.1\r\nContent-Length: 30\r\n\r\n{\"selector\":{\"pwd\":\"hunter2\"}}"),
+        told("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\n\x1f\x08."),
+        asked("GET /shop/c HTTP/1.1\r\nIf-None-Match: \"1\"\r\n\r\n"),
+        told("HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n\r\n"),
+        asked("GET /shop/d HTTP/1.1\r\n\r\n"),
+        told("HTTP/1.0 200 OK\r\n\r\n{\"a\":"),
+    ];
+    let whole = seen(&conversation, usize::MAX >> 1);
+    assert!(!format!("{whole:?}").contains("hunter2"), "{whole:?}");
+    for piece in [1, 2, 3, 7] {
+        assert_eq!(seen(&conversation, piece), whole);
+    }
+    let all = exchanges(&whole);
+    let shown: Vec<_> =
+        all.iter().map(|one| (one.text.as_str(), one.parameters.len(), one.rows, one.affected)).collect();
+    let expected = [
+        ("POST /_session", 0, 1, 0),
+        ("PUT /shop/a", 2, 1, 1),
+        ("GET /shop/_all_docs?limit=2", 0, 2, 0),
+        ("HEAD /shop/a", 0, 0, 0),
+        ("GET /shop/b", 0, 0, 0),
+        ("DELETE /shop/a?rev=2-abc", 0, 0, 1),
+        ("POST /shop/_find", 0, 1, 0),
+        ("GET /shop/c", 1, 0, 0),
+        ("GET /shop/d", 0, 0, 0),
+    ];
+    assert_eq!(shown, expected);
+    assert!(all[0].cut && !all[1].cut && all[6].cut && all[8].ended.is_none());
+    let body = Parameter { value: Some(b"{\"a\": 1}".to_vec()), ..Parameter::default() };
+    let matched = Parameter { kind: 6, value: Some(b"1-x".to_vec()), ..Parameter::default() };
+    assert_eq!(all[1].parameters, [body, matched]);
+    assert!(!all[2].pipelined && all[3].pipelined && all[4].pipelined);
+    assert_eq!((all[4].error.as_deref(), all[6].digest), (Some("404"), 0));
+    assert!(whole.iter().all(|event| !matches!(event, Event::Unreadable(_))), "{whole:?}");
+}
+
+#[test]
+fn answer_that_ends_with_the_connection_is_complete_when_the_server_has_closed_it() {
+    let now = Instant::now();
+    let of = |is_closed: bool| {
+        let (mut view, mut events) = (Http::default(), Vec::new());
+        view.sent(b"GET /a HTTP/1.0\r\n\r\n", now, &mut events);
+        view.received(b"HTTP/1.0 200 OK\r\n\r\nhello", now, &mut events);
+        if is_closed {
+            view.closed(now, &mut events);
+        }
+        view.end(&mut events);
+        let all = exchanges(&events);
+        assert_eq!(all.len(), 1);
+        (all[0].ended.is_some(), all[0].rows)
+    };
+    assert_eq!((of(true), of(false)), ((true, 1), (false, 0)));
+}
+
+#[test]
+fn values_make_the_digest_and_what_the_server_chooses_does_not() {
+    let of = |request: &str, answer: &str| {
+        let request = format!("{request} HTTP/1.1\r\n\r\n");
+        let answer =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nDate: now\r\n\r\n{answer}", answer.len());
+        exchanges(&seen(&[asked(&request), told(&answer)], 3))[0].digest
+    };
+    let info = |seq: u8| of("GET /shop", &format!("{{\"doc_count\":3,\"update_seq\":\"{seq}-x\"}}"));
+    assert_eq!(info(1), info(2));
+    let document = |seq: u8| of("GET /shop/a", &format!("{{\"doc_count\":3,\"update_seq\":\"{seq}-x\"}}"));
+    assert_ne!(document(1), document(2));
+    assert_ne!(of("GET /shop/a", "{}"), of("GET /shop/a", "{\"a\":1}"));
+}
+
+#[test]
+fn id_that_the_server_chose_is_kept() {
+    let of = |body: &str| {
+        let request = format!("POST /shop HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let answer =
+            "HTTP/1.1 201 Created\r\nContent-Length: 30\r\n\r\n{\"ok\":true,\"id\":\"a\",\"rev\":\"1\"}";
+        let events = seen(&[asked(&request), told(answer)], 3);
+        let parameters = &exchanges(&events)[0].parameters;
+        parameters.iter().map(|one| (one.kind, one.value.clone().unwrap())).collect::<Vec<_>>()
+    };
+    let body = |text: &str| (0, text.as_bytes().to_vec());
+    assert_eq!(of("{}"), [body("{}"), (resource::CHOSEN_ID, b"a".to_vec())]);
+    assert_eq!(of("{\"_id\":\"a\"}"), [body("{\"_id\":\"a\"}")]);
+}
+
+#[test]
+fn early_answer_is_that_of_its_request_and_the_rest_of_a_body_is_no_request() {
+    let put = "PUT /shop/a HTTP/1.1\r\nContent-Length: 30\r\n\r\n";
+    let refused = told("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
+    let rest = asked(&format!("{}GET /shop/b HTTP/1.1\r\n\r\n", "x".repeat(29)));
+    let events = seen(&[asked(&format!("{put}x")), refused.clone(), rest, refused.clone()], 5);
+    let all: Vec<_> =
+        exchanges(&events).iter().map(|one| (one.text.as_str(), one.cut, one.ended.is_some())).collect();
+    assert_eq!(all, [("PUT /shop/a", true, true), ("GET /shop/b", false, true)]);
+    // Whether the body follows that it held back cannot be known.
+    let put = asked("PUT /shop/a HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
+    let events = seen(&[put, refused, asked("GET /shop/b HTTP/1.1\r\n\r\n")], 5);
+    assert!(
+        exchanges(&events).len() == 1 && matches!(events.last(), Some(Event::Unreadable(_))),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn stream_that_cannot_be_read_is_said_once_and_ends_the_recording() {
+    let get = "GET /a HTTP/1.1\r\n\r\n";
+    for conversation in [
+        vec![asked("\x16\x03\x01\0\x05\x01hello")],
+        vec![asked("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")],
+        vec![
+            asked("GET /a HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"),
+            told("HTTP/1.1 101 Switching Protocols\r\n\r\n\x01"),
+        ],
+        vec![asked("CONNECT h:1 HTTP/1.1\r\n\r\n"), told("HTTP/1.1 200 OK\r\n\r\nx")],
+        vec![asked(get), told("SSH-2.0-OpenSSH_9\r\n")],
+        vec![asked(get), told("HTTP/1.1 2000 OK\r\n\r\n")],
+        vec![asked(get), told("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n")],
+        vec![asked(get), told("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n")],
+        vec![asked(get), told("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n")],
+        vec![asked(get), told("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxy\r\n")],
+        vec![asked(get), told("HTTP/1.1 204 None\r\n\r\n"), told("HTTP/1.1 408 Timeout\r\n\r\n")],
+        vec![asked("GET /a HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n")],
+        vec![asked("GET /a HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n")],
+        vec![asked("hello\r\n")],
+    ] {
+        let events = seen(&conversation, 4);
+        let unreadable = events.iter().filter(|event| matches!(event, Event::Unreadable(_))).count();
+        assert_eq!(unreadable, 1, "{conversation:?}: {events:?}");
+    }
+    // A server that does not change the protocol goes on.
+    let asks = asked("GET /a HTTP/1.1\r\nUpgrade: h2c\r\n\r\n");
+    let events = seen(&[asks, told("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx")], 4);
+    assert!(exchanges(&events)[0].rows == 1 && !matches!(events.last(), Some(Event::Unreadable(_))));
+}
+
+#[test]
+fn requests_that_are_never_answered_are_kept_up_to_a_limit() {
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(60_000));
+    let events = seen(&[asked(&long.repeat(1_000))], 1 << 16);
+    let kept = exchanges(&events).len();
+    assert!(matches!(events.last(), Some(Event::Unreadable(_))) && (200..600).contains(&kept), "{kept}");
+}
+
+#[test]
+fn long_body_is_cut_off_and_the_next_request_is_found() {
+    let long =
+        [&b"PUT /shop/a HTTP/1.1\r\nContent-Length: 3000000\r\n\r\n"[..], &vec![b'x'; 3_000_000]].concat();
+    let events = seen(&[(true, long), asked("GET /shop/a HTTP/1.1\r\n\r\n")], 1 << 16);
+    let all = exchanges(&events);
+    assert!(all.len() == 2 && all[0].cut && all[0].parameters.is_empty() && !all[1].cut);
+}
+
+const WORDS: [&str; 20] = [
+    "GET /a HTTP/1.1\r\n",
+    "HEAD / HTTP/1.1\r\n",
+    "PUT /db/1?a=%",
+    " HTTP/1.1\r\n",
+    "\r\n",
+    "HTTP/1.1 200 OK\r\n",
+    "HTTP/1.1 100 Continue\r\n\r\n",
+    "HTTP/1.0 404 \r\n",
+    "Content-Length: ",
+    "3\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "0\r\n\r\n",
+    "2\r\n{}\r\n",
+    "Expect: 100-continue\r\n",
+    "Upgrade: x\r\n",
+    "{\"rows\":[",
+    "18446744073709551615\r\n",
+    "ffffffffffffffff\r\n",
+    "é\u{0}",
+    "x",
+];
+
+proptest! {
+    #[test]
+    fn any_words_are_read_alike_in_pieces_of_any_size(
+        said in prop::collection::vec((any::<bool>(), prop::collection::vec(0..WORDS.len(), 0..8)), 0..8),
+        piece in 1_usize..9,
+    ) {
+        let word = |at: &usize| WORDS[*at].as_bytes().to_vec();
+        let conversation: Vec<_> =
+            said.iter().map(|(is_client, words)| (*is_client, words.iter().flat_map(word).collect())).collect();
+        for make in [Http::couchdb, Http::default] {
+            let whole = seen_of(&mut make(), &conversation, usize::MAX >> 1);
+            prop_assert_eq!(&seen_of(&mut make(), &conversation, piece), &whole);
+            let ends = whole.iter().filter(|event| matches!(event, Event::Unreadable(_))).count();
+            prop_assert!(ends <= 1);
+        }
+    }
+}
