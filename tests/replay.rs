@@ -1,6 +1,7 @@
 //! `kurabe run replay` of what real clients did: each request once, in an order that keeps answers, each answer compared.
 
 mod couchdb;
+mod mongodb;
 
 use crate::servers::common::{cells, skip, sql};
 use crate::support::{Answer, Place, eventually, metric};

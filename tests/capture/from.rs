@@ -77,12 +77,17 @@ fn packets_of_tcpdump_make_the_capture_that_the_relay_made() {
             "couchdb",
             "u=http://$KURABE_HOST:$KURABE_PORT/traced; curl -s -o /dev/null -X PUT $u; curl -s -o /dev/null $u $u/[1-120]",
         ),
+        (
+            "mongodb",
+            "$KURABE run point-read $KURABE_URL --clients 2 --requests 100 --records 50 --rounds 1 --no-html --interleave=off --quiet",
+        ),
     ] {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
         let packets = place.home().join("packets");
         let Some((mut dump, said)) = tcpdump(server.port(), &packets) else { return };
-        let relayed = captured(&place, "relayed", &[], server.url(), script);
+        let script = script.replace("$KURABE ", &format!("'{KURABE}' "));
+        let relayed = captured(&place, "relayed", &[], server.url(), &script);
         std::thread::sleep(Duration::from_millis(1_500));
         kill_process(Pid::from_child(&dump), Signal::INT).unwrap();
         dump.wait().unwrap();
@@ -263,7 +268,7 @@ fn what_is_no_trace_of_the_server_is_refused_and_leaves_no_file() {
         ("postgres://db:1", "empty", "has no packets of port 1"),
         ("postgres://127.0.0.1:1", "long", "longer than any"),
         ("up:postgres", "empty", "of a server that there was"),
-        ("mongodb://127.0.0.1:1", "empty", "cannot be captured yet"),
+        ("couchdb://127.0.0.1:1", "empty", "cannot be captured yet"),
     ] {
         let answer = place.run(&["capture", target, "--from", &at(from), "-o", &at("out")]);
         assert!(answer.code != Some(0) && answer.err.contains(why), "{from}: {answer:?}");

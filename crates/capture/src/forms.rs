@@ -62,7 +62,7 @@ impl Form {
                     }
                     Slot::Literal(literals - 1, negative.is_some())
                 }
-                '?' if dialect == Dialect::Mysql => {
+                '?' if dialect != Dialect::Postgres => {
                     questions += 1;
                     Slot::Parameter(questions - 1)
                 }
@@ -175,6 +175,27 @@ fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
             15 | 246 | 253 | 254 => text(bytes),
             _ => Value::Unknown,
         },
+        Dialect::Mongodb => bson(kind, bytes),
+    }
+}
+
+/// A value of MongoDB. Numbers of its types are those of BSON: 1 floating-point, 2 text, 7 `ObjectId`, 8 truth, 9 time, 16 and 18
+/// whole numbers.
+fn bson(kind: u32, bytes: &[u8]) -> Value {
+    match (kind, bytes) {
+        (1, _) => match bytes.try_into().map(f64::from_le_bytes) {
+            // Programs without whole numbers send them so.
+            Ok(number) if number.fract() == 0.0 && number.abs() < 1e15 => Value::Int(number as i64),
+            Ok(number) => Value::Verbatim(number.to_string().into()),
+            Err(_) => Value::Unknown,
+        },
+        (2, _) => text(bytes),
+        (7, _) => {
+            Value::Text(bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")).into())
+        }
+        (8, [truth]) => Value::Text(if *truth == 0 { "false" } else { "true" }.into()),
+        (9 | 16 | 18, _) => little_endian(bytes, false).map_or(Value::Unknown, Value::Int),
+        _ => Value::Unknown,
     }
 }
 
@@ -236,5 +257,28 @@ mod tests {
         ];
         let (_, values) = of("SELECT `a?`, ?, ?, 1.5, \"a\"", Dialect::Mysql, parameters);
         assert_eq!(values, [Value::Int(255), Value::Int(-2), Value::Verbatim("1.5".into()), text("a")]);
+    }
+
+    #[test]
+    fn values_of_mongodb_are_numbers_and_texts() {
+        let parameter =
+            |kind, bytes: &[u8]| Parameter { kind, binary: kind != 2, value: Bytes::Bytes(bytes.to_vec()) };
+        let text = |text: &str| Value::Text(text.into());
+        let template =
+            "find items {\"filter\": {\"$a?\": [?], \"b\": ?, \"c\": ?, \"d\": ?, \"e\": ?, \"f\": ?}}";
+        let form = Form::of(template, Dialect::Mongodb);
+        let parameters = vec![
+            parameter(1, &2_f64.to_le_bytes()),
+            parameter(1, &0.5_f64.to_le_bytes()),
+            parameter(2, b"x"),
+            parameter(7, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0xa, 0xff]),
+            parameter(16, &(-7_i32).to_le_bytes()),
+            Parameter { kind: 10, binary: true, value: Bytes::Null },
+            parameter(0, b"0x1"),
+        ];
+        let values = form.values(&Request { parameters, ..Request::default() }, Dialect::Mongodb);
+        let half = Value::Verbatim("0.5".into());
+        assert_eq!(values[..3], [Value::Int(2), half, text("x")]);
+        assert_eq!(values[3..], [text("000102030405060708090aff"), Value::Int(-7), Value::Null]);
     }
 }

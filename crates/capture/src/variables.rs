@@ -312,9 +312,10 @@ fn last_column(text: &str) -> String {
         ["and", "or", "in", "like", "between", "not", "is", "any", "case", "when", "then", "else"];
     let mut words = text
         .split(|c: char| c.is_whitespace() || "=<>(),+-*/|:?!".contains(c))
-        .filter(|word| !word.is_empty());
+        // Operators of MongoDB, such as `"$gt"`, say nothing about the value.
+        .filter(|word| !word.is_empty() && !word.contains("\"$"));
     std::iter::from_fn(|| words.next_back())
-        .map(plain)
+        .map(|word| plain(word).trim_start_matches('_').to_owned())
         .find(|word| !WORDS.contains(&word.as_str()) && word.starts_with(|c: char| c.is_ascii_lowercase()))
         .unwrap_or_default()
 }

@@ -318,6 +318,10 @@ impl<S: SessionHandle, H: Interceptor> RawMessages for InterceptedSession<S, H> 
     fn flags(&mut self) -> u32 {
         self.inner.raw_messages().map_or(0, RawMessages::flags)
     }
+
+    fn database(&mut self) -> Option<&str> {
+        self.inner.raw_messages().ok().and_then(RawMessages::database)
+    }
 }
 
 impl<S: SessionHandle, H: Interceptor> Planner for InterceptedSession<S, H> {

@@ -14,6 +14,11 @@ pub mod decoder;
 pub mod environment;
 mod frames;
 mod input;
+/// Commands of MongoDB as texts and values, and made of these again.
+pub mod mongodb {
+    pub use crate::protocols::mongodb_message::{Field, cursor, cursors, database, fields, message};
+    pub use crate::protocols::mongodb_shape::{QUIET, text};
+}
 mod protocols;
 pub mod registry;
 pub mod relay;

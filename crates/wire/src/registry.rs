@@ -8,6 +8,7 @@ use crate::protocols::http_view::Http as HttpView;
 use crate::protocols::memcached::Memcached;
 use crate::protocols::memcached_view::Memcached as MemcachedView;
 use crate::protocols::mongodb::Mongodb;
+use crate::protocols::mongodb_view::Mongodb as MongodbView;
 use crate::protocols::mysql::Mysql;
 use crate::protocols::mysql_tls::{MysqlStart, MysqlTls};
 use crate::protocols::mysql_view::Mysql as MysqlView;
@@ -49,7 +50,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol { schemes: &["postgres", "postgresql"], port: 5432, decoder: || Box::<Postgres>::default(), view: Some(|| Box::<PostgresView>::default()), refusal: Some(|| Box::<PostgresTls>::default()), start: || Box::<PostgresStart>::default(), variables: Variables::POSTGRES },
     Protocol { schemes: &["redis", "valkey"], port: 6379, decoder: || Box::<Redis>::default(), view: Some(|| Box::<RedisView>::default()), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::REDIS },
     Protocol { schemes: &["memcached"], port: 11211, decoder: || Box::<Memcached>::default(), view: Some(|| Box::<MemcachedView>::default()), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::MEMCACHED },
-    Protocol { schemes: &["mongodb"], port: 27017, decoder: || Box::<Mongodb>::default(), view: None, refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::MONGODB },
+    Protocol { schemes: &["mongodb"], port: 27017, decoder: || Box::<Mongodb>::default(), view: Some(|| Box::<MongodbView>::default()), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::MONGODB },
     Protocol { schemes: &["couchdb"], port: 5984, decoder: || Box::new(Http::couchdb()), view: Some(|| Box::new(HttpView::couchdb())), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::COUCHDB },
     Protocol { schemes: &["http"], port: 80, decoder: || Box::<Http>::default(), view: Some(|| Box::<HttpView>::default()), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::NONE },
 ];

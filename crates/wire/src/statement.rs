@@ -1,5 +1,6 @@
 //! A statement's text, divided into what the program wrote and the values in it.
 
+use crate::protocols::mongodb;
 use crate::{conceal, resource};
 
 /// What stands for a literal in a template. No statement of a server that is supported can contain it.
@@ -12,6 +13,8 @@ pub enum Dialect {
     Postgres,
     /// `"text"`, `` `name` ``, `'\''`, `# comment`.
     Mysql,
+    /// Commands of MongoDB, which have no values in their text: `find items {"filter": {"_id": ?}}`.
+    Mongodb,
     /// Method and path of HTTP.
     Http,
     /// Those of `CouchDB`.
@@ -25,6 +28,7 @@ impl Dialect {
             "mysql" | "mariadb" => Self::Mysql,
             "http" => Self::Http,
             "couchdb" => Self::Couchdb,
+            "mongodb" => Self::Mongodb,
             _ => Self::Postgres,
         }
     }
@@ -53,6 +57,9 @@ pub fn split(text: &str, dialect: Dialect) -> Split<'_> {
     }
     if dialect.has_paths() {
         return resource::split(text, dialect == Dialect::Couchdb);
+    }
+    if dialect == Dialect::Mongodb {
+        return Split { template: text.to_owned(), literals: Vec::new() };
     }
     let (mut at, mut written) = (0, 0);
     // Whether the byte before belongs to a name, in which digits are no numbers.
@@ -167,10 +174,13 @@ fn name(text: &str, dialect: Dialect) -> Option<usize> {
 /// them.
 pub fn fingerprint(template: &str) -> String {
     let mut shown = String::with_capacity(template.len());
-    let mut in_parameter = false;
+    let (mut in_parameter, mut in_name) = (false, false);
     for c in template.chars() {
-        in_parameter = (in_parameter && c.is_ascii_digit()) || c == '$';
+        // Commands of MongoDB have names such as `"$gt"`.
+        in_name ^= c == '"';
+        in_parameter = !in_name && ((in_parameter && c.is_ascii_digit()) || c == '$');
         match c {
+            '$' if in_name => shown.push(c),
             GAP | '$' => shown.push('?'),
             _ if in_parameter => {}
             c => shown.push(c),
@@ -199,6 +209,9 @@ pub fn concealed(text: &str, template: &str, dialect: Dialect) -> Option<String>
     if shown == text.trim() {
         return None;
     }
+    if dialect == Dialect::Mongodb {
+        return Some(template.to_owned());
+    }
     let first: String = template
         .trim_start_matches(|c: char| c == GAP || c.is_whitespace() || c == '(')
         .chars()
@@ -212,7 +225,11 @@ pub fn concealed(text: &str, template: &str, dialect: Dialect) -> Option<String>
 
 /// Whether a statement sets up the connection or a transaction, or asks about the server.
 pub fn is_setup(text: &str) -> bool {
-    text.starts_with("COM_") || crate::sql::is_setup(text)
+    let command = text.split(' ').next().unwrap_or_default();
+    text.starts_with("COM_")
+        || mongodb::SETUP.contains(&command)
+        || ["commitTransaction", "abortTransaction"].contains(&command)
+        || crate::sql::is_setup(text)
 }
 
 #[cfg(test)]

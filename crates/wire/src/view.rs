@@ -132,6 +132,7 @@ pub struct Exchange {
 #[derive(Default)]
 pub(crate) struct Waiting {
     requests: VecDeque<Exchange>,
+    /// The memory of their values and texts, in bytes.
     size: usize,
 }
 

@@ -66,7 +66,7 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
         ))
         .hint("record it with --values keep; what it shows is in 'kurabe capture show'"));
     }
-    if ["redis", "valkey", "memcached", "couchdb", "http"].contains(&about.protocol.as_str()) {
+    if ["redis", "valkey", "memcached", "mongodb", "couchdb", "http"].contains(&about.protocol.as_str()) {
         let what = if about.protocol == "http" { "" } else { "'kurabe run replay' sends them again; " };
         return Err(Error::usage(format!(
             "{name} has requests of {}, of which there is no model yet",

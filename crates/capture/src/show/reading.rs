@@ -543,7 +543,8 @@ fn parts(nodes: &[Node]) -> Vec<Part> {
 fn n_plus_one(nodes: &[Node], statements: &[Statement]) -> bool {
     let reads = |number: usize| {
         let text = statements.get(number).map_or("", |one| one.text.as_str());
-        ["select", "with", "get /", "head /"].iter().any(|word| text.to_ascii_lowercase().starts_with(word))
+        let words = ["select", "with", "find ", "aggregate ", "count ", "distinct ", "get /", "head /"];
+        words.iter().any(|word| text.to_ascii_lowercase().starts_with(word))
     };
     let only_reads = |node: &Node| {
         let mut key = Vec::new();

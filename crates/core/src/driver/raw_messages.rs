@@ -14,6 +14,9 @@ pub trait RawMessages {
 
     /// The capability flags of MySQL's protocol that both ends have; 0 for other protocols.
     fn flags(&mut self) -> u32;
+
+    /// The database that each message must name; `None` for protocols whose connections have one.
+    fn database(&mut self) -> Option<&str>;
 }
 
 /// Reads a piece of an answer. Returns whether the answer is complete.

@@ -127,6 +127,10 @@ impl<S: Peer> RawMessages for Wire<S> {
     fn flags(&mut self) -> u32 {
         0
     }
+
+    fn database(&mut self) -> Option<&str> {
+        None
+    }
 }
 
 impl<S: Peer> Wire<S> {

@@ -105,6 +105,10 @@ impl RawMessages for Client {
     fn flags(&mut self) -> u32 {
         0
     }
+
+    fn database(&mut self) -> Option<&str> {
+        None
+    }
 }
 
 /// Replaces the contents of `out` by a request that has neither server nor user, with those of this client. Its database has this

@@ -205,6 +205,13 @@ impl<S: Peer> Client<S> {
         self.accepted()
     }
 
+    /// Sends messages as they are ([`RawMessages`]).
+    pub(super) fn exchange_raw(&mut self, messages: &[u8], receive: &mut Receive<'_>) -> Result<()> {
+        self.begin()?;
+        let done = self.wire.exchange_raw(messages, receive);
+        self.end(done)
+    }
+
     fn begin(&mut self) -> Result<()> {
         if self.is_broken {
             return Err(Error::new(ErrorKind::ConnectionLost, "the connection failed before"));

@@ -283,7 +283,25 @@ impl Session for MongoSession {
         Ok(self)
     }
 
-    without!(planner, cache, raw_messages);
+    fn raw_messages(&mut self) -> Result<&mut dyn RawMessages> {
+        Ok(self)
+    }
+
+    without!(planner, cache);
+}
+
+impl RawMessages for MongoSession {
+    fn exchange_raw(&mut self, messages: &[u8], receive: &mut Receive<'_>) -> Result<()> {
+        self.link.exchange_raw(messages, receive)
+    }
+
+    fn flags(&mut self) -> u32 {
+        0
+    }
+
+    fn database(&mut self) -> Option<&str> {
+        Some(&self.shared.config.database)
+    }
 }
 
 impl Bulk for MongoSession {

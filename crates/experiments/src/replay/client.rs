@@ -1,13 +1,14 @@
 //! Sends recorded requests as they were sent, and reads the shape of each answer as the recorder did.
 
+use super::mongodb::Cursors;
 use super::traffic::{Family, Sent, Traffic, Unit};
-use super::{http, memcached, redis};
+use super::{http, memcached, mongodb, redis};
 use crate::prelude::*;
 use kurabe_capture::record::{Parameter, Value as Recorded};
 use kurabe_core::driver::RawMessages;
 use kurabe_wire::registry::of_scheme;
 use kurabe_wire::view::{Event, Exchange, Step, View};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::time::Instant;
 
 /// The maximum size of a message with bulk data, in bytes.
@@ -23,6 +24,10 @@ pub(super) struct Client<'a> {
     prepared: HashMap<String, u32>,
     /// Executions whose rows are fetched in parts, by text: the number in their portal's name.
     portals: HashMap<String, u32>,
+    /// The cursors of the replay, and the database and the last number of messages of MongoDB.
+    cursors: &'a Cursors,
+    database: String,
+    number: u32,
     out: Vec<u8>,
     events: Vec<Event>,
     /// What the server sent last, if it is to be kept.
@@ -30,11 +35,18 @@ pub(super) struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    pub(super) fn new(traffic: &'a Traffic, messages: &mut dyn RawMessages) -> Result<Self> {
+    pub(super) fn new(
+        traffic: &'a Traffic,
+        messages: &mut dyn RawMessages,
+        cursors: &'a Cursors,
+    ) -> Result<Self> {
         let view = of_scheme(&traffic.about.protocol).and_then(|protocol| protocol.view);
         let view = view.ok_or_else(|| Error::new(ErrorKind::Internal, "a capture without a view"))?();
         let (prepared, portals, out, events) = (HashMap::new(), HashMap::new(), Vec::new(), Vec::new());
-        let mut client = Self { traffic, view, prepared, portals, out, events, kept: None };
+        let (database, number) = (messages.database().unwrap_or_default().to_owned(), 0);
+        let kept = None;
+        let mut client =
+            Self { traffic, view, prepared, portals, cursors, database, number, out, events, kept };
         client.begin(messages.flags());
         Ok(client)
     }
@@ -60,7 +72,7 @@ impl<'a> Client<'a> {
     pub(super) fn set_up(&mut self, messages: &mut dyn RawMessages, said: &[(String, String)]) -> Result<()> {
         match self.traffic.family {
             Family::Postgres => {}
-            Family::Mysql | Family::Memcached | Family::Http => return Ok(()),
+            Family::Mysql | Family::Memcached | Family::Http | Family::Mongodb => return Ok(()),
             Family::Redis => {
                 // What clients speak unless they ask for another; servers before 6 know no other.
                 self.out.extend(b"*2\r\n$5\r\nHELLO\r\n$1\r\n2\r\n");
@@ -133,6 +145,11 @@ impl<'a> Client<'a> {
                 Family::Redis => redis::push(&mut self.out, &text, sent)?,
                 Family::Memcached => memcached::push(&mut self.out, &text, sent)?,
                 Family::Http => http::push(&mut self.out, &text, sent)?,
+                Family::Mongodb => {
+                    self.number += 1;
+                    let Self { out, number, database, cursors, .. } = self;
+                    mongodb::push(out, &text, sent, *number, database, cursors)?;
+                }
             }
         }
         let is_text = |sent: &Sent| sent.request.step == Step::Text;
@@ -148,29 +165,44 @@ impl<'a> Client<'a> {
         let data = unit.requests.first().map_or(&[][..], |sent| &sent.data);
         let count = unit.requests.len();
         let last = unit.requests.last().map(|sent| self.traffic.text(sent));
-        let is_quiet =
-            self.traffic.family == Family::Memcached && last.is_some_and(|text| memcached::is_quiet(&text));
-        if is_quiet {
-            self.out.extend(memcached::SYNC);
+        let is_quiet = last.is_some_and(|text| self.traffic.family.is_quiet(&text));
+        match self.traffic.family {
+            Family::Memcached if is_quiet => self.out.extend(memcached::SYNC),
+            Family::Mongodb if is_quiet => self.plain("ping"),
+            _ => {}
         }
         let mut answers = self.exchange(messages, count + usize::from(is_quiet), data)?;
         answers.truncate(count);
+        if self.traffic.family == Family::Mongodb {
+            unit.requests.iter().zip(&answers).for_each(|(sent, answer)| self.cursors.opened(sent, answer));
+        }
         Ok(answers)
     }
 
-    /// Removes databases of CouchDB, if they are there.
-    pub(super) fn remove(
-        &mut self,
-        messages: &mut dyn RawMessages,
-        databases: &BTreeSet<String>,
-    ) -> Result<()> {
-        for database in databases {
-            self.out.extend(format!("DELETE /{database} HTTP/1.1\r\n\r\n").bytes());
+    /// Appends a command of MongoDB without values.
+    fn plain(&mut self, text: &str) {
+        self.number += 1;
+        mongodb::push_plain(&mut self.out, text, self.number, &self.database);
+    }
+
+    /// Removes what a capture of CouchDB or MongoDB writes, where it is there.
+    pub(super) fn empty(&mut self, messages: &mut dyn RawMessages) -> Result<()> {
+        let is_http = self.traffic.family == Family::Http;
+        let all =
+            if is_http { self.traffic.databases().into_iter().collect() } else { self.traffic.written() };
+        for name in all {
+            if is_http {
+                self.out.extend(format!("DELETE /{name} HTTP/1.1\r\n\r\n").bytes());
+            } else {
+                self.plain(&kurabe_wire::mongodb::text("drop", &name));
+            }
             let answers = self.exchange(messages, 1, &[])?;
             let code = answers.first().and_then(|answer| answer.error.as_deref());
             // What is no name of a database is none.
-            if let Some(code) = code.filter(|code| !["400", "404"].contains(code)) {
-                let what = format!("the database {database} could not be removed ({code})");
+            let is_missing =
+                |code: &str| if is_http { ["400", "404"].contains(&code) } else { mongodb::is_missing(code) };
+            if let Some(code) = code.filter(|code| !is_missing(code)) {
+                let what = format!("{name} could not be removed (error {code})");
                 return Err(Error::new(ErrorKind::Server, what));
             }
         }

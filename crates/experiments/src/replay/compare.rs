@@ -1,7 +1,7 @@
 //! Compares answers with those that were recorded.
 
 use super::traffic::{Family, Sent, Traffic, Unit};
-use super::{http, memcached, redis};
+use super::{http, memcached, mongodb, redis};
 use kurabe_capture::file::Known;
 use kurabe_capture::record::Request;
 use kurabe_core::Error;
@@ -27,11 +27,12 @@ const VOLATILE: &[&str] = &[
 ];
 /// Statements that say something about the server, or how it works.
 const OF_SERVER: &[&str] = &["show", "explain", "analyze", "desc", "describe", "vacuum", "check"];
-/// Codes of errors by which a transaction lost against another one, or a time limit: PostgreSQL's and MySQL's.
-const LOST: &[&str] = &["40001", "40P01", "55P03", "57014", "1205", "1213", "1317", "3024", "3572"];
+/// Codes of errors by which a transaction lost against another one, or a time limit: PostgreSQL's, MySQL's and MongoDB's.
+const LOST: &[&str] =
+    &["40001", "40P01", "55P03", "57014", "1205", "1213", "1317", "3024", "3572", "50", "112"];
 
-/// Codes of constraints that rows of another transaction may violate, and of CouchDB's conflicts.
-const CONFLICTS: &[&str] = &["23505", "23503", "23P01", "1062", "1451", "1452", "409", "412"];
+/// Codes of constraints that rows of another transaction may violate, and of conflicts of CouchDB and MongoDB.
+const CONFLICTS: &[&str] = &["23505", "23503", "23P01", "1062", "1451", "1452", "409", "412", "11000"];
 
 /// The code of what PostgreSQL refuses since its transaction has failed.
 const ABORTED: &str = "25P02";
@@ -192,6 +193,9 @@ fn varies(text: &str, family: Family, recorded: &Request, answer: &Exchange) -> 
     }
     if recorded.error != answer.error {
         return None;
+    }
+    if family == Family::Mongodb {
+        return mongodb::varies(text, recorded, answer);
     }
     // The upper half is that of the rows in any order.
     let same_rows = recorded.rows == answer.rows && recorded.digest >> 32 == answer.digest >> 32;

@@ -3,6 +3,7 @@
 use super::cached::{Cached, Counts, Versions};
 use super::client::Client;
 use super::compare::{Compared, MANY, Varies};
+use super::mongodb::Cursors;
 use super::order::Order;
 use super::traffic::{Connection, Family, Traffic};
 use super::{LEFT_OUT, MEAN, P99, VARIES};
@@ -12,7 +13,6 @@ use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::job::{Ended, Job, JobContext};
 use kurabe_reactor::Reactor;
 use kurabe_stats::Histogram;
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -32,8 +32,8 @@ pub(super) struct Replay {
     pub(super) speed: Option<f64>,
     /// Where answers are cached.
     pub(super) cache: Option<Arc<Collection>>,
-    /// Databases of CouchDB that are removed before.
-    pub(super) removed: BTreeSet<String>,
+    /// Whether databases or collections of the capture are removed before it.
+    pub(super) emptied: bool,
     pub(super) ended: Mutex<Seen>,
 }
 
@@ -57,23 +57,24 @@ struct Shared<'a> {
     options: &'a ConnectOptions,
     cancel: &'a AtomicBool,
     order: Order,
+    cursors: Cursors,
     wrong: AtomicU64,
     versions: Versions,
     began: Instant,
 }
 
 impl Job for Replay {
-    /// Each replay begins with an empty cache, and without the databases that it makes.
+    /// Each replay begins with an empty cache, and without what it makes.
     fn before(&self, Before { namespace, session, .. }: Before<'_>) -> Result<()> {
         if let Some(cache) = &self.cache {
             namespace.create(cache)?;
             namespace.clear(cache)?;
         }
-        if self.removed.is_empty() {
+        if !self.emptied {
             return Ok(());
         }
-        let messages = session.raw_messages()?;
-        Client::new(&self.traffic, messages)?.remove(messages, &self.removed)
+        let (messages, cursors) = (session.raw_messages()?, Cursors::default());
+        Client::new(&self.traffic, messages, &cursors)?.empty(messages)
     }
 
     fn run(&self, _: &str, _: &DatasetState, context: &mut JobContext<'_>) -> Result<()> {
@@ -83,6 +84,7 @@ impl Job for Replay {
             options: context.options(),
             cancel: context.cancel(),
             order: Order::new(&self.traffic),
+            cursors: Cursors::default(),
             wrong: AtomicU64::new(0),
             versions: Versions::new(&self.traffic),
             began: Instant::now(),
@@ -193,7 +195,7 @@ impl Shared<'_> {
         let cache = self.replay.cache.as_ref();
         let mut cached = cache.map(|cache| Cached::new(&mut *session, cache)).transpose()?;
         let messages = session.raw_messages()?;
-        let mut client = Client::new(traffic, messages)?;
+        let mut client = Client::new(traffic, messages, &self.cursors)?;
         client.set_up(messages, &connection.said)?;
         // Of MySQL: whether updates count rows that were found, or that were changed.
         let found = connection.said.iter().any(|(name, _)| name == "found_rows");

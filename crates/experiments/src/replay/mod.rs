@@ -8,6 +8,7 @@ mod compare;
 mod http;
 mod job;
 mod memcached;
+mod mongodb;
 mod order;
 mod redis;
 mod traffic;
@@ -22,7 +23,7 @@ use kurabe_core::raw::{RawPiece, RawStatement, RawText};
 use kurabe_core::run::Setup;
 use kurabe_core::sort;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -129,7 +130,7 @@ struct Kept {
     transactions: Vec<String>,
     /// Whether the data is restored before each replay.
     restored: bool,
-    /// Whether the databases of the capture are removed before each replay.
+    /// Whether the databases or collections of the capture are removed before each replay.
     #[serde(default)]
     emptied: bool,
     /// Whether the cache in front of the targets is a throwaway one; `None` without a cache.
@@ -180,7 +181,7 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
         statements: kinds.iter().take(OWN).map(|kind| kind.text.clone()).collect(),
         transactions: traffic.transactions.iter().take(TRANSACTIONS).map(|kind| kind.text.clone()).collect(),
         restored: restored || is_emptied(Family::Memcached),
-        emptied: is_emptied(Family::Http),
+        emptied: is_emptied(Family::Http) || is_emptied(Family::Mongodb),
         throwaway_cache,
     };
     let is_sql = matches!(traffic.family, traffic::Family::Postgres | traffic::Family::Mysql);
@@ -210,6 +211,7 @@ pub fn schemes(source: &CustomWorkload) -> Result<&'static [&'static str]> {
         Some(Family::Redis) => &["redis", "valkey"],
         Some(Family::Memcached) => &["memcached"],
         Some(Family::Http) => &["couchdb", "couchdbs"],
+        Some(Family::Mongodb) => &["mongodb"],
         _ => &["mysql", "mariadb"],
     })
 }
@@ -380,9 +382,8 @@ impl Experiment for ReplayExperiment {
         let cache = need.as_ref().map(|need| cached::collection(&need.name));
         let through: Vec<Operation> = cache.iter().flat_map(cached::operations).collect();
         let of_transactions = self.of_transactions.clone();
-        let removed = if self.kept.emptied { traffic.databases() } else { BTreeSet::new() };
-        let ended = Mutex::new(Seen::default());
-        let job = Replay { traffic, metrics, of_transactions, speed, cache, removed, ended };
+        let (emptied, ended) = (self.kept.emptied, Mutex::new(Seen::default()));
+        let job = Replay { traffic, metrics, of_transactions, speed, cache, emptied, ended };
         let text = RawText { engine: None, pieces: vec![RawPiece::Text("SELECT 1".to_owned())] };
         let statement =
             RawStatement { place: self.name.clone(), texts: vec![text], parameters: 0, collection: None };

@@ -11,7 +11,7 @@
 //! locks of the server.
 
 use super::transactions::{self, TransactionKind};
-use super::{http, memcached, redis};
+use super::{http, memcached, mongodb, redis};
 use crate::custom::reads::text_asks_for_write;
 use crate::prelude::*;
 use kurabe_capture::Values;
@@ -53,6 +53,7 @@ pub(super) enum Family {
     Redis,
     Memcached,
     Http,
+    Mongodb,
 }
 
 impl Family {
@@ -63,13 +64,23 @@ impl Family {
             "redis" | "valkey" => Some(Self::Redis),
             "memcached" => Some(Self::Memcached),
             "couchdb" => Some(Self::Http),
+            "mongodb" => Some(Self::Mongodb),
             _ => None,
         }
     }
 
     /// Whether it has commands, or methods with paths, in place of statements.
     pub(super) fn has_commands(self) -> bool {
-        matches!(self, Self::Redis | Self::Memcached | Self::Http)
+        matches!(self, Self::Redis | Self::Memcached | Self::Http | Self::Mongodb)
+    }
+
+    /// Whether a request has no answer.
+    pub(super) fn is_quiet(self, text: &str) -> bool {
+        match self {
+            Self::Memcached => memcached::is_quiet(text),
+            Self::Mongodb => mongodb::is_quiet(text),
+            _ => false,
+        }
     }
 }
 
@@ -83,7 +94,7 @@ pub(super) struct Template {
     locks: bool,
     /// Whether it only prepares a session or a transaction.
     pub(super) is_setup: bool,
-    /// Tables that it names.
+    /// Tables or collections that it names.
     tables: Vec<String>,
     /// The protocol: parameters of commands may be keys.
     family: Option<Family>,
@@ -141,6 +152,8 @@ pub(super) struct Unit {
     pub(super) after_units: usize,
     pub(super) after_commits: usize,
     pub(super) may_wait: bool,
+    /// Whether it goes on with what another connection began.
+    pub(super) goes_on: bool,
     /// The earliest time of its effect, if it is a commit.
     pub(super) effect: u64,
     /// When its transaction began to read: that is what it sees, if the transaction is repeatable.
@@ -156,6 +169,8 @@ pub(super) struct Sent {
     pub(super) types: Vec<u32>,
     /// Bulk data.
     pub(super) data: Vec<u8>,
+    /// Whether it goes on with what another connection began.
+    goes_on: bool,
 }
 
 impl Traffic {
@@ -188,6 +203,17 @@ impl Traffic {
     /// The tables that a unit changes for others, if it is a commit.
     pub(super) fn changed_by(&self, unit: &Unit) -> impl Iterator<Item = &String> {
         unit.commit.and_then(|number| self.commits.get(number)).into_iter().flat_map(|commit| &commit.tables)
+    }
+
+    /// The tables or collections that its requests change.
+    pub(super) fn written(&self) -> Vec<String> {
+        let all = self.units.iter().flat_map(|unit| &unit.requests);
+        let writes = all.filter(|sent| self.templates[sent.template].writes.is_some());
+        let mut found: Vec<String> =
+            writes.flat_map(|sent| names(&self.templates[sent.template], sent, true)).collect();
+        found.sort();
+        found.dedup();
+        found
     }
 
     /// The first statement that may change something, and why it may.
@@ -245,6 +271,9 @@ pub(super) fn read(path: &Path) -> Result<Traffic> {
         return Err(wrong(&format!("captures of {} cannot be replayed{why}", about.protocol))
             .hint("'kurabe capture show' says what there is"));
     };
+    if family == Family::Mongodb {
+        reading.keep_one_database();
+    }
     if reading.requests == 0 {
         return Err(wrong("it has no request with an answer"));
     }
@@ -265,6 +294,8 @@ struct Reading {
     /// The requests of each connection.
     sent: Vec<Vec<Sent>>,
     open: HashMap<u64, Live>,
+    /// Cursors of MongoDB, with the connections that opened them.
+    cursors: HashMap<i64, usize>,
     requests: u64,
     left_out: u64,
 }
@@ -319,15 +350,20 @@ impl Reading {
             Some(Family::Redis) => (redis::writes(&template), redis::waits(&template)),
             Some(Family::Memcached) => (memcached::writes(&template), false),
             Some(Family::Http) => (http::writes(&template), false),
+            Some(Family::Mongodb) => (mongodb::writes(&template), false),
             _ => (text_asks_for_write(&shown), locks.iter().any(|words| lower.contains(words))),
         };
-        let is_command = self.family.is_some_and(Family::has_commands);
+        let tables = match self.family {
+            Some(Family::Mongodb) => mongodb::tables(&template),
+            Some(family) if family.has_commands() => Vec::new(),
+            _ => tables(&lower),
+        };
         self.numbers.insert(number, self.templates.len());
         self.templates.push(Template {
             writes,
             locks,
             is_setup: is_setup(&self.kinds[kind].text),
-            tables: if is_command { Vec::new() } else { tables(&lower) },
+            tables,
             family: self.family,
             text: template,
             kind,
@@ -348,8 +384,15 @@ impl Reading {
             Some(Family::Redis) => redis::is_left_out(text),
             Some(Family::Memcached) => memcached::is_left_out(text),
             Some(Family::Http) => http::is_left_out(text),
+            Some(Family::Mongodb) => mongodb::is_left_out(text),
             _ => is_command || text.starts_with("command ") || text == "a function call",
         };
+        // A cursor that no request of the replay opens cannot be gone on with.
+        let is_mongodb = self.family == Some(Family::Mongodb);
+        let cursors = if is_mongodb { mongodb::cursors(text, &request.parameters) } else { Vec::new() };
+        let openers: Vec<_> = cursors.iter().map(|cursor| self.cursors.get(cursor)).collect();
+        let is_unknown = is_unknown || openers.contains(&None);
+        let goes_on = openers.iter().flatten().any(|place| **place != live.place);
         let key = (request.statement, request.literals.clone());
         let is_prepared = request.step != Step::Execute || live.prepared.contains_key(&key);
         let Some(time) = request.time.filter(|_| !request.cut && !is_cut && !is_unknown && is_prepared)
@@ -357,6 +400,9 @@ impl Reading {
             self.left_out += 1;
             return;
         };
+        if let Some(cursor) = mongodb::cursor(&request.parameters).filter(|_| is_mongodb) {
+            self.cursors.insert(cursor, live.place);
+        }
         let kind = &mut self.kinds[self.templates[template].kind];
         (kind.calls, kind.time) = (kind.calls + 1, kind.time.saturating_add(time));
         self.requests += 1;
@@ -368,7 +414,32 @@ impl Reading {
         } else if let Some(place) = live.prepared.get_mut(&key).and_then(Option::take) {
             sent[place].types = types();
         }
-        sent.push(Sent { request, template, types: own, data });
+        sent.push(Sent { request, template, types: own, data, goes_on });
+    }
+
+    /// Leaves out what names another database than most requests do: a target is one database.
+    fn keep_one_database(&mut self) {
+        let mut databases: HashMap<Option<&[u8]>, u64> = HashMap::new();
+        for sent in self.sent.iter().flatten() {
+            *databases.entry(mongodb::database(&sent.request.parameters)).or_default() += 1;
+        }
+        let own = |name: Option<&[u8]>| !matches!(name, Some(b"admin" | b"config" | b"local"));
+        let most = databases.into_iter().filter(|(name, _)| own(*name));
+        let most = most.max_by_key(|(name, count)| (*count, std::cmp::Reverse(*name)));
+        let most = most.and_then(|(name, _)| name).map(<[u8]>::to_vec);
+        let Self { sent, kinds, templates, requests, left_out, .. } = self;
+        for sent in sent {
+            sent.retain(|sent| {
+                let stays = mongodb::database(&sent.request.parameters) == most.as_deref();
+                if !stays {
+                    let kind = &mut kinds[templates[sent.template].kind];
+                    kind.calls -= 1;
+                    kind.time = kind.time.saturating_sub(sent.request.time.unwrap_or(0));
+                    (*requests, *left_out) = (*requests - 1, *left_out + 1);
+                }
+                stays
+            });
+        }
     }
 
     fn end(self, about: About, family: Family) -> Traffic {
@@ -385,14 +456,15 @@ impl Reading {
                     let Request { at, time, transaction, step, .. } = one.request;
                     unit.at = if unit.requests.is_empty() { at } else { unit.at };
                     unit.end = unit.end.max(at.saturating_add(time.unwrap_or(0)));
-                    let is_quiet = memcached::is_quiet(&templates[one.template].text);
+                    let is_quiet = family.is_quiet(&templates[one.template].text);
+                    unit.goes_on |= one.goes_on;
                     unit.requests.push(one);
                     let goes_on = match family {
                         // It says the state after Sync.
                         Family::Postgres => step != Step::Text && transaction == Transaction::Unknown,
                         Family::Mysql | Family::Http => false,
                         Family::Redis => sent.peek().is_some_and(|next| next.request.pipelined),
-                        Family::Memcached => {
+                        Family::Memcached | Family::Mongodb => {
                             is_quiet || sent.peek().is_some_and(|next| next.request.pipelined)
                         }
                     };
@@ -492,8 +564,9 @@ fn order(units: &mut [Unit], mut commits: Vec<(usize, Vec<String>)>) -> Vec<Comm
     let before = |ends: &[u64], time: u64| ends.partition_point(|end| *end < time);
     for unit in units.iter_mut() {
         unit.after_commits = before(&effects, if unit.may_wait { unit.end } else { unit.at });
-        let begins = if unit.may_wait { unit.at } else { unit.effect };
-        unit.after_units = if unit.commit.is_some() { before(&ends, begins) } else { 0 };
+        let begins = if unit.may_wait || unit.goes_on { unit.at } else { unit.effect };
+        let waits = unit.commit.is_some() || unit.goes_on;
+        unit.after_units = if waits { before(&ends, begins) } else { 0 };
     }
     let commit = |(number, (unit, tables)): (usize, (usize, Vec<String>))| Commit {
         number,
@@ -535,6 +608,9 @@ pub(super) fn names(template: &Template, sent: &Sent, changes: bool) -> Vec<Stri
         Some(Family::Redis) => redis::keys(sent).collect(),
         Some(Family::Memcached) => memcached::keys(&template.text, sent).collect(),
         Some(Family::Http) => http::names(&template.filled(&sent.request), changes),
+        Some(Family::Mongodb) => {
+            template.tables.iter().cloned().chain(mongodb::others(&template.text, sent)).collect()
+        }
         _ => template.tables.clone(),
     }
 }
@@ -616,5 +692,45 @@ mod tests {
         // The second update waits for the first one's commit, although that was answered later.
         assert_eq!(needs, [(0, 0), (0, 0), (2, 0), (0, 0), (2, 1)]);
         assert!(traffic.raced(&traffic.units[3]));
+    }
+
+    #[test]
+    fn cursors_of_mongodb_are_gone_on_with_after_they_are_open_and_other_databases_left_out() {
+        use kurabe_capture::record::{Parameter, Value};
+        // As the view records them: a number, a database, a cursor that the answer opened.
+        let value =
+            |kind, bytes: &[u8]| Parameter { kind, binary: true, value: Value::Bytes(bytes.to_vec()) };
+        let (long, shop, opened) = (
+            |cursor: i64| value(18, &cursor.to_le_bytes()),
+            value(256, b"shop"),
+            |cursor: i64| value(257, &cursor.to_le_bytes()),
+        );
+        let mut reading = Reading { family: Some(Family::Mongodb), ..Reading::default() };
+        for connection in 0..3 {
+            reading.take(Record::Open { connection, at: 0, said: Vec::new() });
+        }
+        for (connection, text, [at, end], parameters) in [
+            (0, "find items {}", [1, 2], vec![shop.clone(), opened(5)]),
+            (2, "find items {}", [1, 9], vec![shop.clone()]),
+            (1, "getMore items ?", [3, 4], vec![long(5), shop.clone()]),
+            (1, "getMore items ?", [5, 6], vec![long(6), shop.clone()]),
+            (0, "getMore items ?", [7, 8], vec![long(5), shop.clone()]),
+            (1, "find items {}", [7, 8], vec![value(256, b"other")]),
+            (1, "ping", [9, 9], vec![shop]),
+        ] {
+            let number = reading.numbers.len() as u64;
+            reading.take(Record::Statement { number, template: text.to_owned() });
+            let time = Some(end - at);
+            let request =
+                Request { connection, at, time, statement: number, parameters, ..Request::default() };
+            reading.take(Record::Request(Box::new(request)));
+        }
+        reading.keep_one_database();
+        let traffic = reading.end(About::default(), Family::Mongodb);
+        let needs: Vec<_> = traffic.units.iter().map(|unit| (unit.at, unit.after_units)).collect();
+        // By connection. Only what another connection opened has to be waited for.
+        assert_eq!(needs, [(1, 0), (7, 0), (3, 1), (1, 0)]);
+        assert_eq!((traffic.requests, traffic.left_out), (4, 3));
+        assert!(traffic.writes().is_none() && traffic.written().is_empty());
     }
 }

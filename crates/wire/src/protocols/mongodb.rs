@@ -5,18 +5,22 @@ use crate::decoder::{Decoder, Request, Seen, Step};
 use crate::input::{Input, KEPT, begins_with_tls, until_zero, word};
 
 /// Length, request number, number of the answered request, opcode: four bytes each.
-const HEADER: usize = 16;
-const OP_QUERY: u32 = 2004;
-const OP_COMPRESSED: u32 = 2012;
-const OP_MSG: u32 = 2013;
+pub(super) const HEADER: usize = 16;
+pub(super) const OP_QUERY: u32 = 2004;
+pub(super) const OP_COMPRESSED: u32 = 2012;
+pub(super) const OP_MSG: u32 = 2013;
 /// The longest message (`maxMessageSizeBytes`).
-const LONGEST: u32 = 48_000_000;
+pub(super) const LONGEST: u32 = 48_000_000;
 /// Commands by which drivers set up a connection or ask about the server.
-const SETUP: [&str; 18] = [
+pub(crate) const SETUP: [&str; 18] = [
     "authenticate", "atlasVersion", "buildInfo", "buildinfo", "connectionStatus", "endSessions",
     "getCmdLineOpts", "getLog", "getParameter", "getnonce", "hello", "hostInfo", "isMaster", "ismaster",
     "logout", "ping", "saslContinue", "saslStart",
 ];
+
+/// Why a stream cannot be read.
+pub(super) const NOT_MONGODB: &str = "the client does not speak MongoDB's protocol";
+pub(super) const COMPRESSED: &str = "its messages are compressed";
 
 /// The decoder.
 #[derive(Default)]
@@ -43,17 +47,13 @@ impl Mongodb {
         let header = waiting.get(..HEADER)?;
         let (length, opcode) = (word(header, 0), word(header, 12));
         if !(HEADER as u32..=LONGEST).contains(&length) {
-            return self.give_up("the client does not speak MongoDB's protocol", seen);
+            return self.give_up(NOT_MONGODB, seen);
         }
         let message = self.client.take(length.into(), KEPT)?;
         let document = match opcode {
             OP_MSG => document(&message.bytes),
-            OP_QUERY => {
-                // Flags, the collection's name, two numbers.
-                let (_, at) = until_zero(&message.bytes, HEADER + 4);
-                message.bytes.get(at.saturating_add(8)..)
-            }
-            OP_COMPRESSED => return self.give_up("its messages are compressed", seen),
+            OP_QUERY => queried(&message.bytes).1,
+            OP_COMPRESSED => return self.give_up(COMPRESSED, seen),
             _ => return self.give_up("the client sends an unknown message of MongoDB's protocol", seen),
         };
         let Some(document) = document else { return Some(()) };
@@ -88,8 +88,14 @@ fn document(message: &[u8]) -> Option<&[u8]> {
     }
 }
 
+/// The collection's name and the document of an `OP_QUERY`: flags, the name, two numbers, the document.
+pub(super) fn queried(message: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let (name, at) = until_zero(message, HEADER + 4);
+    (name, message.get(at.saturating_add(8)..))
+}
+
 /// Name and version of the driver, which the first command contains.
-fn driver(document: &[u8]) -> Option<String> {
+pub(super) fn driver(document: &[u8]) -> Option<String> {
     let client = bson::element(document, "client")?;
     let driver = bson::element(client.document()?, "driver")?;
     let part = |name: &str| bson::element(driver.document()?, name)?.text();

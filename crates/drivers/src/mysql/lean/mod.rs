@@ -403,4 +403,8 @@ impl<S: Peer> RawMessages for Lean<S> {
     fn flags(&mut self) -> u32 {
         handshake::FOUND_ROWS | if self.packets.agreed.no_eof { handshake::DEPRECATE_EOF } else { 0 }
     }
+
+    fn database(&mut self) -> Option<&str> {
+        None
+    }
 }

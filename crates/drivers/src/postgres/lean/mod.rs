@@ -368,4 +368,8 @@ impl<S: Peer> RawMessages for Lean<S> {
     fn flags(&mut self) -> u32 {
         0
     }
+
+    fn database(&mut self) -> Option<&str> {
+        None
+    }
 }

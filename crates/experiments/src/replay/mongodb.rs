@@ -1,0 +1,210 @@
+//! Commands of MongoDB: <https://www.mongodb.com/docs/manual/reference/command/>.
+
+use super::compare::Varies;
+use super::traffic::Sent;
+use kurabe_capture::record::{Parameter, Request, Value as Recorded};
+use kurabe_core::{Error, Result};
+use kurabe_wire::mongodb::{self, QUIET};
+use kurabe_wire::view::Exchange;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Commands that change no document, if they write none elsewhere.
+const READS: [&str; 11] = [
+    "aggregate", "collStats", "count", "dbStats", "distinct", "explain", "find", "getMore", "killCursors",
+    "listCollections", "listIndexes",
+];
+/// Other commands that are sent again. All others are about the server, its users or whole databases.
+const OTHERS: [&str; 12] = [
+    "collMod", "convertToCapped", "create", "createIndexes", "delete", "drop", "dropIndexes",
+    "findAndModify", "findandmodify", "insert", "mapReduce", "update",
+];
+/// Commands whose answers depend on the server.
+const VOLATILE: [&str; 6] =
+    ["collStats", "dbStats", "explain", "killCursors", "listCollections", "listIndexes"];
+/// Fields of answers that depend on time, chance or the server.
+const VOLATILE_FIELDS: [&str; 5] = ["$collStats", "$currentDate", "$indexStats", "$rand", "$sample"];
+/// Fields that name another collection than the command.
+const COLLECTIONS: [&str; 5] = ["$out", "$unionWith", "coll", "from", "into"];
+/// The flag of a message that no answer follows, and its place.
+const NO_ANSWER: (usize, u8) = (16, 2);
+/// The codes of a collection that is not there, and of a name that no collection can have.
+const MISSING: [&str; 2] = ["26", "73"];
+
+/// The cursors of a replay, by the numbers that were recorded.
+#[derive(Debug, Default)]
+pub(super) struct Cursors(Mutex<HashMap<i64, i64>>);
+
+impl Cursors {
+    /// Notes the cursor that an answer opened, in place of the recorded one.
+    pub(super) fn opened(&self, sent: &Sent, answer: &Exchange) {
+        let own = answer.parameters.iter().map(|one| (one.kind, one.value.as_deref()));
+        if let (Some(recorded), Some(own)) = (cursor(&sent.request.parameters), mongodb::cursor(own)) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(recorded, own);
+        }
+    }
+
+    fn get(&self, recorded: i64) -> i64 {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&recorded).copied().unwrap_or(recorded)
+    }
+}
+
+fn given(parameters: &[Parameter]) -> impl Iterator<Item = (u32, Option<&[u8]>)> {
+    parameters.iter().map(|one| match &one.value {
+        Recorded::Bytes(bytes) => (one.kind, Some(bytes.as_slice())),
+        _ => (one.kind, None),
+    })
+}
+
+/// The cursor that was opened.
+pub(super) fn cursor(parameters: &[Parameter]) -> Option<i64> {
+    mongodb::cursor(given(parameters))
+}
+
+/// The cursors that a request names.
+pub(super) fn cursors(text: &str, parameters: &[Parameter]) -> Vec<i64> {
+    mongodb::cursors(text, given(parameters))
+}
+
+/// The database that a request names.
+pub(super) fn database(parameters: &[Parameter]) -> Option<&[u8]> {
+    mongodb::database(given(parameters))
+}
+
+/// Why a command may change something.
+pub(super) fn writes(text: &str) -> Option<String> {
+    let (command, _, fields) = mongodb::fields(text);
+    let stores = fields.iter().any(|field| ["$out", "$merge"].contains(&field.name.as_ref()));
+    (!READS.contains(&command) || stores).then(|| format!("{command} may change documents"))
+}
+
+/// Whether a command is not sent again. Of a transaction no request is: on the server it belongs to a session, whose requests may
+/// have come over several connections. Of what waits for changes, or writes into another database, neither.
+pub(super) fn is_left_out(text: &str) -> bool {
+    let (command, collection, fields) = mongodb::fields(text);
+    let has = |name: &str| fields.iter().any(|field| field.name == name);
+    let is_own = |name: &str| ["autocommit", "awaitData", "tailable"].contains(&name);
+    !(READS.contains(&command) || OTHERS.contains(&command))
+        || collection.is_some_and(|name| name.starts_with("system."))
+        || fields.iter().any(|field| field.depth == 1 && is_own(&field.name))
+        || has("$changeStream")
+        || has("db") && (has("$out") || has("$merge"))
+}
+
+/// Whether a request has no answer.
+pub(super) fn is_quiet(text: &str) -> bool {
+    text.ends_with(QUIET)
+}
+
+/// The collection of a command.
+pub(super) fn tables(text: &str) -> Vec<String> {
+    mongodb::fields(text).1.map(std::borrow::Cow::into_owned).into_iter().collect()
+}
+
+/// Other collections, which are among the values of an `aggregate`.
+pub(super) fn others(text: &str, sent: &Sent) -> Vec<String> {
+    let (command, _, fields) = mongodb::fields(text);
+    let values = fields
+        .iter()
+        .filter(|_| command == "aggregate")
+        .filter(|field| COLLECTIONS.contains(&field.name.as_ref()));
+    values
+        .filter_map(|field| match &sent.request.parameters.get(field.value?)?.value {
+            Recorded::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Why another answer may be right.
+pub(super) fn varies(text: &str, recorded: &Request, answer: &Exchange) -> Option<Varies> {
+    let (command, _, fields) = mongodb::fields(text);
+    let has = |name: &str| fields.iter().any(|field| field.name == name);
+    if VOLATILE.contains(&command) || VOLATILE_FIELDS.iter().any(|name| has(name)) {
+        return Some(Varies::Volatile);
+    }
+    // At most one document has a key.
+    let mut parents = fields.iter().scan("", |parent, field| {
+        if field.depth == 1 {
+            *parent = &field.name;
+        }
+        Some((*parent, field))
+    });
+    let is_one = parents.any(|(parent, field)| {
+        parent == "filter" && field.depth == 2 && field.name == "_id" && field.value.is_some()
+    });
+    // Part of the documents, which have no order: those that a cursor gives at a time too.
+    let is_part = ["limit", "$limit", "skip", "$skip"].iter().any(|name| has(name))
+        || command == "getMore"
+        || cursor(&recorded.parameters).is_some();
+    let has_order = recorded.digest as u32 != 0;
+    let same_rows = recorded.rows == answer.rows && recorded.digest >> 32 == answer.digest >> 32;
+    let may_differ = same_rows || is_part && !is_one && !has_order && recorded.rows == answer.rows;
+    (recorded.affected == answer.affected && may_differ).then_some(Varies::Order)
+}
+
+/// Appends a request with this number.
+pub(super) fn push(
+    out: &mut Vec<u8>,
+    text: &str,
+    sent: &Sent,
+    number: u32,
+    database: &str,
+    cursors: &Cursors,
+) -> Result<()> {
+    let values: Vec<_> = given(&sent.request.parameters).collect();
+    let own = text.strip_suffix(QUIET).unwrap_or(text);
+    let message = mongodb::message(own, &values, number, database, &|cursor| cursors.get(cursor));
+    let mut message = message.ok_or_else(|| {
+        Error::usage(format!("the values of a request do not fit its text in the capture: {text}"))
+    })?;
+    if is_quiet(text)
+        && let Some(flags) = message.get_mut(NO_ANSWER.0)
+    {
+        *flags |= NO_ANSWER.1;
+    }
+    out.extend(message);
+    Ok(())
+}
+
+/// Appends a command without values.
+pub(super) fn push_plain(out: &mut Vec<u8>, text: &str, number: u32, database: &str) {
+    out.extend(mongodb::message(text, &[], number, database, &|cursor| cursor).unwrap_or_default());
+}
+
+/// Whether the error of a removal is that there was nothing.
+pub(super) fn is_missing(code: &str) -> bool {
+    MISSING.contains(&code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_that_write_and_those_of_the_server_are_known() {
+        for (text, writes, left_out) in [
+            (r#"find items {"filter": {"autocommit": ?}}"#, false, false),
+            (r#"find items {"filter": {}, "tailable": ?}"#, false, true),
+            (r#"find system.users {"filter": {}}"#, false, true),
+            (r#"aggregate items {"pipeline": [{"$match": {"$out2": ?}}], "cursor": {}}"#, false, false),
+            (r#"aggregate items {"pipeline": [{"$match": {}}, {"$out": ?}], "cursor": {}}"#, true, false),
+            (r#"aggregate items {"pipeline": [{"$out": {"db": ?, "coll": ?}}]}"#, true, true),
+            (r#"aggregate {"pipeline": [{"$changeStream": {}}]}"#, false, true),
+            (r#"insert items {"documents": [{"_id": ?}]} noreply"#, true, false),
+            (
+                r#"insert items {"documents": [{"_id": ?}], "startTransaction": ?, "autocommit": ?}"#,
+                true,
+                true,
+            ),
+            ("drop items", true, false),
+            ("dropDatabase", true, true),
+            ("createUser", true, true),
+            ("ping", true, true),
+            ("getMore items ?", false, false),
+        ] {
+            assert_eq!((super::writes(text).is_some(), is_left_out(text)), (writes, left_out), "{text}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+use super::*;
+use crate::mongodb::{Field, cursor, cursors, database};
+use crate::view::tests::{exchanges, seen_of};
+
+/// A value of BSON.
+#[derive(Clone, Debug)]
+pub(super) enum V {
+    Int(i32),
+    Long(i64),
+    Double(f64),
+    Text(String),
+    Null,
+    Bool(bool),
+    Id([u8; 12]),
+    Binary(Vec<u8>),
+    Regex(String, String),
+    Document(Vec<(String, V)>),
+    List(Vec<V>),
+}
+
+pub(super) fn int(number: i32) -> V {
+    V::Int(number)
+}
+
+pub(super) fn text(text: &str) -> V {
+    V::Text(text.to_owned())
+}
+
+pub(super) fn of(fields: &[(&str, V)]) -> V {
+    V::Document(fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
+}
+
+fn push(out: &mut Vec<u8>, name: &str, value: &V) {
+    let (kind, bytes) = match value {
+        V::Double(number) => (1, number.to_le_bytes().to_vec()),
+        V::Text(text) => (2, [&(text.len() as u32 + 1).to_le_bytes()[..], text.as_bytes(), &[0]].concat()),
+        V::Document(_) => (3, bytes(value)),
+        V::List(_) => (4, bytes(value)),
+        V::Binary(data) => (5, [&(data.len() as u32).to_le_bytes()[..], &[0], data].concat()),
+        V::Id(id) => (7, id.to_vec()),
+        V::Bool(truth) => (8, vec![u8::from(*truth)]),
+        V::Null => (10, Vec::new()),
+        V::Regex(pattern, options) => (11, [pattern.as_bytes(), &[0], options.as_bytes(), &[0]].concat()),
+        V::Int(number) => (16, number.to_le_bytes().to_vec()),
+        V::Long(number) => (18, number.to_le_bytes().to_vec()),
+    };
+    out.push(kind);
+    out.extend(name.as_bytes());
+    out.push(0);
+    out.extend(bytes);
+}
+
+/// The bytes of a document or a list.
+pub(super) fn bytes(value: &V) -> Vec<u8> {
+    let mut out = vec![0; 4];
+    match value {
+        V::Document(fields) => fields.iter().for_each(|(name, value)| push(&mut out, name, value)),
+        V::List(all) => all.iter().enumerate().for_each(|(n, value)| push(&mut out, &n.to_string(), value)),
+        other => panic!("{other:?}"),
+    }
+    out.push(0);
+    let length = out.len() as u32;
+    out[..4].copy_from_slice(&length.to_le_bytes());
+    out
+}
+
+/// A message.
+fn sent(number: u32, answers: u32, code: u32, rest: &[u8]) -> Vec<u8> {
+    let length = rest.len() as u32 + 16;
+    let words = [length, number, answers, code].into_iter().flat_map(u32::to_le_bytes);
+    words.chain(rest.iter().copied()).collect()
+}
+
+pub(super) fn op_msg(number: u32, answers: u32, flags: u32, sections: &[&[u8]]) -> Vec<u8> {
+    sent(number, answers, OP_MSG, &[&flags.to_le_bytes()[..], &sections.concat()].concat())
+}
+
+pub(super) fn asked(number: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
+    (true, op_msg(number, 0, 0, &[&[0], &bytes(&of(fields))]))
+}
+
+fn told(answers: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
+    (false, op_msg(1000 + answers, answers, 0, &[&[0], &bytes(&of(fields))]))
+}
+
+fn cursor_of(name: &str, rows: &[V], id: i64) -> V {
+    of(&[(name, V::List(rows.to_vec())), ("id", V::Long(id)), ("ns", text("shop.items"))])
+}
+
+pub(super) fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
+    seen_of(&mut Mongodb::default(), conversation, piece)
+}
+
+pub(super) fn given(one: &Exchange) -> Vec<(u32, Option<&[u8]>)> {
+    one.parameters.iter().map(|one| (one.kind, one.value.as_deref())).collect()
+}
+
+/// A command on the database `shop`.
+fn asks(number: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
+    asked(number, &[fields, &[("$db", text("shop"))]].concat())
+}
+
+/// A success.
+fn done(answers: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
+    told(answers, &[fields, &[("ok", V::Double(1.0))]].concat())
+}
+
+/// What a client says at first, and some commands of each kind.
+pub(super) fn conversation() -> Vec<(bool, Vec<u8>)> {
+    let driver = of(&[("driver", of(&[("name", text("nodejs")), ("version", text("6.1"))]))]);
+    let old =
+        [&[0; 4][..], b"admin.$cmd\0", &[0; 8], &bytes(&of(&[("isMaster", int(1)), ("client", driver)]))];
+    let reply = [&[0; 20][..], &bytes(&of(&[("ok", V::Double(1.0))]))].concat();
+    let login = [("saslStart", int(1)), ("payload", text("hunter2")), ("$db", text("admin"))];
+    let tagged = |n: i32| of(&[("_id", int(n)), ("tags", V::List(vec![text("a"); n as usize]))]);
+    let documents: Vec<u8> = (0..6).flat_map(|n| bytes(&tagged(n % 3))).collect();
+    let sequence = [&(documents.len() as u32 + 14).to_le_bytes()[..], b"documents\0", &documents].concat();
+    let insert = [("insert", text("items")), ("ordered", V::Bool(true)), ("lsid", of(&[]))];
+    let filter =
+        of(&[("n", of(&[("$in", V::List(vec![int(1), V::Long(2), V::Null]))])), ("id", V::Id([7; 12]))]);
+    let sort = of(&[("n", int(1))]);
+    let rows = [of(&[("_id", int(1))]), of(&[("_id", int(2))])];
+    let last = [of(&[("_id", int(3)), ("r", V::Regex("a".to_owned(), "i".to_owned()))])];
+    let change = of(&[("q", of(&[])), ("u", of(&[("$set", of(&[("a", int(1))]))]))]);
+    let one = [("insert", text("my items")), ("documents", V::List(vec![of(&[("_id", int(1))])]))];
+    let refused = V::List(vec![of(&[("index", int(0)), ("code", int(11_000))])]);
+    let distinct = [("distinct", text("items")), ("key", text("n"))];
+    let begins =
+        [("startTransaction", V::Bool(true)), ("autocommit", V::Bool(false)), ("txnNumber", V::Long(1))];
+    let values = V::List(vec![int(1), text("x"), V::Null, V::Regex(String::new(), String::new())]);
+    let commit = [("commitTransaction", int(1)), ("autocommit", V::Bool(false)), ("$db", text("admin"))];
+    let delete = bytes(&of(&[("delete", text("items")), ("$db", text("shop"))]));
+    let concern = of(&[("level", text("local")), ("afterClusterTime", V::Long(1))]);
+    vec![
+        (true, sent(1, 0, OP_QUERY, &old.concat())),
+        (false, sent(901, 1, 1, &reply)),
+        asked(2, &login),
+        done(2, &[("payload", text("hunter2"))]),
+        (true, op_msg(3, 0, 0, &[&[0], &bytes(&of(&insert)), &[1], &sequence])),
+        done(3, &[("n", int(6))]),
+        asks(4, &[("find", text("items")), ("filter", filter), ("sort", sort), ("batchSize", int(2))]),
+        done(4, &[("cursor", cursor_of("firstBatch", &rows, 77))]),
+        asks(5, &[("getMore", V::Long(77)), ("collection", text("items"))]),
+        done(5, &[("cursor", cursor_of("nextBatch", &last, 0))]),
+        asks(6, &[("update", text("items")), ("updates", V::List(vec![change]))]),
+        done(6, &[("n", int(3)), ("nModified", int(2))]),
+        asks(7, &one),
+        done(7, &[("n", int(0)), ("writeErrors", refused)]),
+        asks(8, &[&distinct[..], &begins].concat()),
+        done(8, &[("values", values)]),
+        asked(9, &commit),
+        told(9, &[("ok", V::Double(0.0)), ("errmsg", text("no")), ("code", int(251))]),
+        (true, op_msg(10, 0, MORE_TO_COME, &[&[0], &delete])),
+        asks(11, &[("count", text("items")), ("query", of(&[])), ("readConcern", concern)]),
+        done(11, &[("n", int(4))]),
+        asks(12, &[("createUser", text("bob")), ("pwd", text("hunter2"))]),
+    ]
+}
+
+#[test]
+fn requests_have_their_shape_and_values_and_answers_their_rows_in_pieces_of_any_size() {
+    // Six documents of two shapes.
+    const INSERT: &str =
+        r#"insert items {"ordered": ?, "documents": [{"_id": ?, "tags": []}, {"_id": ?, "tags": [?]}]}"#;
+    let conversation = conversation();
+    let whole = seen(&conversation, usize::MAX >> 1);
+    assert!(
+        !format!("{whole:?}").contains("hunter2") && !format!("{whole:?}").contains("104, 117, 110, 116")
+    );
+    for piece in [1, 2, 3, 7] {
+        assert_eq!(seen(&conversation, piece), whole);
+    }
+    assert_eq!(whole[0], Event::Client(vec![("driver".to_owned(), "nodejs 6.1".to_owned())]));
+    let all = exchanges(&whole);
+    let shown: Vec<_> = all.iter().map(|one| (one.text.as_str(), one.rows, one.affected)).collect();
+    let expected = [
+        ("isMaster", 0, 0),
+        ("saslStart", 0, 0),
+        (INSERT, 0, 6),
+        (r#"find items {"filter": {"n": {"$in": [?]}, "id": ?}, "sort": {"n": ?}, "batchSize": ?}"#, 2, 0),
+        ("getMore items ?", 1, 0),
+        (r#"update items {"updates": [{"q": {}, "u": {"$set": {"a": ?}}}]}"#, 0, 2),
+        (r#"insert "my items" {"documents": [{"_id": ?}]}"#, 0, 0),
+        (r#"distinct items {"key": ?, "startTransaction": ?, "autocommit": ?}"#, 4, 0),
+        (r#"commitTransaction {"autocommit": ?}"#, 0, 0),
+        ("delete items noreply", 0, 0),
+        (r#"count items {"query": {}, "readConcern": {"level": ?}}"#, 0, 0),
+        ("createUser", 0, 0),
+    ];
+    assert_eq!(shown, expected);
+    let errors: Vec<_> = all.iter().filter_map(|one| one.error.as_deref()).collect();
+    assert_eq!(errors, ["11000", "251"]);
+    let states: Vec<_> = all[6..9].iter().map(|one| one.transaction).collect();
+    assert_eq!(states, [Transaction::None, Transaction::Open, Transaction::None]);
+    assert!(
+        all[11].cut && all[11].ended.is_none() && all[..11].iter().all(|one| !one.cut && one.ended.is_some())
+    );
+    assert!(crate::statement::is_setup(all[0].text.as_str()) && !crate::statement::is_setup(&all[5].text));
+    assert_eq!((cursor(given(all[3])), cursors(&all[4].text, given(all[4]))), (Some(77), vec![77]));
+    assert_eq!(database(given(all[3])), Some(&b"shop"[..]));
+    // An answer's own code is an error only if it is no success.
+    let modify = asks(1, &[("findAndModify", text("items")), ("new", V::Bool(true))]);
+    let change = of(&[("n", int(1)), ("updatedExisting", V::Bool(true))]);
+    let answer = done(1, &[("lastErrorObject", change), ("value", of(&[("_id", int(1))])), ("code", int(5))]);
+    let events = seen(&[modify, answer], 3);
+    let one = exchanges(&events)[0];
+    assert_eq!((one.rows, one.affected, &one.error), (1, 1, &None));
+    let (command, collection, named) = fields(&all[3].text);
+    assert_eq!((command, collection.as_deref(), named.len()), ("find", Some("items"), 7));
+    assert_eq!(named[6], Field { depth: 1, name: "batchSize".into(), value: Some(3) });
+}
+
+#[test]
+fn order_of_documents_counts_only_where_the_command_has_a_sort() {
+    let of = |command: &[(&str, V)], rows: &[V]| {
+        let answer = told(1, &[("cursor", cursor_of("firstBatch", rows, 0)), ("ok", int(1))]);
+        exchanges(&seen(&[asked(1, command), answer], 5))[0].digest
+    };
+    let (one, two) = (of_rows(&[1, 2]), of_rows(&[2, 1]));
+    let find = [("find", text("items"))];
+    assert_eq!(of(&find, &one), of(&find, &two));
+    assert_ne!(of(&find, &one), of(&find, &of_rows(&[1, 3])));
+    let stage = |name: &str| {
+        [("aggregate", text("items")), ("pipeline", V::List(vec![self::of(&[(name, self::of(&[]))])]))]
+    };
+    assert_eq!(of(&stage("$match"), &one), of(&stage("$match"), &two));
+    let (first, other) = (of(&stage("$sort"), &one), of(&stage("$sort"), &two));
+    assert!(first != other && first >> 32 == other >> 32);
+}
+
+fn of_rows(ids: &[i32]) -> Vec<V> {
+    ids.iter().map(|id| of(&[("_id", int(*id))])).collect()
+}
+
+#[test]
+fn stream_that_cannot_be_read_is_said_once_and_ends_the_recording() {
+    let find = asked(1, &[("find", text("items"))]);
+    let answer =
+        |flags: u32, answers: u32| op_msg(9, answers, flags, &[&[0], &bytes(&of(&[("ok", int(1))]))]);
+    let packed = sent(1, 0, OP_COMPRESSED, &[0; 20]);
+    let more = asked(1, &[("getMore", V::Long(5)), ("collection", text("a"))]);
+    for (conversation, why) in [
+        (vec![(true, packed.clone())], COMPRESSED),
+        (vec![find.clone(), (false, packed)], COMPRESSED),
+        (vec![(true, b"GET / HTTP/1.1\r\n\r\n".to_vec())], NOT_MONGODB),
+        (vec![(true, b"\x16\x03\x01\x02\0\x01\xfc\x03".to_vec())], "the connection is encrypted"),
+        (
+            vec![(true, sent(1, 0, 2002, &[0; 20]))],
+            "it sends messages of MongoDB before 3.6, which are not recorded",
+        ),
+        (vec![(false, answer(0, 1))], "the server answered without a request"),
+        (vec![find.clone(), (false, answer(0, 2))], "the server answered another request"),
+        (
+            vec![more, (false, answer(2, 1))],
+            "it reads a cursor without asking for each part, which is not recorded",
+        ),
+        (vec![find.clone(), (false, answer(4, 1))], "the server does not speak MongoDB's protocol"),
+        (
+            vec![find, (false, b"HTTP/1.1 400 Bad Request\r\n".to_vec())],
+            "the server does not speak MongoDB's protocol",
+        ),
+    ] {
+        let events = seen(&conversation, 4);
+        let said: Vec<_> = events.iter().filter(|event| matches!(event, Event::Unreadable(_))).collect();
+        assert_eq!(said, [&Event::Unreadable(why)], "{events:?}");
+    }
+    // A driver that watches the server is answered again and again.
+    let hello = asked(1, &[("hello", int(1))]);
+    let stream = [
+        hello,
+        (false, answer(2, 1)),
+        (false, answer(2, 9)),
+        (false, answer(0, 9)),
+        asked(2, &[("ping", int(1))]),
+        (false, answer(0, 2)),
+    ];
+    let events = seen(&stream, 3);
+    assert_eq!(exchanges(&events).len(), 2);
+    assert!(!events.iter().any(|event| matches!(event, Event::Unreadable(_))));
+}
+
+#[test]
+fn long_requests_are_cut_and_have_the_text_of_short_ones() {
+    let insert = |count: usize| {
+        let documents: Vec<u8> = (0..count)
+            .flat_map(|n| bytes(&of(&[("_id", int(n as i32)), ("t", text(&"x".repeat(999)))])))
+            .collect();
+        let sequence =
+            [&(documents.len() as u32 + 14).to_le_bytes()[..], b"documents\0", &documents].concat();
+        let message = op_msg(1, 0, 0, &[&[0], &bytes(&of(&[("insert", text("items"))])), &[1], &sequence]);
+        let events = seen(&[(true, message), asked(2, &[("ping", int(1))])], 50_000);
+        let all = exchanges(&events);
+        assert_eq!((all.len(), all[1].text.as_str()), (2, "ping"));
+        (all[0].text.clone(), all[0].cut, all[0].parameters.len())
+    };
+    let (text, cut, _) = insert(3);
+    assert!(!cut);
+    let (long, cut, parameters) = insert(3_000);
+    assert!(cut && long == text && (2_000..2_200).contains(&parameters), "{long}: {parameters}");
+}
