@@ -268,7 +268,6 @@ fn what_is_no_trace_of_the_server_is_refused_and_leaves_no_file() {
         ("postgres://db:1", "empty", "has no packets of port 1"),
         ("postgres://127.0.0.1:1", "long", "longer than any"),
         ("up:postgres", "empty", "of a server that there was"),
-        ("couchdb://127.0.0.1:1", "empty", "cannot be captured yet"),
     ] {
         let answer = place.run(&["capture", target, "--from", &at(from), "-o", &at("out")]);
         assert!(answer.code != Some(0) && answer.err.contains(why), "{from}: {answer:?}");

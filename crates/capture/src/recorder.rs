@@ -46,7 +46,7 @@ impl Recorder {
     /// Listens, and begins the file. TLS is refused, unless it has an `ending`.
     ///
     /// # Errors
-    /// If the protocol cannot be recorded, the file exists, or the address is in use.
+    /// If the file exists, or the address is in use.
     pub fn start(
         listen: SocketAddr,
         server: Server,

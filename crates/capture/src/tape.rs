@@ -40,19 +40,7 @@ pub struct Totals {
 
 /// The schemes of the protocols that can be captured.
 pub fn protocols() -> impl Iterator<Item = &'static str> {
-    let all = kurabe_wire::registry::PROTOCOLS.iter().filter(|protocol| protocol.view.is_some());
-    all.flat_map(|protocol| protocol.schemes.iter().copied())
-}
-
-/// What reads the messages of a protocol.
-///
-/// # Errors
-/// If it cannot be recorded.
-pub(crate) fn view_of(protocol: &Protocol, about: &About) -> Result<fn() -> Box<dyn View>> {
-    protocol.view.ok_or_else(|| {
-        Error::usage(format!("{} cannot be captured yet", about.protocol))
-            .hint(format!("there are: {}", protocols().collect::<Vec<_>>().join(", ")))
-    })
+    kurabe_wire::registry::PROTOCOLS.iter().flat_map(|protocol| protocol.schemes.iter().copied())
 }
 
 /// A file that is written.
@@ -86,9 +74,8 @@ impl Tape {
     /// Begins the file.
     ///
     /// # Errors
-    /// If the protocol cannot be recorded, or the file exists.
+    /// If the file exists.
     pub(crate) fn begin(protocol: &Protocol, path: &Path, about: &About) -> Result<Self> {
-        let view = view_of(protocol, about)?;
         let dialect = Dialect::of_scheme(&about.protocol);
         let (full, blocks) = sync_channel(QUEUED);
         let state = State {
@@ -104,7 +91,7 @@ impl Tape {
             values: about.values,
             hasher: Hasher::default(),
             dialect,
-            view,
+            view: protocol.view,
             state: Mutex::new(state),
             connections: AtomicU64::new(0),
         });

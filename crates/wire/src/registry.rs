@@ -27,8 +27,8 @@ pub struct Protocol {
     pub port: u16,
     /// Makes a decoder for a connection.
     pub decoder: fn() -> Box<dyn Decoder>,
-    /// Makes a view of a connection for a recorder, where there is one.
-    pub view: Option<fn() -> Box<dyn View>>,
+    /// Makes a view of a connection for a recorder.
+    pub view: fn() -> Box<dyn View>,
     /// Makes what refuses TLS on a connection, where TLS is a choice of the client's.
     pub refusal: Option<fn() -> Box<dyn TlsRefusal>>,
     /// Makes what finds the beginning of TLS on a connection.
@@ -46,13 +46,13 @@ impl fmt::Debug for Protocol {
 /// All of them.
 #[rustfmt::skip]
 pub static PROTOCOLS: &[Protocol] = &[
-    Protocol { schemes: &["mysql", "mariadb"], port: 3306, decoder: || Box::<Mysql>::default(), view: Some(|| Box::<MysqlView>::default()), refusal: Some(|| Box::<MysqlTls>::default()), start: || Box::<MysqlStart>::default(), variables: Variables::MYSQL },
-    Protocol { schemes: &["postgres", "postgresql"], port: 5432, decoder: || Box::<Postgres>::default(), view: Some(|| Box::<PostgresView>::default()), refusal: Some(|| Box::<PostgresTls>::default()), start: || Box::<PostgresStart>::default(), variables: Variables::POSTGRES },
-    Protocol { schemes: &["redis", "valkey"], port: 6379, decoder: || Box::<Redis>::default(), view: Some(|| Box::<RedisView>::default()), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::REDIS },
-    Protocol { schemes: &["memcached"], port: 11211, decoder: || Box::<Memcached>::default(), view: Some(|| Box::<MemcachedView>::default()), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::MEMCACHED },
-    Protocol { schemes: &["mongodb"], port: 27017, decoder: || Box::<Mongodb>::default(), view: Some(|| Box::<MongodbView>::default()), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::MONGODB },
-    Protocol { schemes: &["couchdb"], port: 5984, decoder: || Box::new(Http::couchdb()), view: Some(|| Box::new(HttpView::couchdb())), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::COUCHDB },
-    Protocol { schemes: &["http"], port: 80, decoder: || Box::<Http>::default(), view: Some(|| Box::<HttpView>::default()), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::NONE },
+    Protocol { schemes: &["mysql", "mariadb"], port: 3306, decoder: || Box::<Mysql>::default(), view: || Box::<MysqlView>::default(), refusal: Some(|| Box::<MysqlTls>::default()), start: || Box::<MysqlStart>::default(), variables: Variables::MYSQL },
+    Protocol { schemes: &["postgres", "postgresql"], port: 5432, decoder: || Box::<Postgres>::default(), view: || Box::<PostgresView>::default(), refusal: Some(|| Box::<PostgresTls>::default()), start: || Box::<PostgresStart>::default(), variables: Variables::POSTGRES },
+    Protocol { schemes: &["redis", "valkey"], port: 6379, decoder: || Box::<Redis>::default(), view: || Box::<RedisView>::default(), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::REDIS },
+    Protocol { schemes: &["memcached"], port: 11211, decoder: || Box::<Memcached>::default(), view: || Box::<MemcachedView>::default(), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::MEMCACHED },
+    Protocol { schemes: &["mongodb"], port: 27017, decoder: || Box::<Mongodb>::default(), view: || Box::<MongodbView>::default(), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::MONGODB },
+    Protocol { schemes: &["couchdb"], port: 5984, decoder: || Box::new(Http::couchdb()), view: || Box::new(HttpView::couchdb()), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::COUCHDB },
+    Protocol { schemes: &["http"], port: 80, decoder: || Box::<Http>::default(), view: || Box::<HttpView>::default(), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::NONE },
 ];
 
 /// The protocol of a URL's scheme.

@@ -11,7 +11,7 @@ mod transaction;
 
 use crate::file::{About, Known};
 use crate::input::Input;
-use crate::tape::{Tape, Taped, Totals, view_of};
+use crate::tape::{Tape, Taped, Totals};
 use kurabe_core::{Error, Result, sort};
 use kurabe_wire::registry::Protocol;
 use kurabe_wire::statement::Dialect;
@@ -83,7 +83,6 @@ pub fn record(
     path: &Path,
     about: &mut About,
 ) -> Result<(Totals, Vec<String>)> {
-    view_of(protocol, about)?;
     let from = input.path.clone();
     let lines = Lines::new(input)?;
     let (mut log, dialect): (Box<dyn Log>, _) = match about.protocol.as_str() {

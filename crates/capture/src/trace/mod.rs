@@ -7,7 +7,7 @@ mod stream;
 
 use crate::file::About;
 use crate::input::Input;
-use crate::tape::{Shared, Tape, Taped, Totals, view_of};
+use crate::tape::{Shared, Tape, Taped, Totals};
 use file::Packets;
 use kurabe_core::{Error, Result};
 use kurabe_wire::registry::Protocol;
@@ -41,7 +41,6 @@ pub fn record(
     path: &Path,
     about: &mut About,
 ) -> Result<(Totals, Option<String>)> {
-    view_of(protocol, about)?;
     let from = input.path.clone();
     let mut packets = Packets::new(input)?;
     let mut next = packets.next()?;

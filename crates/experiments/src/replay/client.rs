@@ -40,8 +40,10 @@ impl<'a> Client<'a> {
         messages: &mut dyn RawMessages,
         cursors: &'a Cursors,
     ) -> Result<Self> {
-        let view = of_scheme(&traffic.about.protocol).and_then(|protocol| protocol.view);
-        let view = view.ok_or_else(|| Error::new(ErrorKind::Internal, "a capture without a view"))?();
+        let protocol = of_scheme(&traffic.about.protocol);
+        let protocol =
+            protocol.ok_or_else(|| Error::new(ErrorKind::Internal, "a capture without a protocol"))?;
+        let view = (protocol.view)();
         let (prepared, portals, out, events) = (HashMap::new(), HashMap::new(), Vec::new(), Vec::new());
         let (database, number) = (messages.database().unwrap_or_default().to_owned(), 0);
         let kept = None;

@@ -5,6 +5,7 @@
 //! `CouchDB`, the elements of its array are its rows; of others, a body is one.
 
 use super::http::{Head, Next, Requests, chunk_size};
+use super::http_answer::{Answer, LARGEST, NOT_HTTP};
 use super::http_body::{Body, Kind};
 use crate::conceal;
 use crate::input::Input;
@@ -12,12 +13,8 @@ use crate::resource::{self, FIELDS, Place};
 use crate::view::{Event, Exchange, KEPT, Parameter, TOO_MANY, Transaction, View, Waiting};
 use std::time::Instant;
 
-/// Why a connection cannot be read.
-const NOT_HTTP: &str = "the server does not speak HTTP/1.1";
 /// Why it is not known what follows.
 const HELD_BACK: &str = "the server answered before it had a body that the client held back";
-/// The largest body of an answer, in bytes.
-const LARGEST: u64 = 1 << 50;
 
 /// The view.
 pub(crate) struct Http {
@@ -65,19 +62,6 @@ enum Part {
     Trailers,
     /// A body that ends with the connection.
     Rest,
-}
-
-/// An answer that is being read.
-#[derive(Default)]
-struct Answer {
-    status: u16,
-    length: Option<u64>,
-    is_chunked: bool,
-    /// Whether its transfer has another encoding, so that it ends with the connection.
-    is_coded: bool,
-    /// Whether the same body may have other bytes: it is compressed, or has parts with a boundary.
-    is_packed: bool,
-    body: Option<Body>,
 }
 
 impl Default for Http {
@@ -378,32 +362,6 @@ impl Http {
         self.stage = Stage::Closed;
         self.end(events);
         events.push(Event::Unreadable(why));
-    }
-}
-
-impl Answer {
-    fn field(&mut self, line: &str) -> Result<(), &'static str> {
-        if line.starts_with([' ', '\t']) {
-            return Err("a field of HTTP goes on in another line");
-        }
-        let Some((name, value)) = line.split_once(':') else { return Err(NOT_HTTP) };
-        let (name, value) = (name.trim().to_ascii_lowercase(), value.trim().to_ascii_lowercase());
-        match name.as_str() {
-            "content-length" => {
-                let length = value.parse().ok().filter(|length| *length <= LARGEST);
-                let length = length.filter(|length| self.length.is_none_or(|known| known == *length));
-                self.length = Some(length.ok_or(NOT_HTTP)?);
-            }
-            "transfer-encoding" => {
-                self.is_chunked = value.rsplit(',').next().is_some_and(|last| last.trim() == "chunked");
-                self.is_coded = !self.is_chunked;
-                self.is_packed |= value != "chunked";
-            }
-            "content-encoding" => self.is_packed |= value != "identity",
-            "content-type" => self.is_packed |= value.starts_with("multipart/"),
-            _ => {}
-        }
-        Ok(())
     }
 }
 

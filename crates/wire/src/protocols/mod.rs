@@ -3,6 +3,7 @@
 pub(crate) mod bson;
 pub(crate) mod direct_tls;
 pub(crate) mod http;
+mod http_answer;
 mod http_body;
 pub(crate) mod http_view;
 pub(crate) mod memcached;

@@ -436,7 +436,7 @@ mod fuzz {
         bolero::check!(name = "wire-http").for_each(|input: &[u8]| {
             let conversation = any_conversation(input);
             for scheme in ["http", "couchdb"] {
-                let make = registry::of_scheme(scheme).unwrap().view.unwrap();
+                let make = registry::of_scheme(scheme).unwrap().view;
                 let whole = crate::view::tests::seen_of(&mut *make(), &conversation, usize::MAX >> 1);
                 assert_eq!(whole, crate::view::tests::seen_of(&mut *make(), &conversation, 1));
                 let ends = |one: &&Event| matches!(one, Event::Unreadable(_));
