@@ -76,6 +76,7 @@ impl Connection {
     }
 
     /// Sends a request as it is, and passes on what arrives until `receive` says that the answer is complete.
+    #[cfg(feature = "couchdb")]
     pub(crate) fn exchange_raw(&mut self, request: &[u8], receive: &mut Receive<'_>) -> Result<()> {
         self.exchange(|client| {
             // The header section, as far as it has arrived, says whether the connection persists.

@@ -155,6 +155,7 @@ mod tests {
             template: 0,
             types: Vec::new(),
             data: Vec::new(),
+            goes_on: false,
         };
         let of = |text: &str, parameters| {
             let mut out = Vec::new();

@@ -170,7 +170,7 @@ pub(super) struct Sent {
     /// Bulk data.
     pub(super) data: Vec<u8>,
     /// Whether it goes on with what another connection began.
-    goes_on: bool,
+    pub(super) goes_on: bool,
 }
 
 impl Traffic {
