@@ -1,5 +1,6 @@
 //! What a capture shows: statements, units of work, connections.
 
+mod page;
 mod reading;
 mod terminal;
 
@@ -32,6 +33,21 @@ pub struct Shown {
     pub(crate) statements: Vec<Statement>,
     pub(crate) units: Vec<Unit>,
     units_not_listed: u64,
+    /// From the first request's second on, in at most [`COURSE`] steps.
+    course: Vec<Course>,
+}
+
+/// The maximum number of steps of a course of time.
+const COURSE: u64 = 240;
+
+/// What began in a step of time.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Course {
+    /// How long the step is.
+    seconds: u64,
+    requests: u64,
+    /// How long all of them were under way, in nanoseconds.
+    busy_ns: u64,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]

@@ -25,12 +25,19 @@ pub(crate) fn check(
     }
     let found = there.tables.iter().find(|table| table.name == name);
     // Into a table that was there before, the copy only inserted.
-    let is_made = whole.parts == Parts::Data || found.is_some_and(|found| is_made(whole, found));
-    let of = target.quoted(name);
-    let count = format!("SELECT COUNT(*) FROM {of}");
+    let is_made = match found {
+        _ if whole.parts == Parts::Data => true,
+        Some(found) => is_made(target, whole, found)?,
+        None => false,
+    };
+    let count = format!("SELECT COUNT(*) FROM {}{}", target.engine.only(), target.quoted(name));
     // The table is in use on Firebird as long as a transaction that read it is open.
     let rows = if is_made { in_transaction(target, |target| target.number(&count))? } else { 0 };
+    let other = refers(target, there, name, &|other| whole.tables.iter().any(|table| table == other))?;
     let why = match () {
+        () if whole.parts == Parts::Data && inserted > 0 && other.is_some() => {
+            format!("{} refers to its rows", other.unwrap_or_default())
+        }
         () if !is_made => "it is not the table that the copy made".to_owned(),
         () if rows != inserted => {
             format!("the copy inserted {} rows, and it has {}", units::count(inserted), units::count(rows))
@@ -41,11 +48,43 @@ pub(crate) fn check(
         .hint("rename or remove it yourself, and repeat the command"))
 }
 
-/// Whether a table has the columns with which a copy made it.
-fn is_made(whole: &Whole, found: &Table) -> bool {
-    let Some(columns) = whole.columns.get(&found.name) else { return false };
+/// Whether a table is the one that a copy made: it has its columns and, where the engine tells that, its identity.
+fn is_made(target: &mut Side, whole: &Whole, found: &Table) -> Result<bool> {
+    let Some(columns) = whole.columns.get(&found.name) else { return Ok(false) };
     let names = found.columns.iter().map(|column| &column.name);
-    names.len() == columns.len() && names.zip(columns).all(|(one, other)| one.eq_ignore_ascii_case(other))
+    let same = names.len() == columns.len()
+        && names.zip(columns).all(|(one, other)| one.eq_ignore_ascii_case(other));
+    let id = identity(target, &found.name)?;
+    Ok(same && whole.ids.get(&found.name).is_none_or(|known| id.as_ref() == Some(known)))
+}
+
+/// What tells a table from another one of its name.
+pub(crate) fn identity(target: &mut Side, name: &str) -> Result<Option<String>> {
+    let literal = literal_of(target, name);
+    target.engine.identity_of(&literal).map_or(Ok(None), |sql| target.value(&sql))
+}
+
+/// The literal by which the engine's queries name a table: PostgreSQL reads names in quotes in it.
+fn literal_of(target: &Side, name: &str) -> String {
+    let has_quotes = !target.engine.only().is_empty();
+    let name = if has_quotes { target.quoted(name) } else { name.replace('\\', "\\\\") };
+    format!("'{}'", name.replace('\'', "''"))
+}
+
+/// A table that is not copied and whose rows refer to those of a table, or are a part of it.
+fn refers(
+    target: &mut Side,
+    there: &Catalog,
+    name: &str,
+    is_copied: &dyn Fn(&str) -> bool,
+) -> Result<Option<String>> {
+    let refers =
+        |other: &&Table| !is_copied(&other.name) && other.foreign.iter().any(|key| key.parent == *name);
+    if let Some(other) = there.tables.iter().find(refers) {
+        return Ok(Some(other.name.clone()));
+    }
+    let (quoted, literal) = (target.quoted(name), literal_of(target, name));
+    target.engine.elsewhere(&quoted, &literal).map_or(Ok(None), |sql| target.value(&sql))
 }
 
 /// The tables of a copy of data that have rows, those that refer to others first, if all of them may be emptied.
@@ -62,7 +101,7 @@ pub(crate) fn to_empty(
     let mut full = Vec::new();
     for table in tables.iter().rev() {
         let to = &table.to;
-        let of = target.quoted(to);
+        let of = format!("{}{}", target.engine.only(), target.quoted(to));
         let rows = target.number(&format!("SELECT COUNT(*) FROM {of}"))?;
         if rows == 0 {
             continue;
@@ -74,20 +113,16 @@ pub(crate) fn to_empty(
             return refused("", "--truncate-target empties tables that 'kurabe copy' made");
         }
         let found = there.tables.iter().find(|table| table.name == *to);
-        if !found.is_some_and(|found| is_made(whole, found)) {
+        if !found.map_or(Ok(false), |found| is_made(target, whole, found))? {
             return refused(
                 ", and 'kurabe copy' did not make it",
                 "nothing was emptied; empty this one yourself",
             );
         }
-        let is_copied = |name: &String| tables.iter().any(|table| table.to == *name);
-        let refers =
-            |other: &&Table| !is_copied(&other.name) && other.foreign.iter().any(|key| key.parent == *to);
-        if let Some(other) = there.tables.iter().find(refers) {
-            return refused(
-                &format!(", and {} refers to them, which is not copied", other.name),
-                "nothing was emptied; copy that table too, or empty both yourself",
-            );
+        let is_copied = |name: &str| tables.iter().any(|table| table.to == name);
+        if let Some(other) = refers(target, there, to, &is_copied)? {
+            let why = format!(", and {other} refers to them, which is not copied");
+            return refused(&why, "nothing was emptied; copy that table too, or empty both yourself");
         }
         full.push(of);
     }

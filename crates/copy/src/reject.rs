@@ -61,6 +61,15 @@ impl Rejects {
             line.clear();
         }
         out.flush().map_err(&failed)?;
+        let missing: u64 = recorded.values().sum();
+        if missing > 0 {
+            // What is there stays as it is.
+            let _ = fs::remove_file(&new);
+            let what =
+                format!("{}: {missing} rows are missing that this copy wrote before", self.path.display());
+            return Err(Error::new(ErrorKind::Damaged, what)
+                .hint("name the file with which the copy began, or begin again with --no-resume"));
+        }
         fs::rename(&new, &self.path).map_err(&failed)?;
         let file = File::options().append(true).open(&self.path).map_err(&failed)?;
         *self.to.lock().unwrap_or_else(PoisonError::into_inner) = (file, copy.to_owned());

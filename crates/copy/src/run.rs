@@ -3,7 +3,7 @@
 use crate::catalog::Catalog;
 use crate::event::{Event, TableDone};
 use crate::issue::{Accepted, Issue};
-use crate::ours::{check, to_empty};
+use crate::ours::{check, identity, to_empty};
 use crate::plan::{Named, Parts, Plan, Resume, TablePlan, Wanted, orphans, plan};
 use crate::pool::{Halt, Pool, Work};
 use crate::reject::Rejects;
@@ -138,10 +138,10 @@ impl Copy<'_> {
         }
         let finished = record.as_ref().is_some_and(|record| record.done);
         if let Some(record) = &record {
-            whole.columns.clone_from(&record.columns);
+            (whole.columns, whole.ids) = (record.columns.clone(), record.ids.clone());
         }
         if restart && exists && !finished {
-            self.discard(namespace, &record.take().unwrap_or_default(), &there)?;
+            self.discard(namespace, &record.take().unwrap_or_default(), &whole, &there)?;
             exists = false;
             there = self.target.engine.catalog(&mut self.target)?;
         }
@@ -190,7 +190,7 @@ impl Copy<'_> {
         let halt = Halt::new(self.stop);
         for (table, begun) in plan.tables.iter().zip(begun) {
             halt.check()?;
-            let one = self.make(table, begun, &there, &state, &whole, jobs);
+            let one = self.make(table, begun, &there, &state, &mut whole, jobs);
             works.push(one.map_err(|error| error.context(format!("table {}", table.name)))?);
         }
         how.reject.map_or(Ok(()), |file| file.keep(&whole.fingerprint, &works))?;
@@ -202,7 +202,7 @@ impl Copy<'_> {
         } else {
             refused.extend(self.foreign_keys(plan, resumed)?);
         }
-        if let Some(error) = refusals(&refused) {
+        if let Some(error) = refusals(plan.parts, &refused) {
             return Err(error);
         }
         plan.after.iter().try_for_each(|named| self.target.run(&named.sql))?;
@@ -309,7 +309,16 @@ impl Copy<'_> {
     }
 
     /// Removes the tables of an unfinished copy, or their rows, and its state.
-    fn discard(&mut self, namespace: &mut dyn Namespace, of: &Whole, there: &Catalog) -> Result<()> {
+    fn discard(
+        &mut self,
+        namespace: &mut dyn Namespace,
+        of: &Whole,
+        whole: &Whole,
+        there: &Catalog,
+    ) -> Result<()> {
+        if of.parts == Parts::Data && whole.parts != Parts::Data {
+            return Err(is_another(&self.target, of, whole));
+        }
         let state = State::open(&mut self.target)?;
         let mut begun = Vec::new();
         for table in of.tables.iter().filter(|table| there.names.contains(table)) {
@@ -318,10 +327,12 @@ impl Copy<'_> {
                 begun.push(table);
             }
         }
-        let what = if of.parts == Parts::Data { "DELETE FROM" } else { "DROP TABLE" };
+        let only = self.target.engine.only();
+        let what =
+            if of.parts == Parts::Data { format!("DELETE FROM {only}") } else { "DROP TABLE ".to_owned() };
         // Tables that refer to others come after them.
         for table in begun.into_iter().rev() {
-            let sql = format!("{what} {}", self.target.quoted(table));
+            let sql = format!("{what}{}", self.target.quoted(table));
             self.target.run(&sql)?;
         }
         state.close(&mut self.target)?;
@@ -335,7 +346,7 @@ impl Copy<'_> {
         begun: Option<OfTable>,
         there: &Catalog,
         state: &State,
-        whole: &Whole,
+        whole: &mut Whole,
         jobs: usize,
     ) -> Result<Work<'p>> {
         let (parts, exists) = (whole.parts, there.names.contains(&table.to));
@@ -351,7 +362,7 @@ impl Copy<'_> {
             match parts {
                 Parts::Data if new => {}
                 Parts::Data => in_transaction(&mut self.target, |target| {
-                    target.run(&format!("DELETE FROM {of}"))?;
+                    target.run(&format!("DELETE FROM {}{of}", target.engine.only()))?;
                     state.set_table(target, &table.to, &now)
                 })?,
                 _ => {
@@ -364,6 +375,10 @@ impl Copy<'_> {
                         // A table of that name would be somebody else's from now on.
                         state.forget_table(&mut self.target, &table.to)?;
                         return Err(error);
+                    }
+                    if let Some(id) = identity(&mut self.target, &table.to)? {
+                        whole.ids.insert(table.to.clone(), id);
+                        state.set_whole(&mut self.target, whole)?;
                     }
                 }
             }
@@ -463,13 +478,13 @@ fn is_another(target: &Side, found: &Whole, whole: &Whole) -> Error {
 }
 
 /// The error of all indexes and foreign keys that the server refused.
-fn refusals(refused: &[(String, Error)]) -> Option<Error> {
+fn refusals(parts: Parts, refused: &[(String, Error)]) -> Option<Error> {
     let (_, first) = refused.first()?;
     let names: Vec<&str> = refused.iter().map(|(name, _)| name.as_str()).collect();
     let names = names.join(",");
-    let what = format!(
-        "all rows were copied and verified, but the target refused {names}; the first reason: {first}"
-    );
+    let done =
+        if parts == Parts::Schema { "all tables were made" } else { "all rows were copied and verified" };
+    let what = format!("{done}, but the target refused {names}; the first reason: {first}");
     Some(
         Error::new(ErrorKind::Server, what)
             .hint(format!("the same command tries them again; --leave-out {names} leaves them out")),

@@ -32,6 +32,9 @@ pub struct Whole {
     /// All tables that copies have made on this target, with their columns.
     #[serde(default)]
     pub columns: BTreeMap<String, Vec<String>>,
+    /// What tells those tables from others of their names, where the engine says it.
+    #[serde(default)]
+    pub ids: BTreeMap<String, String>,
     /// Whether the copy has ended, and this is only the record of what was made.
     #[serde(default)]
     pub done: bool,

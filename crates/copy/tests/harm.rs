@@ -63,7 +63,9 @@ fn table_that_took_the_place_of_one_of_an_unfinished_copy_stays() {
         assert_eq!(to.ask("SELECT mine FROM t"), "7", "{engine}");
         // With the same columns and other rows.
         to.ask("DROP TABLE t; CREATE TABLE t (id INTEGER, v INTEGER); INSERT INTO t VALUES (7, 7)");
-        refused(again(&from, &to, &all()), "and it has 1");
+        // PostgreSQL has numbers of its own for tables.
+        let why = if engine == "postgres" { "not the table that the copy made" } else { "and it has 1" };
+        refused(again(&from, &to, &all()), why);
         assert_eq!(to.ask("SELECT id FROM t"), "7", "{engine}");
         to.ask("DROP TABLE t");
         again(&from, &to, &all()).unwrap();
@@ -94,9 +96,11 @@ fn copy_of_rows_alone_never_removes_the_table() {
         to.ask("CREATE TABLE t (id INTEGER NOT NULL PRIMARY KEY, v INTEGER, mine INTEGER)");
         stopped(&from, &to, &of(Parts::Data));
         refused(copy(&from, &to, &all()), "it copies rows only");
-        // The rows go, which were the copy's, and the table is another one's.
-        refused(again(&from, &to, &all()), "exists, and the copy did not make it");
-        assert_eq!(to.ask("SELECT COUNT(mine) FROM t"), "0", "{engine}");
+        refused(again(&from, &to, &all()), "it copies rows only");
+        refused(again(&from, &to, &of(Parts::Schema)), "it copies rows only");
+        copy(&from, &to, &of(Parts::Data)).unwrap();
+        refused(copy(&from, &to, &all()), "exists, and the copy did not make it");
+        to.ask("DELETE FROM t");
         to.ask("INSERT INTO t VALUES (1000, 1, 1)");
         refused(copy(&from, &to, &of(Parts::Data)), "has 1 rows");
         to.ask("DELETE FROM t");
@@ -135,6 +139,65 @@ fn emptying_leaves_what_belongs_to_others() {
         to.ask("INSERT INTO t VALUES (1, 1, 1)");
         refused(fill(), "'kurabe copy' did not make it");
         assert_eq!(to.ask("SELECT COUNT(*) FROM t"), "1", "{engine}");
+    }
+}
+
+#[test]
+fn emptying_and_beginning_again_leave_rows_of_other_schemas_and_of_tables_that_inherit() {
+    let Some((_folder, from, to)) = places(["postgres", "postgres"]) else { return };
+    let tables = "CREATE TABLE a (id int PRIMARY KEY, v int); CREATE TABLE e (v int);";
+    from.ask(&format!(
+        "{tables} INSERT INTO a VALUES (1, 1), (2, 2); INSERT INTO e SELECT generate_series(1, 200)"
+    ));
+    to.ask(tables);
+    let elsewhere = "CREATE SCHEMA o; CREATE TABLE o.x (p int REFERENCES public.a ON DELETE CASCADE)";
+    stopped(&from, &to, &Wanted { tables: vec!["a".to_owned()], ..of(Parts::Data) });
+    to.ask(&format!("{elsewhere}; INSERT INTO o.x VALUES (1)"));
+    refused(again(&from, &to, &of(Parts::Data)), "o.x refers to its rows");
+    assert_eq!(to.ask("SELECT count(*) FROM o.x"), "1");
+    let Some((_folder, _, to)) = places(["sqlite", "postgres"]) else { return };
+    Done { keep: true, ..Done::default() }.copy(&from, &to, &all()).unwrap();
+    let fill = || Done { truncate: true, ..Done::default() }.copy(&from, &to, &of(Parts::Data));
+    to.ask(&format!("{elsewhere}; INSERT INTO o.x VALUES (1)"));
+    refused(fill(), "o.x refers to them");
+    to.ask("DROP TABLE o.x; CREATE TABLE o.h () INHERITS (e); INSERT INTO o.h VALUES (7)");
+    refused(fill(), "o.h refers to them");
+    assert_eq!(to.ask("SELECT count(*) FROM o.h"), "1");
+    // Another table with the name and the columns.
+    to.ask("DROP TABLE o.h; DROP TABLE e; CREATE TABLE e (v int); INSERT INTO e VALUES (70)");
+    refused(fill(), "'kurabe copy' did not make it");
+    assert_eq!(to.ask("SELECT v FROM e"), "70");
+}
+
+#[test]
+fn emptying_leaves_parents_of_rows_in_other_databases() {
+    let (_source, from) = numbers();
+    for engine in ["mysql", "mariadb"] {
+        let Some((_folder, _, to)) = places(["sqlite", engine]) else { continue };
+        Done { keep: true, ..Done::default() }.copy(&from, &to, &all()).unwrap();
+        to.ask("CREATE DATABASE o; CREATE TABLE o.x (p BIGINT, FOREIGN KEY (p) REFERENCES kurabe.t (id)); INSERT INTO o.x VALUES (1)");
+        refused(
+            Done { truncate: true, ..Done::default() }.copy(&from, &to, &of(Parts::Data)),
+            "o.x refers to them",
+        );
+        assert_eq!(to.ask("SELECT COUNT(*) FROM t"), "200", "{engine}");
+        to.ask("DROP DATABASE o");
+    }
+}
+
+#[test]
+fn default_of_bytes_is_carried_or_listed() {
+    for engine in ["mysql", "mariadb"] {
+        let Some((_folder, from, to)) = places([engine, engine]) else { continue };
+        from.ask("CREATE TABLE t (id int PRIMARY KEY, b varbinary(10) DEFAULT x'00ff')");
+        let (plan, _) = copy(&from, &to, &all()).unwrap();
+        let insert = "INSERT INTO t (id) VALUES (1); SELECT HEX(b) FROM t";
+        assert_eq!(from.ask(insert), "00FF");
+        let found = to.ask(insert);
+        assert!(
+            found == "00FF" || found == "NULL" && crate::common::lists(&plan, "default", "t.b"),
+            "{engine}: {found}"
+        );
     }
 }
 
@@ -240,6 +303,12 @@ fn rows_go_into_serial_and_generated_columns_that_are_there() {
     let Some((_folder, from, to)) = places(["sqlite", "postgres"]) else { return };
     from.ask("CREATE TABLE t (id INTEGER NOT NULL PRIMARY KEY, v INTEGER, twice INTEGER); INSERT INTO t VALUES (1, 2, 4), (5, 3, 6)");
     to.ask("CREATE TABLE t (id serial PRIMARY KEY, v int, twice int GENERATED ALWAYS AS (v * 2) STORED)");
+    copy(&from, &to, &of(Parts::Data)).unwrap();
+    assert_eq!(to.ask("INSERT INTO t (v) VALUES (9) RETURNING id"), "6");
+    let identity = "id int GENERATED BY DEFAULT AS IDENTITY (INCREMENT 2 MAXVALUE 7) PRIMARY KEY";
+    to.ask(&format!(
+        "DROP TABLE t; CREATE TABLE t ({identity}, v int, twice int GENERATED ALWAYS AS (v * 2) STORED)"
+    ));
     copy(&from, &to, &of(Parts::Data)).unwrap();
     assert_eq!(to.ask("INSERT INTO t (v) VALUES (9) RETURNING id"), "6");
     // One that the target computes otherwise.

@@ -1,7 +1,7 @@
 //! Reads a capture once: kinds of statements and of units of work, with samples of their values. Memory does not depend on
 //! its length.
 
-use super::{Part, Shown, Statement, Unit};
+use super::{COURSE, Course, Part, Shown, Statement, Unit};
 use crate::file::{self, About};
 use crate::forms::{Form, Value};
 use crate::record::{Record, Request};
@@ -59,7 +59,8 @@ struct Reading {
     rng: Option<Rng>,
     sampled: usize,
     open: HashMap<u64, Live>,
-    seconds: HashMap<u64, u64>,
+    /// What began in each second.
+    seconds: BTreeMap<u64, Course>,
     first: Option<u64>,
     last: u64,
     open_ns: u64,
@@ -257,8 +258,9 @@ impl Reading {
         }
         let (at, time) = (request.at, request.time.unwrap_or(0));
         let second = self.seconds.entry(at / 1_000_000_000).or_default();
-        *second += 1;
-        shown.peak_per_second = shown.peak_per_second.max(*second);
+        second.requests += 1;
+        second.busy_ns += time;
+        shown.peak_per_second = shown.peak_per_second.max(second.requests);
         self.first = Some(self.first.map_or(at, |first| first.min(at)));
         self.last = self.last.max(at + time);
         self.total_ns += time;
@@ -502,10 +504,31 @@ impl Reading {
         };
         shown.units = kinds.iter().map(unit).collect();
         shown.time_ns = self.last.saturating_sub(self.first.unwrap_or(0));
+        shown.course = course(&self.seconds);
         shown.concurrency = self.total_ns as f64 / shown.time_ns.max(1) as f64;
         shown.connections.idle_in_transaction = self.idle_ns as f64 / self.open_ns.max(1) as f64;
         Analysis { shown, kinds, forms: self.forms, sent: self.sent }
     }
+}
+
+/// The seconds in steps, as many as there is room for.
+fn course(seconds: &BTreeMap<u64, Course>) -> Vec<Course> {
+    let (Some((first, _)), Some((last, _))) = (seconds.first_key_value(), seconds.last_key_value()) else {
+        return Vec::new();
+    };
+    let all = last - first + 1;
+    let step = all.div_ceil(COURSE);
+    let mut course = vec![Course { seconds: step, ..Course::default() }; all.div_ceil(step) as usize];
+    if let Some(last) = course.last_mut() {
+        last.seconds = all - (all - 1) / step * step;
+    }
+    for (second, one) in seconds {
+        if let Some(at) = course.get_mut(((second - first) / step) as usize) {
+            at.requests += one.requests;
+            at.busy_ns += one.busy_ns;
+        }
+    }
+    course
 }
 
 /// Gives statements other numbers.

@@ -109,7 +109,7 @@ impl Shown {
     }
 
     /// The unit of work with the largest share of time that reads in a loop, and its loop.
-    fn n_plus_one(&self) -> Option<(&Unit, String)> {
+    pub(super) fn n_plus_one(&self) -> Option<(&Unit, String)> {
         let unit = self.units.iter().find(|unit| unit.n_plus_one)?;
         let most = unit.steps.iter().skip(1).max_by_key(|part| part.times[1])?;
         let what = most.statement.or_else(|| most.repeats.first()?.statement);
@@ -118,12 +118,12 @@ impl Shown {
     }
 }
 
-fn times(part: &Part) -> String {
+pub(super) fn times(part: &Part) -> String {
     let [least, most] = part.times;
     if least == most { short(most) } else { format!("{}-{}", short(least), short(most)) }
 }
 
-fn steps(parts: &[Part]) -> String {
+pub(super) fn steps(parts: &[Part]) -> String {
     let one = |part: &Part| match part.statement {
         Some(place) if part.times == [1, 1] => format!("#{}", place + 1),
         Some(place) => format!("{} × #{}", times(part), place + 1),

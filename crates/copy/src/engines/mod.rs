@@ -307,6 +307,22 @@ pub trait Engine: Sync {
         action
     }
 
+    /// The word by which a statement leaves out the rows of tables that inherit from a table, with a space; empty without any.
+    fn only(&self) -> &'static str {
+        ""
+    }
+
+    /// The query of what refers to a table from elsewhere than the database or schema that the catalogue describes, or inherits
+    /// from it, given its quoted name and the same as a literal; `None` if there is no such thing.
+    fn elsewhere(&self, _name: &str, _literal: &str) -> Option<String> {
+        None
+    }
+
+    /// The query of what tells a table from another one of its name; `None` if nothing does.
+    fn identity_of(&self, _literal: &str) -> Option<String> {
+        None
+    }
+
     /// The statement after which the server gives numbers from `next` on; `None` if it needs none.
     fn restart_identity(&self, table: &str, column: &str, next: i128) -> Option<String>;
 

@@ -69,7 +69,11 @@ pub(super) fn command() -> Command {
                     option("report", "FORMAT", "Format of the result")
                         .value_parser(["text", "json"])
                         .default_value("text"),
-                ),
+                )
+                .arg(super::export(
+                    "export-html",
+                    "Writes a page there, with all statements, units of work and the course of time",
+                )),
         )
         .subcommand(
             Command::new("model")

@@ -161,13 +161,18 @@ fn record(matches: &ArgMatches, relayed: &Relayed, path: &Path, output: &Output)
 fn shown(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let Some(path) = matches.get_one::<PathBuf>("file") else { return Ok(exit::DONE) };
     let shown = show::show(path)?;
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if let Some(to) = matches.get_one::<PathBuf>("export-html") {
+        std::fs::write(to, shown.page(&name)).map_err(|error| {
+            Error::new(ErrorKind::Environment, format!("{} cannot be written: {error}", to.display()))
+        })?;
+    }
     if matches.get_one::<String>("report").is_some_and(|format| format == "json") {
         let text = serde_json::to_string_pretty(&shown)
             .map_err(|error| Error::new(ErrorKind::Internal, format!("the result is no JSON: {error}")))?;
         output.result(&text)?;
     } else {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        output.result(&shown.text(&name.unwrap_or_default()))?;
+        output.result(&shown.text(&name))?;
     }
     Ok(exit::DONE)
 }

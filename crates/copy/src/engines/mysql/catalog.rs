@@ -18,10 +18,23 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
         catalog.name_parents();
     }
     checks(side, &mut catalog)?;
+    let mut lossy = Vec::new();
     for table in &mut catalog.tables {
         let sql = format!("SHOW CREATE TABLE `{}`", table.name.replace('`', "``"));
         let row = side.rows(&sql)?.into_iter().next().unwrap_or_default();
         table.native = Some(native(&table.name, text(&row, 1)));
+        // MariaDB writes the bytes of a default as they are, which are no text then.
+        for (line, _) in lines(text(&row, 1)).iter().filter(|(line, _)| line.contains('\u{fffd}')) {
+            let name = quoted_name(line.trim());
+            for column in table.columns.iter_mut().filter(|column| column.name == name) {
+                column.default = DefaultValue::Null;
+            }
+            table.native = None;
+            lossy.push((table.name.clone(), name));
+        }
+    }
+    for (table, column) in lossy {
+        catalog.leave(IssueKind::Default, Some(&table), &column, "-- bytes that are no text");
     }
     for at in 0..catalog.tables.len() {
         options(&mut catalog, at);

@@ -308,6 +308,13 @@ impl Engine for Mysql {
         action != "SET DEFAULT" && (nullable || action != "SET NULL")
     }
 
+    fn elsewhere(&self, _: &str, literal: &str) -> Option<String> {
+        Some(format!(
+            "SELECT DISTINCT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) FROM information_schema.KEY_COLUMN_USAGE \
+             WHERE REFERENCED_TABLE_SCHEMA = DATABASE() AND REFERENCED_TABLE_NAME = {literal} AND TABLE_SCHEMA <> DATABASE()"
+        ))
+    }
+
     fn restart_identity(&self, table: &str, _: &str, next: i128) -> Option<String> {
         Some(format!("ALTER TABLE {table} AUTO_INCREMENT = {next}"))
     }
