@@ -137,6 +137,9 @@ pub(crate) fn of_replay(matches: &ArgMatches) -> Result<CustomWorkload> {
     let throwaway = is_throwaway(matches, None);
     let write = matches.get_flag("write") || throwaway;
     let cache = matches.get_one::<String>("cache").map(|url| url.starts_with("up:"));
+    if matches.contains_id("cached") && !matches.contains_id("cache") {
+        return Err(Error::usage("--cached is for a replay with a cache").hint("name one: --cache up:redis"));
+    }
     let restored = matches.contains_id("setup");
     replay::workload(path, replay::Around { write, restored, throwaway, throwaway_cache: cache })
 }

@@ -6,6 +6,7 @@
 
 use super::client::Client;
 use super::compare::is_volatile;
+use super::tables::plain;
 use super::traffic::{Connection, Traffic, Unit, names};
 use super::{CACHED, HITS};
 use crate::prelude::*;
@@ -34,11 +35,11 @@ pub(super) fn need(is_throwaway: bool) -> CacheNeed {
     CacheNeed { name: if is_throwaway { "answers" } else { RUNNING }.to_owned(), capacity }
 }
 
-/// What is cached: the answer of a key.
-pub(super) fn collection(cache: &str) -> Arc<Collection> {
+/// What is cached: the answer of a key. The name has the target's slot, so that the run removes it.
+pub(super) fn collection(cache: &str, slot: usize) -> Arc<Collection> {
     let id = Field { name: "id", kind: FieldType::Text { max: 32 } };
     let answer = Field { name: "answer", kind: FieldType::LongBytes };
-    let collection = Collection::new("kurabe_replay_answers".to_owned(), vec![id, answer], vec![0]);
+    let collection = Collection::new(format!("kurabe_{slot}_answers"), vec![id, answer], vec![0]);
     Arc::new(Collection { cache: Some(cache.to_owned()), ..collection })
 }
 
@@ -70,11 +71,6 @@ impl Versions {
     fn of(&self, table: &str) -> u64 {
         self.0.get(&plain(table)).map_or(0, |version| version.load(Ordering::SeqCst))
     }
-}
-
-/// A table's name without its schema and quotes.
-fn plain(table: &str) -> String {
-    table.rsplit('.').next().unwrap_or_default().replace(['"', '`'], "")
 }
 
 /// What a connection asked of the cache.

@@ -131,6 +131,13 @@ impl Compared {
         if kinds.len() > LISTED {
             let _ = write!(what, "; and of {} other statements", kinds.len() - LISTED);
         }
+        if traffic.left_out > 0 {
+            let _ = write!(
+                what,
+                "; {} requests of the capture cannot be sent again, and may have changed what was read",
+                traffic.left_out
+            );
+        }
         let hint = if traffic.family == Family::Http {
             "is the data as it was when the capture began? A throwaway server begins empty; --write replays on a server of yours"
         } else {

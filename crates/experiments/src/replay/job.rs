@@ -115,7 +115,7 @@ impl Job for Replay {
             failed = failed.or(ended.err().flatten());
         }
         if let Some(error) = all.compared.error(&self.traffic) {
-            return Err(error);
+            return Err(if self.cache.is_some() { error.context("through the cache") } else { error });
         }
         if let Some(error) = failed {
             return Err(error);

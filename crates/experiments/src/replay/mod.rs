@@ -11,6 +11,7 @@ mod memcached;
 mod mongodb;
 mod order;
 mod redis;
+mod tables;
 mod traffic;
 mod transactions;
 
@@ -349,7 +350,7 @@ impl Experiment for ReplayExperiment {
         Some(Duration::from_nanos(self.kept.time).saturating_mul(ROUNDS).max(BUDGET))
     }
 
-    fn plan(&self, cell: &Cell, _: &Dataset) -> Result<PlannedCell> {
+    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         if let Some((text, why)) = self.kept.writes.as_ref().filter(|_| !self.write) {
             return Err(Error::usage(format!("{} may change data: {text} ({why})", self.name)).hint(
                 "replay it on a throwaway server, such as up:postgres with --data dump.sql; --write allows it on a server of \
@@ -379,7 +380,7 @@ impl Experiment for ReplayExperiment {
         };
         let is_cached = self.kept.throwaway_cache.is_some() && cell.word(CACHE)? == "yes";
         let need = self.kept.throwaway_cache.filter(|_| is_cached).map(cached::need);
-        let cache = need.as_ref().map(|need| cached::collection(&need.name));
+        let cache = need.as_ref().map(|need| cached::collection(&need.name, dataset.slot));
         let through: Vec<Operation> = cache.iter().flat_map(cached::operations).collect();
         let of_transactions = self.of_transactions.clone();
         let (emptied, ended) = (self.kept.emptied, Mutex::new(Seen::default()));

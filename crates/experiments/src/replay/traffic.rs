@@ -356,7 +356,7 @@ impl Reading {
         let tables = match self.family {
             Some(Family::Mongodb) => mongodb::tables(&template),
             Some(family) if family.has_commands() => Vec::new(),
-            _ => tables(&lower),
+            _ => super::tables::tables(&lower),
         };
         self.numbers.insert(number, self.templates.len());
         self.templates.push(Template {
@@ -613,20 +613,6 @@ pub(super) fn names(template: &Template, sent: &Sent, changes: bool) -> Vec<Stri
         }
         _ => template.tables.clone(),
     }
-}
-
-/// Names at positions where statements name tables. The statement is in lower case, and is not parsed.
-fn tables(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut follows = false;
-    for word in text.split(|c: char| c.is_whitespace() || "(),;=".contains(c)).filter(|word| !word.is_empty())
-    {
-        if follows && !found.iter().any(|known| known == word) {
-            found.push(word.to_owned());
-        }
-        follows = ["from", "join", "update", "into", "table", "only"].contains(&word);
-    }
-    found
 }
 
 #[cfg(test)]
