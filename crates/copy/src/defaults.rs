@@ -24,6 +24,10 @@ pub fn clause(
     let class = mapped.stored.class;
     let text = match value {
         DefaultValue::Null => return Ok(String::new()),
+        // Where instants are stored in UTC without a zone, the session's time is another one.
+        DefaultValue::Now if kind.class == Class::TimestampTz && class == Class::Timestamp => {
+            return Err(format!("the current time in UTC, for {}", mapped.sql));
+        }
         DefaultValue::Now => {
             let is_time = matches!(class, Class::Timestamp | Class::TimestampTz)
                 || class == Class::Text && to.stores_times_as_text();

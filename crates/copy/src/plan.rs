@@ -2,7 +2,7 @@
 
 use crate::canonical::Mend;
 use crate::casts::{Casts, UserCasts};
-use crate::catalog::{Catalog, ForeignKey, Table, named};
+use crate::catalog::{Catalog, ForeignKey, Native, Table, named};
 use crate::columns::{OneTable, differ_in_more_than_case};
 use crate::ddl;
 use crate::engines::{Carried, Engine, TargetFacts};
@@ -208,6 +208,17 @@ pub fn plan(
         existing(&tables, there, wanted, facts.same_server, &mut casts)?;
     }
     prepare(&mut tables, wanted, &casts);
+    // The engine's own text of a table has its collations.
+    let lacks = |native: &mut Native| {
+        let names =
+            native.create.split(" COLLATE ").skip(1).filter_map(|rest| rest.split([' ', ',', ')']).next());
+        names
+            .map(|name| name.rsplit('.').next().unwrap_or(name).replace('"', ""))
+            .any(|name| !facts.collations.contains(&name))
+    };
+    for table in tables.iter_mut().filter(|_| facts.same_server && source.engine.name() == "PostgreSQL") {
+        table.native.take_if(lacks);
+    }
     let as_made = |table: &Table| {
         let mut made = Table { name: wanted.renamed(&table.name), ..table.clone() };
         made.foreign.iter_mut().for_each(|key| key.parent = wanted.renamed(&key.parent));

@@ -202,6 +202,29 @@ fn default_of_bytes_is_carried_or_listed() {
 }
 
 #[test]
+fn default_that_would_mean_another_thing_on_the_target_is_listed() {
+    let Some((_folder, from, to)) = places(["mariadb", "mariadb"]) else { return };
+    from.ask(
+        "CREATE SEQUENCE sq START WITH 100; CREATE TABLE t (id int PRIMARY KEY, n int DEFAULT nextval(sq))",
+    );
+    let (plan, _) = copy(&from, &to, &all()).unwrap();
+    assert!(crate::common::lists(&plan, "default", "t.n nextval"), "{:?}", plan.issues);
+    to.ask("INSERT INTO t (id) VALUES (1)");
+    assert_eq!(from.ask("SELECT nextval(sq)"), "100");
+    let Some((_folder, from, to)) = places(["postgres", "postgres"]) else { return };
+    from.ask("CREATE COLLATION nd (provider = icu, locale = 'und', deterministic = false); CREATE TABLE t (id int PRIMARY KEY, v text COLLATE nd)");
+    let (plan, _) = copy(&from, &to, &all()).unwrap();
+    assert!(crate::common::lists(&plan, "collation", "t.v nd"), "{:?}", plan.issues);
+    let Some((_folder, from, to)) = places(["postgres", "mysql"]) else { return };
+    from.ask(
+        "CREATE TABLE t (id int PRIMARY KEY, at timestamptz DEFAULT now(), local timestamp DEFAULT now())",
+    );
+    let (plan, _) = copy(&from, &to, &all()).unwrap();
+    assert!(crate::common::lists(&plan, "default", "t.at UTC"), "{:?}", plan.issues);
+    assert!(!crate::common::lists(&plan, "default", "t.local"), "{:?}", plan.issues);
+}
+
+#[test]
 fn rows_without_parents_are_found_where_the_server_does_not_look() {
     for engine in TARGETS {
         let Some((_folder, from, to)) = places(["sqlite", engine]) else { continue };

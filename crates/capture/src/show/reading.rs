@@ -505,6 +505,9 @@ impl Reading {
         shown.units = kinds.iter().map(unit).collect();
         shown.time_ns = self.last.saturating_sub(self.first.unwrap_or(0));
         shown.course = course(&self.seconds);
+        // Of a capture of a second or two, no second is whole.
+        let average = shown.requests as f64 * 1e9 / shown.time_ns.max(1) as f64;
+        shown.peak_per_second = shown.peak_per_second.max(average.ceil() as u64);
         shown.concurrency = self.total_ns as f64 / shown.time_ns.max(1) as f64;
         shown.connections.idle_in_transaction = self.idle_ns as f64 / self.open_ns.max(1) as f64;
         Analysis { shown, kinds, forms: self.forms, sent: self.sent }

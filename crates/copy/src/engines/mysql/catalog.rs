@@ -23,18 +23,21 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
         let sql = format!("SHOW CREATE TABLE `{}`", table.name.replace('`', "``"));
         let row = side.rows(&sql)?.into_iter().next().unwrap_or_default();
         table.native = Some(native(&table.name, text(&row, 1)));
-        // MariaDB writes the bytes of a default as they are, which are no text then.
-        for (line, _) in lines(text(&row, 1)).iter().filter(|(line, _)| line.contains('\u{fffd}')) {
+        // MariaDB writes the bytes of a default as they are, which are no text then; and the database of a sequence.
+        let is_lossy =
+            |line: &str, bare: &str| line.contains('\u{fffd}') || bare.contains(" DEFAULT nextval(");
+        for (line, _) in lines(text(&row, 1)).iter().filter(|(line, bare)| is_lossy(line, bare)) {
             let name = quoted_name(line.trim());
             for column in table.columns.iter_mut().filter(|column| column.name == name) {
                 column.default = DefaultValue::Null;
             }
             table.native = None;
-            lossy.push((table.name.clone(), name));
+            lossy.push((table.name.clone(), name, line.trim().to_owned()));
         }
     }
-    for (table, column) in lossy {
-        catalog.leave(IssueKind::Default, Some(&table), &column, "-- bytes that are no text");
+    for (table, column, line) in lossy {
+        let text = if line.contains('\u{fffd}') { "-- bytes that are no text" } else { &line };
+        catalog.leave(IssueKind::Default, Some(&table), &column, text);
     }
     for at in 0..catalog.tables.len() {
         options(&mut catalog, at);
