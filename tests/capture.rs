@@ -8,7 +8,7 @@ use crate::servers::common::{skip, sql};
 use crate::support::{Answer, KURABE, Place, eventually, piped};
 use kurabe_capture::file;
 use kurabe_capture::record::{Record, Request, Value};
-use kurabe_testbed::testing;
+use kurabe_testbed::{Server, testing};
 use kurabe_wire::view::Step;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
@@ -112,21 +112,28 @@ fn requests_and_rows_are_those_that_the_server_counted() {
     }
 }
 
+/// The SELECT and INSERT statements that MySQL or MariaDB has counted.
+pub(crate) fn executions(server: &Server) -> Option<Vec<u64>> {
+    let status = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_select', 'Com_insert')";
+    let told = sql(server, "", status)?;
+    Some(told.split_whitespace().filter_map(|word| word.parse().ok()).collect())
+}
+
+/// A command that inserts and reads records, by two clients.
+pub(crate) fn point_reads() -> String {
+    format!(
+        "'{KURABE}' run point-read \"$KURABE_URL\" --clients 2 --requests 100 --records 50 --rounds 1 --no-html \
+         --interleave=off --quiet"
+    )
+}
+
 #[test]
 fn statements_on_mysql_are_those_that_the_server_counted() {
     for engine in ["mysql", "mariadb"] {
         let Some(server) = testing::server(engine) else { continue };
-        let status = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_select', 'Com_insert')";
-        let count = || -> Option<Vec<u64>> {
-            let told = sql(&server, "", status)?;
-            Some(told.split_whitespace().filter_map(|word| word.parse().ok()).collect())
-        };
+        let count = || executions(&server);
         let (Some(first), Some(before)) = (count(), count()) else { continue };
-        let place = Place::new();
-        let script = format!(
-            "'{KURABE}' run point-read \"$KURABE_URL\" --clients 2 --requests 100 --records 50 --rounds 1 --no-html \
-             --interleave=off --quiet"
-        );
+        let (place, script) = (Place::new(), point_reads());
         let path = captured(&place, engine, &[], server.url(), &script);
         let after = count().unwrap();
         let found = requests(&path);

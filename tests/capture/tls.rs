@@ -4,7 +4,7 @@ use super::from::exchanged;
 use super::*;
 use crate::servers::tls::mysql_client;
 use crate::support::with;
-use kurabe_testbed::{Server, StartOptions};
+use kurabe_testbed::StartOptions;
 
 /// The password of all users.
 const PASSWORD: &str = "hunter2";
@@ -163,17 +163,9 @@ fn clients_of_mysql_that_verify_the_server_are_captured_as_without_tls() {
 fn prepared_statements_over_tls_are_those_that_the_server_counted() {
     for engine in ["mysql", "mariadb"] {
         let Some(server) = testing::server_with(engine, StartOptions::with_tls) else { continue };
-        let status = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_select', 'Com_insert')";
-        let count = || -> Option<Vec<u64>> {
-            let told = sql(&server, "", status)?;
-            Some(told.split_whitespace().filter_map(|word| word.parse().ok()).collect())
-        };
+        let count = || executions(&server);
         let (Some(first), Some(before)) = (count(), count()) else { continue };
-        let place = Place::new();
-        let script = format!(
-            "'{KURABE}' run point-read \"$KURABE_URL\" --clients 2 --requests 100 --records 50 --rounds 1 --no-html \
-             --interleave=off --quiet"
-        );
+        let (place, script) = (Place::new(), point_reads());
         let url = with(server.url(), &format!("tls=verify&ca={}", authority(&server)));
         let path = captured(&place, engine, &TERMINATE, &url, &script);
         let after = count().unwrap();

@@ -83,8 +83,8 @@ fn refers(
     if let Some(other) = there.tables.iter().find(refers) {
         return Ok(Some(other.name.clone()));
     }
-    let (quoted, literal) = (target.quoted(name), literal_of(target, name));
-    target.engine.elsewhere(&quoted, &literal).map_or(Ok(None), |sql| target.value(&sql))
+    let literal = literal_of(target, name);
+    target.engine.elsewhere(&literal).map_or(Ok(None), |sql| target.value(&sql))
 }
 
 /// The tables of a copy of data that have rows, those that refer to others first, if all of them may be emptied.

@@ -80,8 +80,8 @@ pub trait Hook: Send + Sync + 'static {
     /// Called when nothing is relayed any more.
     fn closed(&self) {}
 
-    /// Relays the connection to its end. Whoever reads whole messages of both ends does it in place of [`Hook::piece`];
-    /// whoever has to agree with both ends first goes on with [`forward_both`].
+    /// Relays the connection to its end. A hook that reads whole messages of both ends implements it in place of [`Hook::piece`]. A
+    /// hook that negotiates with both ends first calls [`forward_both`] afterwards.
     fn serve(&self, client: Socket, server: Socket) {
         forward_both(self, client, server);
     }

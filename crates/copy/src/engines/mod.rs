@@ -313,8 +313,8 @@ pub trait Engine: Sync {
     }
 
     /// The query of what refers to a table from elsewhere than the database or schema that the catalogue describes, or inherits
-    /// from it, given its quoted name and the same as a literal; `None` if there is no such thing.
-    fn elsewhere(&self, _name: &str, _literal: &str) -> Option<String> {
+    /// from it, given its name as a literal; `None` if there is no such thing.
+    fn elsewhere(&self, _literal: &str) -> Option<String> {
         None
     }
 

@@ -1,7 +1,8 @@
 //! Sends recorded requests as they were sent, and reads the shape of each answer as the recorder did.
 
+use super::family::Family;
 use super::mongodb::Cursors;
-use super::traffic::{Family, Sent, Traffic, Unit};
+use super::traffic::{Sent, Traffic, Unit};
 use super::{http, memcached, mongodb, redis};
 use crate::prelude::*;
 use kurabe_capture::record::{Parameter, Value as Recorded};

@@ -1,6 +1,7 @@
 //! Compares answers with those that were recorded.
 
-use super::traffic::{Family, Sent, Traffic, Unit};
+use super::family::Family;
+use super::traffic::{Sent, Traffic, Unit};
 use super::{http, memcached, mongodb, redis};
 use kurabe_capture::file::Known;
 use kurabe_capture::record::Request;

@@ -3,9 +3,10 @@
 use super::cached::{Cached, Counts, Versions};
 use super::client::Client;
 use super::compare::{Compared, MANY, Varies};
+use super::family::Family;
 use super::mongodb::Cursors;
 use super::order::Order;
-use super::traffic::{Connection, Family, Traffic};
+use super::traffic::{Connection, Traffic};
 use super::{LEFT_OUT, MEAN, P99, VARIES};
 use crate::prelude::*;
 use kurabe_capture::file::Known;

@@ -4,18 +4,22 @@
 
 mod cached;
 mod client;
+mod commits;
 mod compare;
+mod family;
 mod http;
 mod job;
 mod memcached;
 mod mongodb;
 mod order;
+mod reading;
 mod redis;
 mod tables;
 mod traffic;
 mod transactions;
 
 use crate::prelude::*;
+use family::Family;
 use job::{Replay, Seen};
 use kurabe_capture::file::Known;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
@@ -28,7 +32,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use traffic::{Family, Traffic};
+use traffic::Traffic;
 
 /// Statements with a metric of their own; the rest share one.
 const OWN: usize = 8;
@@ -185,7 +189,7 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
         emptied: is_emptied(Family::Http) || is_emptied(Family::Mongodb),
         throwaway_cache,
     };
-    let is_sql = matches!(traffic.family, traffic::Family::Postgres | traffic::Family::Mysql);
+    let is_sql = matches!(traffic.family, Family::Postgres | Family::Mysql);
     if throwaway_cache.is_some() && !is_sql {
         return Err(Error::usage(format!("--cache is for replays of SQL, and not of {}", kept.protocol)));
     }
@@ -243,7 +247,7 @@ fn load(name: &str, digest: Option<&str>) -> Result<Arc<Traffic>> {
         return Ok(Arc::clone(traffic));
     }
     file.check()?;
-    let traffic = Arc::new(traffic::read(Path::new(name))?);
+    let traffic = Arc::new(reading::read(Path::new(name))?);
     loaded.push((file, Arc::clone(&traffic)));
     Ok(traffic)
 }

@@ -308,7 +308,7 @@ impl Engine for Mysql {
         action != "SET DEFAULT" && (nullable || action != "SET NULL")
     }
 
-    fn elsewhere(&self, _: &str, literal: &str) -> Option<String> {
+    fn elsewhere(&self, literal: &str) -> Option<String> {
         Some(format!(
             "SELECT DISTINCT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) FROM information_schema.KEY_COLUMN_USAGE \
              WHERE REFERENCED_TABLE_SCHEMA = DATABASE() AND REFERENCED_TABLE_NAME = {literal} AND TABLE_SCHEMA <> DATABASE()"

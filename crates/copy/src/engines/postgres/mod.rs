@@ -290,7 +290,7 @@ impl Engine for Postgres {
         "ONLY "
     }
 
-    fn elsewhere(&self, _: &str, literal: &str) -> Option<String> {
+    fn elsewhere(&self, literal: &str) -> Option<String> {
         Some(format!(
             "SELECT k.conrelid::regclass::text FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid \
              WHERE k.contype = 'f' AND k.confrelid = {literal}::regclass AND c.relnamespace <> current_schema()::regnamespace \

@@ -1,0 +1,382 @@
+//! Reads a capture: which of its requests are sent, by connection, and which of them together.
+
+use super::commits::{Changes, order};
+use super::family::Family;
+use super::traffic::{Connection, Kind, Sent, Template, Traffic, Unit};
+use super::{mongodb, transactions};
+use crate::prelude::*;
+use kurabe_capture::Values;
+use kurabe_capture::file::{self, About};
+use kurabe_capture::record::{Record, Request};
+use kurabe_wire::statement::{GAP, fingerprint, is_setup};
+use kurabe_wire::view::{Step, Transaction};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::path::Path;
+
+/// Reads a capture.
+///
+/// # Errors
+/// If it cannot be read, or cannot be replayed.
+pub(super) fn read(path: &Path) -> Result<Traffic> {
+    let mut reading = Reading::default();
+    let (about, ending) = file::read_with(path, |about, record| {
+        reading.family = Family::of(&about.protocol);
+        reading.take(record);
+    })?;
+    let wrong = |why: &str| Error::usage(format!("{}: {why}", path.display()));
+    if about.values != Values::Keep {
+        return Err(wrong("its values were not kept, so that it cannot be replayed")
+            .hint("capture again with --values keep"));
+    }
+    let Some(family) = Family::of(&about.protocol) else {
+        // What an application answers depends on a session, which no capture has.
+        let why = if about.protocol == "http" { ": logins and cookies are not recorded" } else { "" };
+        return Err(wrong(&format!("captures of {} cannot be replayed{why}", about.protocol))
+            .hint("'kurabe capture show' says what there is"));
+    };
+    if family == Family::Mongodb {
+        reading.keep_one_database();
+    }
+    if reading.requests == 0 {
+        return Err(wrong("it has no request with an answer"));
+    }
+    reading.complete = ending.complete;
+    Ok(reading.end(about, family))
+}
+
+#[derive(Default)]
+struct Reading {
+    complete: bool,
+    family: Option<Family>,
+    templates: Vec<Template>,
+    /// The place of each template, by its number in the file.
+    numbers: HashMap<u64, usize>,
+    kinds: Vec<Kind>,
+    by_text: HashMap<String, usize>,
+    connections: Vec<Connection>,
+    /// The requests of each connection.
+    sent: Vec<Vec<Sent>>,
+    open: HashMap<u64, Live>,
+    /// Cursors of MongoDB, with the connections that opened them.
+    cursors: HashMap<i64, usize>,
+    requests: u64,
+    left_out: u64,
+}
+
+/// A connection while it is read.
+#[derive(Default)]
+struct Live {
+    place: usize,
+    data: Vec<u8>,
+    is_data_cut: bool,
+    /// Statements that are prepared, and the request that did it, if no execution has shown their types yet.
+    prepared: HashMap<(u64, Vec<String>), Option<usize>>,
+}
+
+impl Reading {
+    fn take(&mut self, record: Record) {
+        match record {
+            Record::Open { connection, at, said } => {
+                let place = self.connections.len();
+                self.connections.push(Connection { opened: at, said, closed: at, ..Connection::default() });
+                self.sent.push(Vec::new());
+                self.open.insert(connection, Live { place, ..Live::default() });
+            }
+            Record::Statement { number, template } => self.statement(number, template),
+            Record::Data { connection, length, bytes } => {
+                if let Some(live) = self.open.get_mut(&connection) {
+                    live.is_data_cut |= length != bytes.len() as u64;
+                    live.data.extend(bytes);
+                }
+            }
+            Record::Request(request) => self.request(*request),
+            Record::Close { connection, at, .. } => {
+                if let Some(live) = self.open.remove(&connection) {
+                    self.connections[live.place].closed = at;
+                }
+            }
+            Record::End { .. } => {}
+        }
+    }
+
+    fn statement(&mut self, number: u64, template: String) {
+        let text = fingerprint(&template);
+        let next = self.kinds.len();
+        let kind = *self.by_text.entry(text.clone()).or_insert(next);
+        if kind == next {
+            self.kinds.push(Kind { text, calls: 0, time: 0 });
+        }
+        let shown = template.replace(GAP, " ? ");
+        let (writes, locks) = Family::effects(self.family, &template, &shown);
+        let tables = Family::tables(self.family, &template, &shown);
+        self.numbers.insert(number, self.templates.len());
+        self.templates.push(Template {
+            writes,
+            locks,
+            is_setup: is_setup(&self.kinds[kind].text),
+            tables,
+            family: self.family,
+            text: template,
+            kind,
+        });
+    }
+
+    fn request(&mut self, request: Request) {
+        let template = self.numbers.get(&request.statement).copied();
+        let (Some(live), Some(template)) = (self.open.get_mut(&request.connection), template) else {
+            self.left_out += 1;
+            return;
+        };
+        let (data, is_cut) = (std::mem::take(&mut live.data), std::mem::take(&mut live.is_data_cut));
+        let text = &self.templates[template].text;
+        let is_unknown = Family::is_left_out(self.family, text);
+        // A cursor that no request of the replay opens cannot be gone on with.
+        let is_mongodb = self.family == Some(Family::Mongodb);
+        let cursors = if is_mongodb { mongodb::cursors(text, &request.parameters) } else { Vec::new() };
+        let openers: Vec<_> = cursors.iter().map(|cursor| self.cursors.get(cursor)).collect();
+        let is_unknown = is_unknown || openers.contains(&None);
+        let goes_on = openers.iter().flatten().any(|place| **place != live.place);
+        let key = (request.statement, request.literals.clone());
+        let is_prepared = request.step != Step::Execute || live.prepared.contains_key(&key);
+        let Some(time) = request.time.filter(|_| !request.cut && !is_cut && !is_unknown && is_prepared)
+        else {
+            self.left_out += 1;
+            return;
+        };
+        if let Some(cursor) = mongodb::cursor(&request.parameters).filter(|_| is_mongodb) {
+            self.cursors.insert(cursor, live.place);
+        }
+        let kind = &mut self.kinds[self.templates[template].kind];
+        (kind.calls, kind.time) = (kind.calls + 1, kind.time.saturating_add(time));
+        self.requests += 1;
+        let sent = &mut self.sent[live.place];
+        let types = || request.parameters.iter().map(|one| one.kind).collect::<Vec<u32>>();
+        let own = if request.step == Step::Bound { types() } else { Vec::new() };
+        if request.step == Step::Prepare {
+            live.prepared.insert(key, Some(sent.len()));
+        } else if let Some(place) = live.prepared.get_mut(&key).and_then(Option::take) {
+            sent[place].types = types();
+        }
+        sent.push(Sent { request, template, types: own, data, goes_on });
+    }
+
+    /// Leaves out what names another database than most requests do: a target is one database.
+    fn keep_one_database(&mut self) {
+        let mut databases: HashMap<Option<&[u8]>, u64> = HashMap::new();
+        for sent in self.sent.iter().flatten() {
+            *databases.entry(mongodb::database(&sent.request.parameters)).or_default() += 1;
+        }
+        let own = |name: Option<&[u8]>| !matches!(name, Some(b"admin" | b"config" | b"local"));
+        let most = databases.into_iter().filter(|(name, _)| own(*name));
+        let most = most.max_by_key(|(name, count)| (*count, std::cmp::Reverse(*name)));
+        let most = most.and_then(|(name, _)| name).map(<[u8]>::to_vec);
+        let Self { sent, kinds, templates, requests, left_out, .. } = self;
+        for sent in sent {
+            sent.retain(|sent| {
+                let stays = mongodb::database(&sent.request.parameters) == most.as_deref();
+                if !stays {
+                    let kind = &mut kinds[templates[sent.template].kind];
+                    kind.calls -= 1;
+                    kind.time = kind.time.saturating_sub(sent.request.time.unwrap_or(0));
+                    (*requests, *left_out) = (*requests - 1, *left_out + 1);
+                }
+                stays
+            });
+        }
+    }
+
+    fn end(self, about: About, family: Family) -> Traffic {
+        let Self { complete, templates, mut connections, sent, .. } = self;
+        let mut units: Vec<Unit> = Vec::new();
+        let mut commits: Vec<(usize, Vec<String>)> = Vec::new();
+        for (connection, sent) in connections.iter_mut().zip(sent) {
+            let mut changes = Changes { templates: &templates, is_open: false, tables: None, snapshot: None };
+            let mut last = connection.opened;
+            let mut sent = sent.into_iter().peekable();
+            while sent.peek().is_some() {
+                let mut unit = Unit::default();
+                while let Some(one) = sent.next() {
+                    let Request { at, time, transaction, step, .. } = one.request;
+                    unit.at = if unit.requests.is_empty() { at } else { unit.at };
+                    unit.end = unit.end.max(at.saturating_add(time.unwrap_or(0)));
+                    let is_quiet = family.is_quiet(&templates[one.template].text);
+                    unit.goes_on |= one.goes_on;
+                    unit.requests.push(one);
+                    let goes_on = match family {
+                        // It says the state after Sync.
+                        Family::Postgres => step != Step::Text && transaction == Transaction::Unknown,
+                        Family::Mysql | Family::Http => false,
+                        Family::Redis => sent.peek().is_some_and(|next| next.request.pipelined),
+                        Family::Memcached | Family::Mongodb => {
+                            is_quiet || sent.peek().is_some_and(|next| next.request.pipelined)
+                        }
+                    };
+                    if !goes_on {
+                        break;
+                    }
+                }
+                // Whatever a file says, time does not go back.
+                unit.end = unit.end.max(last);
+                unit.at = unit.at.min(unit.end);
+                unit.effect = unit.at.max(last);
+                last = unit.end;
+                if let Some(tables) = changes.follow(&mut unit) {
+                    commits.push((units.len(), tables));
+                }
+                connection.units.push(units.len());
+                units.push(unit);
+            }
+            connection.closed = connection.closed.max(last);
+        }
+        let commits = order(&mut units, commits);
+        let lanes = lanes(&connections);
+        let (kinds, requests, left_out) = (self.kinds, self.requests, self.left_out);
+        let transactions = transactions::find(&mut units, &connections, &templates, &kinds);
+        Traffic {
+            about,
+            complete,
+            family,
+            templates,
+            kinds,
+            transactions,
+            units,
+            connections,
+            lanes,
+            requests,
+            left_out,
+            commits,
+        }
+    }
+}
+
+/// Distributes connections over as few lanes as are open at the same time.
+fn lanes(connections: &[Connection]) -> Vec<Vec<usize>> {
+    let mut used: Vec<usize> = (0..connections.len()).filter(|n| !connections[*n].units.is_empty()).collect();
+    used.sort_by_key(|n| connections[*n].opened);
+    let mut lanes: Vec<Vec<usize>> = Vec::new();
+    let mut free: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+    for number in used {
+        let Connection { opened, closed, .. } = connections[number];
+        let lane = match free.peek() {
+            Some(Reverse((since, lane))) if *since < opened => {
+                let lane = *lane;
+                free.pop();
+                lane
+            }
+            _ => {
+                lanes.push(Vec::new());
+                lanes.len() - 1
+            }
+        };
+        lanes[lane].push(number);
+        free.push(Reverse((closed, lane)));
+    }
+    lanes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unit(reading: &mut Reading, connection: u64, text: &str, [at, end]: [u64; 2], state: Transaction) {
+        let number = reading.numbers.len() as u64;
+        reading.take(Record::Statement { number, template: text.to_owned() });
+        reading.take(Record::Request(Box::new(Request {
+            connection,
+            at,
+            time: Some(end - at),
+            statement: number,
+            transaction: state,
+            ..Request::default()
+        })));
+    }
+
+    /// For each unit, the units that must be answered before it begins, of all and of the commits.
+    fn needs(units: &[(u64, &str, [u64; 2], Transaction)]) -> Traffic {
+        let mut reading = Reading::default();
+        for connection in 0..=units.iter().map(|unit| unit.0).max().unwrap_or(0) {
+            reading.take(Record::Open { connection, at: 0, said: Vec::new() });
+        }
+        for (connection, text, times, state) in units {
+            unit(&mut reading, *connection, text, *times, *state);
+        }
+        reading.end(About::default(), Family::Postgres)
+    }
+
+    #[test]
+    fn reader_waits_for_commits_before_it_and_commit_waits_for_readers_before_it() {
+        use Transaction::{None, Open};
+        let traffic = needs(&[
+            (0, "SELECT a FROM t", [1, 2], None),
+            (1, "BEGIN", [1, 2], Open),
+            (1, "UPDATE t SET a = 1", [3, 4], Open),
+            (1, "COMMIT", [5, 6], None),
+            (0, "SELECT a FROM t", [7, 8], None),
+            (2, "SELECT a FROM u", [5, 7], None),
+        ]);
+        let needs: Vec<_> = traffic.units.iter().map(|unit| (unit.after_units, unit.after_commits)).collect();
+        // By connection. Three units had ended before the commit began.
+        assert_eq!(needs, [(0, 0), (0, 1), (0, 0), (0, 0), (3, 0), (0, 0)]);
+        assert!(!traffic.units.iter().any(|unit| traffic.raced(unit)));
+        assert_eq!(traffic.lanes.len(), 3);
+        // The writer, whose pauses do not count.
+        assert_eq!(traffic.busiest(), 3);
+    }
+
+    #[test]
+    fn update_that_may_have_waited_for_a_commit_waits_for_it() {
+        use Transaction::{None, Open};
+        let traffic = needs(&[
+            (0, "BEGIN", [1, 2], Open),
+            (0, "UPDATE t SET a = 1", [3, 4], Open),
+            (1, "SELECT a FROM t", [5, 9], None),
+            (2, "UPDATE t SET a = 2", [5, 9], None),
+            (0, "COMMIT", [6, 10], None),
+        ]);
+        let needs: Vec<_> = traffic.units.iter().map(|unit| (unit.after_units, unit.after_commits)).collect();
+        // The second update waits for the first one's commit, although that was answered later.
+        assert_eq!(needs, [(0, 0), (0, 0), (2, 0), (0, 0), (2, 1)]);
+        assert!(traffic.raced(&traffic.units[3]));
+    }
+
+    #[test]
+    fn cursors_of_mongodb_are_gone_on_with_after_they_are_open_and_other_databases_left_out() {
+        use kurabe_capture::record::{Parameter, Value};
+        // As the view records them: a number, a database, a cursor that the answer opened.
+        let value =
+            |kind, bytes: &[u8]| Parameter { kind, binary: true, value: Value::Bytes(bytes.to_vec()) };
+        let (long, shop, opened) = (
+            |cursor: i64| value(18, &cursor.to_le_bytes()),
+            value(256, b"shop"),
+            |cursor: i64| value(257, &cursor.to_le_bytes()),
+        );
+        let mut reading = Reading { family: Some(Family::Mongodb), ..Reading::default() };
+        for connection in 0..3 {
+            reading.take(Record::Open { connection, at: 0, said: Vec::new() });
+        }
+        for (connection, text, [at, end], parameters) in [
+            (0, "find items {}", [1, 2], vec![shop.clone(), opened(5)]),
+            (2, "find items {}", [1, 9], vec![shop.clone()]),
+            (1, "getMore items ?", [3, 4], vec![long(5), shop.clone()]),
+            (1, "getMore items ?", [5, 6], vec![long(6), shop.clone()]),
+            (0, "getMore items ?", [7, 8], vec![long(5), shop.clone()]),
+            (1, "find items {}", [7, 8], vec![value(256, b"other")]),
+            (1, "ping", [9, 9], vec![shop]),
+        ] {
+            let number = reading.numbers.len() as u64;
+            reading.take(Record::Statement { number, template: text.to_owned() });
+            let time = Some(end - at);
+            let request =
+                Request { connection, at, time, statement: number, parameters, ..Request::default() };
+            reading.take(Record::Request(Box::new(request)));
+        }
+        reading.keep_one_database();
+        let traffic = reading.end(About::default(), Family::Mongodb);
+        let needs: Vec<_> = traffic.units.iter().map(|unit| (unit.at, unit.after_units)).collect();
+        // By connection. Only what another connection opened has to be waited for.
+        assert_eq!(needs, [(1, 0), (7, 0), (3, 1), (1, 0)]);
+        assert_eq!((traffic.requests, traffic.left_out), (4, 3));
+        assert!(traffic.writes().is_none() && traffic.written().is_empty());
+    }
+}
