@@ -60,10 +60,13 @@ impl Recorder {
         let refusal = protocol.refusal.filter(|_| ending.is_none());
         let ended =
             ending.map(|ending| Arc::new(Ended { ending, start: protocol.start, told: Mutex::default() }));
-        let relay = Relay::start(listen, server, move |number| {
+        let start = if ended.is_some() { Relay::start } else { Relay::on_shared_threads };
+        let relay = start(listen, server, move |number| {
             let taped = shared.connection(number as u64);
             let live = Live { taped, refusal: refusal.map(|make| make()), has_asked: false, is_over: false };
-            Arc::new(Connection { shared: Arc::clone(&shared), live: Mutex::new(live), ended: ended.clone() })
+            let (shared, ended) = (Arc::clone(&shared), ended.clone());
+            let connection: Arc<dyn Hook> = Arc::new(Connection { shared, live: Mutex::new(live), ended });
+            connection
         });
         let relay = relay.map_err(|error| {
             // Nothing was recorded into the file, which did not exist before.
@@ -135,29 +138,32 @@ struct Live {
 impl Hook for Connection {
     fn piece(&self, way: Way, piece: &mut [u8], ends: &mut Ends) -> std::io::Result<()> {
         let now = Instant::now();
+        let mut live = lock(&self.live);
+        let Live { taped, refusal, has_asked, .. } = &mut *live;
+        // On a shared thread the other direction waits for this one: what is forwarded first waits for no decoder.
+        let is_shared = self.ended.is_none();
         let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
-        {
-            let mut live = lock(&self.live);
-            let Live { taped, refusal, has_asked, .. } = &mut *live;
-            if way == Way::ToClient {
-                if let Some(refusal) = refusal {
-                    refusal.received(piece);
-                }
-                taped.received(piece, now);
-            } else {
-                match refusal {
-                    Some(refusal) => refusal.sent(piece, &mut to_server, &mut to_client),
-                    None => to_server.extend_from_slice(piece),
-                }
-                *has_asked = true;
-                taped.sent(&to_server, now);
+        let piece = match (way, refusal) {
+            (Way::ToServer, Some(refusal)) => {
+                refusal.sent(piece, &mut to_server, &mut to_client);
+                ends.from.write_all(&to_client)?;
+                &*to_server
             }
+            (Way::ToClient, Some(refusal)) => {
+                refusal.received(piece);
+                piece
+            }
+            (_, None) => piece,
+        };
+        let forwarded = if is_shared { ends.to.write_all(piece) } else { Ok(()) };
+        if way == Way::ToServer {
+            *has_asked = true;
+            taped.sent(piece, now);
+        } else {
+            taped.received(piece, now);
         }
-        if way == Way::ToClient {
-            return ends.to.write_all(piece);
-        }
-        ends.from.write_all(&to_client)?;
-        ends.to.write_all(&to_server)
+        drop(live);
+        if is_shared { forwarded } else { ends.to.write_all(piece) }
     }
 
     fn serve(&self, client: Socket, server: Socket) {

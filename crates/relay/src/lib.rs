@@ -3,11 +3,15 @@
 
 mod late;
 mod listener;
+mod pump;
+mod queue;
 mod socket;
 mod tls;
 
 pub use late::Late;
 pub use listener::Listener;
+use pump::{Passing, Pump};
+pub use queue::Queue;
 pub use socket::{Server, Socket};
 pub use tls::Tls;
 
@@ -64,7 +68,32 @@ pub struct Ends {
     pub to: Socket,
 }
 
-/// What is done with one connection. Both directions call it, each on a thread of its own.
+impl Way {
+    /// How this direction ends: its sender closes or dies, or the other end dies.
+    fn ends(self) -> (End, End, End) {
+        match self {
+            Self::ToServer => (End::Client, End::ClientReset, End::ServerReset),
+            Self::ToClient => (End::Server, End::ServerReset, End::ClientReset),
+        }
+    }
+}
+
+impl Ends {
+    /// Ends a direction.
+    fn finish<H: Hook + ?Sized>(&mut self, hook: &H, way: Way, end: End) {
+        let is_orderly = matches!(end, End::Client | End::Server);
+        hook.ended(way, end);
+        // An end that closed may still receive; of one that died, nothing is left to forward.
+        if is_orderly {
+            self.to.finish();
+        } else {
+            self.from.give_up();
+            self.to.give_up();
+        }
+    }
+}
+
+/// What is done with one connection. Both directions call it, each on a thread of its own, or both on a shared one.
 pub trait Hook: Send + Sync + 'static {
     /// Takes a piece that `ends.from` sent. An error ends the connection.
     ///
@@ -136,7 +165,9 @@ pub struct Relay {
 
 struct Shared {
     server: Server,
-    open: Mutex<HashMap<usize, Open>>,
+    open: Arc<Mutex<HashMap<usize, Open>>>,
+    /// The shared threads, if connections have none of their own.
+    pump: Option<Pump>,
 }
 
 /// A connection while it is open; it has no sockets until the server is reached.
@@ -151,7 +182,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Relay {
-    /// Listens, and makes a hook for each connection, which are numbered from 0.
+    /// Listens, and makes a hook for each connection, which are numbered from 0. Each connection has threads of its own.
     ///
     /// # Errors
     /// If the address cannot be used, or there is no thread.
@@ -160,7 +191,32 @@ impl Relay {
         server: Server,
         make: impl Fn(usize) -> Arc<dyn Hook> + Send + 'static,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared { server, open: Mutex::default() });
+        Self::listen(listen, server, make, false)
+    }
+
+    /// As [`Relay::start`], with a few threads for all connections. [`Hook::piece`] must not wait, and [`Hook::serve`] is
+    /// not called.
+    ///
+    /// # Errors
+    /// As [`Relay::start`].
+    pub fn on_shared_threads(
+        listen: SocketAddr,
+        server: Server,
+        make: impl Fn(usize) -> Arc<dyn Hook> + Send + 'static,
+    ) -> io::Result<Self> {
+        Self::listen(listen, server, make, true)
+    }
+
+    fn listen(
+        listen: SocketAddr,
+        server: Server,
+        make: impl Fn(usize) -> Arc<dyn Hook> + Send + 'static,
+        is_shared: bool,
+    ) -> io::Result<Self> {
+        let open = Arc::default();
+        let of_pump = Arc::clone(&open);
+        let pump = is_shared.then(|| Pump::start(move |number, hook| close(&of_pump, number, hook))).transpose()?;
+        let shared = Arc::new(Shared { server, open, pump });
         let (accepting, next) = (Arc::clone(&shared), AtomicUsize::new(0));
         let listener = Listener::start(listen, move |client| {
             let number = next.fetch_add(1, Ordering::SeqCst);
@@ -168,10 +224,10 @@ impl Relay {
             lock(&accepting.open).insert(number, Open { hook: Arc::clone(&hook), sockets: Vec::new() });
             let (shared, opened) = (Arc::clone(&accepting), Arc::clone(&hook));
             // Connecting to the server may take long, and must not delay other clients.
-            let run = move || shared.run(number, client, &*opened);
+            let run = move || shared.run(number, client, &opened);
             if thread::Builder::new().name("relay".to_owned()).spawn(run).is_err() {
                 hook.ended(Way::ToServer, End::Unreachable(NO_THREAD.to_owned()));
-                accepting.close(number, &*hook);
+                close(&accepting.open, number, &*hook);
             }
         })?;
         Ok(Self { listener, shared })
@@ -193,6 +249,9 @@ impl Relay {
             open.hook.ended(Way::ToServer, End::Relay);
             open.sockets.iter().for_each(|socket| socket.shutdown(Shutdown::Both));
         }
+        if let Some(pump) = &self.shared.pump {
+            pump.stop();
+        }
     }
 }
 
@@ -203,38 +262,42 @@ impl Drop for Relay {
 }
 
 impl Shared {
-    fn run(&self, number: usize, client: TcpStream, hook: &dyn Hook) {
+    fn run(&self, number: usize, client: TcpStream, hook: &Arc<dyn Hook>) {
         let connected = Socket::connect(&self.server).and_then(|server| Ok((Socket::tcp(client)?, server)));
         let cloned = |(client, server): (Socket, Socket)| {
             let kept = vec![client.try_clone()?, server.try_clone()?];
             Ok::<_, io::Error>((kept, client, server))
         };
-        match connected.and_then(cloned) {
-            Ok((kept, client, server)) => {
-                // It is no longer there if the relay has stopped.
-                let open = lock(&self.open).get_mut(&number).map(|open| open.sockets = kept);
-                if open.is_some() {
+        let served = connected.and_then(cloned).and_then(|(kept, client, server)| {
+            // It is no longer there if the relay has stopped.
+            let open = lock(&self.open).get_mut(&number).map(|open| open.sockets = kept);
+            match &self.pump {
+                _ if open.is_none() => Ok(false),
+                Some(pump) => Ok(pump.add(Passing::new(number, Arc::clone(hook), client, server)?)),
+                None => {
                     hook.serve(client, server);
+                    Ok(false)
                 }
             }
+        });
+        match served {
+            Ok(true) => return,
+            Ok(false) => {}
             Err(error) => hook.ended(Way::ToServer, End::Unreachable(error.to_string())),
         }
-        self.close(number, hook);
+        close(&self.open, number, &**hook);
     }
+}
 
-    fn close(&self, number: usize, hook: &dyn Hook) {
-        hook.closed();
-        lock(&self.open).remove(&number);
-    }
+fn close(open: &Mutex<HashMap<usize, Open>>, number: usize, hook: &dyn Hook) {
+    hook.closed();
+    lock(open).remove(&number);
 }
 
 /// Forwards one direction until it ends.
 fn forward<H: Hook + ?Sized>(hook: &H, way: Way, mut ends: Ends) {
     let mut piece = vec![0; PIECE];
-    let (closes, dies, other_dies) = match way {
-        Way::ToServer => (End::Client, End::ClientReset, End::ServerReset),
-        Way::ToClient => (End::Server, End::ServerReset, End::ClientReset),
-    };
+    let (closes, dies, other_dies) = way.ends();
     let end = loop {
         let read = match ends.from.read(&mut piece) {
             // A client that takes leave closes at once, and the server then: its end may be read first.
@@ -249,15 +312,7 @@ fn forward<H: Hook + ?Sized>(hook: &H, way: Way, mut ends: Ends) {
             break other_dies;
         }
     };
-    let is_orderly = matches!(end, End::Client | End::Server);
-    hook.ended(way, end);
-    // An end that closed may still receive; of one that died, nothing is left to forward.
-    if is_orderly {
-        ends.to.shutdown(Shutdown::Write);
-    } else {
-        ends.from.shutdown(Shutdown::Both);
-        ends.to.shutdown(Shutdown::Both);
-    }
+    ends.finish(hook, way, end);
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::Way;
 use crate::tls::Tls;
+use crate::queue::Queue;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvFlags, recv};
 use rustls::Connection;
@@ -56,6 +57,8 @@ pub enum Socket {
     Unix(UnixStream),
     /// Either of them, encrypted.
     Tls(Arc<Tls>),
+    /// One whose writes never wait.
+    Queue(Box<Queue>),
 }
 
 impl Socket {
@@ -94,7 +97,34 @@ impl Socket {
             Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
             Self::Unix(stream) => stream.try_clone().map(Self::Unix),
             Self::Tls(tls) => Ok(Self::Tls(Arc::clone(tls))),
+            Self::Queue(queue) => queue.socket().try_clone(),
         }
+    }
+
+    /// One whose writes never wait: neither do its reads then.
+    pub(crate) fn queued(self) -> io::Result<Self> {
+        match &self {
+            Self::Tcp(stream) => stream.set_nonblocking(true)?,
+            Self::Unix(stream) => stream.set_nonblocking(true)?,
+            Self::Tls(_) => return Err(io::ErrorKind::Unsupported.into()),
+            Self::Queue(_) => return Ok(self),
+        }
+        Ok(Self::Queue(Box::new(Queue::new(self))))
+    }
+
+    /// How many bytes were written and not sent.
+    pub(crate) fn unsent(&self) -> usize {
+        if let Self::Queue(queue) = self { queue.unsent() } else { 0 }
+    }
+
+    /// Sends what was written and not sent, as far as the other end takes it.
+    pub(crate) fn send_queued(&mut self) -> io::Result<()> {
+        if let Self::Queue(queue) = self { queue.send_queued() } else { Ok(()) }
+    }
+
+    /// Closes the direction to the other end, after all that was written.
+    pub(crate) fn finish(&mut self) {
+        if let Self::Queue(queue) = self { queue.finish() } else { self.shutdown(Shutdown::Write) }
     }
 
     /// Encrypts it: makes the handshake of TLS, of which the other end has sent `received` already.
@@ -136,7 +166,19 @@ impl Socket {
                 tls.shutdown(how);
                 Ok(())
             }
+            Self::Queue(queue) => {
+                queue.socket().shutdown(how);
+                Ok(())
+            }
         };
+    }
+
+    /// Closes both directions, whatever was not sent.
+    pub(crate) fn give_up(&mut self) {
+        if let Self::Queue(queue) = self {
+            queue.clear();
+        }
+        self.shutdown(Shutdown::Both);
     }
 
     /// Limits how long one read waits. Encrypted sockets are not limited.
@@ -144,7 +186,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream.set_read_timeout(wait),
             Self::Unix(stream) => stream.set_read_timeout(wait),
-            Self::Tls(_) => Ok(()),
+            Self::Tls(_) | Self::Queue(_) => Ok(()),
         }
     }
 
@@ -154,6 +196,7 @@ impl Socket {
             Self::Tcp(stream) => (&*stream).read(buffer),
             Self::Unix(stream) => (&*stream).read(buffer),
             Self::Tls(tls) => tls.read(buffer),
+            Self::Queue(queue) => queue.socket().receive(buffer),
         }
     }
 
@@ -163,6 +206,7 @@ impl Socket {
             Self::Tcp(stream) => (&*stream).write(bytes),
             Self::Unix(stream) => (&*stream).write(bytes),
             Self::Tls(tls) => tls.write(bytes),
+            Self::Queue(queue) => queue.socket().send(bytes),
         }
     }
 }
@@ -173,6 +217,7 @@ impl AsFd for Socket {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
             Self::Tls(tls) => tls.as_fd(),
+            Self::Queue(queue) => queue.socket().as_fd(),
         }
     }
 }
@@ -185,7 +230,7 @@ impl Read for Socket {
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.send(bytes)
+        if let Self::Queue(queue) = self { queue.write(bytes) } else { self.send(bytes) }
     }
 
     fn flush(&mut self) -> io::Result<()> {

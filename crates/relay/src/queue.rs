@@ -1,0 +1,79 @@
+//! A socket that never waits.
+
+use crate::Socket;
+use std::io::{self, ErrorKind, Write};
+use std::net::Shutdown;
+
+/// A socket whose writes never wait: what the other end does not take yet is kept.
+#[derive(Debug)]
+pub struct Queue {
+    socket: Socket,
+    unsent: Vec<u8>,
+    /// Whether nothing comes after what is kept.
+    is_last: bool,
+}
+
+impl Queue {
+    pub(crate) fn new(socket: Socket) -> Self {
+        Self { socket, unsent: Vec::new(), is_last: false }
+    }
+
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    pub(crate) fn unsent(&self) -> usize {
+        self.unsent.len()
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let sent = if self.unsent.is_empty() { self.try_send(bytes)? } else { 0 };
+        self.unsent.extend_from_slice(bytes.get(sent..).unwrap_or_default());
+        Ok(bytes.len())
+    }
+
+    /// Sends what is kept, as far as the other end takes it. If it is gone, nothing is kept any more.
+    pub(crate) fn send_queued(&mut self) -> io::Result<()> {
+        if self.unsent.is_empty() {
+            return Ok(());
+        }
+        let unsent = std::mem::take(&mut self.unsent);
+        let sent = self.try_send(&unsent)?;
+        self.unsent = unsent;
+        self.unsent.drain(..sent);
+        if self.unsent.is_empty() {
+            self.clear();
+            if self.is_last {
+                self.finish();
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the direction to the other end once what is kept was sent.
+    pub(crate) fn finish(&mut self) {
+        self.is_last = true;
+        if self.unsent.is_empty() {
+            self.socket.shutdown(Shutdown::Write);
+        }
+    }
+
+    /// Forgets what is kept.
+    pub(crate) fn clear(&mut self) {
+        self.unsent = Vec::new();
+    }
+
+    fn try_send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut sent = 0;
+        while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
+            match self.socket.write(rest) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(more) => sent += more,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(sent)
+    }
+}
