@@ -14,10 +14,10 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 /// The option of an `up:` URL with the folder of the server's programs: another version, or another build.
-const PROGRAMS: &str = "programs";
+pub(crate) const PROGRAMS: &str = "programs";
 
 /// The option of an `up:` URL with the version that these programs must have.
-const VERSION: &str = "version";
+pub(crate) const VERSION: &str = "version";
 
 /// Starts a throwaway server, with the settings for a durability class if one is requested. Options that its driver
 /// does not know are settings of the server, and override those.

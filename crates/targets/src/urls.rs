@@ -1,10 +1,12 @@
 //! What the URLs of targets say, before any is opened: the engine, a name, whose options are whose.
 
 use crate::{DB, STACK};
+use crate::throwaway::{PROGRAMS, VERSION};
 use crate::{observers, stacks};
 use kurabe_core::target::{TargetUrl, UP};
 use kurabe_core::{Error, Result, units};
 use std::collections::HashSet;
+use std::fmt::Write as _;
 
 /// Whether all targets are throwaway servers or temporary files, which hold nothing of the user's.
 ///
@@ -124,13 +126,14 @@ pub fn names(urls: &[TargetUrl]) -> Vec<String> {
             let same_engine = |other: &&TargetUrl| short(other) == short(url);
             urls.iter().filter(same_engine).any(|other| other.options.get(name) != url.options.get(name))
         };
-        let options: Vec<String> = url
-            .options
-            .iter()
-            .filter(|(name, _)| differs(name))
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        if options.is_empty() { short(url) } else { format!("{} {}", short(url), options.join(" ")) }
+        // A version says more than the folder of its programs.
+        let version = url.option(VERSION).filter(|_| differs(&VERSION.to_owned()));
+        let is_said = |name: &str| version.is_some() && [VERSION, PROGRAMS].contains(&name);
+        let mut name = version.map_or_else(|| short(url), |version| format!("{}@{version}", short(url)));
+        for (option, value) in url.options.iter().filter(|(name, _)| differs(name) && !is_said(name)) {
+            let _ = write!(name, " {option}={value}");
+        }
+        name
     };
     let mut used: HashSet<String> = HashSet::new();
     urls.iter()
@@ -172,6 +175,10 @@ mod tests {
         assert_eq!(
             names_of(&["up:mysql@9:/opt/mysql/bin?x=1", "up:mysql@9:/opt/mysql/bin?x=2", "up:redis?y=3"]),
             ["mysql x=1", "mysql x=2", "redis"]
+        );
+        assert_eq!(
+            names_of(&["up:mysql@8.4:/opt/8/bin", "up:mysql@9.7:/opt/9/bin?x=2", "up:mysql:/opt/own/bin"]),
+            ["mysql@8.4", "mysql@9.7 x=2", "mysql programs=/opt/own/bin"]
         );
     }
 
