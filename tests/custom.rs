@@ -106,10 +106,12 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
 }
 
 #[test]
-fn steps_are_repeated_as_often_as_a_variable_says_and_lists_have_weights() {
+fn steps_are_repeated_as_often_as_a_variable_says_and_lists_and_lengths_have_weights() {
     let place = Place::new();
     let text = "[collection.log]\nkey = 'id'\nfields = { id = 'int', n = 'int' }\n\
-                [transaction.t]\ndraw.times = { list = [1, 4], weights = [1, 1_000_000] }\nsteps = [\n\
+                [transaction.t]\ndraw.times = { list = [1, 4], weights = [1, 1_000_000] }\n\
+                draw.text = { text = [10, 30], weights = [1, 1_000_000] }\nsteps = [\n\
+                { sql = 'SELECT length(:text) AS size', columns = ['size'], rows = 1, check = { size = 30 } },\n\
                 { repeat = ':times', most = 5, draw.id = { sequence = 1 }, draw.n = ':id + 1', steps = [\n\
                 { insert = 'log', values = { id = ':id', n = ':n' } },\n\
                 { repeat = 2, steps = [{ get = 'log', key = ':id', fields = ['n'], check = { n = ':n' } }] },\n] },\n]\n";
@@ -124,6 +126,7 @@ fn steps_are_repeated_as_often_as_a_variable_says_and_lists_have_weights() {
     }
     for (from, to, part) in [
         ("[1, 1_000_000]", "[1]", "'weights' is not a list of 2 whole numbers above 0"),
+        ("text = [10, 30]", "text = []", "'text' is a length out of range"),
         ("most = 5,", "", "'most' must be a number from 1 to 2000"),
         ("':times'", "':tims'", "unknown variable 'tims'"),
         ("most = 5", "most = 1500", "more than 2000 steps"),

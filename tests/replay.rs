@@ -1,12 +1,13 @@
 //! `kurabe run replay` of what real clients did: each request once, in an order that keeps answers, each answer compared.
 
 mod couchdb;
-mod mongodb;
+pub(crate) mod mongodb;
 
 use crate::servers::common::{cells, skip, sql};
 use crate::support::{Answer, Place, eventually, metric};
 use kurabe_testbed::{Server, testing};
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -45,7 +46,7 @@ fn report(place: &Place, path: &Path, rest: &[&str]) -> Json {
     report
 }
 
-fn has(program: &str) -> bool {
+pub(crate) fn has(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok() || skip(&format!("there is no program {program}"))
 }
 
@@ -244,25 +245,25 @@ fn commands_of_redis_are_recorded_and_replayed_as_often_as_the_server_counts() {
     }
 }
 
+/// How often Redis has executed each command.
+pub(crate) fn commands(server: &Server) -> BTreeMap<String, u64> {
+    let port = server.port().to_string();
+    let output = Command::new("redis-cli").args(["-p", &port, "INFO", "commandstats"]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let data = said.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(":calls="));
+    data.map(|(name, rest)| (name.to_owned(), rest.split(',').next().unwrap().parse().unwrap())).collect()
+}
+
 fn assert_commands_are_replayed(server: &Server, up: &str) {
     let place = Place::that_starts_servers();
-    let info = |section: &str| {
-        let port = server.port().to_string();
-        let output = Command::new("redis-cli").args(["-p", &port, "INFO", section]).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
     // Without what this test and a driver ask.
     let counted = || -> u64 {
-        let said = info("commandstats");
-        let data = said.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(":calls="));
         let own = |name: &str| {
             ["info", "config", "hello", "ping", "client", "select", "command"]
                 .iter()
                 .any(|own| name.starts_with(own))
         };
-        data.filter(|(name, _)| !own(name))
-            .map(|(_, rest)| rest.split(',').next().unwrap().parse::<u64>().unwrap())
-            .sum()
+        commands(server).iter().filter(|(name, _)| !own(name)).map(|(_, count)| count).sum()
     };
     let bench = "redis-benchmark -h $REDIS_HOST -p $REDIS_PORT -q -r 50 -n 300 -c 3";
     let cli = "redis-cli -h $REDIS_HOST -p $REDIS_PORT";
@@ -283,7 +284,7 @@ fn assert_commands_are_replayed(server: &Server, up: &str) {
     };
     // redis-benchmark asks for settings, and may send a few more than it was told.
     let asked = calls("CONFIG") + calls("HELLO") + calls("COMMAND") + calls("CLIENT") + calls("PING");
-    assert_eq!(requests(&place, &path) - asked, counted() - before, "{}\n{recorded:#}", info("commandstats"));
+    assert_eq!(requests(&place, &path) - asked, counted() - before, "{:?}\n{recorded:#}", commands(server));
     assert!(calls("SET ?") >= 600 && calls("SMEMBERS ?") == 2, "{recorded:#}");
 
     // The user's own server is left alone.

@@ -1,6 +1,12 @@
 //! `kurabe capture model`: the workload does what was recorded, as the servers count it.
 
 use super::*;
+use crate::replay::mongodb::{Client, counted, recorded};
+use crate::replay::{commands, has};
+use crate::servers::common::cells;
+use serde_json::json;
+use std::io::Write as _;
+use std::net::TcpStream;
 
 /// The model of a capture: its text, and its path.
 fn modelled(place: &Place, path: &Path, name: &str, options: &[&str]) -> (String, String) {
@@ -182,4 +188,216 @@ fn model_says_what_it_cannot_do() {
     );
     let answer = place.run(&["capture", "model", path.to_str().unwrap(), "-o", path.to_str().unwrap()]);
     assert!(answer.code != Some(0), "{answer:?}");
+}
+
+/// Runs a model once on an engine that has none of the tables, keys or documents.
+fn assert_runs(place: &Place, file: &str, targets: &[&str]) {
+    let brief = ["--rounds", "1", "--requests", "300", "--no-html"];
+    let answer = place.run(&[&["run", "-f", file], targets, &brief].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    for cell in cells(&report) {
+        assert!(cell["verified"].as_object().is_some_and(|counts| !counts.is_empty()), "{cell:#}");
+    }
+}
+
+/// Ranks below `width` by Zipf's law, from the table of its distribution function.
+fn zipf(width: usize, exponent: f64) -> impl FnMut() -> usize {
+    let mut sum = 0.0;
+    let mut add = |k: usize| {
+        sum += (k as f64).powf(-exponent);
+        sum
+    };
+    let sums: Vec<f64> = (1..=width).map(&mut add).collect();
+    let mut rng = kurabe_stats::Rng::new(7);
+    move || {
+        let wanted = rng.unit_f64() * sums[width - 1];
+        sums.partition_point(|sum| *sum <= wanted).min(width - 1)
+    }
+}
+
+/// The name of a session, of which a third of all characters are no digits.
+fn session(rank: usize) -> String {
+    format!("session:{:016x}", kurabe_stats::mix(3, rank as u64))
+}
+
+/// Asserts that a text of a model has these exponents, and these sizes with these shares.
+fn assert_planted(text: &str, exponent: f64, sizes: &str, share: f64) {
+    let exponents = numbers(text, "exponent = ");
+    let is_near = |found: &f64| (found / exponent - 1.0).abs() < 0.1;
+    assert!(!exponents.is_empty() && exponents.iter().all(is_near), "{exponents:?}: {text}");
+    let (_, weights) = text.split_once(&format!("{{ text = [{sizes}], weights = [")).expect(text);
+    let weights: Vec<f64> =
+        weights.split(']').next().unwrap().split(", ").map(|weight| weight.parse().unwrap()).collect();
+    assert!((weights[0] / weights.iter().sum::<f64>() - share).abs() < 0.1, "{weights:?}");
+}
+
+/// What Redis has counted of reads, writes and removals of keys since then.
+fn of_keys(server: &Server, before: &BTreeMap<String, u64>) -> Vec<u64> {
+    let now = commands(server);
+    let since = |name: &&str| now.get(*name).unwrap_or(&0) - before.get(*name).unwrap_or(&0);
+    let writes: u64 = ["set", "setex", "incr"].iter().map(since).sum();
+    vec![since(&"get"), writes, since(&"del")]
+}
+
+#[test]
+fn model_of_a_session_store_has_its_mix_its_skew_and_its_sizes() {
+    let Some(server) = testing::own_server("redis") else { return };
+    if !has("redis-cli") || !has("redis-benchmark") {
+        return;
+    }
+    let place = Place::that_starts_servers();
+    let (mut rank, mut rng, mut lines) = (zipf(200, 1.2), kurabe_stats::Rng::new(1), String::new());
+    for n in 0..6_000 {
+        let size = if rng.below(4) == 0 { 900 } else { 90 };
+        let _ = match rng.below(20) {
+            0..12 => writeln!(lines, "GET {}", session(rank())),
+            // Each value differs from all others.
+            12..16 => writeln!(lines, "SETEX {} 600 {n:0size$}", session(rank())),
+            16..18 => writeln!(lines, "INCR user:{}:visits", 1 + rng.below(500)),
+            18 => writeln!(lines, "DEL {}", session(rank())),
+            _ => writeln!(lines, "LPUSH queue {n}"),
+        };
+    }
+    std::fs::write(place.home().join("lines"), lines).unwrap();
+    let script = format!(
+        "cd '{}'; redis-cli -u \"$REDIS_URL\" < lines > out; \
+         redis-benchmark -h $REDIS_HOST -p $REDIS_PORT -q -r 400 -n 1000 -c 2 -t set,get > out",
+        place.home().display()
+    );
+    let before = commands(&server);
+    let path = captured(&place, "sessions", &[], server.url(), &script);
+    let recorded = of_keys(&server, &before);
+    let refused = place.run(&["capture", "model", path.to_str().unwrap(), "-o", "x.toml"]);
+    assert!(refused.code == Some(2) && refused.err.contains("add --made"), "{refused:?}");
+    let (text, file) = modelled(&place, &path, "made.toml", &["--made"]);
+    assert_planted(&text, 1.2, "90, 900", 0.75);
+    assert!(text.contains("LPUSH ?: a list") && text.contains("[collection.user_visits]"), "{text}");
+    // Numbers of keys as redis-benchmark writes them, without the zeros before them.
+    let rows = numbers(&text[text.find("[collection.key]").unwrap()..], "int(");
+    assert!((380.0..=400.0).contains(&rows[0]), "{text}");
+    let before = commands(&server);
+    assert_mix(&place, &file, server.url(), &recorded, &mut || of_keys(&server, &before));
+    assert_runs(&place, &file, &["sqlite:", "up:redis"]);
+}
+
+#[test]
+fn transaction_of_redis_is_one_of_the_model() {
+    let Some(server) = testing::own_server("redis") else { return };
+    if !has("redis-cli") {
+        return;
+    }
+    let place = Place::new();
+    let mut lines = String::new();
+    for n in 0..300_u64 {
+        let user = kurabe_stats::mix(1, n) % 50 + 1;
+        let _ = writeln!(lines, "MULTI\nHSET user:{user} name n{n} city c{n}\nSET last:{user} {n}\nEXEC");
+        let _ = writeln!(lines, "HGETALL user:{user}");
+    }
+    std::fs::write(place.home().join("lines"), lines).unwrap();
+    let script =
+        format!("redis-cli -u \"$REDIS_URL\" < '{}' > /dev/null", place.home().join("lines").display());
+    let path = captured(&place, "multi", &[], server.url(), &script);
+    let (text, file) = modelled(&place, &path, "made.toml", &["--made"]);
+    let steps = "  \"begin\",\n  { put = \"user\", values = { \"id\" = \":id\", \"name\" = \":name\", \"city\" = \":city\" } },\n  \
+                 { put = \"last\", values = { \"id\" = \":id\"";
+    assert!(
+        text.contains(steps) && text.contains("  { get = \"user\", key = \":id\", rows = [0, 1] }"),
+        "{text}"
+    );
+    assert_runs(&place, &file, &["sqlite:"]);
+}
+
+#[test]
+fn model_of_memcached_has_its_mix_on_another_engine() {
+    let (Some(server), Some(other)) = (testing::own_server("memcached"), testing::own_server("redis")) else {
+        return;
+    };
+    let place = Place::that_starts_servers();
+    let ask = |stream: &mut BufReader<TcpStream>, text: &str, end: &[&str]| {
+        let mut found = String::new();
+        stream.get_mut().write_all(text.as_bytes()).unwrap();
+        while !end.iter().any(|end| found.ends_with(&format!("{end}\r\n"))) {
+            assert_ne!(stream.read_line(&mut found).unwrap(), 0);
+        }
+        found
+    };
+    let count = || -> Vec<u64> {
+        let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+        let said = ask(&mut BufReader::new(stream), "stats\r\n", &["END"]);
+        let of = |name: &str| numbers(&said.replace('\r', " "), &format!("STAT {name} "))[0] as u64;
+        vec![of("cmd_get"), of("cmd_set"), of("delete_hits") + of("delete_misses")]
+    };
+    let before = count();
+    let path = recorded(&place, "memcached", &server, |address| {
+        let mut stream = BufReader::new(TcpStream::connect(address).unwrap());
+        let (mut rank, mut rng) = (zipf(200, 1.2), kurabe_stats::Rng::new(2));
+        for n in 0..3_000 {
+            let (key, size) = (session(rank()), if rng.below(2) == 0 { 300 } else { 30 });
+            let text = match rng.below(10) {
+                0..6 => format!("get {key}\r\n"),
+                6..9 => format!("set {key} 0 60 {size}\r\n{n:0size$}\r\n"),
+                _ => format!("delete {key}\r\n"),
+            };
+            ask(&mut stream, &text, &["END", "STORED", "DELETED", "NOT_FOUND"]);
+        }
+    });
+    let recorded: Vec<u64> = count().iter().zip(before).map(|(now, before)| now - before).collect();
+    let (text, file) = modelled(&place, &path, "made.toml", &["--made"]);
+    assert_planted(&text, 1.2, "30, 300", 0.5);
+    let before = commands(&other);
+    assert_mix(&place, &file, other.url(), &recorded, &mut || of_keys(&other, &before));
+    assert_runs(&place, &file, &["sqlite:", "up:memcached"]);
+}
+
+#[test]
+fn model_of_documents_has_its_mix_and_runs_on_tables() {
+    let Some(server) = testing::own_server("mongodb") else { return };
+    let place = Place::that_starts_servers();
+    let count = || ["find", "update", "delete"].map(|name| counted(&server).get(name).copied().unwrap_or(0));
+    let before = count();
+    let path = recorded(&place, "documents", &server, |address| {
+        let (mut client, items) = (Client::connect(address), json!("items"));
+        let (mut rank, mut rng) = (zipf(200, 1.2), kurabe_stats::Rng::new(3));
+        for n in 0..2_000_u64 {
+            let id = format!("{:024x}", kurabe_stats::mix(4, rank() as u64));
+            let change = json!([{ "q": { "_id": id }, "u": { "$set": { "note": format!("{n:040}") }, "$inc": { "n": 1 } } }]);
+            let _ = match rng.below(20) {
+                0..10 => client.ask("find", &items, &json!({ "filter": { "_id": id }, "limit": 1 })),
+                10..15 => client.ask("update", &items, &json!({ "updates": change })),
+                15..17 => {
+                    let city = ["Kyoto", "Nara"][usize::from(n % 3 == 0)];
+                    client.ask(
+                        "find",
+                        &items,
+                        &json!({ "filter": { "at": 7, "shopCity": city }, "projection": { "note": 1 } }),
+                    )
+                }
+                17 => {
+                    client.ask("delete", &items, &json!({ "deletes": [{ "q": { "_id": id }, "limit": 1 }] }))
+                }
+                18 => {
+                    let new = json!({ "_id": format!("new{n:021x}"), "note": "x", "n": 0.5, "at": 7, "shopCity": "Uji" });
+                    client.ask("insert", &items, &json!({ "documents": [new] }))
+                }
+                _ => client.ask("count", &items, &json!({ "query": {} })),
+            };
+        }
+    });
+    let since = |before: &[u64]| -> Vec<u64> {
+        count().iter().zip(before).map(|(now, before)| now - before).collect()
+    };
+    let recorded = since(&before);
+    let (text, file) = modelled(&place, &path, "made.toml", &["--made"]);
+    assert!(
+        text.contains("find-equal = \"items\", where = { \"at\" = \":at\", \"shopcity\" = \":shopcity\" }"),
+        "{text}"
+    );
+    assert!(
+        text.contains("insert = \"items\"") && text.contains("not a find, insert, update or delete"),
+        "{text}"
+    );
+    let before = count();
+    assert_mix(&place, &file, server.url(), &recorded, &mut || since(&before));
+    assert_runs(&place, &file, &["sqlite:"]);
 }

@@ -85,18 +85,18 @@ fn read(bytes: &mut &[u8]) -> Json {
 }
 
 /// A client that sends documents of inserts as most drivers do, beside the command.
-struct Client {
+pub(crate) struct Client {
     stream: TcpStream,
     sent: u32,
 }
 
 impl Client {
-    fn connect(address: SocketAddr) -> Self {
+    pub(crate) fn connect(address: SocketAddr) -> Self {
         Self { stream: TcpStream::connect(address).unwrap(), sent: 0 }
     }
 
     /// Executes a command, in the order of these fields.
-    fn ask(&mut self, command: &str, value: &Json, rest: &Json) -> Json {
+    pub(crate) fn ask(&mut self, command: &str, value: &Json, rest: &Json) -> Json {
         let mut fields = serde_json::Map::new();
         fields.insert(command.to_owned(), value.clone());
         fields.extend(rest.as_object().unwrap().clone());
@@ -143,7 +143,7 @@ impl Client {
 }
 
 /// How often the server has executed each command that it knows.
-fn counted(server: &Server) -> BTreeMap<String, u64> {
+pub(crate) fn counted(server: &Server) -> BTreeMap<String, u64> {
     let mut client = Client::connect(([127, 0, 0, 1], server.port()).into());
     let status = client.ask("serverStatus", &json!(1), &json!({}));
     let all = status["metrics"]["commands"].as_object().unwrap();
@@ -166,12 +166,13 @@ fn assert_counted(report: &Json, server: &Server, before: &BTreeMap<String, u64>
 }
 
 /// Records what clients do. Gives the capture.
-fn recorded(place: &Place, name: &str, server: &Server, act: impl FnOnce(SocketAddr)) -> PathBuf {
+pub(crate) fn recorded(place: &Place, name: &str, server: &Server, act: impl FnOnce(SocketAddr)) -> PathBuf {
     let path = place.home().join(name);
-    let about = About { protocol: "mongodb".to_owned(), ..About::default() };
+    let (scheme, _) = server.url().split_once(':').unwrap();
+    let about = About { protocol: scheme.to_owned(), ..About::default() };
     let to = Address::Tcp("127.0.0.1".to_owned(), server.port());
     let listen = ([127, 0, 0, 1], 0).into();
-    let recorder = Recorder::start(listen, to, of_scheme("mongodb").unwrap(), &path, &about, None).unwrap();
+    let recorder = Recorder::start(listen, to, of_scheme(scheme).unwrap(), &path, &about, None).unwrap();
     act(recorder.address());
     let totals = recorder.finish(&path).unwrap();
     assert!(totals.unreadable.is_empty(), "{totals:?}");
@@ -253,7 +254,7 @@ fn commands_of_mongodb_are_recorded_and_replayed_as_often_as_the_server_counts()
     let refused = replay(&place, &path, &[server.url()]);
     assert!(refused.code == Some(2) && refused.err.contains("may change documents"), "{refused:?}");
     let refused = place.run(&["capture", "model", path.to_str().unwrap(), "-o", "model.toml"]);
-    assert!(refused.code == Some(2) && refused.err.contains("no model yet"), "{refused:?}");
+    assert!(refused.code == Some(2) && refused.err.contains("add --made"), "{refused:?}");
     let answer = replay(&place, &path, &["up:mongodb"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();

@@ -142,7 +142,7 @@ fn literal(text: &str, negative: bool, dialect: Dialect) -> Value {
     }
 }
 
-fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
+pub(crate) fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
     let bytes = match &parameter.value {
         Bytes::Null => return Value::Null,
         Bytes::Dropped => return Value::Unknown,

@@ -3,6 +3,7 @@
 //! [`recorder`] relays connections and writes a [`file`](mod@file) of [`record`]s; [`trace`] writes one from packets that were captured,
 //! [`log`] from the log of a server. [`show`] says what they show, and [`model`] describes them as a custom workload.
 
+mod commands;
 mod draws;
 pub mod file;
 mod forms;

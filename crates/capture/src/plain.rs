@@ -1,5 +1,6 @@
 //! Statements that name the rows of one table by equal values: what every engine can do.
 
+use crate::commands;
 use crate::forms::{Form, Piece};
 use crate::variables::plain;
 
@@ -7,7 +8,7 @@ use crate::variables::plain;
 pub(crate) struct Plain {
     pub(crate) verb: Verb,
     pub(crate) table: String,
-    /// The columns that are read.
+    /// The columns that are read; none: all but the key.
     pub(crate) columns: Vec<String>,
     /// The columns that are written.
     pub(crate) sets: Vec<(String, Expr)>,
@@ -19,6 +20,8 @@ pub(crate) struct Plain {
 pub(crate) enum Verb {
     Select,
     Insert,
+    /// Inserts, or replaces what is there.
+    Put,
     Update,
     Delete,
 }
@@ -54,7 +57,14 @@ pub(crate) fn read(form: &Form) -> Option<Plain> {
             }
             Plain { verb: Verb::Select, table, columns, sets: Vec::new(), by }
         }
-        "insert" => {
+        // Of stores of keys and documents, as `commands` tells them.
+        "get" => {
+            let all = rest.sign('*').map(|()| Vec::new());
+            let columns = all.or_else(|| rest.list(|rest| rest.word().map(|word| plain(&word))))?;
+            rest.keyword("from")?;
+            Plain { verb: Verb::Select, table: rest.table()?, columns, sets: Vec::new(), by: rest.by()? }
+        }
+        verb @ ("insert" | "put") => {
             rest.keyword("into")?;
             let table = rest.table()?;
             let columns = rest.enclosed(|rest| rest.word().map(|word| plain(&word)))?;
@@ -63,8 +73,15 @@ pub(crate) fn read(form: &Form) -> Option<Plain> {
             if columns.len() != values.len() {
                 return None;
             }
-            let sets = columns.into_iter().zip(values).collect();
-            Plain { verb: Verb::Insert, table, columns: Vec::new(), sets, by: Vec::new() }
+            let sets: Vec<(String, Expr)> = columns.into_iter().zip(values).collect();
+            let key = |(column, expr): &(String, Expr)| match expr {
+                Expr::Slot(slot) if column == commands::KEY => Some((column.clone(), *slot)),
+                _ => None,
+            };
+            let is_put = verb == "put";
+            let by = sets.iter().filter_map(key).filter(|_| is_put).collect();
+            let verb = if is_put { Verb::Put } else { Verb::Insert };
+            Plain { verb, table, columns: Vec::new(), sets, by }
         }
         "update" => {
             let table = rest.table()?;

@@ -78,6 +78,9 @@ pub(crate) struct Statement {
     total_ns: u64,
     p50_ns: Option<u64>,
     p99_ns: Option<u64>,
+    /// Why a model cannot have it.
+    #[serde(skip)]
+    pub(crate) why_not: Option<&'static str>,
     #[serde(skip)]
     begins: bool,
     #[serde(skip)]
@@ -117,7 +120,7 @@ struct Part {
 /// # Errors
 /// If it is none, or damaged.
 pub fn show(path: &Path) -> Result<Shown> {
-    let Analysis { mut shown, kinds, forms, .. } = analyse(path)?;
+    let Analysis { mut shown, kinds, forms, .. } = analyse(path, false)?;
     if shown.about.known == Known::Requests {
         shown.statements.iter_mut().for_each(|one| (one.p50_ns, one.p99_ns) = (None, None));
     }

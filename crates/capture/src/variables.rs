@@ -272,8 +272,9 @@ fn names(form: &Form) -> Vec<String> {
             Piece::Text(text) => {
                 before.push_str(text);
                 let lower = before.to_ascii_lowercase();
-                let list =
-                    lower.starts_with("insert").then(|| lower.split_once('(')?.1.split_once(')')).flatten();
+                let list = (lower.starts_with("insert") || lower.starts_with("put "))
+                    .then(|| lower.split_once('(')?.1.split_once(')'))
+                    .flatten();
                 if let Some((list, _)) = list.filter(|(_, rest)| rest.contains("values")) {
                     columns = list.split(',').map(plain).collect();
                 }

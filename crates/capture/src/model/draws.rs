@@ -41,7 +41,7 @@ impl Writer<'_> {
             }
             let name = &variable.name;
             let of_key = self.key_of(plan, number);
-            for (suffix, draw) in draw(variable, plan, of_key.as_ref(), self.made) {
+            for (suffix, draw) in draw(variable, plan, of_key.as_ref(), self.made, self.is_told()) {
                 let _ = write!(out, "{before}draw.{name}{suffix} = {draw}{after}");
             }
         }
@@ -76,7 +76,9 @@ impl Writer<'_> {
                 if matches!(expr, Expr::Slot(slot) if is_it(*slot)) {
                     found.get_or_insert_default().is_written = true;
                 }
-                if simple.verb == Verb::Insert && matches!(expr, Expr::Slot(slot) if is_it(*slot)) {
+                if matches!(simple.verb, Verb::Insert | Verb::Put)
+                    && matches!(expr, Expr::Slot(slot) if is_it(*slot))
+                {
                     let found = found.get_or_insert_default();
                     found.is_inserted |= table.key.is_empty() || table.key.contains(column);
                     found.rows = found.rows.max(if table.key.contains(column) { table.rows } else { 0 });
@@ -101,7 +103,13 @@ struct KeyOf {
 }
 
 /// The draws of a variable: what is put behind its name, and how.
-fn draw(variable: &Variable, plan: &Plan, of_key: Option<&KeyOf>, made: bool) -> Vec<(&'static str, String)> {
+fn draw(
+    variable: &Variable,
+    plan: &Plan,
+    of_key: Option<&KeyOf>,
+    made: bool,
+    is_told: bool,
+) -> Vec<(&'static str, String)> {
     let name = &variable.name;
     let (draw, nulls) = match &variable.source {
         Source::Plus(of, added) => {
@@ -153,15 +161,25 @@ fn draw(variable: &Variable, plan: &Plan, of_key: Option<&KeyOf>, made: bool) ->
         }
         Draw::Zipf { least, most, exponent, order } => {
             let width = most - least + 1;
-            let at = match order {
-                Order::Falling => format!("{most} - :{name}_rank"),
-                // Any order will do, as long as it is the same in each trial.
-                _ => format!("{least} + permute(:{name}_rank, {width}, 1)"),
+            let (last, at) = match (order, all_rows(*least, *most, 2)) {
+                (Order::Falling, _) => ((width - 1).to_string(), format!("{most} - :{name}_rank")),
+                // Any order will do, as long as it is the same in each trial, and for all statements on these rows.
+                (_, Some(rows)) => (
+                    quoted(&format!(":rows_{rows} - 1")),
+                    format!("1 + permute(:{name}_rank, :rows_{rows}, 1)"),
+                ),
+                _ => ((width - 1).to_string(), format!("{least} + permute(:{name}_rank, {width}, 1)")),
             };
             vec![
-                ("_rank", format!("{{ zipfian = [0, {}], exponent = {exponent:.3} }}", width - 1)),
+                ("_rank", format!("{{ zipfian = [0, {last}], exponent = {exponent:.3} }}")),
                 ("", quoted(&at)),
             ]
+        }
+        // Of values in stores of keys, sizes count.
+        Draw::Recorded(values, _)
+            if is_told && of_key.is_some_and(|key| key.is_written && !key.is_compared) =>
+        {
+            vec![("", texts(values))]
         }
         // What differs each time is written as new texts of the same form.
         Draw::Recorded(values, _)
@@ -193,6 +211,21 @@ fn draw(variable: &Variable, plan: &Plan, of_key: Option<&KeyOf>, made: bool) ->
         ));
     }
     draws
+}
+
+/// Texts with the lengths of these.
+fn texts(values: &[(Value, u64)]) -> String {
+    let mut lengths: BTreeMap<u64, u64> = BTreeMap::new();
+    for (value, count) in values {
+        let length = if let Value::Text(text) = value { text.chars().count() } else { 0 };
+        *lengths.entry(length.max(1) as u64).or_default() += count;
+    }
+    let (lengths, weights): (Vec<String>, Vec<String>) =
+        few(lengths).into_iter().map(|(length, count)| (length.to_string(), count.to_string())).unzip();
+    match lengths.as_slice() {
+        [one] => format!("{{ text = {one} }}"),
+        _ => format!("{{ text = [{}], weights = [{}] }}", lengths.join(", "), weights.join(", ")),
+    }
 }
 
 /// A pattern for texts like the first: letters and digits change, the rest stays.
@@ -249,6 +282,12 @@ pub(super) fn counts(kind: &Kind, number: usize) -> Vec<(u64, u64)> {
     if once > 0 && !nested {
         *counts.entry(1).or_default() += once;
     }
+    let counts = few(counts);
+    if counts.is_empty() { vec![(1, 1)] } else { counts }
+}
+
+/// Numbers, each with how often it came; of many, some stand for their neighbours.
+fn few(counts: BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
     let mut counts: Vec<(u64, u64)> = counts.into_iter().collect();
     // The two neighbours that are rarest become their mean.
     while counts.len() > COUNTS {
@@ -257,5 +296,5 @@ pub(super) fn counts(kind: &Kind, number: usize) -> Vec<(u64, u64)> {
         let all = below.1 + above.1;
         counts[rarest - 1] = ((below.0 * below.1 + above.0 * above.1 + all / 2) / all, all);
     }
-    if counts.is_empty() { vec![(1, 1)] } else { counts }
+    counts
 }

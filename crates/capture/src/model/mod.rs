@@ -4,6 +4,8 @@ mod draws;
 mod steps;
 mod tables;
 
+use crate::commands::{self, Lengths};
+use crate::file::About;
 use crate::forms::Value;
 use crate::plain::{self, Plain};
 use crate::show::{Analysis, Call, Kind, Sample, Shown, analyse, flatten};
@@ -56,30 +58,22 @@ pub struct Model {
 /// # Errors
 /// If it is no capture, has no values, or nothing in it can be part of a workload.
 pub fn model(path: &Path, made: bool) -> Result<Model> {
-    let analysis = analyse(path)?;
-    let (about, shown) = (&analysis.shown.about, &analysis.shown);
+    let mut analysis = analyse(path, true)?;
+    let about = &analysis.shown.about;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    if about.values != crate::Values::Keep {
-        let how = format!("{:?}", about.values).to_lowercase();
-        return Err(Error::usage(format!(
-            "{name} was recorded with --values {how}, so that a model cannot know which values to draw for its parameters"
-        ))
-        .hint("record it with --values keep; what it shows is in 'kurabe capture show'"));
-    }
-    if ["redis", "valkey", "memcached", "mongodb", "couchdb", "http"].contains(&about.protocol.as_str()) {
-        let what = if about.protocol == "http" { "" } else { "'kurabe run replay' sends them again; " };
-        return Err(Error::usage(format!(
-            "{name} has requests of {}, of which there is no model yet",
-            about.protocol
-        ))
-        .hint(format!("{what}'kurabe capture show' says what there is")));
-    }
+    refuse(about, &name, made)?;
+    let simple: Vec<Option<Plain>> = analysis.forms.iter().map(plain::read).collect();
+    let lengths =
+        commands::are_told(&about.protocol).then(|| commands::number(&mut analysis.kinds, &simple, ROWS));
+    let is_told = lengths.is_some();
+    let (about, shown) = (&analysis.shown.about, &analysis.shown);
     let kinds = chosen(&analysis);
     let plans: Vec<Plan> = kinds.iter().map(|kind| plan(kind, &analysis.forms)).collect();
     let family = if about.protocol.starts_with("postgres") { "postgres" } else { "mysql" };
     let mut writer = Writer {
         analysis: &analysis,
-        simple: analysis.forms.iter().map(plain::read).collect(),
+        simple,
+        lengths,
         made,
         family,
         tables: BTreeMap::new(),
@@ -88,7 +82,11 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
         writes: false,
         adds: false,
         names: BTreeSet::new(),
-        codes: if family == "postgres" { &["40001", "40P01"] } else { &["1213", "1205"] },
+        codes: match family {
+            _ if is_told => &["40001", "40P01", "1213", "1205"],
+            "postgres" => &["40001", "40P01"],
+            _ => &["1213", "1205"],
+        },
     };
     writer.look_at_tables(&kinds, &plans);
     let all: u64 = kinds.iter().map(|kind| kind.calls).sum();
@@ -137,17 +135,42 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
     } else {
         "once"
     };
-    let _ = writeln!(
-        text,
-        "\n[axes]\nclients = [{}]\nstatement = [\"{statement}\"]",
-        shown.connections.most_working.clamp(1, 1_000)
-    );
+    let _ = writeln!(text, "\n[axes]\nclients = [{}]", shown.connections.most_working.clamp(1, 1_000));
+    if !is_told {
+        let _ = writeln!(text, "statement = [\"{statement}\"]");
+    }
     if made {
         text.push_str("\n[variables]\nscale = 1\n");
     }
     writer.write_tables(&mut text);
     text.push_str(&transactions);
     Ok(Model { text, notes })
+}
+
+/// Refuses a capture of which there can be no model, or not so.
+fn refuse(about: &About, name: &str, made: bool) -> Result<()> {
+    if about.values != crate::Values::Keep {
+        let how = format!("{:?}", about.values).to_lowercase();
+        return Err(Error::usage(format!(
+            "{name} was recorded with --values {how}, so that a model cannot know which values to draw for its parameters"
+        ))
+        .hint("record it with --values keep; what it shows is in 'kurabe capture show'"));
+    }
+    if ["couchdb", "http"].contains(&about.protocol.as_str()) {
+        let what = if about.protocol == "http" { "" } else { "'kurabe run replay' sends them again; " };
+        return Err(Error::usage(format!(
+            "{name} has requests of {}, of which there is no model yet",
+            about.protocol
+        ))
+        .hint(format!("{what}'kurabe capture show' says what there is")));
+    }
+    if commands::are_told(&about.protocol) && !made {
+        return Err(Error::usage(format!(
+            "a workload cannot name the keys or documents of {name}, as it can name tables of SQL"
+        ))
+        .hint("add --made: the run then makes tables like them, on any engine"));
+    }
+    Ok(())
 }
 
 /// The kinds that become transactions.
@@ -201,6 +224,8 @@ struct Writer<'a> {
     analysis: &'a Analysis,
     /// Each form, if it is so simple.
     simple: Vec<Option<Plain>>,
+    /// Of commands on keys and documents, the mean lengths of texts.
+    lengths: Option<Lengths>,
     made: bool,
     family: &'static str,
     tables: BTreeMap<String, Table>,
@@ -220,6 +245,11 @@ struct Body {
 }
 
 impl Writer<'_> {
+    /// Whether it is of commands on keys or documents.
+    fn is_told(&self) -> bool {
+        self.lengths.is_some()
+    }
+
     fn simple(&self, statement: &Statement) -> Option<(Plain, Vec<Use>)> {
         let values = statement.values.clone()?;
         let simple = self.simple.get(statement.form)?.clone()?;
@@ -241,7 +271,8 @@ impl Writer<'_> {
             }
         }
         text.push_str(&repeats(kind, &kind.nodes, 0, "draw."));
-        if writes {
+        // Stores of keys have no transaction that could be rolled back.
+        if writes && (kind.transaction || !self.is_told()) {
             let _ = writeln!(text, "retry = {}", list(self.codes.iter().map(|code| quoted(code))));
         }
         text.push_str("steps = [\n");
@@ -365,7 +396,7 @@ impl Writer<'_> {
     fn notes(&self, shown: &Shown) -> Vec<String> {
         let is_control = |text: &str| {
             let first = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-            ["begin", "start", "commit", "end", "rollback", "abort"]
+            ["begin", "start", "commit", "end", "rollback", "abort", "multi", "exec", "discard"]
                 .contains(&first.to_ascii_lowercase().as_str())
         };
         let mut lost: Vec<(f64, String)> = Vec::new();
@@ -380,14 +411,18 @@ impl Writer<'_> {
             if self.carried.contains(&place) || statement.calls == 0 {
                 continue;
             }
-            let why = self.lost.get(&place).unwrap_or(&"in none of the frequent kinds of transactions");
+            let why = statement
+                .why_not
+                .as_ref()
+                .or(self.lost.get(&place))
+                .unwrap_or(&"in none of the frequent kinds of transactions");
             let text: String = printable(&statement.text).chars().take(70).collect();
             lost.push((statement.share, format!("{text}: {why}")));
         }
         if setup > 0.0 {
             lost.push((
                 setup,
-                "SET, SHOW, savepoints and the like, which set up a connection or a transaction".to_owned(),
+                "what sets up a connection or a transaction, or asks about the server".to_owned(),
             ));
         }
         sort::by(&mut lost, |one, two| two.0.total_cmp(&one.0));
@@ -403,6 +438,12 @@ impl Writer<'_> {
         if self.made {
             notes.push(
                 "Its tables are made for the run: columns that no statement names are missing in them."
+                    .to_owned(),
+            );
+        }
+        if self.is_told() {
+            notes.push(
+                "Keys that are no numbers have numbers. Times to live and conditions of writes are left out."
                     .to_owned(),
             );
         }

@@ -15,8 +15,8 @@ impl Writer<'_> {
         text: &str,
         plan: &Plan,
     ) -> std::result::Result<String, &'static str> {
-        const WORDS: [&str; 8] =
-            ["select", "insert", "update", "delete", "with", "values", "table", "replace"];
+        const WORDS: [&str; 10] =
+            ["get", "put", "select", "insert", "update", "delete", "with", "values", "table", "replace"];
         let first: String =
             text.trim_start_matches('(').chars().take_while(char::is_ascii_alphabetic).collect();
         let first = first.to_ascii_lowercase();
@@ -78,28 +78,33 @@ impl Writer<'_> {
             simple.sets.iter().map(one).collect()
         };
         let name = quoted(&simple.table);
+        let wanted: Vec<String> = simple.columns.iter().map(|column| quoted(column)).collect();
+        let fields = if wanted.is_empty() { String::new() } else { format!(", fields = {}", list(wanted)) };
         let step = match simple.verb {
-            Verb::Select if keyed => format!(
-                "{{ get = {name}, key = {}, fields = {}, rows = [0, 1] }}",
-                key()?,
-                list(simple.columns.iter().map(|column| quoted(column)))
-            ),
+            Verb::Select if keyed => {
+                format!("{{ get = {name}, key = {}{fields}, rows = [0, 1] }}", key()?)
+            }
             Verb::Select if made => {
                 let by: Option<Vec<String>> = simple
                     .by
                     .iter()
                     .map(|(column, slot)| Some(format!("{} = {}", quoted(column), operand(*slot)?)))
                     .collect();
-                format!(
-                    "{{ find-equal = {name}, where = {{ {} }}, fields = {} }}",
-                    by?.join(", "),
-                    list(simple.columns.iter().map(|column| quoted(column)))
-                )
+                format!("{{ find-equal = {name}, where = {{ {} }}{fields} }}", by?.join(", "))
             }
-            Verb::Update if keyed => {
+            Verb::Put if table.fields.keys().all(|field| simple.sets.iter().any(|(own, _)| own == field)) => {
+                let values: Vec<String> = written()?
+                    .iter()
+                    .map(|(column, value)| format!("{} = {value}", quoted(column)))
+                    .collect();
+                format!("{{ put = {name}, values = {{ {} }} }}", values.join(", "))
+            }
+            // What writes some fields only leaves the others.
+            Verb::Update | Verb::Put if keyed => {
                 self.adds |= adds && made;
                 let sets: Vec<String> = written()?
                     .into_iter()
+                    .filter(|(column, _)| !table.key.contains(column))
                     .map(|(column, value)| format!("{} = {value}", quoted(&column)))
                     .collect();
                 format!(
@@ -176,7 +181,7 @@ impl Writer<'_> {
             Verb::Delete => {
                 (format!("DELETE FROM {{{name}}} WHERE {by}"), format!(", removes = {}", quoted(name)))
             }
-            Verb::Select => return None,
+            Verb::Select | Verb::Put => return None,
         };
         table.used.extend(table.fields.keys().cloned());
         Some(format!("{{ sql = {}{rest} }}", quoted(&sql)))
@@ -282,7 +287,7 @@ impl Plan {
 /// Whether a statement only reads, as far as its words say.
 pub(super) fn reads(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    let begins = ["select", "(select", "values", "table"].iter().any(|word| lower.starts_with(word));
+    let begins = ["get ", "select", "(select", "values", "table"].iter().any(|word| lower.starts_with(word));
     let writes = [
         " for update", " for share", " for no key", " lock in share", "nextval(", "setval(", "lock(",
         " into ",

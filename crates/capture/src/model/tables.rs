@@ -1,6 +1,7 @@
 //! The tables of a model: their keys and fields, as far as statements say.
 
 use super::{BY_KEY, NUMBER, ROWS, Writer, list, quoted, statements};
+use crate::commands::KEY;
 use crate::draws::Draw;
 use crate::forms::Value;
 use crate::plain::{Expr, Plain};
@@ -15,8 +16,8 @@ pub(super) struct Table {
     pub(super) keys: BTreeMap<Vec<String>, u64>,
     pub(super) key: Vec<String>,
     pub(super) fields: BTreeMap<String, Field>,
-    /// Columns by which rows are found that are several.
-    pub(super) indexed: BTreeSet<String>,
+    /// Columns by which rows are found, other than by the key.
+    pub(super) indexed: BTreeSet<Vec<String>>,
     /// The largest key.
     pub(super) rows: i64,
     /// The fields of steps that name it.
@@ -92,22 +93,34 @@ impl Writer<'_> {
                 let field = table.fields.entry(column.clone()).or_default();
                 *field = field.with(kind);
             }
-            if !simple.by.is_empty() {
-                let columns: Vec<String> = simple.by.iter().map(|(column, _)| column.clone()).collect();
-                if *most_rows <= 1 {
-                    *table.keys.entry(columns).or_default() += calls;
-                } else {
-                    table.indexed.extend(columns);
-                }
+            let columns: Vec<String> = simple.by.iter().map(|(column, _)| column.clone()).collect();
+            if !columns.is_empty() && *most_rows <= 1 {
+                *table.keys.entry(columns).or_default() += calls;
+            } else if !columns.is_empty() {
+                table.indexed.insert(columns);
             }
         }
+        let is_told = self.is_told();
         for table in self.tables.values_mut() {
             let several = std::mem::take(&mut table.indexed);
-            let best = table.keys.iter().filter(|(key, calls)| {
-                **calls >= BY_KEY && !key.iter().any(|column| several.contains(column) && key.len() == 1)
-            });
-            table.key = best.max_by_key(|(_, calls)| **calls).map(|(key, _)| key.clone()).unwrap_or_default();
-            table.indexed = several.into_iter().filter(|column| table.key.first() != Some(column)).collect();
+            if is_told {
+                table.key = vec![KEY.to_owned()];
+                table.fields.insert(KEY.to_owned(), Field::Int);
+                if table.fields.len() == 1 {
+                    table.fields.insert("value".to_owned(), Field::Unknown);
+                }
+            } else {
+                let has =
+                    |columns: &Vec<String>, key: &Vec<String>| key.iter().all(|one| columns.contains(one));
+                let best = table.keys.iter().filter(|(key, calls)| {
+                    **calls >= BY_KEY && !several.iter().any(|columns| has(columns, key))
+                });
+                let best = best.max_by_key(|(_, calls)| **calls);
+                table.key = best.map(|(key, _)| key.clone()).unwrap_or_default();
+            }
+            let others = std::mem::take(&mut table.keys).into_keys().chain(several);
+            let is_key = |columns: &Vec<String>| table.key.starts_with(columns);
+            table.indexed = others.filter(|columns| !is_key(columns)).collect();
         }
         for table in self.tables.values_mut().filter(|table| self.made && table.key.is_empty()) {
             table.is_numbered = table.fields.insert(NUMBER.to_owned(), Field::Int).is_none();
@@ -135,7 +148,9 @@ impl Writer<'_> {
                 let _ = writeln!(text, "key = {}", list(table.key.iter().map(|column| quoted(column))));
             }
             if self.made && !table.indexed.is_empty() {
-                let _ = writeln!(text, "index = {}", list(table.indexed.iter().map(|column| quoted(column))));
+                let one = |columns: &Vec<String>| list(columns.iter().map(|column| quoted(column)));
+                let all: Vec<String> = table.indexed.iter().map(one).collect();
+                let _ = writeln!(text, "index = [{}]", all.join(", "));
             }
             let mut fields = Vec::new();
             for (column, field) in &table.fields {
@@ -146,7 +161,12 @@ impl Writer<'_> {
                     Field::Int => "\"int\"".to_owned(),
                     Field::Time => "\"time\"".to_owned(),
                     Field::Text(_) if !self.made => "\"text\"".to_owned(),
-                    Field::Text(most) => format!("{{ type = \"text\", max = {} }}", (*most).max(1)),
+                    Field::Text(most) => {
+                        let length =
+                            self.lengths.as_ref().and_then(|all| all.get(&(name.clone(), column.clone())));
+                        let length = length.map_or_else(String::new, |length| format!(", length = {length}"));
+                        format!("{{ type = \"text\", max = {}{length} }}", (*most).max(1))
+                    }
                     // Only read: its type and size are not in the capture.
                     _ => "{ type = \"text\", max = 20 }".to_owned(),
                 };

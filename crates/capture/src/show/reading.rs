@@ -2,6 +2,7 @@
 //! its length.
 
 use super::{COURSE, Course, Part, Shown, Statement, Unit};
+use crate::commands;
 use crate::file::{self, About};
 use crate::forms::{Form, Value};
 use crate::record::{Record, Request};
@@ -52,6 +53,8 @@ struct Reading {
     times: Vec<Histogram>,
     /// Each template as a form, by its number, and the place of the first form that is the same.
     formed: HashMap<u64, (usize, Form)>,
+    /// Of commands that are told as statements: their texts, by the template's number.
+    told: Option<HashMap<u64, String>>,
     by_form: HashMap<String, usize>,
     forms: Vec<Form>,
     sent: Sent,
@@ -109,6 +112,7 @@ pub(crate) struct Call {
     pub(crate) statement: usize,
     /// The form, if there are not too many.
     pub(crate) form: Option<usize>,
+    pub(crate) at: u64,
     /// The time since the connection's answer before.
     pub(crate) pause: u64,
     pub(crate) values: Vec<Value>,
@@ -122,6 +126,9 @@ pub(crate) struct Analysis {
     pub(crate) forms: Vec<Form>,
     pub(crate) sent: Sent,
 }
+
+/// A form by its place, and its values.
+type Formed = (usize, Vec<Value>);
 
 /// A connection while it is read.
 #[derive(Default)]
@@ -157,9 +164,9 @@ impl Live {
     }
 }
 
-/// Reads a capture with samples of the values.
-pub(crate) fn analyse(path: &Path) -> Result<Analysis> {
-    let mut reading = Reading::default();
+/// Reads a capture with samples of the values. `tells`: commands on keys and documents become statements, where they can.
+pub(crate) fn analyse(path: &Path, tells: bool) -> Result<Analysis> {
+    let mut reading = Reading { told: tells.then(HashMap::new), ..Reading::default() };
     let (about, ending) = file::read_with(path, |about, record| reading.take(about, record))?;
     reading.shown.about = about;
     reading.shown.ending = ending;
@@ -181,19 +188,14 @@ impl Reading {
                 connections.most_open = connections.most_open.max(self.open.len() as u64);
             }
             Record::Statement { number, template } => {
-                let kind = self.kind(fingerprint(&template));
+                if let Some(told) = self.told.as_mut().filter(|_| commands::are_told(&about.protocol)) {
+                    told.insert(number, template);
+                    return;
+                }
+                let kind = self.kind(fingerprint(&template), about);
                 self.kinds.insert(number, kind);
                 let form = Form::of(&template, dialect(about));
-                let key = form.key();
-                let is_kept =
-                    self.forms.len() < FORMS && self.formed.len() < 4 * FORMS && form.values_in_it() <= LONG;
-                let place = self.by_form.get(&key).copied().or_else(|| {
-                    is_kept.then(|| {
-                        self.forms.push(form.clone());
-                        self.by_form.insert(key, self.forms.len() - 1);
-                        self.forms.len() - 1
-                    })
-                });
+                let place = self.form(&form).filter(|_| self.formed.len() < 4 * FORMS);
                 self.formed.extend(place.map(|place| (number, (place, form))));
             }
             Record::Request(request) => self.request(&request, about),
@@ -212,8 +214,21 @@ impl Reading {
         }
     }
 
+    /// The place of a form, if there are not too many.
+    fn form(&mut self, form: &Form) -> Option<usize> {
+        let key = form.key();
+        let is_kept = self.forms.len() < FORMS && form.values_in_it() <= LONG;
+        self.by_form.get(&key).copied().or_else(|| {
+            is_kept.then(|| {
+                self.forms.push(form.clone());
+                self.by_form.insert(key, self.forms.len() - 1);
+                self.forms.len() - 1
+            })
+        })
+    }
+
     /// The place of a kind of statement.
-    fn kind(&mut self, text: String) -> usize {
+    fn kind(&mut self, text: String, about: &About) -> usize {
         let is_full = self.shown.statements.len() >= STATEMENTS;
         let text =
             if is_full && !self.by_text.contains_key(&text) { "(other statements)".to_owned() } else { text };
@@ -221,13 +236,15 @@ impl Reading {
             return *place;
         }
         let place = self.shown.statements.len();
-        let setup = is_setup(&text);
+        // `SET` of Redis writes a value.
+        let is_command = ["redis", "valkey", "memcached"].contains(&about.protocol.as_str());
+        let setup = if is_command { commands::is_setup(&text) } else { is_setup(&text) };
         let lower = text.to_ascii_lowercase();
-        let is_one_of = |words: [&str; 2]| setup && words.iter().any(|word| lower.starts_with(word));
+        let is_one_of = |words: &[&str]| setup && words.iter().any(|word| lower.starts_with(word));
         self.shown.statements.push(Statement {
             setup,
-            begins: is_one_of(["begin", "start"]),
-            rolls_back: is_one_of(["rollback", "abort"]),
+            begins: is_one_of(&["begin", "start", "multi"]),
+            rolls_back: is_one_of(&["rollback", "abort", "discard"]),
             text: text.clone(),
             ..Statement::default()
         });
@@ -236,8 +253,29 @@ impl Reading {
         place
     }
 
+    /// What a request does: the place of its kind, and its form and values, if these are known.
+    fn done(&mut self, request: &Request, about: &About) -> Option<(usize, Option<Formed>)> {
+        let Some(told) = self.told.as_ref().filter(|_| commands::are_told(&about.protocol)) else {
+            let place = self.kinds.get(&request.statement).copied()?;
+            let formed = self.formed.get(&request.statement).filter(|_| !request.cut);
+            return Some((place, formed.map(|(form, own)| (*form, own.values(request, dialect(about))))));
+        };
+        let text = told.get(&request.statement)?.clone();
+        match commands::translate(&about.protocol, &text, request) {
+            Ok((text, values)) => {
+                let form = self.form(&Form::of(&text, Dialect::Postgres));
+                Some((self.kind(fingerprint(&text), about), form.map(|form| (form, values))))
+            }
+            Err(why) => {
+                let place = self.kind(text, about);
+                self.shown.statements.get_mut(place)?.why_not.get_or_insert(why);
+                Some((place, None))
+            }
+        }
+    }
+
     fn request(&mut self, request: &Request, about: &About) {
-        let Some(place) = self.kinds.get(&request.statement).copied() else { return };
+        let Some((place, formed)) = self.done(request, about) else { return };
         let shown = &mut self.shown;
         let (Some(statement), Some(times)) = (shown.statements.get_mut(place), self.times.get_mut(place))
         else {
@@ -297,11 +335,10 @@ impl Reading {
                 _ => sent.as_text += 1,
             }
             if live.kept < VALUES && about.values == crate::Values::Keep {
-                let formed = self.formed.get(&request.statement).filter(|_| !request.cut);
-                let values = formed.map_or_else(Vec::new, |(_, form)| form.values(request, dialect(about)));
-                let form = formed.map(|(place, _)| *place);
-                live.kept += 1 + values.len();
-                live.calls.push(Call { statement: place, form, pause, values });
+                let (form, values) = formed.unzip();
+                let values = values.unwrap_or_default();
+                live.kept += cost(&values);
+                live.calls.push(Call { statement: place, form, at, pause, values });
             }
         }
         live.unit_ns += time;
@@ -385,11 +422,12 @@ impl Reading {
             }
             // A reservoir: each unit of a kind is in it with the same probability (Vitter 1985, algorithm R).
             kind.seen += 1;
-            let cost: usize = calls.iter().map(|(_, call): &(usize, Call)| 1 + call.values.len()).sum();
-            let most = SAMPLES.min(SAMPLED / 8 / cost);
+            let cost: usize = calls.iter().map(|(_, call): &(usize, Call)| cost(&call.values)).sum();
+            let most = SAMPLES.min(SAMPLED / 8 / cost).max(1);
             let is_full = kind.samples.len() >= most || self.sampled >= SAMPLED;
             let place = if is_full { rng.below(kind.seen) as usize } else { kind.samples.len() };
-            let sample = Sample { connection, at: live.unit_at, calls, counts: visits.counts };
+            let at = calls.first().map_or(live.unit_at, |(_, call)| call.at);
+            let sample = Sample { connection, at, calls, counts: visits.counts };
             if let Some(old) = kind.samples.get_mut(place) {
                 *old = sample;
             } else if !is_full || kind.samples.is_empty() {
@@ -512,6 +550,12 @@ impl Reading {
         shown.connections.idle_in_transaction = self.idle_ns as f64 / self.open_ns.max(1) as f64;
         Analysis { shown, kinds, forms: self.forms, sent: self.sent }
     }
+}
+
+/// The memory of a statement's values, in values: a kilobyte of text is one more.
+fn cost(values: &[Value]) -> usize {
+    let long = |value: &Value| if let Value::Text(text) = value { text.len() >> 10 } else { 0 };
+    1 + values.iter().map(|value| 1 + long(value)).sum::<usize>()
 }
 
 /// The seconds in steps, as many as there is room for.

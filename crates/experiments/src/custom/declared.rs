@@ -215,8 +215,8 @@ pub(super) enum Source {
     Expression(Expr),
     /// One of these values, with the sums of their weights up to each; without any, all are equally likely.
     List(Vec<Constant>, Vec<u64>),
-    /// Unique text of this many characters.
-    Text(usize),
+    /// Unique text of this many characters: one of these lengths, with sums of weights as those of a list.
+    Text(Vec<usize>, Vec<u64>),
     /// Text that follows a pattern.
     Template(String),
     /// Consecutive numbers, distributed to all clients.

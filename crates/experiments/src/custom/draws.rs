@@ -124,8 +124,8 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
             section.error("'exponent' requires zipfian, and 'parameter' requires gaussian or exponential")
         );
     }
-    if section.has("weights") && *how != "list" {
-        return Err(section.error("'weights' requires list"));
+    if section.has("weights") && !["list", "text"].contains(how) {
+        return Err(section.error("'weights' requires list or text"));
     }
     let call = |function, (least, most): (Expr, Expr), parameter: Option<f64>| {
         let arguments = [least, most].into_iter().chain(parameter.map(Expr::Double)).collect();
@@ -153,8 +153,9 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
         }
         "template" => Source::Template(section.text(how)?.unwrap_or_default().to_owned()),
         "text" => {
-            let length = section.number(how)?.filter(|n| (1..=MAX_TEXT).contains(n));
-            Source::Text(length.ok_or_else(|| section.error("'text' is a length out of range"))? as usize)
+            let lengths = section.read(how, "a length out of range", lengths)?.unwrap_or_default();
+            let sums = weights(&section, lengths.len())?;
+            Source::Text(lengths, sums)
         }
         _ => {
             let name = section.text(how)?.unwrap_or_default();
@@ -167,6 +168,13 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
             Source::List(values, Vec::new())
         }
     })
+}
+
+/// The lengths of texts: one, or a list of some.
+fn lengths(value: &Value) -> Option<Vec<usize>> {
+    let all = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    let one = |value: &Value| value.as_integer().filter(|n| (1..=MAX_TEXT).contains(n)).map(|n| n as usize);
+    all.iter().map(one).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty())
 }
 
 /// The sums of the weights of a list's values, up to each.

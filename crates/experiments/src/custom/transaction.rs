@@ -132,10 +132,11 @@ impl CustomTransaction {
 fn texts(declared: &Declared, seed: u64) -> Vec<(usize, Content)> {
     let mut contents: Vec<(usize, Content)> = Vec::new();
     for step in declared.programs.iter().flat_map(|program| &program.steps) {
-        if let Step::Set { source: Source::Text(length), .. } = step
-            && !contents.iter().any(|(known, _)| known == length)
-        {
-            contents.push((*length, Content::new(Kind::Text, mix(seed, *length as u64), *length)));
+        let Step::Set { source: Source::Text(lengths, _), .. } = step else { continue };
+        for length in lengths {
+            if !contents.iter().any(|(known, _)| known == length) {
+                contents.push((*length, Content::new(Kind::Text, mix(seed, *length as u64), *length)));
+            }
         }
     }
     contents
@@ -247,14 +248,14 @@ impl State {
                 self.slots[slot].set(datum);
             }
             Source::List(values, sums) => {
-                let draw = self.rng.below(sums.last().copied().unwrap_or(values.len() as u64));
-                let pick =
-                    if sums.is_empty() { draw as usize } else { sums.partition_point(|sum| *sum <= draw) };
-                self.slots[slot].set_constant(values.get(pick).unwrap_or(&Constant::Null));
+                let pick = self.pick(values, sums);
+                self.slots[slot].set_constant(pick.unwrap_or(&Constant::Null));
             }
-            Source::Text(length) => {
+            Source::Text(lengths, sums) => {
+                // Of one length nothing is drawn, so that texts of a seed stay as they are.
+                let length = if lengths.len() == 1 { lengths.first() } else { self.pick(lengths, sums) };
                 let key = self.rng.next_u64();
-                if let Some((_, content)) = self.contents.iter().find(|(known, _)| known == length) {
+                if let Some((_, content)) = self.contents.iter().find(|(known, _)| Some(known) == length) {
                     content.write(key, 0, &mut self.scratch);
                     self.slots[slot].set_value(Value::Bytes(&self.scratch))?;
                 }
@@ -270,6 +271,12 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// One of these, by the sums of their weights; without any, all are equally likely.
+    fn pick<'a, T>(&mut self, all: &'a [T], sums: &[u64]) -> Option<&'a T> {
+        let draw = self.rng.below(sums.last().copied().unwrap_or(all.len() as u64));
+        all.get(if sums.is_empty() { draw as usize } else { sums.partition_point(|sum| *sum <= draw) })
     }
 
     fn value(&mut self, expr: &super::expression::Expr, place: &str) -> Result<Datum> {

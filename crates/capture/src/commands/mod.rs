@@ -1,0 +1,282 @@
+//! Requests of stores of keys and of documents, in the words of statements: `GET session:17` is `GET value FROM session WHERE id = $1`.
+//! [`plain`](crate::plain) reads these as it reads SQL, so that the rest of a model is the same for all.
+
+mod documents;
+mod keys;
+mod numbers;
+
+use crate::forms::Value;
+use crate::record::{Request, Value as Bytes};
+pub(crate) use numbers::{Lengths, number};
+
+/// The field of a row that is its key, and the one that has the value of a key.
+pub(crate) const KEY: &str = "id";
+const VALUE: &str = "value";
+/// Commands that begin and end transactions, set up a connection, or ask about the server.
+const SETUP: [&str; 24] = [
+    "ACL", "ASKING", "AUTH", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "DISCARD", "ECHO", "EXEC", "HELLO",
+    "INFO", "MULTI", "PING", "QUIT", "READONLY", "RESET", "ROLE", "SELECT", "SENTINEL", "UNWATCH", "WATCH",
+    "version", "verbosity",
+];
+
+/// A request as a statement, with a value for each of its parameters; or why it is none.
+pub(crate) type Translated = Result<(String, Vec<Value>), &'static str>;
+
+/// Whether the requests of a protocol are no statements, and can be told as such.
+pub(crate) fn are_told(protocol: &str) -> bool {
+    ["redis", "valkey", "memcached", "mongodb"].contains(&protocol)
+}
+
+/// Whether a command of Redis or memcached sets up a connection or a transaction.
+pub(crate) fn is_setup(text: &str) -> bool {
+    SETUP.contains(&text.split(' ').next().unwrap_or_default())
+}
+
+/// A request as a statement.
+pub(crate) fn translate(protocol: &str, text: &str, request: &Request) -> Translated {
+    if request.cut || request.parameters.iter().any(|one| one.value == Bytes::Dropped) {
+        return Err("it was recorded without its values");
+    }
+    if protocol == "mongodb" {
+        return documents::translate(text, request);
+    }
+    let words: Vec<&[u8]> = request
+        .parameters
+        .iter()
+        .map(|one| if let Bytes::Bytes(bytes) = &one.value { bytes.as_slice() } else { &[] })
+        .collect();
+    keys::translate(text.split(' ').next().unwrap_or_default(), &words)
+}
+
+/// What is done to a row.
+enum Change {
+    Get(Vec<String>),
+    Insert,
+    Put,
+    Update,
+    Delete,
+}
+
+/// The fields that are written, each with its value, and whether that is added.
+type Fields = Vec<(String, Value, bool)>;
+
+/// Writes a statement on the rows of a table. Its values are in the order of their places in the text.
+fn statement(change: &Change, table: &str, by: Vec<(String, Value)>, fields: Fields) -> (String, Vec<Value>) {
+    let place = |number: usize| format!("${number}");
+    // The fields of an UPDATE are before those by which it finds its row.
+    let first = if matches!(change, Change::Update) { fields.len() } else { 0 };
+    let compare =
+        |(at, (column, _)): (usize, &(String, Value))| format!("{column} = {}", place(first + at + 1));
+    let compared: Vec<String> = by.iter().enumerate().map(compare).collect();
+    let compared = compared.join(" AND ");
+    let set = |(at, (column, _, is_added)): (usize, &(String, Value, bool))| {
+        let before = if *is_added { format!("{column} + ") } else { String::new() };
+        format!("{column} = {before}{}", place(at + 1))
+    };
+    let sets: Vec<String> = fields.iter().enumerate().map(set).collect();
+    let columns = by.iter().map(|(column, _)| column).chain(fields.iter().map(|(column, ..)| column));
+    let columns: Vec<&str> = columns.map(String::as_str).collect();
+    let columns = columns.join(", ");
+    let all: Vec<String> = (1..=by.len() + fields.len()).map(place).collect();
+    let text = match change {
+        Change::Get(wanted) if wanted.is_empty() => format!("GET * FROM {table} WHERE {compared}"),
+        Change::Get(wanted) => format!("GET {} FROM {table} WHERE {compared}", wanted.join(", ")),
+        Change::Insert => format!("INSERT INTO {table} ({columns}) VALUES ({})", all.join(", ")),
+        Change::Put => format!("PUT INTO {table} ({columns}) VALUES ({})", all.join(", ")),
+        Change::Update => format!("UPDATE {table} SET {} WHERE {compared}", sets.join(", ")),
+        Change::Delete => format!("DELETE FROM {table} WHERE {compared}"),
+    };
+    let by = by.into_iter().map(|(_, value)| value);
+    let fields = fields.into_iter().map(|(_, value, _)| value);
+    let values = if first > 0 { fields.chain(by).collect() } else { by.chain(fields).collect() };
+    (text, values)
+}
+
+/// A name that a collection and a field may have: in lower case, and with underscores for other characters.
+fn name(text: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
+    let name: String = text.chars().map(plain).take(38).collect();
+    let name = name.trim_matches('_');
+    let begins_well = name.starts_with(|c: char| c.is_ascii_lowercase()) && name != KEY;
+    if begins_well { name.to_owned() } else { format!("x_{name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Parameter;
+    use kurabe_wire::registry::of_scheme;
+    use kurabe_wire::view::Event;
+
+    /// What a client's bytes are as statements, by the view of the protocol.
+    fn told(protocol: &str, sent: &[u8]) -> Vec<Translated> {
+        let mut view = (of_scheme(protocol).unwrap().view)();
+        let mut events = Vec::new();
+        view.sent(sent, std::time::Instant::now(), &mut events);
+        view.end(&mut events);
+        let exchanges = events.into_iter().filter_map(|event| match event {
+            Event::Exchange(exchange) => Some(exchange),
+            _ => None,
+        });
+        let told = exchanges.map(|exchange| {
+            let parameters = exchange.parameters.into_iter().map(|one| Parameter {
+                kind: one.kind,
+                binary: one.binary,
+                value: one.value.map_or(Bytes::Null, Bytes::Bytes),
+            });
+            let request =
+                Request { parameters: parameters.collect(), cut: exchange.cut, ..Request::default() };
+            translate(protocol, &exchange.text, &request)
+        });
+        told.collect()
+    }
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.into())
+    }
+
+    #[test]
+    fn commands_on_one_key_are_statements_on_a_row_and_others_say_why_not() {
+        let get = "GET value FROM session WHERE id = $1";
+        let put = "PUT INTO session (id, value) VALUES ($1, $2)";
+        for (line, statement, values) in [
+            ("GET session:17", get, vec![Value::Int(17)]),
+            ("GET session:0a1f", get, vec![text("0a1f")]),
+            ("SETEX session:17 60 abc", put, vec![Value::Int(17), text("abc")]),
+            (
+                "SET session:17 abc XX",
+                "UPDATE session SET value = $1 WHERE id = $2",
+                vec![text("abc"), Value::Int(17)],
+            ),
+            ("DEL cart:17:item:5", "DELETE FROM cart_item WHERE id = $1", vec![text("17:5")]),
+            (
+                "INCR user17",
+                "UPDATE user SET value = value + $1 WHERE id = $2",
+                vec![text("1"), Value::Int(17)],
+            ),
+            ("HMGET user:7 Name city", "GET name, city FROM user WHERE id = $1", vec![Value::Int(7)]),
+            ("HGETALL user:bob", "GET * FROM user WHERE id = $1", vec![text("bob")]),
+            (
+                "HSET user:7 name x",
+                "PUT INTO user (id, name) VALUES ($1, $2)",
+                vec![Value::Int(7), text("x")],
+            ),
+            ("GET hits", "GET value FROM keys WHERE id = $1", vec![text("hits")]),
+        ] {
+            let told = told("redis", format!("{line}\r\n").as_bytes());
+            assert_eq!(told, [Ok((statement.to_owned(), values))], "{line}");
+        }
+        for (line, why) in [
+            ("MGET a:1 a:2", "several keys at once"),
+            ("LPUSH queue x", "a list"),
+            ("ZADD rank 1 x", "a sorted set"),
+            ("EVAL x 0", "a script"),
+            ("EXPIRE session:17 60", "a time to live"),
+            ("HSET cart:17 item5 2", "a field of a hash whose name is a value"),
+        ] {
+            assert_eq!(told("redis", format!("{line}\r\n").as_bytes()), [Err(why)], "{line}");
+        }
+        let lines = b"set user_5 0 60 3\r\nabc\r\nget user_5\r\nreplace user_5 0 0 1 noreply\r\nx\r\ndelete user_5\r\nincr n_1 4\r\n";
+        let found: Vec<String> = told("memcached", lines)
+            .into_iter()
+            .map(|one| one.map_or_else(str::to_owned, |one| one.0))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "PUT INTO user (id, value) VALUES ($1, $2)",
+                "GET value FROM user WHERE id = $1",
+                "UPDATE user SET value = $1 WHERE id = $2",
+                "DELETE FROM user WHERE id = $1",
+                "UPDATE n SET value = value + $1 WHERE id = $2",
+            ]
+        );
+    }
+
+    #[test]
+    fn commands_on_one_document_are_statements_on_a_row_and_others_say_why_not() {
+        let told = |text: &str, values: &[i32], orders: &[&str]| {
+            let number =
+                |n: &i32| Parameter { kind: 16, binary: true, value: Bytes::Bytes(n.to_le_bytes().to_vec()) };
+            let order = |text: &&str| Parameter {
+                kind: 0,
+                binary: false,
+                value: Bytes::Bytes(text.as_bytes().to_vec()),
+            };
+            let parameters = values.iter().map(number).chain(orders.iter().map(order)).collect();
+            translate("mongodb", text, &Request { parameters, ..Request::default() })
+        };
+        let ints = |values: &[i64]| values.iter().map(|n| Value::Int(*n)).collect::<Vec<_>>();
+        let one: &[&str] = &["0x1"];
+        for (line, values, statement, kept) in [
+            (
+                r#"find items {"filter": {"_id": ?}, "limit": ?}"#,
+                &[7, 1][..],
+                "GET * FROM items WHERE id = $1",
+                &[7][..],
+            ),
+            (
+                r#"find items {"filter": {"shopCity": ?}, "projection": {"a": ?, "_id": ?}}"#,
+                &[7, 1, 0],
+                "GET a FROM items WHERE shopcity = $1",
+                &[7],
+            ),
+            (
+                r#"insert items {"documents": [{"_id": ?, "at": {"n": ?}}], "ordered": ?}"#,
+                &[7, 8, 1],
+                "INSERT INTO items (id, at_n) VALUES ($1, $2)",
+                &[7, 8],
+            ),
+            (
+                r#"update items {"updates": [{"q": {"_id": ?}, "u": {"$inc": {"n": ?}, "$set": {"b": ?}}}]}"#,
+                &[7, 8, 9],
+                "UPDATE items SET n = n + $1, b = $2 WHERE id = $3",
+                &[8, 9, 7],
+            ),
+            (
+                r#"update items {"updates": [{"q": {"_id": ?}, "u": {"b": ?}, "upsert": ?}]}"#,
+                &[7, 8, 1],
+                "PUT INTO items (id, b) VALUES ($1, $2)",
+                &[7, 8],
+            ),
+            (
+                r#"delete items {"deletes": [{"q": {"_id": ?}, "limit": ?}]}"#,
+                &[7, 1],
+                "DELETE FROM items WHERE id = $1",
+                &[7],
+            ),
+        ] {
+            assert_eq!(told(line, values, one), Ok((statement.to_owned(), ints(kept))), "{line}");
+        }
+        for (line, values, orders, why) in [
+            (
+                r#"find items {"filter": {"n": {"$gt": ?}}}"#,
+                &[7][..],
+                one,
+                "documents by anything but equal values",
+            ),
+            (
+                r#"find items {"filter": {"n": ?}, "sort": {"a": ?}}"#,
+                &[7, 1],
+                one,
+                "an order, or a part of what is found",
+            ),
+            (r#"insert items {"documents": [{"_id": ?}]}"#, &[7, 8], &["0x2"], "several documents at once"),
+            (
+                r#"update items {"updates": [{"q": {"_id": ?}, "u": {"$push": {"b": ?}}}]}"#,
+                &[7, 8],
+                one,
+                "a change of a document other than $set and $inc",
+            ),
+            (
+                r#"insert items {"documents": [{"_id": ?, "tags": [?]}]}"#,
+                &[7, 8],
+                &["0x1", "0x1"],
+                "a list within a document",
+            ),
+            ("aggregate items {}", &[], one, "not a find, insert, update or delete"),
+        ] {
+            assert_eq!(told(line, values, orders), Err(why), "{line}");
+        }
+    }
+}
