@@ -281,3 +281,18 @@ fn capture_of_a_killed_recorder_is_read_and_said_to_be_one() {
     let refused = place.run(&["capture", "redis://127.0.0.1:1", "-o", other.to_str().unwrap(), "--", "true"]);
     assert!(refused.code != Some(0) && !other.exists(), "{refused:?}");
 }
+
+#[test]
+fn long_requests_that_no_replay_has_are_counted() {
+    let Some(server) = testing::server("postgres") else { return };
+    let place = Place::new();
+    let script = place.home().join("long.sql");
+    std::fs::write(&script, format!("SELECT length('{}');\nSELECT 1;\n", "x".repeat(2 << 20))).unwrap();
+    let path = place.home().join("long");
+    let path = path.to_str().unwrap();
+    let run = format!("psql -qXf '{}'", script.display());
+    let answer = place.run(&["capture", server.url(), "-o", path, "--", "sh", "-ec", &run]);
+    let said = "1 requests (50.0 %) are above 1 MB or may hold a password: no replay has them";
+    assert!(answer.code == Some(0) && answer.err.contains(said), "{answer:?}");
+    assert!(place.run(&["capture", "show", path]).out.contains(said));
+}

@@ -1,5 +1,6 @@
 //! `kurabe run replay` of what real clients did: each request once, in an order that keeps answers, each answer compared.
 
+mod cache;
 mod couchdb;
 pub(crate) mod mongodb;
 
@@ -204,34 +205,6 @@ fn reads_are_replayed_as_often_as_the_server_counts_and_other_answers_are_named(
         assert_eq!(place.run(&args).code, Some(0));
         let refused = replay(&place, &hashed, &[server.url()]);
         assert!(refused.code != Some(0) && refused.err.contains("values were not kept"), "{refused:?}");
-    }
-}
-
-#[test]
-fn commit_that_changes_a_table_empties_the_cache_of_its_reads_alone() {
-    let Some(server) = testing::server("postgres") else { return };
-    let place = Place::that_starts_servers();
-    let tables = "CREATE TABLE a (k int PRIMARY KEY, v int); INSERT INTO a VALUES (1, 1); CREATE TABLE b (k int PRIMARY KEY, v int); \
-                  INSERT INTO b VALUES (1, 1)";
-    std::fs::write(place.home().join("data.sql"), tables).unwrap();
-    sql(&server, "", tables).unwrap();
-    let reads = "SELECT v FROM a WHERE k = 1;\nSELECT v FROM b WHERE k = 1;\n".repeat(5);
-    let change = "UPDATE public.a SET v = v + 1 WHERE k = 1;\n";
-    // What is read in a transaction, and what differs each time, is not cached.
-    let others = "BEGIN;\nSELECT v FROM b WHERE k = 1;\nCOMMIT;\nSELECT random() FROM b;\n";
-    std::fs::write(place.home().join("script.sql"), [&reads, change, &reads, others].concat()).unwrap();
-    let path = captured(&place, "reads", &server, "psql -qXf script.sql");
-    let data = place.home().join("data.sql");
-    let report =
-        report(&place, &path, &["up:postgres", "--data", data.to_str().unwrap(), "--cache", "up:memcached"]);
-    let cached: Vec<&Json> =
-        cells(&report).iter().filter(|cell| metric(cell, "cacheable reads").is_some()).collect();
-    assert!(!cached.is_empty() && cached.len() < cells(&report).len(), "{report:#}");
-    for cell in cached {
-        assert_eq!(metric(cell, "cacheable reads").map(f64::round), Some(20.0), "{cell:#}");
-        // Each table's first read misses, and that of the changed one a second time.
-        let hits = metric(cell, "hit ratio").unwrap();
-        assert!((hits - 0.85).abs() < 1e-9, "{cell:#}");
     }
 }
 

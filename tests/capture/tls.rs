@@ -322,3 +322,65 @@ fn options_that_contradict_each_other_are_errors_of_usage() {
     let answer = place.run(&["capture", "postgres://h/shop?sslmode=require", "-o", "none", "--", "true"]);
     assert!(answer.code == Some(2) && answer.err.contains("--tls terminate"), "{answer:?}");
 }
+
+#[test]
+fn killed_capture_leaves_no_file_of_its_certificate() {
+    let Some(server) = testing::server_with("postgres", secured) else { return };
+    let place = Place::new();
+    let url = url_of(&server, "kurabe", &format!("tls=verify&ca={}", authority(&server)));
+    let path = place.home().join("killed");
+    let args = ["capture", &url, "-o", path.to_str().unwrap(), "--tls", "terminate"];
+    let mut child = piped(&mut place.command(&args));
+    let mut shown = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut shown).unwrap();
+    let (_, file) = shown.trim().split_once("sslrootcert=").unwrap();
+    let file = PathBuf::from(file.split('&').next().unwrap().replace("%2F", "/"));
+    let folder = file.parent().unwrap();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        assert!(!text.contains("PRIVATE KEY"), "{text}");
+    }
+    assert!(file.exists(), "{shown}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(eventually(20, || (!folder.exists()).then_some(())).is_some(), "{folder:?}");
+}
+
+#[test]
+fn throwaway_server_has_tls_if_its_url_asks_for_it_or_the_url_is_refused() {
+    let place = Place::that_starts_servers();
+    let script = format!("'{KURABE}' doctor \"$KURABE_URL\"");
+    for (engine, option) in [
+        ("postgres", "tls=require"),
+        ("postgres", "sslmode=require"),
+        ("mysql", "ssl-mode=REQUIRED"),
+        ("mariadb", "tls=verify"),
+        ("redis", "tls=verify"),
+        ("memcached", "tls=verify"),
+        ("mongodb", "tls=true"),
+    ] {
+        if kurabe_testbed::available().iter().any(|(name, found)| *name == engine && found.is_err()) {
+            skip(engine);
+            continue;
+        }
+        let url = format!("up:{engine}?{option}");
+        let path = place.home().join("none");
+        let refused = place.run(&["capture", &url, "-o", path.to_str().unwrap(), "--", "true"]);
+        let what = "has no effect: the client, and not the relay, chooses TLS";
+        assert!(refused.code == Some(2) && refused.err.contains(what) && !path.exists(), "{refused:?}");
+        let path = captured(&place, &url.replace([':', '?', '='], "-"), &TERMINATE, &url, &script);
+        is_clean(&path);
+        assert!(!requests(&path).is_empty(), "{url}");
+        let args =
+            ["run", "point-read", &url, "--requests", "50", "--records", "20", "--rounds", "1", "--no-html"];
+        let answer = place.run(&args);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+    }
+    for url in ["up:couchdb?tls=require", "up:firebird?tls=require", "up:postgres?sslmode=verify-full"] {
+        let answer = place.run(&["run", "point-read", url, "--rounds", "1", "--no-html"]);
+        let is_said = ["neither TLS", "needs an authority", "not installed"]
+            .iter()
+            .any(|part| answer.err.contains(part));
+        assert!(is_said && answer.code != Some(0), "{answer:?}");
+    }
+}

@@ -1,7 +1,7 @@
 //! The same of MongoDB's protocol, with the server of the testbed, which is FerretDB where there is no mongod.
 
 use super::{cells, replay, requests};
-use crate::support::{KURABE, Place};
+use crate::support::{KURABE, Place, metric};
 use kurabe_capture::file::{self, About};
 use kurabe_capture::recorder::Recorder;
 use kurabe_relay::Server as Address;
@@ -195,6 +195,8 @@ fn work(address: SocketAddr) -> u64 {
     assert_eq!(client.read_all(&json!({ "sort": { "_id": -1 }, "batchSize": 30 })), 100);
     let change = json!([{ "q": { "n": 3 }, "u": { "$inc": { "n": 100 } }, "multi": true }]);
     assert_eq!(client.ask("update", &items, &json!({ "updates": change }))["nModified"], 14);
+    let made = json!([{ "q": { "_id": 900 }, "u": { "$set": { "n": 1 } }, "upsert": true }]);
+    assert_eq!(client.ask("update", &items, &json!({ "updates": made }))["upserted"]["0"]["_id"], 900);
     let twice = client.ask("insert", &items, &json!({ "documents": [{ "_id": 7 }] }));
     assert_eq!(twice["writeErrors"]["0"]["code"], 11_000, "{twice}");
     client.ask("distinct", &items, &json!({ "key": "n" }));
@@ -250,6 +252,10 @@ fn commands_of_mongodb_are_recorded_and_replayed_as_often_as_the_server_counts()
     let more = of(r#"getMore items ? {"batchSize": ?}"#).unwrap();
     assert_eq!((&more["calls"], &more["rows"], &report["errors"]), (&6.into(), &140.into(), &4.into()));
 
+    let made =
+        of(r#"update items {"updates": [{"q": {"_id": ?}, "u": {"$set": {"n": ?}}, "upsert": ?}]}"#).unwrap();
+    assert_eq!(made["affected"], 1, "{made:#}");
+
     // The user's own server is left alone.
     let refused = replay(&place, &path, &[server.url()]);
     assert!(refused.code == Some(2) && refused.err.contains("may change documents"), "{refused:?}");
@@ -290,10 +296,28 @@ fn document_that_was_changed_before_a_replay_of_mongodb_is_found() {
     let answer = replay(&place, &path, &[server.url()]);
     let said = format!("{}{}", answer.out, answer.err);
     let named = "other values in 1 rows for 'find items {\"filter\": {\"_id\": ?}, \"limit\": ?}'";
+    // The last answer of the cursor differs too: it is compared by all documents, of any of its answers.
+    let last = "other values in 1 rows for 'getMore items";
     assert!(
-        answer.code != Some(0) && said.contains("1 of 53 answers differ") && said.contains(named),
+        answer.code != Some(0)
+            && said.contains("2 of 53 answers differ")
+            && said.contains(named)
+            && said.contains(last),
         "{answer:?}"
     );
+    // With a limit nobody knows which documents are right: only their number is compared, which is counted.
+    let path = recorded(&place, "some", &server, |address| {
+        let mut client = Client::connect(address);
+        assert_eq!(client.read_all(&json!({ "batchSize": 20, "limit": 45 })), 45);
+    });
+    let change = json!([{ "q": { "_id": 30 }, "u": { "$set": { "t": "again" } } }]);
+    client.ask("update", &json!("items"), &json!({ "updates": change }));
+    let answer = replay(&place, &path, &[server.url()]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    for cell in cells(&place.report()) {
+        assert_eq!(metric(cell, "answers compared in part"), Some(1.0), "{cell:#}");
+        assert_eq!(cell["verified"]["answers"], requests(&place, &path) - 1, "{cell:#}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod terminal;
 use crate::file::{About, Ending, Known};
 use crate::variables::plan;
 use kurabe_core::Result;
+use kurabe_core::units::count;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,6 +24,8 @@ pub struct Shown {
     pub(crate) requests: u64,
     errors: u64,
     unanswered: u64,
+    /// Requests without all of their values, since they are too long or may contain a password.
+    cut: u64,
     /// Requests that were sent before an earlier one was answered.
     pipelined: u64,
     peak_per_second: u64,
@@ -113,6 +116,13 @@ struct Part {
     /// What a loop of several statements repeats.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     repeats: Vec<Part>,
+}
+
+/// Says how many requests a replay leaves out since values are missing.
+pub fn left_out(cut: u64, requests: u64) -> String {
+    let share = 100.0 * cut as f64 / requests.max(1) as f64;
+    let share = if share < 0.1 { "< 0.1".to_owned() } else { format!("{share:.1}") };
+    format!("{} requests ({share} %) are above 1 MB or may hold a password: no replay has them", count(cut))
 }
 
 /// Reads a capture.

@@ -32,6 +32,8 @@ const TEMPLATES: usize = 16 << 20;
 pub struct Totals {
     pub connections: u64,
     pub requests: u64,
+    /// Requests without all of their values, since they are too long or may contain a password.
+    pub cut: u64,
     /// Why connections, or their rest, could not be read, each reason once.
     pub unreadable: Vec<String>,
     /// Why a server could not be reached.
@@ -347,6 +349,7 @@ impl Taped {
         let mut state = lock(&self.shared.state);
         request.statement = state.template(template);
         state.totals.requests += 1;
+        state.totals.cut += u64::from(request.cut);
         state.push(&Record::Request(Box::new(request)));
     }
 }

@@ -39,11 +39,11 @@ use std::time::{Duration, Instant};
 use throwaway::{
     announce, not_started_url, options_of, restarting, restricting, start, start_twice, up_options,
 };
-use urls::{check_cache, driver_options};
+use urls::check_cache;
 
 pub use kurabe_core::target::UP;
 pub use shared::SharedServers;
-pub use throwaway::{start_error, up, with_server_affinity};
+pub use throwaway::{reached, start_error, up, with_server_affinity};
 pub use urls::{applications, are_throwaway, check_scheme, engine, names};
 
 /// Messages to the user about targets, and the user's request to stop.
@@ -222,8 +222,7 @@ impl Opened {
 
     /// Keeps a throwaway server, and returns the URL by which it is reached.
     fn reached(&mut self, url: &TargetUrl, server: Arc<Server>) -> Result<TargetUrl> {
-        let mut reached = TargetUrl::parse(server.url())?;
-        reached.options.extend(driver_options(url));
+        let reached = throwaway::reached(url, &server)?;
         self.servers.push(server);
         Ok(reached)
     }

@@ -1,8 +1,7 @@
 //! Application stacks as targets: `stack:php/mysqli?db=up:mysql`. The database is opened once for all stacks that name it;
 //! each stack has tables of its own there, which are loaded here, as `kurabe up app` loads its tables.
 
-use crate::throwaway::not_started;
-use crate::urls::driver_options;
+use crate::throwaway::{asks_for_tls, not_started};
 use crate::{OpenOptions, Opened, Reporter, UP, engine, open_one, start_error, with_server_affinity};
 use kurabe_core::driver::Driver;
 use kurabe_core::durability::DurabilityClass;
@@ -252,12 +251,16 @@ impl Opened {
             return Ok(at);
         }
         let reached = if asked.database.scheme == UP {
+            if asks_for_tls(&asked.database)? {
+                return Err(Error::unsupported("a stack reaches its throwaway database without TLS")
+                    .context(&url)
+                    .hint("remove the option"));
+            }
             reporter.wait_for(format!("a throwaway {} to start", asked.database.path));
             let server = with_server_affinity(open_options.cpu_partition.as_ref(), || {
                 crate::up(&asked.database, open_options.durability, connections, reporter)
             })?;
-            let mut reached = TargetUrl::parse(server.url())?;
-            reached.options.extend(driver_options(&asked.database));
+            let reached = crate::reached(&asked.database, &server)?;
             self.servers.push(Arc::new(server));
             reached
         } else {

@@ -132,6 +132,7 @@ pub(crate) fn up_options(url: &TargetUrl, connections: u64) -> Result<StartOptio
     })?;
     let mut options = StartOptions::new(program);
     options.connections = connections;
+    options.tls = asks_for_tls(url)?;
     let of_driver = driver_options(url);
     for (name, value) in &url.options {
         if name == PROGRAMS {
@@ -141,6 +142,32 @@ pub(crate) fn up_options(url: &TargetUrl, connections: u64) -> Result<StartOptio
         }
     }
     Ok(options)
+}
+
+/// Whether its driver is to connect with TLS, which the server has to offer then.
+pub(crate) fn asks_for_tls(url: &TargetUrl) -> Result<bool> {
+    let mut of_driver = TargetUrl::parse(&format!("{}://127.0.0.1/kurabe", engine(url)))?;
+    of_driver.options.extend(driver_options(url));
+    Ok(kurabe_drivers::registry::tls(&of_driver).map_err(|error| error.context(url))?.is_some())
+}
+
+/// The URL by which a throwaway server is reached, with the options that belong to its driver.
+///
+/// # Errors
+/// None, of a server that was started.
+pub fn reached(url: &TargetUrl, server: &Server) -> Result<TargetUrl> {
+    let mut reached = TargetUrl::parse(server.url())?;
+    reached.options.extend(driver_options(url));
+    let file = match reached.option("tls") {
+        Some("verify") => "ca",
+        Some("true") => "tlsCAFile",
+        _ => return Ok(reached),
+    };
+    // An authority of its own has signed its certificate.
+    if let Some(ca) = server.ca() {
+        reached.options.entry(file.to_owned()).or_insert_with(|| ca.display().to_string());
+    }
+    Ok(reached)
 }
 
 /// A URL like that of a throwaway server that is not started, for its driver.

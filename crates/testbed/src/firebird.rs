@@ -58,7 +58,9 @@ fn find() -> Result<Installed, String> {
 }
 
 fn check(spec: &Spec) -> Result<(), String> {
-    if spec.tls || spec.socket_only {
+    // Firebird passes over settings that it does not know.
+    let is_tls = |(name, _): &(String, String)| ["ssl", "tls"].iter().any(|start| name.starts_with(start));
+    if spec.tls || spec.socket_only || spec.settings.iter().any(is_tls) {
         return Err("a throwaway Firebird supports neither TLS nor a Unix socket".to_owned());
     }
     match forced_writes(spec) {

@@ -89,7 +89,8 @@ impl Variables {
     /// libmemcached's.
     pub(crate) const MEMCACHED: Self = Self { address: "MEMCACHED_SERVERS", ..Self::NONE };
     /// What applications use.
-    pub(crate) const MONGODB: Self = Self { url: &["MONGODB_URI"], ..Self::NONE };
+    pub(crate) const MONGODB: Self =
+        Self { url: &["MONGODB_URI"], trust: &[("tls", Some("true")), ("tlsCAFile", None)], ..Self::NONE };
     /// What applications use.
     pub(crate) const COUCHDB: Self =
         Self { url: &["COUCHDB_URL"], password: "COUCHDB_PASSWORD", ..Self::NONE };

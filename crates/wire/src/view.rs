@@ -173,6 +173,9 @@ fn size_of(request: &Exchange) -> usize {
     request.text.len() + values.sum::<usize>()
 }
 
+/// The lower half of a checksum of all rows of a cursor that gave them in parts and in any order.
+pub const COMPLETE: u32 = 1;
+
 /// A checksum of rows: FNV-1a (64 bits) of each row's bytes. They are added up, which gives the upper half; where the
 /// statement orders its rows they are chained too, which gives the lower half. Equal upper halves alone are the same rows in
 /// another order.
@@ -207,6 +210,13 @@ impl Digest {
         self.sum = self.sum.wrapping_add(row);
         if self.is_ordered {
             self.chain = self.chain.wrapping_mul(Self::PRIME).wrapping_add(row);
+        }
+    }
+
+    /// All rows are there: where they have no order, the lower half says so.
+    pub(crate) fn complete(&mut self) {
+        if !self.is_ordered {
+            self.chain = u64::from(COMPLETE);
         }
     }
 

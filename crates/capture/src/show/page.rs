@@ -1,7 +1,7 @@
 //! What a capture shows, as a page: everything that the terminal has room for a part of, and how it went over time.
 
 use super::terminal::steps;
-use super::{Course, Shown, Statement, Unit};
+use super::{Course, Shown, Statement, Unit, left_out};
 use crate::file::Known;
 use kurabe_core::text::printable;
 use kurabe_core::units::{count, size, time};
@@ -95,6 +95,7 @@ impl Shown {
                 "from a log: neither times nor answers are known, and shares are of calls".to_owned()
             }
         });
+        facts.extend((self.cut > 0).then(|| left_out(self.cut, self.requests)));
         facts.extend(
             connections.unreadable.iter().map(|(why, times)| format!("{} not read: {why}", count(*times))),
         );

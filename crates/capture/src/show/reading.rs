@@ -285,6 +285,7 @@ impl Reading {
         shown.errors += u64::from(request.error.is_some());
         shown.unanswered += u64::from(request.time.is_none() && request.error.is_none());
         shown.pipelined += u64::from(request.pipelined);
+        shown.cut += u64::from(request.cut);
         statement.errors += u64::from(request.error.is_some());
         statement.rows += request.rows;
         statement.affected += request.affected;

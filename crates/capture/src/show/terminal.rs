@@ -1,9 +1,10 @@
 //! What a capture shows, as text for a terminal.
 
-use super::{Part, Shown, Unit};
+use super::{Part, Shown, Unit, left_out};
 use crate::file::Known;
 use kurabe_core::text::printable;
 use kurabe_core::units::{count, time};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -53,6 +54,9 @@ impl Shown {
             Known::Times => "From a log: times are the server's, and answers are not known.\n",
             Known::Requests => "From a log: neither times nor answers are known, and shares are of calls.\n",
         });
+        if self.cut > 0 {
+            let _ = writeln!(out, "{}", left_out(self.cut, self.requests));
+        }
         for (why, times) in connections.unreadable.iter().take(2) {
             let _ = writeln!(out, "{times} not read: {why}");
         }
@@ -69,7 +73,7 @@ impl Shown {
                 if is_log && rows == 0 { "-".to_owned() } else { short(rows) },
                 dash(one.p50_ns),
                 dash(one.p99_ns),
-                shortened(&one.text, 33),
+                shortened(&with_table(&one.text, 33), 33),
             );
         }
         let left = self.statements.len().saturating_sub(ROWS);
@@ -141,10 +145,53 @@ fn short(number: u64) -> String {
     }
 }
 
+/// A statement with its table within this length, if it has one: that tells it from others more than its columns do.
+fn with_table(text: &str, most: usize) -> Cow<'_, str> {
+    let upper = text.to_ascii_uppercase();
+    let words = [("INSERT INTO ", ""), ("UPDATE ", ""), ("DELETE FROM ", ""), ("SELECT ", " FROM ")];
+    let found = words.iter().find_map(|(verb, word)| {
+        let at = upper.strip_prefix(verb)?.find(word)?;
+        Some((verb, word, verb.len() + at + word.len()))
+    });
+    let Some((verb, word, at)) = found else { return text.into() };
+    let (before, rest) = text.split_at(at);
+    let name = rest.find([' ', '(', ',']).unwrap_or(rest.len());
+    let (name, after) = rest.split_at(name);
+    let length = |text: &str| text.chars().count();
+    if length(before) + length(name) < most {
+        return text.into();
+    }
+    let before = if word.is_empty() { before.to_owned() } else { format!("{verb}…{word}") };
+    let room = most.saturating_sub(length(&before) + 2);
+    let cut = length(name).saturating_sub(room);
+    let end: String = name.chars().skip(cut).collect();
+    let sign = if cut > 0 { "…" } else { "" };
+    format!("{before}{sign}{end}{after}").into()
+}
+
 fn shortened(text: &str, most: usize) -> String {
     let text = printable(text);
     if text.chars().count() <= most {
         return text.into_owned();
     }
     text.chars().take(most - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statement_that_is_shortened_has_its_table() {
+        for (text, shown) in [
+            ("SELECT * FROM item WHERE order_id = ? AND n = ?", "SELECT * FROM item WHERE order_i…"),
+            ("SELECT a, b, c, d, e, f, g, h FROM item WHERE k = ?", "SELECT … FROM item WHERE k = ?"),
+            ("INSERT INTO shop.customer_order_item_tax (a) VALUES (?)", "INSERT INTO …omer_order_item_tax…"),
+            ("insert into \"shop\".\"customer_order_item_fee\"(a)", "insert into …mer_order_item_fee\"…"),
+            ("UPDATE t SET a = ?, b = ?, c = ?, d = ?", "UPDATE t SET a = ?, b = ?, c = ?…"),
+            ("find items {\"filter\": {\"_id\": ?}, \"limit\": ?}", "find items {\"filter\": {\"_id\": ?}…"),
+        ] {
+            assert_eq!(shortened(&with_table(text, 33), 33), shown);
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod temporary;
 pub use lock::Claim;
 pub use metrics::ProcessStatsProbe;
 pub use place::Place;
+pub use temporary::Temporary;
 
 /// Removes the temporary folders of runs that were killed.
 pub fn sweep() {

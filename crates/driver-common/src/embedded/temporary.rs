@@ -22,7 +22,9 @@ const UNMARKED_LIFE: Duration = Duration::from_secs(60);
 /// Shell command that waits for the end of its input, which ends with the run, and removes the folder.
 const REMOVE: &str = "read -r _; exec rm -rf -- \"$1\"";
 
-pub(super) struct Temporary {
+/// A folder for this process alone, which goes with this value, or with the process.
+#[derive(Debug)]
+pub struct Temporary {
     folder: PathBuf,
     _lock: File,
     _remover: Option<Remover>,
@@ -30,7 +32,10 @@ pub(super) struct Temporary {
 
 impl Temporary {
     /// Creates a folder in `base`, and removes those of killed runs.
-    pub(super) fn make(base: &Path) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub fn make(base: &Path) -> Result<Self> {
         sweep(base);
         let base = base.canonicalize()?;
         let mut remover = None;
@@ -53,7 +58,8 @@ impl Temporary {
         Ok(Self { folder, _lock: lock, _remover: remover })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.folder
     }
 }
@@ -66,6 +72,7 @@ impl Drop for Temporary {
 }
 
 /// The process that removes the folder of a killed run.
+#[derive(Debug)]
 struct Remover(Child);
 
 impl Remover {

@@ -21,10 +21,18 @@ impl PairNamespace {
         Self { store, members, place, namespaces, lost }
     }
 
-    fn of(&mut self, collection: &Collection) -> Result<&mut dyn Namespace> {
+    /// Does something where a collection is.
+    fn on<T>(
+        &mut self,
+        collection: &Collection,
+        work: impl FnOnce(&mut dyn Namespace) -> Result<T>,
+    ) -> Result<T> {
         match (self.place)(&self.members, collection).transpose()? {
-            None => Ok(&mut *self.store),
-            Some(at) => self.member(at),
+            None => work(&mut *self.store),
+            Some(at) => match &self.lost[at] {
+                Some(lost) => Err(lost.clone()),
+                None => self.member(at).and_then(work).map_err(|error| error.context(self.members[at].role)),
+            },
         }
     }
 
@@ -32,7 +40,7 @@ impl PairNamespace {
         let member = &self.members[at];
         let namespace = match self.namespaces[at].take() {
             Some(namespace) => namespace,
-            None => member.driver.namespace().map_err(|error| error.context(member.role))?,
+            None => member.driver.namespace()?,
         };
         Ok(&mut **self.namespaces[at].insert(namespace))
     }
@@ -63,19 +71,30 @@ impl Namespace for PairNamespace {
         self.store.claim(run)?;
         for at in self.shared() {
             if self.members[at].claims {
-                let role = self.members[at].role;
-                self.member(at)?.claim(run).map_err(|error| error.context(role))?;
+                let claimed = self.member(at).and_then(|member| member.claim(run));
+                match claimed.map_err(|error| error.context(self.members[at].role)) {
+                    // It answered before the run began: what does not need it goes on.
+                    Err(lost)
+                        if matches!(
+                            lost.kind(),
+                            ErrorKind::ConnectionLost | ErrorKind::Timeout | ErrorKind::Unreachable
+                        ) =>
+                    {
+                        self.lost[at] = Some(lost);
+                    }
+                    claimed => claimed?,
+                }
             }
         }
         Ok(())
     }
 
     fn create(&mut self, collection: &Collection) -> Result<()> {
-        self.of(collection)?.create(collection)
+        self.on(collection, |namespace| namespace.create(collection))
     }
 
     fn clear(&mut self, collection: &Collection) -> Result<()> {
-        self.of(collection)?.clear(collection)
+        self.on(collection, |namespace| namespace.clear(collection))
     }
 
     fn remove(&mut self, name: &str) -> Result<()> {
@@ -118,17 +137,17 @@ impl Namespace for PairNamespace {
     }
 
     fn key_prefix(&mut self, collection: &Collection) -> Result<Option<String>> {
-        self.of(collection)?.key_prefix(collection)
+        self.on(collection, |namespace| namespace.key_prefix(collection))
     }
 }
 
 impl TableStatistics for PairNamespace {
     fn analyse(&mut self, collection: &Collection) -> Result<()> {
-        self.of(collection)?.analyse(collection)
+        self.on(collection, |namespace| namespace.analyse(collection))
     }
 
     fn hold(&mut self, collection: &Collection) -> Result<()> {
-        self.of(collection)?.hold_statistics(collection)
+        self.on(collection, |namespace| namespace.hold_statistics(collection))
     }
 
     fn missing(&mut self, table: &str) -> Result<Option<String>> {

@@ -395,7 +395,7 @@ fn compressors(url: &TargetUrl) -> Result<Vec<Method>> {
     Ok(methods)
 }
 
-fn tls(url: &TargetUrl) -> Result<tls::Mode> {
+pub(super) fn tls(url: &TargetUrl) -> Result<tls::Mode> {
     let asked = match (truth(url, "tls")?, truth(url, "ssl")?) {
         (Some(tls), Some(ssl)) if tls != ssl => {
             return Err(url.wrong("tls and ssl contradict each other").hint("remove one"));

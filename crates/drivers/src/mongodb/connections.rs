@@ -35,10 +35,10 @@ pub(super) const CONNECTIONS: Connections = Connections {
         ["tlsAllowInvalidHostnames=true", "the same", "encrypted; of such an authority, for any host"],
         ["tlsAllowInvalidCertificates=true", "the same", "encrypted; any certificate is accepted"],
     ],
+    mode: super::config::tls,
     proxies: &[
         ("a replica set", "its primary, which is looked for again when it has changed"),
         ("mongos", "the first that is reached"),
         ("mongodb+srv:", "refused: name the hosts"),
     ],
-    ..Connections::NONE
 };

@@ -61,10 +61,29 @@ impl Versions {
         Self(traffic.changed_tables().map(|table| (plain(table), AtomicU64::new(0))).collect())
     }
 
-    /// These tables were changed.
-    pub(super) fn change<'t>(&self, tables: impl Iterator<Item = &'t String>) {
-        for version in tables.filter_map(|table| self.0.get(&plain(table))) {
-            version.fetch_add(1, Ordering::SeqCst);
+    /// A unit was answered: a commit makes others see what its transaction changed, of which `changed` has the tables so far.
+    pub(super) fn answered(
+        &self,
+        traffic: &Traffic,
+        unit: &Unit,
+        answers: &[Exchange],
+        changed: &mut Vec<String>,
+    ) {
+        for (sent, answer) in unit.requests.iter().zip(answers) {
+            let template = &traffic.templates[sent.template];
+            let text = &traffic.kinds[template.kind].text;
+            let is_none = changes_none(text) && answer.affected == 0 && answer.error.is_none();
+            if template.writes.is_some() && !is_none {
+                changed.extend(names(template, sent, true));
+            }
+            if answer.error.is_none() && rolls_back(text) {
+                changed.clear();
+            }
+        }
+        if unit.commit.is_some() {
+            for version in changed.drain(..).filter_map(|table| self.0.get(&plain(&table))) {
+                version.fetch_add(1, Ordering::SeqCst);
+            }
         }
     }
 
@@ -121,7 +140,8 @@ impl Cached {
         }
         let began = Instant::now();
         let key = key(traffic, connection, versions, unit);
-        session.execute(&self.get, &[Value::Text(&key)], &mut self.reply)?;
+        let failed = |error: Error| error.context("the cache");
+        session.execute(&self.get, &[Value::Text(&key)], &mut self.reply).map_err(failed)?;
         self.counts.reads += 1;
         let mut answers = if let Some(answer) = self.reply.field_bytes(0, 0) {
             self.counts.hits += 1;
@@ -134,7 +154,7 @@ impl Cached {
                 match done {
                     // A cache without free memory.
                     Err(error) if matches!(error.kind(), ErrorKind::Server | ErrorKind::Limit) => {}
-                    done => done?,
+                    done => done.map_err(failed)?,
                 }
             }
             answers
@@ -145,6 +165,20 @@ impl Cached {
         }
         Ok(answers)
     }
+}
+
+/// Whether a statement that changes no rows changes nothing.
+fn changes_none(text: &str) -> bool {
+    let verb = text.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+    ["delete", "insert", "merge", "replace", "update"].contains(&verb.as_str()) && !text.contains(';')
+}
+
+/// Whether a statement undoes the whole transaction, and does nothing else.
+fn rolls_back(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let mut words = text.trim_end_matches([';', ' ']).split_whitespace();
+    words.next().is_some_and(|word| ["abort", "rollback"].contains(&word))
+        && words.all(|word| ["transaction", "work"].contains(&word))
 }
 
 /// Whether a unit only reads, outside of transactions, and its answer depends on nothing but tables.

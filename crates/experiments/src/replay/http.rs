@@ -156,6 +156,7 @@ mod tests {
             types: Vec::new(),
             data: Vec::new(),
             goes_on: false,
+            since: None,
         };
         let of = |text: &str, parameters| {
             let mut out = Vec::new();

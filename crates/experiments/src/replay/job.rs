@@ -149,8 +149,9 @@ impl Job for Replay {
         metrics.extend(seen.cached.metrics());
         metrics.extend((self.traffic.left_out > 0).then(|| LEFT_OUT.value(self.traffic.left_out as f64)));
         let has_answers = self.traffic.about.known == Known::All;
+        let partial = compared.varies.get(&Varies::Part).copied().unwrap_or(0);
         let verification = Verification {
-            answers: if has_answers { compared.answers } else { 0 },
+            answers: if has_answers { compared.answers - partial } else { 0 },
             writes: compared.changes,
             records: compared.changes,
             ..Verification::default()
@@ -201,8 +202,8 @@ impl Shared<'_> {
         // Of MySQL: whether updates count rows that were found, or that were changed.
         let found = connection.said.iter().any(|(name, _)| name == "found_rows");
         let other_counts = traffic.family == Family::Mysql && found != (messages.flags() & 2 != 0);
-        // How long the transaction has waited for answers.
-        let mut waited = 0;
+        // How long the transaction has waited for answers, and the tables that it has changed.
+        let (mut waited, mut changed) = (0, Vec::new());
         for unit in connection.units.iter().map(|unit| &traffic.units[*unit]) {
             let due = self.sleep_until(unit.at)?;
             if !self.order.wait(lane, unit) {
@@ -215,7 +216,7 @@ impl Shared<'_> {
                     cached.send(&mut *session, &mut client, of, &self.versions, unit)?
                 }
             };
-            self.versions.change(traffic.changed_by(unit));
+            self.versions.answered(traffic, unit, &answers, &mut changed);
             self.order.answered(unit);
             let ends = answers.iter().filter_map(|answer| answer.ended).max();
             let took = answers.first().and_then(|answer| answer.began).zip(ends);

@@ -2,10 +2,10 @@
 
 use super::compare::Varies;
 use super::traffic::Sent;
-use kurabe_capture::record::{Parameter, Request, Value as Recorded};
+use kurabe_capture::record::{Parameter, Request, Value};
 use kurabe_core::{Error, Result};
 use kurabe_wire::mongodb::{self, QUIET};
-use kurabe_wire::view::Exchange;
+use kurabe_wire::view::{COMPLETE, Exchange};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -50,21 +50,56 @@ impl Cursors {
     }
 }
 
+/// The cursors that were recorded.
+#[derive(Default)]
+pub(super) struct Recorded(HashMap<i64, Opened>);
+
+/// By which connection a cursor was opened, and when; and whether another one went on with it.
+struct Opened {
+    place: usize,
+    at: u64,
+    is_shared: bool,
+}
+
+impl Recorded {
+    /// Notes the cursor that a request opened.
+    pub(super) fn opened(&mut self, request: &Request, place: usize) {
+        let opened = Opened { place, at: request.at, is_shared: false };
+        self.0.extend(cursor(&request.parameters).map(|cursor| (cursor, opened)));
+    }
+
+    /// Whether a request goes on with what another connection opened, and when that was; `None` if no request opened it.
+    pub(super) fn used(
+        &mut self,
+        text: &str,
+        request: &mut Request,
+        place: usize,
+    ) -> Option<(bool, Option<u64>)> {
+        let (mut goes_on, mut since) = (false, None);
+        for cursor in mongodb::cursors(text, given(&request.parameters)) {
+            let opened = self.0.get_mut(&cursor)?;
+            goes_on |= opened.place != place;
+            opened.is_shared |= opened.place != place;
+            since = Some(opened.at);
+            if opened.is_shared && request.digest as u32 == COMPLETE {
+                // This connection has not seen all of its documents.
+                request.digest -= u64::from(COMPLETE);
+            }
+        }
+        Some((goes_on, since))
+    }
+}
+
 fn given(parameters: &[Parameter]) -> impl Iterator<Item = (u32, Option<&[u8]>)> {
     parameters.iter().map(|one| match &one.value {
-        Recorded::Bytes(bytes) => (one.kind, Some(bytes.as_slice())),
+        Value::Bytes(bytes) => (one.kind, Some(bytes.as_slice())),
         _ => (one.kind, None),
     })
 }
 
 /// The cursor that was opened.
-pub(super) fn cursor(parameters: &[Parameter]) -> Option<i64> {
+fn cursor(parameters: &[Parameter]) -> Option<i64> {
     mongodb::cursor(given(parameters))
-}
-
-/// The cursors that a request names.
-pub(super) fn cursors(text: &str, parameters: &[Parameter]) -> Vec<i64> {
-    mongodb::cursors(text, given(parameters))
 }
 
 /// The database that a request names.
@@ -111,7 +146,7 @@ pub(super) fn others(text: &str, sent: &Sent) -> Vec<String> {
         .filter(|field| COLLECTIONS.contains(&field.name.as_ref()));
     values
         .filter_map(|field| match &sent.request.parameters.get(field.value?)?.value {
-            Recorded::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            Value::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
             _ => None,
         })
         .collect()
@@ -138,10 +173,13 @@ pub(super) fn varies(text: &str, recorded: &Request, answer: &Exchange) -> Optio
     let is_part = ["limit", "$limit", "skip", "$skip"].iter().any(|name| has(name))
         || command == "getMore"
         || cursor(&recorded.parameters).is_some();
-    let has_order = recorded.digest as u32 != 0;
+    // The last answer of a cursor has the checksum of all documents: the server may not know yet that it is the last.
+    let is_last = recorded.digest as u32 == COMPLETE && answer.digest as u32 == COMPLETE;
+    let has_order = ![0, COMPLETE].contains(&(recorded.digest as u32)) || is_last;
     let same_rows = recorded.rows == answer.rows && recorded.digest >> 32 == answer.digest >> 32;
     let may_differ = same_rows || is_part && !is_one && !has_order && recorded.rows == answer.rows;
-    (recorded.affected == answer.affected && may_differ).then_some(Varies::Order)
+    let varies = if same_rows { Varies::Order } else { Varies::Part };
+    (recorded.affected == answer.affected && may_differ).then_some(varies)
 }
 
 /// Appends a request with this number.

@@ -58,8 +58,8 @@ struct Reading {
     /// The requests of each connection.
     sent: Vec<Vec<Sent>>,
     open: HashMap<u64, Live>,
-    /// Cursors of MongoDB, with the connections that opened them.
-    cursors: HashMap<i64, usize>,
+    /// Cursors of MongoDB.
+    cursors: mongodb::Recorded,
     requests: u64,
     left_out: u64,
 }
@@ -122,7 +122,7 @@ impl Reading {
         });
     }
 
-    fn request(&mut self, request: Request) {
+    fn request(&mut self, mut request: Request) {
         let template = self.numbers.get(&request.statement).copied();
         let (Some(live), Some(template)) = (self.open.get_mut(&request.connection), template) else {
             self.left_out += 1;
@@ -133,10 +133,10 @@ impl Reading {
         let is_unknown = Family::is_left_out(self.family, text);
         // A cursor that no request of the replay opens cannot be gone on with.
         let is_mongodb = self.family == Some(Family::Mongodb);
-        let cursors = if is_mongodb { mongodb::cursors(text, &request.parameters) } else { Vec::new() };
-        let openers: Vec<_> = cursors.iter().map(|cursor| self.cursors.get(cursor)).collect();
-        let is_unknown = is_unknown || openers.contains(&None);
-        let goes_on = openers.iter().flatten().any(|place| **place != live.place);
+        let used =
+            if is_mongodb { self.cursors.used(text, &mut request, live.place) } else { Some((false, None)) };
+        let is_unknown = is_unknown || used.is_none();
+        let (goes_on, since) = used.unwrap_or_default();
         let key = (request.statement, request.literals.clone());
         let is_prepared = request.step != Step::Execute || live.prepared.contains_key(&key);
         let Some(time) = request.time.filter(|_| !request.cut && !is_cut && !is_unknown && is_prepared)
@@ -144,8 +144,8 @@ impl Reading {
             self.left_out += 1;
             return;
         };
-        if let Some(cursor) = mongodb::cursor(&request.parameters).filter(|_| is_mongodb) {
-            self.cursors.insert(cursor, live.place);
+        if is_mongodb {
+            self.cursors.opened(&request, live.place);
         }
         let kind = &mut self.kinds[self.templates[template].kind];
         (kind.calls, kind.time) = (kind.calls + 1, kind.time.saturating_add(time));
@@ -158,7 +158,7 @@ impl Reading {
         } else if let Some(place) = live.prepared.get_mut(&key).and_then(Option::take) {
             sent[place].types = types();
         }
-        sent.push(Sent { request, template, types: own, data, goes_on });
+        sent.push(Sent { request, template, types: own, data, goes_on, since });
     }
 
     /// Leaves out what names another database than most requests do: a target is one database.
@@ -195,13 +195,14 @@ impl Reading {
             let mut last = connection.opened;
             let mut sent = sent.into_iter().peekable();
             while sent.peek().is_some() {
-                let mut unit = Unit::default();
+                let (mut unit, mut since) = (Unit::default(), None);
                 while let Some(one) = sent.next() {
                     let Request { at, time, transaction, step, .. } = one.request;
                     unit.at = if unit.requests.is_empty() { at } else { unit.at };
                     unit.end = unit.end.max(at.saturating_add(time.unwrap_or(0)));
                     let is_quiet = family.is_quiet(&templates[one.template].text);
                     unit.goes_on |= one.goes_on;
+                    since = since.or(one.since);
                     unit.requests.push(one);
                     let goes_on = match family {
                         // It says the state after Sync.
@@ -221,7 +222,12 @@ impl Reading {
                 unit.at = unit.at.min(unit.end);
                 unit.effect = unit.at.max(last);
                 last = unit.end;
-                if let Some(tables) = changes.follow(&mut unit) {
+                let commit = changes.follow(&mut unit);
+                if let Some(since) = since {
+                    // It reads since its cursor was opened.
+                    unit.snapshot = [since, unit.end];
+                }
+                if let Some(tables) = commit {
                     commits.push((units.len(), tables));
                 }
                 connection.units.push(units.len());
@@ -278,6 +284,7 @@ fn lanes(connections: &[Connection]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kurabe_wire::view::COMPLETE;
 
     fn unit(reading: &mut Reading, connection: u64, text: &str, [at, end]: [u64; 2], state: Transaction) {
         let number = reading.numbers.len() as u64;
@@ -367,8 +374,9 @@ mod tests {
             let number = reading.numbers.len() as u64;
             reading.take(Record::Statement { number, template: text.to_owned() });
             let time = Some(end - at);
+            let (statement, digest) = (number, u64::from(COMPLETE));
             let request =
-                Request { connection, at, time, statement: number, parameters, ..Request::default() };
+                Request { connection, at, time, statement, parameters, digest, ..Request::default() };
             reading.take(Record::Request(Box::new(request)));
         }
         reading.keep_one_database();
@@ -377,6 +385,10 @@ mod tests {
         // By connection. Only what another connection opened has to be waited for.
         assert_eq!(needs, [(1, 0), (7, 0), (3, 1), (1, 0)]);
         assert_eq!((traffic.requests, traffic.left_out), (4, 3));
+        // Neither connection has seen all of its documents, which both read since it was opened.
+        for more in &traffic.units[1..3] {
+            assert_eq!((more.requests[0].request.digest, more.snapshot), (0, [1, more.end]));
+        }
         assert!(traffic.writes().is_none() && traffic.written().is_empty());
     }
 }

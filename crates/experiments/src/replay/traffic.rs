@@ -120,6 +120,8 @@ pub(super) struct Sent {
     pub(super) data: Vec<u8>,
     /// Whether it goes on with what another connection began.
     pub(super) goes_on: bool,
+    /// When the cursor was opened that it goes on with.
+    pub(super) since: Option<u64>,
 }
 
 impl Traffic {
@@ -147,11 +149,6 @@ impl Traffic {
     /// The tables that commits change.
     pub(super) fn changed_tables(&self) -> impl Iterator<Item = &String> {
         self.commits.iter().flat_map(|commit| &commit.tables)
-    }
-
-    /// The tables that a unit changes for others, if it is a commit.
-    pub(super) fn changed_by(&self, unit: &Unit) -> impl Iterator<Item = &String> {
-        unit.commit.and_then(|number| self.commits.get(number)).into_iter().flat_map(|commit| &commit.tables)
     }
 
     /// The tables or collections that its requests change.

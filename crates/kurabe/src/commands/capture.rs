@@ -43,8 +43,10 @@ pub(super) fn capture(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     if let Some(from) = matches.get_one::<PathBuf>("from") {
         return traced(matches, from, path, output);
     }
-    let relayed = Relayed::prepare(matches, output)?;
-    let done = record(matches, &relayed, path, output);
+    let ends_tls = matches.get_one::<String>("tls").is_some_and(|what| what == "terminate");
+    let plain = (!ends_tls).then_some("--tls terminate ends TLS at the relay");
+    let relayed = Relayed::prepare(matches, plain, output)?;
+    let done = record(matches, &relayed, ends_tls, path, output);
     relayed.end(output);
     done
 }
@@ -108,21 +110,24 @@ fn recorded(totals: &Totals, path: &Path, output: &Output) -> Result<()> {
         count(totals.requests),
         count(totals.connections)
     ))?;
+    if totals.cut > 0 {
+        output.note(&show::left_out(totals.cut, totals.requests));
+    }
     output.hint(&format!("kurabe capture show {}", path.display()));
     Ok(())
 }
 
 /// Records until the command has ended, or until Ctrl-C without one.
-fn record(matches: &ArgMatches, relayed: &Relayed, path: &Path, output: &Output) -> Result<Exit> {
+fn record(
+    matches: &ArgMatches,
+    relayed: &Relayed,
+    ends_tls: bool,
+    path: &Path,
+    output: &Output,
+) -> Result<Exit> {
     let Relayed { url, protocol, listen, command, stop, .. } = relayed;
-    let ends_tls = matches.get_one::<String>("tls").is_some_and(|what| what == "terminate");
-    let (server, terminated) = if ends_tls {
-        let server = wire::server(url, protocol)?;
-        let terminated = Terminated::prepare(relayed, &server)?;
-        (server, Some(terminated))
-    } else {
-        (wire::plain_server(url, protocol, "--tls terminate ends TLS at the relay")?, None)
-    };
+    let server = wire::server(url, protocol)?;
+    let terminated = ends_tls.then(|| Terminated::prepare(relayed, &server)).transpose()?;
     wire::check(&server)?;
     let about = about(matches, url);
     let ending = terminated.as_ref().map(|terminated| terminated.ending(relayed, output));

@@ -5,25 +5,25 @@ use crate::output::Output;
 use kurabe_capture::recorder::Ending;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_drivers::embedded::Temporary;
 use kurabe_drivers::registry;
 use kurabe_testbed::sign;
 use kurabe_wire::environment::{Environment, environment, through_tls};
 use kurabe_wire::relay::Server;
 use kurabe_wire::terminate::{Certificate, Failure, Terminator};
-use std::fs::{OpenOptions, Permissions};
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use tempfile::TempDir;
 
 /// TLS of one capture.
 pub(super) struct Terminated {
     terminator: Terminator,
     /// The file of the authority that clients have to trust, in a folder that is removed with this value.
     authority: PathBuf,
-    _folder: TempDir,
+    _folder: Temporary,
     /// Why the server was not trusted, or did not agree.
     refused: Arc<Mutex<Option<Error>>>,
 }
@@ -64,9 +64,8 @@ impl Terminated {
         let signed = sign("Kurabe capture", &names).map_err(|error| failed("cannot be made", error))?;
         let (certificate, key) = &signed.server;
         let terminator = Terminator::new(to_server, host, Certificate { certificate, key })?;
-        let mut folder = tempfile::Builder::new();
-        let folder = folder.prefix("kurabe-capture-").permissions(Permissions::from_mode(0o700)).tempdir();
-        let folder = folder.map_err(|error| failed("no folder", error))?;
+        // No key is ever in a file, and a killed capture leaves nothing.
+        let folder = Temporary::make(&std::env::temp_dir()).map_err(|error| failed("no folder", error))?;
         let authority = folder.path().join("ca.pem");
         OpenOptions::new()
             .write(true)

@@ -30,7 +30,7 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let stop = signals::watch(exit::DONE, output)?;
     signals::wait_for(format!("a throwaway {engine} to start"));
     let server = targets::up(&url, None, 0, output)?;
-    output.result(server.url())?;
+    output.result(&targets::reached(&url, &server)?.to_string())?;
     if let Some(socket) = server.socket() {
         output.note(&format!("{} {}, socket {}", engine, server.version(), socket.display()));
     } else {

@@ -32,11 +32,11 @@ const KILL: Duration = Duration::from_millis(1_500);
 
 pub(super) fn wire(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
-    let relayed = Relayed::prepare(matches, output)?;
+    let relayed = Relayed::prepare(matches, Some("--tls pass forwards TLS"), output)?;
     let Relayed { url, protocol, listen, command, stop, .. } = &relayed;
     let options = Options {
         listen: *listen,
-        server: plain_server(url, protocol, "--tls pass forwards TLS")?,
+        server: server(url, protocol)?,
         protocol: Some(protocol),
         refuse_tls: text("tls") == "refuse",
         until: matches.get_one::<String>("first").cloned(),
@@ -58,8 +58,9 @@ pub(super) struct Relayed {
 }
 
 impl Relayed {
-    /// Reads the command line, and starts the server if it is a throwaway one.
-    pub(super) fn prepare(matches: &ArgMatches, output: &Output) -> Result<Self> {
+    /// Reads the command line, and starts the server if it is a throwaway one. `plain`: what else the relay can do about TLS, if
+    /// the target's URL must not ask for it.
+    pub(super) fn prepare(matches: &ArgMatches, plain: Option<&str>, output: &Output) -> Result<Self> {
         let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
         let asked = TargetUrl::parse(text("target"))?;
         let listen = super::app::address(text("listen"), matches.get_flag("allow-remote"))?;
@@ -69,8 +70,11 @@ impl Relayed {
         }
         // Before a server is started.
         let scheme = if is_up { &asked.path } else { &asked.scheme };
-        let plain = registry::plain_scheme(scheme).filter(|_| text("tls") == "terminate");
-        let protocol = protocol(plain.unwrap_or(scheme))?;
+        let without_tls = registry::plain_scheme(scheme).filter(|_| text("tls") == "terminate");
+        let protocol = protocol(without_tls.unwrap_or(scheme))?;
+        if let Some(other) = plain {
+            refuse_tls(&asked, other)?;
+        }
         let command: Vec<OsString> = matches.get_many("command").into_iter().flatten().cloned().collect();
         let stop = signals::watch(if command.is_empty() { exit::DONE } else { exit::INTERRUPTED }, output)?;
         let started = if is_up {
@@ -79,7 +83,8 @@ impl Relayed {
         } else {
             None
         };
-        let url = started.as_ref().map_or(Ok(asked.clone()), |server| TargetUrl::parse(server.url()))?;
+        let reached = |server| targets::reached(&asked, server);
+        let url = started.as_ref().map_or_else(|| Ok(asked.clone()), reached)?;
         Ok(Self { url, protocol, listen, command, stop, started })
     }
 
@@ -108,16 +113,16 @@ pub(super) fn protocol(scheme: &str) -> kurabe_core::Result<&'static Protocol> {
     })
 }
 
-/// Where the server of a URL listens, whose options must not ask for TLS. `other`: what else the relay can do about TLS.
-pub(super) fn plain_server(url: &TargetUrl, protocol: &Protocol, other: &str) -> kurabe_core::Result<Server> {
-    for (option, plain) in [("tls", "off"), ("sslmode", "disable")] {
-        if url.option(option).is_some_and(|value| value != plain) {
+/// Fails if the options of a URL ask for TLS. `other`: what else the relay can do about it.
+fn refuse_tls(url: &TargetUrl, other: &str) -> kurabe_core::Result<()> {
+    for (option, plain) in [("tls", "off"), ("sslmode", "disable"), ("ssl-mode", "DISABLED")] {
+        if url.option(option).is_some_and(|value| !value.eq_ignore_ascii_case(plain)) {
             return Err(url
                 .wrong(format!("{option}= has no effect: the client, and not the relay, chooses TLS"))
                 .hint(format!("remove {option}=; {other}")));
         }
     }
-    server(url, protocol)
+    Ok(())
 }
 
 /// Where the server of a URL listens.
@@ -309,7 +314,8 @@ mod tests {
 
     fn place(text: &str) -> kurabe_core::Result<String> {
         let url = TargetUrl::parse(text).unwrap();
-        plain_server(&url, protocol(&url.scheme)?, "--tls pass forwards TLS").map(|server| server.to_string())
+        refuse_tls(&url, "--tls pass forwards TLS")?;
+        server(&url, protocol(&url.scheme)?).map(|server| server.to_string())
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The shape of an answer's body: how many rows it has, and a checksum of what a server does not choose.
 
 use crate::view::Digest;
+use std::io::{self, Write};
 
 /// Names of a `CouchDB` answer whose arrays have one element for each row.
 const ROWS: [&[u8]; 3] = [b"rows", b"docs", b"results"];
@@ -204,6 +205,18 @@ impl Body {
         if self.skips.is_none() {
             self.digest.push(&[byte]);
         }
+    }
+}
+
+/// What unpacks it writes into it.
+impl Write for Body {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.push(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

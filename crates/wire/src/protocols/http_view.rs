@@ -264,9 +264,7 @@ impl Http {
 
     fn take(&mut self, length: u64) {
         let bytes = usize::try_from(length).ok().and_then(|length| self.server.waiting().get(..length));
-        if let (Some(body), Some(bytes)) = (&mut self.answer.body, bytes) {
-            body.push(bytes);
-        }
+        self.answer.push(bytes.unwrap_or_default());
         self.server.pass(length);
     }
 
@@ -342,13 +340,14 @@ impl Http {
                 .parameters
                 .first()
                 .is_some_and(|one| one.kind == 0 && one.value.as_deref().is_none_or(resource::has_id));
-            let id = answer.body.as_mut().and_then(Body::id).filter(|_| !has_id && !request.cut);
+            let mut body = answer.end();
+            let id = body.as_mut().and_then(Body::id).filter(|_| !has_id && !request.cut);
             request.parameters.extend(id.map(|id| Parameter {
                 kind: resource::CHOSEN_ID,
                 value: Some(id),
                 ..Parameter::default()
             }));
-            let (rows, digest) = answer.body.map_or((0, 0), |body| body.end(answer.status));
+            let (rows, digest) = body.map_or((1, 0), |body| body.end(answer.status));
             // What its bytes are made of is not known.
             let is_unknown = answer.is_packed && rows > 0;
             request.rows = if is_unknown { 1 } else { rows };

@@ -26,6 +26,8 @@ pub(super) struct Answer {
     /// Documents that were found or written, and those that were changed, where the two differ.
     pub(super) found: Option<i64>,
     pub(super) modified: Option<i64>,
+    /// Documents that an update made, which are none of those.
+    pub(super) upserted: i64,
     /// The number of the cursor that can go on; 0: none.
     pub(super) cursor: i64,
     /// Whether it is no success, the code that it has then, and that of the first write that failed.
@@ -63,6 +65,7 @@ enum Role {
     Rows,
     Errors,
     Error,
+    Upserted,
     /// What `findAndModify` did.
     Change,
 }
@@ -91,6 +94,7 @@ impl Answer {
             digest: Digest::new(false),
             found: None,
             modified: None,
+            upserted: 0,
             cursor: 0,
             failed: false,
             code: None,
@@ -269,10 +273,12 @@ impl Answer {
                 Some(Role::Rows)
             }
             (Role::Answer, b"writeErrors", ARRAY) => Some(Role::Errors),
+            (Role::Answer, b"upserted", ARRAY) => Some(Role::Upserted),
             (Role::Answer, b"lastErrorObject", DOCUMENT) => Some(Role::Change),
             (Role::Errors, _, DOCUMENT) => Some(Role::Error),
             _ => None,
         };
+        self.upserted += i64::from(role == Role::Upserted);
         if let Some(role) = entered {
             self.reader.go(Stage::Document(role));
             return Some(());

@@ -8,7 +8,7 @@ use super::mongodb::{
     COMPRESSED, HEADER, LONGEST, NOT_MONGODB, OP_COMPRESSED, OP_MSG, OP_QUERY, SETUP, driver, queried,
 };
 use super::mongodb_answer::{Answer, CHECKSUM, MORE_TO_COME, REQUIRED};
-use super::mongodb_message::fields;
+use super::mongodb_message::{Field, fields};
 use super::mongodb_shape::{CURSOR, QUIET, Shape};
 use crate::input::{Input, begins_with_tls, until_zero, word};
 use crate::view::{Digest, Event, Exchange, KEPT, Parameter, TOO_MANY, Transaction, View, Waiting};
@@ -17,6 +17,10 @@ use std::time::Instant;
 
 /// The maximum number of open cursors whose order is remembered.
 const CURSORS: usize = 10_000;
+
+/// Fields of a command whose answer is some of the documents, or differs each time.
+const PARTIAL: [&str; 9] =
+    ["limit", "skip", "$collStats", "$currentDate", "$indexStats", "$limit", "$rand", "$sample", "$skip"];
 
 /// The view.
 #[derive(Default)]
@@ -30,10 +34,22 @@ pub(crate) struct Mongodb {
     answer: Option<Answer>,
     /// Whether answers follow that no request asks for any more.
     streams: bool,
-    /// Cursors that are open, and whether their documents have an order.
-    cursors: HashMap<i64, bool>,
+    /// Cursors that are open, with the checksum of all documents so far.
+    cursors: HashMap<i64, (Documents, Digest)>,
     has_begun: bool,
     closed: bool,
+}
+
+/// Which documents a cursor gives.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Documents {
+    /// All that there are, in any order.
+    #[default]
+    All,
+    /// In an order.
+    Ordered,
+    /// Some of them, or others each time.
+    Some,
 }
 
 /// What is known of a request while it waits.
@@ -42,8 +58,7 @@ struct Asked {
     number: u32,
     /// Whether it is an `OP_QUERY`.
     is_old: bool,
-    /// Whether the documents of its answer have an order.
-    is_ordered: bool,
+    documents: Documents,
     in_transaction: bool,
     /// The cursor that it goes on with.
     cursor: Option<i64>,
@@ -70,10 +85,17 @@ impl View for Mongodb {
             if self.asked.is_empty() && !self.streams {
                 return self.give_up("the server answered without a request", events);
             }
-            let is_ordered = self.asked.front().is_some_and(|asked| asked.is_ordered);
+            let asked = self.asked.front();
+            let cursor = asked.and_then(|asked| self.cursors.get(&asked.cursor?));
+            let documents = asked.map_or(Documents::All, |asked| asked.documents);
             let answer = self.answer.get_or_insert_with(Answer::new);
             if answer.is_new() {
-                answer.digest = Digest::new(is_ordered);
+                // Of a cursor without an order no answer has the same documents again, and only all of them are the same.
+                answer.digest = match cursor {
+                    Some((Documents::All, so_far)) => *so_far,
+                    Some((documents, _)) => Digest::new(*documents == Documents::Ordered),
+                    None => Digest::new(documents == Documents::Ordered),
+                };
             }
             match answer.read(&mut bytes) {
                 Ok(false) => {}
@@ -155,17 +177,19 @@ impl Mongodb {
         shape.cut |= is_cut;
         let (command, _, named) = fields(&shape.text);
         let has = |name: &str| named.iter().any(|field| field.depth == 1 && field.name == name);
-        let mut asked = Asked {
-            number,
-            is_old: false,
-            is_ordered: has("sort") || named.iter().any(|field| field.name == "$sort"),
-            in_transaction: has("autocommit"),
-            cursor: None,
+        let is_part = |field: &Field<'_>| PARTIAL.contains(&field.name.as_ref());
+        let documents = if has("sort") || named.iter().any(|field| field.name == "$sort") {
+            Documents::Ordered
+        } else if !["find", "aggregate"].contains(&command) || named.iter().any(is_part) {
+            Documents::Some
+        } else {
+            Documents::All
         };
+        let mut asked =
+            Asked { number, is_old: false, documents, in_transaction: has("autocommit"), cursor: None };
         if command == "getMore" {
             let first = document.and_then(|document| bson::elements(document).next());
             asked.cursor = first.filter(|first| first.kind == INT64).and_then(|first| first.number());
-            asked.is_ordered = asked.cursor.is_some_and(|cursor| self.cursors.get(&cursor) == Some(&true));
         }
         if flags & MORE_TO_COME != 0 {
             shape.text.push_str(QUIET);
@@ -229,9 +253,14 @@ impl Mongodb {
             answer.digest.push(&found.to_le_bytes());
             answer.digest.end_row();
         }
+        let cursor = asked.cursor.and_then(|cursor| self.cursors.get(&cursor));
+        let is_whole = cursor.is_some_and(|(documents, _)| *documents == Documents::All);
+        if is_whole && answer.cursor == 0 && answer.error().is_none() {
+            answer.digest.complete();
+        }
         if !is_setup {
-            let affected = answer.modified.or(answer.found).unwrap_or(0);
-            request.affected = affected.max(0).unsigned_abs();
+            let affected = answer.modified.map_or(answer.found, |modified| Some(modified + answer.upserted));
+            request.affected = affected.unwrap_or(0).max(0).unsigned_abs();
             (request.rows, request.digest) = (answer.rows, answer.digest.value());
             self.opened(&asked, &answer, &mut request);
         }
@@ -253,8 +282,12 @@ impl Mongodb {
 
     /// Notes the cursor that an answer opened or closed.
     fn opened(&mut self, asked: &Asked, answer: &Answer, request: &mut Exchange) {
-        if let Some(cursor) = asked.cursor.filter(|_| answer.cursor == 0) {
-            self.cursors.remove(&cursor);
+        if let Some(cursor) = asked.cursor {
+            if answer.cursor == 0 {
+                self.cursors.remove(&cursor);
+            } else if let Some((_, so_far)) = self.cursors.get_mut(&cursor) {
+                *so_far = answer.digest;
+            }
         }
         if answer.cursor == 0 || asked.cursor.is_some() {
             return;
@@ -262,7 +295,7 @@ impl Mongodb {
         if self.cursors.len() >= CURSORS {
             self.cursors.clear();
         }
-        self.cursors.insert(answer.cursor, asked.is_ordered);
+        self.cursors.insert(answer.cursor, (asked.documents, answer.digest));
         let value = Some(answer.cursor.to_le_bytes().to_vec());
         request.parameters.push(Parameter { kind: CURSOR, binary: true, value });
     }

@@ -234,3 +234,34 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn answer_that_is_compressed_by_gzip_is_compared_as_one_that_is_not() {
+    let text = br#"{"rows":[{"id":"a"},{"id":"b"}]}"#;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, text).unwrap();
+    let packed = gzip.finish().unwrap();
+    let of = |coding: &str, body: &[u8]| {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let answer = [head.as_bytes(), body].concat();
+        let conversation = [asked("GET /shop/_all_docs HTTP/1.1\r\n\r\n"), (false, answer)];
+        let [whole, pieces] = [usize::MAX >> 1, 3].map(|piece| seen(&conversation, piece));
+        assert_eq!(whole, pieces);
+        let one = exchanges(&whole)[0];
+        (one.rows, one.digest)
+    };
+    let plain = of("identity", text);
+    assert!(plain.0 == 2 && plain.1 != 0, "{plain:?}");
+    assert_eq!(of("gzip", &packed), plain);
+    // Several of them one after the other are one, and of what is no whole one nothing is known.
+    assert_eq!(of("x-gzip", &[packed.as_slice(), &packed].concat()).0, 2);
+    let damaged = [&packed[..9], b"????", &packed[13..]].concat();
+    for unknown in
+        [of("gzip", &packed[..20]), of("gzip", &damaged), of("br", &packed), of("gzip, gzip", &packed)]
+    {
+        assert_eq!(unknown, (1, 0));
+    }
+}

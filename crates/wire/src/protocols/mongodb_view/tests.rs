@@ -211,6 +211,38 @@ fn requests_have_their_shape_and_values_and_answers_their_rows_in_pieces_of_any_
 }
 
 #[test]
+fn documents_that_an_update_made_are_changed_ones() {
+    let made = |n| of(&[("index", int(n)), ("_id", int(n))]);
+    let answer = [("n", int(3)), ("nModified", int(1)), ("upserted", V::List(vec![made(0), made(2)]))];
+    let update = [("update", text("items")), ("updates", V::List(vec![of(&[("upsert", V::Bool(true))])]))];
+    assert_eq!(exchanges(&seen(&[asked(1, &update), done(1, &answer)], 3))[0].affected, 3);
+}
+
+#[test]
+fn last_answer_of_a_cursor_without_an_order_has_the_checksum_of_all_its_documents() {
+    let last = |find: &[(&str, V)], first: &[i32], next: &[i32]| {
+        let conversation = [
+            asked(1, find),
+            done(1, &[("cursor", cursor_of("firstBatch", &of_rows(first), 7))]),
+            asked(2, &[("getMore", V::Long(7)), ("collection", text("items"))]),
+            done(2, &[("cursor", cursor_of("nextBatch", &of_rows(next), 0))]),
+        ];
+        exchanges(&seen(&conversation, 5))[1].digest
+    };
+    let find = [("find", text("items"))];
+    let whole = last(&find, &[1, 2], &[3]);
+    assert_eq!(whole as u32, crate::view::COMPLETE);
+    assert_eq!(whole, last(&find, &[3, 1], &[2]));
+    assert_ne!(whole, last(&find, &[1, 2], &[4]));
+    assert_ne!(whole, last(&find, &[1, 4], &[3]));
+    // Of some documents nobody knows which, and what has an order is compared in each answer.
+    let some = [("find", text("items")), ("limit", int(3))];
+    assert_eq!(last(&some, &[1, 2], &[3]), last(&some, &[9, 9], &[3]));
+    let sorted = [("find", text("items")), ("sort", of(&[("n", int(1))]))];
+    assert_eq!(last(&sorted, &[1, 2], &[3]), last(&sorted, &[9, 9], &[3]));
+}
+
+#[test]
 fn order_of_documents_counts_only_where_the_command_has_a_sort() {
     let of = |command: &[(&str, V)], rows: &[V]| {
         let answer = told(1, &[("cursor", cursor_of("firstBatch", rows, 0)), ("ok", int(1))]);
