@@ -215,7 +215,8 @@ impl Relay {
     ) -> io::Result<Self> {
         let open = Arc::default();
         let of_pump = Arc::clone(&open);
-        let pump = is_shared.then(|| Pump::start(move |number, hook| close(&of_pump, number, hook))).transpose()?;
+        let pump =
+            is_shared.then(|| Pump::start(move |number, hook| close(&of_pump, number, hook))).transpose()?;
         let shared = Arc::new(Shared { server, open, pump });
         let (accepting, next) = (Arc::clone(&shared), AtomicUsize::new(0));
         let listener = Listener::start(listen, move |client| {

@@ -137,7 +137,12 @@ impl Inbox {
 impl Passing {
     /// # Errors
     /// If the sockets cannot be used without waiting.
-    pub(crate) fn new(number: usize, hook: Arc<dyn Hook>, client: Socket, server: Socket) -> io::Result<Self> {
+    pub(crate) fn new(
+        number: usize,
+        hook: Arc<dyn Hook>,
+        client: Socket,
+        server: Socket,
+    ) -> io::Result<Self> {
         let ends = Ends { from: client.queued()?, to: server.queued()? };
         Ok(Self { number, hook, ends, open: [true; 2], asked: [EventFlags::empty(); 2] })
     }

@@ -1,8 +1,8 @@
 //! A connected socket: TCP or Unix, with or without TLS.
 
 use crate::Way;
-use crate::tls::Tls;
 use crate::queue::Queue;
+use crate::tls::Tls;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvFlags, recv};
 use rustls::Connection;

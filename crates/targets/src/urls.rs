@@ -1,7 +1,7 @@
 //! What the URLs of targets say, before any is opened: the engine, a name, whose options are whose.
 
-use crate::{DB, STACK};
 use crate::throwaway::{PROGRAMS, VERSION};
+use crate::{DB, STACK};
 use crate::{observers, stacks};
 use kurabe_core::target::{TargetUrl, UP};
 use kurabe_core::{Error, Result, units};

@@ -67,7 +67,9 @@ impl Relay {
     pub fn start(options: Options) -> io::Result<Self> {
         let accounts = Arc::<Accounts>::default();
         let (opened, listen, server) = (Arc::clone(&accounts), options.listen, options.server.clone());
-        let relay = kurabe_relay::Relay::on_shared_threads(listen, server, move |number| opened.open(number, &options))?;
+        let relay = kurabe_relay::Relay::on_shared_threads(listen, server, move |number| {
+            opened.open(number, &options)
+        })?;
         Ok(Self { relay, accounts })
     }
 

@@ -2,8 +2,9 @@
 
 use super::family::Family;
 use super::mongodb::Cursors;
+use super::mysql::packet;
 use super::traffic::{Sent, Traffic, Unit};
-use super::{http, memcached, mongodb, redis};
+use super::{http, memcached, mongodb, mysql, postgres, redis};
 use crate::prelude::*;
 use kurabe_capture::record::{Parameter, Value as Recorded};
 use kurabe_core::driver::RawMessages;
@@ -13,7 +14,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 /// The maximum size of a message with bulk data, in bytes.
-const PIECE: usize = 1 << 20;
+pub(super) const PIECE: usize = 1 << 20;
 /// What MySQL answers to `LOAD DATA LOCAL`.
 const FILE_WANTED: u8 = 0xfb;
 
@@ -102,7 +103,7 @@ impl<'a> Client<'a> {
                 quoted(&name, "'"),
                 quoted(&value, "'")
             );
-            message(&mut self.out, b'Q', &[text.as_bytes(), b"\0"].concat());
+            postgres::push_text(&mut self.out, &text);
             let answer = self.exchange(messages, 1, &[])?;
             if let Some(code) = answer.first().and_then(|answer| answer.error.as_ref()) {
                 let what = format!("the server refused the setting {name} of the recorded client ({code})");
@@ -143,8 +144,10 @@ impl<'a> Client<'a> {
         for sent in &unit.requests {
             let text = self.traffic.text(sent);
             match self.traffic.family {
-                Family::Postgres => self.postgres(sent, &text)?,
-                Family::Mysql => self.mysql(sent, text)?,
+                Family::Postgres => {
+                    postgres::push(&mut self.out, &text, sent, &mut self.prepared, &mut self.portals)?;
+                }
+                Family::Mysql => mysql::push(&mut self.out, text, sent, &mut self.prepared)?,
                 Family::Redis => redis::push(&mut self.out, &text, sent)?,
                 Family::Memcached => memcached::push(&mut self.out, &text, sent)?,
                 Family::Http => http::push(&mut self.out, &text, sent)?,
@@ -157,7 +160,7 @@ impl<'a> Client<'a> {
         }
         let is_text = |sent: &Sent| sent.request.step == Step::Text;
         if self.traffic.family == Family::Postgres && !unit.requests.iter().all(is_text) {
-            message(&mut self.out, b'S', b"");
+            postgres::message(&mut self.out, b'S', b"");
         }
         Ok(())
     }
@@ -260,183 +263,13 @@ impl<'a> Client<'a> {
         }
         Ok(answers)
     }
-
-    /// Message formats: PostgreSQL manual, "Frontend/Backend Protocol: Message Formats".
-    fn postgres(&mut self, sent: &Sent, text: &str) -> Result<()> {
-        let Self { prepared, portals, out, .. } = self;
-        let request = &sent.request;
-        let parse = |out: &mut Vec<u8>, name: &str, types: &[u32]| {
-            let mut body = [name.as_bytes(), b"\0", text.as_bytes(), b"\0"].concat();
-            push_count(&mut body, types.len())?;
-            body.extend(types.iter().flat_map(|kind| kind.to_be_bytes()));
-            message(out, b'P', &body);
-            Ok(())
-        };
-        let name = match request.step {
-            Step::Text => {
-                message(out, b'Q', &[text.as_bytes(), b"\0"].concat());
-                push_data(out, text, &sent.data);
-                return Ok(());
-            }
-            Step::Prepare => {
-                let next = prepared.len() as u32;
-                let known = prepared.get(text).copied();
-                let name = format!("r{}", known.unwrap_or(next));
-                if known.is_some() {
-                    message(out, b'C', &[b"S", name.as_bytes(), b"\0"].concat());
-                }
-                parse(out, &name, &sent.types)?;
-                prepared.insert(text.to_owned(), known.unwrap_or(next));
-                return Ok(());
-            }
-            Step::Execute => prepared.get(text).map_or_else(String::new, |number| format!("r{number}")),
-            Step::Bound => {
-                parse(out, "", &sent.types)?;
-                String::new()
-            }
-        };
-        // One whose rows are fetched in parts outlives other executions.
-        let known = portals.get(text).copied();
-        let number = known.unwrap_or(portals.len() as u32);
-        let portal =
-            if request.limit > 0 || request.goes_on { format!("c{number}\0") } else { "\0".to_owned() };
-        let execute = [portal.as_bytes(), &request.limit.to_be_bytes()].concat();
-        if request.goes_on && known.is_some() {
-            message(out, b'E', &execute);
-            return Ok(());
-        }
-        if request.limit > 0 {
-            portals.insert(text.to_owned(), number);
-            message(out, b'C', &[b"P", portal.as_bytes()].concat());
-        }
-        let mut bind = [portal.as_bytes(), name.as_bytes(), b"\0"].concat();
-        push_count(&mut bind, request.parameters.len())?;
-        for parameter in &request.parameters {
-            bind.extend([0, u8::from(parameter.binary)]);
-        }
-        push_count(&mut bind, request.parameters.len())?;
-        for parameter in &request.parameters {
-            match value(parameter)? {
-                None => bind.extend((-1_i32).to_be_bytes()),
-                Some(bytes) => {
-                    bind.extend((bytes.len() as u32).to_be_bytes());
-                    bind.extend(bytes);
-                }
-            }
-        }
-        push_count(&mut bind, request.formats.len())?;
-        bind.extend(request.formats.iter().flat_map(|binary| [0, u8::from(*binary)]));
-        message(out, b'B', &bind);
-        message(out, b'E', &execute);
-        push_data(out, text, &sent.data);
-        Ok(())
-    }
-
-    /// Commands: MySQL internals manual, "Command Phase".
-    fn mysql(&mut self, sent: &Sent, text: String) -> Result<()> {
-        let Self { prepared, out, .. } = self;
-        let request = &sent.request;
-        let (code, rest) = match text.strip_prefix("COM_") {
-            Some("PING") => (0x0e, String::new()),
-            Some(name) => (0x02, name.trim_start_matches("INIT_DB ").to_owned()),
-            None => (0x03, text),
-        };
-        match request.step {
-            Step::Text | Step::Bound => out.extend(packet(0, &[&[code], rest.as_bytes()].concat())),
-            Step::Prepare => {
-                if let Some(number) = prepared.remove(&rest) {
-                    out.extend(packet(0, &[&[0x19][..], &number.to_le_bytes()].concat()));
-                }
-                out.extend(packet(0, &[&[0x16], rest.as_bytes()].concat()));
-            }
-            Step::Execute => {
-                let number = prepared.get(&rest).copied().unwrap_or(0);
-                let mut body = [&[0x17][..], &number.to_le_bytes(), &[0, 1, 0, 0, 0]].concat();
-                let values: Vec<Option<&[u8]>> =
-                    request.parameters.iter().map(value).collect::<Result<_>>()?;
-                let mut nulls = vec![0; values.len().div_ceil(8)];
-                for (n, _) in values.iter().enumerate().filter(|(_, value)| value.is_none()) {
-                    nulls[n / 8] |= 1 << (n % 8);
-                }
-                body.extend(nulls);
-                if !values.is_empty() {
-                    body.push(1);
-                    body.extend(request.parameters.iter().flat_map(|one| (one.kind as u16).to_le_bytes()));
-                }
-                for (parameter, bytes) in request.parameters.iter().zip(values) {
-                    let Some(bytes) = bytes else { continue };
-                    // Dates and times have one byte of length.
-                    if !parameter.binary || matches!(parameter.kind & 0xff, 7 | 10..=12) {
-                        push_length(&mut body, bytes.len());
-                    }
-                    body.extend(bytes);
-                }
-                out.extend(packet(0, &body));
-            }
-        }
-        Ok(())
-    }
 }
 
 /// A parameter's value.
-fn value(parameter: &Parameter) -> Result<Option<&[u8]>> {
+pub(super) fn value(parameter: &Parameter) -> Result<Option<&[u8]>> {
     match &parameter.value {
         Recorded::Null => Ok(None),
         Recorded::Bytes(bytes) => Ok(Some(bytes)),
         Recorded::Dropped => Err(Error::usage("a value of the capture was not kept")),
-    }
-}
-
-/// A message of PostgreSQL.
-fn message(out: &mut Vec<u8>, kind: u8, body: &[u8]) {
-    out.push(kind);
-    out.extend((body.len() as u32 + 4).to_be_bytes());
-    out.extend(body);
-}
-
-/// Data of COPY, and its end. A server that does not want it passes over it.
-fn push_data(out: &mut Vec<u8>, text: &str, data: &[u8]) {
-    let start = text.get(..6).unwrap_or_default();
-    if !data.is_empty() || start.trim_start().get(..4).is_some_and(|word| word.eq_ignore_ascii_case("copy")) {
-        data.chunks(PIECE).for_each(|piece| message(out, b'd', piece));
-        message(out, b'c', b"");
-    }
-}
-
-fn push_count(out: &mut Vec<u8>, count: usize) -> Result<()> {
-    let count =
-        u16::try_from(count).map_err(|_| Error::usage("a request has more than 65,535 parameters"))?;
-    out.extend(count.to_be_bytes());
-    Ok(())
-}
-
-/// A command of MySQL in packets.
-fn packet(mut sequence: u8, body: &[u8]) -> Vec<u8> {
-    const LONGEST: usize = 0xff_ffff;
-    let mut out = Vec::with_capacity(body.len() + 8);
-    let mut pieces = body.chunks(LONGEST);
-    loop {
-        let piece = pieces.next().unwrap_or_default();
-        let [a, b, c, _] = (piece.len() as u32).to_le_bytes();
-        out.extend([a, b, c, sequence]);
-        out.extend(piece);
-        sequence = sequence.wrapping_add(1);
-        if piece.len() < LONGEST {
-            return out;
-        }
-    }
-}
-
-/// A length of MySQL's protocol (`int<lenenc>`).
-fn push_length(out: &mut Vec<u8>, length: usize) {
-    let [a, b, c, ..] = (length as u64).to_le_bytes();
-    match length {
-        0..=250 => out.push(a),
-        251..=0xffff => out.extend([0xfc, a, b]),
-        0x1_0000..=0xff_ffff => out.extend([0xfd, a, b, c]),
-        _ => {
-            out.push(0xfe);
-            out.extend((length as u64).to_le_bytes());
-        }
     }
 }

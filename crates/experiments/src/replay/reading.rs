@@ -3,7 +3,7 @@
 use super::commits::{Changes, order};
 use super::family::Family;
 use super::traffic::{Connection, Kind, Sent, Template, Traffic, Unit};
-use super::{mongodb, transactions};
+use super::{mongodb, postgres, transactions};
 use crate::prelude::*;
 use kurabe_capture::Values;
 use kurabe_capture::file::{self, About};
@@ -11,7 +11,7 @@ use kurabe_capture::record::{Record, Request};
 use kurabe_wire::statement::{GAP, fingerprint, is_setup};
 use kurabe_wire::view::{Step, Transaction};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::path::Path;
 
 /// Reads a capture.
@@ -72,6 +72,8 @@ struct Live {
     is_data_cut: bool,
     /// Statements that are prepared, and the request that did it, if no execution has shown their types yet.
     prepared: HashMap<(u64, Vec<String>), Option<usize>>,
+    /// The names of statements that SQL prepared.
+    names: HashSet<String>,
 }
 
 impl Reading {
@@ -130,7 +132,8 @@ impl Reading {
         };
         let (data, is_cut) = (std::mem::take(&mut live.data), std::mem::take(&mut live.is_data_cut));
         let text = &self.templates[template].text;
-        let is_unknown = Family::is_left_out(self.family, text);
+        let is_unknown = Family::is_left_out(self.family, text)
+            || self.family == Some(Family::Postgres) && postgres::is_of_protocol(text, &mut live.names);
         // A cursor that no request of the replay opens cannot be gone on with.
         let is_mongodb = self.family == Some(Family::Mongodb);
         let used =
