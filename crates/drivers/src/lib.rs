@@ -18,6 +18,8 @@ pub mod cached;
 pub mod caution;
 #[cfg(feature = "couchdb")]
 pub mod couchdb;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod der;
 mod http;
 pub mod linked;
 pub mod members;

@@ -70,7 +70,7 @@ fn of_kind(kind: Option<ErrorKind>, language: Language) -> String {
     format!("{text}: ")
 }
 
-/// Prints why the settings file, or a word of an earlier version, cannot be used.
+/// Prints why the settings file, or a word that there is not, cannot be used.
 pub(crate) fn refuse_settings(error: &Error) {
     tell(&format!("kurabe: {}", lines(&error.to_string())));
 }

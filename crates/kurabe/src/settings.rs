@@ -4,7 +4,6 @@
 //! `KURABE_RUN_ROUNDS`, `KURABE_RUN_SESSION_PAYLOAD`. The settings file has the same structure: a table for each command,
 //! a key for each option. Command line, environment, suite file and settings file take precedence in this order.
 
-use crate::cli;
 use clap::builder::BoolishValueParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -26,8 +25,6 @@ pub(crate) const HELP: &str = "Options can also be set by environment variables,
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage) with file and key if the settings file is invalid.
 pub(crate) fn configured(command: Command) -> Result<Command> {
-    let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
-    cli::refuse_old_settings(std::env::vars_os().map(|(name, value)| (text(name), text(value))))?;
     let Some((file, required)) = file() else { return Ok(apply(command, &[], &[&Table::new()])) };
     let text = match std::fs::read_to_string(&file) {
         Ok(text) => text,
@@ -78,9 +75,6 @@ fn check(command: &Command, table: &Table, place: &str) -> Result<()> {
             let commands = command.get_subcommands().map(Command::get_name);
             let known: Vec<&str> = options(command).filter_map(Arg::get_long).chain(commands).collect();
             let error = Error::usage(format!("there is no option '{name}'"));
-            if let Some(now) = cli::renamed_setting(&name) {
-                return Err(error.hint(format!("it is of an earlier version: {now}")));
-            }
             return Err(error.hint(units::suggestion(key, &known, "there are")));
         }
         for arg in found {
@@ -173,7 +167,7 @@ fn configured_option(arg: Arg, names: &[&str], tables: &[&Table]) -> Arg {
 }
 
 /// `KURABE_RUN_NO_HTML`.
-pub(crate) fn variable(names: &[&str], long: &str) -> String {
+fn variable(names: &[&str], long: &str) -> String {
     let parts: Vec<&str> = [PREFIX].into_iter().chain(names.iter().copied()).chain([long]).collect();
     parts.join("_").replace('-', "_").to_uppercase()
 }

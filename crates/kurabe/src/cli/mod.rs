@@ -22,7 +22,7 @@ mod wire;
 pub(crate) use brief::{brief, meant, without_all};
 pub(crate) use complete::{answer_shell, script};
 pub(crate) use gate::{PREVIOUS, as_run};
-pub(crate) use renamed::{refuse_old_settings, renamed, renamed_setting};
+pub(crate) use renamed::renamed;
 pub(crate) use run::{PGBENCH, REPLAY, suite_axes};
 
 use crate::{exit, settings};

@@ -1,5 +1,7 @@
 //! Encryption with an RSA public key (RFC 8017, sections 5.1.1 and 7.1.1): OAEP with SHA-1, as MySQL's servers decrypt.
 
+use crate::der::element;
+use num_bigint::BigUint;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA1_OUTPUT_LEN, digest};
 
 /// Overhead of OAEP in a block, in bytes.
@@ -9,43 +11,36 @@ pub(super) const PADDING: usize = 2 * SHA1_OUTPUT_LEN + 2;
 const RSA: &[u8] = b"\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01";
 
 pub(super) struct PublicKey {
-    /// Odd, in digits of 64 bits from the least on; the last is not zero.
-    modulus: Vec<u64>,
-    exponent: u64,
+    /// Odd.
+    modulus: BigUint,
+    exponent: BigUint,
 }
 
 impl PublicKey {
-    /// Reads a `SubjectPublicKeyInfo` (RFC 5280, section 4.1); `None` if it is invalid, or if the exponent is larger than
-    /// 64 bits.
+    /// Reads a `SubjectPublicKeyInfo` (RFC 5280, section 4.1); `None` if it is invalid.
     pub(super) fn parse(der: &[u8]) -> Option<Self> {
-        let info = &mut Der(der).whole(0x30)?;
-        if info.element(0x30)?.element(6)?.0 != RSA {
+        let (algorithm, key) = element(whole(der, 0x30)?, 0x30)?;
+        if element(algorithm, 6)?.0 != RSA {
             return None;
         }
         // A string of bits begins with the number of unused bits in its last byte.
-        let key = Der(info.whole(3)?.0.strip_prefix(&[0])?);
-        let numbers = &mut { key }.whole(0x30)?;
-        let (modulus, exponent) = (numbers.number()?, numbers.number()?);
-        let exponent = exponent
-            .iter()
-            .try_fold(0u64, |all, byte| (all.leading_zeros() >= 8).then_some(all << 8 | u64::from(*byte)))?;
-        let digit = |bytes: &[u8]| bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
-        let modulus: Vec<u64> = modulus.rchunks(8).map(digit).collect();
-        let is_odd = modulus.first().is_some_and(|digit| digit % 2 == 1);
-        (is_odd && numbers.0.is_empty()).then_some(Self { modulus, exponent })
+        let key = whole(key, 3)?.strip_prefix(&[0])?;
+        let (modulus, rest) = number(whole(key, 0x30)?)?;
+        let (exponent, rest) = number(rest)?;
+        (modulus.bit(0) && rest.is_empty()).then_some(Self { modulus, exponent })
     }
 
-    pub(super) fn modulus_bits(&self) -> usize {
-        self.modulus.last().map_or(0, |last| 64 * self.modulus.len() - last.leading_zeros() as usize)
+    pub(super) fn modulus_bits(&self) -> u64 {
+        self.modulus.bits()
     }
 
-    pub(super) fn exponent_bits(&self) -> u32 {
-        u64::BITS - self.exponent.leading_zeros()
+    pub(super) fn exponent_bits(&self) -> u64 {
+        self.exponent.bits()
     }
 
     /// Length of a block, in bytes.
     pub(super) fn length(&self) -> usize {
-        self.modulus_bits().div_ceil(8)
+        self.modulus_bits().div_ceil(8) as usize
     }
 
     /// Encrypts a message, which is at least [`PADDING`] shorter than a block. `seed` is random.
@@ -61,35 +56,20 @@ impl PublicKey {
         data[start..].copy_from_slice(message);
         mask(data, &seed);
         mask(masked_seed, data);
-        let number = self.power(&digits_of(&block, self.modulus.len()));
-        let bytes: Vec<u8> = number.iter().flat_map(|digit| digit.to_le_bytes()).take(length).collect();
-        bytes.into_iter().rev().collect()
-    }
-
-    /// `base` to the power of the exponent, modulo the modulus.
-    fn power(&self, base: &[u64]) -> Vec<u64> {
-        let montgomery = Montgomery::new(&self.modulus);
-        // Factors have a factor R of their own while they are multiplied.
-        let base = montgomery.product(base, &montgomery.r_squared());
-        let mut power = base.clone();
-        for bit in (0..self.exponent_bits().saturating_sub(1)).rev() {
-            power = montgomery.product(&power, &power);
-            if self.exponent >> bit & 1 == 1 {
-                power = montgomery.product(&power, &base);
-            }
-        }
-        let mut one = vec![0; base.len()];
-        one[0] = 1;
-        montgomery.product(&power, &one)
+        let number = BigUint::from_bytes_be(&block).modpow(&self.exponent, &self.modulus).to_bytes_be();
+        [vec![0; length - number.len()], number].concat()
     }
 }
 
-/// A big-endian number in `count` digits of 64 bits.
-fn digits_of(bytes: &[u8], count: usize) -> Vec<u64> {
-    let digit = |bytes: &[u8]| bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
-    let mut digits: Vec<u64> = bytes.rchunks(8).map(digit).collect();
-    digits.resize(count, 0);
-    digits
+/// The content of a DER element that has this tag, and that nothing follows.
+fn whole(der: &[u8], tag: u8) -> Option<&[u8]> {
+    element(der, tag).filter(|(_, rest)| rest.is_empty()).map(|(content, _)| content)
+}
+
+/// The first DER element, a whole number that is not negative, and what follows it.
+fn number(der: &[u8]) -> Option<(BigUint, &[u8])> {
+    let (bytes, rest) = element(der, 2)?;
+    bytes.first().is_some_and(|first| *first < 0x80).then(|| (BigUint::from_bytes_be(bytes), rest))
 }
 
 /// Masks bytes with those that MGF1 makes of a seed (RFC 8017, appendix B.2.1).
@@ -99,117 +79,6 @@ fn mask(bytes: &mut [u8], seed: &[u8]) {
         for (byte, mask) in piece.iter_mut().zip(mask.as_ref()) {
             *byte ^= mask;
         }
-    }
-}
-
-/// Products modulo an odd number (Montgomery, "Modular Multiplication Without Trial Division"; Koç and others, "Analyzing
-/// and Comparing Montgomery Multiplication Algorithms", CIOS). R is 2^64 to the power of the number of digits.
-struct Montgomery<'a> {
-    modulus: &'a [u64],
-    /// `-1 / modulus` modulo 2^64.
-    inverse: u64,
-}
-
-impl<'a> Montgomery<'a> {
-    fn new(modulus: &'a [u64]) -> Self {
-        // Each step of Newton's method doubles the number of correct bits, of which an odd number's own inverse modulo 8
-        // gives three.
-        let inverse = (0..5).fold(modulus[0], |inverse, _| {
-            inverse.wrapping_mul(2u64.wrapping_sub(modulus[0].wrapping_mul(inverse)))
-        });
-        Self { modulus, inverse: inverse.wrapping_neg() }
-    }
-
-    /// `a × b / R` modulo the modulus, for factors that are less than it, or one that is and one that is less than R.
-    fn product(&self, a: &[u64], b: &[u64]) -> Vec<u64> {
-        let count = self.modulus.len();
-        let mut sum = vec![0; count + 2];
-        for factor in b {
-            add_product(&mut sum, a, *factor);
-            // Makes the least digit zero, which is then dropped.
-            let multiple = sum[0].wrapping_mul(self.inverse);
-            add_product(&mut sum, self.modulus, multiple);
-            sum.copy_within(1.., 0);
-            sum[count + 1] = 0;
-        }
-        sum.truncate(count + 1);
-        self.reduce(&mut sum);
-        sum.truncate(count);
-        sum
-    }
-
-    /// `R × R` modulo the modulus, by doublings from 1 on.
-    fn r_squared(&self) -> Vec<u64> {
-        let count = self.modulus.len();
-        let mut number = vec![0; count + 1];
-        number[0] = 1;
-        for _ in 0..2 * 64 * count {
-            let mut carry = 0;
-            for digit in &mut number {
-                (*digit, carry) = (*digit << 1 | carry, *digit >> 63);
-            }
-            self.reduce(&mut number);
-        }
-        number.truncate(count);
-        number
-    }
-
-    /// Subtracts the modulus from a number below twice the modulus, which has one digit more, unless it is less.
-    fn reduce(&self, number: &mut [u64]) {
-        let is_less = number.iter().rev().lt(std::iter::once(&0).chain(self.modulus.iter().rev()));
-        if is_less {
-            return;
-        }
-        let mut borrow = false;
-        for (digit, subtract) in number.iter_mut().zip(self.modulus.iter().chain(&[0])) {
-            let (difference, first) = digit.overflowing_sub(*subtract);
-            let (difference, second) = difference.overflowing_sub(u64::from(borrow));
-            (*digit, borrow) = (difference, first || second);
-        }
-    }
-}
-
-/// Adds `number × factor` to a sum, which has two digits more.
-fn add_product(sum: &mut [u64], number: &[u64], factor: u64) {
-    let mut carry = 0;
-    for (digit, other) in sum.iter_mut().zip(number.iter().chain(&[0, 0])) {
-        let all = u128::from(*other) * u128::from(factor) + u128::from(*digit) + u128::from(carry);
-        (*digit, carry) = (all as u64, (all >> 64) as u64);
-    }
-}
-
-/// What is left of a text in the Distinguished Encoding Rules (X.690).
-struct Der<'a>(&'a [u8]);
-
-impl<'a> Der<'a> {
-    /// The contents of the next element, which has this tag.
-    fn element(&mut self, tag: u8) -> Option<Self> {
-        let (head, rest) = self.0.split_first_chunk::<2>()?;
-        let (length, rest) = match *head {
-            [found, _] if found != tag => return None,
-            [_, length @ 0..=0x7f] => (usize::from(length), rest),
-            [_, 0x81] => rest.split_first().map(|(length, rest)| (usize::from(*length), rest))?,
-            [_, 0x82] => {
-                rest.split_first_chunk().map(|(length, rest)| (u16::from_be_bytes(*length).into(), rest))?
-            }
-            _ => return None,
-        };
-        let (contents, rest) = rest.split_at_checked(length)?;
-        self.0 = rest;
-        Some(Self(contents))
-    }
-
-    /// The contents of the last element.
-    fn whole(&mut self, tag: u8) -> Option<Self> {
-        self.element(tag).filter(|_| self.0.is_empty())
-    }
-
-    /// The next element, a positive whole number, without zeros before it.
-    fn number(&mut self) -> Option<&'a [u8]> {
-        let bytes = self.element(2)?.0;
-        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-        let is_negative = bytes.first().is_some_and(|first| *first >= 0x80);
-        Some(&bytes[zeros..]).filter(|bytes| !bytes.is_empty() && !is_negative)
     }
 }
 
@@ -272,16 +141,5 @@ mod tests {
             assert_eq!((key.modulus_bits(), key.exponent_bits()), (bits, exponent_bits));
             assert_eq!(digits(&key.encrypt(b"kurabe", seed)), block.replace(['\n', ' '], ""), "{bits}");
         }
-    }
-
-    #[test]
-    fn product_of_large_digits_carries() {
-        // (n − 1)² is 1 modulo n.
-        let modulus = [u64::MAX, u64::MAX, u64::MAX];
-        let montgomery = Montgomery::new(&modulus);
-        let minus_one = [u64::MAX - 1, u64::MAX, u64::MAX];
-        let with_r = montgomery.product(&minus_one, &montgomery.r_squared());
-        let square = montgomery.product(&with_r, &with_r);
-        assert_eq!(montgomery.product(&square, &[1, 0, 0]), [1, 0, 0]);
     }
 }

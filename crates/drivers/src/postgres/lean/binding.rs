@@ -1,6 +1,7 @@
 //! Binding of SCRAM to the TLS connection (RFC 5929, "tls-server-end-point"): whoever relays the exchange over another
 //! connection is found out.
 
+use crate::der::element;
 use ring::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 
 /// Signature algorithms by the bytes of their object identifiers, and the hash of each. MD5 and SHA-1 become SHA-256.
@@ -25,25 +26,6 @@ pub(super) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let (name, _) = element(algorithm, 0x06)?;
     let (_, hash) = ALGORITHMS.iter().find(|(known, _)| *known == name)?;
     Some(digest(hash, certificate).as_ref().to_vec())
-}
-
-/// The content of the first DER element, which has this tag, and what follows it.
-fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    let (&[found, first], rest) = der.split_first_chunk::<2>()?;
-    let (length, rest) = match usize::from(first) {
-        short @ 0..0x80 => (short, rest),
-        // Longer lengths have their number of bytes first.
-        long => {
-            let (bytes, rest) = rest.split_at_checked(long - 0x80)?;
-            (
-                bytes
-                    .iter()
-                    .try_fold(0usize, |sum, byte| sum.checked_mul(256)?.checked_add((*byte).into()))?,
-                rest,
-            )
-        }
-    };
-    if found == tag { rest.split_at_checked(length) } else { None }
 }
 
 #[cfg(test)]
