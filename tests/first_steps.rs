@@ -5,7 +5,6 @@ use crate::support::{Answer, Place};
 use kurabe_core::run::{Outcome, TrialRecord};
 use kurabe_record::{RunPath, Store};
 use kurabe_stats::rng::Rng;
-use kurabe_testbed::testing;
 use std::net::TcpListener;
 
 const SMALL: [&str; 9] =
@@ -210,13 +209,6 @@ fn used_address_is_refused_before_data_is_loaded() {
 }
 
 #[test]
-fn unknown_engine_is_refused_with_the_known_ones_or_a_similar_one() {
-    let place = Place::new();
-    refused(&place.run(&["up", "nosuch"]), &["cannot start 'nosuch'", "there are: up:mysql"]);
-    refused(&place.run(&["up", "postgers"]), &["did you mean up:postgres?"]);
-}
-
-#[test]
 fn missing_tables_of_pgbench_are_an_error_that_names_init() {
     let place = Place::new();
     for extra in [&[][..], &["-D", "scale=1"]] {
@@ -258,27 +250,6 @@ fn list_of_runs_has_date_length_and_verdict() {
     let [head, verdict] = lines[..] else { panic!("{listed:?}") };
     assert!(head.contains(" UTC, point-read on sqlite:, complete after ") && head.contains("s, "), "{head}");
     assert!(verdict.starts_with("    ") && verdict.ends_with('.'), "{verdict}");
-}
-
-#[test]
-fn numbers_out_of_range_are_refused_in_one_message_before_anything_starts() {
-    let place = Place::new();
-    for (args, parts) in [
-        (&["selftest", "--rounds", "0"][..], &["--rounds 0 is out of range"][..]),
-        (&["selftest", "--duration", "0"], &["--duration 0 is out of range"]),
-        (&["run", "point-read", "sqlite:", "--rounds", "-1"], &["--rounds: '-1' is not a count"]),
-        (&["run", "point-read", "sqlite:", "--clients", "-4"], &["-4"]),
-        (&["run", "point-read", "sqlite:", "--duration", "-1s"], &["--duration: '-1s' is not a time"]),
-        (
-            &["run", "point-read", "sqlite:", "--until", "conclusive", "--margin", "-5"],
-            &["'-5' is not a margin"],
-        ),
-        (&["up", "app", "sqlite:", "--workers", "-1"], &["--workers", "'-1' is not a count"]),
-    ] {
-        let answer = place.run(args);
-        refused(&answer, parts);
-        assert!(!answer.err.contains("tip:") && answer.err.lines().count() <= 3, "{answer:?}");
-    }
 }
 
 #[test]
@@ -379,15 +350,4 @@ fn options_override_axes_and_variables_of_a_suite() {
     refused(&place.run(&["run", "-f", &suite, "-D", "users=1"]), &["no variables"]);
     let one = place.run(&["run", "webapp", "sqlite:", "--dry-run", "--clients", "1,5"]);
     assert!(one.code == Some(0) && !one.out.contains("1 clients"), "{one:?}");
-}
-
-#[test]
-fn misspelt_target_of_a_throwaway_run_starts_nothing() {
-    if testing::server("memcached").is_none() {
-        return;
-    }
-    refused(
-        &Place::new().run(&["run", "point-read", "up:memcached", "up:memcachd"]),
-        &["did you mean up:memcached?"],
-    );
 }

@@ -2,15 +2,19 @@
 
 use crate::support::Place;
 
-/// The words, and what the answer must contain.
-const WRONG: &[(&str, &[&str])] = &[
+/// The words of command lines, and what the answer to each must contain.
+type Lines = &'static [(&'static str, &'static [&'static str])];
+
+/// Errors of usage: exit code 2.
+const WRONG: Lines = &[
     // Commands.
     ("rnu session", &["no command 'rnu'", "'run'"]),
     ("session up:postgres", &["kurabe run session"]),
     ("help sesion", &["no command 'sesion'"]),
     ("postgres://me:secret@db/x", &["kurabe run session TARGET"]),
-    ("rerun", &["kurabe run --again"]),
+    ("rerun last", &["kurabe run --again"]),
     ("resume", &["kurabe run --resume"]),
+    ("frobnicate", &["there is no command 'frobnicate'"]),
     ("gate", &["kurabe gate browse.sql"]),
     ("gate session up:postgres", &["a suite file or pgbench scripts"]),
     ("show", &["kurabe report"]),
@@ -29,7 +33,6 @@ const WRONG: &[(&str, &[&str])] = &[
     ("run session postgress://x/y", &["did you mean 'postgres:'?"]),
     ("run session postgres", &["a target is a URL such as"]),
     ("run session mysql://localhost/db?foo=1", &["no option 'foo'"]),
-    ("run session postgres://127.0.0.1:1/x", &["nothing listens at 127.0.0.1:1"]),
     // Options.
     ("run session --interleave off", &["--interleave=off"]),
     ("run session --interleave 20ms", &["--interleave=20ms"]),
@@ -55,12 +58,76 @@ const WRONG: &[(&str, &[&str])] = &[
     ("run session --cache up:redis", &["--cache"]),
     ("run session --arrivals poisson", &["--rate 5k"]),
     ("run connect --pool 0", &["from 1 to"]),
-    ("report nosuch", &["no runs yet", "kurabe run"]),
-    ("run --again", &["no runs yet"]),
     ("report last --format yaml", &["parquet"]),
     ("claims zz", &["there are: s1"]),
     ("compare a", &["<NEW>"]),
     ("copy sqlite:", &["<TARGET>"]),
+    ("runs ls --json", &["--format json"]),
+    ("run kv null: --json-progress", &["--log-format json"]),
+    ("run session null: --export-html x", &["kurabe report last --format html -o FILE"]),
+    ("agent", &["--stdio"]),
+    ("selftest posgres", &["there are: postgres"]),
+    ("selftest redis --kind nonsense", &["there are: nothing"]),
+    // More targets.
+    ("up nosuch", &["cannot start 'nosuch'", "there are: up:mysql"]),
+    ("run session foo:", &["no driver for 'foo:'"]),
+    ("run point-read up:memcached up:memcachd", &["did you mean up:memcached?"]),
+    ("run point-read sqlite:?observe", &["reached by TCP"]),
+    ("run kv --via stack:php/mysqli", &["add one: --db up:mysql"]),
+    ("run kv up:mysql --db up:postgres", &["no target is an application stack"]),
+    ("run kv --via stack:cobol --db up:mysql", &["there is no stack 'cobol'"]),
+    ("up stack php --db mysql://a:secret@h/d", &["MYSQL_PWD"]),
+    (
+        "run cache-aside sqlite: --cache up:postgres",
+        &["postgres is not a cache; there are: memcached, redis"],
+    ),
+    ("run cache-aside sqlite: --cache up:memcachd", &["did you mean up:memcached?"]),
+    ("run cache-aside sqlite: --cache nonsense", &["is not a target"]),
+    // Numbers and rules.
+    ("selftest --rounds 0", &["--rounds 0 is out of range"]),
+    ("selftest --duration 0", &["--duration 0 is out of range"]),
+    ("run session --payload 10TB", &["out of range"]),
+    ("run point-read sqlite: --rounds -1", &["--rounds: '-1' is not a count"]),
+    ("run point-read sqlite: --clients -4", &["--clients: '-4' is not a count"]),
+    ("run point-read sqlite: --duration -1s", &["--duration: '-1s' is not a time"]),
+    ("up app sqlite: --workers -1", &["--workers", "'-1' is not a count"]),
+    ("run point-read null: --restarts 1", &["no target is a throwaway server"]),
+    ("run point-read up:redis --restarts 3 --rounds 6", &["4 blocks of equal length"]),
+    ("run point-read --interleave=0s", &["slice length is out of range"]),
+    ("run point-read --interleave=1h", &["slice length is out of range"]),
+    ("run point-read --interleave=soon", &["--interleave"]),
+    ("run point-read --interleave --rounds 2", &["needs at least 3 rounds"]),
+    ("run point-read --interleave --rate 100", &["cannot be combined with --rate"]),
+    ("run point-read null: --max-rounds 9", &["require --until"]),
+    ("run point-read null: --until conclusive --margin 0", &["is not a margin"]),
+    ("run point-read null: --until conclusive --margin 200%", &["is not a margin"]),
+    ("run point-read null: --until conclusive --margin much", &["is not a margin"]),
+    ("run point-read null: --until conclusive --margin -5", &["'-5' is not a margin"]),
+    ("run point-read null: --until conclusive --max-rounds 2", &["less than the initial 6 rounds"]),
+    ("run point-read sqlite: --cpu-placement pinned", &["requires --cpus"]),
+    ("run point-write sqlite: --durability sinced", &["did you mean 'synced'?"]),
+];
+
+/// Targets that cannot be used as asked: exit code 3.
+const UNUSABLE: Lines = &[
+    ("run session postgres://127.0.0.1:1/x", &["nothing listens at 127.0.0.1:1"]),
+    ("run session mysql://root@127.0.0.1:1/x", &["nothing listens at 127.0.0.1:1"]),
+    ("run session memcached://127.0.0.1:1", &["nothing listens at 127.0.0.1:1"]),
+    ("run session sqlite:/no/such/folder/x.db", &["there is no folder"]),
+    ("run kv --via stack:php/mysqli --db up:postgres", &["for postgres there are"]),
+    ("run net sqlite:", &["takes a listener"]),
+    ("run net null:", &["no connections to carry bytes"]),
+    ("run estimate sqlite:", &["no row estimates"]),
+    ("run point-read sqlite: --cpus 1", &["only throwaway servers"]),
+    ("run point-write sqlite: --durability replicated", &["SQLite has no replicas"]),
+];
+
+/// Runs that there are not: exit code 5.
+const NO_RUNS: Lines = &[
+    ("report", &["contains no runs"]),
+    ("report nosuch", &["no runs yet", "kurabe run"]),
+    ("run --again", &["no runs yet"]),
+    ("run --resume last", &["contains no runs"]),
 ];
 
 #[test]
@@ -81,20 +148,26 @@ fn engine_that_is_not_installed_does_not_stop_the_others() {
 #[test]
 fn wrong_command_line_is_refused_with_what_to_write() {
     let place = Place::new();
-    for (line, parts) in WRONG {
+    let all = [(2, WRONG), (3, UNUSABLE), (5, NO_RUNS)];
+    for (code, (line, parts)) in
+        all.into_iter().flat_map(|(code, lines)| lines.iter().map(move |one| (code, one)))
+    {
         let words: Vec<&str> = line.split(' ').collect();
         let answer = place.run(&words);
-        assert!(answer.code.is_some_and(|code| code != 0), "{line}: {answer:?}");
+        assert!(answer.code == Some(code) && answer.out.is_empty(), "{line}: {answer:?}");
         for part in *parts {
             assert!(answer.err.contains(part), "{line}: '{part}' is not in: {}", answer.err);
         }
-        assert!(!answer.err.contains("secret") && !answer.err.contains("trial 1"), "{line}: {answer:?}");
+        for part in ["secret", "trial 1", "starting throwaway", "panicked"] {
+            assert!(!answer.err.contains(part), "{line}: {answer:?}");
+        }
         // What it suggests is a command that the program understands.
         for suggested in answer.err.split('\'').filter_map(|part| part.strip_prefix("kurabe ")) {
             let words: Vec<&str> = suggested.split_whitespace().chain(["--help"]).collect();
             assert_eq!(place.run(&words).code, Some(0), "{line} suggests kurabe {suggested}");
         }
     }
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "an error left a run behind");
 }
 
 #[test]
@@ -107,7 +180,6 @@ fn misspelt_or_misplaced_statement_is_refused_before_a_server_starts() {
         (&["run", "pgbench", "-f", file, "up:postgres"][..], "did you mean SELECT?"),
         (&["run", "-f", file, "up:postgres"], "kurabe run pgbench -f"),
         (&["run", "pgbench", file, "up:postgres"], "a script follows -f"),
-        (&["run", "session", "null:", "--export-html", "x"], "kurabe report last --format html -o FILE"),
         (&["run", "SELEC 1", "up:postgres"], "kurabe run pgbench -f FILE.sql"),
     ] {
         let answer = place.run(args);

@@ -158,22 +158,6 @@ fn ctrl_c_stops_interleaved_trials_and_resume_continues() {
 }
 
 #[test]
-fn invalid_options_are_rejected() {
-    let place = Place::new();
-    for (args, part) in [
-        (&["--interleave=0s"][..], "slice length is out of range"),
-        (&["--interleave=1h"], "slice length is out of range"),
-        (&["--interleave=soon"], "--interleave"),
-        (&["--interleave", "--rounds", "2"], "needs at least 3 rounds"),
-        (&["--interleave", "--rate", "100"], "cannot be combined with --rate"),
-    ] {
-        let answer = place.run(&[&["run", "point-read"], args].concat());
-        assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
-        assert!(answer.err.contains(part), "{args:?}: {answer:?}");
-    }
-}
-
-#[test]
 fn two_builds_of_a_server_are_two_targets_of_one_run() {
     let programs = testing::server("memcached").map(|server| server.program().to_owned());
     let Some(program) = programs else { return };

@@ -69,13 +69,8 @@ fn embedded_database_has_no_server_and_uses_client_cpu() {
 }
 
 #[test]
-fn selftest_names_planted_causes_and_rejects_invalid_options() {
+fn selftest_names_planted_causes() {
     let place = Place::new();
-    let answer = place.run(&["selftest", "posgres"]);
-    assert_eq!(answer.code, Some(2), "{}", answer.err);
-    assert!(answer.err.contains("there are: postgres"), "{}", answer.err);
-    let answer = place.run(&["selftest", "redis", "--kind", "nonsense"]);
-    assert_eq!(answer.code, Some(2), "{}", answer.err);
     // On a busy machine a cause may be named wrongly, or not at all, but never wrongly with high
     // confidence.
     let answer = place

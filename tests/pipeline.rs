@@ -402,18 +402,8 @@ fn run_of_two_targets_is_judged_by_itself_and_any_run_is_exported() {
 }
 
 #[test]
-fn word_that_users_try_is_refused_in_one_line_with_the_one_that_there_is() {
+fn recorded_run_has_its_own_settings() {
     let place = Place::new();
-    for (words, now) in [
-        (&["rerun", "last"][..], "kurabe run --again"),
-        (&["run", "kv", "null:", "--json-progress"], "--log-format json"),
-        (&["runs", "ls", "--json"], "--format json"),
-    ] {
-        let answer = place.run(words);
-        assert!(answer.code == Some(2) && answer.out.is_empty(), "{answer:?}");
-        assert!(answer.err.lines().count() == 1 && answer.err.contains(now), "{answer:?}");
-    }
-    // A recorded run has its own settings.
     let suite = suite(&place, "");
     assert_eq!(run(&place, &suite, &[]).code, Some(0));
     let answer = place.run(&["run", "--again", "last", "--rounds", "9"]);

@@ -13,37 +13,6 @@ const LONG: [&str; 15] = [
 /// The trials of [`LONG`].
 const TRIALS: usize = 2 * 2 * 20;
 #[test]
-fn invalid_command_line_gets_one_error_and_exit_code() {
-    let place = Place::new();
-    for (args, code, part) in [
-        (&["run", "session", "foo:"][..], 2, "no driver for 'foo:'"),
-        (&["run", "session", "postgress://x"], 2, "did you mean 'postgres:'?"),
-        (&["run", "session", "mysql://root@127.0.0.1:1/x"], 3, "nothing listens at 127.0.0.1:1"),
-        (&["run", "session", "memcached://127.0.0.1:1"], 3, "nothing listens at 127.0.0.1:1"),
-        (&["run", "session", "--payload", "1x"], 2, "'1x' is not a size"),
-        (&["run", "session", "--payload", "10 TB"], 2, "out of range"),
-        (&["run", "session", "--clients", "0"], 2, "out of range"),
-        (&["run", "session", "--layout", "blub"], 2, "did you mean 'blob'?"),
-        (&["run", "session", "--rounds", "0"], 2, "out of range"),
-        (&["run", "sesion"], 2, "did you mean 'session'?"),
-        (&["run", "session", "up:postgress"], 2, "did you mean up:postgres?"),
-        (&["run", "session", "sqlite:/no/such/folder/x.db"], 3, "there is no folder"),
-        (&["run", "-f", "/no/such/suite.toml"], 2, "cannot be read"),
-        (&["report", "nothing"], 5, "contains no runs"),
-        (&["report"], 5, "contains no runs"),
-        (&["run", "--resume", "last"], 5, "contains no runs"),
-        (&["frobnicate"], 2, "there is no command 'frobnicate'"),
-    ] {
-        let answer = place.run(args);
-        assert_eq!(answer.code, Some(code), "{args:?}: {answer:?}");
-        assert!(answer.err.contains(part), "{args:?}: {answer:?}");
-        assert!(!answer.err.contains("panicked"), "{answer:?}");
-        assert!(answer.out.is_empty(), "{args:?}: {answer:?}");
-    }
-    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "an error left a run behind");
-}
-
-#[test]
 fn misspelt_suite_key_gets_suggestion() {
     let place = Place::new();
     let suite = place.path().join("mine.toml");

@@ -101,16 +101,3 @@ fn stopped_run_with_restarts_resumes_in_its_blocks() {
         "{said}"
     );
 }
-
-#[test]
-fn invalid_restarts_are_rejected() {
-    let place = Place::new();
-    for (args, part) in [
-        (&["null:", "--restarts", "1"][..], "no target is a throwaway server"),
-        (&["up:redis", "--restarts", "3", "--rounds", "6"], "4 blocks of equal length"),
-    ] {
-        let answer = place.run(&[&["run", "point-read"], args].concat());
-        assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
-        assert!(answer.err.contains(part), "{args:?}: {answer:?}");
-    }
-}

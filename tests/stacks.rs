@@ -49,21 +49,6 @@ fn missing_interpreter_is_named_with_its_installation() {
 }
 
 #[test]
-fn unusable_stack_is_refused_before_anything_starts() {
-    for (args, part) in [
-        (&["run", "kv", "--via", "stack:php/mysqli"][..], "add one: --db up:mysql"),
-        (&["run", "kv", "--via", "stack:php/mysqli", "--db", "up:postgres"], "for postgres there are"),
-        (&["run", "kv", "up:mysql", "--db", "up:postgres"], "no target is an application stack"),
-        (&["run", "kv", "--via", "stack:cobol", "--db", "up:mysql"], "there is no stack 'cobol'"),
-        (&["up", "stack", "php", "--db", "mysql://a:hunter2@h/d"], "MYSQL_PWD"),
-    ] {
-        let answer = Place::new().run(args);
-        assert!(matches!(answer.code, Some(2 | 3)), "{args:?}: {answer:?}");
-        assert!(answer.err.contains(part) && !answer.err.contains("hunter2"), "{args:?}: {answer:?}");
-    }
-}
-
-#[test]
 fn doctor_names_what_an_application_does_wrong() {
     // It answers each page of kv with one record, whatever is asked.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

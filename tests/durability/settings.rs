@@ -244,17 +244,6 @@ fn durability_option_sets_one_class_and_names_engines_without_it() {
 }
 
 #[test]
-fn unavailable_class_is_an_error_and_unknown_class_a_usage_error() {
-    let place = Place::new();
-    let answer = point_write(&place, &["sqlite:"], &["--durability", "replicated"]);
-    assert_eq!(answer.code, Some(3), "{answer:?}");
-    assert!(answer.err.contains("SQLite has no replicas"), "{answer:?}");
-    let answer = point_write(&place, &["sqlite:"], &["--durability", "sinced"]);
-    assert_eq!(answer.code, Some(2), "{answer:?}");
-    assert!(answer.err.contains("did you mean 'synced'?"), "{answer:?}");
-}
-
-#[test]
 fn rerun_has_the_class_of_the_first_run() {
     let place = Place::new();
     assert_eq!(point_write(&place, &["sqlite:"], &["--durability", "memory"]).code, Some(0));

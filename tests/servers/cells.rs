@@ -1,8 +1,6 @@
 //! Sizes, layouts, connections and statements on every engine, all verified.
 
-use super::common::{
-    BRIEF, SERVERS, SQL, assert_all_verified, assert_verified, cells, installed, left, session,
-};
+use super::common::{BRIEF, SERVERS, SQL, assert_all_verified, assert_verified, cells, installed, session};
 use crate::support::Place;
 use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
@@ -59,17 +57,6 @@ fn one_run_verifies_large_sessions_on_every_engine() {
     }
     for engine in engines {
         assert!(cells(&report).iter().any(|cell| cell["target"] == engine), "{engine} was not measured");
-    }
-}
-
-#[test]
-fn run_leaves_nothing_on_existing_server() {
-    for engine in SERVERS {
-        let Some(server) = testing::server(engine) else { continue };
-        let place = Place::new();
-        let answer = place.run(&session(&[server.url()], &BRIEF));
-        assert_all_verified(&place, &answer);
-        assert_eq!(left(engine, &server), "", "{engine}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::common::{SQL, assert_all_verified, assert_verified, by, cells, sql, superuser};
 use crate::support::{Place, with};
-use kurabe_testbed::testing::{self, Lease};
+use kurabe_testbed::testing::{self};
 use serde_json::Value;
 
 /// Options for the shortest run.
@@ -87,18 +87,6 @@ fn connection_time_has_parts_that_do_not_exceed_it() {
                 assert_eq!(proved, engine != "postgres", "this PostgreSQL trusts every user: {cell:#}");
             }
         }
-    }
-}
-
-#[test]
-fn every_engine_is_read_with_new_connections_and_with_pool() {
-    let servers: Vec<Lease> = ["redis", "memcached"].into_iter().filter_map(testing::server).collect();
-    for target in std::iter::once("sqlite:").chain(servers.iter().map(|server| server.url())) {
-        let place = Place::new();
-        let answer = place.run(&[&["run", "connect", target, "--clients", "1,4"], &BRIEF[..]].concat());
-        assert_all_verified(&place, &answer);
-        let text = place.run(&["report", "--format", "md"]).out;
-        assert!(text.contains("## Reads, more metrics") && text.contains("| wait |"), "{text}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Ways to reach a server, and the output of `doctor`.
 
 use super::common::{BRIEF, SERVERS, SQL, assert_all_verified, by, left, session, sql, with};
+use super::refusals::assert_refused;
 use crate::support::{Answer, Place};
 use kurabe_testbed::{StartOptions, testing};
 use serde_json::Value;
@@ -116,22 +117,22 @@ fn url_without_user_means_the_current_user() {
 }
 
 #[test]
-fn doctor_describes_each_server() {
+fn doctor_describes_each_server_and_no_run_has_more_clients_than_it_takes() {
     let place = Place::new();
-    for (engine, options, version, class, limit) in [
-        ("mysql", &["max_connections=30"][..], "MySQL ", "synced", "of 30 (max_connections)"),
-        ("mariadb", &["max_connections=30"], "MariaDB ", "synced", "of 30 (max_connections)"),
-        ("postgres", &["max_connections=30"], "PostgreSQL ", "synced", "of 30 (max_connections)"),
-        ("memcached", &["c=60"], "memcached ", "memory", "of 39 (-c (maxconns), less 21 reserved)"),
-        ("redis", &["maxclients=60"], "Redis ", "memory", "of 60 (maxclients)"),
+    for (engine, name, value, shown, version, class, limit) in [
+        ("mysql", "max_connections", 30, "max_connections", "MySQL ", "synced", "of 30 (max_connections)"),
+        (
+            "mariadb", "max_connections", 30, "max_connections", "MariaDB ", "synced",
+            "of 30 (max_connections)",
+        ),
+        (
+            "postgres", "max_connections", 30, "max_connections", "PostgreSQL ", "synced",
+            "of 30 (max_connections)",
+        ),
+        ("memcached", "c", 60, "maxconns", "memcached ", "memory", "of 39 (-c (maxconns), less 21 reserved)"),
+        ("redis", "maxclients", 50, "maxclients", "Redis ", "memory", "of 50 (maxclients)"),
     ] {
-        let chosen = |start: StartOptions| {
-            options.iter().fold(start, |start, option| {
-                let (name, value) = option.split_once('=').unwrap();
-                start.set(name, value)
-            })
-        };
-        let Some(server) = testing::server_with(engine, chosen) else { continue };
+        let Some(server) = testing::server_with(engine, |options| options.set(name, value)) else { continue };
         let answer = place.run(&["doctor", server.url(), "--clients", "10"]);
         assert_eq!(answer.code, Some(0), "{answer:?}");
         for part in ["yes, by TCP", version, class, limit, "enough for 10 clients", "available"] {
@@ -143,6 +144,13 @@ fn doctor_describes_each_server() {
         let answer = place.run(&["doctor", server.url(), "--clients", "100"]);
         assert_eq!(answer.code, Some(3), "{answer:?}");
         assert!(answer.out.contains("too few for 100 clients"), "{answer:?}");
+        let run = |clients| session(&[server.url()], &[&BRIEF[..], &["--clients", clients]].concat());
+        assert_refused(&place, &place.run(&run("1,50")), &[shown, "55 connections", "--clients"]);
+        if SQL.contains(&engine) {
+            // As many as the server takes.
+            let place = Place::new();
+            assert_all_verified(&place, &place.run(&run("25")));
+        }
     }
     let answer = place.run(&["doctor", "sqlite:", "null:"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");

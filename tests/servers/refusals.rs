@@ -5,7 +5,7 @@ use crate::support::{Answer, Place};
 use kurabe_testbed::testing;
 
 /// Checks that the answer is one error for an unusable target that contains all of `parts`, and that there is no run.
-fn assert_refused(place: &Place, answer: &Answer, parts: &[&str]) {
+pub(super) fn assert_refused(place: &Place, answer: &Answer, parts: &[&str]) {
     assert_eq!(answer.code, Some(3), "{answer:?}");
     let errors = answer.errors();
     assert_eq!(errors.len(), 1, "{answer:?}");
@@ -14,38 +14,6 @@ fn assert_refused(place: &Place, answer: &Answer, parts: &[&str]) {
     }
     assert!(!answer.err.contains("panicked") && answer.out.is_empty(), "{answer:?}");
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "there is a run: {answer:?}");
-}
-
-#[test]
-fn too_many_clients_for_server_are_rejected_with_setting_name() {
-    for (engine, name, value, shown) in [
-        ("postgres", "max_connections", 20, "max_connections"),
-        ("mysql", "max_connections", 20, "max_connections"),
-        ("mariadb", "max_connections", 20, "max_connections"),
-        // With fewer it does not start.
-        ("memcached", "c", 40, "maxconns"),
-        ("redis", "maxclients", 20, "maxclients"),
-    ] {
-        let Some(server) = testing::server_with(engine, |options| options.set(name, value)) else { continue };
-        let place = Place::new();
-        let mut args = session(&[server.url()], &BRIEF);
-        args.extend(["--clients", "1,50"]);
-        let answer = place.run(&args);
-        assert_refused(&place, &answer, &[shown, "55 connections", "--clients"]);
-    }
-}
-
-#[test]
-fn maximum_number_of_clients_is_accepted() {
-    for engine in SQL {
-        let Some(server) = testing::server_with(engine, |options| options.set("max_connections", 20)) else {
-            continue;
-        };
-        let place = Place::new();
-        let mut args = session(&[server.url()], &BRIEF);
-        args.extend(["--clients", "15"]);
-        assert_all_verified(&place, &place.run(&args));
-    }
 }
 
 #[test]

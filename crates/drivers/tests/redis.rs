@@ -3,7 +3,6 @@
 
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
-use kurabe_core::durability::DurabilityClass;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
@@ -203,27 +202,6 @@ fn a_claim_ends_by_itself_and_is_not_taken_from_another() {
 }
 
 #[test]
-fn the_durability_class_follows_the_settings() {
-    for (appendonly, appendfsync, class) in [
-        ("no", "everysec", DurabilityClass::Memory),
-        ("yes", "everysec", DurabilityClass::PeriodicSync),
-        ("yes", "no", DurabilityClass::OsCache),
-        ("yes", "always", DurabilityClass::Synced),
-    ] {
-        let choose = |options: kurabe_testbed::StartOptions| {
-            options.set("appendonly", appendonly).set("appendfsync", appendfsync).set("maxclients", 77)
-        };
-        let Some(server) = testing::server_with("redis", choose) else { return };
-        let facts = open(server.url()).describe().unwrap();
-        assert_eq!((facts.engine.as_str(), facts.durability), ("Redis", Some(class)), "{facts:?}");
-        assert_eq!(facts.version, server.version());
-        assert_eq!(facts.limits.connections.as_ref().map(|limit| limit.most), Some(77));
-        assert_eq!(facts.limits.connections_in_use, Some(0));
-        assert_eq!(facts.transport, "TCP");
-    }
-}
-
-#[test]
 fn what_a_user_may_not_read_is_unknown() {
     let Some(server) = testing::server("redis") else { return };
     assert_eq!(say(&server, "ACL SETUSER bob on >secret ~kurabe_* +@all -@admin -info"), "+OK");
@@ -332,20 +310,6 @@ fn what_is_no_redis_is_an_error_and_no_hang() {
     let error = refusal(&format!("redis://127.0.0.1:{port}"));
     assert_eq!(error.kind(), ErrorKind::Unreachable);
     assert!(error.to_string().contains("nothing listens"), "{error}");
-}
-
-#[test]
-fn a_server_that_is_held_still_is_waited_for_no_longer_than_allowed() {
-    let Some(server) = testing::server("redis") else { return };
-    let mut session = connect(server.url()).unwrap();
-    let ping = session.prepare(&Operation::Ping).unwrap();
-    let mut out = Reply::new();
-    session.execute(&ping, &[], &mut out).unwrap();
-    server.pause().unwrap();
-    assert_eq!(session.execute(&ping, &[], &mut out).unwrap_err().kind(), ErrorKind::Timeout);
-    server.resume().unwrap();
-    // The answer that comes late must not be taken for that to a later request.
-    assert_eq!(session.execute(&ping, &[], &mut out).unwrap_err().kind(), ErrorKind::ConnectionLost);
 }
 
 #[test]

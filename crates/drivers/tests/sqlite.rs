@@ -149,23 +149,6 @@ fn foreign_ownership_table_is_not_changed() {
 }
 
 #[test]
-fn lease_excludes_other_drivers_of_one_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.db");
-    let (one, two) = (open(&path, ""), open(&path, ""));
-    let mut first = one.namespace().unwrap();
-    first.claim("first").unwrap();
-    let mut second = two.namespace().unwrap();
-    let error = second.claim("second").unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InUse);
-    assert!(error.to_string().contains("run first (process "), "{error}");
-    drop(first);
-    second.claim("second").unwrap();
-    drop(second);
-    assert!(!folder.path().join("x.db-kurabe.lock").exists());
-}
-
-#[test]
 fn lease_of_one_run_with_two_targets_ends_with_the_last() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");

@@ -2,7 +2,7 @@
 
 use super::common::{connect, once, refusal, with};
 use kurabe_core::ErrorKind;
-use kurabe_core::driver::{ConnectOptions, Session};
+use kurabe_core::driver::Session;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::Reply;
@@ -181,50 +181,6 @@ fn password_is_sent_in_plain_text_only_if_url_allows_it() {
     let allowed = format!("{verified}&enable_cleartext_plugin=true");
     let error = refusal(&as_user(&server, "pam:secret", &allowed));
     assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("1045")), "{error}");
-}
-
-#[test]
-fn user_without_privileges_gets_not_permitted() {
-    let Some(server) = testing::server("mariadb") else { return };
-    if !has_mariadb_program() {
-        return;
-    }
-    administer(&server, "CREATE USER reader@'%' IDENTIFIED BY 'x'; GRANT SELECT ON kurabe.* TO reader@'%';");
-    let driver = super::common::open(&as_user(&server, "reader:x", "")).unwrap();
-    let mut namespace = driver.namespace().unwrap();
-    let error = namespace.create(&super::common::table("kurabe_denied")).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotPermitted, "{error}");
-}
-
-#[test]
-fn silent_server_times_out_and_killed_server_loses_connection() {
-    for engine in super::common::ENGINES {
-        let Some(server) = testing::server(engine) else { continue };
-        let driver = super::common::open(server.url()).unwrap();
-        let options = ConnectOptions::within(std::time::Duration::from_millis(700));
-        let mut session = driver.connect(&options).unwrap();
-        let ping = session.prepare(&Operation::Ping).unwrap();
-        let mut out = Reply::new();
-        session.execute(&ping, &[], &mut out).unwrap();
-        let mut other = driver.connect(&ConnectOptions::default()).unwrap();
-        let other_ping = other.prepare(&Operation::Ping).unwrap();
-        server.pause().unwrap();
-        // A thread that is running may still reply.
-        let error = (0..20).try_for_each(|_| session.execute(&ping, &[], &mut out));
-        server.resume().unwrap();
-        let error = error.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Timeout, "{engine}: {error}");
-        // The late reply must not be taken for the reply to the next request.
-        let error = session.execute(&ping, &[], &mut out).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::ConnectionLost, "{engine}: {error}");
-        other.execute(&other_ping, &[], &mut out).unwrap();
-        server.kill_hard().unwrap();
-        let lost = (0..200).find_map(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            other.execute(&other_ping, &[], &mut out).err()
-        });
-        assert_eq!(lost.map(|e| e.kind()), Some(ErrorKind::ConnectionLost), "{engine}");
-    }
 }
 
 #[test]

@@ -1,58 +1,9 @@
 //! Transports to a server: TCP, TLS, Unix sockets.
 
-use super::common::{ENGINES, connect, once, open, refusal, with, with_password};
+use super::common::{ENGINES, connect, once, open, with};
 use kurabe_core::ErrorKind;
 use kurabe_core::operation::Operation;
-use kurabe_relay::Relay;
 use kurabe_testbed::{StartOptions, testing};
-use std::sync::Arc;
-
-#[test]
-fn tls_is_used_if_requested_and_certificate_is_verified() {
-    for engine in ENGINES {
-        let Some(server) = testing::server_with(engine, |options| options.with_tls().with_password("secret"))
-        else {
-            continue;
-        };
-        let ca = server.ca().unwrap().display().to_string();
-        let url = with_password(server.url(), "secret");
-        for option in ["tls=require".to_owned(), format!("tls=verify&ca={ca}")] {
-            let url = with(&url, &option);
-            let facts = open(&url).unwrap().describe().unwrap_or_else(|e| panic!("{engine} {option}: {e}"));
-            assert!(facts.transport.starts_with("TCP with TLS"), "{engine} {option}: {}", facts.transport);
-            let mut session = connect(&url).unwrap();
-            once(&mut *session, &Operation::Ping, &[]).unwrap();
-            session.close().unwrap();
-        }
-        let error = refusal(&with(&url, "tls=verify"));
-        assert_eq!(error.kind(), ErrorKind::Denied, "{engine}: {error}");
-        assert!(error.to_string().contains("ca=FILE"), "{engine}: {error}");
-        let facts = open(&with(&url, "tls=off")).unwrap().describe().unwrap();
-        assert_eq!(facts.transport, "TCP", "{engine}");
-    }
-}
-
-#[test]
-fn required_tls_fails_with_server_without_tls() {
-    // MySQL and MariaDB create a certificate by default.
-    let Some(server) = testing::server("postgres") else { return };
-    let error = refusal(&with(server.url(), "tls=require"));
-    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-    assert!(error.to_string().contains("does not support TLS"), "{error}");
-}
-
-#[test]
-fn named_unix_socket_is_used() {
-    for engine in ENGINES {
-        let Some(server) = testing::server(engine) else { continue };
-        let Some(socket) = server.socket() else { panic!("{engine} has no socket") };
-        let url = with(server.url(), &format!("socket={}", socket.display()));
-        let facts = open(&url).unwrap().describe().unwrap_or_else(|e| panic!("{url}: {e}"));
-        assert_eq!(facts.transport, "Unix socket");
-        let error = refusal(&url.replace(".sock", ".nothing").replace(".s.PGSQL.", ".nothing/.s.PGSQL."));
-        assert_eq!(error.kind(), ErrorKind::Unreachable, "{engine}: {error}");
-    }
-}
 
 #[test]
 fn client_sends_its_certificate_if_server_requests_one() {
@@ -110,29 +61,6 @@ fn client_sends_its_certificate_if_server_requests_one() {
         let error = open(&with(&url, &format!("cert={ca}&key={key}"))).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
     }
-}
-
-#[test]
-fn only_sslmode_verify_full_checks_host_name() {
-    let Some(server) = testing::server_with("postgres", StartOptions::with_tls) else { return };
-    let ca = server.ca().unwrap().display().to_string();
-    // This loopback address is not in the certificate.
-    let elsewhere = server.url().replace("127.0.0.1", "127.0.0.2");
-    let listen = ([127, 0, 0, 2], 0).into();
-    let to = kurabe_relay::Server::local(server.port());
-    let relay = Relay::start(listen, to, |_| Arc::new(kurabe_relay::Through)).unwrap();
-    let port = relay.address().port();
-    let elsewhere = elsewhere.replace(&format!(":{}", server.port()), &format!(":{port}"));
-    let url = with(&elsewhere, &format!("sslrootcert={ca}"));
-    connect(&with(&url, "sslmode=verify-ca")).unwrap_or_else(|error| panic!("{error}"));
-    let error = refusal(&with(&url, "sslmode=verify-full"));
-    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
-    // Anybody can have a certificate of the system's authorities.
-    let error = refusal(&with(&elsewhere, "sslmode=verify-ca&sslrootcert=system"));
-    assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
-    // No certificate authority of this system signed the certificate.
-    let error = refusal(&with(server.url(), "sslmode=verify-full&sslrootcert=system"));
-    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::common::{ENGINES, connect, once, open, table};
 use kurabe_core::ErrorKind;
-use kurabe_core::driver::{ConnectOptions, Session};
+use kurabe_core::driver::ConnectOptions;
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_testbed::testing;
@@ -85,76 +85,6 @@ fn values_round_trip() {
         assert_eq!(reply.rows(), 0, "text compares by bytes");
         session.close().unwrap();
         namespace.remove("kurabe_types").unwrap();
-        namespace.finish().unwrap();
-    }
-}
-
-fn rows_now(session: &mut dyn Session, count: &Operation) -> Option<i64> {
-    once(session, count, &[]).unwrap().field_int(0, 0)
-}
-
-#[test]
-fn matched_rows_are_counted_and_session_is_usable_after_errors() {
-    for engine in ENGINES {
-        let Some(server) = testing::server(engine) else { continue };
-        let url = server.url();
-        let mut namespace = open(url).unwrap().namespace().unwrap();
-        let table = table("kurabe_changes");
-        namespace.create(&table).unwrap();
-        let mut session = connect(url).unwrap();
-        let session = &mut *session;
-        let collection = || Arc::clone(&table);
-        let row = |id: &'static str, n: i64| {
-            [
-                Value::Text(id),
-                Value::Bytes(b"b"),
-                Value::Text("t"),
-                Value::Null,
-                Value::Int(n),
-                Value::Time(0),
-            ]
-        };
-        let insert = Operation::Insert { collection: collection() };
-        assert_eq!(once(session, &insert, &row("a", 1)).unwrap().affected(), 1);
-        let error = once(session, &insert, &row("a", 2)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Server, "{engine}: {error}");
-        assert!(error.server_code().is_some(), "{engine}: {error}");
-        let two = Operation::InsertMany { collection: collection(), rows: 2 };
-        let rows: Vec<Value<'_>> = row("b", 2).into_iter().chain(row("c", 3)).collect();
-        assert_eq!(once(session, &two, &rows).unwrap().affected(), 2, "{engine}");
-        let update = Operation::Update { collection: collection(), fields: vec![4] };
-        let to = |id| [Value::Int(7), Value::Text(id)];
-        assert_eq!(once(session, &update, &to("a")).unwrap().affected(), 1, "{engine}");
-        // A row that already has the value still counts.
-        assert_eq!(once(session, &update, &to("a")).unwrap().affected(), 1, "{engine}");
-        assert_eq!(once(session, &update, &to("z")).unwrap().affected(), 0, "{engine}");
-        let put = Operation::Put { collection: collection() };
-        once(session, &put, &row("a", 9)).unwrap();
-        once(session, &put, &row("d", 9)).unwrap();
-        let find = Operation::FindEqual { collection: collection(), by: vec![4], fields: vec![0, 4] };
-        let found = once(session, &find, &[Value::Int(9)]).unwrap();
-        assert_eq!(found.rows(), 2, "{engine}");
-        assert_eq!(found.field_bytes(1, 0), Some(&b"d"[..]), "{engine}");
-        let count = Operation::Count { collection: collection() };
-        assert_eq!(rows_now(session, &count), Some(4), "{engine}");
-        once(session, &Operation::Begin, &[]).unwrap();
-        let delete = Operation::Delete { collection: collection() };
-        assert_eq!(once(session, &delete, &[Value::Text("a")]).unwrap().affected(), 1, "{engine}");
-        once(session, &Operation::Rollback, &[]).unwrap();
-        assert_eq!(rows_now(session, &count), Some(4), "{engine}");
-        once(session, &Operation::Begin, &[]).unwrap();
-        once(session, &delete, &[Value::Text("a")]).unwrap();
-        once(session, &Operation::Commit, &[]).unwrap();
-        assert_eq!(rows_now(session, &count), Some(3), "{engine}");
-        once(session, &Operation::Ping, &[]).unwrap();
-        let error = once(session, &delete, &[]).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Internal, "{engine}: {error}");
-        assert_eq!(rows_now(session, &count), Some(3), "{engine}");
-        namespace.clear(&table).unwrap();
-        assert_eq!(rows_now(session, &count), Some(0), "{engine}");
-        namespace.remove(&table.name).unwrap();
-        let error = once(session, &count, &[]).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NotFound, "{engine}: {error}");
         namespace.finish().unwrap();
     }
 }
