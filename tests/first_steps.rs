@@ -1,6 +1,7 @@
 //! What somebody meets who uses the program for the first time, and mistakes on the command line.
 
 use crate::recorded::short;
+use crate::servers::common::skip;
 use crate::support::{Answer, Place};
 use kurabe_core::run::{Outcome, TrialRecord};
 use kurabe_record::{RunPath, Store};
@@ -261,16 +262,42 @@ fn comparison_of_a_run_with_itself_says_so() {
     refused(&place.run(&["compare", "last", "last", "--fail-on", "slower"]), &[same]);
 }
 
+/// What is planned, and what the plan says.
+const PLANS: [(&str, &[&str]); 6] = [
+    (
+        "session null: --layout blob,rows --compress none,lz4 --payload 1k --rounds 3",
+        &["4 combinations", "3 rounds"],
+    ),
+    ("net up:tcp --buffer 64KiB --write-size 8KiB", &["stream, round-trip", "buffer 65.5 kB"]),
+    ("reload sqlite: --order key,index,random --tool engine,kurabe", &["key", "index", "random", "kurabe"]),
+    (
+        "link up:mariadb --way federated --where second",
+        &["mariadb federated", "its limits are not checked: mariadb"],
+    ),
+    ("reload up:mariadb --order key --tool engine", &["mariadb key", "its limits are not checked: mariadb"]),
+    // A margin is in per cent, and a budget in seconds.
+    ("point-read sqlite: --until conclusive --margin 5 --budget 5", &["at ±5 %"]),
+];
+
 #[test]
-fn plain_margin_is_in_per_cent_as_plain_budget_is_in_seconds() {
+fn dry_run_plans_each_kind_of_run_and_measures_nothing() {
     let place = Place::new();
-    let args = [
-        "run", "point-read", "sqlite:", "--dry-run", "--until", "conclusive", "--margin", "5", "--budget",
-        "5",
-    ];
-    let answer = place.run(&args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.out.contains("at ±5 %"), "{answer:?}");
+    let found = kurabe_testbed::available();
+    let there = |engine: &str| found.iter().any(|(name, found)| *name == engine && found.is_ok());
+    for (run, parts) in PLANS {
+        if run.contains("up:mariadb") && !there("mariadb") && !skip("mariadb is not installed") {
+            continue;
+        }
+        let words: Vec<&str> = ["run"].into_iter().chain(run.split(' ')).chain(["--dry-run"]).collect();
+        let answer = place.run(&words);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let said = format!("{}{}", answer.out, answer.err);
+        for part in parts {
+            assert!(said.contains(part), "{run}: '{part}' is not in: {said}");
+        }
+        assert!(!said.contains("not available") && !said.contains("starting"), "{said}");
+    }
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
 #[test]

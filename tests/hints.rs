@@ -119,6 +119,7 @@ const UNUSABLE: Lines = &[
     ("run net null:", &["no connections to carry bytes"]),
     ("run estimate sqlite:", &["no row estimates"]),
     ("run point-read sqlite: --cpus 1", &["only throwaway servers"]),
+    ("run point-read sqlite: --threads 2", &["cannot share threads"]),
     ("run point-write sqlite: --durability replicated", &["SQLite has no replicas"]),
 ];
 

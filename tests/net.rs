@@ -127,15 +127,6 @@ fn buffer_that_the_kernel_does_not_allow_is_not_available_with_the_remedy() {
 }
 
 #[test]
-fn dry_run_measures_nothing_and_names_the_cells() {
-    let place = Place::new();
-    let answer = place.run(&net("up:tcp", &["--buffer", "64KiB", "--write-size", "8KiB", "--dry-run"]));
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.out.contains("stream, round-trip") && answer.out.contains("buffer 65.5 kB"), "{answer:?}");
-    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
-}
-
-#[test]
 fn killed_listener_fails_its_trials_with_reason() {
     for operation in ["stream", "round-trip"] {
         let Some(server) = testing::server("tcp") else { return };

@@ -1,6 +1,6 @@
 //! The program's user interface: messages for invalid input, exit codes, and kills during a run.
 
-use crate::recorded::{SHORT, short};
+use crate::recorded::short;
 use crate::support::{Answer, Place, eventually, signal, trials};
 use kurabe_record::RunPath;
 use std::path::PathBuf;
@@ -67,17 +67,6 @@ fn run_is_shown_reported_and_repeated() {
     let compared = place.run(&["compare", &first(&names[1]), &first(&names[0])]);
     assert_eq!(compared.code, Some(0), "{compared:?}");
     assert!(compared.out.contains("different times"), "{compared:?}");
-}
-
-#[test]
-fn dry_run_shows_plan_and_measures_nothing() {
-    let place = Place::new();
-    let mut args = SHORT.to_vec();
-    args.push("--dry-run");
-    let answer = place.run(&args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.out.contains("4 combinations") && answer.out.contains("3 rounds"), "{answer:?}");
-    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
 #[test]

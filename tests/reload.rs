@@ -106,17 +106,6 @@ fn target_without_programs_is_not_available_and_a_session_of_ours_is_measured() 
     assert!(answer.err.contains("knows no programs"), "{answer:?}");
 }
 
-#[test]
-fn dry_run_names_orders_and_tools() {
-    let place = Place::new();
-    let answer = place.run(&reload("sqlite:", &["--dry-run"]));
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    for word in ["key", "index", "random", "kurabe"] {
-        assert!(answer.out.contains(word), "{word}: {answer:?}");
-    }
-    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
-}
-
 /// The processes of dump programs whose parent is this process.
 fn children(parent: u32) -> Vec<PathBuf> {
     let output = Command::new("ps").args(["-o", "pid=", "--ppid", &parent.to_string()]).output().unwrap();

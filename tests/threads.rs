@@ -67,14 +67,6 @@ fn threads_are_shared_by_default_where_sessions_can() {
 }
 
 #[test]
-fn session_that_blocks_its_thread_is_not_measured_on_a_shared_one() {
-    let place = Place::new();
-    let answer = place.run(&["run", "point-read", "sqlite:", "--threads", "2", "--dry-run"]);
-    let said = format!("{}{}", answer.out, answer.err);
-    assert!(said.contains("cannot share threads"), "{answer:?}");
-}
-
-#[test]
 fn killed_server_fails_trial_of_shared_threads_with_its_reason() {
     for engine in NATIVE {
         let Some(server) = testing::own_server(engine) else { continue };

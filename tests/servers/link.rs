@@ -357,23 +357,6 @@ fn second_host_is_observed_and_leaves_no_device() {
 }
 
 #[test]
-fn dry_run_plans_links_and_dumps_of_servers_that_are_not_started() {
-    if !installed().contains(&"mariadb") {
-        return;
-    }
-    let place = Place::new();
-    for run in [
-        &["link", "up:mariadb", "--way", "federated", "--where", "second"][..],
-        &["reload", "up:mariadb", "--order", "key", "--tool", "engine"],
-    ] {
-        let answer = place.run(&[&["run"], run, &["--dry-run"]].concat());
-        assert_eq!(answer.code, Some(0), "{answer:?}");
-        assert!(answer.out.contains("mariadb") && !answer.out.contains("not available"), "{answer:?}");
-        assert!(answer.err.contains("not started, so that its limits are not checked"), "{answer:?}");
-    }
-}
-
-#[test]
 fn missing_remotes_have_reasons_before_anything_is_measured() {
     let place = Place::new();
     let answer = run(&place, &["sqlite:"], &["--where", "second,remote", "--way", "local,attach"]);
