@@ -235,13 +235,6 @@ impl Cell {
         Self(crate::sort::map(values))
     }
 
-    /// Gives an axis another name.
-    pub fn rename(&mut self, old: &str, new: &str) {
-        if let Some(value) = self.0.remove(old) {
-            self.0.insert(new.to_owned(), value);
-        }
-    }
-
     /// All values, by axis name.
     pub fn values(&self) -> &BTreeMap<String, AxisValue> {
         &self.0

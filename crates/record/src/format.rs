@@ -1,7 +1,6 @@
 //! Lines of a run file: serialisation and parsing.
 
 use crate::chain::Chain;
-use kurabe_core::compression::COMPRESSION;
 use kurabe_core::run::{Replanned, Resumption, RunEnd, RunHeader, TrialRecord};
 use kurabe_core::text::printable_json;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -138,17 +137,7 @@ pub(crate) fn parse_header(bytes: &[u8]) -> Result<(RunHeader, u64), Refusal> {
         let raw = from_slice::<RunHeader>(bytes).map_err(|why| not_understood(why, minor))?;
         header.spec.custom = raw.spec.custom;
     }
-    rename(&mut header, "compression", COMPRESSION.name);
     Ok((header, minor))
-}
-
-/// Gives an axis of an earlier version its present name.
-fn rename(header: &mut RunHeader, old: &str, new: &str) {
-    if let Some(values) = header.spec.axes.remove(old) {
-        header.spec.axes.insert(new.to_owned(), values);
-    }
-    let cells = header.cells.iter_mut().map(|cell| &mut cell.axes);
-    cells.chain(header.overhead.iter_mut().map(|one| &mut one.axes)).for_each(|cell| cell.rename(old, new));
 }
 
 /// Parses the next line, without its newline, of a file whose header has this minor version.

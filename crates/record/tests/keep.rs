@@ -2,7 +2,6 @@
 
 use crate::common::{end, header, resumption, trials};
 use kurabe_core::ErrorKind;
-use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::origin::{GitCommit, Origin};
 use kurabe_record::{Entry, Imported, NOTE_FILE, RunPath, Store, export, import, read};
 use std::fs;
@@ -38,20 +37,6 @@ fn origin_of_a_run_is_recorded() {
     made.origin = origin.clone();
     let path = store.create(&made).unwrap().path().clone();
     assert_eq!(read(&path).unwrap().run.header.origin, origin);
-}
-
-#[test]
-fn axis_of_an_earlier_version_has_its_present_name() {
-    let (_dir, store) = store();
-    let value = AxisValue::Word("zstd".into());
-    let mut made = header("a", 100);
-    made.spec.axes.insert("compression".into(), vec![value.clone()]);
-    made.cells[0].axes = Cell::new([("compression".to_owned(), value.clone())]);
-    let path = store.create(&made).unwrap().path().clone();
-    let read = read(&path).unwrap().run.header;
-    assert_eq!(read.cells[0].axes.get("wire-compression"), Some(&value));
-    assert_eq!(read.spec.axes.get("wire-compression"), Some(&vec![value]));
-    assert!(!read.spec.axes.contains_key("compression"));
 }
 
 #[test]

@@ -5,10 +5,8 @@ use kurabe_core::ErrorKind;
 use kurabe_core::name::FileName;
 use kurabe_core::run::{PublishingClause, Replanned, Run, RunHeader, TrialRecord};
 use kurabe_record::{Entry, Follower, RUN_FILE, RunPath, RunState, Store, read};
-use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
-use std::sync::OnceLock;
 use tempfile::TempDir;
 
 fn store() -> (TempDir, Store) {
@@ -34,15 +32,6 @@ fn foreign(dir: &Path, bytes: &[u8]) -> RunPath {
     fs::create_dir_all(dir).unwrap();
     fs::write(dir.join(RUN_FILE), bytes).unwrap();
     RunPath::in_folder(dir)
-}
-
-/// The bytes of a run, made once, because making it waits for the disk.
-fn a_run_of_two_trials() -> &'static [u8] {
-    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
-    BYTES.get_or_init(|| {
-        let (_dir, store) = store();
-        fs::read(recorded(&store, "a", 100, 2, true).file).unwrap()
-    })
 }
 
 #[test]
@@ -338,29 +327,6 @@ fn trial_of_unknown_cell_is_damage() {
     writer.trial(&TrialRecord { cell: 99, ..trials(1)[0].clone() }).unwrap();
     let error = read(writer.path()).unwrap_err();
     assert!(error.to_string().contains("line 2: it names cell 99 of 3"), "{error}");
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
-    #[test]
-    fn damaged_bytes_are_a_run_or_damage_never_a_panic(
-        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
-    ) {
-        let dir = tempfile::tempdir().unwrap();
-        let mut bytes = a_run_of_two_trials().to_vec();
-        for (place, byte) in changes {
-            let place = place.index(bytes.len());
-            bytes[place] = byte;
-        }
-        let path = foreign(&dir.path().join("changed"), &bytes);
-        match read(&path) {
-            Ok(found) => prop_assert!(found.run.trials.len() <= 2),
-            Err(error) => prop_assert!(matches!(error.kind(), ErrorKind::Damaged | ErrorKind::Unsupported)),
-        }
-        let list = Store::open(dir.path()).unwrap().list().unwrap();
-        prop_assert_eq!(list.len(), 1);
-    }
 }
 
 #[test]

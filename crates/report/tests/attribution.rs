@@ -114,54 +114,137 @@ fn server(seen: &mut Observation) -> &mut kurabe_core::observation::ProcessUse {
     server
 }
 
-#[test]
-fn each_pattern_is_named_with_high_confidence() {
-    for (pattern, bound) in [
-        (Pattern::ClientFull, Bottleneck::ClientCpu),
-        (Pattern::ServerThreadFull, Bottleneck::ServerCpu),
-        (Pattern::Disk, Bottleneck::Disk),
-        (Pattern::RoundTrip, Bottleneck::Latency),
-        (Pattern::InClient, Bottleneck::ProcessCpu),
-    ] {
-        let found = plain(pattern);
-        assert_eq!((found.bottleneck, found.confidence), (bound, Confidence::High), "{pattern:?}: {found:?}");
-        assert!(!found.evidence.is_empty() && !found.evidence.contains("secretserver"), "{}", found.evidence);
+/// A trial, its bottleneck, how certain that is, and what the evidence says.
+type Case = (Attribution, Bottleneck, Confidence, &'static [&'static str]);
+
+fn assert_all(cases: impl IntoIterator<Item = Case>) {
+    for (number, (found, bottleneck, confidence, parts)) in cases.into_iter().enumerate() {
+        assert_eq!((found.bottleneck, found.confidence), (bottleneck, confidence), "{number}: {found:?}");
+        let has = |part: &&str| found.evidence.contains(part);
+        assert!(!found.evidence.is_empty() && parts.iter().all(has), "{number}: {found:?}");
+        assert!(!found.evidence.contains("secretserver"), "{number}: {found:?}");
     }
+}
+
+#[test]
+fn patterns_and_unobserved_servers_are_named() {
+    use Bottleneck::{ClientCpu, Disk, Latency, ProcessCpu, ServerCpu, Unknown};
+    use Confidence::{High, Low};
+    let saturated = |seen: &mut Observation, _: &mut Measurement| {
+        (seen.client.cpu_ns, seen.client.busiest[0].cpu_ns) = (970_000_000, 960_000_000);
+    };
+    let many = |_: &mut Observation, measured: &mut Measurement| measured.clients = 8;
+    let at_quota = |seen: &mut Observation, _: &mut Measurement| {
+        let server = server(seen);
+        (server.cpu_ns, server.quota_cpus, server.throttled_ns) = (200_000_000, Some(0.2), Some(700_000_000));
+        quiet(seen);
+    };
+    let short = |seen: &mut Observation, _: &mut Measurement| {
+        for ns in [&mut seen.wall_ns, &mut seen.client.cpu_ns] {
+            *ns /= 20;
+        }
+        let server = server(seen);
+        server.cpu_ns /= 20;
+        server.busiest[0].cpu_ns /= 20;
+    };
+    // Running for 8 % and runnable for 80 % of the time, on processors used by others.
+    let throttled = |seen: &mut Observation, _: &mut Measurement| {
+        seen.client.cpu_ns = seen.wall_ns / 100 * 8;
+        seen.client.busiest[0].cpu_ns = seen.client.cpu_ns;
+        seen.client.queue_ns = Some(seen.wall_ns / 100 * 80);
+    };
+    assert_all([
+        (plain(Pattern::ClientFull), ClientCpu, High, &[][..]),
+        (plain(Pattern::ServerThreadFull), ServerCpu, High, &[]),
+        (plain(Pattern::Disk), Disk, High, &[]),
+        (plain(Pattern::RoundTrip), Latency, High, &[]),
+        (plain(Pattern::InClient), ProcessCpu, High, &[]),
+        (plain(Pattern::Unseen), Unknown, Low, &["another host"]),
+        (attributed(Pattern::Unseen, saturated), ClientCpu, High, &[]),
+        (attributed(Pattern::ServerThreadFull, many), ServerCpu, High, &["one thread of the server"]),
+        (attributed(Pattern::RoundTrip, at_quota), ServerCpu, High, &["control group"]),
+        (attributed(Pattern::ServerThreadFull, short), ServerCpu, Low, &[]),
+    ]);
+    assert_eq!(plain(Pattern::Unseen).split, None);
+    let found = attributed(Pattern::InClient, throttled);
+    assert_eq!((found.bottleneck, found.ground), (Unknown, None));
+}
+
+#[test]
+fn saturated_processors_are_attributed_to_who_used_them() {
+    use Bottleneck::{ClientCpu, ServerCpu};
+    use Confidence::{High, Low};
+    let pinned = |seen: &mut Observation, measured: &mut Measurement| {
+        measured.clients = 8;
+        (seen.client.cpus, seen.client.cpu_ns) = (vec![0], 400_000_000);
+        let server = server(seen);
+        (server.cpus, server.cpu_ns) = (vec![1], 960_000_000);
+        server.busiest[0].cpu_ns = 200_000_000;
+    };
+    // A thread of the client that is not pinned may use the server's processor too.
+    let beside = |seen: &mut Observation, measured: &mut Measurement| {
+        measured.clients = 32;
+        (seen.client.cpus, seen.client.cpu_ns) = (vec![0, 1], 500_000_000);
+        let server = server(seen);
+        (server.cpus, server.cpu_ns) = (vec![1], 920_000_000);
+        server.busiest[0].cpu_ns = 40_000_000;
+        seen.host.cpus[0].busy_ns = 500_000_000;
+        seen.host.cpus[1].busy_ns = 930_000_000;
+        seen.waits = Some(said(WaitState::Log, "IO: WALSync", 27));
+    };
+    assert_all([
+        (shared(990, 400_000_000, 1_560_000_000), ServerCpu, High, &[][..]),
+        (shared(990, 800_000_000, 1_160_000_000), ServerCpu, Low, &[]),
+        (shared(990, 1_500_000_000, 460_000_000), ClientCpu, High, &["shared by client and server"]),
+        // Nearly saturated: the server has most of it.
+        (shared(850, 350_000_000, 1_300_000_000), ServerCpu, Low, &["shared by client and server"]),
+        (attributed(Pattern::RoundTrip, pinned), ServerCpu, High, &[]),
+        (attributed(Pattern::RoundTrip, beside), ServerCpu, High, &["used 0.92 of its 1 CPU"]),
+    ]);
+    assert_ne!(shared(850, 750_000_000, 900_000_000).bottleneck, ServerCpu);
+}
+
+#[test]
+fn waits_are_attributed_by_what_the_server_reports_or_else_by_where_requests_are() {
+    use Bottleneck::{Disk, Latency, Locks, Network};
+    use Confidence::{High, Low};
+    // Without statements.
+    let counts = EngineWaits { active: 40, locks: 36, ..EngineWaits::default() };
+    let locks = |seen| Some(said(WaitState::Lock, "Lock: transactionid", seen));
+    let log = || Some(said(WaitState::Log, "IO: WALSync", 27));
+    let sleep = Some(said(WaitState::Other, "Timeout: PgSleep", 29));
+    assert_all([
+        (held(None, 0.0, 98), Locks, Low, &[][..]),
+        (held(None, 0.0, 2), Network, High, &[]),
+        (held(None, 0.0, 45), Latency, Low, &[]),
+        (
+            held(locks(27), 0.0, 98),
+            Locks,
+            High,
+            &["the server reports", "90 % of 30", "Lock: transactionid", "UPDATE t"],
+        ),
+        (held(Some(counts), 0.0, 98), Locks, High, &[]),
+        (held(sleep, 0.0, 98), Latency, Low, &["Timeout: PgSleep"]),
+        // A few waits for locks are not what the clients waited for.
+        (held(locks(3), 0.0, 98), Latency, Low, &[]),
+        (held(log(), 0.0, 98), Disk, Low, &[]),
+        (held(log(), 0.4, 98), Disk, High, &["IO: WALSync"]),
+    ]);
+    let busy = attributed(Pattern::RoundTrip, |seen, _| {
+        seen.client.cpu_ns = seen.wall_ns / 100 * 8;
+        seen.client.queue_ns = Some(seen.wall_ns / 100 * 45);
+        let server = server(seen);
+        (server.cpu_ns, server.busiest[0].cpu_ns) = (90_000_000, 90_000_000);
+        (server.queue_ns, server.written_bytes) = (Some(300_000_000), Some(9_000));
+        seen.waits = Some(said(WaitState::Log, "IO: WALSync", 23));
+    });
+    assert!(busy.ground.unwrap().share >= 0.5, "{busy:?}");
+    assert_all([(busy, Disk, Low, &["WALSync"][..])]);
 }
 
 #[test]
 fn no_observation_gives_no_attribution() {
     assert_eq!(of_trial(&measured(), None), None);
-}
-
-#[test]
-fn unobserved_server_is_unknown_unless_client_is_saturated() {
-    let found = plain(Pattern::Unseen);
-    assert_eq!((found.bottleneck, found.split), (Bottleneck::Unknown, None));
-    assert!(found.evidence.contains("another host"), "{}", found.evidence);
-    let found = attributed(Pattern::Unseen, |seen, _| {
-        seen.client.cpu_ns = 970_000_000;
-        seen.client.busiest[0].cpu_ns = 960_000_000;
-    });
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ClientCpu, Confidence::High));
-}
-
-#[test]
-fn single_threaded_server_is_saturated_on_half_idle_machine() {
-    let found = attributed(Pattern::ServerThreadFull, |_, measured| measured.clients = 8);
-    assert_eq!(found.bottleneck, Bottleneck::ServerCpu);
-    assert!(found.evidence.contains("one thread of the server"), "{}", found.evidence);
-}
-
-#[test]
-fn server_at_cgroup_limit_is_saturated() {
-    let found = attributed(Pattern::RoundTrip, |seen, _| {
-        let server = server(seen);
-        (server.cpu_ns, server.quota_cpus, server.throttled_ns) = (200_000_000, Some(0.2), Some(700_000_000));
-        quiet(seen);
-    });
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::High));
-    assert!(found.evidence.contains("control group"), "{}", found.evidence);
 }
 
 /// Two processors shared by client and server, each busy for this many thousandths of the time.
@@ -176,57 +259,6 @@ fn shared(busy: u64, client: u64, server_cpu: u64) -> Attribution {
             cpu.busy_ns = busy * 1_000_000;
         }
     })
-}
-
-#[test]
-fn saturated_shared_cpus_are_attributed_to_larger_user() {
-    let found = shared(990, 400_000_000, 1_560_000_000);
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::High), "{found:?}");
-    let found = shared(990, 800_000_000, 1_160_000_000);
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::Low), "{found:?}");
-    let found = shared(990, 1_500_000_000, 460_000_000);
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ClientCpu, Confidence::High), "{found:?}");
-    assert!(found.evidence.contains("shared by client and server"), "{}", found.evidence);
-}
-
-#[test]
-fn nearly_saturated_shared_cpus_are_attributed_to_server_with_most_use() {
-    let found = shared(850, 350_000_000, 1_300_000_000);
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::Low), "{found:?}");
-    assert!(found.evidence.contains("shared by client and server"), "{}", found.evidence);
-    let found = shared(850, 750_000_000, 900_000_000);
-    assert_ne!(found.bottleneck, Bottleneck::ServerCpu, "{found:?}");
-}
-
-#[test]
-fn pinned_server_is_saturated_with_its_cpu() {
-    let found = attributed(Pattern::RoundTrip, |seen, measured| {
-        measured.clients = 8;
-        seen.client.cpus = vec![0];
-        seen.client.cpu_ns = 400_000_000;
-        let server = server(seen);
-        server.cpus = vec![1];
-        server.cpu_ns = 960_000_000;
-        server.busiest[0].cpu_ns = 200_000_000;
-    });
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::High), "{found:?}");
-}
-
-/// A thread of the client that is not pinned may use the server's processor too.
-#[test]
-fn server_on_one_of_the_clients_cpus_is_saturated_with_it() {
-    let found = attributed(Pattern::RoundTrip, |seen, measured| {
-        measured.clients = 32;
-        (seen.client.cpus, seen.client.cpu_ns) = (vec![0, 1], 500_000_000);
-        let server = server(seen);
-        (server.cpus, server.cpu_ns) = (vec![1], 920_000_000);
-        server.busiest[0].cpu_ns = 40_000_000;
-        seen.host.cpus[0].busy_ns = 500_000_000;
-        seen.host.cpus[1].busy_ns = 930_000_000;
-        seen.waits = Some(said(WaitState::Log, "IO: WALSync", 27));
-    });
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::High), "{found:?}");
-    assert!(found.evidence.contains("used 0.92 of its 1 CPU"), "{}", found.evidence);
 }
 
 #[test]
@@ -304,32 +336,6 @@ fn work_of_other_processes_marks_trial_disturbed() {
     assert!(found.disturbed.unwrap().contains("hypervisor"));
 }
 
-#[test]
-fn pending_side_distinguishes_locks_from_network() {
-    let sleeping = |at_server: u64| {
-        attributed(Pattern::RoundTrip, |seen, measured| {
-            seen.client.cpu_ns = 10_000_000;
-            server(seen).cpu_ns = 20_000_000;
-            server(seen).busiest[0].cpu_ns = 20_000_000;
-            quiet(seen);
-            measured.completed = 100;
-            seen.wire = Some(WireUse {
-                connections: 1,
-                rtt_us: 30.0,
-                classified: 100,
-                at_server,
-                ..WireUse::default()
-            });
-        })
-    };
-    let found = sleeping(98);
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Locks, Confidence::Low), "{found:?}");
-    let found = sleeping(2);
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Network, Confidence::High), "{found:?}");
-    let found = sleeping(45);
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Latency, Confidence::Low), "{found:?}");
-}
-
 /// The server's report if the sessions of three clients were in this state in `seen` of ten samples.
 fn said(wait_state: WaitState, event: &str, seen: u64) -> EngineWaits {
     let group = WaitGroup {
@@ -352,8 +358,8 @@ fn said(wait_state: WaitState, event: &str, seen: u64) -> EngineWaits {
     }
 }
 
-/// A trial whose clients slept while the server had their requests, and what the server reports.
-fn held(said: Option<EngineWaits>, disk: f64) -> Attribution {
+/// A trial whose clients slept while the server had so many of their hundred requests, and what the server reports.
+fn held(said: Option<EngineWaits>, disk: f64, at_server: u64) -> Attribution {
     attributed(Pattern::RoundTrip, |seen, measured| {
         seen.client.cpu_ns = 10_000_000;
         let server = server(seen);
@@ -361,55 +367,10 @@ fn held(said: Option<EngineWaits>, disk: f64) -> Attribution {
         (server.disk_wait, server.written_bytes) = (Some(disk), Some(9_000));
         quiet(seen);
         measured.completed = 100;
-        seen.wire = Some(WireUse {
-            connections: 1,
-            rtt_us: 30.0,
-            classified: 100,
-            at_server: 98,
-            ..WireUse::default()
-        });
+        seen.wire =
+            Some(WireUse { connections: 1, rtt_us: 30.0, classified: 100, at_server, ..WireUse::default() });
         seen.waits = said;
     })
-}
-
-#[test]
-fn server_reported_lock_waits_are_certain() {
-    let found = held(Some(said(WaitState::Lock, "Lock: transactionid", 27)), 0.0);
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Locks, Confidence::High));
-    assert!(
-        found.evidence.contains("the server reports") && found.evidence.contains("90 % of 30"),
-        "{}",
-        found.evidence
-    );
-    assert!(
-        found.evidence.contains("Lock: transactionid") && found.evidence.contains("UPDATE t"),
-        "{}",
-        found.evidence
-    );
-    // Runs of the first version contain only this.
-    let old = EngineWaits { active: 40, locks: 36, ..EngineWaits::default() };
-    let found = held(Some(old), 0.0);
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Locks, Confidence::High));
-}
-
-#[test]
-fn server_reported_other_waits_exclude_locks() {
-    assert_eq!(held(None, 0.0).bottleneck, Bottleneck::Locks);
-    let found = held(Some(said(WaitState::Other, "Timeout: PgSleep", 29)), 0.0);
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Latency, Confidence::Low), "{found:?}");
-    assert!(found.evidence.contains("Timeout: PgSleep"), "{}", found.evidence);
-    // A few waits for locks are not what the clients waited for.
-    let found = held(Some(said(WaitState::Lock, "Lock: transactionid", 3)), 0.0);
-    assert_eq!(found.bottleneck, Bottleneck::Latency, "{found:?}");
-}
-
-#[test]
-fn server_reported_log_waits_count_as_storage() {
-    let found = held(Some(said(WaitState::Log, "IO: WALSync", 27)), 0.0);
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Disk, Confidence::Low), "{found:?}");
-    let found = held(Some(said(WaitState::Log, "IO: WALSync", 27)), 0.4);
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Disk, Confidence::High), "{found:?}");
-    assert!(found.evidence.contains("IO: WALSync"), "{}", found.evidence);
 }
 
 #[test]
@@ -419,19 +380,6 @@ fn embedded_database_with_dominant_tool_cost_is_attributed_to_tool() {
     let own = 0.8 * 1e9 / measured.completed as f64;
     assert_eq!(of_trial(&measured, Some(own)).unwrap().bottleneck, Bottleneck::ClientCpu);
     assert_eq!(of_trial(&measured, Some(own / 4.0)).unwrap().bottleneck, Bottleneck::ProcessCpu);
-}
-
-#[test]
-fn a_trial_too_short_for_the_counters_is_never_certain() {
-    let found = attributed(Pattern::ServerThreadFull, |seen, _| {
-        for ns in [&mut seen.wall_ns, &mut seen.client.cpu_ns] {
-            *ns /= 20;
-        }
-        let server = server(seen);
-        server.cpu_ns /= 20;
-        server.busiest[0].cpu_ns /= 20;
-    });
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::Low));
 }
 
 #[test]
@@ -471,32 +419,6 @@ fn runs_with_saturated_clients_are_not_compared() {
             "{row:?}"
         );
     }
-}
-
-#[test]
-fn throttled_work_is_no_cpu_bottleneck() {
-    // Running for 8 % and runnable for 80 % of the time, on processors used by others.
-    let found = attributed(Pattern::InClient, |seen, _| {
-        seen.client.cpu_ns = seen.wall_ns / 100 * 8;
-        seen.client.busiest[0].cpu_ns = seen.client.cpu_ns;
-        seen.client.queue_ns = Some(seen.wall_ns / 100 * 80);
-    });
-    assert_eq!(found.bottleneck, Bottleneck::Unknown, "{found:?}");
-    assert_eq!(found.ground, None);
-}
-
-#[test]
-fn sessions_that_wait_for_the_log_are_named_on_a_busy_machine_too() {
-    let found = attributed(Pattern::RoundTrip, |seen, _| {
-        seen.client.cpu_ns = seen.wall_ns / 100 * 8;
-        seen.client.queue_ns = Some(seen.wall_ns / 100 * 45);
-        let server = server(seen);
-        (server.cpu_ns, server.busiest[0].cpu_ns) = (90_000_000, 90_000_000);
-        (server.queue_ns, server.written_bytes) = (Some(300_000_000), Some(9_000));
-        seen.waits = Some(said(WaitState::Log, "IO: WALSync", 23));
-    });
-    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Disk, Confidence::Low), "{found:?}");
-    assert!(found.ground.unwrap().share >= 0.5 && found.evidence.contains("WALSync"), "{found:?}");
 }
 
 #[test]

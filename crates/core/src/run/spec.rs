@@ -65,7 +65,7 @@ pub struct RunSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<Setup>,
     /// The custom workload; `None`, and not written: a built-in experiment.
-    #[serde(default, alias = "own", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom: Option<CustomWorkload>,
     /// The rule for rounds after `rounds`; `None`, and not written: no more rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
