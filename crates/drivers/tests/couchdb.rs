@@ -1,10 +1,10 @@
 //! The driver of CouchDB on a real server: its connections, its indexes, its errors.
 
+use crate::common::{once as run, open};
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_relay::{LOOPBACK, Relay, Server, Through};
@@ -15,10 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
-
-fn open(url: &str) -> Box<dyn Driver> {
-    kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap()
-}
 
 fn connect(driver: &dyn Driver) -> Result<Box<dyn Session>> {
     driver.connect(&ConnectOptions::within(Duration::from_secs(5)))
@@ -37,14 +33,6 @@ fn collection(name: &str, indexes: Vec<Vec<usize>>) -> Arc<Collection> {
     ];
     let fields = fields.map(|(name, kind)| Field { name, kind }).to_vec();
     Arc::new(Collection { indexes, ..Collection::new(name, fields, vec![0]) })
-}
-
-fn run(session: &mut dyn Session, operation: &Operation, parameters: &[Value<'_>]) -> Result<Reply> {
-    let mut out = Reply::new();
-    let prepared = session.prepare(operation)?;
-    let done = session.execute(&prepared, parameters, &mut out);
-    session.release(prepared)?;
-    done.map(|()| out)
 }
 
 #[test]

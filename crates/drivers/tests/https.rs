@@ -1,9 +1,9 @@
 //! Applications over TLS.
 
+use crate::common::open;
 use kurabe_core::ErrorKind;
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_testbed::{Server, StartOptions, testing};
 use rustls::crypto::ring;
@@ -15,10 +15,6 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-
-fn open(url: &str) -> Box<dyn Driver> {
-    kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap()
-}
 
 /// The throwaway certificate of a server's.
 fn config(server: &Server) -> Arc<ServerConfig> {

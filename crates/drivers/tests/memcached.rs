@@ -1,16 +1,12 @@
 //! What of the memcached driver only a real server shows.
 
+use crate::common::open;
 use kurabe_core::ErrorKind;
 use kurabe_core::driver::Driver;
-use kurabe_core::target::TargetUrl;
 use kurabe_testbed::{Server, StartOptions, testing};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
-
-fn open(url: &str) -> Box<dyn Driver> {
-    kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap()
-}
 
 /// Sends a request to a server behind the driver's back, and gives so many lines of the answer.
 fn say(server: &Server, request: &str, lines: usize) -> Vec<String> {

@@ -4,12 +4,12 @@ mod fake;
 mod login;
 mod protocol;
 
+use crate::common::{once as run, open};
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver, Session, Support};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::value::{Reply, Value};
+use kurabe_core::value::Value;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_testbed::{Server, StartOptions, testing};
 use std::io::{Read, Write};
@@ -21,10 +21,6 @@ use std::time::{Duration, Instant};
 const ALLOWED: Duration = Duration::from_secs(12);
 /// Less than that, and much more than a busy machine needs.
 const AT_ONCE: Duration = Duration::from_secs(8);
-
-fn open(url: &str) -> Box<dyn Driver> {
-    kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap()
-}
 
 fn connect(driver: &dyn Driver) -> Box<dyn Session> {
     driver.connect(&ConnectOptions::default()).unwrap()
@@ -45,14 +41,6 @@ fn collection(driver: &dyn Driver) -> Arc<Collection> {
     let collection = collection_of("kurabe_test_mongodb");
     driver.namespace().unwrap().create(&collection).unwrap();
     collection
-}
-
-fn run(session: &mut dyn Session, operation: &Operation, parameters: &[Value<'_>]) -> Result<Reply, Error> {
-    let mut out = Reply::new();
-    let prepared = session.prepare(operation)?;
-    let result = session.execute(&prepared, parameters, &mut out);
-    session.release(prepared)?;
-    result.map(|()| out)
 }
 
 /// Connections to the server that the system knows as established, by the port of their other end.

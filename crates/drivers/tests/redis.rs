@@ -1,10 +1,10 @@
 //! What of the Redis driver only a real server shows: what it refuses, what it says of itself, and that it touches
 //! nothing that is not its own.
 
+use crate::common::{once, open};
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_testbed::{Server, testing};
@@ -12,10 +12,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
-
-fn open(url: &str) -> Box<dyn Driver> {
-    kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap()
-}
 
 fn connect(url: &str) -> Result<Box<dyn Session>> {
     open(url).connect(&ConnectOptions::within(Duration::from_secs(5)))
@@ -49,14 +45,6 @@ fn plain(name: &str) -> Arc<Collection> {
         Field { name: "data", kind: FieldType::LongBytes },
     ];
     Arc::new(Collection::new(name, fields, vec![0]))
-}
-
-fn once(session: &mut dyn Session, operation: &Operation, parameters: &[Value<'_>]) -> Result<Reply> {
-    let mut reply = Reply::new();
-    let prepared = session.prepare(operation)?;
-    let result = session.execute(&prepared, parameters, &mut reply);
-    session.release(prepared)?;
-    result.map(|()| reply)
 }
 
 #[test]

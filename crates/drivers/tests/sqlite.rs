@@ -4,7 +4,6 @@ use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind};
 use rusqlite::Connection;
@@ -12,8 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn open(path: &Path, options: &str) -> Box<dyn Driver> {
-    let url = format!("sqlite:{}{options}", path.display());
-    kurabe_drivers::registry::open(&TargetUrl::parse(&url).unwrap()).unwrap()
+    crate::common::open(&format!("sqlite:{}{options}", path.display()))
 }
 
 fn refused(path: &Path, options: &str) -> Error {

@@ -1,10 +1,9 @@
 //! Servers, targets and tables for these tests.
 
+pub(crate) use crate::common::once;
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
-use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
-use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 use std::sync::Arc;
 
@@ -47,13 +46,4 @@ pub fn table(name: &str) -> Arc<Collection> {
         Field { name: "at", kind: FieldType::Timestamp },
     ];
     Arc::new(Collection::new(name, fields, vec![0]))
-}
-
-/// Prepares, executes and releases.
-pub fn once(session: &mut dyn Session, operation: &Operation, parameters: &[Value<'_>]) -> Result<Reply> {
-    let mut reply = Reply::new();
-    let prepared = session.prepare(operation)?;
-    let result = session.execute(&prepared, parameters, &mut reply);
-    session.release(prepared)?;
-    result.map(|()| reply)
 }
