@@ -334,30 +334,3 @@ fn login_of_the_url_is_used_and_neither_password_nor_token_is_shown() {
         assert!(said(wrong).contains("authorization"));
     }
 }
-
-#[test]
-fn what_agents_cannot_do_is_not_available_with_the_reason() {
-    let place = Place::new();
-    let planned = |args: &[&str]| {
-        let args = [&["run"], args, &["--fleet", "nats://127.0.0.1:1", "--dry-run"]].concat();
-        let answer = place.run(&args);
-        assert_eq!(answer.code, Some(3), "{answer:?}");
-        answer.err
-    };
-    assert!(planned(&["point-read", "sqlite:"]).contains("within the coordinator's process"));
-    assert!(planned(&["cache-aside", "null:"]).contains("run it without --fleet"));
-    assert!(planned(&["net", "null:"]).contains("run it without --fleet"));
-    let refused = |args: &[&str]| {
-        let answer = place.run(&[&["run", "point-read", "sqlite:"], args].concat());
-        assert_eq!(answer.code, Some(2), "{answer:?}");
-        answer.err
-    };
-    assert!(refused(&["--agents", "2"]).contains("--agents needs --fleet"));
-    assert!(refused(&["--agent-label", "a=b"]).contains("--agent-label needs --fleet"));
-    assert!(refused(&["--on-lost-agent", "fail"]).contains("--on-lost-agent needs --fleet"));
-    assert!(refused(&["--fleet", "nats://h", "--on-lost-agent", "retry"]).contains("write fail or continue"));
-    assert!(refused(&["--fleet", "http://h"]).contains("no address of a broker"));
-    assert!(
-        refused(&["--fleet", "nats://h", "--interleave=5ms"]).contains("--interleave cannot be combined")
-    );
-}

@@ -12,6 +12,7 @@ const LONG: [&str; 15] = [
 ];
 /// The trials of [`LONG`].
 const TRIALS: usize = 2 * 2 * 20;
+
 #[test]
 fn misspelt_suite_key_gets_suggestion() {
     let place = Place::new();

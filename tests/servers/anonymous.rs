@@ -98,7 +98,6 @@ fn excluded_target_is_in_no_format_and_unknown_one_is_rejected() {
         (&["report", "--leave-out", "sqlit"][..], "did you mean 'sqlite'?"),
         (&["report", "--leave-out", "sqlite", "--leave-out", "null"], "would have no targets left"),
         (&["compare", "last", "last", "--leave-out", "oracle"], "there are: null, sqlite"),
-        (&["report", "--anonymise", "--published"], "cannot be used with"),
     ] {
         let answer = place.run(args);
         assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");

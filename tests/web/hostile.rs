@@ -174,16 +174,6 @@ fn flood_of_pipelined_requests_delays_neither_others_nor_shutdown() {
 }
 
 #[test]
-fn named_hosts_and_writes_by_get_are_accepted_if_allowed() {
-    let app = App::start("null:", &["--host", "bench.example,other", "--allow-get-writes"]);
-    for (host, status) in [("bench.example:80", 200), ("other", 200), ("kurabe.example", 421)] {
-        let said = app.send(format!("GET /kv/write HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
-        assert_eq!(said.status, status, "{host}: {said:?}");
-    }
-    assert_eq!(app.post("/kv/write").status, 200);
-}
-
-#[test]
 fn idle_connections_do_not_block_others() {
     serve_beside_idle_connections(200);
 }

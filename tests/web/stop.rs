@@ -2,7 +2,7 @@
 
 use super::common::{App, Said, wait_for_answers};
 use crate::servers::common::sql;
-use crate::support::{Place, eventually};
+use crate::support::eventually;
 use kurabe_testbed::testing;
 use std::io::Write;
 use std::net::TcpStream;
@@ -51,32 +51,5 @@ fn tables_are_removed_even_after_database_restart() {
         let answer = app.stop();
         assert_eq!(answer.code, Some(0), "{answer:?}");
         assert_eq!(sql(&server, "", tables).unwrap().trim(), "", "{answer:?}");
-    }
-}
-
-#[test]
-fn invalid_command_lines_are_rejected_before_start() {
-    let place = Place::new();
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = taken.local_addr().unwrap().to_string();
-    for (args, code, part) in [
-        (&["up", "app"][..], 2, "required"),
-        (&["up", "app", "null:", "--listen", "0.0.0.0:0"], 2, "--allow-remote"),
-        (&["up", "app", "null:", "--listen", "[::]:0"], 2, "--allow-remote"),
-        (&["up", "app", "null:", "--listen", "localhost"], 2, "is not an address"),
-        (&["up", "app", "null:", "--workers", "0"], 2, "out of range"),
-        (&["up", "app", "null:", "--pool", "3"], 2, "--connection pool"),
-        (&["up", "app", "null:", "--connection", "pool", "--pool", "17"], 2, "out of range"),
-        (&["up", "app", "null:", "--set", "session.paylod=1k"], 2, "did you mean 'payload'?"),
-        (&["up", "app", "null:", "--set", "session.payload=1x"], 2, "not a size"),
-        (&["up", "app", "null:", "--set", "kv.clients=3"], 2, "--workers"),
-        (&["up", "app", "null:", "--set", "kv.connection=per-request"], 2, "write --connection per-request"),
-        (&["up", "app", "postgres://127.0.0.1:1/x"], 3, "nothing listens at 127.0.0.1:1"),
-        (&["up", "app", "null:", "--experiment", "kv", "--listen", &taken], 3, "cannot listen at"),
-    ] {
-        let answer = place.run(args);
-        assert_eq!(answer.code, Some(code), "{args:?}: {answer:?}");
-        assert!(answer.err.contains(part), "{args:?}: {answer:?}");
-        assert!(answer.out.is_empty(), "{args:?}: {answer:?}");
     }
 }

@@ -227,7 +227,7 @@ fn local_endpoint(database: &Endpoint) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http_body_util::{Empty, Full};
+    use http_body_util::Empty;
 
     fn router(hosts: &[&str], allow_get_writes: bool) -> Router {
         let page = |operation, writes| Page { served: None, operation, writes, connects_anew: false };
@@ -301,17 +301,6 @@ mod tests {
         }
         assert_eq!(status(&router, "GET", "/kv/read", &[], Version::HTTP_10), 0);
         assert_eq!(status(&router, "GET", "/kv/read", &["evil.example"], Version::HTTP_10), 421);
-    }
-
-    #[test]
-    fn request_with_body_is_refused() {
-        let request = Request::post("/kv/write").header(header::HOST, "localhost");
-        let request = request.body(Full::<Bytes>::from("hello")).unwrap();
-        let Wanted::Malformed(response) = router(&[], false).find(&request) else { panic!("it is accepted") };
-        assert_eq!(
-            (response.status().as_u16(), &response.headers()[header::CONNECTION]),
-            (413, &"close".parse().unwrap())
-        );
     }
 
     #[test]

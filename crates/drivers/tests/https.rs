@@ -2,7 +2,7 @@
 
 use crate::common::open;
 use kurabe_core::ErrorKind;
-use kurabe_core::driver::{ConnectOptions, Driver};
+use kurabe_core::driver::ConnectOptions;
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_testbed::{Server, StartOptions, testing};

@@ -2,7 +2,6 @@
 
 use crate::common::open;
 use kurabe_core::ErrorKind;
-use kurabe_core::driver::Driver;
 use kurabe_testbed::{Server, StartOptions, testing};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;

@@ -3,7 +3,7 @@
 
 use crate::common::{once, open};
 use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::driver::{ConnectOptions, Driver, Session};
+use kurabe_core::driver::{ConnectOptions, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
