@@ -9,18 +9,6 @@ use rustix::process::{Pid, Signal, kill_process_group};
 const ENGINES: [&str; 2] = ["postgres", "memcached"];
 
 #[test]
-fn killed_tool_leaves_nothing() {
-    for engine in ENGINES.into_iter().chain(["mysql", "mariadb"]).filter(|engine| installed(engine)) {
-        let base = base();
-        let mut tool = Tool::start(engine, base.path());
-        assert!(alive(tool.server) && tool.dir.exists());
-        tool.child.kill().unwrap();
-        tool.child.wait().unwrap();
-        tool.assert_gone();
-    }
-}
-
-#[test]
 fn tool_killed_during_server_start_leaves_nothing() {
     for (delay, engine) in
         [(0, "mariadb"), (20, "postgres"), (150, "postgres"), (400, "mariadb"), (700, "mysql")]
@@ -62,19 +50,6 @@ fn terminated_supervisor_cleans_up() {
     eventually("the folder is gone", || !tool.dir.exists());
     drop(tool.input.take());
     tool.child.wait().unwrap();
-}
-
-#[test]
-fn files_of_killed_supervisor_are_removed_by_its_tool() {
-    for engine in ENGINES.into_iter().filter(|engine| installed(engine)) {
-        let base = base();
-        let mut tool = Tool::start(engine, base.path());
-        send(tool.supervisor, Signal::KILL);
-        eventually("the server is gone", || !alive(tool.server));
-        drop(tool.input.take());
-        tool.child.wait().unwrap();
-        assert!(!tool.dir.exists());
-    }
 }
 
 #[test]
