@@ -14,16 +14,6 @@ const LONG: [&str; 15] = [
 const TRIALS: usize = 2 * 2 * 20;
 
 #[test]
-fn misspelt_suite_key_gets_suggestion() {
-    let place = Place::new();
-    let suite = place.path().join("mine.toml");
-    std::fs::write(&suite, "experiment = 'session'\nruonds = 3\n").unwrap();
-    let answer = place.run(&["run", "-f", suite.to_str().unwrap()]);
-    assert_eq!(answer.code, Some(2));
-    assert!(answer.err.contains("did you mean 'rounds'?"), "{answer:?}");
-}
-
-#[test]
 fn run_is_shown_reported_and_repeated() {
     let (place, answer) = short();
     assert_eq!(answer.code, Some(0), "{answer:?}");
