@@ -84,7 +84,8 @@ pub(crate) fn sql(server: &Server, password: &str, statements: &str) -> Option<S
     } else {
         let mut command = Command::new("mysql");
         command
-            .args(["--no-defaults", "--user=root", "--batch", "--skip-column-names", "--execute", statements])
+            .args(["--no-defaults", "--user=root", "--default-character-set=utf8mb4", "--batch"])
+            .args(["--skip-column-names", "--execute", statements])
             .arg("--socket")
             .arg(socket)
             .arg("kurabe")

@@ -50,6 +50,7 @@ pub fn make(root: Root, cannot: Option<&str>) -> Result<(), String> {
         }
     }
     let go = go().ok_or("golang-go was installed, but there is no program `go`")?;
+    let go = new_enough(go)?;
     println!("setup: building FerretDB; once, about a minute");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let unfinished = folder.join(format!(".ferretdb-unfinished-{}", std::process::id()));
@@ -69,6 +70,28 @@ pub fn make(root: Root, cannot: Option<&str>) -> Result<(), String> {
     moved?;
     println!("setup: FerretDB is {} ({:.0} s)", program.display(), started.elapsed().as_secs_f32());
     Ok(())
+}
+
+/// Go as it is, or, if it is older than 1.21, which fetches by itself what `go.mod` asks for, a newer one of the same
+/// archive: module `golang.org/toolchain`, whose checksum Go verifies.
+fn new_enough(go: PathBuf) -> Result<PathBuf, String> {
+    let version = run(Command::new(&go).args(["env", "GOVERSION"]), "go env")?;
+    let minor = version.trim().strip_prefix("go1.").and_then(|rest| rest.split(['.', 'r', 'b']).next());
+    if minor.and_then(|minor| minor.parse().ok()).is_none_or(|minor: u32| minor >= 21) {
+        return Ok(go);
+    }
+    println!("setup: fetching Go 1.22, since {} is too old for FerretDB", version.trim());
+    let machine = if std::env::consts::ARCH == "aarch64" { "arm64" } else { "amd64" };
+    let module = format!("golang.org/toolchain@v0.0.1-go1.22.12.linux-{machine}");
+    let json = run(Command::new(&go).args(["mod", "download", "-json", &module]), "go mod download")?;
+    let folder = json.lines().find_map(|line| line.trim().strip_prefix("\"Dir\": \""));
+    let folder = folder.and_then(|rest| rest.split('"').next()).ok_or("go mod download names no folder")?;
+    let folder = Path::new(folder);
+    // Files of modules are not executable.
+    let mut programs = Command::new("chmod");
+    programs.arg("-R").arg("a+x").arg(folder.join("bin")).arg(folder.join("pkg/tool"));
+    run(&mut programs, "chmod")?;
+    Ok(folder.join("bin/go"))
 }
 
 /// Whether Go is there, which builds it.

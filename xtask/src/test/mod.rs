@@ -11,7 +11,8 @@ pub mod runner;
 mod start;
 mod summary;
 
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,15 @@ impl Tier {
     }
 }
 
+/// A folder for temporary files that outlives a restart of the machine: Filesystem Hierarchy Standard, "/var/tmp".
+const ON_DISK: &str = "/var/tmp";
+
+/// Whether a folder is on a file system in memory, or is not there.
+fn is_in_memory(folder: &Path) -> bool {
+    let kind = Command::new("stat").args(["--file-system", "--format=%T"]).arg(folder).output();
+    kind.map_or(true, |kind| kind.stdout.is_empty() || kind.stdout.starts_with(b"tmpfs"))
+}
+
 /// The tier and the filters in the arguments.
 fn read(args: &[String]) -> Result<(Tier, Vec<String>), String> {
     let tier = if args.iter().any(|arg| arg == FULL) { Tier::Full } else { Tier::Default };
@@ -68,6 +78,10 @@ pub fn run(args: &[String]) -> Outcome {
     let starts = std::env::temp_dir().join(format!("kurabe-starts-{}", std::process::id()));
     let mut environment = fuzzing::corpus_only();
     environment.push(("KURABE_COUNT_STARTS".to_owned(), starts.display().to_string()));
+    // Nothing in memory is as durable as some tests ask for.
+    if is_in_memory(&std::env::temp_dir()) && !is_in_memory(ON_DISK.as_ref()) {
+        environment.push(("TMPDIR".to_owned(), ON_DISK.to_owned()));
+    }
     if in_ci() {
         environment.push(("KURABE_REQUIRE_SERVERS".to_owned(), "1".to_owned()));
     }
