@@ -4,7 +4,7 @@
 //! A transaction is one of a single server: of that on which an operation was prepared last. Rows are therefore loaded
 //! in transactions wherever they are.
 
-use super::{Members, Place};
+use super::{Member, Members, Place};
 use crate::prelude::*;
 use crate::slots::Slots;
 use std::sync::Arc;
@@ -58,6 +58,25 @@ impl PairSession {
         }
         Ok((1 + at, open(&mut self.sessions, 1 + at)?))
     }
+
+    /// Closes each, even if an earlier one failed.
+    fn close_all(self, close: impl Fn(Box<dyn Session>) -> Result<()>) -> Result<()> {
+        let Self { members, sessions, .. } = self;
+        let closed = sessions
+            .into_iter()
+            .enumerate()
+            .filter_map(|(number, session)| session.map(|session| said(&members, number, close(session))));
+        closed.fold(Ok(()), Result::and)
+    }
+}
+
+/// Says which member an error is of; the target's own errors need no word.
+fn said<T>(members: &[Member], number: usize, done: Result<T>) -> Result<T> {
+    let member = number.checked_sub(1).and_then(|at| members.get(at));
+    done.map_err(|error| match member {
+        Some(member) => error.context(member.role),
+        None => error,
+    })
 }
 
 fn open(sessions: &mut [Option<Box<dyn Session>>], number: usize) -> Result<&mut dyn Session> {
@@ -96,22 +115,24 @@ impl Session for PairSession {
     }
 
     fn flush_stats(&mut self) -> Result<()> {
-        self.sessions.iter_mut().flatten().try_for_each(|session| session.flush_stats())
+        let Self { members, sessions, .. } = self;
+        let mut all = sessions.iter_mut().enumerate();
+        all.try_for_each(|(number, session)| {
+            session.as_mut().map_or(Ok(()), |session| said(members, number, session.flush_stats()))
+        })
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         let (number, prepared) = self.slots.remove(&prepared)?;
-        open(&mut self.sessions, number)?.release(prepared)
+        said(&self.members, number, open(&mut self.sessions, number)?.release(prepared))
     }
 
     fn close(self: Box<Self>) -> Result<()> {
-        let sessions = self.sessions.into_iter().flatten();
-        // Each is closed, even if an earlier one failed.
-        sessions.map(Session::close).fold(Ok(()), Result::and)
+        self.close_all(Session::close)
     }
 
     fn close_checked(self: Box<Self>) -> Result<()> {
-        self.sessions.into_iter().flatten().map(Session::close_checked).fold(Ok(()), Result::and)
+        self.close_all(Session::close_checked)
     }
 
     fn bulk(&mut self) -> Result<&mut dyn Bulk> {
