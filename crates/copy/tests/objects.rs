@@ -132,8 +132,8 @@ fn objects_of_postgres_are_carried_to_another_server_of_it() {
         "SELECT i.type, replace(i.identity, 'public.', ''), description FROM pg_description d, \
          pg_identify_object(d.classoid, d.objoid, d.objsubid) i WHERE d.objoid > 16384 ORDER BY 1, 2".to_owned(),
         "SELECT typname, typcollation::regcollation FROM pg_type WHERE typname = 'd'".to_owned(),
-        "SELECT attrelid::regclass, attname, attcollation::regcollation, attstattarget, attstorage, attcompression, attoptions \
-         FROM pg_attribute WHERE attrelid > 16384 AND attnum > 0 AND attrelid::regclass::text !~ 'pg_' ORDER BY attrelid::regclass::text, attnum".to_owned(),
+        "SELECT attrelid::regclass, attname, attcollation::regcollation, attstattarget, attstorage, attcompression, \
+         ARRAY(SELECT o FROM unnest(attoptions) o WHERE left(o, 3) <> 'pg_') FROM pg_attribute WHERE attrelid > 16384 AND attnum > 0 AND attrelid::regclass::text !~ 'pg_' ORDER BY attrelid::regclass::text, attnum".to_owned(),
         format!("SELECT relname, relreplident, reloftype::regtype FROM pg_class WHERE {of} ORDER BY 1"),
         "SELECT indexrelid::regclass, indisreplident, indisclustered, indnullsnotdistinct FROM pg_index WHERE indrelid > 16384 \
          AND indrelid::regclass::text !~ 'pg_' ORDER BY indexrelid::regclass::text".to_owned(),

@@ -7,7 +7,8 @@ use crate::sql::{Side, text};
 use kurabe_core::Result;
 
 /// Of each: the table, the object's name, the statement, what other engines do not get, and whether it is of a foreign key.
-/// A statement has the name of the index or constraint that it needs, and is left out with it.
+/// A statement has the name of the index or constraint that it needs, and is left out with it. Options of columns that begin
+/// with `pg_` are the server's own: PostgreSQL 15.20 keeps `pg_attver` there, and others refuse it.
 const OF_TABLES: &str = "\
 SELECT c.relname::text AS t, i.relname::text, \
   'COMMENT ON INDEX ' || quote_ident(i.relname) || ' IS ' || quote_literal(d.description), 'comment', '' \
@@ -43,7 +44,7 @@ UNION ALL SELECT c.relname, '', 'ALTER TABLE ' || quote_ident(c.relname) || ' AL
   (CASE WHEN a.attstorage <> y.typstorage THEN 'STORAGE ' || CASE a.attstorage WHEN 'p' THEN 'PLAIN' \
   WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END END), \
   ('COMPRESSION ' || CASE to_jsonb(a)->>'attcompression' WHEN 'p' THEN 'pglz' WHEN 'l' THEN 'lz4' END), \
-  ('(' || array_to_string(a.attoptions, ', ') || ')')) AS o(option) \
+  ('(' || (SELECT string_agg(held, ', ') FROM unnest(a.attoptions) held WHERE left(held, 3) <> 'pg_') || ')')) AS o(option) \
   WHERE a.attnum > 0 AND NOT a.attisdropped AND o.option IS NOT NULL AND of_copy \
 UNION ALL SELECT c.relname, '', 'ALTER TABLE ' || quote_ident(c.relname) || ' OF ' || pg_catalog.format_type(c.reloftype, NULL), \
   '', '' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_type y ON y.oid = c.reloftype \
