@@ -280,7 +280,7 @@ mod tests {
         far.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
         let mut sent = 0;
         let error = loop {
-            match far.write(&[7; 100_000]) {
+            match far.write(&[7; 10_000]) {
                 Ok(more) => sent += more,
                 Err(error) => break error,
             }
