@@ -116,20 +116,25 @@ pub fn engine(url: &TargetUrl) -> &str {
     if url.scheme == UP { url.path.split('@').next().unwrap_or_default() } else { &url.scheme }
 }
 
-/// A short unique name for each target: the engine, then the options by which targets of it differ, then a number.
+/// A short unique name for each target: the engine, then the version, host, port and options by which targets of it differ,
+/// then a number.
 pub fn names(urls: &[TargetUrl]) -> Vec<String> {
     let short = |url: &TargetUrl| {
         if [UP, STACK].contains(&url.scheme.as_str()) { url.path.clone() } else { url.scheme.clone() }
     };
     let long = |url: &TargetUrl| {
-        let differs = |name: &String| {
-            let same_engine = |other: &&TargetUrl| short(other) == short(url);
-            urls.iter().filter(same_engine).any(|other| other.options.get(name) != url.options.get(name))
-        };
+        let others = || urls.iter().filter(|other| short(other) == short(url));
+        let differs = |name: &String| others().any(|other| other.options.get(name) != url.options.get(name));
         // A version says more than the folder of its programs.
         let version = url.option(VERSION).filter(|_| differs(&VERSION.to_owned()));
         let is_said = |name: &str| version.is_some() && [VERSION, PROGRAMS].contains(&name);
         let mut name = version.map_or_else(|| short(url), |version| format!("{}@{version}", short(url)));
+        if others().any(|other| other.host != url.host) {
+            let _ = write!(name, " {}", url.host.as_deref().unwrap_or("localhost"));
+        }
+        if others().any(|other| other.port != url.port) {
+            let _ = url.port.map(|port| write!(name, " :{port}"));
+        }
         for (option, value) in url.options.iter().filter(|(name, _)| differs(name) && !is_said(name)) {
             let _ = write!(name, " {option}={value}");
         }
@@ -175,6 +180,10 @@ mod tests {
         assert_eq!(
             names_of(&["up:mysql@9:/opt/mysql/bin?x=1", "up:mysql@9:/opt/mysql/bin?x=2", "up:redis?y=3"]),
             ["mysql x=1", "mysql x=2", "redis"]
+        );
+        assert_eq!(
+            names_of(&["mysql://a@one/x", "mysql://a@two:3307/x", "mysql://a@two:3307/y", "redis://one"]),
+            ["mysql one", "mysql two :3307", "mysql two :3307#2", "redis"]
         );
         assert_eq!(
             names_of(&["up:mysql@8.4:/opt/8/bin", "up:mysql@9.7:/opt/9/bin?x=2", "up:mysql:/opt/own/bin"]),

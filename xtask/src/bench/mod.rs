@@ -20,6 +20,7 @@ mod aa;
 mod app;
 mod build;
 mod bulk;
+mod capture;
 mod contest;
 mod copy;
 mod csv;
@@ -49,6 +50,7 @@ pub fn run(args: &[String]) -> Outcome {
         Some("app") => app::run(&args[1..]),
         Some("build") => build::run(&args[1..]),
         Some("bulk") => bulk::run(&args[1..]),
+        Some("capture") => capture::run(&args[1..]),
         Some("copy") => copy::run(&args[1..]),
         Some("drivers") => drivers::run(&args[1..]),
         Some("fleet") => fleet::run(&args[1..]),
@@ -56,7 +58,7 @@ pub fn run(args: &[String]) -> Outcome {
         Some("peers") => peers::run(&args[1..]),
         Some("stacks") => stacks::run(&args[1..]),
         Some("suites") => suites::run(&args[1..]),
-        _ => Err("unknown benchmark; there are: overhead, aa, app, build, bulk, copy, drivers, fleet, net, peers, stacks, suites"
+        _ => Err("unknown benchmark; there are: overhead, aa, app, build, bulk, capture, copy, drivers, fleet, net, peers, stacks, suites"
             .to_owned()),
     }
 }

@@ -396,7 +396,7 @@ impl Experiment for ReplayExperiment {
         let statement =
             RawStatement { place: self.name.clone(), texts: vec![text], parameters: 0, collection: None };
         // Of a server without read-only sessions, only commands that are known to read are sent.
-        let reads = self.kept.writes.is_none() && !self.has_commands();
+        let reads = self.kept.writes.is_none() && !self.write && !self.has_commands();
         let operation = if self.has_commands() {
             Operation::Ping
         } else {
