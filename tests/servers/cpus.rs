@@ -1,7 +1,10 @@
 //! Servers that are given processors: `cpus`, and the axis of this name of every loop.
 
 use super::common::{assert_verified, cells, installed, skip};
-use crate::support::Place;
+use crate::support::{Answer, Place, piped};
+use std::process::Command;
+use std::path::Path;
+use std::fs;
 use kurabe_testbed::testing;
 use serde_json::Value;
 use std::thread::available_parallelism;
@@ -94,4 +97,36 @@ fn any_loop_is_scaled_and_server_of_others_is_not() {
     let answer = place.run(&["run", "point-read", server.url(), "--cpus", "1"]);
     assert_eq!(answer.code, Some(3), "{answer:?}");
     assert!(answer.err.contains("only throwaway servers"), "{answer:?}");
+}
+
+/// The processes that live in a directory.
+fn inhabitants(base: &Path) -> Vec<u32> {
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    let inside = |pid: &u32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(base));
+    fs::read_dir("/proc").unwrap().flatten().filter_map(number).filter(inside).collect()
+}
+
+#[test]
+fn killed_server_fails_trials_with_reason_and_leaves_nothing() {
+    if !several_processors() {
+        return;
+    }
+    let Some(engine) = engines().pop() else { return };
+    let place = Place::new();
+    let base = tempfile::tempdir().unwrap();
+    fs::set_permissions(base.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let base = base.path().canonicalize().unwrap();
+    let target = format!("up:{engine}");
+    let args = ["run", "cpus", &target, "--cpus", "1", "--duration", "200ms", "--rounds", "40", "--no-html"];
+    let child = piped(place.command(&args).env("KURABE_TMP", &base));
+    place.wait_for_trials(2);
+    for pid in inhabitants(&base) {
+        let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+    }
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(4), "{answer:?}");
+    for cell in cells(&place.report()) {
+        assert!(cell["status"] == "failed" && !cell["reason"].as_str().unwrap().is_empty(), "{cell:#}");
+    }
+    assert!(inhabitants(&base).is_empty() && fs::read_dir(&base).unwrap().next().is_none());
 }

@@ -1,7 +1,7 @@
 //! The optimizer's estimates: `estimate` on the engines that give them.
 
 use super::common::{SQL, cells, installed, sql, tables};
-use crate::support::{Place, metric};
+use crate::support::{Answer, Place, metric, signal};
 use kurabe_testbed::testing;
 use serde_json::Value;
 
@@ -135,4 +135,52 @@ fn own_table_is_only_read() {
         assert_eq!(sql(&server, "", "SELECT COUNT(*) FROM orders").unwrap().trim(), "3");
         assert_eq!(tables(&server).unwrap().trim(), "orders", "{engine}");
     }
+}
+
+/// A run of many trials.
+fn long(target: &str) -> [&str; 8] {
+    ["run", "estimate", target, "--records", "3000", "--rounds", "30", "--no-html"]
+}
+
+#[test]
+fn killed_server_fails_trials_with_reason() {
+    let Some(server) = testing::server("postgres") else { return };
+    let place = Place::new();
+    let (child, _) = place.spawn_to_trial(&long(server.url()), 3);
+    place.go_on(3);
+    server.kill_hard().unwrap();
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(4), "{answer:?}");
+    let report = place.report();
+    for cell in cells(&report) {
+        assert_eq!(cell["status"], "failed", "{cell:#}");
+        let reason = cell["reason"].as_str().unwrap();
+        let known = ["closed the connection", "nothing listens", "onnection"];
+        assert!(known.iter().any(|part| reason.contains(part)), "{reason}");
+    }
+    // The next run removes what could not be removed.
+    server.restart().unwrap();
+    let answer = place.run(
+        &[&["run", "estimate", server.url(), "--data", "uniform", "--state", "fresh"], &BRIEF[..]].concat(),
+    );
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(tables(&server).unwrap_or_default().trim(), "");
+}
+
+#[test]
+fn ctrl_c_keeps_measured_trials_and_leaves_no_table() {
+    let Some(server) = testing::server("mariadb") else { return };
+    let place = Place::new();
+    let plan = place.run(&[&long(server.url())[..], &["--dry-run"]].concat());
+    assert_eq!(plan.code, Some(0), "{plan:?}");
+    assert!(std::fs::read_dir(place.path()).unwrap().next().is_none(), "a dry run measures nothing");
+    let (child, _) = place.spawn_to_trial(&long(server.url()), 3);
+    place.go_on(3);
+    signal(&child, "-INT");
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    let report = place.report();
+    assert_eq!(report["complete"], false);
+    assert!(cells(&report).iter().any(|cell| metric(cell, "q-error median").is_some()));
+    assert_eq!(tables(&server).unwrap_or_default().trim(), "");
 }

@@ -144,6 +144,35 @@ fn changes_at_the_same_time_are_all_made() {
 }
 
 #[test]
+fn largest_value_follows_the_setting_of_the_server() {
+    let choose = |options: kurabe_testbed::StartOptions| options.set("couchdb.max_document_size", 8_000_000);
+    let Some(server) = testing::server_with("couchdb", choose) else { return };
+    let facts = open(server.url()).describe().unwrap();
+    assert_eq!(facts.limits.value_bytes.as_ref().unwrap().most, (8_000_000 - 1_024) / 4 * 3, "{facts:#?}");
+    assert!(facts.notes.iter().any(|note| note.contains("two requests")), "{facts:#?}");
+}
+
+#[test]
+fn a_wrong_password_is_said_and_never_shown() {
+    let Some(server) = testing::server_with("couchdb", |options| options.with_password("right")) else {
+        return;
+    };
+    let at = |user: &str| format!("couchdb://{user}127.0.0.1:{}", server.port());
+    assert!(open(&at("kurabe:right@")).namespace().is_ok());
+    let driver = open(&at("kurabe:hunter2@"));
+    for error in [refused(driver.describe()), refused(connect(driver.as_ref())), refused(driver.namespace())]
+    {
+        assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
+        let text = format!("{error} {error:?}");
+        assert!(text.contains("kurabe") && !text.contains("hunter2"), "{text}");
+    }
+    // Nobody is somebody who may not make databases; and the server is still there.
+    let error = refused(open(&at("")).namespace());
+    assert!(matches!(error.kind(), ErrorKind::NotPermitted | ErrorKind::Denied), "{error}");
+    assert!(open(&at("kurabe:right@")).describe().is_ok());
+}
+
+#[test]
 fn database_in_memory_promises_nothing() {
     let in_memory = |options: kurabe_testbed::StartOptions| options.set("pouchdb_server.in_memory", "true");
     let Some(server) = testing::server_with("couchdb", in_memory) else { return };

@@ -238,3 +238,20 @@ fn the_substitute_says_what_it_is_and_what_it_does_not_promise() {
     let Support::No(reason) = driver.supports(&Operation::Begin) else { panic!("transactions") };
     assert!(reason.contains("FerretDB"), "{reason}");
 }
+
+#[test]
+fn a_server_that_is_killed_ends_its_sessions_with_an_error_and_in_time() {
+    let Some(server) = testing::server("mongodb") else { return };
+    let driver = open(server.url());
+    let mut session = connect(driver.as_ref());
+    run(session.as_mut(), &Operation::Ping, &[]).unwrap();
+    server.kill_hard().unwrap();
+    let started = Instant::now();
+    let error = run(session.as_mut(), &Operation::Ping, &[]).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::ConnectionLost | ErrorKind::Unreachable), "{error}");
+    drop(session);
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
+    server.restart().unwrap();
+    let mut session = connect(driver.as_ref());
+    run(session.as_mut(), &Operation::Ping, &[]).unwrap();
+}

@@ -87,9 +87,19 @@ impl Ends {
         if is_orderly {
             self.to.finish();
         } else {
-            self.from.give_up();
-            self.to.give_up();
+            self.give_up();
         }
+    }
+
+    /// Closes both ends at once.
+    fn give_up(&mut self) {
+        self.from.give_up();
+        self.to.give_up();
+    }
+
+    /// Both ends as the other direction sees them.
+    fn turn(&mut self) {
+        std::mem::swap(&mut self.from, &mut self.to);
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -34,7 +34,7 @@ struct Inbox {
     wake: OwnedFd,
     /// `None` once the thread has ended.
     new: Mutex<Option<Vec<Passing>>>,
-    stopped: Mutex<bool>,
+    stopped: AtomicBool,
 }
 
 /// A connection.
@@ -57,7 +57,7 @@ impl Pump {
                 epoll: epoll::create(CreateFlags::CLOEXEC)?,
                 wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
                 new: Mutex::new(Some(Vec::new())),
-                stopped: Mutex::new(false),
+                stopped: AtomicBool::new(false),
             });
             epoll::add(&inbox.epoll, &inbox.wake, EventData::new_u64(WAKE), EventFlags::IN)?;
             let (of_thread, closed) = (Arc::clone(&inbox), Arc::clone(&closed));
@@ -81,7 +81,7 @@ impl Pump {
     /// Has the threads end once they have no connection.
     pub(crate) fn stop(&self) {
         for inbox in &self.threads {
-            *lock(&inbox.stopped) = true;
+            inbox.stopped.store(true, Ordering::SeqCst);
             inbox.wake();
         }
     }
@@ -120,10 +120,10 @@ impl Inbox {
                 if passing.is_over()
                     && let Some(passing) = connections.remove(&(data / 2))
                 {
-                    closed(passing.number, &*passing.hook);
+                    contained(|| closed(passing.number, &*passing.hook));
                 }
             }
-            if connections.is_empty() && *lock(&self.stopped) {
+            if connections.is_empty() && self.stopped.load(Ordering::SeqCst) {
                 let mut new = lock(&self.new);
                 if new.as_ref().is_none_or(Vec::is_empty) {
                     *new = None;
@@ -149,15 +149,12 @@ impl Passing {
 
     /// Both ends as the direction sees them that begins at the first one.
     fn with_ends<T>(&mut self, way: Way, what: impl FnOnce(&dyn Hook, &mut Ends) -> T) -> T {
-        let Ends { from, to } = &mut self.ends;
-        if way == Way::ToClient {
-            std::mem::swap(from, to);
+        if way == Way::ToServer {
+            return what(&*self.hook, &mut self.ends);
         }
+        self.ends.turn();
         let result = what(&*self.hook, &mut self.ends);
-        let Ends { from, to } = &mut self.ends;
-        if way == Way::ToClient {
-            std::mem::swap(from, to);
-        }
+        self.ends.turn();
         result
     }
 
@@ -182,7 +179,11 @@ impl Passing {
         if !std::mem::take(&mut self.open[way as usize]) {
             return;
         }
-        self.with_ends(way, |hook, ends| ends.finish(hook, way, end));
+        self.with_ends(way, |hook, ends| {
+            if contained(|| ends.finish(hook, way, end)).is_none() {
+                ends.give_up();
+            }
+        });
     }
 
     fn is_over(&self) -> bool {
@@ -225,9 +226,13 @@ fn forward_piece(hook: &dyn Hook, way: Way, ends: &mut Ends, piece: &mut [u8]) -
         Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => return None,
         Err(_) => return Some(dies),
     };
-    // A hook that panics ends its connection, as on a thread of its own, and no other.
-    let forwarded = catch_unwind(AssertUnwindSafe(|| hook.piece(way, bytes, ends)));
-    if matches!(forwarded, Ok(Ok(()))) { None } else { Some(other_dies) }
+    let forwarded = contained(|| hook.piece(way, bytes, ends));
+    if matches!(forwarded, Some(Ok(()))) { None } else { Some(other_dies) }
+}
+
+/// The result of a hook, unless it panics: that ends its connection, as on a thread of its own, and no other.
+fn contained<T>(hook: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(hook)).ok()
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ impl Queue {
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let sent = if self.unsent.is_empty() { self.try_send(bytes)? } else { 0 };
+        let sent = if self.unsent.is_empty() { send(&mut self.socket, bytes)? } else { 0 };
         self.unsent.extend_from_slice(bytes.get(sent..).unwrap_or_default());
         Ok(bytes.len())
     }
@@ -37,9 +37,7 @@ impl Queue {
         if self.unsent.is_empty() {
             return Ok(());
         }
-        let unsent = std::mem::take(&mut self.unsent);
-        let sent = self.try_send(&unsent)?;
-        self.unsent = unsent;
+        let sent = send(&mut self.socket, &self.unsent).inspect_err(|_| self.unsent = Vec::new())?;
         self.unsent.drain(..sent);
         if self.unsent.is_empty() {
             self.clear();
@@ -62,18 +60,45 @@ impl Queue {
     pub(crate) fn clear(&mut self) {
         self.unsent = Vec::new();
     }
+}
 
-    fn try_send(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut sent = 0;
-        while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
-            match self.socket.write(rest) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(more) => sent += more,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+/// Sends what the other end takes at once, and returns how much that was.
+fn send(socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
+    let mut sent = 0;
+    while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
+        match socket.write(rest) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(more) => sent += more,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
-        Ok(sent)
+    }
+    Ok(sent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn end_comes_after_all_that_was_written_before_it() {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let mut here = Socket::Unix(here).queued().unwrap();
+        let sent = vec![7; 3_000_000];
+        here.write_all(&sent).unwrap();
+        assert!(here.unsent() > 0, "the other end reads nothing yet");
+        here.finish();
+        let reader = std::thread::spawn(move || {
+            let mut received = Vec::new();
+            there.read_to_end(&mut received).unwrap();
+            received
+        });
+        while here.unsent() > 0 {
+            here.send_queued().unwrap();
+        }
+        assert!(reader.join().unwrap() == sent);
     }
 }
