@@ -2,11 +2,11 @@
 
 use super::common::{assert_verified, cells, installed, skip};
 use crate::support::{Answer, Place, piped};
-use std::process::Command;
-use std::path::Path;
-use std::fs;
 use kurabe_testbed::testing;
 use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::thread::available_parallelism;
 
 const BRIEF: [&str; 9] =

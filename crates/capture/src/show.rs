@@ -2,7 +2,9 @@
 
 mod page;
 mod reading;
+mod steps;
 mod terminal;
+mod work;
 
 use crate::file::{About, Ending, Known};
 use crate::variables::plan;
@@ -12,7 +14,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-pub(crate) use reading::{Analysis, Call, Kind, Sample, analyse, flatten};
+pub(crate) use reading::{Analysis, analyse};
+pub(crate) use work::{Call, Kind, Sample};
 
 /// What a capture shows.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -143,6 +143,26 @@ pub(crate) fn walk(nodes: &[Node], first: usize, rest: &mut &[usize], visits: &m
     Some(number)
 }
 
+/// Gives statements other numbers.
+pub(crate) fn renumber(nodes: &mut [Node], places: &[usize]) {
+    for node in nodes {
+        match &mut node.what {
+            What::Statement(number) => *number = places.get(*number).copied().unwrap_or(0),
+            What::Loop(body) => renumber(body, places),
+        }
+    }
+}
+
+/// The statements of a sequence without repetitions, as a key.
+pub(crate) fn flatten(nodes: &[Node], key: &mut Vec<usize>) {
+    for node in nodes {
+        match &node.what {
+            What::Statement(number) => key.push(*number),
+            What::Loop(body) => flatten(body, key),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

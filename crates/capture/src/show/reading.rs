@@ -1,15 +1,16 @@
 //! Reads a capture once: kinds of statements and of units of work, with samples of their values. Memory does not depend on
 //! its length.
 
-use super::{COURSE, Course, Part, Shown, Statement, Unit};
+use super::steps::{n_plus_one, steps};
+use super::work::{Call, Kind, Live, Work, cost};
+use super::{COURSE, Course, Shown, Statement, Unit};
 use crate::commands;
 use crate::file::{self, About};
 use crate::forms::{Form, Value};
 use crate::record::{Record, Request};
-use crate::units::{Node, Visits, What, alike, fold, walk};
+use crate::units::{flatten, renumber};
 use kurabe_core::Result;
 use kurabe_core::sort;
-use kurabe_stats::Rng;
 use kurabe_stats::histogram::Histogram;
 use kurabe_wire::statement::Dialect;
 use kurabe_wire::statement::{fingerprint, is_setup};
@@ -17,16 +18,12 @@ use kurabe_wire::view::{Step, Transaction};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-/// The passes from which a loop outside of a transaction is a client's, and not one of the application.
-const PASSES: u64 = 10;
 /// The requests from which a connection is one that works.
 const WORKING: u64 = 10;
 /// The pause of a connection outside of a transaction after which another unit of work begins, in nanoseconds.
 const PAUSE: u64 = 10_000_000;
 /// The maximum number of kinds of statements that are told apart; the rest are one.
 const STATEMENTS: usize = 1_000;
-/// The maximum number of kinds of units.
-const UNITS: usize = 1_000;
 /// The maximum number of statements of a unit. Outside of a transaction another begins then.
 const LONGEST: usize = 10_000;
 /// The statements and values of a unit that are kept until it ends.
@@ -35,14 +32,6 @@ const VALUES: usize = 3_000;
 const FORMS: usize = 4_000;
 /// The maximum number of values of a statement: one with more is bulk data.
 const LONG: usize = 500;
-/// The maximum number of units of a kind whose values are kept: more do not make draws clearer.
-const SAMPLES: usize = 10_000;
-/// The maximum number of statements and values in all of these.
-const SAMPLED: usize = 800_000;
-/// A unit outside of a transaction with more parts than this is no unit, but a client that never pauses.
-const PARTS: usize = 64;
-/// A loop of reads with this many repetitions is what "N+1" means.
-const MANY: u64 = 5;
 
 #[derive(Default)]
 struct Reading {
@@ -58,9 +47,7 @@ struct Reading {
     by_form: HashMap<String, usize>,
     forms: Vec<Form>,
     sent: Sent,
-    units: HashMap<Vec<usize>, Vec<Kind>>,
-    rng: Option<Rng>,
-    sampled: usize,
+    work: Work,
     open: HashMap<u64, Live>,
     /// What began in each second.
     seconds: BTreeMap<u64, Course>,
@@ -81,43 +68,6 @@ pub(crate) struct Sent {
     pub(crate) executed: u64,
 }
 
-/// A kind of unit with the values of some of them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Kind {
-    pub(crate) nodes: Vec<Node>,
-    pub(crate) calls: u64,
-    pub(crate) total_ns: u64,
-    pub(crate) transaction: bool,
-    /// How many were rolled back.
-    pub(crate) rolled_back: u64,
-    seen: u64,
-    /// In the order of time.
-    pub(crate) samples: Vec<Sample>,
-}
-
-/// A unit with its values.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Sample {
-    pub(crate) connection: u64,
-    pub(crate) at: u64,
-    /// Each with the number of its node.
-    pub(crate) calls: Vec<(usize, Call)>,
-    /// Of nodes that repeat, how often.
-    pub(crate) counts: Vec<(usize, u64)>,
-}
-
-/// A statement with its values.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Call {
-    pub(crate) statement: usize,
-    /// The form, if there are not too many.
-    pub(crate) form: Option<usize>,
-    pub(crate) at: u64,
-    /// The time since the connection's answer before.
-    pub(crate) pause: u64,
-    pub(crate) values: Vec<Value>,
-}
-
 /// What a capture shows, and what a model needs beyond that.
 pub(crate) struct Analysis {
     pub(crate) shown: Shown,
@@ -129,40 +79,6 @@ pub(crate) struct Analysis {
 
 /// A form by its place, and its values.
 type Formed = (usize, Vec<Value>);
-
-/// A connection while it is read.
-#[derive(Default)]
-struct Live {
-    requests: u64,
-    opened: u64,
-    ended: u64,
-    in_transaction: bool,
-    rolled_back: bool,
-    statements: Vec<usize>,
-    calls: Vec<Call>,
-    /// The statements and values in these.
-    kept: usize,
-    unit_ns: u64,
-    unit_at: u64,
-}
-
-impl Live {
-    /// The same connection with these statements.
-    fn of(&self, unit_ns: u64, statements: &[usize], calls: Vec<Call>) -> Self {
-        let (opened, ended, unit_at) = (self.opened, self.ended, self.unit_at);
-        Self { opened, ended, unit_at, unit_ns, statements: statements.to_vec(), calls, ..Self::default() }
-    }
-
-    /// Takes the first statements, and their share of the time.
-    fn split(&mut self, length: usize) -> Self {
-        let share = length as f64 / self.statements.len().max(1) as f64;
-        let unit_ns = (self.unit_ns as f64 * share) as u64;
-        self.unit_ns -= unit_ns;
-        let statements: Vec<usize> = self.statements.drain(..length).collect();
-        let calls = self.calls.drain(..length.min(self.calls.len())).collect();
-        self.of(unit_ns, &statements, calls)
-    }
-}
 
 /// Reads a capture with samples of the values. `tells`: commands on keys and documents become statements, where they can.
 pub(crate) fn analyse(path: &Path, tells: bool) -> Result<Analysis> {
@@ -202,7 +118,7 @@ impl Reading {
             Record::Data { length, .. } => self.shown.data_bytes += length,
             Record::Close { connection, at, unreadable } => {
                 if let Some(mut live) = self.open.remove(&connection) {
-                    self.unit(connection, &mut live);
+                    self.work.end(connection, &mut live);
                     self.open_ns += at.saturating_sub(live.opened);
                     self.working -= u64::from(live.requests >= WORKING);
                 }
@@ -321,7 +237,7 @@ impl Reading {
         if live.in_transaction {
             self.idle_ns += pause;
         } else if pause > PAUSE || begins || live.statements.len() >= LONGEST {
-            self.unit(request.connection, &mut live);
+            self.work.end(request.connection, &mut live);
         }
         live.rolled_back = rolls_back;
         if !is_setup && is_call && live.statements.len() < LONGEST {
@@ -350,7 +266,7 @@ impl Reading {
             Transaction::None => {
                 if live.in_transaction || begins {
                     live.in_transaction = true;
-                    self.unit(request.connection, &mut live);
+                    self.work.end(request.connection, &mut live);
                 }
                 live.in_transaction = false;
             }
@@ -358,152 +274,14 @@ impl Reading {
         self.open.insert(request.connection, live);
     }
 
-    /// Ends a connection's unit of work.
-    fn unit(&mut self, connection: u64, live: &mut Live) {
-        let total_ns = std::mem::take(&mut live.unit_ns);
-        let (statements, calls) = (std::mem::take(&mut live.statements), std::mem::take(&mut live.calls));
-        if statements.is_empty() {
-            return;
-        }
-        let (times, nodes) = fold(&statements);
-        if !live.in_transaction
-            && let Some([before, after]) = self.ends_of_loop(&nodes)
-        {
-            // A client in a loop was slow once: what is before and after whole passes is no unit.
-            let mut rest = live.of(total_ns, &statements, calls);
-            for (from, to) in [
-                (0, before),
-                (before, statements.len() - after),
-                (statements.len() - after, statements.len()),
-            ] {
-                let length = to - from;
-                let mut part = rest.split(length);
-                if from == before && length > before + after {
-                    self.unit(connection, &mut part);
-                } else {
-                    let Live { unit_ns, statements, calls, .. } = part;
-                    self.pieces(connection, live, unit_ns, &statements, calls);
-                }
-            }
-            return;
-        }
-        let mut key = Vec::new();
-        flatten(&nodes, &mut key);
-        let is_full = self.units.len() >= UNITS && !self.units.contains_key(&key);
-        if !live.in_transaction && (is_full || nodes.len() > PARTS) && key.len() > 1 {
-            self.pieces(connection, live, total_ns, &statements, calls);
-            return;
-        }
-        // Single statements are told apart always: there are not more of them than kinds of statements.
-        if is_full && key.len() > 1 {
-            self.shown.units_not_listed += times;
-            return;
-        }
-        let kinds = self.units.entry(key).or_default();
-        let transaction = live.in_transaction;
-        let known =
-            kinds.iter().position(|kind| kind.transaction == transaction && alike(&kind.nodes, &nodes));
-        let place = known.unwrap_or_else(|| {
-            kinds.push(Kind { nodes: nodes.clone(), transaction, ..Kind::default() });
-            kinds.len() - 1
-        });
-        let Some(kind) = kinds.get_mut(place) else { return };
-        kind.calls += times;
-        kind.total_ns += total_ns;
-        kind.rolled_back += if live.rolled_back { times } else { 0 };
-        kind.nodes.iter_mut().zip(&nodes).for_each(|(own, other)| own.widen(other));
-        let (mut rest, mut calls) = (statements.as_slice(), calls.into_iter());
-        let rng = self.rng.get_or_insert_with(|| Rng::new(0));
-        for _ in 0..times {
-            let mut visits = Visits::default();
-            let found = walk(&nodes, 0, &mut rest, &mut visits);
-            let calls: Vec<_> = visits.statements.into_iter().zip(&mut calls).collect();
-            if found.is_none() || calls.is_empty() {
-                break;
-            }
-            // A reservoir: each unit of a kind is in it with the same probability (Vitter 1985, algorithm R).
-            kind.seen += 1;
-            let cost: usize = calls.iter().map(|(_, call): &(usize, Call)| cost(&call.values)).sum();
-            let most = SAMPLES.min(SAMPLED / 8 / cost).max(1);
-            let is_full = kind.samples.len() >= most || self.sampled >= SAMPLED;
-            let place = if is_full { rng.below(kind.seen) as usize } else { kind.samples.len() };
-            let at = calls.first().map_or(live.unit_at, |(_, call)| call.at);
-            let sample = Sample { connection, at, calls, counts: visits.counts };
-            if let Some(old) = kind.samples.get_mut(place) {
-                *old = sample;
-            } else if !is_full || kind.samples.is_empty() {
-                self.sampled += cost;
-                kind.samples.push(sample);
-            }
-        }
-    }
-
-    /// If a unit is one loop that begins or ends in the midst of a pass: how many statements are before the first whole pass,
-    /// and after the last. Where a pass begins is known from clients that were seen to begin one.
-    fn ends_of_loop(&self, nodes: &[Node]) -> Option<[usize; 2]> {
-        let place =
-            nodes.iter().position(|node| matches!(node.what, What::Loop(_)) && node.least >= PASSES)?;
-        let (before, [Node { what: What::Loop(body), most, .. }, after @ ..]) =
-            nodes.split_at_checked(place)?
-        else {
-            return None;
-        };
-        let once = |nodes: &[Node]| -> Option<Vec<usize>> {
-            let one = |node: &Node| match node.what {
-                What::Statement(statement) if node.most == 1 => Some(statement),
-                _ => None,
-            };
-            nodes.iter().map(one).collect()
-        };
-        let (before, body, after) = (once(before)?, once(body)?, once(after)?);
-        if nodes.len() == 1 || !body.ends_with(&before) || !body.starts_with(&after) {
-            return None;
-        }
-        let turned = |by: usize| [&body[by..], &body[..by]].concat();
-        let known = (0..body.len()).find(|by| self.units.contains_key(&turned(*by)));
-        // Turned by so many statements, the first pass begins so much later, or one pass earlier.
-        let first = before.len() + known.unwrap_or(0);
-        let first = if first >= body.len() { first - body.len() } else { first };
-        let all = before.len() + body.len() * *most as usize + after.len();
-        Some([first, (all - first) % body.len()])
-    }
-
-    /// Takes each statement of a client that never pauses as a unit of its own.
-    fn pieces(
-        &mut self,
-        connection: u64,
-        live: &Live,
-        total_ns: u64,
-        statements: &[usize],
-        calls: Vec<Call>,
-    ) {
-        if statements.is_empty() {
-            return;
-        }
-        let mut alone: BTreeMap<usize, Live> = BTreeMap::new();
-        for statement in statements {
-            alone.entry(*statement).or_default().statements.push(*statement);
-        }
-        for call in calls {
-            if let Some(one) = alone.get_mut(&call.statement) {
-                one.calls.push(call);
-            }
-        }
-        for (_, mut one) in alone {
-            one.unit_at = live.unit_at;
-            let share = one.statements.len() as f64 / statements.len() as f64;
-            one.unit_ns = (total_ns as f64 * share) as u64;
-            self.unit(connection, &mut one);
-        }
-    }
-
     fn end(mut self) -> Analysis {
         for (connection, mut live) in std::mem::take(&mut self.open) {
             self.open_ns += self.last.saturating_sub(live.opened);
-            self.unit(connection, &mut live);
+            self.work.end(connection, &mut live);
         }
         let all = self.total_ns.max(1) as f64;
         let mut shown = self.shown;
+        shown.units_not_listed = self.work.not_listed;
         for (statement, times) in shown.statements.iter_mut().zip(&self.times) {
             statement.share = statement.total_ns as f64 / all;
             (statement.p50_ns, statement.p99_ns) = (times.quantile(0.5), times.quantile(0.99));
@@ -519,7 +297,7 @@ impl Reading {
             }
         }
         shown.statements = order.iter().filter_map(|place| shown.statements.get(*place).cloned()).collect();
-        let mut kinds: Vec<Kind> = self.units.into_values().flatten().collect();
+        let mut kinds: Vec<Kind> = self.work.into_kinds().collect();
         // Equals in an order that does not depend on chance.
         kinds.sort_by_cached_key(|kind| {
             let mut key = Vec::new();
@@ -538,7 +316,7 @@ impl Reading {
             total_ns: kind.total_ns,
             transaction: kind.transaction,
             n_plus_one: n_plus_one(&kind.nodes, &shown.statements),
-            steps: parts(&kind.nodes),
+            steps: steps(&kind.nodes),
             draws: BTreeMap::new(),
         };
         shown.units = kinds.iter().map(unit).collect();
@@ -551,12 +329,6 @@ impl Reading {
         shown.connections.idle_in_transaction = self.idle_ns as f64 / self.open_ns.max(1) as f64;
         Analysis { shown, kinds, forms: self.forms, sent: self.sent }
     }
-}
-
-/// The memory of a statement's values, in values: a kilobyte of text is one more.
-fn cost(values: &[Value]) -> usize {
-    let long = |value: &Value| if let Value::Text(text) = value { text.len() >> 10 } else { 0 };
-    1 + values.iter().map(|value| 1 + long(value)).sum::<usize>()
 }
 
 /// The seconds in steps, as many as there is room for.
@@ -577,51 +349,4 @@ fn course(seconds: &BTreeMap<u64, Course>) -> Vec<Course> {
         }
     }
     course
-}
-
-/// Gives statements other numbers.
-fn renumber(nodes: &mut [Node], places: &[usize]) {
-    for node in nodes {
-        match &mut node.what {
-            What::Statement(number) => *number = places.get(*number).copied().unwrap_or(0),
-            What::Loop(body) => renumber(body, places),
-        }
-    }
-}
-
-/// The statements of a sequence without repetitions, as a key.
-pub(crate) fn flatten(nodes: &[Node], key: &mut Vec<usize>) {
-    for node in nodes {
-        match &node.what {
-            What::Statement(number) => key.push(*number),
-            What::Loop(body) => flatten(body, key),
-        }
-    }
-}
-
-fn parts(nodes: &[Node]) -> Vec<Part> {
-    let part = |node: &Node| {
-        let (statement, repeats) = match &node.what {
-            What::Statement(number) => (Some(*number), Vec::new()),
-            What::Loop(body) => (None, parts(body)),
-        };
-        Part { times: [node.least, node.most], statement, repeats }
-    };
-    nodes.iter().map(part).collect()
-}
-
-/// Whether a loop of reads follows another statement.
-fn n_plus_one(nodes: &[Node], statements: &[Statement]) -> bool {
-    let reads = |number: usize| {
-        let text = statements.get(number).map_or("", |one| one.text.as_str());
-        let words = ["select", "with", "find ", "aggregate ", "count ", "distinct ", "get /", "head /"];
-        words.iter().any(|word| text.to_ascii_lowercase().starts_with(word))
-    };
-    let only_reads = |node: &Node| {
-        let mut key = Vec::new();
-        flatten(std::slice::from_ref(node), &mut key);
-        key.into_iter().all(reads)
-    };
-    nodes.iter().skip(1).any(|node| node.most >= MANY && only_reads(node))
-        || nodes.iter().any(|node| matches!(&node.what, What::Loop(body) if n_plus_one(body, statements)))
 }

@@ -1,0 +1,34 @@
+//! The steps of a unit of work as they are shown, and which of them are an N+1.
+
+use super::{Part, Statement};
+use crate::units::{Node, What, flatten};
+
+/// A loop of reads with this many repetitions is what "N+1" means.
+const MANY: u64 = 5;
+
+pub(super) fn steps(nodes: &[Node]) -> Vec<Part> {
+    let part = |node: &Node| {
+        let (statement, repeats) = match &node.what {
+            What::Statement(number) => (Some(*number), Vec::new()),
+            What::Loop(body) => (None, steps(body)),
+        };
+        Part { times: [node.least, node.most], statement, repeats }
+    };
+    nodes.iter().map(part).collect()
+}
+
+/// Whether a loop of reads follows another statement.
+pub(super) fn n_plus_one(nodes: &[Node], statements: &[Statement]) -> bool {
+    let reads = |number: usize| {
+        let text = statements.get(number).map_or("", |one| one.text.as_str());
+        let words = ["select", "with", "find ", "aggregate ", "count ", "distinct ", "get /", "head /"];
+        words.iter().any(|word| text.to_ascii_lowercase().starts_with(word))
+    };
+    let only_reads = |node: &Node| {
+        let mut key = Vec::new();
+        flatten(std::slice::from_ref(node), &mut key);
+        key.into_iter().all(reads)
+    };
+    nodes.iter().skip(1).any(|node| node.most >= MANY && only_reads(node))
+        || nodes.iter().any(|node| matches!(&node.what, What::Loop(body) if n_plus_one(body, statements)))
+}
