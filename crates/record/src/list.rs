@@ -84,7 +84,13 @@ impl Store {
             .filter(|path| path.file.exists())
             .map(look_at)
             .collect();
-        sort::by(&mut found, |a, b| (b.timestamp(), &b.path().name).cmp(&(a.timestamp(), &a.path().name)));
+        // Runs may begin in the same second: their folders know which was first, where the file system does.
+        let made =
+            |entry: &Entry| fs::metadata(&entry.path().folder).and_then(|folder| folder.created()).ok();
+        sort::by(&mut found, |a, b| {
+            let seconds = b.timestamp().cmp(&a.timestamp());
+            seconds.then_with(|| made(b).cmp(&made(a))).then_with(|| b.path().name.cmp(&a.path().name))
+        });
         Ok(found)
     }
 

@@ -309,6 +309,12 @@ fn run_is_found_by_name_prefix_or_path() {
     assert_eq!(name(newest.file.to_str().unwrap()).unwrap(), "2026-02-01-session");
     assert!(name(dir.path().to_str().unwrap()).unwrap_err().contains("contains no run.jsonl"));
     assert!(name("./nowhere").unwrap_err().contains("no run found at ./nowhere"));
+    // One that began in the same second as another, and after it.
+    recorded(&store, "2026-04-01-b", 400, 1, true);
+    // The kernel's clock of files may tick every 10 ms.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    recorded(&store, "2026-04-01-a", 400, 1, true);
+    assert_eq!(name("last").unwrap(), "2026-04-01-a");
 }
 
 #[test]

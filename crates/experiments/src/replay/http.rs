@@ -54,9 +54,10 @@ pub(super) fn is_volatile(text: &str, recorded: &Request) -> bool {
     is_stale || is_conditional || is_info || VOLATILE.contains(&place.endpoint) || makes && !has_id
 }
 
-/// Whether the order of the rows of an answer is the server's.
+/// Whether the order of the rows of an answer is the server's. Those of `_bulk_docs` have their ids, and PouchDB Server sends
+/// them as it has written them.
 pub(super) fn is_unordered(text: &str) -> bool {
-    Place::of(text).endpoint == "_find"
+    ["_find", "_bulk_docs"].contains(&Place::of(text).endpoint)
 }
 
 /// Appends a request. The session names its server and its user, and puts its own prefix before the database. A document whose id
