@@ -156,14 +156,12 @@ fn between_two_networks() {
     let watched = format!("{SERVER}?observe=far");
     let once = |target: &str| Answer::of(&run(target, &["--rounds", "1"]).output().unwrap());
 
-    let answer = once(SERVER);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    once(SERVER).success();
     for seen in seen(&place) {
         assert!(seen["server"]["not-observed"].as_str().unwrap().contains("another host"), "{seen}");
     }
 
-    let answer = once(&watched);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    once(&watched).success();
     for seen in seen(&place) {
         let server = &seen["server"]["seen"];
         assert_eq!(server["name"], "redis-server", "{seen}");
@@ -181,8 +179,7 @@ fn between_two_networks() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(answer.out.contains(&format!("by the agent of '{rsh} far'")), "{answer:?}");
 
-    let answer = once(&format!("{SERVER}?observe=stranger"));
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = once(&format!("{SERVER}?observe=stranger")).success();
     let refused = format!("the agent of '{rsh} stranger': it ended: root@198.18.77.5: Permission denied");
     assert!(answer.err.contains(&format!("not observed: {refused}")), "{answer:?}");
     for seen in seen(&place) {
@@ -204,8 +201,7 @@ fn between_two_networks() {
     let agents = host.agents();
     assert_eq!(agents.len(), 1, "{agents:?}");
     assert!(Command::new("kill").arg("-9").arg(agents[0].to_string()).status().unwrap().success());
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = Answer::at_end_of(child).success();
     let text = fs::read_to_string(&file).unwrap();
     let of = |what: &str| text.lines().filter(|line| line.contains(what)).count();
     assert!(of("\"name\":\"redis-server\"") >= 3, "{}", of("redis-server"));
@@ -216,8 +212,7 @@ fn between_two_networks() {
 fn impossible_options_are_rejected_before_start() {
     let place = Place::new();
     let refused = |args: &[&str]| {
-        let answer = place.run(args);
-        assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
+        let answer = place.run(args).exit_code(2);
         answer.err
     };
     let Some(server) = testing::server("redis") else { return };
@@ -248,7 +243,5 @@ fn agent_answers_requests_until_its_input_ends() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let mut child = piped(place.command(&["agent", "--stdio"]).stdin(Stdio::piped()));
     child.stdin.take().unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(2), "{answer:?}");
-    assert!(answer.err.contains("does not follow the protocol"), "{answer:?}");
+    Answer::at_end_of(child).exit_code(2).err_has("does not follow the protocol");
 }

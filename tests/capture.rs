@@ -24,8 +24,7 @@ fn captured(place: &Place, name: &str, options: &[&str], url: &str, script: &str
     let path = place.home().join(name);
     let args =
         [&["capture", url, "-o", path.to_str().unwrap()], options, &["--", "sh", "-ec", script]].concat();
-    let answer = place.run(&args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&args).success();
     path
 }
 
@@ -56,8 +55,7 @@ fn requests(path: &Path) -> Vec<(String, Request)> {
 }
 
 fn shown(place: &Place, path: &Path) -> Json {
-    let answer = place.run(&["capture", "show", path.to_str().unwrap(), "--report", "json"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = place.run(&["capture", "show", path.to_str().unwrap(), "--report", "json"]).success();
     answer.json()
 }
 
@@ -266,8 +264,7 @@ fn capture_of_a_killed_recorder_is_read_and_said_to_be_one() {
     child.wait().unwrap();
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
-    let answer = place.run(&["capture", "show", path.to_str().unwrap()]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = place.run(&["capture", "show", path.to_str().unwrap()]).success();
     assert!(answer.out.contains("did not end in order") && answer.out.contains("left out"), "{answer:?}");
     std::fs::write(&path, &whole).unwrap();
     let answer = place.run(&["capture", "show", path.to_str().unwrap()]);

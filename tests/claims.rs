@@ -68,8 +68,7 @@ fn claims_of_a_user_are_answered_on_table_page_and_json_and_recorded_as_runs() {
     let place = Place::new();
     let file = own(&place, OWN);
     let json = place.home().join("claims.json");
-    let answer = ask(&place, &file, &["--export-json", json.to_str().unwrap()]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = ask(&place, &file, &["--export-json", json.to_str().unwrap()]).success();
     let made: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
     let expected = pairs(&[("fast", "holds"), ("slow", "does-not-hold"), ("later", "not-testable")]);
     assert_eq!(answers(&made), expected, "{made}");
@@ -120,8 +119,7 @@ fn claim_that_held_and_does_not_any_more_is_exit_4() {
     // The file says that it held.
     std::fs::write(&file, OWN.replace("[slow]", "[slow]\nheld = true")).unwrap();
     for more in [&["slow"][..], &["slow", "--recorded"]] {
-        let answer = ask(&place, &file, more);
-        assert_eq!(answer.code, Some(4), "{answer:?}");
+        let answer = ask(&place, &file, more).exit_code(4);
         let said = "slow does not hold any more: the claims file says that it held";
         assert!(answer.out.contains(said), "{answer:?}");
     }
@@ -137,8 +135,7 @@ fn mistake_in_claims_file_is_exit_2_with_file_and_line() {
         ("'find.toml'", "'lost.toml'", "ours.toml: line 3: the suite"),
     ] {
         let file = own(&place, &OWN.replacen(from, to, 1));
-        let answer = ask(&place, &file, &[]);
-        assert_eq!(answer.code, Some(2), "{answer:?}");
+        let answer = ask(&place, &file, &[]).exit_code(2);
         assert!(answer.err.contains(part), "{part}: {answer:?}");
     }
     let file = own(&place, OWN);
@@ -147,12 +144,10 @@ fn mistake_in_claims_file_is_exit_2_with_file_and_line() {
         (&["--budget", "long"], "'long' is not a time"),
         (&["--dry-run", "--recorded"], "measures nothing"),
     ] {
-        let answer = ask(&place, &file, words);
-        assert_eq!(answer.code, Some(2), "{answer:?}");
+        let answer = ask(&place, &file, words).exit_code(2);
         assert!(answer.err.contains(part), "{part}: {answer:?}");
     }
-    let answer = place.run(&["claims", "-f", "/nowhere/x.toml"]);
-    assert_eq!(answer.code, Some(2), "{answer:?}");
+    place.run(&["claims", "-f", "/nowhere/x.toml"]).exit_code(2);
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "something was measured");
 }
 
@@ -160,8 +155,7 @@ fn mistake_in_claims_file_is_exit_2_with_file_and_line() {
 fn dry_run_says_what_would_run_and_how_long_and_measures_nothing() {
     let place = Place::new();
     let file = own(&place, OWN);
-    let answer = ask(&place, &file, &["--dry-run"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = ask(&place, &file, &["--dry-run"]).success();
     for part in [
         "fast: A user is found",
         "until the claim is decided",
@@ -173,9 +167,7 @@ fn dry_run_says_what_would_run_and_how_long_and_measures_nothing() {
     }
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
     // Those that ship are planned too, wherever their servers are.
-    let answer = place.run(&["claims", "--dry-run"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.out.contains("38 claims: "), "{answer:?}");
+    place.run(&["claims", "--dry-run"]).success().out_has("38 claims: ");
 }
 
 #[test]
@@ -199,8 +191,7 @@ fn answers_so_far_are_on_disk_and_an_interrupt_keeps_them() {
     assert_eq!((answers(&early), &early["complete"]), (pairs(&[("fast", "holds")]), &Value::Bool(false)));
     assert!(place.path().join("claims.html").exists());
     signal(&child, "-INT");
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(130), "{answer:?}");
+    let answer = Answer::at_end_of(child).exit_code(130);
     let made: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
     assert_eq!(answers(&made), pairs(&[("fast", "holds"), ("long", "undecided")]), "{made}");
     assert_eq!(made["complete"], false);
@@ -214,8 +205,7 @@ fn claim_without_its_target_is_not_testable_and_others_are_answered() {
     let lost = "[lost]\nclaim = 'A user is found on a server that is gone'\nsuite = 'find.toml'\n\
                 targets = ['postgres://nobody@127.0.0.1:1/lost']\ntest = { at-least = 1 }\n";
     let file = own(&place, &format!("{lost}\n{OWN}"));
-    let answer = ask(&place, &file, &["lost", "fast", "--export-json", "-"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = ask(&place, &file, &["lost", "fast", "--export-json", "-"]).success();
     let made = answer.json();
     assert_eq!(answers(&made), pairs(&[("lost", "not-testable"), ("fast", "holds")]), "{made}");
     assert!(made["claims"][0]["now"]["why"].as_str().unwrap().contains("127.0.0.1"), "{made}");
@@ -233,7 +223,6 @@ fn dry_run_looks_for_each_engine_once() {
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
     let output = place.command(&["claims", "--dry-run"]).env("PATH", path).output().unwrap();
-    let answer = Answer::of(&output);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    Answer::of(&output).success();
     assert_eq!(std::fs::read_to_string(log).unwrap(), "-V\n");
 }

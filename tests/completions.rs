@@ -47,11 +47,9 @@ fn commands_experiments_runs_and_targets_are_completed() {
 fn script_of_bash_completes_names_of_runs() {
     let place = Place::new();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let script = place.run(&["completions", shell]);
-        assert!(script.code == Some(0) && script.out.contains("KURABE_COMPLETE"), "{shell}: {script:?}");
+        place.run(&["completions", shell]).success().out_has("KURABE_COMPLETE");
     }
-    let answer = place.run(&["completions", "tcsh"]);
-    assert!(answer.code == Some(2) && answer.err.contains("bash"), "{answer:?}");
+    place.run(&["completions", "tcsh"]).exit_code(2).err_has("bash");
     if Command::new("bash").arg("--version").output().is_err() {
         skip("bash is not installed");
         return;
@@ -72,8 +70,7 @@ fn script_of_bash_completes_names_of_runs() {
 fn man_pages_describe_every_command() {
     let place = Place::new();
     let folder = place.home().join("man/man1");
-    let answer = place.run(&["man", folder.to_str().unwrap()]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&["man", folder.to_str().unwrap()]).success();
     for (page, part) in [
         ("kurabe.1", "kurabe\\-run(1)"),
         ("kurabe-up-app.1", "allow\\-get\\-writes"),

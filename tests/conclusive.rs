@@ -18,8 +18,7 @@ fn run_ends_at_analysis_or_maximum_rounds_and_is_resumable() {
     let place = Place::new();
     // On any machine: no noise reaches a factor of two.
     let wide = ["--until", "conclusive", "--margin", "100%", "--max-rounds", "60"];
-    let answer = place.run(&[&EQUALS[..], &wide].concat());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&[&EQUALS[..], &wide].concat()).success();
     let report = place.run(&["report", "--format", "json"]).json();
     let made = rounds(&report);
     let analyses = [3, 5, 8, 12, 18, 27, 41, 60];
@@ -31,8 +30,7 @@ fn run_ends_at_analysis_or_maximum_rounds_and_is_resumable() {
 
     // Eight rounds are never conclusive within a hundredth of a percent.
     let narrow = ["--until", "conclusive", "--margin", "0.01%", "--max-rounds", "8"];
-    let answer = place.run(&[&EQUALS[..], &narrow].concat());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = place.run(&[&EQUALS[..], &narrow].concat()).success();
     let report = place.run(&["report", "--format", "json"]).json();
     if rounds(&report) == 8 {
         assert!(answer.err.contains("8 rounds, the allowed maximum"), "{answer:?}");
@@ -45,8 +43,7 @@ fn run_ends_at_analysis_or_maximum_rounds_and_is_resumable() {
     }
 
     // More rounds may follow, because every analysis spends its own share.
-    let resumed = place.run(&["run", "--resume", "last", "--max-rounds", "18"]);
-    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    place.run(&["run", "--resume", "last", "--max-rounds", "18"]).success();
     let report = place.run(&["report", "--format", "json"]).json();
     assert!(matches!(rounds(&report), 3 | 5 | 8 | 12 | 18), "{report}");
 }
@@ -55,8 +52,7 @@ fn run_ends_at_analysis_or_maximum_rounds_and_is_resumable() {
 fn run_with_fixed_rounds_cannot_be_extended() {
     let place = Place::new();
     assert_eq!(place.run(&EQUALS).code, Some(0));
-    let answer = place.run(&["run", "--resume", "last", "--max-rounds", "9"]);
-    assert_eq!(answer.code, Some(2), "{answer:?}");
+    let answer = place.run(&["run", "--resume", "last", "--max-rounds", "9"]).exit_code(2);
     assert!(
         answer.err.contains("fixed number of rounds") && answer.err.contains("--until conclusive"),
         "{answer:?}"
@@ -71,8 +67,7 @@ fn run_stopped_between_analyses_shows_no_verdicts_and_resumes() {
     let (child, file) =
         place.spawn_to_trial(&[&EQUALS[..10], &["--rounds", "2", "--duration", "60ms"], &until].concat(), 4);
     signal(&child, "-INT");
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(130), "{answer:?}");
+    let answer = Answer::at_end_of(child).exit_code(130);
     let kept = trials(&file);
     assert!(kept >= 4);
     let shown = place.run(&["report", "last"]);
@@ -84,8 +79,7 @@ fn run_stopped_between_analyses_shows_no_verdicts_and_resumes() {
     assert!(report["verdicts"].as_array().unwrap().is_empty(), "{report}");
     let next = report["next_analysis"].as_u64().unwrap();
     assert!([2, 3, 5, 8, 12].contains(&next), "{report}");
-    let resumed = place.run(&["run", "--resume", "last"]);
-    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    place.run(&["run", "--resume", "last"]).success();
     assert!(trials(&file) >= kept);
     let report = place.run(&["report", "--format", "json"]).json();
     assert!(report["complete"] == true && [2, 3, 5, 8, 12].contains(&rounds(&report)), "{report}");

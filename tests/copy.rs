@@ -67,15 +67,13 @@ fn what_does_not_map_is_listed_before_anything_is_made() {
         return;
     }
     let place = Place::new();
-    let dry = copy(&place, mysql.url(), postgres.url(), &["--dry-run"]);
-    assert_eq!(dry.code, Some(0), "{dry:?}");
+    let dry = copy(&place, mysql.url(), postgres.url(), &["--dry-run"]).success();
     for (kind, object) in LOST {
         let listed = |line: &&str| line.contains("refused") && line.contains(kind) && line.contains(object);
         assert!(dry.out.lines().any(|line| listed(&line)), "{kind} {object}: {}", dry.out);
     }
     assert!(dry.out.contains("CREATE TABLE \"orders\""), "{}", dry.out);
-    let refused = copy(&place, mysql.url(), postgres.url(), &["--accept", "collation,view"]);
-    assert_eq!(refused.code, Some(3), "{refused:?}");
+    let refused = copy(&place, mysql.url(), postgres.url(), &["--accept", "collation,view"]).exit_code(3);
     assert!(refused.err.contains("nothing was copied"), "{refused:?}");
     assert!(refused.err.contains("unsigned-64") && refused.err.contains("zero-date"), "{refused:?}");
     assert_eq!(tables(&postgres).unwrap(), "");
@@ -104,25 +102,21 @@ fn table_that_exists_is_refused_by_name_and_left() {
     }
     sql(&postgres, "", "CREATE TABLE prices (x text); INSERT INTO prices VALUES ('mine')").unwrap();
     let place = Place::new();
-    let answer = copy(&place, mysql.url(), postgres.url(), &[]);
-    assert_eq!(answer.code, Some(3), "{answer:?}");
+    let answer = copy(&place, mysql.url(), postgres.url(), &[]).exit_code(3);
     assert!(answer.err.contains("table prices exists") && answer.err.contains("--tables"), "{answer:?}");
     assert_eq!(tables(&postgres).unwrap(), "prices\n");
     assert_eq!(sql(&postgres, "", "SELECT x FROM prices").unwrap(), "mine\n");
     let answer = copy(&place, mysql.url(), postgres.url(), &["--tables", "goods"]);
     assert_eq!(assert_copied(&answer), 0);
     // Unknown tables and kinds are refused with the nearest ones.
-    let answer = copy(&place, mysql.url(), postgres.url(), &["--tables", "good"]);
-    assert!(answer.code == Some(3) && answer.err.contains("goods"), "{answer:?}");
+    copy(&place, mysql.url(), postgres.url(), &["--tables", "good"]).exit_code(3).err_has("goods");
     for twice in [
         ["--where", "goods:id > 1", "--where", "goods:id < 9"],
         ["--rename", "goods=a", "--rename", "goods=b"],
     ] {
-        let answer = copy(&place, mysql.url(), postgres.url(), &twice);
-        assert!(answer.code == Some(2) && answer.err.contains("there are two for goods"), "{answer:?}");
+        copy(&place, mysql.url(), postgres.url(), &twice).exit_code(2).err_has("there are two for goods");
     }
-    let answer = copy(&place, mysql.url(), postgres.url(), &["--accept", "zero-dates"]);
-    assert!(answer.code == Some(2) && answer.err.contains("zero-date"), "{answer:?}");
+    copy(&place, mysql.url(), postgres.url(), &["--accept", "zero-dates"]).exit_code(2).err_has("zero-date");
 }
 
 /// The rows of a table on PostgreSQL; `None` while there is no such table.
@@ -152,12 +146,7 @@ fn copy_to_a_killed_server_is_continued_after_its_last_page() {
     let child = piped(&mut place.command(&args));
     eventually(120, || rows_of(&postgres, "numbers").filter(|rows| *rows >= 2_000)).expect("no rows arrived");
     postgres.kill_hard().unwrap();
-    let killed = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(killed.code, Some(3), "{killed:?}");
-    assert!(
-        killed.err.contains("numbers") && killed.err.contains("the same command continues"),
-        "{killed:?}"
-    );
+    Answer::at_end_of(child).exit_code(3).err_has("numbers").err_has("the same command continues");
     // While the server is away, nothing changes that.
     assert_eq!(place.run(&args).code, Some(3));
     postgres.restart().unwrap();
@@ -219,7 +208,7 @@ fn full_disk_stops_the_copy_and_the_same_command_continues() {
     assert!(answer.err.contains("continuing an unfinished copy"), "{answer:?}");
     let second = answer.out.split_once("first 5").unwrap().1;
     assert!(second.contains("second 0"), "{answer:?}");
-    let copied = assert_copied(&Answer { code: Some(0), out: second.to_owned(), err: String::new() });
+    let copied = assert_copied(&Answer { code: Some(0), out: second.to_owned(), ..Answer::default() });
     assert!((1..20_000).contains(&copied), "{copied}");
     let kept = format!("sqlite:{}", place.home().join("kept.db").display());
     for sum in [

@@ -75,12 +75,10 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
     targets.extend(servers.iter().map(|server| server.url()));
     let path = file(&place, "shop.toml", SHOP);
     let towns = file(&place, "towns.txt", "Kyoto\nNara\n");
-    let answer = run(&place, &path, &[&["--requests", "200", "--rounds", "2"], &targets[..]].concat());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    run(&place, &path, &[&["--requests", "200", "--rounds", "2"], &targets[..]].concat()).success();
     std::fs::remove_file(path).unwrap();
     std::fs::remove_file(towns).unwrap();
-    let answer = place.run(&["run", "--again", "last"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&["run", "--again", "last"]).success();
     let report = place.report();
     assert_eq!(report["experiment"], "shop");
     // Two cells of each target, and the A/A control of the first.
@@ -116,8 +114,7 @@ fn steps_are_repeated_as_often_as_a_variable_says_and_lists_and_lengths_have_wei
                 { insert = 'log', values = { id = ':id', n = ':n' } },\n\
                 { repeat = 2, steps = [{ get = 'log', key = ':id', fields = ['n'], check = { n = ':n' } }] },\n] },\n]\n";
     let path = file(&place, "repeat.toml", text);
-    let answer = run(&place, &path, &["--requests", "100", "--rounds", "1", "sqlite:"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    run(&place, &path, &["--requests", "100", "--rounds", "1", "sqlite:"]).success();
     let report = place.report();
     // Each of a hundred transactions, and of those of the warm-up, added four rows, which the server counted.
     for cell in cells(&report) {
@@ -133,8 +130,7 @@ fn steps_are_repeated_as_often_as_a_variable_says_and_lists_and_lengths_have_wei
         ("repeat = 2,", "repeat = 2, most = 2,", "'most' needs a variable in 'repeat'"),
     ] {
         let path = file(&place, "wrong.toml", &text.replacen(from, to, 1));
-        let answer = run(&place, &path, &["sqlite:"]);
-        assert!(answer.code == Some(2) && answer.err.contains(part), "{part}: {answer:?}");
+        run(&place, &path, &["sqlite:"]).exit_code(2).err_has(part);
     }
 }
 
@@ -209,9 +205,7 @@ fn error_in_file_is_reported_with_place_and_suggestion() {
         let path = file(&place, "wrong.toml", &text);
         // Throwaway targets hold nothing that statements must not change.
         let target = format!("sqlite:{}", place.home().join("mine.db").display());
-        let answer = run(&place, &path, &[&target]);
-        assert_eq!(answer.code, Some(2), "{to}: {answer:?}");
-        assert!(answer.err.contains(part) && answer.err.contains("wrong.toml"), "{to}: {answer:?}");
+        run(&place, &path, &[&target]).exit_code(2).err_has(part).err_has("wrong.toml");
     }
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "an error left a run behind");
 }
@@ -226,15 +220,13 @@ fn existing_table_is_read_only_by_default_and_never_removed() {
         let steps = |steps: &str| format!("[transaction.t]\ndraw.id = 'random(1, 2)'\nsteps = [{steps}]\n");
         let read = table.to_owned() + &steps("{ get = 'theirs', key = ':id', check = { n = 5 } }");
         let brief = ["--requests", "20", "--rounds", "1", server.url()];
-        let answer = run(&place, &file(&place, "read.toml", &read), &brief);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        run(&place, &file(&place, "read.toml", &read), &brief).success();
         let change = steps("{ update = 'theirs', key = ':id', set = { n = 6 } }");
         let answer = run(&place, &file(&place, "change.toml", &(table.to_owned() + &change)), &brief);
         assert_eq!(answer.code, Some(2), "{answer:?}");
         assert!(answer.err.contains("read-only"), "{answer:?}");
         let allowed = format!("{table}write = true\n{change}");
-        let answer = run(&place, &file(&place, "change.toml", &allowed), &brief);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        run(&place, &file(&place, "change.toml", &allowed), &brief).success();
         assert_eq!(sql(&server, "", "SELECT SUM(n) FROM theirs").unwrap().trim(), "12");
     }
 }
@@ -292,23 +284,17 @@ fn server_refuses_writes_unless_they_are_allowed() {
         // RemoteContext writes to collections of the run, the session cannot be read-only.
         let mixed = "[collection.a]\nrows = 3\nkey = 'id'\nfields.id = 'int'\n[transaction.t]\n\
                      steps = [ { sql = 'SELECT charge()' }, { sql = 'DELETE FROM {a} WHERE id < 0' } ]\n";
-        let answer = run(&place, &file(&place, "mixed.toml", mixed), &brief);
-        assert_eq!(answer.code, Some(2), "{answer:?}");
-        assert!(
-            answer.err.contains("step 1: this statement may change data, and the sessions"),
-            "{answer:?}"
-        );
+        run(&place, &file(&place, "mixed.toml", mixed), &brief)
+            .exit_code(2)
+            .err_has("step 1: this statement may change data, and the sessions");
         assert_eq!(sum(), "10");
-        let answer = script("SELECT charge();", &["--write"]);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        script("SELECT charge();", &["--write"]).success();
         assert_ne!(sum(), "10");
         if server.url().starts_with("postgres") {
             let before = sum();
             let own =
                 ["run", "estimate", server.url(), "--state", "as-is", "--data", "theirs WHERE charge() > 0"];
-            let answer = place.run(&[&own[..], &["--rounds", "1"]].concat());
-            assert_eq!(answer.code, Some(2), "{answer:?}");
-            assert!(answer.err.contains("may change data"), "{answer:?}");
+            place.run(&[&own[..], &["--rounds", "1"]].concat()).exit_code(2).err_has("may change data");
             assert_eq!(sum(), before);
         }
     }
@@ -356,8 +342,7 @@ steps = [ { get = "orders", key = ":id" }, { sql = "SELECT COUNT(*) FROM parts W
     let path = file(&place, "orders.toml", text);
     let brief = ["--requests", "3", "--rounds", "1"];
     let check = |target: &str, warned: &[&str], analysed: &[&str]| {
-        let answer = run(&place, &path, &[&brief[..], &[target]].concat());
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let answer = run(&place, &path, &[&brief[..], &[target]].concat()).success();
         for (table, is_told) in warned.iter().map(|t| (t, true)).chain(analysed.iter().map(|t| (t, false))) {
             assert_eq!(answer.err.contains(&format!("table {table} ")), is_told, "{table}: {answer:?}");
         }
@@ -410,8 +395,7 @@ fn sysbench_suites_run_verified_on_every_sql_engine() {
             .filter(|line| !["budget", "targets", "rounds"].iter().any(|key| line.starts_with(key)));
         let path = file(&place, "suite.toml", &lines.collect::<Vec<_>>().join("\n"));
         let rest = ["--requests", "160", "--rounds", "1", "-D", "rows=500"];
-        let answer = run(&place, &path, &[&rest[..], &targets].concat());
-        assert_eq!(answer.code, Some(0), "{name}: {answer:?}");
+        run(&place, &path, &[&rest[..], &targets].concat()).success();
         let report = place.report();
         assert_eq!(cells(&report).len(), targets.len() * 3, "{name}");
         for cell in cells(&report) {
@@ -442,18 +426,14 @@ fn conflicting_transactions_are_retried_only_for_named_errors() {
         )
     };
     let rest = ["--requests", "400", "--rounds", "1", server.url()];
-    let answer = run(&place, &file(&place, "meet.toml", &text("retry = ['1213']")), &rest);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    run(&place, &file(&place, "meet.toml", &text("retry = ['1213']")), &rest).success();
     // The server does not count rolled-back rows either.
     for cell in cells(&place.report()) {
         assert!(cell["retries"].as_u64().unwrap() > 0, "{cell:#}");
         assert!(cell["verified"]["counted"].as_u64().unwrap() >= 400, "{cell:#}");
     }
-    let answer = run(&place, &file(&place, "meet.toml", &text("")), &rest);
-    assert_eq!(answer.code, Some(4), "{answer:?}");
-    assert!(answer.out.contains("Deadlock"), "{answer:?}");
-    let answer = run(&place, &file(&place, "meet.toml", &text("retry = 1213")), &rest);
-    assert_eq!(answer.code, Some(2), "{answer:?}");
+    run(&place, &file(&place, "meet.toml", &text("")), &rest).exit_code(4).out_has("Deadlock");
+    let answer = run(&place, &file(&place, "meet.toml", &text("retry = 1213")), &rest).exit_code(2);
     assert!(answer.err.contains("list of the server's codes"), "{answer:?}");
 }
 
@@ -467,8 +447,7 @@ fn row_count_may_be_variable_and_texts_follow_template() {
                 { sql = \"SELECT 1 WHERE :c GLOB '[a-z][a-z][0-9]é'\", rows = 1 },\n\
                 { get = 'a', key = ':id', fields = ['c'] } ]\n";
     let rest = ["--requests", "200", "--rounds", "1", "sqlite:"];
-    let answer = run(&place, &file(&place, "rows.toml", good), &rest);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    run(&place, &file(&place, "rows.toml", good), &rest).success();
     for (from, to, code, part) in [
         ("31 - :id", "32 - :id", 4, "the answer has"),
         ("'least(10, 31 - :id)'", "{ list = ['x'] }", 4, "'x' is not a valid number of rows"),
@@ -498,12 +477,10 @@ fn answer_is_compared_with_values_at_its_request() {
                 { sql = 'SELECT :id, id FROM {people} WHERE name = :name', rows = 1, check = { 1 = ':id' }, keep = { id = '2' } },\n\
                 { get = 'people', key = ':id', fields = ['name'], check = { name = ':name' } } ]\n";
     let rest = ["--requests", "200", "--rounds", "1", "sqlite:"];
-    let answer = run(&place, &file(&place, "friends.toml", text), &rest);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    run(&place, &file(&place, "friends.toml", text), &rest).success();
     // And a wrong reply is still detected.
     let wrong = text.replace("check = { name = ':name' }", "check = { name = ':id' }");
-    let answer = run(&place, &file(&place, "friends.toml", &wrong), &rest);
-    assert_eq!(answer.code, Some(4), "{answer:?}");
+    run(&place, &file(&place, "friends.toml", &wrong), &rest).exit_code(4);
 }
 
 #[test]
@@ -514,8 +491,7 @@ fn transaction_is_retried_if_sqlite_is_busy() {
                 { sql = 'UPDATE {a} SET n = n + 1 WHERE id = :id', affected = 1 }, { sleep = '50ms' }, 'commit' ]\n";
     // Locked for longer than a statement waits, and for much less than all tries wait.
     let rest = ["--requests", "20", "--rounds", "1", "sqlite:?busy_timeout=20ms"];
-    let answer = run(&place, &file(&place, "busy.toml", text), &rest);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = run(&place, &file(&place, "busy.toml", text), &rest).success();
     assert!(cells(&place.report()).iter().any(|cell| cell["retries"].as_u64() > Some(0)), "{answer:?}");
 }
 
@@ -524,18 +500,12 @@ fn invalid_variable_is_reported_with_place_before_run() {
     let place = Place::new();
     let path = file(&place, "shop.toml", SHOP);
     file(&place, "towns.txt", "Kyoto\n");
-    let answer = run(&place, &path, &["-D", "users=-5", "sqlite:"]);
-    assert_eq!(answer.code, Some(2), "{answer:?}");
-    assert!(
-        answer.err.contains("shop.toml: line 6: collection users, rows: -5 is not a valid number of rows"),
-        "{answer:?}"
-    );
-    let answer = run(&place, &path, &["-D", "users=0", "sqlite:"]);
-    assert_eq!(answer.code, Some(2), "{answer:?}");
-    assert!(
-        answer.err.contains("shop.toml: line 18: transaction browse, draw id: a range from 1 to 0 is empty"),
-        "{answer:?}"
-    );
+    run(&place, &path, &["-D", "users=-5", "sqlite:"])
+        .exit_code(2)
+        .err_has("shop.toml: line 6: collection users, rows: -5 is not a valid number of rows");
+    run(&place, &path, &["-D", "users=0", "sqlite:"])
+        .exit_code(2)
+        .err_has("shop.toml: line 18: transaction browse, draw id: a range from 1 to 0 is empty");
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "an error left a run behind");
     // Unreached expressions are not evaluated: pgbench runs this too.
     let script = file(
@@ -545,6 +515,5 @@ fn invalid_variable_is_reported_with_place_before_run() {
     );
     let args =
         ["run", "pgbench", "-f", script.to_str().unwrap(), "--requests", "5", "--rounds", "1", "sqlite:"];
-    let answer = place.run(&args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&args).success();
 }

@@ -17,14 +17,12 @@ fn result_that_cannot_be_written_is_exit_5() {
     for format in ["json", "csv", "md"] {
         let mut command = place.command(&["report", "--format", format]);
         command.stdout(File::options().write(true).open("/dev/full").unwrap());
-        let answer = Answer::of(&command.output().unwrap());
-        assert_eq!(answer.code, Some(5), "{answer:?}");
-        assert!(answer.err.contains("cannot be written"), "{answer:?}");
+        Answer::of(&command.output().unwrap()).exit_code(5).err_has("cannot be written");
     }
     // A reader that closed the pipe is not an error.
     let mut child = place.spawn(&["report", "--format", "json"]);
     drop(child.stdout.take());
-    assert_eq!(Answer::of(&child.wait_with_output().unwrap()).code, Some(0));
+    assert_eq!(Answer::at_end_of(child).code, Some(0));
 }
 
 #[test]
@@ -38,9 +36,7 @@ fn unwritable_report_error_names_file_and_leaves_no_other_file() {
         (folder.clone(), "directory"),
         ("/proc/x.html".into(), "cannot be written to /proc/x.html"),
     ] {
-        let answer = place.run(&["report", "-o", file.to_str().unwrap()]);
-        assert_eq!(answer.code, Some(5), "{answer:?}");
-        assert!(answer.err.contains(part), "{answer:?}");
+        place.run(&["report", "-o", file.to_str().unwrap()]).exit_code(5).err_has(part);
     }
     assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
     assert_eq!(std::fs::read_dir(place.home()).unwrap().count(), 1);
@@ -54,9 +50,7 @@ fn unwritable_runs_folder_is_detected_before_start() {
     let below = file.join("runs");
     for folder in ["/proc/foo", file.to_str().unwrap(), below.to_str().unwrap(), "/dev/null"] {
         let args = ["run", "point-read", "up:memcached", "--requests", "10", "--runs-dir", folder];
-        let answer = place.run(&args);
-        assert_eq!(answer.code, Some(5), "{folder}: {answer:?}");
-        assert!(answer.err.contains(folder), "{answer:?}");
+        let answer = place.run(&args).exit_code(5).err_has(folder);
         assert!(!answer.err.contains("starting throwaway"), "{answer:?}");
     }
 }
@@ -66,8 +60,7 @@ fn address_that_is_in_use_is_exit_3() {
     let place = Place::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
-    let answer = place.run(&["up", "app", "null:", "--listen", &taken]);
-    assert_eq!(answer.code, Some(3), "{answer:?}");
+    place.run(&["up", "app", "null:", "--listen", &taken]).exit_code(3);
 }
 
 #[test]
@@ -83,8 +76,7 @@ fn malformed_message_of_server_is_exit_3() {
         }
     });
     let place = Place::new();
-    let answer = place.run(&["doctor", &format!("mongodb://127.0.0.1:{port}/kurabe"), "--timeout=5s"]);
-    assert_eq!(answer.code, Some(3), "{answer:?}");
+    place.run(&["doctor", &format!("mongodb://127.0.0.1:{port}/kurabe"), "--timeout=5s"]).exit_code(3);
 }
 
 #[test]
@@ -123,8 +115,6 @@ fn run_that_cannot_be_observed_is_refused_before_start() {
         return;
     }
     let args = [&[KURABE][..], &SMALL].concat();
-    let answer = Answer::of(&hidden(&args).output().unwrap());
-    assert_eq!(answer.code, Some(5), "{answer:?}");
-    assert!(answer.err.contains("cannot be observed") && answer.err.contains("mount"), "{answer:?}");
+    Answer::of(&hidden(&args).output().unwrap()).exit_code(5).err_has("cannot be observed").err_has("mount");
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }

@@ -232,25 +232,20 @@ fn run_file(place: &Place) -> std::path::PathBuf {
 fn run_is_kept_when_the_collector_fails_and_can_be_sent_later() {
     let place = Place::new();
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let answer = run(&place, &format!("http://{closed}"), "nonsense");
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(
-        answer.err.contains("nothing was sent to") && answer.err.contains("kurabe runs push"),
-        "{answer:?}"
-    );
+    let answer = run(&place, &format!("http://{closed}"), "nonsense")
+        .success()
+        .err_has("nothing was sent to")
+        .err_has("kurabe runs push");
     assert!(!answer.err.contains("sesame42"), "{answer:?}");
     let collector = Collector::start(0);
     for _ in 0..2 {
-        let answer = place.run(&["runs", "push", "last", "--otlp", &collector.url]);
-        assert!(answer.code == Some(0) && answer.err.contains("metrics of"), "{answer:?}");
+        place.run(&["runs", "push", "last", "--otlp", &collector.url]).success().err_has("metrics of");
     }
     let received = collector.received.lock().unwrap();
     let roots: Vec<&Span> = received.spans.iter().filter(|span| span.parent_span_id.is_empty()).collect();
     assert!(roots.len() == 2 && roots[0] == roots[1], "the same run is the same trace: {roots:?}");
     let full = Collector::start(7);
-    let answer = place.run(&["runs", "push", "last", "--otlp", &full.url]);
-    assert_eq!(answer.code, Some(5), "{answer:?}");
-    assert!(answer.err.contains("refused 7 spans: full"), "{answer:?}");
+    place.run(&["runs", "push", "last", "--otlp", &full.url]).exit_code(5).err_has("refused 7 spans: full");
     for (url, code) in [("localhost:4318", 2), ("ftp://a", 2)] {
         assert_eq!(place.run(&["run", "kv", "--otlp", url]).code, Some(code), "{url}");
     }
@@ -267,10 +262,8 @@ fn csv(text: &str) -> Vec<BTreeMap<String, String>> {
 #[test]
 fn parquet_file_has_the_rows_of_the_other_exports() {
     let place = Place::new();
-    let answer = place.run(&[&RUN[..], &["--interleave=off"]].concat());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    let written = place.run(&["report", "--format", "parquet"]);
-    assert_eq!(written.code, Some(0), "{written:?}");
+    place.run(&[&RUN[..], &["--interleave=off"]].concat()).success();
+    let written = place.run(&["report", "--format", "parquet"]).success();
     let file = written.out.trim();
     assert!(file.ends_with("windows.parquet"), "{file}");
     let bytes = std::fs::read(file).unwrap();

@@ -165,13 +165,10 @@ fn second_run_on_a_database_is_refused_until_the_first_is_killed() {
         "50",
         "--no-html",
     ];
-    let answer = place.run(&short);
-    assert_eq!(answer.code, Some(3), "{answer:?}");
-    assert!(answer.err.contains("another run of Kurabe uses this database (run "), "{answer:?}");
+    place.run(&short).exit_code(3).err_has("another run of Kurabe uses this database (run ");
     signal(&first, "-KILL");
     first.wait().unwrap();
-    let answer = place.run(&short);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&short).success();
     assert_eq!(ours(&server), "", "the next run removes what the killed one left");
 }
 

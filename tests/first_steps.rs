@@ -34,8 +34,7 @@ fn answer_is_short_and_the_rest_is_behind_verbose() {
         "run", "session", "sqlite:", "--payload", "1k,4k", "--layout", "blob", "--compress", "none",
         "--requests", "60", "--records", "20", "--rounds", "2",
     ];
-    let answer = place.run(&args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = place.run(&args).success();
     let lines: Vec<&str> = answer.out.lines().collect();
     assert!(lines[0].contains("ops/s") && lines.len() <= 20, "{answer:?}");
     // An embedded database has no server that could report anything.
@@ -137,8 +136,7 @@ fn messages_that_nobody_reads_do_not_end_the_run() {
 
 #[test]
 fn doctor_without_a_target_examines_the_default_target() {
-    let answer = Place::new().run(&["doctor"]);
-    assert!(answer.code == Some(0) && answer.out.contains("SQLite"), "{answer:?}");
+    Place::new().run(&["doctor"]).success().out_has("SQLite");
 }
 
 #[test]
@@ -152,8 +150,7 @@ fn dry_run_prints_its_plan_and_starts_no_server() {
     targets.extend(found.map(|(engine, _)| format!("up:{engine}")));
     let mut args = vec!["run", "session", "--dry-run", "--payload", "1k"];
     args.extend(targets.iter().map(String::as_str));
-    let answer = place.run(&args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = place.run(&args).success();
     assert!(answer.out.starts_with("session on sqlite"), "{answer:?}");
     assert!(!answer.err.contains("starting"), "{answer:?}");
     for target in &targets {
@@ -168,8 +165,7 @@ fn dry_run_prints_its_plan_and_starts_no_server() {
 fn dry_run_says_what_is_compared_and_has_nothing_that_cannot_matter() {
     let place = Place::new();
     let plan = |args: &[&str]| {
-        let answer = place.run(&[args, &["--dry-run"]].concat());
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let answer = place.run(&[args, &["--dry-run"]].concat()).success();
         answer.out
     };
     let pools = plan(&["run", "connect", "sqlite:", "--pool", "8,16", "--clients", "4"]);
@@ -203,8 +199,7 @@ fn dry_run_says_what_is_compared_and_has_nothing_that_cannot_matter() {
 fn used_address_is_refused_before_data_is_loaded() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let answer = Place::new().run(&["up", "app", "sqlite:", "--listen", &address]);
-    assert_eq!(answer.code, Some(3), "{answer:?}");
+    let answer = Place::new().run(&["up", "app", "sqlite:", "--listen", &address]).exit_code(3);
     assert!(answer.err.contains(&format!("cannot listen at {address}")), "{answer:?}");
     assert!(!answer.err.contains("loading"), "{answer:?}");
 }
@@ -257,8 +252,7 @@ fn list_of_runs_has_date_length_and_verdict() {
 fn comparison_of_a_run_with_itself_says_so() {
     let (place, _) = short();
     let same = "both names are those of the same run";
-    let answer = place.run(&["compare", "last", "last"]);
-    assert!(answer.code == Some(0) && answer.err.contains(same), "{answer:?}");
+    place.run(&["compare", "last", "last"]).success().err_has(same);
     refused(&place.run(&["compare", "last", "last", "--fail-on", "slower"]), &[same]);
 }
 
@@ -289,8 +283,7 @@ fn dry_run_plans_each_kind_of_run_and_measures_nothing() {
             continue;
         }
         let words: Vec<&str> = ["run"].into_iter().chain(run.split(' ')).chain(["--dry-run"]).collect();
-        let answer = place.run(&words);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let answer = place.run(&words).success();
         let said = format!("{}{}", answer.out, answer.err);
         for part in parts {
             assert!(said.contains(part), "{run}: '{part}' is not in: {said}");
@@ -362,8 +355,7 @@ fn options_override_axes_and_variables_of_a_suite() {
         "run", "-f", &workload, "sqlite:", "--clients", "4", "-D", "users=30", "--requests", "40",
         "--rounds", "1",
     ];
-    let answer = place.run(&args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&args).success();
     let report = place.report();
     assert_eq!(report["spec"]["axes"]["clients"], serde_json::json!([4]), "{}", report["spec"]);
     assert_eq!(report["spec"]["custom"]["define"]["users"], "30", "{}", report["spec"]);

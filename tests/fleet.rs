@@ -65,8 +65,7 @@ fn sum_of_agents_is_what_the_server_counted() {
     let args =
         ["run", "kv", server.url(), "--fleet", broker.url(), "--agents", "4", "--no-html", "--rounds", "1"];
     let rest = ["--rate", "400", "--duration", "500ms", "--operation", "read", "--records", "500"];
-    let answer = place.run(&[&args[..], &rest[..]].concat());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&[&args[..], &rest[..]].concat()).success();
     let file = run_file(&place);
     assert!(check_sums(&file, 4) >= 1);
     for trial in trials(&file) {
@@ -85,8 +84,7 @@ fn agents_that_a_command_starts_need_no_broker() {
     let rest = ["--requests", "400", "--rounds", "2", "--records", "500"];
     let mut command = place.command(&[&args[..], &rest[..]].concat());
     command.env("KURABE_RSH", format!("sh {}", rsh.display()));
-    let answer = Answer::of(&command.output().unwrap());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    Answer::of(&command.output().unwrap()).success();
     let whole = place.run(&["report", "last", "--verbose"]).out.replace('\n', " ");
     assert!(whole.contains("clients on 2 agents (one and two)"), "{whole}");
     assert!(check_sums(&run_file(&place), 2) >= 4);
@@ -107,8 +105,7 @@ fn killed_agent_fails_its_trial_with_its_name() {
     let workers = children(b.0.id());
     assert_eq!(workers.len(), 1, "{workers:?}");
     signal(&b.0, "-KILL");
-    let answer = Answer::of(&run.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(4), "{answer:?}");
+    Answer::at_end_of(run).exit_code(4);
     let failed: Vec<Value> = trials(&run_file(&place))
         .into_iter()
         .filter(|trial| trial["outcome"].get("failed").is_some())
@@ -140,9 +137,7 @@ fn run_goes_on_without_a_lost_agent_if_asked() {
     let run = place.spawn(&[&args[..], &rest[..]].concat());
     place.wait_for_trials(2);
     signal(&b.0, "-KILL");
-    let answer = Answer::of(&run.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.err.contains("the run goes on with a, c"), "{answer:?}");
+    let answer = Answer::at_end_of(run).success().err_has("the run goes on with a, c");
     assert!(answer.out.contains("The run went on without agent b"), "{answer:?}");
     let trials = trials(&run_file(&place));
     // The failed trial stays in the record, with the agent's name, …
@@ -197,9 +192,7 @@ fn killed_coordinator_leaves_no_load_and_the_agents_serve_the_next_run() {
     // On a server that no killed run claims.
     let next = ["run", "point-read", "up:redis", "--fleet", broker.url(), "--agents", "2", "--clients", "4"];
     let rest = ["--requests", "400", "--rounds", "1", "--records", "500", "--no-html"];
-    let answer = place.run(&[&next[..], &rest[..]].concat());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.err.contains("2 agents joined: a, b"), "{answer:?}");
+    place.run(&[&next[..], &rest[..]].concat()).success().err_has("2 agents joined: a, b");
 }
 
 #[test]
@@ -216,8 +209,7 @@ fn restarted_broker_is_waited_for() {
         place.wait_for_trials(trials);
         broker.restart();
     }
-    let answer = Answer::of(&run.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    Answer::at_end_of(run).success();
     assert!(check_sums(&run_file(&place), 2) >= 24);
 }
 
@@ -234,8 +226,7 @@ fn clock_of_a_far_agent_is_compared_with_an_error_of_half_a_round_trip() {
     let args =
         ["run", "point-read", server.url(), "--fleet", broker.url(), "--agents", "2", "--clients", "2"];
     let rest = ["--duration", "200ms", "--rounds", "2", "--records", "300", "--no-html"];
-    let answer = place.run(&[&args[..], &rest[..]].concat());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&[&args[..], &rest[..]].concat()).success();
     let file = run_file(&place);
     assert!(check_sums(&file, 2) >= 4);
     let mut spreads = Vec::new();
@@ -271,8 +262,7 @@ fn agent_of_another_commit_of_the_same_version_is_refused() {
         let place = Place::new();
         pretender(&broker, "other", env!("CARGO_PKG_VERSION"), build);
         let args = ["run", "point-read", "up:redis", "--fleet", broker.url(), "--agents", "1", "--no-html"];
-        let answer = place.run(&args);
-        assert_eq!(answer.code, Some(3), "{answer:?}");
+        let answer = place.run(&args).exit_code(3);
         let why = format!(
             "agent other: it is another build of version {} of kurabe ({shown})",
             env!("CARGO_PKG_VERSION")
@@ -300,13 +290,11 @@ fn passwords_of_targets_are_in_no_message() {
         let rest = ["--requests", "200", "--rounds", "1", "--records", "200", "--no-html"];
         place.run(&[&args[..], &rest[..]].concat())
     };
-    let answer = run();
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    run().success();
     drop(a);
     // An agent that lacks it says what to do.
     let _b = Agent::start(&place, &broker, "b", &[]);
-    let answer = run();
-    assert_eq!(answer.code, Some(4), "{answer:?}");
+    let answer = run().exit_code(4);
     let said = format!("{}{}", answer.out, answer.err);
     assert!(said.contains("agent b: ") && said.contains("passwords are not sent to agents"), "{answer:?}");
     let seen = tap.read();

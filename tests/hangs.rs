@@ -118,8 +118,7 @@ fn ctrl_c_ends_doctor_at_once() {
     eventually(60, || (met.load(Ordering::SeqCst) > 0).then_some(())).expect("no connection");
     let asked = Instant::now();
     signal(&child, "-INT");
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(130), "{answer:?}");
+    let answer = Answer::at_end_of(child).exit_code(130);
     assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
     assert!(answer.err.contains("stopped by the user"), "{answer:?}");
 }
@@ -154,7 +153,7 @@ fn no_statement_runs_on_after_ctrl_c_a_time_out_or_a_failed_trial() {
         let child = start(&all, "10m");
         eventually(60, || (running() == "2").then_some(())).expect("no statement runs");
         signal(&child, "-INT");
-        let answer = Answer::of(&child.wait_with_output().unwrap());
+        let answer = Answer::at_end_of(child);
         assert_eq!((answer.code, &*running()), (Some(130), "0"), "{engine}: {answer:?}");
         let answer = Answer::of(&start(&all, "3s").wait_with_output().unwrap());
         assert!(answer.out.contains("within the time allowed"), "{engine}: {answer:?}");

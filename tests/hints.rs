@@ -175,9 +175,7 @@ fn engine_that_is_not_installed_does_not_stop_the_others() {
     let missing = format!("up:memcached?programs={}", folder.path().display());
     let args =
         ["run", "point-read", "sqlite:", &missing, "--records", "20", "--requests", "40", "--rounds", "1"];
-    let answer = Place::new().run(&args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.err.contains("left out: ") && answer.out.contains("SQLite"), "{answer:?}");
+    Place::new().run(&args).success().err_has("left out: ").out_has("SQLite");
     // A gate needs both of its targets.
     let gate = Place::new().run(&[&args[..], &["--fail-on", "slower"]].concat());
     assert!(gate.code.is_some_and(|code| code != 0) && !gate.err.contains("left out"), "{gate:?}");
@@ -220,8 +218,7 @@ fn misspelt_or_misplaced_statement_is_refused_before_a_server_starts() {
         (&["run", "pgbench", file, "up:postgres"], "a script follows -f"),
         (&["run", "SELEC 1", "up:postgres"], "kurabe run pgbench -f FILE.sql"),
     ] {
-        let answer = place.run(args);
-        assert!(answer.code == Some(2) && answer.err.contains(part), "{args:?}: {answer:?}");
+        let answer = place.run(args).exit_code(2).err_has(part);
         assert!(!answer.err.contains("starting throwaway"), "{args:?}: {answer:?}");
     }
 }
@@ -240,7 +237,6 @@ fn help_and_list_are_short_and_have_the_rest_on_request() {
         assert!(!brief.out.contains(part) && all.out.contains(part), "{part}: {}", brief.out);
     }
     for command in ["up", "wire", "capture"] {
-        let answer = place.run(&[command, "--help"]);
-        assert!(answer.code == Some(0) && answer.out.contains("Usage: kurabe"), "{answer:?}");
+        place.run(&[command, "--help"]).success().out_has("Usage: kurabe");
     }
 }

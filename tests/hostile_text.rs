@@ -221,8 +221,7 @@ fn no_report_format_shows_control_characters() {
             &["report", "--format", "html", "-o", "-"],
             &["compare", "last", "last"],
         ] {
-            let answer = other.run(args);
-            assert_eq!(answer.code, Some(0), "{args:?} {text:?}: {answer:?}");
+            let answer = other.run(args).success();
             let out = answer.out.replace("\r\n", "\n");
             assert_clean(&format!("{args:?}"), &out);
             assert_clean(&format!("{args:?}"), &answer.err);

@@ -31,8 +31,7 @@ fn first_round_is_observed_and_the_others_are_interleaved() {
     for (experiment, operation) in [("point-read", "read"), ("point-write", "write")] {
         let place = Place::new();
         let fast = "sqlite:?synchronous=off";
-        let answer = run(&place, &[experiment, fast, fast]);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let answer = run(&place, &[experiment, fast, fast]).success();
         let said = answer.out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             said.contains(
@@ -103,8 +102,7 @@ fn assert_rows_are_of_one_trial(report: &Value, trials: &[(u64, Value)]) {
 fn throwaway_servers_use_no_processor_of_clients() {
     let Some(_) = testing::server("redis") else { return };
     let place = Place::that_starts_servers();
-    let answer = run(&place, &["point-read", "up:redis"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    run(&place, &["point-read", "up:redis"]).success();
     let report = place.report();
     let cpus: u64 = report["machine"]["cpus"].as_u64().unwrap();
     // Known from the first round, which is observed.
@@ -126,8 +124,7 @@ fn killed_server_does_not_block_others() {
     let (child, _) = place.spawn_to_trial(&args, 8);
     place.go_on(8);
     server.kill_hard().unwrap();
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(4), "{answer:?}");
+    Answer::at_end_of(child).exit_code(4);
     let report = place.report();
     for cell in report["cells"].as_array().unwrap() {
         let wanted = if cell["target"] == "sqlite" { "ok" } else { "failed" };
@@ -147,12 +144,10 @@ fn ctrl_c_stops_interleaved_trials_and_resume_continues() {
         place.spawn_to_trial(&[&["run", "point-read", "sqlite:", "sqlite:"][..], &long].concat(), 8);
     place.go_on(8);
     signal(&child, "-INT");
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(130), "{answer:?}");
+    Answer::at_end_of(child).exit_code(130);
     let made = trials(Path::new(&file));
     assert!((8..48).contains(&made), "{made} trials were made");
-    let answer = place.run(&["run", "--resume", "last"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = place.run(&["run", "--resume", "last"]).success();
     let report = place.report();
     assert_eq!((&report["complete"], trials(Path::new(&file))), (&Value::Bool(true), 48), "{answer:?}");
 }
@@ -176,8 +171,7 @@ fn two_builds_of_a_server_are_two_targets_of_one_run() {
         fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     }
     let other = format!("up:memcached@1:{}", folder.display());
-    let answer = run(&place, &["point-read", "up:memcached", &other]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    run(&place, &["point-read", "up:memcached", &other]).success();
     assert!(fs::read_to_string(&seen).unwrap().contains("build/memcached"), "the wrapper was started");
     let report = place.report();
     let targets: Vec<&Value> =

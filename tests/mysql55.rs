@@ -10,8 +10,7 @@ fn mysql_5_5_measures_what_needs_no_microseconds() {
         return testing::skipped(&format!("{}: {}", missing.what, missing.how));
     }
     let place = Place::new();
-    let answer = place.run(&["run", "kv", "up:mysql@5.5", "--clients", "2", "--dry-run"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&["run", "kv", "up:mysql@5.5", "--clients", "2", "--dry-run"]).success();
     let runs: [&[&str]; 4] = [
         &["kv", "--records", "100", "--clients", "2"],
         &["estimate", "--records", "300", "--data", "uniform", "--state", "fresh"],
@@ -20,8 +19,7 @@ fn mysql_5_5_measures_what_needs_no_microseconds() {
     ];
     for run in runs {
         let few = ["up:mysql@5.5", "--rounds", "1", "--duration", "50ms", "--no-html"];
-        let answer = place.run(&[&["run"], run, &few].concat());
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        place.run(&[&["run"], run, &few].concat()).success();
         let report = place.report();
         let versions = report["targets"].to_string();
         assert!(versions.contains("5.5."), "{versions}");

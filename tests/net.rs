@@ -29,8 +29,7 @@ fn cells(report: &Value) -> &Vec<Value> {
 fn streams_and_round_trips_are_verified_with_buffers_as_the_kernel_reports_them() {
     let place = Place::new();
     let axes = ["--buffer", "auto,64KiB", "--write-size", "2000,8KiB", "--clients", "1,3"];
-    let answer = place.run(&net("up:tcp", &[&axes[..], &BRIEF].concat()));
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&net("up:tcp", &[&axes[..], &BRIEF].concat())).success();
     let report = place.report();
     // Both operations, and as many of the A/A control.
     assert_eq!(cells(&report).len(), 16 + 2, "{report:#}");
@@ -62,8 +61,7 @@ fn streams_and_round_trips_are_verified_with_buffers_as_the_kernel_reports_them(
 fn published_figures_are_shown_beside_ours_with_their_fault() {
     let place = Place::new();
     let axes = ["--operation", "stream", "--buffer", "64KiB,128KiB", "--write-size", "8KiB"];
-    let answer = place.run(&net("up:tcp", &[&axes[..], &BRIEF].concat()));
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&net("up:tcp", &[&axes[..], &BRIEF].concat())).success();
     let html = place.run(&["report", "--format", "html", "--published", "-o", "-"]).out;
     assert!(html.contains("iperf3 128 linux loopback") && html.contains("threefold to sixfold"));
 }
@@ -73,8 +71,7 @@ fn listener_behind_a_link_has_segments_of_its_mtu_and_leaves_no_device() {
     let _alone = own_hosts();
     let place = Place::new();
     for wrong in ["mtu=100", "mtu=x", "size=3"] {
-        let answer = place.run(&net(&format!("up:tcp?{wrong}"), &BRIEF));
-        assert_eq!(answer.code, Some(2), "{answer:?}");
+        place.run(&net(&format!("up:tcp?{wrong}"), &BRIEF)).exit_code(2);
     }
     let axes = ["--operation", "stream", "--buffer", "64KiB", "--write-size", "8KiB"];
     let answer = place.run(&net("up:tcp?mtu=1500", &[&["up:tcp?mtu=9000"], &axes[..], &BRIEF].concat()));
@@ -100,8 +97,7 @@ fn listener_behind_a_link_has_segments_of_its_mtu_and_leaves_no_device() {
 fn only_net_runs_on_a_listener() {
     let place = Place::new();
     let Some(server) = testing::server("tcp") else { return };
-    let answer = place.run(&["run", "kv", server.url(), "--rounds", "1", "--no-html"]);
-    assert_eq!(answer.code, Some(3), "{answer:?}");
+    let answer = place.run(&["run", "kv", server.url(), "--rounds", "1", "--no-html"]).exit_code(3);
     assert!(answer.err.contains("a listener is no database"), "{answer:?}");
 }
 
@@ -136,7 +132,7 @@ fn killed_listener_fails_its_trials_with_reason() {
         let (child, _) = place.spawn_to_trial(&args, 3);
         place.go_on(3);
         server.kill_hard().unwrap();
-        let answer = Answer::of(&child.wait_with_output().unwrap());
+        let answer = Answer::at_end_of(child);
         assert_eq!(answer.code, Some(4), "{operation}: {answer:?}");
         let report = place.report();
         for cell in cells(&report) {
@@ -166,17 +162,14 @@ fn port_of_another_server_is_refused_with_what_to_do() {
     let place = Place::new();
     for answer in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b""] {
         let target = format!("tcp://127.0.0.1:{}", peer(answer));
-        let answer = place.run(&net(&target, &BRIEF));
-        assert_eq!(answer.code, Some(3), "{answer:?}");
+        let answer = place.run(&net(&target, &BRIEF)).exit_code(3);
         assert!(
             answer.err.contains("no listener of Kurabe") && answer.err.contains("kurabe up tcp"),
             "{answer:?}"
         );
     }
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let answer = place.run(&net(&format!("tcp://127.0.0.1:{free}"), &BRIEF));
-    assert_eq!(answer.code, Some(3), "{answer:?}");
-    assert!(answer.err.contains("no listener answers"), "{answer:?}");
+    place.run(&net(&format!("tcp://127.0.0.1:{free}"), &BRIEF)).exit_code(3).err_has("no listener answers");
 }
 
 /// `kurabe up tcp`, until it is dropped.
@@ -206,10 +199,8 @@ fn listen_prints_its_url_serves_runs_and_ends_by_ctrl_c() {
     let mut listening = Listening::start(place.spawn(&["up", "tcp", "127.0.0.1:0"]));
     assert!(listening.url.starts_with("tcp://127.0.0.1:"), "{}", listening.url);
     let cell = ["--buffer", "64KiB", "--write-size", "8KiB"];
-    let answer = place.run(&net(&listening.url, &[&cell[..], &BRIEF].concat()));
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    let taken = place.run(&["up", "tcp", listening.url.trim_start_matches("tcp://")]);
-    assert_eq!(taken.code, Some(5), "{taken:?}");
+    place.run(&net(&listening.url, &[&cell[..], &BRIEF].concat())).success();
+    let taken = place.run(&["up", "tcp", listening.url.trim_start_matches("tcp://")]).exit_code(5);
     assert!(taken.err.contains("cannot listen at"), "{taken:?}");
     signal(&listening.child, "-INT");
     assert_eq!(listening.child.wait().unwrap().code(), Some(0));
@@ -250,8 +241,7 @@ fn between_two_networks() {
         inside.args(["-t", &far, "-n", "ip", "link", "set", "dev", "far", "mtu", mtu]);
         assert!(inside.status().unwrap().success());
         let cell = ["--buffer", "64KiB", "--write-size", "8KiB"];
-        let answer = place.run(&net(&listening.url, &[&cell[..], &BRIEF].concat()));
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        place.run(&net(&listening.url, &[&cell[..], &BRIEF].concat())).success();
         let report = place.report();
         let stream = cells(&report).iter().find(|cell| cell["operation"] == "stream").unwrap();
         let segment = metric(stream, "MSS").unwrap();

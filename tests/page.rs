@@ -95,12 +95,11 @@ impl Page {
     /// Ends it as Ctrl-C does.
     pub(crate) fn end(mut self) -> Answer {
         signal(&self.process, "-INT");
-        let mut text = [String::new(), String::new()];
-        self.process.stdout.take().unwrap().read_to_string(&mut text[0]).unwrap();
-        self.process.stderr.take().unwrap().read_to_string(&mut text[1]).unwrap();
-        let code = self.process.wait().unwrap().code();
-        let [out, err] = text;
-        Answer { code, out, err }
+        let mut answer = Answer::default();
+        self.process.stdout.take().unwrap().read_to_string(&mut answer.out).unwrap();
+        self.process.stderr.take().unwrap().read_to_string(&mut answer.err).unwrap();
+        answer.code = self.process.wait().unwrap().code();
+        answer
     }
 }
 

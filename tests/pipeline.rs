@@ -23,8 +23,7 @@ fn run(place: &Place, suite: &Path, options: &[&str]) -> Answer {
 }
 
 fn listed(place: &Place, options: &[&str]) -> Vec<Value> {
-    let answer = place.run(&[&["runs", "ls", "--format", "json"], options].concat());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = place.run(&[&["runs", "ls", "--format", "json"], options].concat()).success();
     answer.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -56,8 +55,7 @@ fn slowed(place: &Place, run: &str, factor: f64) -> String {
     }
     let file = place.home().join("slowed.jsonl");
     std::fs::write(&file, out).unwrap();
-    let answer = place.run(&["runs", "import", file.to_str().unwrap()]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = place.run(&["runs", "import", file.to_str().unwrap()]).success();
     answer.out.trim().to_owned()
 }
 
@@ -101,8 +99,7 @@ fn exit_code_of_comparison_says_what_the_gate_decided() {
         json.to_str().unwrap(),
     ];
     let compare = |a: &str, b: &str, options: &[&str]| place.run(&[&["compare", a, b], options].concat());
-    let answer = compare(&base, &slower, &[&["--fail-on", "slower:50%"][..], &files].concat());
-    assert_eq!(answer.code, Some(6), "{answer:?}");
+    let answer = compare(&base, &slower, &[&["--fail-on", "slower:50%"][..], &files].concat()).exit_code(6);
     assert!(answer.out.contains("gate failed"), "{answer:?}");
     let [junit, markdown, json] = [junit, markdown, json].map(|file| std::fs::read_to_string(file).unwrap());
     assert!(junit.contains("<failure ") && markdown.contains("gate failed"), "{junit}\n{markdown}");
@@ -150,8 +147,7 @@ fn gate_compares_with_the_newest_run_of_label_or_branch() {
         command(&["run", "-f", suite, "--against", base, "--fail-on", "slower:99%", "--no-html"])
     };
     // Nothing is measured without a base.
-    let answer = gate("trunk");
-    assert!(answer.code == Some(5) && answer.err.contains("'trunk' is neither"), "{answer:?}");
+    gate("trunk").exit_code(5).err_has("'trunk' is neither");
     assert!(listed(&place, &[]).is_empty());
     assert_eq!(command(&["run", "-f", suite, "--no-html", "--label", "v1"]).code, Some(0));
     let first = listed(&place, &[]).remove(0);
@@ -178,8 +174,7 @@ fn gate_compares_with_the_newest_run_of_label_or_branch() {
     // Another suite has no such run.
     let other = place.home().join("other.toml");
     std::fs::copy(suite, &other).unwrap();
-    let answer = command(&["run", "-f", other.to_str().unwrap(), "--against", "v1"]);
-    assert_eq!(answer.code, Some(5), "{answer:?}");
+    command(&["run", "-f", other.to_str().unwrap(), "--against", "v1"]).exit_code(5);
 }
 
 #[test]
@@ -211,8 +206,7 @@ fn runs_are_listed_removed_annotated_and_carried_over() {
 #[test]
 fn progress_is_one_json_object_per_line() {
     let place = Place::new();
-    let answer = run(&place, &suite(&place, ""), &["--log-format=json"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = run(&place, &suite(&place, ""), &["--log-format=json"]).success();
     let events: Vec<Value> = answer
         .err
         .lines()
@@ -249,8 +243,7 @@ fn settings_come_from_command_line_environment_suite_and_file_in_this_order() {
     let rounds = |words: &[&str], env: Option<&str>| {
         let mut command = place.command(words);
         command.envs(env.map(|value| ("KURABE_RUN_ROUNDS", value)));
-        let answer = Answer::of(&command.output().unwrap());
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        Answer::of(&command.output().unwrap()).success();
         place.report()["spec"]["rounds"].as_u64().unwrap()
     };
     let own = ["run", "point-read", "null:", "--requests", "100", "--records", "100", "--no-html"];
@@ -275,15 +268,10 @@ fn settings_come_from_command_line_environment_suite_and_file_in_this_order() {
     assert_eq!(targets(&["run", "point-read", "null:"]), 1);
     assert_eq!(targets(&of_suite), 1);
     settings("[run]\nround = 3\n");
-    let answer = place.run(&own);
-    assert!(
-        answer.code == Some(2) && answer.err.contains("config.toml") && answer.err.contains("'rounds'"),
-        "{answer:?}"
-    );
+    place.run(&own).exit_code(2).err_has("config.toml").err_has("'rounds'");
     let mut command = place.command(&own);
     command.env("KURABE_CONFIG", "").env("KURABE_RUN_UNTIL", "dawn");
-    let answer = Answer::of(&command.output().unwrap());
-    assert!(answer.code == Some(2) && answer.err.contains("environment variable"), "{answer:?}");
+    Answer::of(&command.output().unwrap()).exit_code(2).err_has("environment variable");
 }
 
 /// Two builds of the program, each in a folder of its own: the first is the program, and so is the second, unless it is to
@@ -372,8 +360,7 @@ fn build_that_does_not_start_ends_the_script_with_its_output() {
     let mut command = Command::new(&script);
     place.configure(&mut command);
     command.env("SUITE", "none.toml").env("BASE", "null:").env("HEAD", "sh -c 'echo broken >&2; exit 1'");
-    let answer = Answer::of(&command.current_dir(place.home()).output().unwrap());
-    assert!(answer.code == Some(3) && answer.err.contains("broken"), "{answer:?}");
+    Answer::of(&command.current_dir(place.home()).output().unwrap()).exit_code(3).err_has("broken");
 }
 
 #[test]
@@ -389,13 +376,11 @@ fn run_of_two_targets_is_judged_by_itself_and_any_run_is_exported() {
     assert_eq!((&compared["rows"][0]["primary"], &compared["gate"]["slower"]), (&true.into(), &0.into()));
     // One target, or three, have no second that is judged against the first.
     for targets in [&["null:"][..], &["null:", "null:", "null:"]] {
-        let answer = of(&[targets, &["--fail-on", "slower"]].concat());
-        assert!(answer.code == Some(2) && answer.err.contains("--against"), "{answer:?}");
+        of(&[targets, &["--fail-on", "slower"]].concat()).exit_code(2).err_has("--against");
     }
     let [json, markdown] = ["r.json", "r.md"].map(|name| place.home().join(name));
     let files = ["--export-json", json.to_str().unwrap(), "--export-markdown", markdown.to_str().unwrap()];
-    let answer = of(&files);
-    assert!(answer.code == Some(0) && answer.out.contains("point-read"), "{answer:?}");
+    of(&files).success().out_has("point-read");
     let exported: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
     assert_eq!(exported, place.report());
     assert!(std::fs::read_to_string(&markdown).unwrap().starts_with("# "));
@@ -406,8 +391,7 @@ fn recorded_run_has_its_own_settings() {
     let place = Place::new();
     let suite = suite(&place, "");
     assert_eq!(run(&place, &suite, &[]).code, Some(0));
-    let answer = place.run(&["run", "--again", "last", "--rounds", "9"]);
-    assert!(answer.code == Some(2) && answer.err.contains("rounds"), "{answer:?}");
+    place.run(&["run", "--again", "last", "--rounds", "9"]).exit_code(2).err_has("rounds");
     // Without a name it is the newest.
     assert_eq!(place.run(&["run", "--again", "--no-html"]).code, Some(0));
     assert_eq!(listed(&place, &[]).len(), 2);

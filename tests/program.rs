@@ -42,22 +42,18 @@ fn run_is_shown_reported_and_repeated() {
     assert!(page.contains("<svg") && !page.contains("http://"), "a page that needs a network");
 
     let overlaid = place.path().join("overlaid.html");
-    let answer = place.run(&["report", "--published", "-o", overlaid.to_str().unwrap()]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&["report", "--published", "-o", overlaid.to_str().unwrap()]).success();
     let overlaid = std::fs::read_to_string(overlaid).unwrap();
     assert!(overlaid.contains("longblob") && !page.contains("longblob"), "the published figures are missing");
 
-    let again = place.run(&["run", "--again", "last"]);
-    assert_eq!(again.code, Some(0), "{again:?}");
+    place.run(&["run", "--again", "last"]).success();
     // The verdict of a run is a second line, which is indented.
     let listed = place.run(&["runs", "ls"]).out;
     let names: Vec<String> =
         listed.lines().filter(|line| !line.starts_with(' ')).map(str::to_owned).collect();
     assert_eq!(names.len(), 2, "{names:?}");
     let first = |line: &String| line.split(' ').next().unwrap().to_owned();
-    let compared = place.run(&["compare", &first(&names[1]), &first(&names[0])]);
-    assert_eq!(compared.code, Some(0), "{compared:?}");
-    assert!(compared.out.contains("different times"), "{compared:?}");
+    place.run(&["compare", &first(&names[1]), &first(&names[0])]).success().out_has("different times");
 }
 
 #[test]
@@ -66,19 +62,15 @@ fn ctrl_c_keeps_results_and_resume_completes_run() {
     let (child, file) = place.spawn_to_trial(&LONG, 5);
     place.go_on(5);
     signal(&child, "-INT");
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(130), "{answer:?}");
-    assert!(answer.err.contains("kurabe run --resume"), "{answer:?}");
-    assert!(
-        answer.out.contains("No verdicts yet: the next planned analysis is after 20 rounds"),
-        "{answer:?}"
-    );
+    Answer::at_end_of(child)
+        .exit_code(130)
+        .err_has("kurabe run --resume")
+        .out_has("No verdicts yet: the next planned analysis is after 20 rounds");
     let kept = trials(&file);
     assert!(kept >= 5);
     let before = std::fs::read_to_string(&file).unwrap();
 
-    let resumed = place.run(&["run", "--resume", "last"]);
-    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    place.run(&["run", "--resume", "last"]).success();
     // What was recorded before is unchanged.
     assert_eq!(trials(&file), TRIALS);
     let after = std::fs::read_to_string(&file).unwrap();
@@ -110,7 +102,7 @@ fn ctrl_c_stops_loading() {
         .expect("nothing is loaded");
     signal(&child, "-INT");
     let asked = std::time::Instant::now();
-    let answer = Answer::of(&child.wait_with_output().unwrap());
+    let answer = Answer::at_end_of(child);
     assert!(asked.elapsed().as_secs() < 30, "it took {:?}", asked.elapsed());
     assert_eq!(answer.code, Some(130), "{answer:?}");
 }
@@ -124,14 +116,12 @@ fn kill_9_loses_no_recorded_trial() {
     child.wait().unwrap();
     let kept = trials(&file);
     assert!(kept >= 4);
-    let shown = place.run(&["report", "last"]);
-    assert_eq!(shown.code, Some(0), "{shown:?}");
+    place.run(&["report", "last"]).success();
     // An incomplete last line, as a kill during a write leaves it, does not prevent this either.
     let mut text = std::fs::read_to_string(&file).unwrap();
     text.push_str("{\"line\":9,\"trial\":{\"round\":0,\"ce");
     std::fs::write(&file, text).unwrap();
-    let resumed = place.run(&["run", "--resume", "last"]);
-    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    place.run(&["run", "--resume", "last"]).success();
     assert_eq!(trials(&file), TRIALS);
 }
 
@@ -144,9 +134,7 @@ fn damaged_run_is_listed_and_hides_no_other() {
     let listed = place.run(&["runs", "ls"]);
     assert_eq!(listed.out.lines().filter(|line| !line.starts_with(' ')).count(), 2, "{listed:?}");
     assert!(listed.out.contains("damaged"), "{listed:?}");
-    let shown = place.run(&["report", "20000101"]);
-    assert_eq!(shown.code, Some(5), "{shown:?}");
-    assert!(shown.err.contains("run.jsonl"), "{shown:?}");
+    place.run(&["report", "20000101"]).exit_code(5).err_has("run.jsonl");
     assert_eq!(place.run(&["report", "last"]).code, Some(0));
 }
 
@@ -158,8 +146,7 @@ fn run_file(place: &Place) -> PathBuf {
 fn changed_number_is_detected_and_intact_lines_stay_usable() {
     let (place, _) = short();
     let file = run_file(&place);
-    let whole = place.run(&["doctor", "--runs"]);
-    assert_eq!(whole.code, Some(0), "{whole:?}");
+    let whole = place.run(&["doctor", "--runs"]).success();
     assert!(whole.out.contains("whole: complete, ") && whole.out.contains("1 run in "), "{whole:?}");
 
     let text = std::fs::read_to_string(&file).unwrap();
@@ -167,24 +154,19 @@ fn changed_number_is_detected_and_intact_lines_stay_usable() {
     let changed = third[2].replacen("\"completed\":", "\"completed\":1", 1);
     std::fs::write(&file, third[..2].concat() + &changed + &third[3..].concat()).unwrap();
     for command in [&["report", "last"][..], &["compare", "last", "last"], &["run", "--resume", "last"]] {
-        let answer = place.run(command);
-        assert_eq!(answer.code, Some(5), "{command:?}: {answer:?}");
+        let answer = place.run(command).exit_code(5);
         for part in
             ["damaged at line 3", "checksum", "the 2 lines before it are intact (1 trial)", "head -n 2"]
         {
             assert!(answer.err.contains(part), "'{part}' is not in: {answer:?}");
         }
     }
-    let checked = place.run(&["doctor", "--runs"]);
-    assert_eq!(checked.code, Some(5), "{checked:?}");
-    assert!(checked.out.contains("damaged: ") && checked.out.contains("line 3"), "{checked:?}");
+    place.run(&["doctor", "--runs"]).exit_code(5).out_has("damaged: ").out_has("line 3");
     // The spec is intact, and so are the earlier results.
     let copy = place.path().join("copy.jsonl");
     std::fs::write(&copy, third[..2].concat()).unwrap();
-    let shown = place.run(&["report", copy.to_str().unwrap()]);
-    assert!(shown.code == Some(0) && shown.out.contains("not complete"), "{shown:?}");
-    let again = place.run(&["run", "--again", "last", "--no-html"]);
-    assert_eq!(again.code, Some(0), "{again:?}");
+    place.run(&["report", copy.to_str().unwrap()]).success().out_has("not complete");
+    let again = place.run(&["run", "--again", "last", "--no-html"]).success();
     assert!(
         again.err.contains("damaged at line 3") && again.err.contains("a repetition needs only that"),
         "{again:?}"
@@ -218,14 +200,12 @@ fn doctor_distinguishes_torn_and_foreign_from_damaged_runs() {
     let file = run_file(&place);
     let bytes = std::fs::read(&file).unwrap();
     std::fs::write(&file, &bytes[..bytes.len() - 5]).unwrap();
-    let torn = place.run(&["doctor", "--runs"]);
-    assert_eq!(torn.code, Some(0), "{torn:?}");
+    let torn = place.run(&["doctor", "--runs"]).success();
     assert!(torn.out.contains("torn: ") && torn.out.contains("is incomplete"), "{torn:?}");
     let later = place.path().join("20990101-000000-later");
     std::fs::create_dir(&later).unwrap();
     std::fs::write(later.join("run.jsonl"), b"{\"kurabe-run\":4,\"kurabe\":\"9.1\"}\n").unwrap();
-    let answer = place.run(&["doctor", "--runs"]);
-    assert_eq!(answer.code, Some(5), "{answer:?}");
+    let answer = place.run(&["doctor", "--runs"]).exit_code(5);
     assert!(answer.out.contains("made by a newer version of kurabe 9.1 (needs: format 4)"), "{answer:?}");
     assert!(answer.out.contains(": 1 of another version, 1 torn"), "{answer:?}");
     assert!(!answer.out.contains("damaged"), "{answer:?}");
@@ -248,6 +228,5 @@ fn second_run_on_target_in_use_is_rejected() {
     assert!(second.err.contains("in use by run"), "{second:?}");
     assert_eq!(second.code, Some(3), "{second:?}");
     // The lease ended with its process.
-    let third = place.run(&["run", "session", &url, "--payload", "1k", "--requests", "10", "--rounds", "1"]);
-    assert_eq!(third.code, Some(0), "{third:?}");
+    place.run(&["run", "session", &url, "--payload", "1k", "--requests", "10", "--rounds", "1"]).success();
 }

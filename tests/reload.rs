@@ -90,8 +90,7 @@ fn sqlite_table_is_restored_by_its_program_and_by_a_session() {
 fn target_without_programs_is_not_available_and_a_session_of_ours_is_measured() {
     let place = Place::new();
     let mut command = place.command(&reload("sqlite:?synchronous=off", &["--rows", "1k", "--rounds", "1"]));
-    let answer = Answer::of(&command.env("KURABE_SERVER_PATH", "/nonexistent").output().unwrap());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    Answer::of(&command.env("KURABE_SERVER_PATH", "/nonexistent").output().unwrap()).success();
     let report = place.report();
     for cell in cells(&report) {
         if cell["axes"]["tool"] == "engine" {
@@ -145,7 +144,7 @@ fn killed_server_and_ctrl_c_end_the_programs_and_leave_nothing() {
             signal(&child, end);
         }
         let program = child.id();
-        let answer = Answer::of(&child.wait_with_output().unwrap());
+        let answer = Answer::at_end_of(child);
         assert_eq!(children(program), Vec::<PathBuf>::new());
         assert_eq!(left(temporary.path()), Vec::<PathBuf>::new(), "{end}");
         if end == "-INT" {
@@ -222,8 +221,7 @@ fn password_is_in_no_command_line_of_a_program() {
     let brief = ["--rows", "1k", "--rounds", "1", "--tool", "engine", "--order", "key"];
     let mut command = place.command(&reload(server.url(), &brief));
     command.env("KURABE_SERVER_PATH", &folder).env("MYSQL_PWD", "hunter2-of-root");
-    let answer = Answer::of(&command.output().unwrap());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    Answer::of(&command.output().unwrap()).success();
     let seen = std::fs::read_to_string(seen).unwrap();
     assert!(seen.contains("--order-by-primary") && !seen.contains("hunter2"), "{seen}");
     assert!(sql(&server, "hunter2-of-root", "SELECT 1").is_some());

@@ -109,8 +109,7 @@ fn writes_of_sessions_are_replayed_in_an_order_that_keeps_their_answers() {
         assert!(sum < whole && whole < most, "{sum} and {whole}: {cell:#}");
     }
     // The user's own server is left alone.
-    let refused = replay(&place, &path, &[url]);
-    assert!(refused.code == Some(2) && refused.err.contains("--write allows it"), "{refused:?}");
+    replay(&place, &path, &[url]).exit_code(2).err_has("--write allows it");
     // Without its data none of it fits, which the first statement says.
     sql(&server, "", "DROP TABLE pgbench_accounts").unwrap();
     let answer = replay(&place, &path, &[url, "--write"]);
@@ -186,8 +185,7 @@ fn reads_are_replayed_as_often_as_the_server_counts_and_other_answers_are_named(
             "{answer:?}"
         );
 
-        let refused = replay(&place, &path, &[&format!("up:{other}")]);
-        assert!(refused.code == Some(2) && refused.err.contains("speaks another protocol"), "{refused:?}");
+        replay(&place, &path, &[&format!("up:{other}")]).exit_code(2).err_has("speaks another protocol");
         let whole = std::fs::read(&path).unwrap();
         let bad = place.home().join("bad");
         for (bytes, why) in [
@@ -261,12 +259,10 @@ fn assert_commands_are_replayed(server: &Server, up: &str) {
     assert!(calls("SET ?") >= 600 && calls("SMEMBERS ?") == 2, "{recorded:#}");
 
     // The user's own server is left alone.
-    let refused = replay(&place, &path, &[server.url()]);
-    assert!(refused.code == Some(2) && refused.err.contains("may change keys"), "{refused:?}");
+    replay(&place, &path, &[server.url()]).exit_code(2).err_has("may change keys");
     let empty = place.home().join("empty");
     std::fs::write(&empty, "").unwrap();
-    let answer = replay(&place, &path, &[up, "--data", empty.to_str().unwrap()]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    replay(&place, &path, &[up, "--data", empty.to_str().unwrap()]).success();
     let report = place.report();
     let left_out = calls("CONFIG") + calls("CLIENT");
     for cell in cells(&report) {
@@ -333,8 +329,7 @@ fn commands_of_memcached_are_recorded_and_replayed_as_often_as_the_server_counts
     assert!(calls(&["incr ?"]) == 1 && calls(&["mn"]) == 1 && calls(&["get ?"]) >= 3, "{recorded:#}");
 
     // The user's own server is left alone.
-    let refused = replay(&place, &path, &[server.url()]);
-    assert!(refused.code == Some(2) && refused.err.contains("may change values"), "{refused:?}");
+    replay(&place, &path, &[server.url()]).exit_code(2).err_has("may change values");
     // A throwaway server is empty before each replay, as that of the capture was.
     ask("flush_all\r\n");
     report(&place, &path, &["up:memcached"]);

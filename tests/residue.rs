@@ -72,7 +72,7 @@ fn up_detects_killed_server_or_supervisor_and_leaves_nothing() {
         if ended.is_none() {
             signal(&child, "-KILL");
         }
-        let answer = Answer::of(&child.wait_with_output().unwrap());
+        let answer = Answer::at_end_of(child);
         assert_eq!(answer.code, Some(3), "server: {of_server}: {answer:?}");
         assert!(answer.err.contains("the server exited"), "{answer:?}");
         assert_eq!(named(base.path(), "kurabe-up-"), Vec::<PathBuf>::new(), "server: {of_server}");

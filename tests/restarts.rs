@@ -50,7 +50,7 @@ pub(crate) fn watch(mut child: Child, name: &str) -> (Answer, BTreeSet<u32>, usi
         ever.extend(now);
         std::thread::sleep(Duration::from_millis(3));
     }
-    (Answer::of(&child.wait_with_output().unwrap()), ever, most)
+    (Answer::at_end_of(child), ever, most)
 }
 
 #[test]
@@ -85,10 +85,8 @@ fn stopped_run_with_restarts_resumes_in_its_blocks() {
     let (child, _) = place.spawn_to_trial(&[&what[..], &["--records", "200", "--rounds", "12"]].concat(), 6);
     place.go_on(6);
     signal(&child, "-INT");
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(130), "{answer:?}");
-    let resumed = place.run(&["run", "--resume", "last", "--verbose"]);
-    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    Answer::at_end_of(child).exit_code(130);
+    let resumed = place.run(&["run", "--resume", "last", "--verbose"]).success();
     let report = place.run(&["report", "--format", "json"]).json();
     assert_eq!((&report["complete"], &report["spec"]["restarts"]), (&true.into(), &2.into()), "{report:#}");
     // Interleaved: the first round of each block is one of continuous trials.

@@ -204,8 +204,7 @@ fn write_volume_equals_log_growth_on_sqlite() {
         "--test-threads=1",
     ];
     let output = Command::new(std::env::current_exe().unwrap()).args(alone).output().unwrap();
-    let answer = Answer::of(&output);
-    assert!(answer.code == Some(0) && answer.out.contains("1 passed"), "{answer:?}");
+    Answer::of(&output).success().out_has("1 passed");
 }
 
 #[test]
@@ -340,8 +339,7 @@ fn sleeping_statement_is_not_reported_as_lock_wait() {
         let args = ["--duration", "3s", "--rounds", "1", "--no-html", "--verbose"];
         let url = server.url().to_owned();
         let args = [&["run", "-f", path.to_str().unwrap(), &url][..], &args].concat();
-        let answer = place.run(&args);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        place.run(&args).success();
         let report = place.report();
         let cell = &report["cells"][0];
         assert_ne!(cell["attribution"]["bottleneck"], "locks", "{engine}: {}", cell["attribution"]);
@@ -370,8 +368,7 @@ fn statistics_without_permission_are_unavailable_and_run_continues() {
     let url = with("mysql://plain:word@localhost/kurabe", &format!("socket={socket}"));
     let args =
         ["run", "point-write", &url, "--requests", "200", "--records", "500", "--rounds", "1", "--no-html"];
-    let answer = place.run(&args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = place.run(&args).success();
     let report = place.report();
     let engine = &report["cells"][0]["observed"][0]["engine"];
     let untold = engine["unavailable"].as_array().unwrap();
@@ -396,12 +393,11 @@ fn every_report_format_contains_server_statistics() {
         "run", "session", "sqlite:", "--payload", "1k", "--layout", "blob", "--compress", "none",
         "--requests",
     ];
-    let answer = place.run(&[&args[..], &["100", "--records", "20", "--rounds", "2", "-v"]].concat());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(
-        answer.out.contains("Reported by the server on writes") && answer.out.contains("files/op"),
-        "{answer:?}"
-    );
+    place
+        .run(&[&args[..], &["100", "--records", "20", "--rounds", "2", "-v"]].concat())
+        .success()
+        .out_has("Reported by the server on writes")
+        .out_has("files/op");
     let report = place.report();
     let write = report["cells"].as_array().unwrap().iter().find(|cell| cell["operation"] == "write").unwrap();
     let counter = &write["counters"][0];

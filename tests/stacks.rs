@@ -12,9 +12,7 @@ use std::thread;
 #[test]
 fn application_of_kurabe_conforms() {
     let app = App::start_with("sqlite:", &["--records", "300"]);
-    let answer = Place::new().run(&["doctor", "--via", &app.url("")]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.out.contains("webapp request: 8 clients"), "{answer:?}");
+    Place::new().run(&["doctor", "--via", &app.url("")]).success().out_has("webapp request: 8 clients");
 }
 
 #[test]
@@ -73,8 +71,7 @@ fn doctor_names_what_an_application_does_wrong() {
             });
         }
     });
-    let answer = Place::new().run(&["doctor", "--via", &format!("http://{address}")]);
-    assert_eq!(answer.code, Some(3), "{answer:?}");
+    let answer = Place::new().run(&["doctor", "--via", &format!("http://{address}")]).exit_code(3);
     for part in [
         "ok      GET /health",
         "ok      GET /kv\n",

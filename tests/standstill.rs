@@ -73,7 +73,7 @@ fn assert_made_again(rest: &[&str]) {
     let at = stop_in_a_trial(&child, &file);
     let reruns = at.and_then(|at| reruns(&file, at));
     signal(&child, "-INT");
-    let answer = Answer::of(&child.wait_with_output().unwrap());
+    let answer = Answer::at_end_of(child);
     assert!(at.is_some(), "{rest:?}: no standstill was detected: {answer:?}");
     let Some(reruns) = reruns else { panic!("{rest:?}: it was not rerun: {answer:?}") };
     for rerun in &reruns {
@@ -114,7 +114,7 @@ fn stopped_slice_is_void_and_its_trial_counts() {
     let after = records(&file).len();
     eventually(60, || (records(&file).len() > after + 6).then_some(()));
     signal(&child, "-INT");
-    let answer = Answer::of(&child.wait_with_output().unwrap());
+    let answer = Answer::at_end_of(child);
     let Some(found) = found else { panic!("no slice is void: {answer:?}") };
     assert!(number(&found, "slices") > number(&found, "void_slices"), "{found:#}");
     assert_eq!(stood_still(&found), 0, "the rest of the trial counts: {found:#}");

@@ -58,8 +58,7 @@ fn runs_are_recorded_in_order_and_one_table_has_them_all() {
     );
     let (markdown, json) = (place.home().join("table.md"), place.home().join("table.json"));
     let files = ["--export-markdown", markdown.to_str().unwrap(), "--export-json", json.to_str().unwrap()];
-    let answer = run(&place, &text, &files);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = run(&place, &text, &files).success();
     let table: Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
     let pair = |target: &str, state: &str| (target.to_owned(), state.to_owned());
     assert_eq!(states(&table, "kv"), [pair("sqlite", "measured"), pair("tcp", "not-available")]);
@@ -98,8 +97,7 @@ fn target_that_cannot_be_used_is_left_out_and_the_others_are_measured() {
     let path = suite(&place, &text);
     let mut command = place.command(&["run", "-f", &path, "--no-html", "--export-json", "-"]);
     // No server is installed.
-    let answer = Answer::of(&command.env("KURABE_SERVER_PATH", place.home()).output().unwrap());
-    assert_eq!(answer.code, Some(4), "{answer:?}");
+    let answer = Answer::of(&command.env("KURABE_SERVER_PATH", place.home()).output().unwrap()).exit_code(4);
     let table = answer.json();
     let of = |run: &str| states(&table, run).into_iter().map(|(_, state)| state).collect::<Vec<_>>();
     assert_eq!(of("kv"), ["measured", "failed", "not-available"]);
@@ -181,8 +179,7 @@ fn dry_run_of_a_suite_starts_and_records_nothing() {
     let text = format!(
         "servers = 'shared'\ntargets = ['sqlite:', 'up:tcp']\n{BRIEF}[[run]]\nexperiment = 'kv'\n[[run]]\nexperiment = 'net'\n"
     );
-    let answer = run(&place, &text, &["--dry-run"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = run(&place, &text, &["--dry-run"]).success();
     assert!(answer.out.contains("\nsmall · 2 runs on 2 targets: 2 planned, 2 not available\n"), "{answer:?}");
     assert!(answer.out.contains("kv on sqlite, tcp: ") && !answer.err.contains("starting"), "{answer:?}");
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
@@ -211,8 +208,7 @@ fn interrupt_keeps_what_was_measured_and_says_how_to_make_the_rest() {
     let (child, _) = place.spawn_to_trial(&["run", "-f", &path, "--no-html"], 3);
     place.go_on(3);
     signal(&child, "-INT");
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(130), "{answer:?}");
+    let answer = Answer::at_end_of(child).exit_code(130);
     assert!(answer.out.contains("2 runs on 1 target: 2 stopped"), "{answer:?}");
     let name = recorded(&place)[0].file_name().unwrap().to_string_lossy().into_owned();
     let rest = format!("'kurabe run --resume {name}', then 'kurabe run -f {path} --only never'");
@@ -234,14 +230,11 @@ fn mistake_in_the_last_run_is_found_before_anything_starts() {
             ["line 4: run 'webapp'", "/nosuch.csv"],
         ),
     ] {
-        let answer = run(&place, &format!("{head}{text}"), &[]);
-        assert_eq!(answer.code, Some(2), "{text}: {answer:?}");
+        let answer = run(&place, &format!("{head}{text}"), &[]).exit_code(2);
         assert!(parts.iter().all(|part| answer.err.contains(part)), "{text}: {answer:?}");
         assert!(!answer.err.contains("starting throwaway"), "{answer:?}");
     }
-    let answer = run(&place, "experiment = 'kv'", &["--only", "kv"]);
-    assert!(answer.code == Some(2) && answer.err.contains("several runs"), "{answer:?}");
+    run(&place, "experiment = 'kv'", &["--only", "kv"]).exit_code(2).err_has("several runs");
     let path = suite(&place, &format!("{head}experiment = 'point-read'"));
-    let answer = place.run(&["run", "-f", &path, "--against", "last"]);
-    assert!(answer.code == Some(2) && answer.err.contains("has several runs"), "{answer:?}");
+    place.run(&["run", "-f", &path, "--against", "last"]).exit_code(2).err_has("has several runs");
 }

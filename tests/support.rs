@@ -82,7 +82,19 @@ impl Place {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Answer {
-        Answer::of(&self.command(args).output().unwrap())
+        Answer { command: args.join(" "), ..Answer::of(&self.command(args).output().unwrap()) }
+    }
+
+    /// A path in the user's home directory.
+    pub(crate) fn at(&self, name: &str) -> String {
+        self.home.join(name).into_os_string().into_string().unwrap()
+    }
+
+    /// Writes a file in the user's home directory, and returns its path.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.at(name);
+        std::fs::write(&path, content).unwrap();
+        path
     }
 
     pub(crate) fn spawn(&self, args: &[&str]) -> Child {
@@ -220,8 +232,10 @@ pub(crate) fn signal(child: &Child, signal: &str) {
 }
 
 /// How the program ended, and its output.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Answer {
+    /// The arguments, for messages; empty if only the output was given.
+    pub(crate) command: String,
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -233,7 +247,40 @@ impl Answer {
             code: output.status.code(),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
             err: String::from_utf8_lossy(&output.stderr).into_owned(),
+            ..Self::default()
         }
+    }
+
+    /// That of a program that was started, after it has ended.
+    pub(crate) fn at_end_of(child: Child) -> Self {
+        Self::of(&child.wait_with_output().unwrap())
+    }
+
+    /// Checks that the program succeeded.
+    #[track_caller]
+    pub(crate) fn success(self) -> Self {
+        self.exit_code(0)
+    }
+
+    /// Checks the exit code.
+    #[track_caller]
+    pub(crate) fn exit_code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "kurabe {}: {self:?}", self.command);
+        self
+    }
+
+    /// Checks that standard output contains a text.
+    #[track_caller]
+    pub(crate) fn out_has(self, part: &str) -> Self {
+        assert!(self.out.contains(part), "'{part}' is not in the output: {self:?}");
+        self
+    }
+
+    /// Checks that standard error contains a text.
+    #[track_caller]
+    pub(crate) fn err_has(self, part: &str) -> Self {
+        assert!(self.err.contains(part), "'{part}' is not in the messages: {self:?}");
+        self
     }
 
     /// Its error messages: a busy machine is only a warning.

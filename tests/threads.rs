@@ -37,8 +37,7 @@ fn pools_connections_per_request_and_slices_work_on_shared_threads() {
         let place = Place::new();
         let args = ["run", "connect", server.url(), "--clients", "24", "--pool", "5", "--requests", "240"];
         let rest = ["--records", "200", "--rounds", "3", "--threads", "2", "--no-html"];
-        let answer = place.run(&[&args[..], &rest].concat());
-        assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
+        place.run(&[&args[..], &rest].concat()).success();
         let trials = measured(&place);
         assert!(trials.iter().all(|trial| trial["threads"] == 2), "{engine}");
         assert!(trials.iter().any(|trial| trial["slices"].as_u64() > Some(0)), "{engine}: none in slices");
@@ -55,8 +54,7 @@ fn threads_are_shared_by_default_where_sessions_can() {
         let place = Place::new();
         let clients = clients.to_string();
         let fixed = ["--requests", "200", "--rounds", "1"];
-        let answer = place.run(&point("point-read", url, &clients, &[&fixed[..], rest].concat()));
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        place.run(&point("point-read", url, &clients, &[&fixed[..], rest].concat())).success();
         measured(&place)[0]["threads"].as_u64().unwrap_or(0)
     };
     assert_eq!(threads(server.url(), cpus, &[]), 0);
@@ -76,7 +74,7 @@ fn killed_server_fails_trial_of_shared_threads_with_its_reason() {
         under_load(&child, &server, 32);
         server.kill_hard().unwrap();
         let killed = Instant::now();
-        let answer = Answer::of(&child.wait_with_output().unwrap());
+        let answer = Answer::at_end_of(child);
         assert!(killed.elapsed() < Duration::from_secs(50), "{engine}: it took {:?}", killed.elapsed());
         assert_eq!(answer.code, Some(4), "{engine}: {answer:?}");
         let report = place.report();
@@ -116,7 +114,7 @@ fn ctrl_c_ends_a_trial_of_shared_threads() {
         under_load(&child, &server, 32);
         let asked = Instant::now();
         signal(&child, "-INT");
-        let answer = Answer::of(&child.wait_with_output().unwrap());
+        let answer = Answer::at_end_of(child);
         assert_eq!(answer.code, Some(130), "{engine}: {answer:?}");
         assert!(asked.elapsed() < Duration::from_secs(30), "{engine}: {:?}", asked.elapsed());
     }
@@ -147,7 +145,7 @@ fn stopped_backend(server: &Server) -> Result<(), String> {
     // How long it is stopped, which no event ends.
     std::thread::sleep(Duration::from_secs(1));
     let continued = kill("-CONT");
-    let answer = Answer::of(&child.wait_with_output().unwrap());
+    let answer = Answer::at_end_of(child);
     if !(stopped && continued) {
         return Err("the trial ended before its backend was stopped".to_owned());
     }

@@ -11,8 +11,7 @@ use std::process::{Child, Command};
 /// What a relay saw of a command, as JSON. The command's output is on standard error.
 fn relayed(place: &Place, options: &[&str], url: &str, command: &[&str]) -> (Value, Answer) {
     let args = [&["wire", "--format", "json"], options, &[url, "--"], command].concat();
-    let answer = place.run(&args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = place.run(&args).success();
     (answer.json(), answer)
 }
 
@@ -108,8 +107,7 @@ fn password_of_the_url_reaches_the_command_and_no_output() {
     let url = format!("postgres://bob:hunter2@127.0.0.1:{}/shop", server.port());
     let script = "test \"$PGPASSWORD\" = hunter2 && test \"$PGUSER$PGDATABASE\" = bobshop && env | grep URL";
     for format in ["text", "json", "md"] {
-        let answer = place.run(&["wire", "--format", format, &url, "--", "sh", "-c", script]);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let answer = place.run(&["wire", "--format", format, &url, "--", "sh", "-c", script]).success();
         assert!(answer.err.contains("KURABE_URL=postgres://bob@127.0.0.1:"), "{answer:?}");
         assert!(!format!("{answer:?}").contains("hunter2"), "{answer:?}");
         assert!(answer.err.contains("did not connect to the relay"), "{answer:?}");
@@ -305,16 +303,12 @@ fn failures_have_documented_exit_codes() {
         assert!(!answer.err.contains("starting throwaway"), "{answer:?}");
     }
     let Some(server) = testing::server("redis") else { return };
-    let answer = place.run(&["wire", server.url(), "--", "/nonexistent/program"]);
-    assert_eq!(answer.code, Some(2), "{answer:?}");
+    let answer = place.run(&["wire", server.url(), "--", "/nonexistent/program"]).exit_code(2);
     assert!(answer.err.contains("'/nonexistent/program' cannot be started"), "{answer:?}");
-    let answer = place.run(&["wire", server.url(), "--", "sh", "-c", "exit 3"]);
-    assert_eq!(answer.code, Some(4), "{answer:?}");
-    assert!(answer.err.contains("exit status: 3"), "{answer:?}");
+    place.run(&["wire", server.url(), "--", "sh", "-c", "exit 3"]).exit_code(4).err_has("exit status: 3");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let answer = place.run(&["wire", "--listen", &address, server.url(), "--", "true"]);
-    assert_eq!(answer.code, Some(5), "{answer:?}");
+    place.run(&["wire", "--listen", &address, server.url(), "--", "true"]).exit_code(5);
 }
 
 #[test]
@@ -349,9 +343,7 @@ fn ctrl_c_ends_the_command_and_shows_what_was_seen() {
     let child = place.spawn(&["wire", server.url(), "--", "sh", "-c", &script]);
     let pid = eventually(30, || std::fs::read_to_string(&file).ok()).unwrap();
     signal(&child, "-INT");
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(130), "{answer:?}");
-    assert!(answer.out.contains("0 connections: "), "{answer:?}");
+    Answer::at_end_of(child).exit_code(130).out_has("0 connections: ");
     let gone = || (!std::path::Path::new(&format!("/proc/{}", pid.trim())).exists()).then_some(());
     assert!(eventually(10, gone).is_some(), "the command still runs");
 }

@@ -191,8 +191,7 @@ fn logged(place: &Place, url: &str, log: &str, to: &str) {
         })
     };
     assert!(eventually(20, is_whole).is_some(), "{log}");
-    let answer = place.run(&["capture", url, "--from", log, "-o", to]);
-    assert!(answer.code == Some(0), "{answer:?}");
+    place.run(&["capture", url, "--from", log, "-o", to]).success();
 }
 
 /// A log does not say what was answered, but what failed: only that is compared.
@@ -217,8 +216,7 @@ fn assert_log_is_replayed(place: &Place, server: &kurabe_testbed::Server, log: &
     let shown = place.run(&["capture", "show", &path]);
     assert!(shown.out.contains("From a log: times are the server's"), "{shown:?}");
     let replay = || place.run(&["run", "replay", &path, server.url(), "--rounds", "1", "--no-html"]);
-    let answer = replay();
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    replay().success();
     let report = place.report();
     let verified = &report["cells"][0]["verified"];
     assert_eq!((&verified["answers"], &verified["how"]), (&0.into(), &"nothing".into()), "{report:#}");

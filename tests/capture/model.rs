@@ -12,8 +12,7 @@ use std::net::TcpStream;
 fn modelled(place: &Place, path: &Path, name: &str, options: &[&str]) -> (String, String) {
     let file = place.home().join(name).to_str().unwrap().to_owned();
     let args = [&["capture", "model", path.to_str().unwrap(), "-o", &file], options].concat();
-    let answer = place.run(&args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&args).success();
     (std::fs::read_to_string(&file).unwrap(), file)
 }
 
@@ -23,8 +22,7 @@ fn assert_mix(place: &Place, file: &str, url: &str, recorded: &[u64], count: &mu
         "run", "-f", file, url, "--rounds", "1", "--requests", "1500", "--interleave=off", "--no-html",
         "--quiet",
     ];
-    let answer = place.run(&args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&args).success();
     let found = count();
     let (all, of): (u64, u64) = (recorded.iter().sum(), found.iter().sum());
     assert!(of > 1_500, "{found:?}");
@@ -103,8 +101,7 @@ fn model_of_pgbench_has_its_mix_and_its_draws() {
     let args = [
         "run", "-f", &file, "sqlite:", "-D", "scale=0.01", "--rounds", "1", "--requests", "200", "--no-html",
     ];
-    let answer = place.run(&args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&args).success();
 }
 
 #[test]
@@ -181,11 +178,10 @@ fn model_says_what_it_cannot_do() {
         assert!(answer.code == Some(2) && answer.err.contains(part) && !out.exists(), "{answer:?}");
     }
     let path = captured(&place, "none", &[], server.url(), "psql -qXc 'CREATE TEMP TABLE t (a int)'");
-    let answer = place.run(&["capture", "model", path.to_str().unwrap(), "-o", out.to_str().unwrap()]);
-    assert!(
-        answer.code == Some(2) && answer.err.contains("no statement that a workload can have"),
-        "{answer:?}"
-    );
+    place
+        .run(&["capture", "model", path.to_str().unwrap(), "-o", out.to_str().unwrap()])
+        .exit_code(2)
+        .err_has("no statement that a workload can have");
     let answer = place.run(&["capture", "model", path.to_str().unwrap(), "-o", path.to_str().unwrap()]);
     assert!(answer.code != Some(0), "{answer:?}");
 }
@@ -193,8 +189,7 @@ fn model_says_what_it_cannot_do() {
 /// Runs a model once on an engine that has none of the tables, keys or documents.
 fn assert_runs(place: &Place, file: &str, targets: &[&str]) {
     let brief = ["--rounds", "1", "--requests", "300", "--no-html"];
-    let answer = place.run(&[&["run", "-f", file], targets, &brief].concat());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&[&["run", "-f", file], targets, &brief].concat()).success();
     let report = place.report();
     for cell in cells(&report) {
         assert!(cell["verified"].as_object().is_some_and(|counts| !counts.is_empty()), "{cell:#}");

@@ -254,8 +254,7 @@ fn client_that_does_not_trust_the_relay_is_told_of_once_and_others_go_on() {
     let path = place.home().join("some");
     let path_text = path.to_str().unwrap();
     let args = ["capture", &url, "-o", path_text, "--tls", "terminate", "--", "sh", "-ec", &script];
-    let answer = place.run(&args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = place.run(&args).success();
     let what = "a client does not trust the certificate of this capture";
     assert_eq!(answer.err.matches(what).count(), 1, "{answer:?}");
     assert!(answer.err.contains("PGCHANNELBINDING=disable"), "{answer:?}");
@@ -284,9 +283,7 @@ fn server_that_is_not_trusted_is_an_error_that_says_what_to_do() {
         };
         let url = with(&server.url().replacen("redis:", "rediss:", 1), &format!("tls=verify&ca={stranger}"));
         let args = ["capture", &url, "-o", output, "--tls", "terminate", "--", "sh", "-c", script];
-        let answer = place.run(&args);
-        assert_eq!(answer.code, Some(3), "{engine}: {answer:?}");
-        assert!(answer.err.contains("the server's certificate is not trusted"), "{engine}: {answer:?}");
+        let answer = place.run(&args).exit_code(3).err_has("the server's certificate is not trusted");
         assert!(
             answer.err.contains("ca=FILE") && answer.err.contains(&server.port().to_string()),
             "{answer:?}"
@@ -315,8 +312,7 @@ fn options_that_contradict_each_other_are_errors_of_usage() {
     ] {
         let path = place.home().join("none");
         let args = [&["capture", url, "-o", path.to_str().unwrap(), "--tls", "terminate"], rest].concat();
-        let answer = place.run(&args);
-        assert_eq!(answer.code, Some(2), "{url}: {answer:?}");
+        let answer = place.run(&args).exit_code(2);
         assert!(answer.err.contains(part) && !path.exists(), "{url}: {answer:?}");
     }
     let answer = place.run(&["capture", "postgres://h/shop?sslmode=require", "-o", "none", "--", "true"]);
@@ -373,8 +369,7 @@ fn throwaway_server_has_tls_if_its_url_asks_for_it_or_the_url_is_refused() {
         assert!(!requests(&path).is_empty(), "{url}");
         let args =
             ["run", "point-read", &url, "--requests", "50", "--records", "20", "--rounds", "1", "--no-html"];
-        let answer = place.run(&args);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        place.run(&args).success();
     }
     for url in ["up:couchdb?tls=require", "up:firebird?tls=require", "up:postgres?sslmode=verify-full"] {
         let answer = place.run(&["run", "point-read", url, "--rounds", "1", "--no-html"]);

@@ -58,8 +58,7 @@ fn both_tables_are_copied_both_ways_between_engines() {
         if targets.is_empty() {
             break;
         }
-        let answer = run(&place, targets, &["--where", "remote", "--remote", remote]);
-        assert_eq!(answer.code, Some(0), "{remote}: {answer:?}");
+        run(&place, targets, &["--where", "remote", "--remote", remote]).success();
         let report = place.report();
         // Each target has an A/A control.
         assert_eq!(cells(&report).len(), 5 * targets.len(), "{remote}");
@@ -75,8 +74,7 @@ fn both_tables_are_copied_both_ways_between_engines() {
 #[test]
 fn second_instances_are_copied_between_and_other_cells_have_reasons() {
     let place = Place::new();
-    let answer = run(&place, &["sqlite:"], &["--table", "types"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    run(&place, &["sqlite:"], &["--table", "types"]).success();
     for cell in cells(&place.report()) {
         if cell["axes"]["where"] == "second" {
             assert_measured(cell);
@@ -85,21 +83,16 @@ fn second_instances_are_copied_between_and_other_cells_have_reasons() {
             assert!(cell["reason"].as_str().unwrap().contains("--remote TARGET"), "{cell:#}");
         }
     }
-    let answer = run(&place, &["null:"], &["--where", "second"]);
-    assert_eq!(answer.code, Some(3), "{answer:?}");
-    assert!(answer.err.contains("null: has no SQL"), "{answer:?}");
+    run(&place, &["null:"], &["--where", "second"]).exit_code(3).err_has("null: has no SQL");
     // The other end is asked, too.
     let Some(redis) = testing::server("redis") else { return };
-    let answer = run(&place, &["sqlite:"], &["--where", "remote", "--remote", redis.url()]);
-    assert_eq!(answer.code, Some(3), "{answer:?}");
-    assert!(answer.err.contains("Redis"), "{answer:?}");
+    run(&place, &["sqlite:"], &["--where", "remote", "--remote", redis.url()]).exit_code(3).err_has("Redis");
 }
 
 #[test]
 fn dry_run_names_what_is_varied_and_starts_nothing() {
     let place = Place::new();
-    let answer = run(&place, &["sqlite:"], &["--dry-run"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = run(&place, &["sqlite:"], &["--dry-run"]).success();
     for word in ["plain", "types", "out", "into"] {
         assert!(answer.out.contains(word), "{word}: {answer:?}");
     }
@@ -160,8 +153,7 @@ fn killed_server_fails_the_trial_with_its_reason_and_leaves_nothing() {
         let copies = || tables(of).is_some_and(|names| names.contains("kurabe_copy\n")).then_some(());
         eventually(120, copies).expect("no copy was begun");
         mariadb.kill_hard().unwrap();
-        let answer = Answer::of(&child.wait_with_output().unwrap());
-        assert_eq!(answer.code, Some(4), "{answer:?}");
+        let answer = Answer::at_end_of(child).exit_code(4);
         let report = place.report();
         let failed: Vec<&str> = cells(&report).iter().filter_map(|cell| cell["reason"].as_str()).collect();
         assert!(!failed.is_empty(), "{report:#}");

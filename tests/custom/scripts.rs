@@ -13,8 +13,7 @@ fn pgbench_scripts_run_on_every_sql_engine_by_weight() {
         "mine.sql",
         "-- a comment; with a semicolon\n\\set aid random(1, \\\n  10 * :scale)\n\\set what 'no' \n",
     );
-    let answer = place.run(&["run", "pgbench", "-f", script.to_str().unwrap(), "sqlite:"]);
-    assert_eq!(answer.code, Some(2), "{answer:?}");
+    let answer = place.run(&["run", "pgbench", "-f", script.to_str().unwrap(), "sqlite:"]).exit_code(2);
     assert!(answer.err.contains("mine.sql: line 4"), "{answer:?}");
     let script = file(
         &place,
@@ -25,8 +24,7 @@ fn pgbench_scripts_run_on_every_sql_engine_by_weight() {
     let script = format!("{}@3", script.display());
     let rest = "--init --scale 1 -D extra=1 --requests 40 --rounds 1 --clients 1,2".split(' ');
     let args = ["run", "pgbench", "-f", &script, "-b", "tpcb-like@2", "-b", "simple-update"];
-    let answer = place.run(&args.into_iter().chain(rest).chain(targets.iter().copied()).collect::<Vec<_>>());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&args.into_iter().chain(rest).chain(targets.iter().copied()).collect::<Vec<_>>()).success();
     let report = place.report();
     for cell in cells(&report) {
         assert_eq!(cell["status"], "ok", "{cell:#}");
@@ -64,22 +62,17 @@ fn invalid_script_is_rejected_with_file_and_line() {
         ("\\set a 1\n", "sends no statement to the database"),
     ] {
         let script = file(&place, "mine.sql", text);
-        let answer = place.run(&["run", "pgbench", "-f", script.to_str().unwrap(), &target]);
-        assert_eq!(answer.code, Some(2), "{text}: {answer:?}");
+        let answer = place.run(&["run", "pgbench", "-f", script.to_str().unwrap(), &target]).exit_code(2);
         assert!(answer.err.contains(part) && answer.err.contains("mine.sql"), "{text}: {answer:?}");
     }
     for (args, part) in [(["-f", "/no/such.sql"], "cannot be read"), (["--scale", "0"], "--write")] {
-        let answer = place.run(&["run", "pgbench", args[0], args[1], &target]);
-        assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
-        assert!(answer.err.contains(part), "{args:?}: {answer:?}");
+        place.run(&["run", "pgbench", args[0], args[1], &target]).exit_code(2).err_has(part);
     }
     // At run time an expression may fail too.
     let script = file(&place, "mine.sql", "\\set a 1 / (:client_id - :client_id)\nSELECT :a;");
     let args =
         ["run", "pgbench", "-f", script.to_str().unwrap(), "sqlite:", "--requests", "5", "--rounds", "1"];
-    let answer = place.run(&args);
-    assert_eq!(answer.code, Some(4), "{answer:?}");
-    assert!(answer.out.contains("line 1: division by zero"), "{answer:?}");
+    place.run(&args).exit_code(4).out_has("line 1: division by zero");
 }
 
 #[test]
@@ -109,24 +102,18 @@ fn scripts_run_as_pgbench_runs_them_if_asked() {
     let said = format!("{}{}", refused.out, refused.err);
     assert!(said.contains("--statement literal") && said.contains("is executed"), "{said}");
     for simple in [["-M", "simple"], ["--statement", "literal"]] {
-        let answer = run("hex.sql", text, &simple);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        run("hex.sql", text, &simple).success();
     }
     // pgbench puts values between quotes too, but for a name that it does not know.
     let text = "\\set h random(10, 59)\nSELECT 1 / CASE WHEN extract(second FROM ('12:30:' || ':h')::time) = :h \
                 AND $$:h$$ || ':unknown' = ':h' || chr(58) || 'unknown' THEN 1 ELSE 0 END; -- ':h'\n";
-    let refused = run("quoted.sql", text, &[]);
-    assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.err.contains(":h is within quotes") && refused.err.contains("-M simple"), "{refused:?}");
-    let answer = run("quoted.sql", text, &["-M", "simple"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    run("quoted.sql", text, &[]).exit_code(2).err_has(":h is within quotes").err_has("-M simple");
+    run("quoted.sql", text, &["-M", "simple"]).success();
     let text = "BEGIN ISOLATION LEVEL SERIALIZABLE;\nSELECT sum(bbalance) FROM pgbench_branches;\n\
                 UPDATE pgbench_branches SET bbalance = bbalance + 1;\nEND;\n";
     let usual = ["--init", "--scale", "1", "--clients", "4"];
-    let answer = run("serial.sql", text, &usual);
-    assert_eq!(answer.code, Some(4), "{answer:?}");
-    let answer = run("serial.sql", text, &[&usual[..], &["--max-tries", "1000"]].concat());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    run("serial.sql", text, &usual).exit_code(4);
+    run("serial.sql", text, &[&usual[..], &["--max-tries", "1000"]].concat()).success();
 }
 
 #[test]
@@ -153,19 +140,14 @@ fn gate_judges_scripts_on_two_targets_or_against_the_last_run_and_suites_name_sc
             "gate", &scripts[0], "sqlite:", "--init", "--requests", "60", "--rounds", "3", "--interleave=off",
         ])
     };
-    let first = alone(&other);
-    assert!(first.code == Some(0) && first.err.contains("the base of the next"), "{first:?}");
-    let next = alone(&other);
-    assert!(next.code == Some(7) && next.out.contains("Nothing is decided"), "{next:?}");
+    alone(&other).success().err_has("the base of the next");
+    alone(&other).exit_code(7).out_has("Nothing is decided");
     // A suite names the scripts, relative to itself, and pgbench's own.
     let text = "pgbench = [\"read.sql@3\", \"tpcb-like\"]\ninit = true\nrequests = 60\nrounds = 1\n";
     let suite = file(&place, "alone.toml", text);
-    let answer = run(&place, &suite, &["sqlite:"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    run(&place, &suite, &["sqlite:"]).success();
     let suite = file(&place, "several.toml", &format!("targets = \"sqlite:\"\n[[run]]\n{text}"));
-    let answer = run(&place, &suite, &[]);
-    assert!(answer.code == Some(0) && answer.out.contains("read"), "{answer:?}");
+    run(&place, &suite, &[]).success().out_has("read");
     let wrong = file(&place, "wrong.toml", "pgbench = [\"nofile.sql\"]\n");
-    let answer = run(&place, &wrong, &["sqlite:"]);
-    assert!(answer.code == Some(2) && answer.err.contains("nofile.sql cannot be read"), "{answer:?}");
+    run(&place, &wrong, &["sqlite:"]).exit_code(2).err_has("nofile.sql cannot be read");
 }

@@ -71,14 +71,12 @@ fn dumps_and_sql_are_loaded_into_throwaway_servers() {
         let from = if has_dump && dump(engine, &made) { &made } else { &schema };
         let args =
             [&format!("up:{engine}"), "--setup", from.to_str().unwrap(), "--requests", "20", "--rounds", "1"];
-        let answer = run(&place, &reads, &args);
-        assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
+        run(&place, &reads, &args).success();
         let report = place.report();
         assert!(cells(&report).iter().all(|cell| cell["status"] == "ok"), "{engine}: {report:#}");
         // The file that was loaded is known; with another content there is no repetition.
         std::fs::write(from, "SELECT 1;").unwrap();
-        let again = place.run(&["run", "--again"]);
-        assert!(again.code == Some(2) && again.err.contains("another content"), "{again:?}");
+        place.run(&["run", "--again"]).exit_code(2).err_has("another content");
         std::fs::write(&schema, SCHEMA).unwrap();
     }
 }
@@ -119,8 +117,7 @@ fn each_block_of_rounds_begins_with_the_data_of_the_setup() {
     // A suite names its setup relative to itself.
     let path = file(&place, "pay.toml", &format!("setup = \"schema.sql\"\n{CHANGES}"));
     let args = ["up:postgres", "--requests", "20", "--rounds", "8", "--restarts", "3", "--interleave=off"];
-    let answer = run(&place, &path, &args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = run(&place, &path, &args).success();
     assert!(cells(&place.report()).iter().all(|cell| cell["status"] == "ok"), "{answer:?}");
 }
 
@@ -145,7 +142,6 @@ fn setup_is_refused_where_it_would_change_a_server_of_others_or_cannot_be_read()
         wrong.extend([("up:postgres", schema, "TABEL"), ("up:postgres", none, "makes no table")]);
     }
     for (target, setup, part) in wrong {
-        let answer = run(&place, &reads, &[target, "--setup", setup]);
-        assert!(answer.code == Some(2) && answer.err.contains(part), "{target} {setup}: {answer:?}");
+        run(&place, &reads, &[target, "--setup", setup]).exit_code(2).err_has(part);
     }
 }

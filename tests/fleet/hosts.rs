@@ -102,8 +102,7 @@ fn between_hosts() {
         let place = Place::new();
         // An observer that still belongs to the last run is not waited for.
         eventually(60, || children(watch).is_empty().then_some(())).expect("the observer stays with a run");
-        let answer = Answer::of(&run(&place, "kv", target, &short).output().unwrap());
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let answer = Answer::of(&run(&place, "kv", target, &short).output().unwrap()).success();
         assert!(answer.err.contains("4 agents joined: a, b, c, d"), "{answer:?}");
         assert!(answer.err.contains("observed by agent watch"), "{answer:?}");
         // The cell and its control, two operations, two rounds.
@@ -124,8 +123,7 @@ fn between_hosts() {
     let (b, workers) = (&agents[1], children(agents[1].child.id()));
     assert_eq!(workers.len(), 1, "{workers:?}");
     b.connect("down");
-    let answer = Answer::of(&going_on.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(4), "{answer:?}");
+    Answer::at_end_of(going_on).exit_code(4);
     let outcomes = trials(&run_file(&place));
     let reasons: Vec<&str> =
         outcomes.iter().filter_map(|trial| trial["outcome"]["failed"]["reason"].as_str()).collect();

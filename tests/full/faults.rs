@@ -78,7 +78,7 @@ fn one(fault: &str, wait: Duration, go_on: bool) -> (Vec<String>, usize) {
         "coordinator killed" => run.kill().unwrap(),
         _ => signal(&run, "-INT"),
     }
-    let answer = ended(&mut run, fault);
+    let answer = ended(run, fault);
     let outcomes = trials(&file);
     // Nothing that was measured is lost, and what was measured is whole.
     assert!(outcomes.len() >= before, "{fault}: {answer:?}");
@@ -138,19 +138,11 @@ fn kill(process: u32) {
 }
 
 /// Waits for a run's end, which no fault may prevent.
-fn ended(run: &mut Child, fault: &str) -> Answer {
+fn ended(mut run: Child, fault: &str) -> Answer {
     // It writes less than a pipe holds.
-    let status = eventually(60, || run.try_wait().unwrap());
-    let status = status.unwrap_or_else(|| {
+    if eventually(60, || run.try_wait().unwrap()).is_none() {
         let _ = run.kill();
         panic!("{fault}: the run of {} does not end", Path::new(KURABE).display())
-    });
-    let read = |stream: Option<&mut dyn std::io::Read>| {
-        let mut text = String::new();
-        stream.map(|stream| stream.read_to_string(&mut text));
-        text
-    };
-    let out = read(run.stdout.as_mut().map(|stream| -> &mut dyn std::io::Read { stream }));
-    let err = read(run.stderr.as_mut().map(|stream| -> &mut dyn std::io::Read { stream }));
-    Answer { code: status.code(), out, err }
+    }
+    Answer::at_end_of(run)
 }

@@ -37,8 +37,7 @@ fn conforms(stack: &str, engine: &str) {
     let urls: Vec<String> = able.map(|variant| format!("stack:{stack}/{}?workers=4", variant.name)).collect();
     assert!(!urls.is_empty());
     let database = format!("up:{engine}");
-    let answer = Place::new().run(&["doctor", "--via", &urls.join(","), "--db", &database]);
-    assert_eq!(answer.code, Some(0), "{stack} {engine}: {answer:?}");
+    let answer = Place::new().run(&["doctor", "--via", &urls.join(","), "--db", &database]).success();
     let all = [
         "kv read: 8 clients", "kv write: 8 clients", "connect read: 8 clients", "/connect/new?key=0",
         "webapp request: 8 clients", "/webapp/request?name=nobody",
@@ -170,7 +169,7 @@ impl Stack {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let Some(address) = line.trim().strip_prefix("http://").and_then(|text| text.parse().ok()) else {
-            panic!("no address: {line:?} {:?}", Answer::of(&child.wait_with_output().unwrap()));
+            panic!("no address: {line:?} {:?}", Answer::at_end_of(child));
         };
         Self { child: Some(child), address, _place: place }
     }
@@ -212,8 +211,7 @@ fn stack_is_removed_when_it_is_stopped() {
     assert!(TcpStream::connect(stack.address).is_ok());
     signal(stack.child.as_ref().unwrap(), "-TERM");
     let address = stack.address;
-    let answer = stack.ended();
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    stack.ended().success();
     assert!(TcpStream::connect(address).is_err());
     assert!(!config.exists() && !config.parent().unwrap().exists(), "{}", config.display());
 }
@@ -240,9 +238,7 @@ fn end_of_one_program_ends_the_stack_and_is_reported() {
     let killed = std::process::Command::new("kill").args(["-KILL", &master[0].to_string()]).status().unwrap();
     assert!(killed.success());
     let address = stack.address;
-    let answer = stack.ended();
-    assert_eq!(answer.code, Some(3), "{answer:?}");
-    assert!(answer.err.contains("php-fpm") && answer.err.contains("SIGKILL"), "{answer:?}");
+    stack.ended().exit_code(3).err_has("php-fpm").err_has("SIGKILL");
     assert!(TcpStream::connect(address).is_err() && !folder.exists());
     let gone = eventually(20, || processes(&[folder.to_str().unwrap()]).is_empty().then_some(()));
     assert!(gone.is_some(), "{:?}", processes(&[folder.to_str().unwrap()]));
@@ -277,8 +273,7 @@ fn end_of_stack_during_run_fails_its_cells_and_is_named() {
         eventually(120, || processes(&["php-fpm: master"]).into_iter().find(|number| descends(*number, id)));
     let killed = std::process::Command::new("kill").args(["-KILL", &master.unwrap().to_string()]).status();
     assert!(killed.unwrap().success());
-    let answer = Answer::of(&run.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(4), "{answer:?}");
+    let answer = Answer::at_end_of(run).exit_code(4);
     assert!(answer.err.contains("the application: ") && answer.err.contains("php-fpm"), "{answer:?}");
     assert!(cells(&place.report()).iter().all(|cell| cell["status"] == "failed"), "{answer:?}");
 }

@@ -110,8 +110,7 @@ fn requests_of_couchdb_are_recorded_and_replayed_as_often_as_the_server_logs() {
     }
 
     // The user's own server is left alone, and a throwaway server is empty before each replay.
-    let refused = replay(&place, &path, &[server.url()]);
-    assert!(refused.code == Some(2) && refused.err.contains("may change documents"), "{refused:?}");
+    replay(&place, &path, &[server.url()]).exit_code(2).err_has("may change documents");
     let answer =
         place.run(&["run", "replay", path.to_str().unwrap(), "up:couchdb", "--rounds", "2", "--no-html"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -161,11 +160,9 @@ fn requests_of_couchdb_are_recorded_and_replayed_as_often_as_the_server_logs() {
     let url = format!("http://127.0.0.1:{}/", server.port());
     let path = place.home().join("web");
     let script = format!("{begin}curl -sS $U/shop/17 $U/shop/18 >/dev/null");
-    let answer = place.run(&["capture", &url, "-o", path.to_str().unwrap(), "--", "sh", "-ec", &script]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&["capture", &url, "-o", path.to_str().unwrap(), "--", "sh", "-ec", &script]).success();
     assert_eq!(calls(&shown(&place, &path), "GET /shop/?"), 2);
-    let refused = replay(&place, &path, &["up:couchdb"]);
-    assert!(refused.code == Some(2) && refused.err.contains("logins and cookies"), "{refused:?}");
+    replay(&place, &path, &["up:couchdb"]).exit_code(2).err_has("logins and cookies");
     let refused = place.run(&["capture", "model", path.to_str().unwrap(), "-o", "model.toml"]);
     assert!(refused.code == Some(2) && refused.err.contains("no model yet"), "{refused:?}");
 }

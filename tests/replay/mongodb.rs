@@ -257,12 +257,10 @@ fn commands_of_mongodb_are_recorded_and_replayed_as_often_as_the_server_counts()
     assert_eq!(made["affected"], 1, "{made:#}");
 
     // The user's own server is left alone.
-    let refused = replay(&place, &path, &[server.url()]);
-    assert!(refused.code == Some(2) && refused.err.contains("may change documents"), "{refused:?}");
+    replay(&place, &path, &[server.url()]).exit_code(2).err_has("may change documents");
     let refused = place.run(&["capture", "model", path.to_str().unwrap(), "-o", "model.toml"]);
     assert!(refused.code == Some(2) && refused.err.contains("add --made"), "{refused:?}");
-    let answer = replay(&place, &path, &["up:mongodb"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    replay(&place, &path, &["up:mongodb"]).success();
     let report = place.report();
     for cell in cells(&report) {
         // All but `hello`, what no server knows, and what has a password.
@@ -286,8 +284,7 @@ fn document_that_was_changed_before_a_replay_of_mongodb_is_found() {
     });
     let report = shown(&place, &path).to_string();
     assert!(report.contains(r#""id":"#), "{report}");
-    let answer = replay(&place, &path, &[server.url()]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    replay(&place, &path, &[server.url()]).success();
     for cell in cells(&place.report()) {
         assert_eq!(cell["verified"]["answers"], requests(&place, &path), "{cell:#}");
     }
@@ -312,8 +309,7 @@ fn document_that_was_changed_before_a_replay_of_mongodb_is_found() {
     });
     let change = json!([{ "q": { "_id": 30 }, "u": { "$set": { "t": "again" } } }]);
     client.ask("update", &json!("items"), &json!({ "updates": change }));
-    let answer = replay(&place, &path, &[server.url()]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    replay(&place, &path, &[server.url()]).success();
     for cell in cells(&place.report()) {
         assert_eq!(metric(cell, "answers compared in part"), Some(1.0), "{cell:#}");
         assert_eq!(cell["verified"]["answers"], requests(&place, &path) - 1, "{cell:#}");
@@ -331,8 +327,7 @@ fn requests_of_the_own_driver_are_those_that_the_server_counted() {
     );
     let before = counted(&server);
     let args = ["capture", server.url(), "-o", path.to_str().unwrap(), "--", "sh", "-ec", &script];
-    let answer = place.run(&args);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&args).success();
     let report = shown(&place, &path);
     assert_eq!(report["connections"]["unreadable"], json!({}), "{report:#}");
     assert_eq!(report["unanswered"], 0, "{report:#}");

@@ -67,13 +67,11 @@ fn anonymous_report_names_no_server() {
     for format in ["html", "md", "csv", "json", "ab", "hgrm"] {
         let whole = place.run(&["report", "--format", format, "-o", "-"]);
         assert!(whole.out.to_lowercase().contains("sqlite"), "{format}");
-        let answer = place.run(&["report", "--anonymise", "--format", format, "-o", "-"]);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let answer = place.run(&["report", "--anonymise", "--format", format, "-o", "-"]).success();
         assert!(answer.out.contains("database A"), "{format}: {}", answer.out);
         assert_untold(format, &answer.out, &telling);
     }
-    let answer = place.run(&["compare", "last", "last", "--anonymise"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = place.run(&["compare", "last", "last", "--anonymise"]).success();
     assert_untold("compare", &answer.out, &telling);
     // The anonymous page does not replace the complete one.
     let page = place.run(&["report", "--anonymise", "--format", "html"]).out;
@@ -87,21 +85,17 @@ fn excluded_target_is_in_no_format_and_unknown_one_is_rejected() {
     let answer = place.run(&session(&["sqlite:", "null:"], &SHORT));
     assert_all_verified(&place, &answer);
     for format in ["html", "md", "csv", "json", "ab", "hgrm"] {
-        let answer = place.run(&["report", "--leave-out", "SQLite", "--format", format, "-o", "-"]);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let answer = place.run(&["report", "--leave-out", "SQLite", "--format", format, "-o", "-"]).success();
         assert!(!answer.out.to_lowercase().contains("sqlite"), "{format}: {}", answer.out);
     }
-    let answer = place.run(&["compare", "last", "last", "--leave-out", "sqlite:"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = place.run(&["compare", "last", "last", "--leave-out", "sqlite:"]).success();
     assert!(!answer.out.to_lowercase().contains("sqlite"), "{answer:?}");
     for (args, part) in [
         (&["report", "--leave-out", "sqlit"][..], "did you mean 'sqlite'?"),
         (&["report", "--leave-out", "sqlite", "--leave-out", "null"], "would have no targets left"),
         (&["compare", "last", "last", "--leave-out", "oracle"], "there are: null, sqlite"),
     ] {
-        let answer = place.run(args);
-        assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
-        assert!(answer.err.contains(part), "{args:?}: {answer:?}");
+        place.run(args).exit_code(2).err_has(part);
     }
 }
 
@@ -131,8 +125,7 @@ fn recorded_clause_is_in_every_format_and_anonymised() {
         &["report", "--format", "html", "-o", "-"],
         &["compare", "last", "last"],
     ] {
-        let answer = place.run(args);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let answer = place.run(args).success();
         assert!(answer.out.contains("https://licence.example"), "{args:?}: {}", answer.out);
     }
     let answer = place.run(&["report", "--format", "json", "--anonymise"]);

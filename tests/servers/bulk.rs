@@ -51,8 +51,7 @@ fn every_row_is_moved_and_verified_or_the_engine_says_why_not() {
     let urls = servers.iter().map(|server| server.url());
     let targets: Vec<&str> = std::iter::once("sqlite:").chain(urls).collect();
     let place = Place::new();
-    let answer = place.run(&[&["run", "bulk"], &targets[..], &BRIEF].concat());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = place.run(&[&["run", "bulk"], &targets[..], &BRIEF].concat()).success();
     let report = place.report();
     assert!(cells(&report).len() >= targets.len() * 6, "{answer:?}");
     for cell in cells(&report) {
@@ -91,8 +90,7 @@ fn with_local_files(options: StartOptions) -> StartOptions {
 fn mysql_loads_rows_from_memory_if_the_server_allows_it() {
     let Some(server) = testing::server_with("mysql", with_local_files) else { return };
     let place = Place::new();
-    let answer = place.run(&[&["run", "bulk", server.url(), "--operation", "write"], &BRIEF[..]].concat());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&[&["run", "bulk", server.url(), "--operation", "write"], &BRIEF[..]].concat()).success();
     let report = place.report();
     let whole = cells(&report).iter().filter(|cell| cell["axes"]["fetch"] == "whole");
     assert_eq!(whole.inspect(|cell| assert_verified(cell, 600)).count(), 1);
@@ -112,8 +110,7 @@ fn compressed_rows_are_verified_and_need_fewer_bytes_where_the_server_offers_it(
         "--rows", "600", "--row-bytes", "2000", "--fetch", "50,whole", "--wire-compression", "off,zlib,zstd",
     ];
     let brief = ["--content", "equal,random", "--rounds", "1", "--requests", "1", "--no-html"];
-    let answer = place.run(&[&["run", "bulk"], &targets[..], &rest, &brief].concat());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = place.run(&[&["run", "bulk"], &targets[..], &rest, &brief].concat()).success();
     let report = place.report();
     let mut compressed = 0;
     for cell in cells(&report) {
@@ -153,8 +150,7 @@ fn peak_memory_of_a_read_does_not_grow_with_the_rows() {
             let place = Place::new();
             let rest = ["--rows", rows, "--fetch", "1k,whole", "--operation", "read", "--rounds", "1"];
             let rest = [&rest[..], &["--content", "random", "--requests", "1", "--no-html"]].concat();
-            let answer = place.run(&[&["run", "bulk", server.url()], &rest[..]].concat());
-            assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
+            place.run(&[&["run", "bulk", server.url()], &rest[..]].concat()).success();
             let report = place.report();
             let peaks: Vec<f64> = cells(&report).iter().map(|cell| value(cell, "peak memory")).collect();
             peaks.into_iter().fold(0.0, f64::max)
@@ -178,8 +174,7 @@ fn server_killed_during_a_transfer_fails_its_trials_with_reason() {
     for server in &servers {
         server.kill_hard().unwrap();
     }
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(4), "{answer:?}");
+    Answer::at_end_of(child).exit_code(4);
     let report = place.report();
     for cell in cells(&report) {
         match (cell["target"].as_str().unwrap(), cell["operation"].as_str().unwrap()) {
@@ -205,7 +200,7 @@ fn ctrl_c_during_a_transfer_keeps_results_and_leaves_no_table() {
             .spawn(&[&["run", "bulk", server.url(), "--requests", "1", "--no-html"], &rest[..]].concat());
         place.wait_for_trials(2);
         signal(&child, "-INT");
-        let answer = Answer::of(&child.wait_with_output().unwrap());
+        let answer = Answer::at_end_of(child);
         assert_eq!(answer.code, Some(130), "{engine}: {answer:?}");
         let report = place.report();
         let measured = cells(&report).iter().filter(|cell| cell["status"] == "ok").count();

@@ -162,11 +162,9 @@ fn wrong_byte_in_cache_fails_trial_and_foreign_keys_are_untouched() {
 #[test]
 fn invalid_caches_and_cache_sizes_are_rejected_with_reason() {
     let place = Place::new();
-    let answer = place.run(&["run", "session", "--cache", "up:memcached"]);
-    assert_eq!(answer.code, Some(2), "{answer:?}");
+    place.run(&["run", "session", "--cache", "up:memcached"]).exit_code(2);
     // The cell without a cache uses the store alone.
-    let answer = run(&place, "sqlite:", "--requests 100 --records 50 --cache-size none,50,as-is");
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = run(&place, "sqlite:", "--requests 100 --records 50 --cache-size none,50,as-is").success();
     assert!(answer.err.contains("which --cache up:memcached or up:redis starts"), "{answer:?}");
     assert!(answer.err.contains("--cache-size as-is needs --cache"), "{answer:?}");
     let Some(server) = testing::server("memcached") else {
@@ -183,8 +181,7 @@ fn invalid_caches_and_cache_sizes_are_rejected_with_reason() {
     );
     let found = verified(&place, &run(&place, "sqlite:", &rest));
     assert_eq!(found.len(), 2);
-    let again = place.run(&["run", "--again", "last", "--no-html"]);
-    assert_eq!(again.code, Some(0), "{again:?}");
+    place.run(&["run", "--again", "last", "--no-html"]).success();
     assert_eq!(left("memcached", &server), "");
     assert_eq!(ask_line(&server, "get kurabe_marker"), "END");
 }

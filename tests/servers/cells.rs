@@ -38,8 +38,7 @@ fn one_run_verifies_large_sessions_on_every_engine() {
     let place = Place::new();
     let rest = "--payload 1m --layout blob,rows --compress none --requests 10 --records 10 --rounds 1";
     let rest: Vec<&str> = rest.split(' ').collect();
-    let answer = place.run(&session(&targets, &rest));
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&session(&targets, &rest)).success();
     let report = place.report();
     // Two layouts, two operations; and each target's A/A control.
     assert_eq!(cells(&report).len(), targets.len() * 6);
@@ -78,8 +77,7 @@ fn payload_over_server_limit_makes_its_cell_unavailable() {
         let place = Place::new();
         let mut args = session(&[server.url()], &BRIEF);
         args.extend(["--payload", "2m"]);
-        let answer = place.run(&args);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let answer = place.run(&args).success();
         assert!(answer.err.contains(setting), "not reported before the run: {answer:?}");
         let report = place.report();
         let (large, small): (Vec<_>, Vec<_>) =
@@ -100,8 +98,7 @@ fn per_request_connections_and_statements_are_verified_on_every_engine() {
     for engine in SERVERS {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
-        let answer = place.run(&session(&[server.url()], &axes));
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        place.run(&session(&[server.url()], &axes)).success();
         let report = place.report();
         assert_eq!(cells(&report).len(), 4 * 2 + 2);
         for cell in cells(&report) {

@@ -36,8 +36,7 @@ fn server_keeps_to_its_processors_and_clients_to_others() {
         let place = Place::new();
         let target = format!("up:{engine}");
         let rest = ["--cpus", "1,4096", "--cpu-placement", "spread,pinned"];
-        let answer = place.run(&[&["run", "cpus", &target], &rest[..], &BRIEF].concat());
-        assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
+        place.run(&[&["run", "cpus", &target], &rest[..], &BRIEF].concat()).success();
         let report = place.report();
         // Two placements, one of them again as A/A control, and two cells without enough processors.
         assert_eq!(cells(&report).len(), 5);
@@ -67,8 +66,7 @@ fn shared_processors_are_those_of_both_sides() {
     let Some(engine) = engines().pop() else { return };
     let (target, count) = (format!("up:{engine}"), all.to_string());
     let rest = ["--cpus", &count, "--cpu-placement", "shared"];
-    let answer = place.run(&[&["run", "cpus", &target], &rest[..], &BRIEF].concat());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&[&["run", "cpus", &target], &rest[..], &BRIEF].concat()).success();
     for cell in cells(&place.report()) {
         assert_verified(cell);
         assert_eq!(processors(cell, "/server/seen").len(), all, "{cell:#}");
@@ -87,15 +85,13 @@ fn any_loop_is_scaled_and_server_of_others_is_not() {
     let writes = ["run", "point-write", &format!("up:{engine}"), "--cpus", "1"];
     // A trial changes each record at most once.
     let rest = ["--clients", "4", "--records", "1000", "--requests", "500", "--rounds", "2", "--no-html"];
-    let answer = place.run(&[&writes[..], &rest].concat());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&[&writes[..], &rest].concat()).success();
     for cell in cells(&place.report()) {
         assert_verified(cell);
         assert_eq!(processors(cell, "/server/seen").len(), 1, "{cell:#}");
     }
     let Some(server) = testing::server(engine) else { return };
-    let answer = place.run(&["run", "point-read", server.url(), "--cpus", "1"]);
-    assert_eq!(answer.code, Some(3), "{answer:?}");
+    let answer = place.run(&["run", "point-read", server.url(), "--cpus", "1"]).exit_code(3);
     assert!(answer.err.contains("only throwaway servers"), "{answer:?}");
 }
 
@@ -123,8 +119,7 @@ fn killed_server_fails_trials_with_reason_and_leaves_nothing() {
     for pid in inhabitants(&base) {
         let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
     }
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(4), "{answer:?}");
+    Answer::at_end_of(child).exit_code(4);
     for cell in cells(&place.report()) {
         assert!(cell["status"] == "failed" && !cell["reason"].as_str().unwrap().is_empty(), "{cell:#}");
     }

@@ -23,9 +23,7 @@ fn assert_kept(place: &Place, answer: &Answer, runs: &Path) {
     let recorded = std::fs::read_to_string(folder.join("run.jsonl")).unwrap();
     let kept = recorded.lines().filter(|line| line.contains(",\"trial\":{")).count();
     assert!(kept > 0 && answer.err.contains(&format!("the {kept} trials")), "{kept}: {answer:?}");
-    let shown = place.run(&["report", "last"]);
-    assert_eq!(shown.code, Some(0), "{shown:?}");
-    assert!(shown.out.contains("not complete"), "{shown:?}");
+    place.run(&["report", "last"]).success().out_has("not complete");
 }
 
 #[test]
@@ -41,8 +39,7 @@ fn file_size_limit_keeps_recorded_trials_and_is_reported() {
 fn run_whose_header_cannot_be_written_is_an_error() {
     let place = Place::new();
     let mut command = place.command_after("trap '' XFSZ && ulimit -f 0", &session(&["null:"], &BRIEF));
-    let answer = Answer::of(&command.output().unwrap());
-    assert_eq!(answer.code, Some(5), "{answer:?}");
+    let answer = Answer::of(&command.output().unwrap()).exit_code(5);
     assert_eq!(answer.errors().len(), 1, "{answer:?}");
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "{answer:?}");
 }

@@ -32,7 +32,7 @@ fn killed_server_fails_only_its_cells_with_reason() {
         server.kill_hard().unwrap();
     }
     let killed = Instant::now();
-    let answer = Answer::of(&child.wait_with_output().unwrap());
+    let answer = Answer::at_end_of(child);
     assert!(killed.elapsed() < Duration::from_secs(120), "it took {:?}", killed.elapsed());
     assert_eq!(answer.code, Some(4), "{answer:?}");
     let report = place.report();
@@ -99,7 +99,7 @@ fn throwaway_servers_end_after_run_ctrl_c_or_kill_9() {
         let mut command = if end == "none" { place.command(&args) } else { place.pausing(&args, &[1]) };
         let child = piped(command.env("KURABE_TMP", &base));
         if end == "none" {
-            let answer = Answer::of(&child.wait_with_output().unwrap());
+            let answer = Answer::at_end_of(child);
             assert_all_verified(&place, &answer);
             assert_eq!(folders(&base).len(), 0, "there must be none when the program has ended");
             assert_vanishes(&base, end);
@@ -110,7 +110,7 @@ fn throwaway_servers_end_after_run_ctrl_c_or_kill_9() {
         assert_eq!(folders(&base).len(), 2 * targets.len());
         assert!(inhabitants(&base).len() >= 2 * targets.len(), "{:?}", inhabitants(&base));
         signal(&child, end);
-        let answer = Answer::of(&child.wait_with_output().unwrap());
+        let answer = Answer::at_end_of(child);
         assert_eq!(answer.code, (end != "-KILL").then_some(130), "{end}: {answer:?}");
         assert_vanishes(&base, end);
         if end == "-INT" {
@@ -137,11 +137,10 @@ fn up_server_serves_other_processes_until_stopped() {
         let answer = place.run(&session(&[url], &BRIEF));
         assert_all_verified(&place, &answer);
         signal(&child, "-INT");
-        let answer = Answer::of(&child.wait_with_output().unwrap());
+        let answer = Answer::at_end_of(child);
         assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
         assert_vanishes(&base, engine);
-        let answer = place.run(&["doctor", url]);
-        assert_eq!(answer.code, Some(3), "{engine}: {answer:?}");
+        place.run(&["doctor", url]).exit_code(3);
     }
 }
 
@@ -163,8 +162,7 @@ fn throwaway_server_accepts_settings_by_its_own_names() {
         assert!(answer.err.lines().count() < 8, "the server's message is too long: {answer:?}");
     }
     for engine in installed().into_iter().filter(|engine| SQL.contains(engine)) {
-        let answer = place.run(&["doctor", &format!("up:{engine}?max_connections=17")]);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let answer = place.run(&["doctor", &format!("up:{engine}?max_connections=17")]).success();
         assert!(answer.out.contains("max_connections = 17"), "{answer:?}");
         let answer = place.run(&["doctor", &format!("up:{engine}?no_such_setting=1")]);
         assert!(answer.err.contains("no_such_setting"), "{answer:?}");

@@ -18,8 +18,7 @@ fn estimates_of_every_column_and_state_are_compared_with_counted_rows() {
     for engine in installed().into_iter().filter(|engine| SQL.contains(engine)) {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
-        let answer = place.run(&[&["run", "estimate", server.url()], &BRIEF[..]].concat());
-        assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
+        place.run(&[&["run", "estimate", server.url()], &BRIEF[..]].concat()).success();
         let report = place.report();
         // Four kinds of data in three states, and the A/A control.
         assert_eq!(cells(&report).len(), 13);
@@ -83,8 +82,7 @@ fn texts_nulls_and_ordered_values_are_estimated_on_request() {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
         let data = ["run", "estimate", server.url(), "--data", "text,nulls,clustered", "--state", "fresh"];
-        let answer = place.run(&[&data[..], &BRIEF].concat());
-        assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
+        place.run(&[&data[..], &BRIEF].concat()).success();
         let report = place.report();
         for data in ["text", "nulls", "clustered"] {
             let found = cell(&report, data, "fresh");
@@ -115,8 +113,7 @@ fn own_table_is_only_read() {
         let args = ["run", "estimate", server.url(), "--data", own];
         let refused = place.run(&args);
         assert!(refused.err.contains("use --state as-is"), "{engine}: {refused:?}");
-        let answer = place.run(&[&args[..], &["--state", "as-is"], &BRIEF].concat());
-        assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
+        place.run(&[&args[..], &["--state", "as-is"], &BRIEF].concat()).success();
         let report = place.report();
         let measured = cell(&report, own, "as-is");
         assert_eq!(measured["points"][0]["points"][0][0], 2.0, "{engine}: {measured:#}");
@@ -149,8 +146,7 @@ fn killed_server_fails_trials_with_reason() {
     let (child, _) = place.spawn_to_trial(&long(server.url()), 3);
     place.go_on(3);
     server.kill_hard().unwrap();
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(4), "{answer:?}");
+    Answer::at_end_of(child).exit_code(4);
     let report = place.report();
     for cell in cells(&report) {
         assert_eq!(cell["status"], "failed", "{cell:#}");
@@ -171,14 +167,12 @@ fn killed_server_fails_trials_with_reason() {
 fn ctrl_c_keeps_measured_trials_and_leaves_no_table() {
     let Some(server) = testing::server("mariadb") else { return };
     let place = Place::new();
-    let plan = place.run(&[&long(server.url())[..], &["--dry-run"]].concat());
-    assert_eq!(plan.code, Some(0), "{plan:?}");
+    place.run(&[&long(server.url())[..], &["--dry-run"]].concat()).success();
     assert!(std::fs::read_dir(place.path()).unwrap().next().is_none(), "a dry run measures nothing");
     let (child, _) = place.spawn_to_trial(&long(server.url()), 3);
     place.go_on(3);
     signal(&child, "-INT");
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(130), "{answer:?}");
+    Answer::at_end_of(child).exit_code(130);
     let report = place.report();
     assert_eq!(report["complete"], false);
     assert!(cells(&report).iter().any(|cell| metric(cell, "q-error median").is_some()));

@@ -134,12 +134,10 @@ fn keeps_others(engine: &'static str) {
     assert_eq!((cache.theirs(), cache.evicted()), (MANY, 0));
     // What is loaded fits, and what the clients add in their time would not: trials end before the memory is full.
     let grows = "--payload 10k --records 20 --operation write --duration 60s --rounds 1 --clients 2";
-    let ended = run(&place, &cache, grows);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = run(&place, &cache, grows).success();
     assert_eq!((cache.theirs(), cache.evicted()), (MANY, 0), "{ended:?}");
     // What fits runs as ever.
-    let small = run(&place, &cache, "--payload 1k --records 20 --requests 40 --rounds 1");
-    assert_eq!(small.code, Some(0), "{small:?}");
+    run(&place, &cache, "--payload 1k --records 20 --requests 40 --rounds 1").success();
     assert_eq!((cache.theirs(), cache.evicted()), (MANY, 0));
     // Who allows it gets it.
     let allowed = "--payload 100k --records 300 --requests 20 --rounds 1 --allow-eviction";
@@ -183,8 +181,7 @@ fn rows_are_removed_although_the_server_forgot_whose_they_are() {
         child.wait().unwrap();
         // As after an eviction.
         cache.forget_ownership();
-        let answer = Place::new().run(&kv("50"));
-        assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
+        Place::new().run(&kv("50")).success();
         assert_eq!(cache.rows(), 0, "{engine}");
         let notes = cache.ask(if engine == "memcached" { "get kurabe_notes" } else { "GET kurabe_notes" });
         assert!(notes.contains('7'), "{engine}: {notes}");
@@ -206,8 +203,7 @@ fn run_leaves_nothing_although_its_ownership_table_was_evicted_meanwhile() {
         let output = child.wait_with_output().unwrap();
         let _ = Answer::of(&output);
         assert_eq!(cache.rows(), 0, "{engine}");
-        let again = Place::new().run(&kv);
-        assert_eq!(again.code, Some(0), "{engine}: {again:?}");
+        Place::new().run(&kv).success();
         assert_eq!(cache.rows(), 0, "{engine}");
     }
 }

@@ -25,8 +25,7 @@ fn figure(cell: &Value, name: &str) -> f64 {
 
 fn run(place: &Place, target: &str, rest: &[&str]) -> Vec<Value> {
     let brief = ["--requests", "400", "--rounds", "1", "--no-html"];
-    let answer = place.run(&[&["run", "footprint", target], rest, &brief].concat());
-    assert_eq!(answer.code, Some(0), "{target}: {answer:?}");
+    place.run(&[&["run", "footprint", target], rest, &brief].concat()).success();
     let report = place.report();
     let all = cells(&report).iter().filter(|cell| cell["aa_control"] == false).cloned();
     all.inspect(assert_verified).collect()

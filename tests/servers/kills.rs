@@ -52,7 +52,7 @@ impl SetUp<'_> {
             if ended.is_none() {
                 signal(&child, how);
             }
-            let answer = Answer::of(&child.wait_with_output().unwrap());
+            let answer = Answer::at_end_of(child);
             let known = [None, Some(130), Some(self.ends_with)];
             // Where no session holds the lease, that of a killed run ends by its own time.
             assert!(known.contains(&answer.code) || in_use(&answer), "{what}: {answer:?}");

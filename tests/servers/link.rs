@@ -232,8 +232,7 @@ fn foreign_table_of_others_is_refused_by_name_and_left() {
         return;
     }
     let place = Place::new();
-    let answer = run(&place, &[server.url()], &["--way", "fdw", "--where", "same"]);
-    assert_eq!(answer.code, Some(3), "{answer:?}");
+    let answer = run(&place, &[server.url()], &["--way", "fdw", "--where", "same"]).exit_code(3);
     let part = "kurabe_0_link_100_fdw exists and was not made by Kurabe";
     assert!(answer.err.contains(part), "{answer:?}");
     assert_eq!(left("postgres", &server), "kurabe_0_link_100_fdw\n");
@@ -285,7 +284,7 @@ fn killed_remote_fails_trial_with_reason_and_target_is_left_clean() {
         let place = Place::new();
         let child = reading(&place, &near, &far, way);
         far.kill_hard().unwrap();
-        let answer = Answer::of(&child.wait_with_output().unwrap());
+        let answer = Answer::at_end_of(child);
         assert_eq!(answer.code, Some(4), "{engine} {way}: {answer:?}");
         let report = place.report();
         let failed: Vec<&Value> = cells(&report).iter().filter(|cell| cell["status"] == "failed").collect();
@@ -330,8 +329,7 @@ fn links_of_killed_run_are_removed_by_the_next_one() {
 fn second_host_is_observed_and_leaves_no_device() {
     let _alone = own_hosts();
     let place = Place::new();
-    let wrong = place.run(&["run", "point-read", "up:redis?mtu=1500", "--rounds", "1"]);
-    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    let wrong = place.run(&["run", "point-read", "up:redis?mtu=1500", "--rounds", "1"]).exit_code(2);
     assert!(wrong.err.contains("this one is started on this host only"), "{wrong:?}");
     for (engine, ways) in [("postgres", "local,direct,fdw"), ("mariadb", "local,direct,federated")] {
         if !installed().contains(&engine) {
@@ -362,13 +360,10 @@ fn missing_remotes_have_reasons_before_anything_is_measured() {
     let answer = run(&place, &["sqlite:"], &["--where", "second,remote", "--way", "local,attach"]);
     assert_eq!(verified(&place, &answer), pairs("local/second local/remote attach/second"));
     assert!(answer.err.contains("no remote server is named: --remote TARGET"), "{answer:?}");
-    let answer = run(&place, &["sqlite:"], &["--remote", "sqlite:x", "--way", "attach"]);
-    assert_eq!(answer.code, Some(2), "{answer:?}");
+    let answer = run(&place, &["sqlite:"], &["--remote", "sqlite:x", "--way", "attach"]).exit_code(2);
     assert!(answer.err.contains("no cell uses the server that it names"), "{answer:?}");
-    let answer = place.run(&["run", "-f", "/dev/null", "--remote", "sqlite:x"]);
-    assert_eq!(answer.code, Some(2), "{answer:?}");
-    let answer = run(&place, &["sqlite:"], &["--dry-run"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&["run", "-f", "/dev/null", "--remote", "sqlite:x"]).exit_code(2);
+    let answer = run(&place, &["sqlite:"], &["--dry-run"]).success();
     assert!(answer.out.contains("attach") && answer.err.is_empty(), "{answer:?}");
     if !installed().contains(&"postgres") {
         tell("postgres is not installed");

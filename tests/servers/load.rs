@@ -48,7 +48,7 @@ fn thousand_clients_fit_into_150_megabytes() {
             child.try_wait().unwrap()
         });
         assert!(ended.is_some(), "{engine}: no end");
-        let answer = Answer::of(&child.wait_with_output().unwrap());
+        let answer = Answer::at_end_of(child);
         assert_all_verified(&place, &answer);
         println!("{engine}: {threads} threads, at most {} MB", most / 1_000);
         assert!(threads > 1_000, "{engine}: the clients were not seen: {threads} threads");
@@ -84,7 +84,7 @@ fn one_second_stall_shows_in_response_times() {
     server.pause().unwrap();
     std::thread::sleep(Duration::from_secs(1));
     server.resume().unwrap();
-    let answer = Answer::of(&child.wait_with_output().unwrap());
+    let answer = Answer::at_end_of(child);
     let report = assert_all_verified(&place, &answer);
     // The cell is measured twice, and the stall is in one of the two.
     let p99 = |cell: &Value| number(cell, "/open_loop/response_us/p99");

@@ -100,17 +100,14 @@ fn pooler_that_shares_connections_is_refused_before_anything_is_locked() {
         // The pool still has its connections, and none holds a lock.
         let locks = sql(&server, "", "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").unwrap();
         assert_eq!((locks.trim(), tables(&server).unwrap().trim()), ("0", ""), "{mode}");
-        let direct = run(server.url());
-        assert_eq!(direct.code, Some(0), "{mode}: {direct:?}");
+        run(server.url()).success();
     }
     let Some(pooler) = PgBouncer::start(&server, "session") else { return };
-    let answer = run(&pooler.url());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = run(&pooler.url()).success();
     let told = answer.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("the server was not observed: PgBouncer 1."), "{answer:?}");
     assert!(told.contains("stands before it"), "{answer:?}");
-    let doctor = place.run(&["doctor", &pooler.url()]);
-    assert!(doctor.code == Some(0) && doctor.out.contains("PgBouncer"), "{doctor:?}");
+    place.run(&["doctor", &pooler.url()]).success().out_has("PgBouncer");
     let doctor = place.run(&["doctor", server.url()]);
     assert!(!doctor.out.contains("PgBouncer"), "{doctor:?}");
 }
@@ -130,34 +127,27 @@ fn pooler_that_keeps_prepared_statements_is_used_and_others_keep_their_settings(
         let pooler =
             PgBouncer::start_program(&program, &server, "transaction", "max_prepared_statements = 0\n")
                 .unwrap();
-        let answer = place.run(&["doctor", &pooler.url()]);
-        assert!(answer.code == Some(3) && answer.err.contains("max_prepared_statements"), "{answer:?}");
+        place.run(&["doctor", &pooler.url()]).exit_code(3).err_has("max_prepared_statements");
         assert_eq!(pooler.ask("SELECT count(*) FROM pg_prepared_statements"), "0");
     }
     let pooler =
         PgBouncer::start_program(&program, &server, "transaction", "max_prepared_statements = 50\n").unwrap();
-    let doctor = place.run(&["doctor", &pooler.url()]);
-    assert!(doctor.code == Some(0) && doctor.out.contains("in transaction mode"), "{doctor:?}");
+    place.run(&["doctor", &pooler.url()]).success().out_has("in transaction mode");
     // A second run, straight at the database, would be refused: the transaction holds the lease.
     let (child, _) = place.spawn_to_trial(
         &[&["run", "point-read", &pooler.url()], &brief[..4], &["--requests", "60", "--rounds", "8"]]
             .concat(),
         1,
     );
-    let second = run(&[server.url()]);
-    assert!(second.code == Some(3) && second.err.contains("another run"), "{second:?}");
+    run(&[server.url()]).exit_code(3).err_has("another run");
     place.go_on(1);
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    Answer::at_end_of(child).success();
     // One run may use both ways.
-    let answer = run(&[&pooler.url(), server.url()]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    run(&[&pooler.url(), server.url()]).success();
     // What needs a session of its own is refused by name.
-    let copy = place.run(&["copy", &pooler.url(), "sqlite:copied.db"]);
-    assert!(copy.code == Some(3) && copy.err.contains("shares the connections"), "{copy:?}");
+    place.run(&["copy", &pooler.url(), "sqlite:copied.db"]).exit_code(3).err_has("shares the connections");
     let with = format!("{}?search_path=public", pooler.url());
-    let answer = place.run(&["doctor", &with]);
-    assert_eq!(answer.code, Some(3), "{answer:?}");
+    place.run(&["doctor", &with]).exit_code(3);
     // Nothing of ours is left on the connections that others get.
     let left = "SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), \
                 (SELECT count(*) FROM pg_settings WHERE source = 'session' AND name NOT IN ('client_encoding', \

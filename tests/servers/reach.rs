@@ -21,14 +21,11 @@ fn run_over_tls_reports_tls() {
             let place = Place::new();
             let report = assert_all_verified(&place, &place.run(&session(&[&url], &BRIEF)));
             assert!(transport(&report).starts_with("TCP with TLS"), "{url}: {}", transport(&report));
-            let doctor = place.run(&["doctor", &url]);
-            assert_eq!(doctor.code, Some(0), "{doctor:?}");
-            assert!(doctor.out.contains("by TCP with TLS"), "{doctor:?}");
+            place.run(&["doctor", &url]).success().out_has("by TCP with TLS");
         }
         // The throwaway certificate authority is not a trusted one.
         let place = Place::new();
-        let answer = place.run(&session(&[&with(server.url(), "tls=verify")], &BRIEF));
-        assert_eq!(answer.code, Some(3), "{answer:?}");
+        let answer = place.run(&session(&[&with(server.url(), "tls=verify")], &BRIEF)).exit_code(3);
         assert!(answer.err.contains("certificate") && answer.err.contains("ca=FILE"), "{answer:?}");
     }
 }
@@ -64,9 +61,7 @@ fn run_over_unix_socket_reports_it() {
         let place = Place::new();
         let report = assert_all_verified(&place, &place.run(&session(&[&url], &BRIEF)));
         assert_eq!(transport(&report), "Unix socket", "{url}");
-        let doctor = place.run(&["doctor", &url]);
-        assert!(doctor.out.contains("by Unix socket"), "{doctor:?}");
-        assert_eq!(doctor.code, Some(0), "{doctor:?}");
+        place.run(&["doctor", &url]).out_has("by Unix socket").success();
     }
 }
 
@@ -133,16 +128,14 @@ fn doctor_describes_each_server_and_no_run_has_more_clients_than_it_takes() {
         ("redis", "maxclients", 50, "maxclients", "Redis ", "memory", "of 50 (maxclients)"),
     ] {
         let Some(server) = testing::server_with(engine, |options| options.set(name, value)) else { continue };
-        let answer = place.run(&["doctor", server.url(), "--clients", "10"]);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let answer = place.run(&["doctor", server.url(), "--clients", "10"]).success();
         for part in ["yes, by TCP", version, class, limit, "enough for 10 clients", "available"] {
             assert!(answer.out.contains(part), "'{part}' is not in: {answer:?}");
         }
         if engine == "memcached" {
             assert!(answer.out.contains("not with layout rows"), "{answer:?}");
         }
-        let answer = place.run(&["doctor", server.url(), "--clients", "100"]);
-        assert_eq!(answer.code, Some(3), "{answer:?}");
+        let answer = place.run(&["doctor", server.url(), "--clients", "100"]).exit_code(3);
         assert!(answer.out.contains("too few for 100 clients"), "{answer:?}");
         let run = |clients| session(&[server.url()], &[&BRIEF[..], &["--clients", clients]].concat());
         assert_refused(&place, &place.run(&run("1,50")), &[shown, "55 connections", "--clients"]);
@@ -152,8 +145,7 @@ fn doctor_describes_each_server_and_no_run_has_more_clients_than_it_takes() {
             assert_all_verified(&place, &place.run(&run("25")));
         }
     }
-    let answer = place.run(&["doctor", "sqlite:", "null:"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = place.run(&["doctor", "sqlite:", "null:"]).success();
     for part in ["SQLite 3.", "in process", "synced"] {
         assert!(answer.out.contains(part), "'{part}' is not in: {answer:?}");
     }
@@ -162,7 +154,6 @@ fn doctor_describes_each_server_and_no_run_has_more_clients_than_it_takes() {
 #[test]
 fn doctor_continues_after_unusable_target() {
     let place = Place::new();
-    let answer = place.run(&["doctor", "postgres://nobody@127.0.0.1:1/x", "sqlite:"]);
-    assert_eq!(answer.code, Some(3), "{answer:?}");
+    let answer = place.run(&["doctor", "postgres://nobody@127.0.0.1:1/x", "sqlite:"]).exit_code(3);
     assert!(answer.err.contains("nothing listens") && answer.out.contains("SQLite"), "{answer:?}");
 }

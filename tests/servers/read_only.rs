@@ -31,9 +31,7 @@ fn check_reads(place: &Place, what: &str, url: &str) {
 
 /// Checks what `doctor` says of a target, and that what needs tables is refused for the same reason.
 fn check_refusal(place: &Place, what: &str, url: &str, why: &str) {
-    let doctor = place.run(&["doctor", url]);
-    assert_eq!(doctor.code, Some(0), "{what}: {doctor:?}");
-    assert!(doctor.out.contains(why) && doctor.out.contains("can be run: pgbench"), "{what}: {doctor:?}");
+    place.run(&["doctor", url]).success().out_has(why).out_has("can be run: pgbench");
     let answer = place.run(&["run", "kv", url, "--requests", "40", "--rounds", "1", "--records", "20"]);
     assert!(answer.code != Some(0) && answer.err.contains(why), "{what}: {answer:?}");
 }

@@ -130,7 +130,7 @@ fn watched(mut command: Command, itself: bool) -> (Answer, Seen) {
         child.try_wait().unwrap()
     });
     assert!(ended.is_some(), "it did not end");
-    let answer = Answer::of(&child.wait_with_output().unwrap());
+    let answer = Answer::at_end_of(child);
     needles.assert_absent_below(folder.path());
     (answer, seen)
 }
@@ -180,8 +180,7 @@ fn wrong_password_is_one_error_without_the_password(servers: &Servers) {
         for given in [guarded.user.to_owned(), format!("{}:{WRONG}", guarded.user)] {
             let url = guarded.url(server, &given);
             for args in [session(&[&url], &BRIEF), vec!["doctor", &url]] {
-                let answer = run_without_leak(&place, &args);
-                assert_eq!(answer.code, Some(3), "{answer:?}");
+                let answer = run_without_leak(&place, &args).exit_code(3);
                 assert_eq!(answer.errors().len(), 1, "{answer:?}");
                 assert!(answer.err.contains(&shown), "{answer:?}");
                 assert!(answer.err.contains("password"), "{answer:?}");
@@ -335,7 +334,7 @@ fn killed_server_error_does_not_leak_password(servers: &Servers) {
     for (_, server) in servers {
         server.kill_hard().unwrap();
     }
-    let answer = Answer::of(&child.wait_with_output().unwrap());
+    let answer = Answer::at_end_of(child);
     assert_no_password(&place, &answer);
     assert_eq!(answer.code, Some(4), "{answer:?}");
     let doctors = targets.iter().map(|url| vec!["doctor", url]);

@@ -35,8 +35,7 @@ pub(crate) fn point<'a>(
 pub(crate) fn every_answer_is_verified(experiment: &str, url: &str, clients: u64, rest: &[&str]) {
     let (place, number) = (Place::new(), clients.to_string());
     let args = point(experiment, url, &number, rest);
-    let answer = place.run(&[&args[..], &["--threads", "2"]].concat());
-    assert_eq!(answer.code, Some(0), "{url} {experiment}: {answer:?}");
+    place.run(&[&args[..], &["--threads", "2"]].concat()).success();
     let trials = measured(&place);
     assert!(!trials.is_empty());
     for trial in trials {

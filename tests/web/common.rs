@@ -31,7 +31,7 @@ impl App {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let Some(address) = line.trim().strip_prefix("http://").and_then(|text| text.parse().ok()) else {
-            panic!("no address: {line:?} {:?}", Answer::of(&child.wait_with_output().unwrap()));
+            panic!("no address: {line:?} {:?}", Answer::at_end_of(child));
         };
         Self { child: Some(child), address, _place: place }
     }

@@ -42,8 +42,7 @@ fn ab_sees_no_failed_request_with_and_without_keep_alive() {
             }
         }
         assert_eq!(app.get("/kv/count").body.trim().parse::<u64>().unwrap(), 2 * requests);
-        let answer = app.stop();
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let answer = app.stop().success();
         let written = units::count(2 * requests);
         assert!(
             answer.err.contains(&format!("kv write: {written} writes, the record of each read back")),

@@ -35,8 +35,7 @@ fn application_is_measured_and_verified_beside_its_database() {
         let app = App::start("sqlite:", &[]);
         let place = Place::new();
         let url = app.url("");
-        let answer = place.run(&via(&url, &["--connection", "kept,per-request", server.url()]));
-        assert_eq!(answer.code, Some(0), "{answer:?}");
+        place.run(&via(&url, &["--connection", "kept,per-request", server.url()])).success();
         let report = place.report();
         // Two targets, two kinds of connection, two operations; and each target's A/A control.
         assert_measured(&report, 12);
@@ -58,8 +57,7 @@ fn application_without_count_is_verified_by_reading_back() {
     let app = App::start(server.url(), &[]);
     assert_eq!(app.get("/kv/count").status, 501);
     let place = Place::new();
-    let answer = place.run(&via(&app.url(""), &["--operation", "write"]));
-    assert_eq!(answer.code, Some(0), "{answer:?}");
+    place.run(&via(&app.url(""), &["--operation", "write"])).success();
     let report = place.report();
     for cell in cells(&report) {
         let verified = &cell["verified"];
@@ -116,8 +114,7 @@ fn wrong_byte_key_or_count_fails_trial() {
         let relay = relay(app.address, spoil);
         let url = format!("http://{}", relay.address());
         let place = Place::new();
-        let answer = place.run(&via(&url, &["--operation", operation]));
-        assert_eq!(answer.code, Some(4), "{operation}: {answer:?}");
+        place.run(&via(&url, &["--operation", operation])).exit_code(4);
         let report = place.report();
         let cell = &cells(&report)[0];
         assert_eq!(cell["status"], "failed", "{cell:#}");
@@ -230,8 +227,7 @@ fn foreign_http_server_is_rejected() {
         assert_eq!(answer.code, Some(code), "{url}: {answer:?}");
         assert!(answer.err.contains(part) && !answer.err.contains("hunter2"), "{url}: {answer:?}");
     }
-    let answer = place.run(&["run", "session", "--via", &app.url("")]);
-    assert_eq!(answer.code, Some(3), "{answer:?}");
+    let answer = place.run(&["run", "session", "--via", &app.url("")]).exit_code(3);
     assert!(answer.err.contains("session cannot run through an application"), "{answer:?}");
 }
 
@@ -246,8 +242,7 @@ fn lost_database_fails_trials_with_applications_reason() {
     let (child, _) = place.spawn_to_trial(&args, 3);
     server.kill_hard().unwrap();
     place.go_on(3);
-    let answer = crate::support::Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, Some(4), "{answer:?}");
+    crate::support::Answer::at_end_of(child).exit_code(4);
     let report = place.report();
     let reason = cells(&report)[0]["reason"].as_str().unwrap();
     assert!(reason.contains("the application answered 503") && reason.contains("mariadb"), "{reason}");

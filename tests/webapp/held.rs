@@ -97,7 +97,7 @@ pub(crate) fn leaves_nothing_behind(
     };
     let (before, _) = looked_at(early);
     let (after, open) = looked_at(late);
-    let answer = crate::support::Answer::of(&child.wait_with_output().unwrap());
+    let answer = crate::support::Answer::at_end_of(child);
     assert_eq!(answer.code, Some(0), "{engine} {connection}: {answer:?}");
     assert_eq!(cells(&place.report()).len(), 2);
     assert_eq!((before.files, before.threads), (after.files, after.threads), "{engine} {connection}");

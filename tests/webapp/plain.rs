@@ -76,7 +76,6 @@ fn postal_code_list_is_used_and_invalid_line_is_reported() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_measured(&place.report(), 2);
     std::fs::write(&file, format!("{list}13101,\"100  \",\"10000\",a,b,c,d,e,f\r\n")).unwrap();
-    let answer = place.run(&run(&["sqlite:"], &["--postal-codes", path]));
-    assert_eq!(answer.code, Some(2), "{answer:?}");
+    let answer = place.run(&run(&["sqlite:"], &["--postal-codes", path])).exit_code(2);
     assert!(answer.err.contains("line 59: the third column is not a postal code"), "{answer:?}");
 }

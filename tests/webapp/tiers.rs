@@ -63,8 +63,7 @@ fn application_is_verified_and_both_tiers_are_observed() {
     for part in ["behind the client, application ", "application CPU", "database CPU"] {
         assert!(said.contains(part), "{part}: {}", answer.out);
     }
-    let stopped = app.stop();
-    assert!(stopped.code == Some(0) && stopped.err.contains("of them counted on the server"), "{stopped:?}");
+    app.stop().success().err_has("of them counted on the server");
 }
 
 #[test]
