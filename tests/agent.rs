@@ -1,7 +1,7 @@
 //! A server on another host, observed by an agent that is started with ssh: two network namespaces stand for two hosts.
 
 use crate::network::{LOOPBACK, ip, run_alone, wait_until_apart};
-use crate::servers::common::skip;
+use crate::servers::common::{has, skip};
 use crate::support::{Answer, KURABE, Place, eventually, piped};
 use kurabe_testbed::testing;
 use serde_json::Value;
@@ -127,8 +127,7 @@ fn seen(place: &Place) -> Vec<Value> {
 
 #[test]
 fn server_on_other_host_is_observed_by_agent() {
-    if kurabe_testbed::available().iter().any(|(name, found)| *name == "redis" && found.is_err()) {
-        skip("redis is not installed");
+    if !has("redis") {
         return;
     }
     if !Path::new(SSHD).exists() {

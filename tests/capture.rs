@@ -4,7 +4,7 @@ mod from;
 mod model;
 mod tls;
 
-use crate::servers::common::{skip, sql};
+use crate::servers::common::{has_program, skip, sql};
 use crate::support::{Answer, KURABE, Place, eventually, piped};
 use kurabe_capture::file;
 use kurabe_capture::record::{Record, Request, Value};
@@ -15,28 +15,27 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Captures a shell's command.
-fn captured(place: &Place, name: &str, options: &[&str], url: &str, script: &str) -> PathBuf {
-    let path = place.home().join(name);
-    let args =
-        [&["capture", url, "-o", path.to_str().unwrap()], options, &["--", "sh", "-ec", script]].concat();
+pub(crate) fn captured(place: &Place, name: &str, options: &[&str], url: &str, script: &str) -> String {
+    let path = place.at(name);
+    let args = [&["capture", url, "-o", &path], options, &["--", "sh", "-ec", script]].concat();
     place.run(&args).success();
     path
 }
 
-fn records(path: &Path) -> Vec<Record> {
+fn records(path: &str) -> Vec<Record> {
     let mut found = Vec::new();
-    let (_, ending) = file::read(path, |record| found.push(record)).unwrap();
+    let (_, ending) = file::read(Path::new(path), |record| found.push(record)).unwrap();
     assert!(ending.complete, "{ending:?}");
     found
 }
 
 /// The requests with the texts of their statements, whose gaps are filled.
-fn requests(path: &Path) -> Vec<(String, Request)> {
+fn requests(path: &str) -> Vec<(String, Request)> {
     let (mut templates, mut found) = (Vec::new(), Vec::new());
     for record in records(path) {
         match record {
@@ -54,9 +53,8 @@ fn requests(path: &Path) -> Vec<(String, Request)> {
     found
 }
 
-fn shown(place: &Place, path: &Path) -> Json {
-    let answer = place.run(&["capture", "show", path.to_str().unwrap(), "--report", "json"]).success();
-    answer.json()
+pub(crate) fn shown(place: &Place, path: &str) -> Json {
+    place.run(&["capture", "show", path, "--report", "json"]).success().json()
 }
 
 fn sum(statements: &Json, of: &str) -> u64 {
@@ -74,8 +72,7 @@ fn requests_and_rows_are_those_that_the_server_counted() {
     let Some(server) = testing::own_server_with("postgres", preload) else { return };
     let Some(_) = sql(&server, "", "CREATE EXTENSION pg_stat_statements") else { return };
     let place = Place::new();
-    if Command::new("pgbench").arg("--version").output().is_err() {
-        skip("there is no program pgbench");
+    if !has_program("pgbench") {
         return;
     }
     captured(&place, "init", &[], server.url(), "pgbench -i -q -s 1 2>/dev/null");
@@ -160,8 +157,8 @@ fn statements_on_mysql_are_those_that_the_server_counted() {
 fn values_are_those_that_were_sent_and_are_replaced_or_dropped_where_wished() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
-    std::fs::write(place.home().join("a.sql"), "SELECT :n::int + 1, length(:word), NULL::text\n").unwrap();
-    std::fs::write(place.home().join("data"), "1\tAlice\n2\t\\N\n").unwrap();
+    place.file("a.sql", "SELECT :n::int + 1, length(:word), NULL::text\n");
+    place.file("data", "1\tAlice\n2\t\\N\n");
     let script = format!(
         "cd '{}'; pgbench -n -M prepared -t 2 -D n=4711 -D \"word=it's Alice\" -f a.sql; \
          psql -qXc \"SELECT 'Alice' AS a, 4711 -- Alice\" -c 'CREATE TEMP TABLE t (a int, b text)' \
@@ -215,7 +212,7 @@ fn no_password_is_in_a_capture() {
     assert!(!all.contains("hunter2") && all.contains("CREATE ROLE …"), "{all}");
     let select = found.iter().find(|(text, _)| text == "SELECT count(*) FROM u WHERE password = ?");
     assert!(select.is_some_and(|(_, request)| request.cut && request.digest == 0), "{found:#?}");
-    let (about, _) = file::read(&path, |_| {}).unwrap();
+    let (about, _) = file::read(Path::new(&path), |_| {}).unwrap();
     assert!(!format!("{about:?}").contains("hunter2"), "{about:?}");
 }
 
@@ -224,9 +221,9 @@ fn reads_in_a_loop_are_named_in_a_short_answer() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
     let items: Vec<String> = (0..20).map(|n| format!("SELECT {n} AS item;\n")).collect();
-    let script = place.home().join("shop.sql");
-    std::fs::write(&script, format!("BEGIN;\nSELECT 1 AS orders, 2;\n{}COMMIT;\n", items.concat())).unwrap();
-    let run = format!("for n in 1 2 3; do psql -qAtXf '{}'; done", script.display());
+    let script =
+        place.file("shop.sql", format!("BEGIN;\nSELECT 1 AS orders, 2;\n{}COMMIT;\n", items.concat()));
+    let run = format!("for n in 1 2 3; do psql -qAtXf '{}'; done", script);
     let path = captured(&place, "loop", &[], server.url(), &run);
     let report = shown(&place, &path);
     let units = report["units"].as_array().unwrap();
@@ -237,7 +234,7 @@ fn reads_in_a_loop_are_named_in_a_short_answer() {
     );
     let times: Vec<_> = units[0]["steps"].as_array().unwrap().iter().map(|step| &step["times"]).collect();
     assert_eq!(times, [&serde_json::json!([1, 1]), &serde_json::json!([20, 20])], "{report:#}");
-    let answer = place.run(&["capture", "show", path.to_str().unwrap()]);
+    let answer = place.run(&["capture", "show", &path]);
     assert!(answer.out.contains("N+1: 3 × (20 × SELECT ? AS item)"), "{answer:?}");
     let widest = answer.out.lines().map(|line| line.chars().count()).max();
     assert!(answer.out.lines().count() <= 25 && widest <= Some(80), "{answer:?}");
@@ -247,15 +244,17 @@ fn reads_in_a_loop_are_named_in_a_short_answer() {
 fn capture_of_a_killed_recorder_is_read_and_said_to_be_one() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
-    let path = place.home().join("killed");
-    let mut child = piped(&mut place.command(&["capture", server.url(), "-o", path.to_str().unwrap()]));
+    let path = place.at("killed");
+    let mut child = piped(&mut place.command(&["capture", server.url(), "-o", &path]));
     let mut url = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
     let psql = Command::new("psql").args([url.trim(), "-qXc", "SELECT 6 * 7"]).output();
     assert!(psql.is_ok_and(|output| Answer::of(&output).out.contains("42")));
     let count = || {
         let mut requests = 0;
-        let read = file::read(&path, |record| requests += u64::from(matches!(record, Record::Request(_))));
+        let read = file::read(Path::new(&path), |record| {
+            requests += u64::from(matches!(record, Record::Request(_)))
+        });
         read.is_ok().then_some(requests)
     };
     // It is written without another request.
@@ -264,30 +263,29 @@ fn capture_of_a_killed_recorder_is_read_and_said_to_be_one() {
     child.wait().unwrap();
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
-    let answer = place.run(&["capture", "show", path.to_str().unwrap()]).success();
+    let answer = place.run(&["capture", "show", &path]).success();
     assert!(answer.out.contains("did not end in order") && answer.out.contains("left out"), "{answer:?}");
     std::fs::write(&path, &whole).unwrap();
-    let answer = place.run(&["capture", "show", path.to_str().unwrap()]);
+    let answer = place.run(&["capture", "show", &path]);
     assert!(answer.out.contains("1 requests") && answer.out.contains("did not end in order"), "{answer:?}");
-    let replay = place.run(&["run", "replay", path.to_str().unwrap(), server.url(), "--dry-run"]);
+    let replay = place.run(&["run", "replay", &path, server.url(), "--dry-run"]);
     assert!(replay.code == Some(0) && replay.err.contains("did not end in order"), "{replay:?}");
     // What exists is not written over, and another protocol is refused before anything is made.
-    let refused = place.run(&["capture", server.url(), "-o", path.to_str().unwrap(), "--", "true"]);
+    let refused = place.run(&["capture", server.url(), "-o", &path, "--", "true"]);
     assert!(refused.code == Some(2) && refused.err.contains("exists already"), "{refused:?}");
-    let other = place.home().join("other");
-    let refused = place.run(&["capture", "redis://127.0.0.1:1", "-o", other.to_str().unwrap(), "--", "true"]);
-    assert!(refused.code != Some(0) && !other.exists(), "{refused:?}");
+    let other = place.at("other");
+    let refused = place.run(&["capture", "redis://127.0.0.1:1", "-o", &other, "--", "true"]);
+    assert!(refused.code != Some(0) && !Path::new(&other).exists(), "{refused:?}");
 }
 
 #[test]
 fn long_requests_that_no_replay_has_are_counted() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
-    let script = place.home().join("long.sql");
-    std::fs::write(&script, format!("SELECT length('{}');\nSELECT 1;\n", "x".repeat(2 << 20))).unwrap();
-    let path = place.home().join("long");
-    let path = path.to_str().unwrap();
-    let run = format!("psql -qXf '{}'", script.display());
+    let script = place.file("long.sql", format!("SELECT length('{}');\nSELECT 1;\n", "x".repeat(2 << 20)));
+    let path = place.at("long");
+    let path = &path;
+    let run = format!("psql -qXf '{}'", script);
     let answer = place.run(&["capture", server.url(), "-o", path, "--", "sh", "-ec", &run]);
     let said = "1 requests (50.0 %) are above 1 MB or may hold a password: no replay has them";
     assert!(answer.code == Some(0) && answer.err.contains(said), "{answer:?}");

@@ -2,7 +2,6 @@
 
 use crate::support::{Answer, Place, eventually, signal};
 use serde_json::Value;
-use std::path::PathBuf;
 
 const SUITE: &str = "\
 targets = ['sqlite:']
@@ -41,15 +40,13 @@ not-testable = 'it needs a stack that does not exist'
 ";
 
 /// A folder with these claims and that workload.
-fn own(place: &Place, claims: &str) -> PathBuf {
-    std::fs::write(place.home().join("find.toml"), SUITE).unwrap();
-    let file = place.home().join("ours.toml");
-    std::fs::write(&file, claims).unwrap();
-    file
+fn own(place: &Place, claims: &str) -> String {
+    place.file("find.toml", SUITE);
+    place.file("ours.toml", claims)
 }
 
-fn ask(place: &Place, file: &std::path::Path, more: &[&str]) -> Answer {
-    place.run(&[&["claims", "-f", file.to_str().unwrap()][..], more].concat())
+fn ask(place: &Place, file: &str, more: &[&str]) -> Answer {
+    place.run(&[&["claims", "-f", file][..], more].concat())
 }
 
 /// The answers by the claims' names.
@@ -102,8 +99,7 @@ fn claim_that_held_and_does_not_any_more_is_exit_4() {
     let file = own(&place, OWN);
     assert_eq!(ask(&place, &file, &["fast"]).code, Some(0));
     // The workload gets slower than what is claimed; nothing else changes.
-    std::fs::write(place.home().join("find.toml"), SUITE.replace("] } ]", "] }, { sleep = '50ms' } ]"))
-        .unwrap();
+    place.file("find.toml", SUITE.replace("] } ]", "] }, { sleep = '50ms' } ]"));
     let answer = ask(&place, &file, &["fast", "--export-json", "-"]);
     let made = answer.json();
     // Other load on the machine leaves it undecided whether a rate is too low.
@@ -177,9 +173,8 @@ fn answers_so_far_are_on_disk_and_an_interrupt_keeps_them() {
                 max-rounds = 1000\ntest = { at-least = 100 }\n";
     // The order of the file is that of the answers.
     let file = own(&place, &OWN.replace("[slow]", &format!("{long}\n[slow]")));
-    let json = place.home().join("claims.json");
-    let child =
-        place.spawn(&["claims", "-f", file.to_str().unwrap(), "--export-json", json.to_str().unwrap()]);
+    let json = place.at("claims.json");
+    let child = place.spawn(&["claims", "-f", &file, "--export-json", &json]);
     // The second run has begun when there are two folders.
     let runs = || {
         let entries = std::fs::read_dir(place.path()).unwrap().flatten();

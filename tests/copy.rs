@@ -170,7 +170,7 @@ fn killed_copy_is_continued_or_refused() {
 #[test]
 fn full_disk_stops_the_copy_and_the_same_command_continues() {
     let place = Place::new();
-    let from = format!("sqlite:{}", place.home().join("from.db").display());
+    let from = format!("sqlite:{}", place.at("from.db"));
     let disk = place.home().join("disk");
     std::fs::create_dir(&disk).unwrap();
     let mut source = side(&from);
@@ -210,7 +210,7 @@ fn full_disk_stops_the_copy_and_the_same_command_continues() {
     assert!(second.contains("second 0"), "{answer:?}");
     let copied = assert_copied(&Answer { code: Some(0), out: second.to_owned(), ..Answer::default() });
     assert!((1..20_000).contains(&copied), "{copied}");
-    let kept = format!("sqlite:{}", place.home().join("kept.db").display());
+    let kept = format!("sqlite:{}", place.at("kept.db"));
     for sum in [
         "SELECT count(*) FROM notes",
         "SELECT hex(max(data)) FROM notes",

@@ -3,12 +3,10 @@
 mod scripts;
 mod setup;
 
-use crate::servers::common::sql;
+use crate::servers::common::{cells, sql};
 use crate::support::{Answer, Place};
 use kurabe_testbed::Server;
 use kurabe_testbed::testing::{self, Lease};
-use serde_json::Value;
-use std::path::{Path, PathBuf};
 
 const SHOP: &str = r#"
 [axes]
@@ -48,19 +46,8 @@ steps = [
 ]
 "#;
 
-/// A file in the place's home.
-fn file(place: &Place, name: &str, text: &str) -> PathBuf {
-    let path = place.home().join(name);
-    std::fs::write(&path, text).unwrap();
-    path
-}
-
-fn run(place: &Place, path: &Path, rest: &[&str]) -> Answer {
-    place.run(&[&["run", "-f", path.to_str().unwrap()], rest].concat())
-}
-
-fn cells(report: &Value) -> &Vec<Value> {
-    report["cells"].as_array().unwrap()
+fn run(place: &Place, path: &str, rest: &[&str]) -> Answer {
+    place.run(&[&["run", "-f", path], rest].concat())
 }
 
 fn sql_servers() -> Vec<Lease> {
@@ -73,8 +60,8 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
     let servers = sql_servers();
     let mut targets = vec!["sqlite:"];
     targets.extend(servers.iter().map(|server| server.url()));
-    let path = file(&place, "shop.toml", SHOP);
-    let towns = file(&place, "towns.txt", "Kyoto\nNara\n");
+    let path = place.file("shop.toml", SHOP);
+    let towns = place.file("towns.txt", "Kyoto\nNara\n");
     run(&place, &path, &[&["--requests", "200", "--rounds", "2"], &targets[..]].concat()).success();
     std::fs::remove_file(path).unwrap();
     std::fs::remove_file(towns).unwrap();
@@ -113,7 +100,7 @@ fn steps_are_repeated_as_often_as_a_variable_says_and_lists_and_lengths_have_wei
                 { repeat = ':times', most = 5, draw.id = { sequence = 1 }, draw.n = ':id + 1', steps = [\n\
                 { insert = 'log', values = { id = ':id', n = ':n' } },\n\
                 { repeat = 2, steps = [{ get = 'log', key = ':id', fields = ['n'], check = { n = ':n' } }] },\n] },\n]\n";
-    let path = file(&place, "repeat.toml", text);
+    let path = place.file("repeat.toml", text);
     run(&place, &path, &["--requests", "100", "--rounds", "1", "sqlite:"]).success();
     let report = place.report();
     // Each of a hundred transactions, and of those of the warm-up, added four rows, which the server counted.
@@ -129,7 +116,7 @@ fn steps_are_repeated_as_often_as_a_variable_says_and_lists_and_lengths_have_wei
         ("most = 5", "most = 1500", "more than 2000 steps"),
         ("repeat = 2,", "repeat = 2, most = 2,", "'most' needs a variable in 'repeat'"),
     ] {
-        let path = file(&place, "wrong.toml", &text.replacen(from, to, 1));
+        let path = place.file("wrong.toml", &text.replacen(from, to, 1));
         run(&place, &path, &["sqlite:"]).exit_code(2).err_has(part);
     }
 }
@@ -154,7 +141,7 @@ fn unexpected_answer_fails_trial() {
             "[collection.a]\nrows = 10\nkey = 'id'\nfields = {{ id = 'int', n = {{ type = 'int', value = 7 }} }}\n\
              [transaction.t]\ndraw = {{ id = {{ row = 'a' }}, zero = ':id - :id' }}\nsteps = [{step}]\n"
         );
-        let path = file(&place, "wrong.toml", &text);
+        let path = place.file("wrong.toml", &text);
         let answer = run(&place, &path, &["--requests", "20", "--rounds", "1", "sqlite:"]);
         assert_ne!(answer.code, Some(0), "{step}: {answer:?}");
         assert!((answer.out + &answer.err).replace("\n  ", " ").contains(part), "{step}: {part}");
@@ -202,9 +189,9 @@ fn error_in_file_is_reported_with_place_and_suggestion() {
     ] {
         let text = good.replacen(from, to, 1);
         assert_ne!(text, good);
-        let path = file(&place, "wrong.toml", &text);
+        let path = place.file("wrong.toml", &text);
         // Throwaway targets hold nothing that statements must not change.
-        let target = format!("sqlite:{}", place.home().join("mine.db").display());
+        let target = format!("sqlite:{}", place.at("mine.db"));
         run(&place, &path, &[&target]).exit_code(2).err_has(part).err_has("wrong.toml");
     }
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "an error left a run behind");
@@ -220,13 +207,13 @@ fn existing_table_is_read_only_by_default_and_never_removed() {
         let steps = |steps: &str| format!("[transaction.t]\ndraw.id = 'random(1, 2)'\nsteps = [{steps}]\n");
         let read = table.to_owned() + &steps("{ get = 'theirs', key = ':id', check = { n = 5 } }");
         let brief = ["--requests", "20", "--rounds", "1", server.url()];
-        run(&place, &file(&place, "read.toml", &read), &brief).success();
+        run(&place, &place.file("read.toml", &read), &brief).success();
         let change = steps("{ update = 'theirs', key = ':id', set = { n = 6 } }");
-        let answer = run(&place, &file(&place, "change.toml", &(table.to_owned() + &change)), &brief);
+        let answer = run(&place, &place.file("change.toml", &(table.to_owned() + &change)), &brief);
         assert_eq!(answer.code, Some(2), "{answer:?}");
         assert!(answer.err.contains("read-only"), "{answer:?}");
         let allowed = format!("{table}write = true\n{change}");
-        run(&place, &file(&place, "change.toml", &allowed), &brief).success();
+        run(&place, &place.file("change.toml", &allowed), &brief).success();
         assert_eq!(sql(&server, "", "SELECT SUM(n) FROM theirs").unwrap().trim(), "12");
     }
 }
@@ -253,12 +240,12 @@ fn server_refuses_writes_unless_they_are_allowed() {
         let sum = || sql(&server, "", "SELECT SUM(n) FROM theirs").unwrap().trim().to_owned();
         let brief = ["--requests", "2", "--rounds", "1", "--clients", "1", server.url()];
         let script = |text: &str, more: &[&str]| {
-            let path = file(&place, "theirs.sql", text);
-            place.run(&[&["run", "pgbench", "-f", path.to_str().unwrap()], more, &brief].concat())
+            let path = place.file("theirs.sql", text);
+            place.run(&[&["run", "pgbench", "-f", &path], more, &brief].concat())
         };
         let workload = |text: &str, more: &[&str]| {
             let steps = format!("[transaction.t]\nsteps = [ 'begin', {{ sql = '{text}' }}, 'commit' ]\n");
-            run(&place, &file(&place, "theirs.toml", &steps), &[more, &brief].concat())
+            run(&place, &place.file("theirs.toml", &steps), &[more, &brief].concat())
         };
         // A function that only the server knows.
         for answer in
@@ -284,7 +271,7 @@ fn server_refuses_writes_unless_they_are_allowed() {
         // RemoteContext writes to collections of the run, the session cannot be read-only.
         let mixed = "[collection.a]\nrows = 3\nkey = 'id'\nfields.id = 'int'\n[transaction.t]\n\
                      steps = [ { sql = 'SELECT charge()' }, { sql = 'DELETE FROM {a} WHERE id < 0' } ]\n";
-        run(&place, &file(&place, "mixed.toml", mixed), &brief)
+        run(&place, &place.file("mixed.toml", mixed), &brief)
             .exit_code(2)
             .err_has("step 1: this statement may change data, and the sessions");
         assert_eq!(sum(), "10");
@@ -320,7 +307,7 @@ steps = [
     sql.mysql = "SELECT 1 FROM mysql.innodb_table_stats WHERE table_name LIKE 'kurabe%users' AND n_rows BETWEEN 4000 AND 6000" },
 ]
 "#;
-    let path = file(&place, "known.toml", text);
+    let path = place.file("known.toml", text);
     let answer = run(&place, &path, &[&["--requests", "3", "--rounds", "1"], &targets[..]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(!answer.err.contains("ANALYZE"), "{answer:?}");
@@ -339,7 +326,7 @@ fields = { id = "int", total = "int" }
 draw.id = { uniform = [1, 20_000] }
 steps = [ { get = "orders", key = ":id" }, { sql = "SELECT COUNT(*) FROM parts WHERE total = 5", rows = 1 } ]
 "#;
-    let path = file(&place, "orders.toml", text);
+    let path = place.file("orders.toml", text);
     let brief = ["--requests", "3", "--rounds", "1"];
     let check = |target: &str, warned: &[&str], analysed: &[&str]| {
         let answer = run(&place, &path, &[&brief[..], &[target]].concat()).success();
@@ -393,7 +380,7 @@ fn sysbench_suites_run_verified_on_every_sql_engine() {
         let lines = text
             .lines()
             .filter(|line| !["budget", "targets", "rounds"].iter().any(|key| line.starts_with(key)));
-        let path = file(&place, "suite.toml", &lines.collect::<Vec<_>>().join("\n"));
+        let path = place.file("suite.toml", &lines.collect::<Vec<_>>().join("\n"));
         let rest = ["--requests", "160", "--rounds", "1", "-D", "rows=500"];
         run(&place, &path, &[&rest[..], &targets].concat()).success();
         let report = place.report();
@@ -426,14 +413,14 @@ fn conflicting_transactions_are_retried_only_for_named_errors() {
         )
     };
     let rest = ["--requests", "400", "--rounds", "1", server.url()];
-    run(&place, &file(&place, "meet.toml", &text("retry = ['1213']")), &rest).success();
+    run(&place, &place.file("meet.toml", &text("retry = ['1213']")), &rest).success();
     // The server does not count rolled-back rows either.
     for cell in cells(&place.report()) {
         assert!(cell["retries"].as_u64().unwrap() > 0, "{cell:#}");
         assert!(cell["verified"]["counted"].as_u64().unwrap() >= 400, "{cell:#}");
     }
-    run(&place, &file(&place, "meet.toml", &text("")), &rest).exit_code(4).out_has("Deadlock");
-    let answer = run(&place, &file(&place, "meet.toml", &text("retry = 1213")), &rest).exit_code(2);
+    run(&place, &place.file("meet.toml", &text("")), &rest).exit_code(4).out_has("Deadlock");
+    let answer = run(&place, &place.file("meet.toml", &text("retry = 1213")), &rest).exit_code(2);
     assert!(answer.err.contains("list of the server's codes"), "{answer:?}");
 }
 
@@ -447,7 +434,7 @@ fn row_count_may_be_variable_and_texts_follow_template() {
                 { sql = \"SELECT 1 WHERE :c GLOB '[a-z][a-z][0-9]é'\", rows = 1 },\n\
                 { get = 'a', key = ':id', fields = ['c'] } ]\n";
     let rest = ["--requests", "200", "--rounds", "1", "sqlite:"];
-    run(&place, &file(&place, "rows.toml", good), &rest).success();
+    run(&place, &place.file("rows.toml", good), &rest).success();
     for (from, to, code, part) in [
         ("31 - :id", "32 - :id", 4, "the answer has"),
         ("'least(10, 31 - :id)'", "{ list = ['x'] }", 4, "'x' is not a valid number of rows"),
@@ -460,7 +447,7 @@ fn row_count_may_be_variable_and_texts_follow_template() {
             "'template' does not apply to numbers",
         ),
     ] {
-        let answer = run(&place, &file(&place, "rows.toml", &good.replacen(from, to, 1)), &rest);
+        let answer = run(&place, &place.file("rows.toml", &good.replacen(from, to, 1)), &rest);
         assert_eq!(answer.code, Some(code), "{to}: {answer:?}");
         assert!((answer.out + &answer.err).replace("\n  ", " ").contains(part), "{to}: {part}");
     }
@@ -477,10 +464,10 @@ fn answer_is_compared_with_values_at_its_request() {
                 { sql = 'SELECT :id, id FROM {people} WHERE name = :name', rows = 1, check = { 1 = ':id' }, keep = { id = '2' } },\n\
                 { get = 'people', key = ':id', fields = ['name'], check = { name = ':name' } } ]\n";
     let rest = ["--requests", "200", "--rounds", "1", "sqlite:"];
-    run(&place, &file(&place, "friends.toml", text), &rest).success();
+    run(&place, &place.file("friends.toml", text), &rest).success();
     // And a wrong reply is still detected.
     let wrong = text.replace("check = { name = ':name' }", "check = { name = ':id' }");
-    run(&place, &file(&place, "friends.toml", &wrong), &rest).exit_code(4);
+    run(&place, &place.file("friends.toml", &wrong), &rest).exit_code(4);
 }
 
 #[test]
@@ -491,15 +478,15 @@ fn transaction_is_retried_if_sqlite_is_busy() {
                 { sql = 'UPDATE {a} SET n = n + 1 WHERE id = :id', affected = 1 }, { sleep = '50ms' }, 'commit' ]\n";
     // Locked for longer than a statement waits, and for much less than all tries wait.
     let rest = ["--requests", "20", "--rounds", "1", "sqlite:?busy_timeout=20ms"];
-    let answer = run(&place, &file(&place, "busy.toml", text), &rest).success();
+    let answer = run(&place, &place.file("busy.toml", text), &rest).success();
     assert!(cells(&place.report()).iter().any(|cell| cell["retries"].as_u64() > Some(0)), "{answer:?}");
 }
 
 #[test]
 fn invalid_variable_is_reported_with_place_before_run() {
     let place = Place::new();
-    let path = file(&place, "shop.toml", SHOP);
-    file(&place, "towns.txt", "Kyoto\n");
+    let path = place.file("shop.toml", SHOP);
+    place.file("towns.txt", "Kyoto\n");
     run(&place, &path, &["-D", "users=-5", "sqlite:"])
         .exit_code(2)
         .err_has("shop.toml: line 6: collection users, rows: -5 is not a valid number of rows");
@@ -508,12 +495,8 @@ fn invalid_variable_is_reported_with_place_before_run() {
         .err_has("shop.toml: line 18: transaction browse, draw id: a range from 1 to 0 is empty");
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "an error left a run behind");
     // Unreached expressions are not evaluated: pgbench runs this too.
-    let script = file(
-        &place,
-        "far.sql",
-        "\\set a 1\n\\if :scale > 10\n\\set a random(11, :scale)\n\\endif\nSELECT :a;",
-    );
-    let args =
-        ["run", "pgbench", "-f", script.to_str().unwrap(), "--requests", "5", "--rounds", "1", "sqlite:"];
+    let script =
+        place.file("far.sql", "\\set a 1\n\\if :scale > 10\n\\set a random(11, :scale)\n\\endif\nSELECT :a;");
+    let args = ["run", "pgbench", "-f", &script, "--requests", "5", "--rounds", "1", "sqlite:"];
     place.run(&args).success();
 }

@@ -45,10 +45,9 @@ fn unwritable_report_error_names_file_and_leaves_no_other_file() {
 #[test]
 fn unwritable_runs_folder_is_detected_before_start() {
     let place = Place::new();
-    let file = place.home().join("file");
-    std::fs::write(&file, "").unwrap();
-    let below = file.join("runs");
-    for folder in ["/proc/foo", file.to_str().unwrap(), below.to_str().unwrap(), "/dev/null"] {
+    let file = place.file("file", "");
+    let below = format!("{file}/runs");
+    for folder in ["/proc/foo", &file, &below, "/dev/null"] {
         let args = ["run", "point-read", "up:memcached", "--requests", "10", "--runs-dir", folder];
         let answer = place.run(&args).exit_code(5).err_has(folder);
         assert!(!answer.err.contains("starting throwaway"), "{answer:?}");

@@ -1,7 +1,7 @@
 //! What somebody meets who uses the program for the first time, and mistakes on the command line.
 
 use crate::recorded::short;
-use crate::servers::common::skip;
+use crate::servers::common::has;
 use crate::support::{Answer, Place};
 use kurabe_core::run::{Outcome, TrialRecord};
 use kurabe_record::{RunPath, Store};
@@ -10,13 +10,6 @@ use std::net::TcpListener;
 
 const SMALL: [&str; 9] =
     ["run", "point-read", "sqlite:", "--records", "100", "--requests", "100", "--rounds", "2"];
-
-/// A file in the home directory.
-fn file(place: &Place, name: &str, text: &str) -> String {
-    let path = place.home().join(name);
-    std::fs::write(&path, text).unwrap();
-    path.display().to_string()
-}
 
 /// Asserts that the answer is a usage error in one message with all these parts.
 fn refused(answer: &Answer, parts: &[&str]) {
@@ -218,8 +211,8 @@ fn missing_tables_of_pgbench_are_an_error_that_names_init() {
 #[test]
 fn statement_may_change_tables_of_throwaway_targets_only() {
     let place = Place::new();
-    let script = file(&place, "a.sql", "CREATE TABLE IF NOT EXISTS mine (n INTEGER);\n");
-    let made = file(&place, "mine.db", "");
+    let script = place.file("a.sql", "CREATE TABLE IF NOT EXISTS mine (n INTEGER);\n");
+    let made = place.file("mine.db", "");
     let run = |target: &str| {
         place.run(&[
             "run", "pgbench", "-f", &script, target, "--requests", "4", "--rounds", "1", "--clients", "1",
@@ -276,10 +269,8 @@ const PLANS: [(&str, &[&str]); 6] = [
 #[test]
 fn dry_run_plans_each_kind_of_run_and_measures_nothing() {
     let place = Place::new();
-    let found = kurabe_testbed::available();
-    let there = |engine: &str| found.iter().any(|(name, found)| *name == engine && found.is_ok());
     for (run, parts) in PLANS {
-        if run.contains("up:mariadb") && !there("mariadb") && !skip("mariadb is not installed") {
+        if run.contains("up:mariadb") && !has("mariadb") {
             continue;
         }
         let words: Vec<&str> = ["run"].into_iter().chain(run.split(' ')).chain(["--dry-run"]).collect();
@@ -309,15 +300,15 @@ const WORKLOAD: &str = "[variables]\nusers = 10\n[collection.people]\nrows = \":
 #[test]
 fn empty_ranges_are_found_before_anything_starts_with_file_and_place() {
     let place = Place::new();
-    let script = file(&place, "a.sql", "\n\\set id random(5, 1)\nSELECT :id;\n");
+    let script = place.file("a.sql", "\n\\set id random(5, 1)\nSELECT :id;\n");
     let answer = place.run(&["run", "pgbench", "-f", &script, "up:postgres"]);
     refused(&answer, &["a.sql", "line 2", "from 5 to 1 is empty"]);
-    let workload = file(&place, "b.toml", WORKLOAD);
+    let workload = place.file("b.toml", WORKLOAD);
     for (value, part) in [("-5", "-5 is not a valid number of rows"), ("many", "rows")] {
         let answer = place.run(&["run", "-f", &workload, "up:postgres", "-D", &format!("users={value}")]);
         refused(&answer, &["b.toml", "line ", part]);
     }
-    let reversed = file(&place, "c.toml", &WORKLOAD.replace("random(1, :users)", "random(5, 1)"));
+    let reversed = place.file("c.toml", &WORKLOAD.replace("random(1, :users)", "random(5, 1)"));
     let answer = place.run(&["run", "-f", &reversed, "up:postgres"]);
     refused(&answer, &["c.toml", "line ", "from 5 to 1 is empty"]);
 }
@@ -325,7 +316,7 @@ fn empty_ranges_are_found_before_anything_starts_with_file_and_place() {
 #[test]
 fn errors_of_the_operating_system_have_no_numbers() {
     let place = Place::new();
-    let text = file(&place, "text.db", &"no database\n".repeat(500));
+    let text = place.file("text.db", &"no database\n".repeat(500));
     for args in [
         &["run", "-f", "/nowhere/a.toml"][..],
         &["run", "pgbench", "-f", "/nowhere/a.sql"],
@@ -345,8 +336,7 @@ fn errors_of_the_operating_system_have_no_numbers() {
 #[test]
 fn options_override_axes_and_variables_of_a_suite() {
     let place = Place::new();
-    let workload = file(
-        &place,
+    let workload = place.file(
         "b.toml",
         &format!("[axes]\nclients = [1, 2]\n{WORKLOAD}")
             .replacen("[axes]\nclients = [1, 2]\n", "axes.clients = [1, 2]\n", 1),
@@ -359,7 +349,7 @@ fn options_override_axes_and_variables_of_a_suite() {
     let report = place.report();
     assert_eq!(report["spec"]["axes"]["clients"], serde_json::json!([4]), "{}", report["spec"]);
     assert_eq!(report["spec"]["custom"]["define"]["users"], "30", "{}", report["spec"]);
-    let suite = file(&place, "s.toml", "experiment = 'point-read'\naxes.clients = [1, 8]\n");
+    let suite = place.file("s.toml", "experiment = 'point-read'\naxes.clients = [1, 8]\n");
     let answer = place.run(&["run", "-f", &suite, "--dry-run", "--clients", "3"]);
     assert!(
         answer.code == Some(0) && answer.out.contains("3 clients") && !answer.out.contains("8 clients"),

@@ -77,13 +77,12 @@ fn sum_of_agents_is_what_the_server_counted() {
 fn agents_that_a_command_starts_need_no_broker() {
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
-    let rsh = place.home().join("rsh");
     let folder = Path::new(KURABE).parent().unwrap().display();
-    fs::write(&rsh, format!("shift\nPATH={folder}:$PATH exec \"$@\"\n")).unwrap();
+    let rsh = place.file("rsh", format!("shift\nPATH={folder}:$PATH exec \"$@\"\n"));
     let args = ["run", "point-read", server.url(), "--fleet", "ssh:one,two", "--clients", "4", "--no-html"];
     let rest = ["--requests", "400", "--rounds", "2", "--records", "500"];
     let mut command = place.command(&[&args[..], &rest[..]].concat());
-    command.env("KURABE_RSH", format!("sh {}", rsh.display()));
+    command.env("KURABE_RSH", format!("sh {}", rsh));
     Answer::of(&command.output().unwrap()).success();
     let whole = place.run(&["report", "last", "--verbose"]).out.replace('\n', " ");
     assert!(whole.contains("clients on 2 agents (one and two)"), "{whole}");

@@ -140,14 +140,12 @@ fn no_statement_runs_on_after_ctrl_c_a_time_out_or_a_failed_trial() {
         };
         let running = || sql(&server, "", &format!("SELECT count(*) FROM {list}")).unwrap().trim().to_owned();
         let place = Place::new();
-        let script = place.home().join("long.sql");
+        let script = place.at("long.sql");
         let start = |text: &str, limit: &str| {
             std::fs::write(&script, text).unwrap();
             let rest =
                 ["--clients", "2", "--requests", "2", "--rounds", "1", "--timeout", limit, "--no-html"];
-            place.spawn(
-                &[&["run", "pgbench", "-f", script.to_str().unwrap(), server.url()][..], &rest].concat(),
-            )
+            place.spawn(&[&["run", "pgbench", "-f", &script, server.url()][..], &rest].concat())
         };
         let all = format!("SELECT {sleep}(600);");
         let child = start(&all, "10m");

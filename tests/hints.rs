@@ -209,13 +209,11 @@ fn wrong_command_line_is_refused_with_what_to_write() {
 #[test]
 fn misspelt_or_misplaced_statement_is_refused_before_a_server_starts() {
     let place = Place::new();
-    let file = place.home().join("a.sql");
-    std::fs::write(&file, "SELEC 1;\n").unwrap();
-    let file = file.to_str().unwrap();
+    let file = place.file("a.sql", "SELEC 1;\n");
     for (args, part) in [
-        (&["run", "pgbench", "-f", file, "up:postgres"][..], "did you mean SELECT?"),
-        (&["run", "-f", file, "up:postgres"], "kurabe run pgbench -f"),
-        (&["run", "pgbench", file, "up:postgres"], "a script follows -f"),
+        (&["run", "pgbench", "-f", &file, "up:postgres"][..], "did you mean SELECT?"),
+        (&["run", "-f", &file, "up:postgres"], "kurabe run pgbench -f"),
+        (&["run", "pgbench", &file, "up:postgres"], "a script follows -f"),
         (&["run", "SELEC 1", "up:postgres"], "kurabe run pgbench -f FILE.sql"),
     ] {
         let answer = place.run(args).exit_code(2).err_has(part);

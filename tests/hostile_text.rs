@@ -175,7 +175,7 @@ fn poisoned(mut value: Value, with: &str) -> Value {
 #[test]
 fn no_report_format_shows_control_characters() {
     let place = Place::new();
-    let target = format!("sqlite:{}", place.home().join("a.db").display());
+    let target = format!("sqlite:{}", place.at("a.db"));
     let made =
         place.run(&["run", "point-read", &target, "--records", "10", "--requests", "10", "--rounds", "2"]);
     assert_eq!(made.code, Some(0), "{made:?}");

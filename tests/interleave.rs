@@ -161,9 +161,8 @@ fn two_builds_of_a_server_are_two_targets_of_one_run() {
     fs::create_dir(&folder).unwrap();
     let wrapper = folder.join("memcached");
     // As another build would be: a program of its own, with something to recognise it by.
-    let seen = place.home().join("started");
-    let script =
-        format!("#!/bin/sh\necho \"$0\" >>'{}'\nexec '{}' \"$@\"\n", seen.display(), program.display());
+    let seen = place.at("started");
+    let script = format!("#!/bin/sh\necho \"$0\" >>'{}'\nexec '{}' \"$@\"\n", seen, program.display());
     fs::write(&wrapper, script).unwrap();
     fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     // The server's user is another one than root.

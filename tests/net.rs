@@ -1,7 +1,7 @@
 //! Experiment net, on a listener here and in another network namespace.
 
 use crate::network::{LOOPBACK, ip, run_alone, wait_until_apart};
-use crate::servers::common::tell;
+use crate::servers::common::{cells, tell};
 use crate::support::{Answer, KURABE, Place, eventually, metric, no_device, own_hosts, piped, signal};
 use kurabe_testbed::testing;
 use serde_json::Value;
@@ -19,10 +19,6 @@ const BRIEF: [&str; 6] = ["--requests", "60", "--rounds", "2", "--no-html", "--i
 
 fn net<'a>(target: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
     [&["run", "net", target], rest].concat()
-}
-
-fn cells(report: &Value) -> &Vec<Value> {
-    report["cells"].as_array().unwrap()
 }
 
 #[test]

@@ -5,20 +5,17 @@ use crate::support::{Answer, Place};
 use kurabe_testbed::testing;
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A suite on `null:` whose results do not depend on a server.
-fn suite(place: &Place, more: &str) -> PathBuf {
-    let file = place.home().join("small.toml");
+fn suite(place: &Place, more: &str) -> String {
     let text = "experiment = 'point-read'\ntargets = ['null:']\nrounds = 4\nrequests = 2000\nrecords = 100\n";
-    std::fs::write(&file, format!("{text}{more}")).unwrap();
-    file
+    place.file("small.toml", format!("{text}{more}"))
 }
 
 /// Runs a suite with these options.
-fn run(place: &Place, suite: &Path, options: &[&str]) -> Answer {
-    let words = ["run", "-f", suite.to_str().unwrap(), "--no-html"];
+fn run(place: &Place, suite: &str, options: &[&str]) -> Answer {
+    let words = ["run", "-f", &suite, "--no-html"];
     place.run(&[&words, options].concat())
 }
 
@@ -53,9 +50,8 @@ fn slowed(place: &Place, run: &str, factor: f64) -> String {
         let _ = writeln!(out, "{body}{digits}\"}}");
         before = digits;
     }
-    let file = place.home().join("slowed.jsonl");
-    std::fs::write(&file, out).unwrap();
-    let answer = place.run(&["runs", "import", file.to_str().unwrap()]).success();
+    let file = place.file("slowed.jsonl", out);
+    let answer = place.run(&["runs", "import", &file]).success();
     answer.out.trim().to_owned()
 }
 
@@ -82,22 +78,14 @@ fn exit_code_of_comparison_says_what_the_gate_decided() {
     let once = of("null");
     let answer = place.run(&["compare", &once, &slowed(&place, &once, 500.0), "--fail-on", "slower:50%"]);
     assert!(answer.code == Some(7) && answer.out.contains("Nothing is decided"), "{answer:?}");
-    let suite = place.home().join("restarted.toml");
     let text = "experiment = 'point-read'\ntargets = ['up:memcached']\nrestarts = 3\nrounds = 8\ninterleave = 'off'\n\
                 requests = 200\nrecords = 100\n";
-    std::fs::write(&suite, text).unwrap();
+    let suite = place.file("restarted.toml", text);
     assert_eq!(run(&place, &suite, &[]).code, Some(0));
     let base = of("memcached");
     let (base, slower) = (slowed(&place, &base, 1.0), slowed(&place, &base, 1_000.0));
-    let [junit, markdown, json] = ["a.xml", "a.md", "a.json"].map(|name| place.home().join(name));
-    let files = [
-        "--export-junit",
-        junit.to_str().unwrap(),
-        "--export-markdown",
-        markdown.to_str().unwrap(),
-        "--export-json",
-        json.to_str().unwrap(),
-    ];
+    let [junit, markdown, json] = ["a.xml", "a.md", "a.json"].map(|name| place.at(name));
+    let files = ["--export-junit", &junit, "--export-markdown", &markdown, "--export-json", &json];
     let compare = |a: &str, b: &str, options: &[&str]| place.run(&[&["compare", a, b], options].concat());
     let answer = compare(&base, &slower, &[&["--fail-on", "slower:50%"][..], &files].concat()).exit_code(6);
     assert!(answer.out.contains("gate failed"), "{answer:?}");
@@ -142,14 +130,13 @@ fn gate_compares_with_the_newest_run_of_label_or_branch() {
         }
         Answer::of(&command.current_dir(&repository).output().unwrap())
     };
-    let suite = suite.to_str().unwrap();
     let gate = |base: &str| {
-        command(&["run", "-f", suite, "--against", base, "--fail-on", "slower:99%", "--no-html"])
+        command(&["run", "-f", &suite, "--against", base, "--fail-on", "slower:99%", "--no-html"])
     };
     // Nothing is measured without a base.
     gate("trunk").exit_code(5).err_has("'trunk' is neither");
     assert!(listed(&place, &[]).is_empty());
-    assert_eq!(command(&["run", "-f", suite, "--no-html", "--label", "v1"]).code, Some(0));
+    assert_eq!(command(&["run", "-f", &suite, "--no-html", "--label", "v1"]).code, Some(0));
     let first = listed(&place, &[]).remove(0);
     assert_eq!(first["origin"]["suite"], "small");
     assert_eq!(first["origin"]["git"]["commit"], git(&["rev-parse", "HEAD"]));
@@ -189,18 +176,18 @@ fn runs_are_listed_removed_annotated_and_carried_over() {
     let text = place.run(&["runs", "ls"]).out;
     assert!(text.contains("label b") && text.contains("a note\\u{1b}[31m"), "{text}");
     assert_eq!(listed(&place, &["--label", "b"])[0]["note"], "a note\u{1b}[31m");
-    let archive = place.home().join("runs.tar.gz");
+    let archive = place.at("runs.tar.gz");
     let names: Vec<String> =
         listed(&place, &[]).iter().map(|run| run["run"].as_str().unwrap().to_owned()).collect();
-    let words = ["runs", "export", &names[0], &names[1], "-o", archive.to_str().unwrap()];
+    let words = ["runs", "export", &names[0], &names[1], "-o", &archive];
     assert_eq!(place.run(&words).code, Some(0));
     let answer = place.run(&["runs", "rm", &names[0], &names[1]]);
     assert!(answer.code == Some(0) && listed(&place, &[]).is_empty(), "{answer:?}");
     assert_eq!(place.run(&["runs", "rm", "last"]).code, Some(5));
-    assert_eq!(place.run(&["runs", "import", archive.to_str().unwrap()]).code, Some(0));
+    assert_eq!(place.run(&["runs", "import", &archive]).code, Some(0));
     assert_eq!(listed(&place, &["--label", "b"])[0]["note"], "a note\u{1b}[31m");
     assert_eq!(listed(&place, &[]).len(), 2);
-    assert_eq!(place.run(&["runs", "import", suite.to_str().unwrap()]).code, Some(5));
+    assert_eq!(place.run(&["runs", "import", &suite]).code, Some(5));
 }
 
 #[test]
@@ -253,7 +240,7 @@ fn settings_come_from_command_line_environment_suite_and_file_in_this_order() {
     assert_eq!(rounds(&[&own[..], &["--rounds", "5"]].concat(), Some("4")), 5);
     // The suite says 4.
     let file = suite(&place, "");
-    let of_suite = ["run", "-f", file.to_str().unwrap(), "--no-html"];
+    let of_suite = ["run", "-f", &file, "--no-html"];
     assert_eq!(rounds(&of_suite, None), 4);
     assert_eq!(rounds(&of_suite, Some("6")), 6);
     // Targets of the settings are for runs that name none.
@@ -303,10 +290,9 @@ fn gate_of_ci_servers_finds_a_planted_slowdown_between_two_builds_and_none_betwe
         return;
     }
     let place = Place::new();
-    let file = place.home().join("kv.toml");
     let text =
         "experiment = 'kv'\noperations = ['read']\nrounds = 6\nduration = '150ms'\n[axes]\nclients = [1]\n";
-    std::fs::write(&file, text).unwrap();
+    let file = place.file("kv.toml", text);
     let script = format!("{}/../../ci/gate.sh", env!("CARGO_MANIFEST_DIR"));
     let summary = place.home().join("summary.md");
     let ci = |builds: [String; 2]| {
@@ -348,8 +334,7 @@ fn gate_of_ci_servers_finds_a_planted_slowdown_between_two_builds_and_none_betwe
     }
     // Both were measured in one run each, and nothing that the script started is left.
     assert_eq!(std::fs::read_dir(place.home().join(".kurabe/runs")).unwrap().count(), 2);
-    let left =
-        Command::new("pgrep").args(["-f", &place.home().join("base/kurabe").display().to_string()]).output();
+    let left = Command::new("pgrep").args(["-f", &place.at("base/kurabe")]).output();
     assert!(left.unwrap().stdout.is_empty(), "the base build is still running");
 }
 
@@ -367,8 +352,7 @@ fn build_that_does_not_start_ends_the_script_with_its_output() {
 fn run_of_two_targets_is_judged_by_itself_and_any_run_is_exported() {
     let place = Place::new();
     let suite = suite(&place, "");
-    let word = suite.to_str().unwrap();
-    let of = |more: &[&str]| place.run(&[&["run", "-f", word, "--no-html"], more].concat());
+    let of = |more: &[&str]| place.run(&[&["run", "-f", &suite, "--no-html"], more].concat());
     let answer = of(&["null:", "null:", "--fail-on", "slower:99%", "--export-json", "-"]);
     assert!(matches!(answer.code, Some(0 | 7)), "{answer:?}");
     let compared = answer.json();
@@ -378,8 +362,8 @@ fn run_of_two_targets_is_judged_by_itself_and_any_run_is_exported() {
     for targets in [&["null:"][..], &["null:", "null:", "null:"]] {
         of(&[targets, &["--fail-on", "slower"]].concat()).exit_code(2).err_has("--against");
     }
-    let [json, markdown] = ["r.json", "r.md"].map(|name| place.home().join(name));
-    let files = ["--export-json", json.to_str().unwrap(), "--export-markdown", markdown.to_str().unwrap()];
+    let [json, markdown] = ["r.json", "r.md"].map(|name| place.at(name));
+    let files = ["--export-json", &json, "--export-markdown", &markdown];
     of(&files).success().out_has("point-read");
     let exported: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
     assert_eq!(exported, place.report());

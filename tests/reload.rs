@@ -1,9 +1,8 @@
 //! Experiment reload: dumps and restores on real servers, verified, stopped, killed, and on a full disk.
 
-use crate::servers::common::{skip, sql, tables, tell};
+use crate::servers::common::{cells, skip, sql, tables, tell};
 use crate::support::{Answer, Place, eventually, metric, signal};
 use kurabe_testbed::testing;
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -19,10 +18,6 @@ fn reload<'a>(target: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
     let order = if rest.contains(&"--order") { &[][..] } else { &["--order", "key,index,random"] };
     let tool = if rest.contains(&"--tool") { &[][..] } else { &["--tool", "engine,kurabe"] };
     [&["run", "reload", target, "--no-html"], rest, order, tool].concat()
-}
-
-fn cells(report: &Value) -> &Vec<Value> {
-    report["cells"].as_array().unwrap()
 }
 
 fn on_path(program: &str) -> bool {
@@ -75,8 +70,8 @@ fn sqlite_table_is_restored_by_its_program_and_by_a_session() {
         return;
     }
     let place = Place::new();
-    let file = place.home().join("shop.db");
-    let target = format!("sqlite:{}?synchronous=off", file.display());
+    let file = place.at("shop.db");
+    let target = format!("sqlite:{}?synchronous=off", file);
     let answer = place.run(&reload(&target, &["--rows", "3k", "--rounds", "1"]));
     assert_measured(&place, &answer, 3_000);
     let page = place.run(&["report", "--format", "html", "--published", "--output", "-"]).out;

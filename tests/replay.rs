@@ -4,39 +4,34 @@ mod cache;
 mod couchdb;
 pub(crate) mod mongodb;
 
-use crate::servers::common::{cells, skip, sql};
+use crate::capture::shown;
+use crate::servers::common::{cells, has, has_program, sql};
 use crate::support::{Answer, Place, eventually, metric};
 use kurabe_testbed::{Server, testing};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Captures a shell's command.
-fn captured(place: &Place, name: &str, server: &Server, script: &str) -> PathBuf {
-    let path = place.home().join(name);
+fn captured(place: &Place, name: &str, server: &Server, script: &str) -> String {
     let script = format!("cd '{}'; {script}", place.home().display());
-    let answer =
-        place.run(&["capture", server.url(), "-o", path.to_str().unwrap(), "--", "sh", "-ec", &script]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    path
+    crate::capture::captured(place, name, &[], server.url(), &script)
 }
 
 /// The number of requests that a capture shows.
-fn requests(place: &Place, path: &Path) -> u64 {
-    let answer = place.run(&["capture", "show", path.to_str().unwrap(), "--report", "json"]);
-    answer.json()["requests"].as_u64().unwrap()
+fn requests(place: &Place, path: &str) -> u64 {
+    shown(place, path)["requests"].as_u64().unwrap()
 }
 
-fn replay(place: &Place, path: &Path, rest: &[&str]) -> Answer {
+fn replay(place: &Place, path: &str, rest: &[&str]) -> Answer {
     let brief = ["--rounds", "1", "--no-html"];
-    place.run(&[&["run", "replay", path.to_str().unwrap()], rest, &brief].concat())
+    place.run(&[&["run", "replay", path], rest, &brief].concat())
 }
 
 /// The report of a replay in which all went well.
-fn report(place: &Place, path: &Path, rest: &[&str]) -> Json {
+fn report(place: &Place, path: &str, rest: &[&str]) -> Json {
     let answer = replay(place, path, rest);
     assert!(answer.code == Some(0) && !answer.err.contains("did not end in order"), "{answer:?}");
     let report = place.report();
@@ -47,14 +42,10 @@ fn report(place: &Place, path: &Path, rest: &[&str]) -> Json {
     report
 }
 
-pub(crate) fn has(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok() || skip(&format!("there is no program {program}"))
-}
-
 #[test]
 fn writes_of_sessions_are_replayed_in_an_order_that_keeps_their_answers() {
     let Some(server) = testing::server("postgres") else { return };
-    if !has("pgbench") {
+    if !has_program("pgbench") {
         return;
     }
     let place = Place::that_starts_servers();
@@ -64,22 +55,22 @@ fn writes_of_sessions_are_replayed_in_an_order_that_keeps_their_answers() {
     let made = "DELETE FROM pgbench_accounts WHERE aid > 50000; CREATE TABLE shop (id int PRIMARY KEY, n int); \
                 INSERT INTO shop VALUES (1, 0), (2, 0)";
     sql(&server, "", made).unwrap();
-    let dump = place.home().join("dump.sql");
-    let output = Command::new("pg_dump").args([url, "-f", dump.to_str().unwrap()]).output().unwrap();
+    let dump = place.at("dump.sql");
+    let output = Command::new("pg_dump").args([url, "-f", &dump]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     // The second session is connected before the first one commits, and reads what it has committed. Without an order it would
     // read before, since the first one sleeps.
     let reader = "SELECT 1;\n\\! touch connected\n\\! while [ ! -e done ]; do sleep 0.01; done\nSELECT n FROM shop WHERE id = 1;\n\
                   SELECT random();\nSELECT 1 / 0;\n\\copy shop FROM 'rows'\nSELECT id, n FROM shop ORDER BY id;\n";
-    std::fs::write(place.home().join("reader.sql"), reader).unwrap();
-    std::fs::write(place.home().join("rows"), "3\t7\n4\t\\N\n").unwrap();
+    place.file("reader.sql", reader);
+    place.file("rows", "3\t7\n4\t\\N\n");
     let script = "pgbench -n -M prepared -c 3 -t 20; pgbench -n -M simple -c 3 -t 20; pgbench -n -S -M extended -c 2 -t 50; \
                   psql -qXf reader.sql & while [ ! -e connected ]; do sleep 0.01; done; \
                   psql -qX -c BEGIN -c 'UPDATE shop SET n = n + 5 WHERE id = 1' -c 'SELECT pg_sleep(0.3)' -c COMMIT; \
                   touch done; wait";
     let path = captured(&place, "shop", &server, script);
     let slow = "up:postgres?enable_indexscan=off&enable_bitmapscan=off&enable_indexonlyscan=off";
-    let report = report(&place, &path, &["up:postgres", slow, "--data", dump.to_str().unwrap()]);
+    let report = report(&place, &path, &["up:postgres", slow, "--data", &dump]);
     let times = |cell: &Json, part: &str| {
         let metrics = cell["metrics"].as_array().unwrap();
         let found = metrics.iter().find(|metric| metric["name"].as_str().unwrap().contains(part));
@@ -187,7 +178,7 @@ fn reads_are_replayed_as_often_as_the_server_counts_and_other_answers_are_named(
 
         replay(&place, &path, &[&format!("up:{other}")]).exit_code(2).err_has("speaks another protocol");
         let whole = std::fs::read(&path).unwrap();
-        let bad = place.home().join("bad");
+        let bad = place.at("bad");
         for (bytes, why) in [
             (&[b"kurabe capture 9\n", &whole[17..]].concat()[..], "version \"9\""),
             (&whole[..40], "ends before its first record"),
@@ -197,9 +188,8 @@ fn reads_are_replayed_as_often_as_the_server_counts_and_other_answers_are_named(
             let refused = replay(&place, &bad, &[server.url()]);
             assert!(refused.code != Some(0) && refused.err.contains(why), "{refused:?}");
         }
-        let hashed = place.home().join("hashed");
-        let args =
-            ["capture", server.url(), "-o", hashed.to_str().unwrap(), "--values", "hash", "--", "true"];
+        let hashed = place.at("hashed");
+        let args = ["capture", server.url(), "-o", &hashed, "--values", "hash", "--", "true"];
         assert_eq!(place.run(&args).code, Some(0));
         let refused = replay(&place, &hashed, &[server.url()]);
         assert!(refused.code != Some(0) && refused.err.contains("values were not kept"), "{refused:?}");
@@ -210,7 +200,7 @@ fn reads_are_replayed_as_often_as_the_server_counts_and_other_answers_are_named(
 fn commands_of_redis_are_recorded_and_replayed_as_often_as_the_server_counts() {
     for engine in ["redis", "valkey"] {
         let Some(server) = testing::own_server(engine) else { continue };
-        if has("redis-benchmark") {
+        if has_program("redis-benchmark") {
             assert_commands_are_replayed(&server, &format!("up:{engine}"));
         }
     }
@@ -246,7 +236,7 @@ fn assert_commands_are_replayed(server: &Server, up: &str) {
     );
     let before = counted();
     let path = captured(&place, "commands", server, &script);
-    let recorded = place.run(&["capture", "show", path.to_str().unwrap(), "--report", "json"]).json();
+    let recorded = shown(&place, &path);
     let calls = |of: &str| -> u64 {
         let all = recorded["statements"].as_array().unwrap().iter();
         all.filter(|one| one["text"].as_str().unwrap().starts_with(of))
@@ -260,9 +250,8 @@ fn assert_commands_are_replayed(server: &Server, up: &str) {
 
     // The user's own server is left alone.
     replay(&place, &path, &[server.url()]).exit_code(2).err_has("may change keys");
-    let empty = place.home().join("empty");
-    std::fs::write(&empty, "").unwrap();
-    replay(&place, &path, &[up, "--data", empty.to_str().unwrap()]).success();
+    let empty = place.file("empty", "");
+    replay(&place, &path, &[up, "--data", &empty]).success();
     let report = place.report();
     let left_out = calls("CONFIG") + calls("CLIENT");
     for cell in cells(&report) {
@@ -274,7 +263,7 @@ fn assert_commands_are_replayed(server: &Server, up: &str) {
     }
     // Other data, other answers.
     std::fs::write(&empty, "SET n 5\n").unwrap();
-    let answer = replay(&place, &path, &[up, "--data", empty.to_str().unwrap()]);
+    let answer = replay(&place, &path, &[up, "--data", &empty]);
     let said = format!("{}{}", answer.out, answer.err);
     assert!(answer.code != Some(0) && said.contains("'EXEC'"), "{answer:?}");
 }
@@ -282,7 +271,7 @@ fn assert_commands_are_replayed(server: &Server, up: &str) {
 #[test]
 fn commands_of_memcached_are_recorded_and_replayed_as_often_as_the_server_counts() {
     let Some(server) = testing::own_server("memcached") else { return };
-    if !has("bash") {
+    if !has_program("bash") {
         return;
     }
     let place = Place::that_starts_servers();
@@ -312,11 +301,11 @@ fn commands_of_memcached_are_recorded_and_replayed_as_often_as_the_server_counts
         cat <&3 >/dev/null
     "#;
     let slap = "memcslap --servers=$MEMCACHED_SERVERS --concurrency=2 --execute-number=40 --test=get --initial-load=60 >/dev/null\n";
-    let script = script.to_owned() + if has("memcslap") { slap } else { "" };
-    std::fs::write(place.home().join("commands.sh"), script).unwrap();
+    let script = script.to_owned() + if has_program("memcslap") { slap } else { "" };
+    place.file("commands.sh", script);
     let (sets, gets) = (counted("cmd_set"), counted("cmd_get"));
     let path = captured(&place, "memcached", &server, "bash commands.sh");
-    let recorded = place.run(&["capture", "show", path.to_str().unwrap(), "--report", "json"]).json();
+    let recorded = shown(&place, &path);
     let calls = |of: &[&str]| -> u64 {
         let all = recorded["statements"].as_array().unwrap().iter();
         all.filter(|one| of.contains(&one["text"].as_str().unwrap()))

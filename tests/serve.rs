@@ -215,11 +215,10 @@ fn list_of_runs_has_the_verdict_of_each_in_the_language_of_the_browser() {
 #[test]
 fn history_shows_the_runs_of_a_suite() {
     let place = Place::new();
-    let suite = place.home().join("small.toml");
     let text = "experiment = 'point-read'\ntargets = ['null:']\nrounds = 3\nrequests = 500\nrecords = 100\n";
-    std::fs::write(&suite, text).unwrap();
+    let suite = place.file("small.toml", text);
     for _ in 0..3 {
-        assert_eq!(place.run(&["run", "-f", suite.to_str().unwrap(), "--no-html"]).code, Some(0));
+        assert_eq!(place.run(&["run", "-f", &suite, "--no-html"]).code, Some(0));
     }
     let page = Page::start(&place);
     assert!(page.get("/history").1.contains("href=\"/history/small\""));

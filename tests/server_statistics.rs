@@ -331,14 +331,13 @@ fn sleeping_statement_is_not_reported_as_lock_wait() {
     beside_each_other(statements, |(engine, statement, event)| {
         let Some(server) = testing::server(engine) else { return };
         let place = Place::new();
-        let path = place.home().join("sleep.toml");
         let text = format!(
             "[axes]\nclients = [3]\n[transaction.sleep]\nsteps = [ {{ sql = \"{statement}\", columns = [\"n\"], rows = 1 }} ]\n"
         );
-        std::fs::write(&path, text).unwrap();
+        let path = place.file("sleep.toml", text);
         let args = ["--duration", "3s", "--rounds", "1", "--no-html", "--verbose"];
         let url = server.url().to_owned();
-        let args = [&["run", "-f", path.to_str().unwrap(), &url][..], &args].concat();
+        let args = [&["run", "-f", &path, &url][..], &args].concat();
         place.run(&args).success();
         let report = place.report();
         let cell = &report["cells"][0];
@@ -404,8 +403,8 @@ fn every_report_format_contains_server_statistics() {
     assert_eq!((&counter["what"], &counter["scope"]), (&"file-bytes".into(), &"process".into()), "{write}");
     assert!(counter["per_operation"].as_f64().unwrap() >= 1_000.0, "{counter}");
     for format in ["md", "html"] {
-        let file = place.home().join(format);
-        let answer = place.run(&["report", "--format", format, "--output", file.to_str().unwrap()]);
+        let file = place.at(format);
+        let answer = place.run(&["report", "--format", format, "--output", &file]);
         let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{error}: {answer:?}"));
         assert!(text.contains("Reported by the server"), "{format}: {text}");
         assert!(text.contains("it has no server sessions"), "{format}: {text}");

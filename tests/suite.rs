@@ -13,9 +13,7 @@ const SECOND: usize = "20261125-094616".len();
 
 /// A suite file in the user's home.
 fn suite(place: &Place, text: &str) -> String {
-    let path = place.home().join("small.toml");
-    std::fs::write(&path, text).unwrap();
-    path.display().to_string()
+    place.file("small.toml", text)
 }
 
 fn run(place: &Place, text: &str, options: &[&str]) -> Answer {

@@ -162,7 +162,7 @@ fn files(place: &Place) {
         ("browse.sql", &"SELECT 3;\n".to_owned()),
         ("order.sql", &"SELECT 4;\n".to_owned()),
     ] {
-        std::fs::write(place.home().join(name), text).unwrap();
+        place.file(name, text);
     }
 }
 

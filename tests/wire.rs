@@ -334,12 +334,10 @@ fn server_that_dies_is_named_and_the_relay_goes_on() {
 fn ctrl_c_ends_the_command_and_shows_what_was_seen() {
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
-    let file = place.home().join("pid");
+    let file = place.at("pid");
     // It ignores Ctrl-C, as some shells' children do.
-    let script = format!(
-        "trap '' INT; echo $$ > '{0}.new' && mv '{0}.new' '{0}'; while :; do sleep 0.1; done",
-        file.display()
-    );
+    let script =
+        format!("trap '' INT; echo $$ > '{0}.new' && mv '{0}.new' '{0}'; while :; do sleep 0.1; done", file);
     let child = place.spawn(&["wire", server.url(), "--", "sh", "-c", &script]);
     let pid = eventually(30, || std::fs::read_to_string(&file).ok()).unwrap();
     signal(&child, "-INT");

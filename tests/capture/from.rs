@@ -3,7 +3,7 @@
 use super::*;
 
 /// tcpdump of the loopback packets of a port, until it is ended.
-fn tcpdump(port: u16, to: &Path) -> Option<(Child, impl Iterator<Item = String>)> {
+fn tcpdump(port: u16, to: &str) -> Option<(Child, impl Iterator<Item = String>)> {
     let mut command = Command::new("tcpdump");
     // Without immediate mode, packets take no more of the buffer than they are long, and are given after a second at most.
     command.args(["-i", "lo", "-B", "65536", "-s", "0", "-Z", "root", "-U", "-w"]);
@@ -26,7 +26,7 @@ fn tcpdump(port: u16, to: &Path) -> Option<(Child, impl Iterator<Item = String>)
 }
 
 /// What was asked and answered, without times, in no order of connections.
-pub(super) fn exchanged(path: &Path) -> Vec<Vec<String>> {
+pub(super) fn exchanged(path: &str) -> Vec<Vec<String>> {
     let mut by_connection: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for (text, request) in requests(path) {
         let Request {
@@ -84,7 +84,7 @@ fn packets_of_tcpdump_make_the_capture_that_the_relay_made() {
     ] {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
-        let packets = place.home().join("packets");
+        let packets = place.at("packets");
         let Some((mut dump, said)) = tcpdump(server.port(), &packets) else { return };
         let script = script.replace("$KURABE ", &format!("'{KURABE}' "));
         let relayed = captured(&place, "relayed", &[], server.url(), &script);
@@ -93,9 +93,8 @@ fn packets_of_tcpdump_make_the_capture_that_the_relay_made() {
         dump.wait().unwrap();
         let said: Vec<String> = said.collect();
         assert!(said.iter().any(|line| line.starts_with("0 packets dropped")), "{engine}: {said:?}");
-        let traced = place.home().join("traced");
-        let [from, to] = [&packets, &traced].map(|path| path.to_str().unwrap());
-        let answer = place.run(&["capture", server.url(), "--from", from, "-o", to]);
+        let traced = place.at("traced");
+        let answer = place.run(&["capture", server.url(), "--from", &packets, "-o", &traced]);
         assert!(answer.code == Some(0) && !answer.err.contains("warning"), "{answer:?}");
         let (relayed, traced) = (exchanged(&relayed), exchanged(&traced));
         let requests = relayed.iter().map(Vec::len).sum::<usize>();
@@ -110,7 +109,7 @@ fn packets_of_tcpdump_make_the_capture_that_the_relay_made() {
 #[test]
 fn log_of_the_server_makes_the_capture_that_the_relay_made() {
     let place = Place::new();
-    let at = |name: &str| place.home().join(name).display().to_string();
+    let at = |name: &str| place.at(name);
     for (engine, script, folder, log) in [
         (
             "postgres",
@@ -165,7 +164,7 @@ fn log_of_the_server_makes_the_capture_that_the_relay_made() {
         for ext in if engine == "postgres" { &["csv", "json", "log"][..] } else { &["log"] } {
             let (to, log) = (at(&format!("{engine}.{ext}")), log.replace("EXT", ext));
             logged(&place, server.url(), &log, &to);
-            let (mut relayed, logged) = (executed(&relayed), executed(Path::new(&to)));
+            let (mut relayed, logged) = (executed(&relayed), executed(&to));
             if (engine, *ext) == ("postgres", "log") {
                 // That something failed is in this format, and not with which code.
                 for line in relayed.iter_mut().flatten() {
@@ -196,8 +195,8 @@ fn logged(place: &Place, url: &str, log: &str, to: &str) {
 
 /// A log does not say what was answered, but what failed: only that is compared.
 fn assert_log_is_replayed(place: &Place, server: &kurabe_testbed::Server, log: &str) {
-    let path = place.home().join("reads").display().to_string();
-    std::fs::write(place.home().join("a.sql"), "SELECT :n::int + count(*) FROM pg_class\n").unwrap();
+    let path = place.at("reads");
+    place.file("a.sql", "SELECT :n::int + count(*) FROM pg_class\n");
     let script = format!(
         "cd '{}'; pgbench -n -M prepared -c 2 -t 5 -D n=7 -f a.sql '{}'; psql -qXc 'SELECT n FROM later' '{1}' || true",
         place.home().display(),
@@ -227,7 +226,7 @@ fn assert_log_is_replayed(place: &Place, server: &kurabe_testbed::Server, log: &
 }
 
 /// What each connection executed: the statement with its values, and the error.
-fn executed(path: &Path) -> Vec<Vec<String>> {
+fn executed(path: &str) -> Vec<Vec<String>> {
     let mut found = BTreeMap::<u64, Vec<String>>::new();
     for (text, request) in requests(path) {
         let values: Vec<_> = request.parameters.iter().map(|one| &one.value).collect();
@@ -250,7 +249,7 @@ fn executed(path: &Path) -> Vec<Vec<String>> {
 #[test]
 fn what_is_no_trace_of_the_server_is_refused_and_leaves_no_file() {
     let place = Place::new();
-    let at = |name: &str| place.home().join(name).display().to_string();
+    let at = |name: &str| place.at(name);
     std::fs::write(at("text"), "SELECT 1").unwrap();
     std::fs::write(at("packed"), [0x1f, 0x8b, 8, 0, 0]).unwrap();
     let header = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];

@@ -1,17 +1,17 @@
 //! `kurabe capture model`: the workload does what was recorded, as the servers count it.
 
 use super::*;
+use crate::replay::commands;
 use crate::replay::mongodb::{Client, counted, recorded};
-use crate::replay::{commands, has};
-use crate::servers::common::cells;
+use crate::servers::common::{cells, has_program};
 use serde_json::json;
 use std::io::Write as _;
 use std::net::TcpStream;
 
 /// The model of a capture: its text, and its path.
-fn modelled(place: &Place, path: &Path, name: &str, options: &[&str]) -> (String, String) {
-    let file = place.home().join(name).to_str().unwrap().to_owned();
-    let args = [&["capture", "model", path.to_str().unwrap(), "-o", &file], options].concat();
+fn modelled(place: &Place, path: &str, name: &str, options: &[&str]) -> (String, String) {
+    let file = place.at(name);
+    let args = [&["capture", "model", path, "-o", &file], options].concat();
     place.run(&args).success();
     (std::fs::read_to_string(&file).unwrap(), file)
 }
@@ -49,15 +49,14 @@ fn model_of_pgbench_has_its_mix_and_its_draws() {
     };
     let Some(server) = testing::own_server_with("postgres", preload) else { return };
     let Some(_) = sql(&server, "", "CREATE EXTENSION pg_stat_statements") else { return };
-    if Command::new("pgbench").arg("--version").output().is_err() {
-        skip("there is no program pgbench");
+    if !has_program("pgbench") {
         return;
     }
     let place = Place::new();
     // The frequent keys are anywhere; a list of texts; a second value that depends on the first.
     let script = "\\set aid 1 + permute(random_zipfian(0, 99999, 1.3) , 100000)\n\\set word random(1, 4) / 4 * 7 + 1\n\
                   SELECT count(*) FROM pgbench_accounts WHERE aid BETWEEN :aid AND :aid + 9 AND filler < :word::text;\n";
-    std::fs::write(place.home().join("zipf.sql"), script).unwrap();
+    place.file("zipf.sql", script);
     captured(&place, "init", &[], server.url(), "pgbench -i -q -s 1 2>/dev/null");
     let mut count = || {
         // As texts, since a run prepares some with other names for types.
@@ -92,7 +91,7 @@ fn model_of_pgbench_has_its_mix_and_its_draws() {
         assert_mix(&place, &file, server.url(), &recorded, &mut count);
     }
     // An engine on which it never ran.
-    let (text, file) = modelled(&place, &place.home().join("prepared.capture"), "made.toml", &["--made"]);
+    let (text, file) = modelled(&place, &place.at("prepared.capture"), "made.toml", &["--made"]);
     assert!(
         text.contains("[collection.pgbench_history]") && text.contains("row = \"pgbench_accounts\""),
         "{text}"
@@ -132,8 +131,7 @@ fn model_of_a_mysql_client_has_its_mix_and_its_loops() {
                 let _ = writeln!(script, "UPDATE item SET name = '{name}', n = {n} WHERE id = {key};");
             }
         }
-        let file = place.home().join("script.sql");
-        std::fs::write(&file, script).unwrap();
+        let file = place.file("script.sql", script);
         let count = || -> Vec<u64> {
             let status = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_select', 'Com_update')";
             let told = sql(&server, "", status).unwrap();
@@ -143,10 +141,8 @@ fn model_of_a_mysql_client_has_its_mix_and_its_loops() {
             count().iter().zip(before).map(|(now, before)| now - before).collect()
         };
         let before = count();
-        let command = format!(
-            "mysql --no-defaults --protocol=tcp --user=root kurabe < '{}' > /dev/null",
-            file.display()
-        );
+        let command =
+            format!("mysql --no-defaults --protocol=tcp --user=root kurabe < '{}' > /dev/null", file);
         let path = captured(&place, engine, &[], server.url(), &command);
         let recorded = difference(&before);
         let (text, file) = modelled(&place, &path, &format!("{engine}.toml"), &[]);
@@ -169,20 +165,23 @@ fn model_says_what_it_cannot_do() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
     let script = "psql -qXc 'CREATE TEMP TABLE t (a int)' -c 'SELECT 6 * 7'";
-    let out = place.home().join("out.toml");
+    let out = place.at("out.toml");
     for (values, part) in
         [("hash", "was recorded with --values hash"), ("drop", "was recorded with --values drop")]
     {
         let path = captured(&place, values, &["--values", values], server.url(), script);
-        let answer = place.run(&["capture", "model", path.to_str().unwrap(), "-o", out.to_str().unwrap()]);
-        assert!(answer.code == Some(2) && answer.err.contains(part) && !out.exists(), "{answer:?}");
+        let answer = place.run(&["capture", "model", &path, "-o", &out]);
+        assert!(
+            answer.code == Some(2) && answer.err.contains(part) && !Path::new(&out).exists(),
+            "{answer:?}"
+        );
     }
     let path = captured(&place, "none", &[], server.url(), "psql -qXc 'CREATE TEMP TABLE t (a int)'");
     place
-        .run(&["capture", "model", path.to_str().unwrap(), "-o", out.to_str().unwrap()])
+        .run(&["capture", "model", &path, "-o", &out])
         .exit_code(2)
         .err_has("no statement that a workload can have");
-    let answer = place.run(&["capture", "model", path.to_str().unwrap(), "-o", path.to_str().unwrap()]);
+    let answer = place.run(&["capture", "model", &path, "-o", &path]);
     assert!(answer.code != Some(0), "{answer:?}");
 }
 
@@ -238,7 +237,7 @@ fn of_keys(server: &Server, before: &BTreeMap<String, u64>) -> Vec<u64> {
 #[test]
 fn model_of_a_session_store_has_its_mix_its_skew_and_its_sizes() {
     let Some(server) = testing::own_server("redis") else { return };
-    if !has("redis-cli") || !has("redis-benchmark") {
+    if !has_program("redis-cli") || !has_program("redis-benchmark") {
         return;
     }
     let place = Place::that_starts_servers();
@@ -254,7 +253,7 @@ fn model_of_a_session_store_has_its_mix_its_skew_and_its_sizes() {
             _ => writeln!(lines, "LPUSH queue {n}"),
         };
     }
-    std::fs::write(place.home().join("lines"), lines).unwrap();
+    place.file("lines", lines);
     let script = format!(
         "cd '{}'; redis-cli -u \"$REDIS_URL\" < lines > out; \
          redis-benchmark -h $REDIS_HOST -p $REDIS_PORT -q -r 400 -n 1000 -c 2 -t set,get > out",
@@ -263,7 +262,7 @@ fn model_of_a_session_store_has_its_mix_its_skew_and_its_sizes() {
     let before = commands(&server);
     let path = captured(&place, "sessions", &[], server.url(), &script);
     let recorded = of_keys(&server, &before);
-    let refused = place.run(&["capture", "model", path.to_str().unwrap(), "-o", "x.toml"]);
+    let refused = place.run(&["capture", "model", &path, "-o", "x.toml"]);
     assert!(refused.code == Some(2) && refused.err.contains("add --made"), "{refused:?}");
     let (text, file) = modelled(&place, &path, "made.toml", &["--made"]);
     assert_planted(&text, 1.2, "90, 900", 0.75);
@@ -279,7 +278,7 @@ fn model_of_a_session_store_has_its_mix_its_skew_and_its_sizes() {
 #[test]
 fn transaction_of_redis_is_one_of_the_model() {
     let Some(server) = testing::own_server("redis") else { return };
-    if !has("redis-cli") {
+    if !has_program("redis-cli") {
         return;
     }
     let place = Place::new();
@@ -289,9 +288,8 @@ fn transaction_of_redis_is_one_of_the_model() {
         let _ = writeln!(lines, "MULTI\nHSET user:{user} name n{n} city c{n}\nSET last:{user} {n}\nEXEC");
         let _ = writeln!(lines, "HGETALL user:{user}");
     }
-    std::fs::write(place.home().join("lines"), lines).unwrap();
-    let script =
-        format!("redis-cli -u \"$REDIS_URL\" < '{}' > /dev/null", place.home().join("lines").display());
+    place.file("lines", lines);
+    let script = format!("redis-cli -u \"$REDIS_URL\" < '{}' > /dev/null", place.at("lines"));
     let path = captured(&place, "multi", &[], server.url(), &script);
     let (text, file) = modelled(&place, &path, "made.toml", &["--made"]);
     let steps = "  \"begin\",\n  { put = \"user\", values = { \"id\" = \":id\", \"name\" = \":name\", \"city\" = \":city\" } },\n  \

@@ -2,6 +2,7 @@
 
 use super::from::exchanged;
 use super::*;
+use crate::servers::common::{has, has_program};
 use crate::servers::tls::mysql_client;
 use crate::support::with;
 use kurabe_testbed::StartOptions;
@@ -29,22 +30,15 @@ fn authority(server: &Server) -> String {
 
 /// The file of an authority that signed nothing.
 fn stranger(place: &Place) -> String {
-    let path = place.home().join("stranger.pem");
-    std::fs::write(&path, kurabe_testbed::sign("Stranger", &["localhost"]).unwrap().ca).unwrap();
-    path.display().to_string()
-}
-
-fn installed(program: &str) -> bool {
-    let there = Command::new(program).arg("--version").output().is_ok();
-    there || skip(&format!("there is no program {program}"))
+    place.file("stranger.pem", kurabe_testbed::sign("Stranger", &["localhost"]).unwrap().ca)
 }
 
 /// Neither the password nor an unreadable connection is in a capture.
-fn is_clean(path: &Path) {
+fn is_clean(path: &str) {
     let records = records(path);
     let all = format!("{records:?}");
     assert!(!all.contains(PASSWORD), "{all}");
-    let (about, _) = file::read(path, |_| {}).unwrap();
+    let (about, _) = file::read(Path::new(path), |_| {}).unwrap();
     assert!(!format!("{about:?}").contains(PASSWORD), "{about:?}");
     for record in &records {
         assert!(!matches!(record, Record::Close { unreadable: Some(_), .. }), "{record:?}");
@@ -62,12 +56,12 @@ fn admit(server: &Server, kind: &str) -> Option<()> {
 #[test]
 fn psql_that_verifies_the_server_is_captured_as_without_tls() {
     let Some(server) = testing::server_with("postgres", secured) else { return };
-    if !installed("pgbench") {
+    if !has_program("pgbench") {
         return;
     }
     let place = Place::new();
-    std::fs::write(place.home().join("a.sql"), "SELECT :n::int + 1, length(:word), NULL::text\n").unwrap();
-    std::fs::write(place.home().join("data"), "1\tAlice\n2\t\\N\n".repeat(20_000)).unwrap();
+    place.file("a.sql", "SELECT :n::int + 1, length(:word), NULL::text\n");
+    place.file("data", "1\tAlice\n2\t\\N\n".repeat(20_000));
     let script = format!(
         "cd '{}'; pgbench -n -M prepared -t 2 -D n=4711 -D \"word=it's Alice\" -f a.sql; \
          psql -qXc 'SELECT generate_series(1, 20000)' -c 'CREATE TEMP TABLE t (a int, b text)' \
@@ -100,7 +94,7 @@ fn psql_that_verifies_the_server_is_captured_as_without_tls() {
 fn clients_of_mysql_that_verify_the_server_are_captured_as_without_tls() {
     for engine in ["mysql", "mariadb"] {
         let Some(server) = testing::server_with(engine, StartOptions::with_tls) else { continue };
-        if !installed("mariadb") {
+        if !has_program("mariadb") {
             return;
         }
         let place = Place::new();
@@ -191,7 +185,7 @@ fn prepared_statements_over_tls_are_those_that_the_server_counted() {
 fn redis_cli_with_tls_is_captured_as_without() {
     let Some(server) = testing::server_with("redis", secured) else { return };
     let Some(without) = testing::server("redis") else { return };
-    if !installed("redis-cli") {
+    if !has_program("redis-cli") {
         return;
     }
     let place = Place::new();
@@ -204,7 +198,7 @@ fn redis_cli_with_tls_is_captured_as_without() {
     let encrypted = captured(&place, "encrypted", &TERMINATE, &url, &script("--tls --cacert $KURABE_CA"));
     is_clean(&encrypted);
     let plain = captured(&place, "plain", &[], without.url(), &script(""));
-    let own = |path: &Path| -> Vec<Vec<String>> {
+    let own = |path: &str| -> Vec<Vec<String>> {
         // The login, whose words are not recorded, and what the program asks first, whose answer has no order.
         let own = |one: &String| !one.starts_with("a statement …") && !one.starts_with("COMMAND");
         exchanged(path).into_iter().map(|all| all.into_iter().filter(own).collect()).collect()
@@ -214,14 +208,13 @@ fn redis_cli_with_tls_is_captured_as_without() {
     // The URL in the environment is enough, and a capture of rediss: is one of Redis.
     let native = format!("'{KURABE}' doctor \"$KURABE_URL\"");
     is_clean(&captured(&place, "native", &TERMINATE, &url, &native));
-    assert_eq!(file::read(&encrypted, |_| {}).unwrap().0.protocol, "redis");
+    assert_eq!(file::read(Path::new(&encrypted), |_| {}).unwrap().0.protocol, "redis");
 }
 
 #[test]
 fn memcached_with_tls_is_captured() {
     let Some(server) = testing::server_with("memcached", StartOptions::with_tls) else { return };
-    if Command::new("openssl").arg("version").output().is_err() {
-        skip("there is no program openssl");
+    if !has_program("openssl") {
         return;
     }
     let place = Place::new();
@@ -237,7 +230,7 @@ fn memcached_with_tls_is_captured() {
 #[test]
 fn client_that_does_not_trust_the_relay_is_told_of_once_and_others_go_on() {
     let Some(server) = testing::server_with("postgres", secured) else { return };
-    if !installed("psql") {
+    if !has_program("psql") {
         return;
     }
     let place = Place::new();
@@ -251,8 +244,8 @@ fn client_that_does_not_trust_the_relay_is_told_of_once_and_others_go_on() {
          psql -qXc \"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()\"; \
          wait"
     );
-    let path = place.home().join("some");
-    let path_text = path.to_str().unwrap();
+    let path = place.at("some");
+    let path_text = &path;
     let args = ["capture", &url, "-o", path_text, "--tls", "terminate", "--", "sh", "-ec", &script];
     let answer = place.run(&args).success();
     let what = "a client does not trust the certificate of this capture";
@@ -272,8 +265,8 @@ fn server_that_is_not_trusted_is_an_error_that_says_what_to_do() {
     let stranger = stranger(&place);
     for engine in ["postgres", "mysql", "redis"] {
         let Some(server) = testing::server_with(engine, StartOptions::with_tls) else { continue };
-        let path = place.home().join(engine);
-        let output = path.to_str().unwrap();
+        let path = place.at(engine);
+        let output = &path;
         let script = match engine {
             "postgres" => "psql -Xc 'SELECT 1'",
             "mysql" => {
@@ -299,9 +292,8 @@ fn server_that_is_not_trusted_is_an_error_that_says_what_to_do() {
 #[test]
 fn options_that_contradict_each_other_are_errors_of_usage() {
     let place = Place::new();
-    let packets = place.home().join("packets");
-    std::fs::write(&packets, "").unwrap();
-    let packets = packets.to_str().unwrap();
+    let packets = place.file("packets", "");
+    let packets = &packets;
     for (url, rest, part) in [
         ("postgres://h/shop", &["--from", packets][..], "--from"),
         ("postgres://h/shop?sslmode=disable", &[], "sslmode= says that there is no TLS"),
@@ -310,10 +302,10 @@ fn options_that_contradict_each_other_are_errors_of_usage() {
         ("mysql://root@h/shop?socket=/run/m.sock", &[], "Unix socket"),
         ("postgres://h/shop?sslmode=verify-full&sslrootcert=/nonexistent", &[], "/nonexistent"),
     ] {
-        let path = place.home().join("none");
-        let args = [&["capture", url, "-o", path.to_str().unwrap(), "--tls", "terminate"], rest].concat();
+        let path = place.at("none");
+        let args = [&["capture", url, "-o", &path, "--tls", "terminate"], rest].concat();
         let answer = place.run(&args).exit_code(2);
-        assert!(answer.err.contains(part) && !path.exists(), "{url}: {answer:?}");
+        assert!(answer.err.contains(part) && !Path::new(&path).exists(), "{url}: {answer:?}");
     }
     let answer = place.run(&["capture", "postgres://h/shop?sslmode=require", "-o", "none", "--", "true"]);
     assert!(answer.code == Some(2) && answer.err.contains("--tls terminate"), "{answer:?}");
@@ -324,13 +316,13 @@ fn killed_capture_leaves_no_file_of_its_certificate() {
     let Some(server) = testing::server_with("postgres", secured) else { return };
     let place = Place::new();
     let url = url_of(&server, "kurabe", &format!("tls=verify&ca={}", authority(&server)));
-    let path = place.home().join("killed");
-    let args = ["capture", &url, "-o", path.to_str().unwrap(), "--tls", "terminate"];
+    let path = place.at("killed");
+    let args = ["capture", &url, "-o", &path, "--tls", "terminate"];
     let mut child = piped(&mut place.command(&args));
     let mut shown = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut shown).unwrap();
     let (_, file) = shown.trim().split_once("sslrootcert=").unwrap();
-    let file = PathBuf::from(file.split('&').next().unwrap().replace("%2F", "/"));
+    let file = std::path::PathBuf::from(file.split('&').next().unwrap().replace("%2F", "/"));
     let folder = file.parent().unwrap();
     for entry in std::fs::read_dir(folder).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
@@ -355,15 +347,17 @@ fn throwaway_server_has_tls_if_its_url_asks_for_it_or_the_url_is_refused() {
         ("memcached", "tls=verify"),
         ("mongodb", "tls=true"),
     ] {
-        if kurabe_testbed::available().iter().any(|(name, found)| *name == engine && found.is_err()) {
-            skip(engine);
+        if !has(engine) {
             continue;
         }
         let url = format!("up:{engine}?{option}");
-        let path = place.home().join("none");
-        let refused = place.run(&["capture", &url, "-o", path.to_str().unwrap(), "--", "true"]);
+        let path = place.at("none");
+        let refused = place.run(&["capture", &url, "-o", &path, "--", "true"]);
         let what = "has no effect: the client, and not the relay, chooses TLS";
-        assert!(refused.code == Some(2) && refused.err.contains(what) && !path.exists(), "{refused:?}");
+        assert!(
+            refused.code == Some(2) && refused.err.contains(what) && !Path::new(&path).exists(),
+            "{refused:?}"
+        );
         let path = captured(&place, &url.replace([':', '?', '='], "-"), &TERMINATE, &url, &script);
         is_clean(&path);
         assert!(!requests(&path).is_empty(), "{url}");

@@ -51,7 +51,7 @@ fn both_tables_are_copied_both_ways_between_engines() {
         .filter_map(|engine| testing::server(engine).map(|server| (engine, server)))
         .collect();
     let place = Place::new();
-    let file = format!("sqlite:{}", place.home().join("shop.db").display());
+    let file = format!("sqlite:{}", place.at("shop.db"));
     let urls: Vec<&str> = servers.iter().map(|(_, server)| server.url()).chain([&file[..]]).collect();
     for (at, remote) in urls.iter().enumerate() {
         let targets = &urls[at + 1..];

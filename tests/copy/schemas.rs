@@ -47,7 +47,7 @@ fn tables_of_pgbench_are_copied_to_mysql_and_on_to_sqlite() {
     assert_eq!(sql(&mysql, "", keys).unwrap(), "5\n");
     let sum = "SELECT SUM(delta) FROM pgbench_history";
     assert_eq!(sql(&mysql, "", sum).unwrap(), sql(&postgres, "", sum).unwrap());
-    let to = format!("sqlite:{}", place.home().join("bank.db").display());
+    let to = format!("sqlite:{}", place.at("bank.db"));
     let answer = copy(
         &place,
         mysql.url(),
@@ -94,7 +94,7 @@ fn tables_of_mariadb_itself_are_copied_to_postgres_and_sqlite() {
     };
     let place = Place::new();
     let system = by(&mariadb, "root:", "mysql");
-    let to = format!("sqlite:{}", place.home().join("system.db").display());
+    let to = format!("sqlite:{}", place.at("system.db"));
     let all: Vec<&str> = kurabe_copy::issue::IssueKind::ALL.iter().map(|kind| kind.name()).collect();
     for target in [postgres.url(), &to] {
         let dry = copy(&place, &system, target, &["--dry-run"]);

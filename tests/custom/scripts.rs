@@ -8,20 +8,17 @@ fn pgbench_scripts_run_on_every_sql_engine_by_weight() {
     let servers = sql_servers();
     let mut targets = vec!["sqlite:"];
     targets.extend(servers.iter().map(|server| server.url()));
-    let script = file(
-        &place,
+    let script = place.file(
         "mine.sql",
         "-- a comment; with a semicolon\n\\set aid random(1, \\\n  10 * :scale)\n\\set what 'no' \n",
     );
-    let answer = place.run(&["run", "pgbench", "-f", script.to_str().unwrap(), "sqlite:"]).exit_code(2);
+    let answer = place.run(&["run", "pgbench", "-f", &script, "sqlite:"]).exit_code(2);
     assert!(answer.err.contains("mine.sql: line 4"), "{answer:?}");
-    let script = file(
-        &place,
-        "mine.sql",
+    let script = place.file("mine.sql",
         "\\set aid random(1, 10 * :scale)\n\\if :aid > 5 and :client_id < 100\nSELECT abalance FROM pgbench_accounts\n  \
          WHERE aid = :aid AND 'it''s; :unknown' <> '';\n\\elif :aid > 3\n\\sleep 1 us\n\\else\nSELECT :aid + 1;\n\\endif\nSELECT 1",
     );
-    let script = format!("{}@3", script.display());
+    let script = format!("{}@3", script);
     let rest = "--init --scale 1 -D extra=1 --requests 40 --rounds 1 --clients 1,2".split(' ');
     let args = ["run", "pgbench", "-f", &script, "-b", "tpcb-like@2", "-b", "simple-update"];
     place.run(&args.into_iter().chain(rest).chain(targets.iter().copied()).collect::<Vec<_>>()).success();
@@ -38,7 +35,7 @@ fn pgbench_scripts_run_on_every_sql_engine_by_weight() {
 fn invalid_script_is_rejected_with_file_and_line() {
     let place = Place::new();
     // Throwaway targets hold nothing that statements must not change.
-    let target = format!("sqlite:{}", place.home().join("mine.db").display());
+    let target = format!("sqlite:{}", place.at("mine.db"));
     for (text, part) in [
         ("SELECT 1;\n\\gset\n", "line 2: \\gset is not supported"),
         ("\\sett a 1\nSELECT 1;", "line 1: unknown meta-command 'sett'; did you mean 'set'?"),
@@ -61,17 +58,16 @@ fn invalid_script_is_rejected_with_file_and_line() {
         ),
         ("\\set a 1\n", "sends no statement to the database"),
     ] {
-        let script = file(&place, "mine.sql", text);
-        let answer = place.run(&["run", "pgbench", "-f", script.to_str().unwrap(), &target]).exit_code(2);
+        let script = place.file("mine.sql", text);
+        let answer = place.run(&["run", "pgbench", "-f", &script, &target]).exit_code(2);
         assert!(answer.err.contains(part) && answer.err.contains("mine.sql"), "{text}: {answer:?}");
     }
     for (args, part) in [(["-f", "/no/such.sql"], "cannot be read"), (["--scale", "0"], "--write")] {
         place.run(&["run", "pgbench", args[0], args[1], &target]).exit_code(2).err_has(part);
     }
     // At run time an expression may fail too.
-    let script = file(&place, "mine.sql", "\\set a 1 / (:client_id - :client_id)\nSELECT :a;");
-    let args =
-        ["run", "pgbench", "-f", script.to_str().unwrap(), "sqlite:", "--requests", "5", "--rounds", "1"];
+    let script = place.file("mine.sql", "\\set a 1 / (:client_id - :client_id)\nSELECT :a;");
+    let args = ["run", "pgbench", "-f", &script, "sqlite:", "--requests", "5", "--rounds", "1"];
     place.run(&args).exit_code(4).out_has("line 1: division by zero");
 }
 
@@ -80,19 +76,9 @@ fn scripts_run_as_pgbench_runs_them_if_asked() {
     let Some(server) = kurabe_testbed::testing::server("postgres") else { return };
     let place = Place::new();
     let run = |name: &str, text: &str, rest: &[&str]| {
-        let script = file(&place, name, text);
-        let usual = [
-            "run",
-            "pgbench",
-            "-f",
-            script.to_str().unwrap(),
-            server.url(),
-            "--requests",
-            "40",
-            "--rounds",
-            "1",
-            "--write",
-        ];
+        let script = place.file(name, text);
+        let usual =
+            ["run", "pgbench", "-f", &script, server.url(), "--requests", "40", "--rounds", "1", "--write"];
         place.run(&[&usual[..], rest].concat())
     };
     let text = "/* outer /* inner; */ still; outer */\n\\set h random(1, 300000)\n\\if :h > 0\n\
@@ -119,9 +105,9 @@ fn scripts_run_as_pgbench_runs_them_if_asked() {
 #[test]
 fn gate_judges_scripts_on_two_targets_or_against_the_last_run_and_suites_name_scripts() {
     let place = Place::new();
-    let read = file(&place, "read.sql", "SELECT abalance FROM pgbench_accounts WHERE aid = 7;");
-    let change = file(&place, "change.sql", "UPDATE pgbench_accounts SET abalance = 1 WHERE aid = 7;");
-    let scripts = [format!("{}@3", read.display()), change.display().to_string()];
+    let read = place.file("read.sql", "SELECT abalance FROM pgbench_accounts WHERE aid = 7;");
+    let change = place.file("change.sql", "UPDATE pgbench_accounts SET abalance = 1 WHERE aid = 7;");
+    let scripts = [format!("{}@3", read), change.to_string()];
     let gate = |targets: &[&str]| {
         let rest = ["--init", "--requests", "60", "--rounds", "3", "--interleave=off"];
         let words = ["gate", &scripts[0], &scripts[1]].into_iter().chain(targets.iter().copied()).chain(rest);
@@ -144,10 +130,10 @@ fn gate_judges_scripts_on_two_targets_or_against_the_last_run_and_suites_name_sc
     alone(&other).exit_code(7).out_has("Nothing is decided");
     // A suite names the scripts, relative to itself, and pgbench's own.
     let text = "pgbench = [\"read.sql@3\", \"tpcb-like\"]\ninit = true\nrequests = 60\nrounds = 1\n";
-    let suite = file(&place, "alone.toml", text);
+    let suite = place.file("alone.toml", text);
     run(&place, &suite, &["sqlite:"]).success();
-    let suite = file(&place, "several.toml", &format!("targets = \"sqlite:\"\n[[run]]\n{text}"));
+    let suite = place.file("several.toml", &format!("targets = \"sqlite:\"\n[[run]]\n{text}"));
     run(&place, &suite, &[]).success().out_has("read");
-    let wrong = file(&place, "wrong.toml", "pgbench = [\"nofile.sql\"]\n");
+    let wrong = place.file("wrong.toml", "pgbench = [\"nofile.sql\"]\n");
     run(&place, &wrong, &["sqlite:"]).exit_code(2).err_has("nofile.sql cannot be read");
 }

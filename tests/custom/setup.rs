@@ -29,7 +29,7 @@ steps = [
 "#;
 
 /// A dump of the engine's own program, of tables whose owner another server does not have.
-fn dump(engine: &str, path: &Path) -> bool {
+fn dump(engine: &str, path: &str) -> bool {
     let Some(server) = testing::server(engine) else { return false };
     sql(&server, "", SCHEMA).unwrap();
     let mut command = if engine == "postgres" {
@@ -62,15 +62,14 @@ fn dump(engine: &str, path: &Path) -> bool {
 #[test]
 fn dumps_and_sql_are_loaded_into_throwaway_servers() {
     let place = Place::new();
-    let reads = file(&place, "reads.toml", READS);
-    let (schema, made) = (file(&place, "schema.sql", SCHEMA), place.home().join("dump.sql"));
+    let reads = place.file("reads.toml", READS);
+    let (schema, made) = (place.file("schema.sql", SCHEMA), place.at("dump.sql"));
     for (engine, has_dump) in [("postgres", true), ("mariadb", true), ("mysql", false)] {
         if testing::server(engine).is_none() {
             continue;
         }
         let from = if has_dump && dump(engine, &made) { &made } else { &schema };
-        let args =
-            [&format!("up:{engine}"), "--setup", from.to_str().unwrap(), "--requests", "20", "--rounds", "1"];
+        let args = [&format!("up:{engine}"), "--setup", from, "--requests", "20", "--rounds", "1"];
         run(&place, &reads, &args).success();
         let report = place.report();
         assert!(cells(&report).iter().all(|cell| cell["status"] == "ok"), "{engine}: {report:#}");
@@ -90,7 +89,7 @@ fn database_is_copied_into_throwaway_servers() {
     sql(&postgres, "", "CREATE ROLE reader LOGIN PASSWORD 'hidden-word'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
         .unwrap();
     let place = Place::new();
-    let reads = file(&place, "reads.toml", READS);
+    let reads = place.file("reads.toml", READS);
     let port = postgres.port();
     let source = format!("copy:postgres://reader:hidden-word@127.0.0.1:{port}/kurabe");
     let answer =
@@ -113,9 +112,9 @@ fn each_block_of_rounds_begins_with_the_data_of_the_setup() {
         return;
     }
     let place = Place::new();
-    file(&place, "schema.sql", SCHEMA);
+    place.file("schema.sql", SCHEMA);
     // A suite names its setup relative to itself.
-    let path = file(&place, "pay.toml", &format!("setup = \"schema.sql\"\n{CHANGES}"));
+    let path = place.file("pay.toml", &format!("setup = \"schema.sql\"\n{CHANGES}"));
     let args = ["up:postgres", "--requests", "20", "--rounds", "8", "--restarts", "3", "--interleave=off"];
     let answer = run(&place, &path, &args).success();
     assert!(cells(&place.report()).iter().all(|cell| cell["status"] == "ok"), "{answer:?}");
@@ -124,12 +123,10 @@ fn each_block_of_rounds_begins_with_the_data_of_the_setup() {
 #[test]
 fn setup_is_refused_where_it_would_change_a_server_of_others_or_cannot_be_read() {
     let place = Place::new();
-    let reads = file(&place, "reads.toml", READS);
-    let schema = file(&place, "schema.sql", "CREATE TABEL customers (id INTEGER);");
-    let none = file(&place, "none.sql", "SELECT 1;");
-    let archive = file(&place, "dump.pg", "PGDMP…");
-    let (schema, none, archive) =
-        (schema.to_str().unwrap(), none.to_str().unwrap(), archive.to_str().unwrap());
+    let reads = place.file("reads.toml", READS);
+    let schema = &*place.file("schema.sql", "CREATE TABEL customers (id INTEGER);");
+    let none = &*place.file("none.sql", "SELECT 1;");
+    let archive = &*place.file("dump.pg", "PGDMP…");
     let mut wrong = vec![
         ("postgres://me@127.0.0.1:1/shop", schema, "throwaway servers only"),
         ("sqlite:", schema, "throwaway servers only"),

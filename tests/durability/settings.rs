@@ -1,6 +1,6 @@
 //! The class that is read from real servers as their settings change, and the effect of `--durability`.
 
-use crate::servers::common::{cells, skip, sql};
+use crate::servers::common::{SERVERS, cells, has, sql};
 use crate::support::{Place, eventually, with};
 use kurabe_core::ErrorKind;
 use kurabe_core::collection::{Collection, Field, FieldType};
@@ -205,17 +205,9 @@ fn point_write(place: &Place, targets: &[&str], rest: &[&str]) -> crate::support
 
 #[test]
 fn durability_option_sets_one_class_and_names_engines_without_it() {
-    let found = kurabe_testbed::available();
-    let there = |engine: &str| found.iter().any(|(name, found)| *name == engine && found.is_ok());
-    let mut targets = vec!["sqlite:"];
-    for target in
-        ["up:mysql", "up:mariadb", "up:postgres", "up:memcached", "up:redis", "up:mongodb", "up:couchdb"]
-    {
-        let engine = target.trim_start_matches("up:");
-        if there(engine) || skip(&format!("{engine} is not installed")) {
-            targets.push(target);
-        }
-    }
+    let servers = SERVERS.into_iter().filter(|engine| has(engine)).map(|engine| format!("up:{engine}"));
+    let servers: Vec<String> = servers.collect();
+    let targets: Vec<&str> = ["sqlite:"].into_iter().chain(servers.iter().map(|target| &**target)).collect();
     for class in ["os-cache", "periodic-sync"] {
         let place = Place::new();
         let answer = point_write(&place, &targets, &["--durability", class]);
@@ -259,9 +251,7 @@ fn rerun_has_the_class_of_the_first_run() {
 
 #[test]
 fn storage_engines_have_different_classes_in_one_run() {
-    let found = kurabe_testbed::available();
-    if !found.iter().any(|(name, found)| *name == "mysql" && found.is_ok()) {
-        skip("mysql is not installed");
+    if !has("mysql") {
         return;
     }
     let place = Place::new();

@@ -6,7 +6,7 @@
 mod capture;
 
 use crate::network::run_alone;
-use crate::servers::common::{SERVERS, skip, tell};
+use crate::servers::common::{SERVERS, has_program, tell};
 
 use capture::{Capture, Traffic};
 use kurabe_core::observation::{Endpoint, MonitorGuard, Observation, Observer, WireUse};
@@ -19,7 +19,6 @@ use kurabe_experiments::registry;
 use kurabe_observe::Monitor;
 use kurabe_testbed::{Server, testing};
 use std::net::UdpSocket;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -159,8 +158,7 @@ fn compare(server: &Server, experiment: &str, axes: &[(&str, &str)], requests: u
 }
 
 fn on_every_engine(compare: impl Fn(&Server) -> Option<()>) {
-    if Command::new("tcpdump").arg("--version").output().is_err() {
-        skip("tcpdump is not installed");
+    if !has_program("tcpdump") {
         return;
     }
     for engine in SERVERS {

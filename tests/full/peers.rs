@@ -3,14 +3,7 @@
 use crate::servers::common::sql;
 use crate::support::{Answer, Place};
 use kurabe_testbed::{Server, testing};
-use std::path::PathBuf;
 use std::process::{Command, Output};
-
-fn file(place: &Place, name: &str, text: &str) -> PathBuf {
-    let path = place.home().join(name);
-    std::fs::write(&path, text).unwrap();
-    path
-}
 
 /// pgbench on a server, `None` if it is not installed.
 fn pgbench(server: &Server, args: &[&str]) -> Option<Output> {
@@ -186,16 +179,15 @@ fn expression_has_the_same_value_as_in_pgbench() {
         let line = |(number, text): (usize, &&str)| {
             format!("\\set v{number} {text}\nINSERT INTO {into} VALUES ({number}, :v{number});\n")
         };
-        file(&place, "all.sql", &EXPRESSIONS.iter().enumerate().map(line).collect::<String>())
+        place.file("all.sql", &EXPRESSIONS.iter().enumerate().map(line).collect::<String>())
     };
     sql(&server, "", "CREATE TABLE theirs (n int, v text); CREATE TABLE ours (n int, v text);").unwrap();
     let theirs = script("theirs");
-    let args = [&["-n", "-t", "1", "-M", "prepared", "-f", theirs.to_str().unwrap()], &given[..]].concat();
+    let args = [&["-n", "-t", "1", "-M", "prepared", "-f", &theirs], &given[..]].concat();
     let Some(output) = pgbench(&server, &args) else { return };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let ours = script("ours");
-    let args =
-        ["run", "pgbench", "--write", "-f", ours.to_str().unwrap(), "--requests", "1", "--rounds", "1"];
+    let args = ["run", "pgbench", "--write", "-f", &ours, "--requests", "1", "--rounds", "1"];
     place.run(&[&args[..], &given[..], &[server.url()]].concat()).success();
     // pgbench sends null as the word NULL, and a NaN without the sign of the processor's result.
     let rows = |table: &str| {
@@ -214,8 +206,8 @@ fn expression_has_the_same_value_as_in_pgbench() {
         .collect();
     assert!(differ.is_empty(), "{} of {} differ: {differ:#?}", differ.len(), EXPRESSIONS.len());
     for text in NO_EXPRESSIONS {
-        let script = file(&place, "no.sql", &format!("\\set v {text}\nSELECT :v;\n"));
-        let script = script.to_str().unwrap();
+        let script = place.file("no.sql", &format!("\\set v {text}\nSELECT :v;\n"));
+        let script = &script;
         let args = [&["-n", "-t", "1", "-M", "prepared", "-f", script], &given[..]].concat();
         let output = pgbench(&server, &args).unwrap();
         let brief = ["run", "pgbench", "-f", script, "--requests", "1", "--rounds", "1"];
@@ -279,13 +271,13 @@ fn built_in_script_touches_the_same_rows_as_pgbench() {
     }
     // The rows determine the scale, not --scale; a definition takes precedence, as in pgbench; the user's own scripts
     // have scale 1.
-    let script = file(&place, "scale.sql", "SELECT :scale;\n");
+    let script = place.file("scale.sql", "SELECT :scale;\n");
     let brief = ["--requests", "5", "--rounds", "1", server.url()];
     let run = |args: &[&str]| place.run(&[&["run", "pgbench"], args, &brief[..]].concat());
     let answer = run(&["-b", "select-only", "-s", "7"]);
     ok(&answer);
     assert!(answer.err.contains("scale 7 is ignored"), "{answer:?}");
-    for args in [&["-b", "select-only", "-D", "scale=2"][..], &["-f", script.to_str().unwrap()]] {
+    for args in [&["-b", "select-only", "-D", "scale=2"][..], &["-f", &script]] {
         let answer = run(args);
         ok(&answer);
         assert!(!answer.err.contains("pgbench_branches"), "{answer:?}");
@@ -351,9 +343,8 @@ fn suite_touches_the_same_rows_as_sysbench() {
     let table = "[table.sbtest1]\nkey = 'id'\nwrite = true\n\
                  fields = { id = 'int', k = 'int', c = { type = 'text', max = 120 }, pad = { type = 'text', max = 60 } }\n";
     let text = format!("{}\n{table}[transaction.read-write]{transaction}", head.join("\n"));
-    let path = file(&place, "suite.toml", &text.replace("clients = [1, 8]", "clients = [1]"));
-    let args =
-        ["run", "-f", path.to_str().unwrap(), "-D", "rows=10000", "--requests", "1500", "--rounds", "1"];
+    let path = place.file("suite.toml", &text.replace("clients = [1, 8]", "clients = [1]"));
+    let args = ["run", "-f", &path, "-D", "rows=10000", "--requests", "1500", "--rounds", "1"];
     ok(&place.run(&[&args[..], &[server.url()]].concat()));
     let ours = touched();
     for ((what, theirs), ours) in kinds.iter().zip(&theirs.0).zip(&ours.0) {

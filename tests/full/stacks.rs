@@ -3,7 +3,7 @@
 mod connections;
 
 use crate::lies;
-use crate::servers::common::{cells, skip};
+use crate::servers::common::{cells, has, skip};
 use crate::support::{Answer, Place, eventually, piped, signal};
 use kurabe_relay::{LOOPBACK, Relay, Way, on_piece};
 use serde_json::Value;
@@ -22,9 +22,7 @@ fn there(stack: &str, engine: &str) -> bool {
     if let Some(missing) = missing {
         return skip(&format!("stack:{name}: {}; {}", missing.what, missing.how));
     }
-    let engines = kurabe_testbed::available();
-    let found = engines.into_iter().any(|(known, found)| known == engine && found.is_ok());
-    found || skip(&format!("{engine} is not installed"))
+    has(engine)
 }
 
 /// Each variant of a stack that can use a database conforms before it.

@@ -8,7 +8,7 @@ fn commit_that_changes_a_table_empties_the_cache_of_its_reads_alone() {
     let place = Place::that_starts_servers();
     let tables = "CREATE TABLE a (k int PRIMARY KEY, v int); INSERT INTO a VALUES (1, 1); CREATE TABLE b (k int PRIMARY KEY, v int); \
                   INSERT INTO b VALUES (1, 1)";
-    std::fs::write(place.home().join("data.sql"), tables).unwrap();
+    place.file("data.sql", tables);
     sql(&server, "", tables).unwrap();
     let reads = "SELECT v FROM a WHERE k = 1;\nSELECT v FROM b WHERE k = 1;\n".repeat(5);
     let change = "UPDATE public.a SET v = v + 1 WHERE k = 1;\n";
@@ -16,11 +16,10 @@ fn commit_that_changes_a_table_empties_the_cache_of_its_reads_alone() {
     let none = "UPDATE a SET v = 0 WHERE k = 9;\nBEGIN;\nUPDATE b SET v = 5;\nROLLBACK;\n";
     // What is read in a transaction, and what differs each time, is not cached.
     let others = "BEGIN;\nSELECT v FROM b WHERE k = 1;\nCOMMIT;\nSELECT random() FROM b;\n";
-    std::fs::write(place.home().join("script.sql"), [&reads, change, none, &reads, others].concat()).unwrap();
+    place.file("script.sql", [&reads, change, none, &reads, others].concat());
     let path = captured(&place, "reads", &server, "psql -qXf script.sql");
-    let data = place.home().join("data.sql");
-    let report =
-        report(&place, &path, &["up:postgres", "--data", data.to_str().unwrap(), "--cache", "up:memcached"]);
+    let data = place.at("data.sql");
+    let report = report(&place, &path, &["up:postgres", "--data", &data, "--cache", "up:memcached"]);
     let cached: Vec<&Json> =
         cells(&report).iter().filter(|cell| metric(cell, "cacheable reads").is_some()).collect();
     assert!(!cached.is_empty() && cached.len() < cells(&report).len(), "{report:#}");
@@ -39,19 +38,9 @@ fn cache_that_dies_fails_the_trials_with_it_alone() {
     };
     let place = Place::new();
     sql(&server, "", "CREATE TABLE a (k int PRIMARY KEY, v int); INSERT INTO a VALUES (1, 1)").unwrap();
-    std::fs::write(place.home().join("script.sql"), "SELECT v FROM a WHERE k = 1;\n".repeat(100)).unwrap();
+    place.file("script.sql", "SELECT v FROM a WHERE k = 1;\n".repeat(100));
     let path = captured(&place, "reads", &server, "psql -qXf script.sql");
-    let args = [
-        "run",
-        "replay",
-        path.to_str().unwrap(),
-        server.url(),
-        "--cache",
-        cache.url(),
-        "--rounds",
-        "12",
-        "--no-html",
-    ];
+    let args = ["run", "replay", &path, server.url(), "--cache", cache.url(), "--rounds", "12", "--no-html"];
     let port = cache.port().to_string();
     let answer = std::thread::scope(|scope| {
         let run = scope.spawn(|| place.run(&args));

@@ -2,6 +2,7 @@
 //! answered again.
 
 use super::*;
+use crate::servers::common::has_program;
 use kurabe_capture::file;
 
 /// What a client of CouchDB does: many documents at once, conflicts, attachments, changes, compressed answers.
@@ -48,10 +49,6 @@ const CURL: &str = r#"
     ask -X PUT $U/shop/secret -d '{"password":"hunter2"}'
 "#;
 
-fn shown(place: &Place, path: &Path) -> Json {
-    place.run(&["capture", "show", path.to_str().unwrap(), "--report", "json"]).json()
-}
-
 /// The calls of statements whose text begins so.
 fn calls(report: &Json, of: &str) -> u64 {
     let all = report["statements"].as_array().unwrap().iter();
@@ -63,11 +60,11 @@ fn calls(report: &Json, of: &str) -> u64 {
 fn requests_of_couchdb_are_recorded_and_replayed_as_often_as_the_server_logs() {
     let log = |options: kurabe_testbed::StartOptions| options.set("log.level", "info");
     let Some(server) = testing::own_server_with("couchdb", log) else { return };
-    if !has("curl") {
+    if !has_program("curl") {
         return;
     }
     let place = Place::that_starts_servers();
-    std::fs::write(place.home().join("client.js"), CLIENT).unwrap();
+    place.file("client.js", CLIENT);
     let is_substitute = server.program().ends_with("bin/pouchdb-server");
     // Its packages have a client, which speaks to any server.
     let modules = server.program().ancestors().nth(3).filter(|_| is_substitute);
@@ -102,7 +99,7 @@ fn requests_of_couchdb_are_recorded_and_replayed_as_often_as_the_server_logs() {
         "{report:#}"
     );
     let mut records = Vec::new();
-    file::read(&path, |record| records.push(format!("{record:?}"))).unwrap();
+    file::read(std::path::Path::new(&path), |record| records.push(format!("{record:?}"))).unwrap();
     let records = records.concat();
     // The password, and as the header and the log of bytes have it.
     for secret in ["hunter2", "aHVudGVyMg", "104, 117, 110, 116, 101, 114, 50"] {
@@ -111,8 +108,7 @@ fn requests_of_couchdb_are_recorded_and_replayed_as_often_as_the_server_logs() {
 
     // The user's own server is left alone, and a throwaway server is empty before each replay.
     replay(&place, &path, &[server.url()]).exit_code(2).err_has("may change documents");
-    let answer =
-        place.run(&["run", "replay", path.to_str().unwrap(), "up:couchdb", "--rounds", "2", "--no-html"]);
+    let answer = place.run(&["run", "replay", &path, "up:couchdb", "--rounds", "2", "--no-html"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     // What is about the server, and what may contain a password.
     let left_out = 4;
@@ -158,11 +154,11 @@ fn requests_of_couchdb_are_recorded_and_replayed_as_often_as_the_server_logs() {
 
     // Of an application it is shown what it was asked; a replay would need its logins.
     let url = format!("http://127.0.0.1:{}/", server.port());
-    let path = place.home().join("web");
+    let path = place.at("web");
     let script = format!("{begin}curl -sS $U/shop/17 $U/shop/18 >/dev/null");
-    place.run(&["capture", &url, "-o", path.to_str().unwrap(), "--", "sh", "-ec", &script]).success();
+    place.run(&["capture", &url, "-o", &path, "--", "sh", "-ec", &script]).success();
     assert_eq!(calls(&shown(&place, &path), "GET /shop/?"), 2);
     replay(&place, &path, &["up:couchdb"]).exit_code(2).err_has("logins and cookies");
-    let refused = place.run(&["capture", "model", path.to_str().unwrap(), "-o", "model.toml"]);
+    let refused = place.run(&["capture", "model", &path, "-o", "model.toml"]);
     assert!(refused.code == Some(2) && refused.err.contains("no model yet"), "{refused:?}");
 }

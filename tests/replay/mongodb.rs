@@ -1,6 +1,6 @@
 //! The same of MongoDB's protocol, with the server of the testbed, which is FerretDB where there is no mongod.
 
-use super::{cells, replay, requests};
+use super::{cells, replay, requests, shown};
 use crate::support::{KURABE, Place, metric};
 use kurabe_capture::file::{self, About};
 use kurabe_capture::recorder::Recorder;
@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The bytes of a document or a list.
 fn bson(value: &Json) -> Vec<u8> {
@@ -166,21 +166,18 @@ fn assert_counted(report: &Json, server: &Server, before: &BTreeMap<String, u64>
 }
 
 /// Records what clients do. Gives the capture.
-pub(crate) fn recorded(place: &Place, name: &str, server: &Server, act: impl FnOnce(SocketAddr)) -> PathBuf {
-    let path = place.home().join(name);
+pub(crate) fn recorded(place: &Place, name: &str, server: &Server, act: impl FnOnce(SocketAddr)) -> String {
+    let path = place.at(name);
     let (scheme, _) = server.url().split_once(':').unwrap();
     let about = About { protocol: scheme.to_owned(), ..About::default() };
     let to = Address::Tcp("127.0.0.1".to_owned(), server.port());
     let listen = ([127, 0, 0, 1], 0).into();
-    let recorder = Recorder::start(listen, to, of_scheme(scheme).unwrap(), &path, &about, None).unwrap();
+    let recorder =
+        Recorder::start(listen, to, of_scheme(scheme).unwrap(), Path::new(&path), &about, None).unwrap();
     act(recorder.address());
-    let totals = recorder.finish(&path).unwrap();
+    let totals = recorder.finish(Path::new(&path)).unwrap();
     assert!(totals.unreadable.is_empty(), "{totals:?}");
     path
-}
-
-fn shown(place: &Place, path: &Path) -> Json {
-    place.run(&["capture", "show", path.to_str().unwrap(), "--report", "json"]).json()
 }
 
 /// Inserts, cursors, updates and deletes of three clients at once.
@@ -238,7 +235,7 @@ fn commands_of_mongodb_are_recorded_and_replayed_as_often_as_the_server_counts()
     assert_eq!(report["requests"], sent, "{report:#}");
     assert_counted(&report, &server, &before);
     let (mut records, mut has_password) = (0, false);
-    file::read(&path, |record| {
+    file::read(Path::new(&path), |record| {
         let shown = format!("{record:?}");
         let bytes = format!("{:?}", b"hunter2");
         (records, has_password) = (records + 1, has_password || shown.contains(&bytes[1..bytes.len() - 1]));
@@ -258,7 +255,7 @@ fn commands_of_mongodb_are_recorded_and_replayed_as_often_as_the_server_counts()
 
     // The user's own server is left alone.
     replay(&place, &path, &[server.url()]).exit_code(2).err_has("may change documents");
-    let refused = place.run(&["capture", "model", path.to_str().unwrap(), "-o", "model.toml"]);
+    let refused = place.run(&["capture", "model", &path, "-o", "model.toml"]);
     assert!(refused.code == Some(2) && refused.err.contains("add --made"), "{refused:?}");
     replay(&place, &path, &["up:mongodb"]).success();
     let report = place.report();
@@ -320,13 +317,13 @@ fn document_that_was_changed_before_a_replay_of_mongodb_is_found() {
 fn requests_of_the_own_driver_are_those_that_the_server_counted() {
     let Some(server) = testing::own_server("mongodb") else { return };
     let place = Place::new();
-    let path = place.home().join("driver");
+    let path = place.at("driver");
     let script = format!(
         "'{KURABE}' run point-read \"$KURABE_URL\" --clients 2 --requests 100 --records 50 --rounds 1 --no-html \
          --interleave=off --quiet"
     );
     let before = counted(&server);
-    let args = ["capture", server.url(), "-o", path.to_str().unwrap(), "--", "sh", "-ec", &script];
+    let args = ["capture", server.url(), "-o", &path, "--", "sh", "-ec", &script];
     place.run(&args).success();
     let report = shown(&place, &path);
     assert_eq!(report["connections"]["unreadable"], json!({}), "{report:#}");

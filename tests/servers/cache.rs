@@ -1,6 +1,6 @@
 //! A cache in front of a store: `cache-aside` on real stores behind real caches.
 
-use super::common::{ask_line, assert_verified, by, cells, installed, left, tell};
+use super::common::{ask_line, assert_verified, by, cells, left, tell};
 use crate::support::{Answer, Place, beside_each_other};
 use kurabe_testbed::testing;
 use serde_json::Value;
@@ -29,8 +29,8 @@ fn verified(place: &Place, answer: &Answer) -> Vec<Value> {
     .collect()
 }
 
-fn has(engine: &str) -> bool {
-    engine == "sqlite:" || installed().contains(&engine.trim_start_matches("up:"))
+fn has(target: &str) -> bool {
+    target == "sqlite:" || super::common::has(target.trim_start_matches("up:"))
 }
 
 #[test]

@@ -28,14 +28,19 @@ pub(super) fn session<'a>(targets: &[&'a str], rest: &[&'a str]) -> Vec<&'a str>
 
 /// The engines that can be started here. Each other one is named, or fails the test if servers are required.
 pub(super) fn installed() -> Vec<&'static str> {
+    SERVERS.into_iter().filter(|engine| has(engine)).collect()
+}
+
+/// Whether an engine can be started here. If not, it is named, or fails the test if servers are required.
+pub(crate) fn has(engine: &str) -> bool {
     let found = kurabe_testbed::available();
-    SERVERS
-        .into_iter()
-        .filter(|engine| {
-            let there = found.iter().any(|(name, found)| name == engine && found.is_ok());
-            there || skip(&format!("{engine} is not installed"))
-        })
-        .collect()
+    let there = found.iter().any(|(name, found)| *name == engine && found.is_ok());
+    there || skip(&format!("{engine} is not installed"))
+}
+
+/// As [`has`]: whether a program is installed.
+pub(crate) fn has_program(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok() || skip(&format!("there is no program {program}"))
 }
 
 /// Prints skipped parts to the real standard error, which the test harness does not capture; fails if servers

@@ -1,6 +1,8 @@
 //! Interruptions: of a server, and of the program by Ctrl-C or kill -9. Checks messages and clean-up.
 
-use super::common::{BRIEF, SERVERS, SQL, assert_all_verified, assert_verified, cells, installed, session};
+use super::common::{
+    BRIEF, SERVERS, SQL, assert_all_verified, assert_verified, cells, has, installed, session,
+};
 use crate::support::{Answer, Place, eventually, piped, signal};
 use kurabe_testbed::testing::{self, Lease};
 use std::collections::BTreeSet;
@@ -153,7 +155,7 @@ fn throwaway_server_accepts_settings_by_its_own_names() {
         ("couchdb", 2, "write section.no_such_setting=value"),
         ("memcached", 3, "no_such_setting"),
     ] {
-        if !installed().contains(&engine) {
+        if !has(engine) {
             continue;
         }
         let answer = place.run(&["doctor", &format!("up:{engine}?no_such_setting=1")]);

@@ -130,13 +130,12 @@ fn killed_runs_harm_nobody_on_a_standby() {
     let Some(_) = sql(&standby.primary, "", THEIRS) else { return };
     standby.catch_up();
     let place = Place::new();
-    let file = place.home().join("read.sql");
-    std::fs::write(&file, "\\set id random(1, 500)\nSELECT n FROM theirs WHERE id = :id;\n").unwrap();
+    let file = place.file("read.sql", "\\set id random(1, 500)\nSELECT n FROM theirs WHERE id = :id;\n");
     let url = standby.url();
     let rest = ["--requests", "400", "--rounds", "2", "--clients", "2"];
     SetUp {
         name: "standby",
-        run: [&["run", "pgbench", "-f", file.to_str().unwrap(), &url][..], &rest].concat(),
+        run: [&["run", "pgbench", "-f", &file, &url][..], &rest].concat(),
         ends_with: 0,
         theirs: &|| rows(&standby.primary),
         ours: &|| {

@@ -1,6 +1,6 @@
 //! One database reads another's table: `link` on real servers.
 
-use super::common::{assert_verified, by, cells, installed, left, skip, sql, tell};
+use super::common::{assert_verified, by, cells, has, left, skip, sql, tell};
 use crate::support::{Answer, Place, eventually, metric, no_device, own_hosts, signal};
 use kurabe_testbed::testing::{self, Lease};
 use kurabe_testbed::{Server, StartOptions};
@@ -61,7 +61,7 @@ fn every_way_of_each_engine_reads_verified_rows() {
         ("mysql", "local/same local/second direct/second federated/same federated/second"),
         ("mariadb", "local/same local/second direct/second federated/same federated/second"),
     ] {
-        if engine != "sqlite" && !installed().contains(&engine) {
+        if engine != "sqlite" && !has(engine) {
             continue;
         }
         let place = Place::new();
@@ -106,7 +106,7 @@ fn every_way_of_each_engine_reads_verified_rows() {
 fn text_is_converted_between_latin_1_and_unicode_in_both_directions() {
     let place = Place::new();
     let wrong = ["--charset", "to-latin1", "--where", "second", "--way", "federated"];
-    if installed().contains(&"mariadb") {
+    if has("mariadb") {
         // FederatedX of MariaDB 10.11 does not convert in this direction: its text is not returned as it was written.
         let answer = run(&place, &["up:mariadb"], &wrong);
         let report = place.report();
@@ -116,7 +116,7 @@ fn text_is_converted_between_latin_1_and_unicode_in_both_directions() {
         }
     }
     for (engine, charsets) in [("mysql", "utf8,latin1,to-latin1"), ("mariadb", "utf8,latin1")] {
-        if !installed().contains(&engine) {
+        if !has(engine) {
             continue;
         }
         let place = Place::new();
@@ -140,8 +140,7 @@ fn text_is_converted_between_latin_1_and_unicode_in_both_directions() {
 
 #[test]
 fn postgres_reads_a_table_of_mariadb_by_mysql_fdw() {
-    if !["postgres", "mariadb"].iter().all(|engine| installed().contains(engine)) {
-        tell("postgres or mariadb is not installed");
+    if !["postgres", "mariadb"].iter().all(|engine| has(engine)) {
         return;
     }
     let place = Place::new();
@@ -160,8 +159,7 @@ fn postgres_reads_a_table_of_mariadb_by_mysql_fdw() {
 
 #[test]
 fn statements_of_both_servers_have_their_cpu_time_where_mysql_accounts_it() {
-    if !installed().contains(&"mysql") {
-        tell("mysql is not installed");
+    if !has("mysql") {
         return;
     }
     let place = Place::new();
@@ -332,7 +330,7 @@ fn second_host_is_observed_and_leaves_no_device() {
     let wrong = place.run(&["run", "point-read", "up:redis?mtu=1500", "--rounds", "1"]).exit_code(2);
     assert!(wrong.err.contains("this one is started on this host only"), "{wrong:?}");
     for (engine, ways) in [("postgres", "local,direct,fdw"), ("mariadb", "local,direct,federated")] {
-        if !installed().contains(&engine) {
+        if !has(engine) {
             continue;
         }
         let rest = ["--way", ways, "--where", "host,host-9000"];
@@ -365,8 +363,7 @@ fn missing_remotes_have_reasons_before_anything_is_measured() {
     place.run(&["run", "-f", "/dev/null", "--remote", "sqlite:x"]).exit_code(2);
     let answer = run(&place, &["sqlite:"], &["--dry-run"]).success();
     assert!(answer.out.contains("attach") && answer.err.is_empty(), "{answer:?}");
-    if !installed().contains(&"postgres") {
-        tell("postgres is not installed");
+    if !has("postgres") {
         return;
     }
     let answer = run(

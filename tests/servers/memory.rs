@@ -1,6 +1,6 @@
 //! The program's memory.
 
-use super::common::{assert_all_verified, installed, session};
+use super::common::{assert_all_verified, has, session};
 use crate::support::{Answer, Place, eventually};
 
 /// The maximum memory of the program, in kilobytes.
@@ -17,7 +17,7 @@ fn peak(pid: u32) -> Option<u64> {
 fn fifty_clients_with_megabyte_payloads_fit_into_300_megabytes() {
     let rest = "--payload 1m --compress none --clients 50 --requests 50 --records 8 --rounds 1 --layout";
     for (engine, layout) in [("postgres", "blob"), ("mysql", "rows"), ("redis", "blob,rows")] {
-        if !installed().contains(&engine) {
+        if !has(engine) {
             continue;
         }
         let rest: Vec<&str> = rest.split(' ').chain([layout]).collect();

@@ -68,7 +68,7 @@ fn run_over_unix_socket_reports_it() {
 #[test]
 fn one_run_reaches_a_database_by_two_targets() {
     let place = Place::new();
-    let file = format!("sqlite:{}", place.home().join("shared.db").display());
+    let file = format!("sqlite:{}", place.at("shared.db"));
     let two = |url: &str, other: String| {
         let answer = place.run(&session(&[url, &other], &[&BRIEF[..], &["--operation", "write"]].concat()));
         let report = assert_all_verified(&place, &answer);

@@ -13,9 +13,8 @@ const READS: &str = "\\set id random(1, 2)\nSELECT n FROM theirs WHERE id = :id;
 
 /// Runs a script of a user on tables that are there.
 fn script(place: &Place, text: &str, url: &str, more: &[&str]) -> Answer {
-    let file = place.home().join("script.sql");
-    std::fs::write(&file, text).unwrap();
-    let args = ["run", "pgbench", "-f", file.to_str().unwrap(), url, "--requests", "40", "--rounds", "1"];
+    let file = place.file("script.sql", text);
+    let args = ["run", "pgbench", "-f", &file, url, "--requests", "40", "--rounds", "1"];
     place.run(&[&args[..], &["--clients", "2"], more].concat())
 }
 

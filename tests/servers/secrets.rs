@@ -256,8 +256,7 @@ fn password_from_engine_file_works_and_is_not_leaked(servers: &Servers) {
     for (guarded, server) in servers {
         let Some((name, text, user)) = guarded.file else { continue };
         // The file of MySQL is that of MariaDB.
-        let file = place.home().join(name);
-        fs::write(&file, text(server)).unwrap();
+        let file = place.file(name, text(server));
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         urls.push(guarded.url(server, user));
         engines.extend(Some(guarded.engine).filter(|engine| *engine != "mysql"));
@@ -310,7 +309,7 @@ fn no_error_repeats_a_password() {
 #[test]
 fn password_in_suite_url_is_not_leaked() {
     let place = Place::new();
-    let suite = place.home().join("mine.toml");
+    let suite = place.at("mine.toml");
     let url = format!("postgres://kurabe:{ENCODED}@127.0.0.1:1/kurabe");
     for (text, code) in [
         (format!("experiment = 'session'\ntargets = ['{url}']\n"), 3),
@@ -318,7 +317,7 @@ fn password_in_suite_url_is_not_leaked() {
         (format!("experiment = 'session'\ntargets = '{url}\n"), 2),
     ] {
         fs::write(&suite, text).unwrap();
-        let answer = run_without_leak(&place, &["run", "-f", suite.to_str().unwrap()]);
+        let answer = run_without_leak(&place, &["run", "-f", &suite]);
         assert_eq!(answer.code, Some(code), "{answer:?}");
     }
     needles().assert_absent_below(place.path());

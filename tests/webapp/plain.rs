@@ -60,15 +60,14 @@ fn compared_answers_are_counted_separately_from_records_read_back() {
 #[test]
 fn postal_code_list_is_used_and_invalid_line_is_reported() {
     let place = Place::new();
-    let file = place.home().join("utf_ken_all.csv");
     let line = |code: u64| {
         format!(
             "13101,\"100  \",\"{code:07}\",\"ト\",\"ク\",\"マチ\",\"東京都\",\"千代田区\",\"町{code}\",0,0,0,0,0,0\r\n"
         )
     };
     let list: String = (1_000_000..1_000_400).step_by(7).map(line).collect();
-    std::fs::write(&file, &list).unwrap();
-    let path = file.to_str().unwrap();
+    let file = place.file("utf_ken_all.csv", &list);
+    let path = &file;
     let answer = place.run(&run(
         &["sqlite:?busy_timeout=60s"],
         &["--clients", "2", "--connection", "kept", "--postal-codes", path],
