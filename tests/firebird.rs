@@ -140,31 +140,10 @@ fn read_only_session_refuses_writes() {
 fn second_run_on_a_database_is_refused_until_the_first_is_killed() {
     let Some(server) = testing::server("firebird") else { return };
     let place = Place::new();
-    let args = [
-        "run",
-        "point-read",
-        server.url(),
-        "--records",
-        "50",
-        "--rounds",
-        "100",
-        "--duration",
-        "300ms",
-        "--no-html",
-    ];
-    let (mut first, _) = place.spawn_to_trial(&args, 1);
-    let short = [
-        "run",
-        "point-read",
-        server.url(),
-        "--records",
-        "50",
-        "--rounds",
-        "1",
-        "--requests",
-        "50",
-        "--no-html",
-    ];
+    let run = ["run", "point-read", server.url(), "--records", "50", "--no-html"];
+    let long = [&run[..], &["--rounds", "100", "--duration", "300ms"]].concat();
+    let short = [&run[..], &["--rounds", "1", "--requests", "50"]].concat();
+    let (mut first, _) = place.spawn_to_trial(&long, 1);
     place.run(&short).exit_code(3).err_has("another run of Kurabe uses this database (run ");
     signal(&first, "-KILL");
     first.wait().unwrap();

@@ -26,19 +26,8 @@ fn sum_of_agents_is_what_the_server_counted() {
     ];
     let other = Agent::start(&place, &broker, "other", &["--agent-label", "rack=y"]);
     let run = |rest: &[&str]| {
-        let args = [
-            "run",
-            "kv",
-            server.url(),
-            "--fleet",
-            broker.url(),
-            "--agents",
-            "2",
-            "--agent-label",
-            "rack=x",
-            "--no-html",
-        ];
-        place.run(&[&args[..], rest].concat())
+        let brokers = ["--fleet", broker.url(), "--agents", "2", "--agent-label", "rack=x", "--no-html"];
+        place.run(&[&["run", "kv", server.url()], &brokers[..], rest].concat())
     };
     let answer = run(&["--clients", "1,5", "--requests", "300", "--rounds", "2", "--records", "500"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");

@@ -167,6 +167,11 @@ pub(crate) fn with(url: &str, option: &str) -> String {
     format!("{url}{sign}{option}")
 }
 
+/// The words of a command line.
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
 /// Starts a program with pipes to read from.
 pub(crate) fn piped(command: &mut Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

@@ -3,7 +3,7 @@
 use super::side;
 use crate::firebird::isql;
 use crate::servers::common::{cells, left, skip, sql, tables};
-use crate::support::{Answer, Place, eventually, piped};
+use crate::support::{Answer, Place, eventually, words};
 use kurabe_testbed::Server;
 use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
@@ -128,26 +128,13 @@ fn killed_server_fails_the_trial_with_its_reason_and_leaves_nothing() {
         };
         let place = Place::new();
         let direction = if killed_is_source { "into" } else { "out" };
-        let child = piped(&mut place.command(&[
-            "run",
-            "copy",
+        let line = format!(
+            "run copy {} --remote {} --where remote --table plain --direction {direction} --rows 60k --rounds 40 \
+             --requests 1 --no-html",
             postgres.url(),
-            "--remote",
-            mariadb.url(),
-            "--where",
-            "remote",
-            "--table",
-            "plain",
-            "--direction",
-            direction,
-            "--rows",
-            "60k",
-            "--rounds",
-            "40",
-            "--requests",
-            "1",
-            "--no-html",
-        ]));
+            mariadb.url()
+        );
+        let child = place.spawn(&words(&line));
         // The state of a copy is on its target while it runs.
         let of = if killed_is_source { &postgres } else { &mariadb };
         let copies = || tables(of).is_some_and(|names| names.contains("kurabe_copy\n")).then_some(());

@@ -113,17 +113,8 @@ fn server_of_other_user_is_unavailable_with_reason() {
     std::fs::copy(crate::support::KURABE, &program).unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
-    command.args([
-        "run",
-        "footprint",
-        server.url(),
-        "--connections",
-        "2",
-        "--rounds",
-        "1",
-        "--requests",
-        "10",
-    ]);
+    let brief = ["--connections", "2", "--rounds", "1", "--requests", "10"];
+    command.args(["run", "footprint", server.url()]).args(brief);
     place.configure(&mut command);
     let Ok(output) = command.current_dir("/").output() else {
         skip("there is no program setpriv");

@@ -1,7 +1,7 @@
 //! One database reads another's table: `link` on real servers.
 
 use super::common::{assert_verified, by, cells, has, left, skip, sql, tell};
-use crate::support::{Answer, Place, eventually, metric, no_device, own_hosts, signal};
+use crate::support::{Answer, Place, eventually, metric, no_device, own_hosts, signal, words};
 use kurabe_testbed::testing::{self, Lease};
 use kurabe_testbed::{Server, StartOptions};
 use serde_json::Value;
@@ -244,30 +244,13 @@ fn with_links(options: StartOptions) -> StartOptions {
 
 /// Starts a long run from one server to the other, and waits until it reads through the link.
 fn reading(place: &Place, near: &Server, far: &Server, way: &str) -> std::process::Child {
-    let args = [
-        "run",
-        "link",
+    let line = format!(
+        "run link {} --remote {} --where remote --way {way} --records 600 --batch 200 --row-bytes 100 \
+         --duration 300ms --rounds 200 --interleave=off --no-html",
         near.url(),
-        "--remote",
-        far.url(),
-        "--where",
-        "remote",
-        "--way",
-        way,
-        "--records",
-        "600",
-        "--batch",
-        "200",
-        "--row-bytes",
-        "100",
-        "--duration",
-        "300ms",
-        "--rounds",
-        "200",
-        "--interleave=off",
-        "--no-html",
-    ];
-    let (child, _) = place.spawn_to_trial(&args, 2);
+        far.url()
+    );
+    let (child, _) = place.spawn_to_trial(&words(&line), 2);
     place.go_on(2);
     child
 }
