@@ -3,7 +3,10 @@
 //! Throwaway servers are supervised by the running program, which must call [`kurabe_testbed::supervisor::run`] if its
 //! first argument is [`kurabe_testbed::supervisor::SUBCOMMAND`].
 
+mod caches;
+mod direct;
 mod observers;
+mod options;
 mod remotes;
 mod setup;
 mod shared;
@@ -13,35 +16,26 @@ mod urls;
 
 pub use stacks::{DB, SERVED as SERVED_BY_STACKS, STACK, StackData, with_database};
 
-use kurabe_core::driver::{ConnectOptions, Driver};
-use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::{ServerFacts, Setting};
+use direct::without_server;
 use kurabe_core::observation::Endpoint;
-use kurabe_core::operation::Operation;
-use kurabe_core::planned::CacheNeed;
-use kurabe_core::remote::RemoteServer;
 use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
 pub use kurabe_core::target::without_passwords;
-use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_drivers::cached::{self, Cached};
-use kurabe_drivers::members::Member;
+use kurabe_drivers::cached::Cached;
 use kurabe_engine::clients::cpu_partition::CpuPartition;
-use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::target::{Restart, Restrict, SecondInstance, Target};
 use kurabe_observe::Remote;
 use kurabe_testbed::Server;
 use shared::REUSED;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use throwaway::{
-    announce, not_started_url, options_of, restarting, restricting, start, start_twice, up_options,
-};
+use throwaway::{announce, not_started_url, options_of, restarting, restricting, start_twice};
 use urls::check_cache;
 
+pub use direct::{OpenedOne, null, open_one};
 pub use kurabe_core::target::UP;
+pub use options::OpenOptions;
 pub use shared::SharedServers;
 pub use throwaway::{reached, start_error, up, with_server_affinity};
 pub use urls::{applications, are_throwaway, check_scheme, engine, names};
@@ -65,6 +59,7 @@ pub trait Reporter {
 }
 
 /// Open targets, with the throwaway servers among them, which run until this is dropped.
+#[derive(Default)]
 pub struct Opened {
     /// As the engine needs them.
     pub targets: Vec<Target>,
@@ -88,138 +83,7 @@ pub struct Opened {
     shared: HashSet<String>,
 }
 
-/// The default time to live of an item in a throwaway cache, in seconds.
-const CACHE_TTL: &str = "3600";
-
-/// What a run requires of its targets.
-#[derive(Clone, Debug, Default)]
-pub struct OpenOptions {
-    /// The durability class of every acknowledged write.
-    pub durability: Option<DurabilityClass>,
-    /// The minimum number of connections of throwaway servers.
-    pub connections: u64,
-    /// The cache in front of every target, as given.
-    pub cache: Option<String>,
-    /// The caches that the cells need in front of each target.
-    pub caches: Vec<CacheNeed>,
-    /// Whether throwaway servers cache little of their data, so that a cache in front of them can matter.
-    pub small_cache: bool,
-    /// The second server that `--remote` names, as given.
-    pub remote: Option<String>,
-    /// The second servers that the cells need beside each target.
-    pub remotes: Vec<RemoteServer>,
-    /// Separate processors for clients and throwaway servers.
-    pub cpu_partition: Option<CpuPartition>,
-    /// For each target, whether its A/A control should run on a second instance of its server, if possible.
-    pub second_instances: Vec<bool>,
-    /// The data that application stacks serve.
-    pub stack_data: StackData,
-    /// Whether throwaway servers are not started. Only what their drivers know is known of them then.
-    pub dry: bool,
-    /// The schema and data of throwaway servers: a file, or `copy:` and the URL of a database, as given.
-    pub setup: Option<String>,
-    /// Whether a target that cannot be opened is left out, and no error.
-    pub tolerant: bool,
-    /// The throwaway servers that this run shares with others; `None`: it starts its own. Servers with links, caches,
-    /// small caches and remotes are always its own.
-    pub shared: Option<Arc<SharedServers>>,
-}
-
-impl OpenOptions {
-    /// What a run requires. `cache` and `remote` are the URLs as given, with their passwords.
-    pub fn of(plan: &Plan, cache: Option<&str>, remote: Option<&str>) -> Self {
-        let spec = &plan.spec;
-        Self {
-            durability: spec.durability,
-            connections: plan.connections(),
-            cache: cache.map(str::to_owned),
-            caches: plan.caches(),
-            // A replay has data of its own.
-            small_cache: plan.experiment.takes_cache() && spec.custom.is_none(),
-            remote: remote.map(str::to_owned),
-            remotes: plan.remotes(),
-            cpu_partition: spec.slice_ns.and_then(|_| CpuPartition::of_this_machine()),
-            second_instances: (0..spec.targets.len())
-                .map(|target| plan.wants_second_instance(target))
-                .collect(),
-            stack_data: StackData {
-                experiments: vec![spec.experiment.clone()],
-                seed: spec.seed,
-                records: spec.records,
-            },
-            setup: spec.setup.as_ref().map(|setup| setup.from.clone()),
-            dry: false,
-            tolerant: false,
-            shared: None,
-        }
-    }
-
-    /// Whether the A/A control of a target should run on a second instance of its server. Not behind a cache or with
-    /// a remote, since these would be other ones too. Applications and external servers have only one instance.
-    fn second_instance(&self, target: usize) -> bool {
-        self.second_instances.get(target) == Some(&true) && self.caches.is_empty() && self.remotes.is_empty()
-    }
-}
-
 impl Opened {
-    /// No targets.
-    fn none(cpu_partition: Option<CpuPartition>) -> Self {
-        Self {
-            targets: Vec::new(),
-            records: Vec::new(),
-            reached: Vec::new(),
-            second_reached: Vec::new(),
-            observers: Vec::new(),
-            cpu_partition,
-            stacks: Vec::new(),
-            databases: Vec::new(),
-            unopened: Vec::new(),
-            servers: Vec::new(),
-            shared: HashSet::new(),
-        }
-    }
-
-    /// The caches of one target: a throwaway server per size, or the external one.
-    fn caches(
-        &mut self,
-        url: &TargetUrl,
-        open_options: &OpenOptions,
-        reporter: &dyn Reporter,
-    ) -> Result<Vec<Member>> {
-        let throwaway = url.scheme == UP;
-        // The size of an external cache cannot be set, and a throwaway one did not exist before.
-        let fitting = open_options.caches.iter().filter(|wanted| wanted.capacity.is_some() == throwaway);
-        let mut caches = Vec::new();
-        for wanted in fitting {
-            let reached = if throwaway && open_options.dry {
-                not_started_url(url)?
-            } else if throwaway {
-                let mut server = up_options(url, open_options.connections)?;
-                server.room = wanted.capacity;
-                reporter.note(&format!("starting throwaway {} as cache {} …", url.path, wanted.name));
-                let server = Arc::new(with_server_affinity(open_options.cpu_partition.as_ref(), || {
-                    start(url, &server)
-                })?);
-                let mut reached = self.reached(url, server)?;
-                reached.options.entry("ttl".to_owned()).or_insert_with(|| CACHE_TTL.to_owned());
-                reached
-            } else {
-                url.clone()
-            };
-            let made = if throwaway && open_options.dry {
-                without_server(&reached)
-            } else {
-                open_one(&reached, None)
-            };
-            let (driver, mut facts, _) = made.map_err(|error| error.context(url))?;
-            facts.settings.extend(reached.option("ttl").map(|ttl| Setting::new("ttl", format!("{ttl} s"))));
-            let claims = throwaway || self.shared.insert(reached.to_string());
-            let (name, role) = (wanted.name.clone(), cached::ROLE);
-            caches.push(Member { name, role, driver, facts, ours: throwaway, claims });
-        }
-        Ok(caches)
-    }
-
     /// Keeps a throwaway server, and returns the URL by which it is reached.
     fn reached(&mut self, url: &TargetUrl, server: Arc<Server>) -> Result<TargetUrl> {
         let reached = throwaway::reached(url, &server)?;
@@ -279,7 +143,7 @@ pub fn open(urls: &[String], open_options: &OpenOptions, reporter: &dyn Reporter
         setup::check(setup, &parsed)?;
     }
     let names = names(&parsed);
-    let mut opened = Opened::none(open_options.cpu_partition.clone());
+    let mut opened = Opened { cpu_partition: open_options.cpu_partition.clone(), ..Opened::default() };
     let mut seen = HashSet::new();
     let cache = open_options.cache.as_deref().map(TargetUrl::parse).transpose()?;
     if let Some(cache) = &cache {
@@ -430,75 +294,4 @@ impl Opened {
         self.targets.push(target);
         Ok(())
     }
-}
-
-/// The null target, on which the tool's own overhead is measured.
-///
-/// # Errors
-/// If this program was built without it.
-pub fn null() -> Result<Target> {
-    let (driver, facts, skip_reason) = open_one(&TargetUrl::parse("null:")?, None)?;
-    Ok(Target { skip_reason, ..Target::new("null", driver, facts) })
-}
-
-/// A driver, the server's facts, and the reason if it cannot provide the durability class.
-pub type OpenedOne = (Box<dyn Driver>, ServerFacts, Option<String>);
-
-/// Opens a target that is not a throwaway server.
-///
-/// # Errors
-/// If it cannot be used, or reports another durability class than was set.
-pub fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> Result<OpenedOne> {
-    let mut driver = kurabe_drivers::registry::open(url)?;
-    let skip_reason = match durability.map(|class| driver.require_durability(class)) {
-        None | Some(Ok(())) => None,
-        Some(Err(error)) if error.kind() == ErrorKind::Unsupported => Some(error.to_string()),
-        Some(Err(error)) => return Err(error),
-    };
-    let began = Instant::now();
-    let mut facts = driver.describe()?.printable();
-    if began.elapsed() > SLOW_DESCRIPTION {
-        facts.round_trip_ns =
-            round_trip(&*driver).filter(|time| *time >= LONG).map(|time| time.as_nanos() as u64);
-    }
-    if let Some(class) = durability
-        && skip_reason.is_none()
-        && facts.durability != Some(class)
-    {
-        let found = facts.durability.map_or("unknown", DurabilityClass::name);
-        let why = format!("the durability class should be '{class}', but the server reports '{found}'");
-        return Err(Error::new(ErrorKind::Server, why));
-    }
-    Ok((driver, facts, skip_reason))
-}
-
-/// A server that describes itself faster is not far: that takes a dozen round trips.
-const SLOW_DESCRIPTION: Duration = Duration::from_millis(50);
-
-/// A round trip from which on waiting for it dominates the load of data.
-const LONG: Duration = Duration::from_millis(5);
-
-/// The shortest of a few round trips; `None` if the database has none, or does not answer.
-fn round_trip(driver: &dyn Driver) -> Option<Duration> {
-    if driver.endpoint() == Endpoint::InProcess || driver.capabilities().is_application {
-        return None;
-    }
-    let mut session = driver.connect(&ConnectOptions::default()).ok()?;
-    let ping = session.prepare(&Operation::Ping).ok()?;
-    let mut reply = Reply::new();
-    let mut shortest: Option<Duration> = None;
-    for _ in 0..3 {
-        let began = Instant::now();
-        session.execute(&ping, &[], &mut reply).ok()?;
-        shortest = Some(shortest.unwrap_or(Duration::MAX).min(began.elapsed()));
-    }
-    let _ = session.close();
-    shortest
-}
-
-/// A throwaway server's driver without the server, of which nothing is known but its engine.
-fn without_server(url: &TargetUrl) -> Result<OpenedOne> {
-    let driver = kurabe_drivers::registry::open(url)?;
-    let engine = kurabe_drivers::registry::find(&url.scheme).map_or("", |info| info.engine).to_owned();
-    Ok((driver, ServerFacts { engine, ..ServerFacts::default() }, None))
 }

@@ -1,9 +1,8 @@
 //! Opens the second servers of targets.
 
+use crate::direct::{open_one, without_server};
 use crate::throwaway::{not_started_url, of_url, start};
-use crate::{
-    OpenOptions, Opened, Reporter, UP, check_scheme, open_one, with_server_affinity, without_server,
-};
+use crate::{OpenOptions, Opened, Reporter, UP, check_scheme, with_server_affinity};
 use kurabe_core::driver::Driver;
 use kurabe_core::facts::ServerFacts;
 use kurabe_core::remote::{RemoteAddress, RemoteServer};

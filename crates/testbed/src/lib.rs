@@ -20,6 +20,7 @@ mod firebird;
 mod folder;
 mod host;
 mod java;
+mod link;
 mod log;
 mod mariadb;
 mod memcached;

@@ -1,6 +1,7 @@
 //! `cargo xtask bench aa`: how often a run calls one of two identical targets faster. Each run starts two throwaway
 //! servers of one kind, so that differences between instances count.
 
+use super::pairs;
 use super::run::Kurabe;
 use crate::Outcome;
 use crate::shell;
@@ -18,6 +19,9 @@ const AA: [&str; 11] = [
 /// primary verdict calls one of the targets faster or slower. At most one in twenty may be wrong, with a margin for
 /// chance.
 pub fn run(args: &[String]) -> Outcome {
+    if let Some(("--tools", rest)) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return pairs::run(rest);
+    }
     let given = args.first().map(|text| text.parse::<u32>());
     let repeats =
         given.transpose().map_err(|_| "the number of repeats is not a number".to_owned())?.unwrap_or(REPEATS);

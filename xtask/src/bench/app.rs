@@ -6,7 +6,7 @@
 
 use std::process::Stdio;
 
-use super::contest::{Contest, Figure, Going, Place, Row, Side};
+use super::contest::{ANY, Contest, Figure, Going, Place, Row, Side};
 use super::floor;
 use super::options::Variables;
 use super::run::{Kurabe, Spread, need};
@@ -20,7 +20,7 @@ const CONTEST: Contest = Contest {
         Figure { name: "CPU, µs/request", digits: 1, compared: true },
         Figure { name: "requests/s", digits: 0, compared: true },
     ],
-    allowed: [0.0, f64::INFINITY],
+    allowed: ANY,
 };
 
 /// Concurrent requests to the database, with and without the application.
@@ -31,8 +31,8 @@ const APP: Side = Side {
     name: "kurabe up app",
     program: ["ab", "apache2-utils"],
     command: "$AB \"$APP/kv/$PAGE\"",
-    nothing: "",
     read: |ran, _| Some(vec![ran.servers * 1e6 / ran.work, ab_rate(ran)?]),
+    ..Side::OURS
 };
 const BESIDE: Side = Side { name: "the other build", command: "$AB \"$BESIDE/kv/$PAGE\"", ..APP };
 const FLOOR: Side = Side { name: "kernel's floor", command: "$AB \"$FLOOR/\"", ..APP };
@@ -117,10 +117,9 @@ pub fn run(args: &[String]) -> Outcome {
             for side in sides.iter().filter(|side| side.name != CALL.name) {
                 place(clients.max(1_000)).run(side.command)?;
             }
-            let rounds = going.rounds;
             let connections = if kept { "kept" } else { "per request" };
             let case = format!("{engine} | {connections} | {page}");
-            if let Some(rows) = going.case(&case, &place(requests), &sides, rounds) {
+            if let Some(rows) = going.case(&case, &place(requests), &sides) {
                 println!("| {case} | less the call | {:.1} | – | – | – |", less(&rows, &[CALL.name]));
                 println!(
                     "| {case} | less the call and the floor | {:.1} | – | – | – |",

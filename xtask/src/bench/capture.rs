@@ -3,7 +3,7 @@
 //! PostgreSQL with `pgbench -S`, whose server, client and relay share all processors; with one client, the difference is that of
 //! a round trip. Then Redis with `redis-benchmark`, where the relay alone has a processor: what one processor relays.
 
-use super::contest::{CLIENT, Contest, Figure, Going, Place, SERVER, Side};
+use super::contest::{ANY, CLIENT, Contest, Figure, Going, Place, SERVER, Side};
 use super::options::Variables;
 use super::run::Kurabe;
 use super::server::Server;
@@ -15,16 +15,16 @@ const CONTEST: Contest = Contest {
         Figure { name: "requests/s", digits: 0, compared: true },
         Figure { name: "clients ÷ rate, µs", digits: 1, compared: false },
     ],
-    allowed: [0.0, f64::INFINITY],
+    allowed: ANY,
 };
 
 const PGBENCH: Side = Side {
     name: "without",
     program: ["pgbench", "postgresql-contrib"],
     command: "pgbench -n -S -M prepared -c $CLIENTS -j 1 -T 2 \"$URL\"",
-    nothing: "",
     // `tps = 50229.479920 (without initial connection time)`
     read: |ran, _| Some(rate(ran.after("tps =")?, ran.work)),
+    ..Side::OURS
 };
 
 const PGBENCH_CAPTURED: Side = Side {
@@ -38,9 +38,9 @@ const REDIS: Side = Side {
     name: "without",
     program: ["redis-benchmark", "redis-tools"],
     command: "taskset -c $SERVER redis-benchmark -p $PORT -c $CLIENTS -n 100000 -t get --csv",
-    nothing: "",
     // `"GET","58651.03","0.24",…`
     read: |ran, _| Some(rate(ran.after("\"GET\",\"")?, ran.work)),
+    ..Side::OURS
 };
 
 const REDIS_CAPTURED: Side = Side {
@@ -63,7 +63,7 @@ pub fn run(args: &[String]) -> Outcome {
         let server = Server::start(&kurabe.program, engine, &[])?;
         let mut variables = server.variables();
         variables.extend([("CLIENT", CLIENT.to_owned()), ("SERVER", SERVER.to_owned())]);
-        let mut place = Place { kurabe: &kurabe, processor: None, variables, servers: &|| 0.0, work: 0.0 };
+        let mut place = Place::new(&kurabe, variables);
         if engine == "postgres" {
             place.run("pgbench -i -q \"$URL\"")?;
         } else {
@@ -73,8 +73,7 @@ pub fn run(args: &[String]) -> Outcome {
             place.work = f64::from(clients);
             place.variables.retain(|(name, _)| *name != "CLIENTS");
             place.variables.push(("CLIENTS", clients.to_string()));
-            let rounds = going.rounds;
-            going.case(&format!("{} | {clients}", server.version), &place, &sides, rounds);
+            going.case(&format!("{} | {clients}", server.version), &place, &sides);
         }
     }
     going.end()

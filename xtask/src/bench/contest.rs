@@ -11,6 +11,9 @@ use super::process;
 use super::run::{Kurabe, Spread, end, interval, machine, need, said};
 use crate::Outcome;
 
+/// The ratios of a benchmark that only shows them.
+pub const ANY: [f64; 2] = [0.0, f64::INFINITY];
+
 /// The processors of client and server where each has its own.
 pub const CLIENT: &str = "0";
 pub const SERVER: &str = "1";
@@ -44,6 +47,17 @@ pub struct Side {
     pub nothing: &'static str,
     /// The figures, from the command and from the one without the work.
     pub read: fn(&Ran, &Ran) -> Option<Vec<f64>>,
+}
+
+impl Side {
+    /// An experiment of ours, whose figure is the rate; the command is to be given.
+    pub const OURS: Self = Self {
+        name: "kurabe",
+        program: ["sh", "dash"],
+        command: "",
+        nothing: "",
+        read: |ran, _| Some(vec![ran.mean("ops_per_second")?]),
+    };
 }
 
 /// What a command printed and took, in seconds.
@@ -90,12 +104,22 @@ pub struct Place<'a> {
     pub work: f64,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    /// On all processors, without servers whose time counts and without an amount of work.
+    pub fn new(kurabe: &'a Kurabe, variables: Vec<(&'static str, String)>) -> Self {
+        Self { kurabe, processor: None, variables, servers: &|| 0.0, work: 0.0 }
+    }
+
+    /// With the sides on one processor.
+    pub fn on(kurabe: &'a Kurabe, processor: &'static str, variables: Vec<(&'static str, String)>) -> Self {
+        Self { processor: Some(processor), ..Self::new(kurabe, variables) }
+    }
+
     pub fn run(&self, command: &str) -> Result<Ran, String> {
         let mut shell = self.kurabe.shell(self.processor, &format!("{OURS}{command}"));
         shell.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let (before, began) = ((self.servers)(), Instant::now());
-        let process::Ran { said, cpu } = process::run(&mut shell, &self.kurabe.scratch, LONGEST)
+        let (said, cpu) = process::run(&mut shell, &self.kurabe.scratch, LONGEST)
             .map_err(|why| format!("`{command}`: {why}"))?;
         let (wall, servers) = (began.elapsed().as_secs_f64(), (self.servers)() - before);
         let _ = std::fs::remove_dir_all(self.kurabe.scratch.join("runs"));
@@ -206,7 +230,18 @@ impl Going {
     }
 
     /// Measures a case, by those sides that are installed, and prints its lines. Returns them, unless a side failed.
-    pub fn case(&mut self, case: &str, place: &Place<'_>, sides: &[Side], rounds: u32) -> Option<Vec<Row>> {
+    pub fn case(&mut self, case: &str, place: &Place<'_>, sides: &[Side]) -> Option<Vec<Row>> {
+        self.case_of(self.rounds, case, place, sides)
+    }
+
+    /// As [`Self::case`], with a number of rounds of its own.
+    pub fn case_of(
+        &mut self,
+        rounds: u32,
+        case: &str,
+        place: &Place<'_>,
+        sides: &[Side],
+    ) -> Option<Vec<Row>> {
         let missing = |side: &Side| need(side.program[0], side.program[1]).err();
         self.problems.extend(sides.iter().filter_map(missing));
         let sides: Vec<Side> = sides.iter().filter(|side| missing(side).is_none()).copied().collect();

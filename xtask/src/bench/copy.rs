@@ -7,7 +7,7 @@
 //! threads that write. Each command first removes the table and at its end counts the rows, which is in its time. The median of
 //! the ratios with pgloader must not exceed 1.
 
-use super::contest::{Contest, Figure, Going, Place, Side};
+use super::contest::{ANY, Contest, Figure, Going, Place, Side};
 use super::options::Variables;
 use super::run::{Kurabe, need, said};
 use super::server::Server;
@@ -19,7 +19,7 @@ const FIGURES: &[Figure] = &[
     Figure { name: "copying alone, s", digits: 2, compared: false },
     Figure { name: "comparing alone, s", digits: 2, compared: false },
 ];
-const CONTEST: Contest = Contest { cases: "from | to", figures: FIGURES, allowed: [0.0, f64::INFINITY] };
+const CONTEST: Contest = Contest { cases: "from | to", figures: FIGURES, allowed: ANY };
 const OF_PGLOADER: Contest = Contest { allowed: [0.0, 1.0], ..CONTEST };
 
 /// It makes a schema with the name of MySQL's database, and ends with code 0 after an error too.
@@ -29,8 +29,8 @@ const PGLOADER: Side = Side {
     command: "echo 'DROP TABLE IF EXISTS public.bench_copy; DROP SCHEMA IF EXISTS kurabe CASCADE' | $TO_SQL && \
               HOME=\"$SCRATCH\" TMPDIR=\"$SCRATCH\" pgloader \"$LOAD_FROM\" \"$LOAD_TO\" && \
               echo 'SET search_path TO kurabe, public; SELECT count(*) FROM bench_copy' | $TO_SQL | grep -qx $ROWS",
-    nothing: "",
     read: |ran, _| (!ran.said.contains(" ERROR ")).then(|| vec![ran.wall, ran.cpu, f64::NAN, f64::NAN]),
+    ..Side::OURS
 };
 
 const DUMP: Side = Side {
@@ -38,18 +38,17 @@ const DUMP: Side = Side {
     program: ["bash", "bash"],
     command: "echo 'DROP TABLE IF EXISTS bench_copy' | $TO_SQL && bash -c \"set -o pipefail; $FROM_DUMP | $TO_SQL >/dev/null\" && \
               echo 'SELECT count(*) FROM bench_copy' | $TO_SQL | grep -qx $ROWS",
-    nothing: "",
     read: PGLOADER.read,
+    ..Side::OURS
 };
 
 /// What the table costs on its way: its text is compared without regard to case on MySQL.
 const OURS: Side = Side {
     name: "kurabe copy",
-    program: ["sh", "dash"],
     command: "echo \"DROP TABLE IF EXISTS bench_copy; $DROP_SCHEMA\" | $TO_SQL && \"$KURABE\" copy \"$FROM\" \"$TO\" --tables bench_copy \
               --accept collation --report json --jobs $JOBS && echo 'SELECT count(*) FROM bench_copy' | $TO_SQL | grep -qx $ROWS",
-    nothing: "",
     read: |ran, _| Some(vec![ran.wall, ran.cpu, ran.after("\"copy_s\":")?, ran.after("\"verify_s\":")?]),
+    ..Side::OURS
 };
 
 /// One end of a copy: a server, or a file of SQLite.
@@ -127,14 +126,13 @@ pub fn run(args: &[String]) -> Outcome {
             ("TO_SQL", target.sql),
             ("FILL", fill(rows, from)),
         ];
-        let place = Place { kurabe: &kurabe, processor: None, variables, servers: &|| 0.0, work: 0.0 };
+        let place = Place::new(&kurabe, variables);
         place.run("printf '%s' \"$FILL\" | $FROM_SQL")?;
         // Its own dump may be quicker: it compares nothing.
         let loads = from != to;
         let other = if loads { PGLOADER } else { DUMP };
         going.contest = if loads { &OF_PGLOADER } else { &CONTEST };
-        let rounds = going.rounds;
-        going.case(&format!("{} | {}", source.version, target.version), &place, &[other, OURS], rounds);
+        going.case(&format!("{} | {}", source.version, target.version), &place, &[other, OURS]);
     }
     going.end()
 }

@@ -34,27 +34,22 @@ impl Table {
 
 /// The fields of a line. A field in quotation marks may have commas, and doubled quotation marks stand for one.
 fn fields(line: &str) -> Vec<String> {
-    let mut all = vec![String::new()];
+    let (mut all, mut field) = (Vec::new(), String::new());
     let mut quoted = false;
     let mut characters = line.trim_end_matches('\r').chars().peekable();
     while let Some(character) = characters.next() {
         match character {
             '"' if quoted && characters.peek() == Some(&'"') => {
                 characters.next();
-                push(&mut all, '"');
+                field.push('"');
             }
             '"' => quoted = !quoted,
-            ',' if !quoted => all.push(String::new()),
-            other => push(&mut all, other),
+            ',' if !quoted => all.push(std::mem::take(&mut field)),
+            other => field.push(other),
         }
     }
+    all.push(field);
     all
-}
-
-fn push(all: &mut [String], character: char) {
-    if let Some(last) = all.last_mut() {
-        last.push(character);
-    }
 }
 
 #[cfg(test)]

@@ -19,10 +19,8 @@ const CONTEST: Contest = Contest {
 
 const ALONE: Side = Side {
     name: "without a fleet",
-    program: ["sh", "dash"],
     command: "ours point-read \"$URL\" $LENGTH --interleave=off",
-    nothing: "",
-    read: |ran, _| Some(vec![ran.mean("ops_per_second")?]),
+    ..Side::OURS
 };
 
 const AGENT: Side = Side {
@@ -54,9 +52,8 @@ pub fn run(args: &[String]) -> Outcome {
         let server = Server::start(&kurabe.program, &engine, &[])?;
         let mut variables = server.variables();
         variables.extend([("LENGTH", length.clone()), ("BROKER", url.clone())]);
-        let place = Place { kurabe: &kurabe, processor: None, variables, servers: &|| 0.0, work: 0.0 };
-        let rounds = going.rounds;
-        going.case(&engine, &place, &[ALONE, AGENT], rounds);
+        let place = Place::new(&kurabe, variables);
+        going.case(&engine, &place, &[ALONE, AGENT]);
     }
     // The test of the coordinator, with as many agents and for as long.
     let mut cargo = shell::cargo();

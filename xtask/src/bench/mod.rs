@@ -42,25 +42,33 @@ use std::path::PathBuf;
 
 use crate::Outcome;
 
+type Benchmark = fn(&[String]) -> Outcome;
+
+/// The benchmarks, by name.
+const ALL: [(&str, Benchmark); 13] = [
+    ("overhead", |_| cargo(&["bench", "--package", "kurabe-engine", "--bench", "overhead"])),
+    ("aa", aa::run),
+    ("app", app::run),
+    ("build", build::run),
+    ("bulk", bulk::run),
+    ("capture", capture::run),
+    ("copy", copy::run),
+    ("drivers", drivers::run),
+    ("fleet", fleet::run),
+    ("net", net::run),
+    ("peers", peers::run),
+    ("stacks", stacks::run),
+    ("suites", suites::run),
+];
+
 pub fn run(args: &[String]) -> Outcome {
-    match args.first().map(String::as_str) {
-        Some("overhead") => cargo(&["bench", "--package", "kurabe-engine", "--bench", "overhead"]),
-        Some("aa") if args.get(1).is_some_and(|arg| arg == "--tools") => pairs::run(&args[2..]),
-        Some("aa") => aa::run(&args[1..]),
-        Some("app") => app::run(&args[1..]),
-        Some("build") => build::run(&args[1..]),
-        Some("bulk") => bulk::run(&args[1..]),
-        Some("capture") => capture::run(&args[1..]),
-        Some("copy") => copy::run(&args[1..]),
-        Some("drivers") => drivers::run(&args[1..]),
-        Some("fleet") => fleet::run(&args[1..]),
-        Some("net") => net::run(&args[1..]),
-        Some("peers") => peers::run(&args[1..]),
-        Some("stacks") => stacks::run(&args[1..]),
-        Some("suites") => suites::run(&args[1..]),
-        _ => Err("unknown benchmark; there are: overhead, aa, app, build, bulk, capture, copy, drivers, fleet, net, peers, stacks, suites"
-            .to_owned()),
-    }
+    let found = args
+        .split_first()
+        .and_then(|(name, rest)| Some((ALL.iter().find(|(known, _)| known == name)?, rest)));
+    let Some(((_, run), rest)) = found else {
+        return Err(format!("unknown benchmark; there are: {}", ALL.map(|(name, _)| name).join(", ")));
+    };
+    run(rest)
 }
 
 fn cargo(args: &[&str]) -> Outcome {

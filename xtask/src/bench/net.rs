@@ -21,19 +21,17 @@ const IPERF: Side = Side {
     name: "iperf3",
     program: ["iperf3", "iperf3"],
     command: "iperf3 -J -c 127.0.0.1 -p $IPERF -t 2 -O 1 -w $BUFFER -l $WRITE",
-    nothing: "",
     read: |ran, _| {
         let received = ran.said.rsplit_once("\"sum_received\"")?.1.to_owned();
         Some(vec![Ran { said: received, ..Ran::default() }.after("\"bits_per_second\":")? / 8e6])
     },
+    ..Side::OURS
 };
 
 const OURS: Side = Side {
-    name: "kurabe",
-    program: ["sh", "dash"],
     command: "ours net \"$URL\" --operation stream --buffer $BUFFER --write-size $WRITE --rounds 1 --duration 1s --interleave=off",
-    nothing: "",
     read: |ran, _| Some(vec![ran.mean("data per second (bytes)")? / 1e6]),
+    ..Side::OURS
 };
 
 pub fn run(args: &[String]) -> Outcome {
@@ -55,10 +53,8 @@ pub fn run(args: &[String]) -> Outcome {
                 ("BUFFER", (buffer * 1_024).to_string()),
                 ("WRITE", (write * 1_024).to_string()),
             ]);
-            let place =
-                Place { kurabe: &kurabe, processor: Some(CLIENT), variables, servers: &|| 0.0, work: 0.0 };
-            let rounds = going.rounds;
-            going.case(&format!("{write} KiB | {buffer} KiB"), &place, &[IPERF, OURS], rounds);
+            let place = Place::on(&kurabe, CLIENT, variables);
+            going.case(&format!("{write} KiB | {buffer} KiB"), &place, &[IPERF, OURS]);
         }
     }
     going.end()

@@ -3,7 +3,7 @@
 //! Of each engine, one throwaway server, with the client on one processor and the server on another (apart), or the server on
 //! all (free). docs/performance.md has the table, and says what the tools do.
 
-use super::contest::{CLIENT, Contest, Figure, Going, Place, Ran, SERVER, Side};
+use super::contest::{ANY, CLIENT, Contest, Figure, Going, Place, Ran, SERVER, Side};
 use super::options::Variables;
 use super::run::{Kurabe, processors};
 use super::server::Server;
@@ -16,7 +16,7 @@ const CONTEST: Contest = Contest {
         Figure { name: "client CPU, µs/read", digits: 1, compared: true },
         Figure { name: "server CPU, µs/read", digits: 1, compared: false },
     ],
-    allowed: [0.0, f64::INFINITY],
+    allowed: ANY,
 };
 
 /// A tool, and where it is measured.
@@ -170,8 +170,6 @@ const TOOLS: &[Tool] = &[
 
 /// A run measures its cell twice, so each gets half of the time. The report's client CPU is that of the measured phase.
 const OURS: Side = Side {
-    name: "kurabe",
-    program: ["sh", "dash"],
     command: "ours point-read \"$URL\" --rounds 1 --clients $CLIENTS --duration 500ms",
     nothing: "ours point-read \"$URL\" --rounds 1 --clients $CLIENTS --requests $CLIENTS",
     read: |ran, nothing| {
@@ -180,6 +178,7 @@ const OURS: Side = Side {
         figures[1] = ran.mean("client_cpu_us_per_op")?;
         Some(figures)
     },
+    ..Side::OURS
 };
 
 /// Reads a second, and microseconds of CPU for each, without what is subtracted.
@@ -269,7 +268,7 @@ pub fn run(args: &[String]) -> Outcome {
                 // One client leaves both processors idle between its steps: the cost of waking them varies most there.
                 let rounds = if clients == 1 { 3 * going.rounds } else { going.rounds };
                 let case = format!("{engine} | {} | {clients}", if apart { "apart" } else { "free" });
-                going.case(&case, &place(clients), &sides, rounds);
+                going.case_of(rounds, &case, &place(clients), &sides);
             }
         }
     }

@@ -69,14 +69,8 @@ pub fn pin_below(pid: u32, processors: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The output of a program, and the seconds of CPU that it used.
-pub struct Ran {
-    pub said: String,
-    pub cpu: f64,
-}
-
-/// Runs a program. Its CPU time is read after it has ended and before it is reaped, while the kernel still has it.
-pub fn run(command: &mut Command, scratch: &Path, longest: Duration) -> Result<Ran, String> {
+/// Runs a program. Returns its output, and the seconds of CPU that it used. Its CPU time is read after it has ended and before it is reaped, while the kernel still has it.
+pub fn run(command: &mut Command, scratch: &Path, longest: Duration) -> Result<(String, f64), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |error: std::io::Error| format!("{name}: {error}");
     let path = scratch.join("output");
@@ -104,5 +98,5 @@ pub fn run(command: &mut Command, scratch: &Path, longest: Duration) -> Result<R
         let last: Vec<&str> = said.lines().rev().take(3).collect();
         return Err(format!("{name} ended with {status}: {}", last.join(" / ")));
     }
-    Ok(Ran { said, cpu: used as f64 / TICKS })
+    Ok((said, used as f64 / TICKS))
 }

@@ -2,13 +2,14 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 
 use super::process;
+use super::serving::Serving;
 
-/// Ends when this value is dropped: the supervisor of the server notices that `kurabe up` has ended.
+/// Ends when this value is dropped, with the server.
 pub struct Server {
-    up: Child,
+    up: Serving,
     pub url: String,
     pub host: String,
     pub port: String,
@@ -22,28 +23,19 @@ impl Server {
         // Also ends when we are killed.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM"]).arg(program).args(["up", engine]).args(settings);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut up = command
-            .spawn()
-            .map_err(|error| format!("setpriv (of util-linux), for kurabe up {engine}: {error}"))?;
-        let mut url = String::new();
-        let stdout = up.stdout.take();
-        stdout.and_then(|out| BufReader::new(out).read_line(&mut url).ok());
-        let url = url.trim().to_owned();
-        let mut notes = up.stderr.take().map(BufReader::new);
+        let mut up = Serving::start(command.stderr(Stdio::piped()))
+            .map_err(|error| format!("kurabe up {engine}, by setpriv (of util-linux): {error}"))?;
+        let mut notes = up.errors();
         let mut lines = notes.iter_mut().flat_map(BufRead::lines).map_while(Result::ok);
         let version = lines.find(|line| line.starts_with(engine)).unwrap_or_default();
         drop(lines);
         let version = version.split(',').next().unwrap_or_default().to_owned();
-        let address = url.split_once("://").map(|(_, rest)| rest.split('/').next().unwrap_or_default());
-        let address = address.map(|text| text.rsplit('@').next().unwrap_or_default().to_owned());
-        let address =
-            address.and_then(|text| text.rsplit_once(':').map(|(h, p)| (h.to_owned(), p.to_owned())));
-        let Some((host, port)) = address else {
-            let _ = up.kill();
-            let _ = up.wait();
-            return Err(format!("kurabe up {engine} gave no address"));
-        };
+        let url = up.url.clone();
+        let address = url.split_once("://").and_then(|(_, rest)| rest.split('/').next()?.rsplit('@').next());
+        let (host, port) = address
+            .and_then(|text| text.rsplit_once(':'))
+            .map(|(host, port)| (host.to_owned(), port.to_owned()))
+            .ok_or_else(|| format!("kurabe up {engine} gave no address"))?;
         Ok(Self { up, url, host, port, version, _notes: notes })
     }
 
@@ -54,18 +46,11 @@ impl Server {
 
     /// Seconds of CPU that the server has used.
     pub fn cpu(&self) -> f64 {
-        process::cpu_below(self.up.id())
+        process::cpu_below(self.up.pid())
     }
 
     /// Pins the server.
     pub fn pin(&self, processors: &str) -> Result<(), String> {
-        process::pin_below(self.up.id(), processors)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.up.kill();
-        let _ = self.up.wait();
+        process::pin_below(self.up.pid(), processors)
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::contest::Ran;
@@ -24,7 +24,7 @@ impl Drop for Serving {
 }
 
 impl Serving {
-    /// Its standard output begins with its address. Where its errors go is the command's.
+    /// Its standard output begins with its URL. Where its errors go is the command's.
     pub fn start(command: &mut Command) -> Result<Self, String> {
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -33,10 +33,19 @@ impl Serving {
         let said = child.stdout.take().and_then(|out| BufReader::new(out).read_line(&mut line).ok());
         let url = line.trim().to_owned();
         let serving = Self { child, url };
-        if said.is_none() || !serving.url.starts_with("http://") {
+        if said.is_none() || !serving.url.contains("://") {
             return Err(format!("{name} does not serve"));
         }
         Ok(serving)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it writes to standard error, if that is a pipe. It must be kept open, so that later output does not fail.
+    pub fn errors(&mut self) -> Option<BufReader<ChildStderr>> {
+        self.child.stderr.take().map(BufReader::new)
     }
 
     /// Seconds of CPU of all its threads, from the scheduler; none of them ends while it serves.

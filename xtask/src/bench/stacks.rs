@@ -24,18 +24,15 @@ const AB: Side = Side {
     name: "ab",
     program: ["ab", "apache2-utils"],
     command: "$AB -t 1 -n 100000000 \"$URL/$PAGE\" >/dev/null && $AB -t $SECONDS_EACH -n 100000000 \"$URL/$PAGE\"",
-    nothing: "",
     read: |ran, _| Some(vec![ab_rate(ran)?]),
+    ..Side::OURS
 };
 
 /// The control takes the other half.
 const OURS: Side = Side {
-    name: "kurabe",
-    program: ["sh", "dash"],
     command: "ours $EXPERIMENT --via \"$URL\" --operation read --duration $((SECONDS_EACH * 500))ms --clients $CLIENTS --rounds 1 \
               --interleave=off",
-    nothing: "",
-    read: |ran, _| Some(vec![ran.mean("ops_per_second")?]),
+    ..Side::OURS
 };
 
 pub fn run(args: &[String]) -> Outcome {
@@ -68,24 +65,18 @@ pub fn run(args: &[String]) -> Outcome {
         let start =
             format!("exec \"$KURABE\" up stack {name} --variant {variant} --db '{database}' --records 10k");
         let serving = Serving::start(kurabe.shell(Some(SERVER), &start).stderr(Stdio::null()))?;
-        let place = Place {
-            kurabe: &kurabe,
-            processor: Some(CLIENT),
-            variables: vec![
-                ("URL", serving.url.clone()),
-                ("PAGE", given.get("page").to_owned()),
-                ("AB", format!("ab -q -k -c {clients}")),
-                ("CLIENTS", clients.to_string()),
-                ("SECONDS_EACH", seconds.to_string()),
-                ("EXPERIMENT", experiment.to_owned()),
-            ],
-            servers: &|| 0.0,
-            work: 0.0,
-        };
+        let variables = vec![
+            ("URL", serving.url.clone()),
+            ("PAGE", given.get("page").to_owned()),
+            ("AB", format!("ab -q -k -c {clients}")),
+            ("CLIENTS", clients.to_string()),
+            ("SECONDS_EACH", seconds.to_string()),
+            ("EXPERIMENT", experiment.to_owned()),
+        ];
+        let place = Place::on(&kurabe, CLIENT, variables);
         // Java compiles then.
         place.run("$AB -t 15 -n 100000000 \"$URL/$PAGE\"")?;
-        let rounds = going.rounds;
-        going.case(&format!("`{stack}` | `/{}`", given.get("page")), &place, &[AB, OURS], rounds);
+        going.case(&format!("`{stack}` | `/{}`", given.get("page")), &place, &[AB, OURS]);
     }
     going.end()
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use kurabe_relay::{LOOPBACK, Relay, Way, on_piece};
 
-use super::contest::{CLIENT, Contest, Figure, Going, Place, Ran, SERVER, Side};
+use super::contest::{ANY, CLIENT, Contest, Figure, Going, Place, Ran, SERVER, Side};
 use super::options::Variables;
 use super::run::{Kurabe, processors};
 use super::server::Server;
@@ -19,7 +19,7 @@ use crate::Outcome;
 const CONTEST: Contest = Contest {
     cases: "engine | workload | processors | clients",
     figures: &[Figure { name: "transactions/s", digits: 0, compared: true }],
-    allowed: [0.0, f64::INFINITY],
+    allowed: ANY,
 };
 
 /// The traffic is the difference between two runs of different numbers of transactions: connecting is in both.
@@ -40,7 +40,6 @@ const PGBENCH: Tool = Tool {
         name: "pgbench",
         program: ["pgbench", "postgresql-contrib"],
         command: "pgbench -n -M prepared -c $CLIENTS -j $CLIENTS -P 1 -T $LONGER \"$URL\"",
-        nothing: "",
         // `number of transactions actually processed: 8841`, `tps = 2947.238266 (…)`, `progress: 1.0 s, 2827.5 tps, …`
         read: |ran, _| {
             warm(
@@ -49,6 +48,7 @@ const PGBENCH: Tool = Tool {
                 ran.after("progress: 1.0 s,")?,
             )
         },
+        ..Side::OURS
     },
     load: "pgbench -i -q -s 10 \"$URL\"",
     clean: "pgbench -i -I d \"$URL\"",
@@ -60,7 +60,6 @@ const SYSBENCH: Tool = Tool {
         name: "sysbench",
         program: ["sysbench", "sysbench"],
         command: "sysbench $WORKLOAD $TABLE --threads=$CLIENTS --time=$LONGER --report-interval=1 run",
-        nothing: "",
         // `transactions:  57782  (57640.15 per sec.)`, `[ 1s ] thds: 8 tps: 836.53 qps: …`
         read: |ran, _| {
             let part = |text: &str| {
@@ -73,6 +72,7 @@ const SYSBENCH: Tool = Tool {
                 part("[ 1s ]")?.after("tps:")?,
             )
         },
+        ..Side::OURS
     },
     load: "sysbench oltp_read_only $TABLE prepare",
     clean: "sysbench oltp_read_only $TABLE cleanup",
@@ -80,13 +80,7 @@ const SYSBENCH: Tool = Tool {
 };
 
 /// A run measures its only cell twice, so each gets half of the time.
-const OURS: Side = Side {
-    name: "kurabe",
-    program: ["sh", "dash"],
-    command: "ours $SUITE \"$URL\" --rounds 1 --duration ${HALF}ms",
-    nothing: "",
-    read: |ran, _| Some(vec![ran.mean("ops_per_second")?]),
-};
+const OURS: Side = Side { command: "ours $SUITE \"$URL\" --rounds 1 --duration ${HALF}ms", ..Side::OURS };
 const OURS_BY_NUMBER: &str = "ours $SUITE \"$URL\" --rounds 1 --requests $NUMBER";
 
 /// Transactions per second after the first second, which is warm-up: connections are new, statements not prepared,
@@ -129,21 +123,16 @@ pub fn run(args: &[String]) -> Outcome {
                 continue;
             }
             let place = |url: &str, port: &str, clients: u32, processor| -> Result<Place<'_>, String> {
-                Ok(Place {
-                    kurabe: &kurabe,
-                    processor,
-                    variables: vec![
-                        ("URL", url.to_owned()),
-                        ("TABLE", table(&server, port)),
-                        ("WORKLOAD", workload.to_owned()),
-                        ("CLIENTS", clients.to_string()),
-                        ("LONGER", (1 + given.number("seconds")?).to_string()),
-                        ("HALF", (500 * given.number("seconds")?).to_string()),
-                        ("SUITE", words(&kurabe, suite, clients)?),
-                    ],
-                    servers: &|| 0.0,
-                    work: 0.0,
-                })
+                let variables = vec![
+                    ("URL", url.to_owned()),
+                    ("TABLE", table(&server, port)),
+                    ("WORKLOAD", workload.to_owned()),
+                    ("CLIENTS", clients.to_string()),
+                    ("LONGER", (1 + given.number("seconds")?).to_string()),
+                    ("HALF", (500 * given.number("seconds")?).to_string()),
+                    ("SUITE", words(&kurabe, suite, clients)?),
+                ];
+                Ok(Place { processor, ..Place::new(&kurabe, variables) })
             };
             place(&server.url, &server.port, 1, None)?.run(tool.load)?;
             let counted = Counted::start(&server)?;
@@ -172,8 +161,7 @@ pub fn run(args: &[String]) -> Outcome {
                 for clients in given.numbers("clients")? {
                     let place = place(&server.url, &server.port, clients, apart.then_some(CLIENT))?;
                     let case = format!("{engine} | {workload} | {placement} | {clients}");
-                    let rounds = going.rounds;
-                    going.case(&case, &place, &[tool.side, OURS], rounds);
+                    going.case(&case, &place, &[tool.side, OURS]);
                 }
             }
             place(&server.url, &server.port, 1, None)?.run(tool.clean)?;

@@ -3,6 +3,7 @@
 //! The true difference is not the requested one but the added time. The same clock measures each added request and the
 //! trial, so that a round's true ratio is the trial's time without all additions ÷ its time.
 
+mod doubling;
 mod ground;
 
 use crate::{Engine, TestResult, start};

@@ -13,7 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::child_process::{ChildProcess, Event};
-use super::messages::{Facts, Report};
+use super::messages::{Facts, Report, Request};
 use super::sync::sync_folder;
 use crate::TestbedError;
 use crate::engine::{Engine, Instance, Launch};
@@ -128,16 +128,12 @@ impl Supervisor {
     }
 
     fn first_start(&mut self) -> Result<(), TestbedError> {
-        let deadline = Instant::now() + Duration::from_millis(self.instance.spec.timeout_ms);
+        let deadline = self.deadline();
         if self.instance.spec.tls {
             self.instance.tls = Some(tls::make(&self.instance.dir, self.instance.os_user.as_ref())?);
         }
         self.make_data(deadline)?;
-        if self.instance.spec.sync_data {
-            let dir = &self.instance.dir;
-            let failed = TestbedError::io(format!("writing {} to the disk", dir.display()));
-            sync_folder(dir, deadline).map_err(failed)?;
-        }
+        self.sync(&self.instance.dir, deadline)?;
         let mut lost = 0;
         loop {
             self.instance.port = port::free()?;
@@ -155,6 +151,12 @@ impl Supervisor {
             let _ = fs::remove_file(self.instance.dir.join(secret));
         }
         Ok(())
+    }
+
+    /// Writes a folder to the disk, where that is asked for.
+    fn sync(&self, folder: &Path, deadline: Instant) -> Result<(), TestbedError> {
+        let failed = TestbedError::io(format!("writing {} to the disk", folder.display()));
+        if self.instance.spec.sync_data { sync_folder(folder, deadline).map_err(failed) } else { Ok(()) }
     }
 
     /// Copies a cached data folder, or creates one.
@@ -270,41 +272,34 @@ impl Supervisor {
         while let Ok(event) = self.events.recv() {
             match event {
                 Event::Hangup => return,
-                Event::Request(request) => report(&self.handle(request)),
+                Event::Request(request) => report(&self.handle(request).unwrap_or_else(Report::Failed)),
                 Event::Exited(pid) => self.exited(pid),
             }
         }
     }
 
-    fn handle(&mut self, request: super::Request) -> Report {
-        use super::Request;
+    fn handle(&mut self, request: Request) -> Result<Report, TestbedError> {
         match (request, &mut self.running) {
             (Request::Restart, running) => {
                 if let Some(mut running) = running.take() {
                     running.kill();
                 }
-                if let Err(error) = self.restore() {
-                    return Report::Failed(error);
-                }
-                let deadline = Instant::now() + Duration::from_millis(self.instance.spec.timeout_ms);
-                return self
-                    .start(false, deadline)
-                    .map_or_else(Report::Failed, |()| Report::Ready(self.facts()));
+                self.restore()?;
+                self.start(false, self.deadline())?;
+                return Ok(Report::Ready(self.facts()));
             }
             (Request::Keep, running) => {
                 // It saves what it holds in memory: a copy of what a killed server leaves would be recovered at each start.
                 if let Some(mut running) = running.take() {
                     running.stop(Signal::TERM, SAVING);
                 }
-                let (data, kept) = (self.instance.data(), self.kept());
-                let copied = template::copy_of_data(&data, &kept, &self.instance);
-                if let Err(error) = copied.map_err(TestbedError::io(format!("copying {}", data.display()))) {
-                    return Report::Failed(error);
-                }
+                let data = self.instance.data();
+                template::copy_of_data(&data, &self.kept(), &self.instance)
+                    .map_err(TestbedError::io(format!("copying {}", data.display())))?;
                 return self.handle(Request::Restart);
             }
             (Request::Discard, _) => {}
-            (_, None) => return Report::Failed(self.error("the server is not running")),
+            (_, None) => return Err(self.error("the server is not running")),
             (Request::Kill, Some(running)) => {
                 running.kill();
                 self.running = None;
@@ -312,7 +307,12 @@ impl Supervisor {
             (Request::Pause, Some(running)) => running.signal_all(Signal::STOP),
             (Request::Resume, Some(running)) => running.signal_all(Signal::CONT),
         }
-        Report::Done
+        Ok(Report::Done)
+    }
+
+    /// The end of the server's time limit, if it begins now.
+    fn deadline(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.instance.spec.timeout_ms)
     }
 
     /// The folder of the copy of the data that each restart begins with.
@@ -331,9 +331,7 @@ impl Supervisor {
             template::copy_of_data(&kept, &data, &self.instance)
         };
         restore().map_err(TestbedError::io(format!("restoring {}", data.display())))?;
-        let deadline = Instant::now() + Duration::from_millis(self.instance.spec.timeout_ms);
-        let failed = TestbedError::io(format!("writing {} to the disk", data.display()));
-        if self.instance.spec.sync_data { sync_folder(&data, deadline).map_err(failed) } else { Ok(()) }
+        self.sync(&data, self.deadline())
     }
 
     /// Handles the end of a child: the server, unless it was killed on request.

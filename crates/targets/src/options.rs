@@ -1,0 +1,79 @@
+//! What a run requires of its targets.
+
+use crate::{SharedServers, StackData};
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::planned::CacheNeed;
+use kurabe_core::remote::RemoteServer;
+use kurabe_engine::clients::cpu_partition::CpuPartition;
+use kurabe_engine::plan::Plan;
+use std::sync::Arc;
+
+/// What a run requires of its targets.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// The durability class of every acknowledged write.
+    pub durability: Option<DurabilityClass>,
+    /// The minimum number of connections of throwaway servers.
+    pub connections: u64,
+    /// The cache in front of every target, as given.
+    pub cache: Option<String>,
+    /// The caches that the cells need in front of each target.
+    pub caches: Vec<CacheNeed>,
+    /// Whether throwaway servers cache little of their data, so that a cache in front of them can matter.
+    pub small_cache: bool,
+    /// The second server that `--remote` names, as given.
+    pub remote: Option<String>,
+    /// The second servers that the cells need beside each target.
+    pub remotes: Vec<RemoteServer>,
+    /// Separate processors for clients and throwaway servers.
+    pub cpu_partition: Option<CpuPartition>,
+    /// For each target, whether its A/A control should run on a second instance of its server, if possible.
+    pub second_instances: Vec<bool>,
+    /// The data that application stacks serve.
+    pub stack_data: StackData,
+    /// Whether throwaway servers are not started. Only what their drivers know is known of them then.
+    pub dry: bool,
+    /// The schema and data of throwaway servers: a file, or `copy:` and the URL of a database, as given.
+    pub setup: Option<String>,
+    /// Whether a target that cannot be opened is left out, and no error.
+    pub tolerant: bool,
+    /// The throwaway servers that this run shares with others; `None`: it starts its own. Servers with links, caches,
+    /// small caches and remotes are always its own.
+    pub shared: Option<Arc<SharedServers>>,
+}
+
+impl OpenOptions {
+    /// What a run requires. `cache` and `remote` are the URLs as given, with their passwords.
+    pub fn of(plan: &Plan, cache: Option<&str>, remote: Option<&str>) -> Self {
+        let spec = &plan.spec;
+        Self {
+            durability: spec.durability,
+            connections: plan.connections(),
+            cache: cache.map(str::to_owned),
+            caches: plan.caches(),
+            // A replay has data of its own.
+            small_cache: plan.experiment.takes_cache() && spec.custom.is_none(),
+            remote: remote.map(str::to_owned),
+            remotes: plan.remotes(),
+            cpu_partition: spec.slice_ns.and_then(|_| CpuPartition::of_this_machine()),
+            second_instances: (0..spec.targets.len())
+                .map(|target| plan.wants_second_instance(target))
+                .collect(),
+            stack_data: StackData {
+                experiments: vec![spec.experiment.clone()],
+                seed: spec.seed,
+                records: spec.records,
+            },
+            setup: spec.setup.as_ref().map(|setup| setup.from.clone()),
+            dry: false,
+            tolerant: false,
+            shared: None,
+        }
+    }
+
+    /// Whether the A/A control of a target should run on a second instance of its server. Not behind a cache or with
+    /// a remote, since these would be other ones too. Applications and external servers have only one instance.
+    pub(crate) fn second_instance(&self, target: usize) -> bool {
+        self.second_instances.get(target) == Some(&true) && self.caches.is_empty() && self.remotes.is_empty()
+    }
+}
