@@ -18,8 +18,7 @@ pub(super) fn a_range_holds_every_row_of_it_in_order_and_none_else(subject: &Sub
     if !subject.has(&range) {
         return;
     }
-    let mut session = subject.session();
-    let session = session.as_mut();
+    let session = &mut *subject.session();
     let codes =
         ["1", "10", "100", "100 ", "1000", "10:", "1_0", "1%0", "11", "東京", "東", "南", "a", "B", "b", ""];
     let mut rows: Vec<(&str, i64, String)> =
@@ -37,13 +36,13 @@ pub(super) fn a_range_holds_every_row_of_it_in_order_and_none_else(subject: &Sub
         let found = run(session, &range, &[Value::Text(&from), Value::Text(&to)]).unwrap();
         let expected: Vec<_> =
             rows.iter().filter(|(code, ..)| *code >= &from[..] && *code < &to[..]).collect();
-        let what = format!("{}: from '{from}' to '{to}'", subject.url);
+        let what = format!("from '{from}' to '{to}'");
         assert_eq!(found.rows(), expected.len(), "{what}");
         for (at, (code, number, town)) in expected.into_iter().enumerate() {
             assert_row(&found, at, &[Value::Text(code), Value::Int(*number), Value::Text(town)], &what);
         }
     }
-    assert_eq!(run(session, &range, &[Value::Null, Value::Text("z")]).unwrap().rows(), 0, "{}", subject.url);
+    assert_eq!(run(session, &range, &[Value::Null, Value::Text("z")]).unwrap().rows(), 0);
 
     // Of a key with one field, and of an index.
     let plain = subject.make_plain("ranges_plain");
@@ -53,7 +52,7 @@ pub(super) fn a_range_holds_every_row_of_it_in_order_and_none_else(subject: &Sub
     let of_key = Operation::FindRange { collection: plain, by: 0, fields: vec![1] };
     let found = run(session, &of_key, &[Value::Text("a"), Value::Text("b")]).unwrap();
     let got: Vec<_> = (0..found.rows()).map(|row| found.field_bytes(row, 0).unwrap()).collect();
-    assert_eq!(got, [b"a".as_slice(), b"aa", b"ab"], "{}", subject.url);
+    assert_eq!(got, [b"a".as_slice(), b"aa", b"ab"]);
     let mut indexed = Collection::new("kurabe_test_ranges_indexed", collection.fields.clone(), vec![1]);
     indexed.indexes = vec![vec![0, 2]];
     subject.namespace().create(&indexed).unwrap();
@@ -67,5 +66,5 @@ pub(super) fn a_range_holds_every_row_of_it_in_order_and_none_else(subject: &Sub
     }
     let found = run(session, &of_index, &[Value::Text("a"), Value::Text("c")]).unwrap();
     let got: Vec<_> = (0..found.rows()).map(|row| found.field_int(row, 0).unwrap()).collect();
-    assert_eq!(got, [1, 2, 3], "{}: by the field and then by the key", subject.url);
+    assert_eq!(got, [1, 2, 3], "by the field and then by the key");
 }

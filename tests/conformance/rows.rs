@@ -81,7 +81,7 @@ pub(super) fn every_value_comes_back(subject: &Subject) {
     for (row, id) in rows.iter_mut().zip(&ids) {
         row[0] = Value::Text(id);
         let done = affected(session.as_mut(), &insert(&collection), row.as_slice());
-        assert_eq!(done, 1, "{}: insert of {id}", subject.url);
+        assert_eq!(done, 1, "insert of {id}");
     }
     // Again, over the same rows in another order, so that no reply is that of the previous request.
     for (row, id) in rows.iter().zip(&ids).rev() {
@@ -92,7 +92,7 @@ pub(super) fn every_value_comes_back(subject: &Subject) {
     let prepared = session.prepare(&all).unwrap();
     let mut out = Reply::new();
     for (row, id) in rows.iter().zip(&ids) {
-        let what = format!("{}: {id}", subject.url);
+        let what = format!("{id}");
         session.execute(&prepared, &row[..1], &mut out).unwrap_or_else(|e| panic!("{what}: {e}"));
         assert_eq!(out.rows(), 1, "{what}");
         assert_row(&out, 0, &row[1..], &what);
@@ -117,9 +117,9 @@ fn literals_round_trip(
     rows: &[[Value<'_>; 7]],
 ) {
     if let Support::No(reason) = subject.driver.capabilities().literals {
-        assert!(reason.len() > 10 && !reason.ends_with('.'), "{}: '{reason}' is not a clause", subject.url);
+        assert!(reason.len() > 10 && !reason.ends_with('.'), "'{reason}' is not a clause");
         let error = session.prepare_literal(all).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported, "{}: {error}", subject.url);
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
         return;
     }
     let collection = all.collection().unwrap();
@@ -128,7 +128,7 @@ fn literals_round_trip(
             .map(|operation| session.prepare_literal(&operation).unwrap());
     let mut out = Reply::new();
     for row in rows {
-        let what = format!("{}: {:?} in the text", subject.url, row[0]);
+        let what = format!("{:?} in the text", row[0]);
         session.execute(&read, &row[..1], &mut out).unwrap_or_else(|e| panic!("{what}: {e}"));
         assert_row(&out, 0, &row[1..], &what);
         assert_eq!((out.rows(), out.affected()), (1, 0), "{what}");
@@ -140,7 +140,7 @@ fn literals_round_trip(
         assert_row(&out, 0, &row[1..], &what);
     }
     let error = session.execute(&read, &[], &mut out).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Internal, "{}: {error}", subject.url);
+    assert_eq!(error.kind(), ErrorKind::Internal, "{error}");
     for prepared in [read, remove, add] {
         session.release(prepared).unwrap();
     }
@@ -177,23 +177,17 @@ pub(super) fn different_keys_are_different_rows(subject: &Subject) {
     ];
     for (n, id) in ids.iter().enumerate() {
         let row = [Value::Text(id), Value::Bytes(&[n as u8])];
-        run(session.as_mut(), &insert(&collection), &row)
-            .unwrap_or_else(|e| panic!("{}: key {id:?}: {e}", subject.url));
+        run(session.as_mut(), &insert(&collection), &row).unwrap_or_else(|e| panic!("key {id:?}: {e}"));
     }
     for (n, id) in ids.iter().enumerate() {
-        assert_eq!(
-            data(session.as_mut(), &collection, id),
-            Some(vec![n as u8]),
-            "{}: key {id:?}",
-            subject.url
-        );
+        assert_eq!(data(session.as_mut(), &collection, id), Some(vec![n as u8]), "key {id:?}");
     }
     let numbers = subject.make("number_keys", &[("id", FieldType::Int), ("data", FieldType::LongText)], &[0]);
     for number in [0, -1, 1, i64::MIN, i64::MAX] {
         let text = number.to_string();
         run(session.as_mut(), &insert(&numbers), &[Value::Int(number), Value::Text(&text)]).unwrap();
         let reply = run(session.as_mut(), &get(&numbers, &[1]), &[Value::Int(number)]).unwrap();
-        assert_eq!(reply.field_bytes(0, 0), Some(text.as_bytes()), "{}", subject.url);
+        assert_eq!(reply.field_bytes(0, 0), Some(text.as_bytes()));
     }
 }
 
@@ -207,52 +201,46 @@ pub(super) fn a_second_row_of_a_key_is_refused(subject: &Subject) {
     let mut out = Reply::new();
     for _ in 0..3 {
         let error = session.execute(&prepared, &second, &mut out).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Server, "{}: {error}", subject.url);
-        assert!(error.server_code().is_some_and(|code| !code.is_empty()), "{}: {error}", subject.url);
-        assert_eq!((out.rows(), out.affected()), (0, 0), "{}", subject.url);
+        assert_eq!(error.kind(), ErrorKind::Server, "{error}");
+        assert!(error.server_code().is_some_and(|code| !code.is_empty()), "{error}");
+        assert_eq!((out.rows(), out.affected()), (0, 0));
         // The session continues, and the row is still the first one.
-        assert_eq!(
-            data(session.as_mut(), &collection, "a").as_deref(),
-            Some(&b"first"[..]),
-            "{}",
-            subject.url
-        );
+        assert_eq!(data(session.as_mut(), &collection, "a").as_deref(), Some(&b"first"[..]));
     }
     session.execute(&prepared, &[Value::Text("b"), Value::Null], &mut out).unwrap();
-    assert_eq!(out.affected(), 1, "{}", subject.url);
+    assert_eq!(out.affected(), 1);
     session.release(prepared).unwrap();
     run(session.as_mut(), &put(&collection), &second).unwrap();
-    assert_eq!(data(session.as_mut(), &collection, "a").as_deref(), Some(&b"second"[..]), "{}", subject.url);
+    assert_eq!(data(session.as_mut(), &collection, "a").as_deref(), Some(&b"second"[..]));
 }
 
 pub(super) fn absent_rows_are_no_error_and_affected_rows_are_counted(subject: &Subject) {
     let collection = subject.make_plain("absent");
-    let mut session = subject.session();
-    let session = session.as_mut();
+    let session = &mut *subject.session();
     let absent = Value::Text("absent");
-    assert_eq!(data(session, &collection, "absent"), None, "{}", subject.url);
+    assert_eq!(data(session, &collection, "absent"), None);
     let update = Operation::Update { collection: collection.clone(), fields: vec![1] };
     let delete = Operation::Delete { collection: collection.clone() };
     if subject.has(&delete) {
-        assert_eq!(affected(session, &delete, &[absent]), 0, "{}", subject.url);
+        assert_eq!(affected(session, &delete, &[absent]), 0);
     }
     if subject.has(&update) {
-        assert_eq!(affected(session, &update, &[Value::Bytes(b"x"), absent]), 0, "{}", subject.url);
-        assert_eq!(data(session, &collection, "absent"), None, "{}", subject.url);
+        assert_eq!(affected(session, &update, &[Value::Bytes(b"x"), absent]), 0);
+        assert_eq!(data(session, &collection, "absent"), None);
     }
     let here = Value::Text("here");
-    assert_eq!(affected(session, &insert(&collection), &[here, Value::Bytes(b"1")]), 1, "{}", subject.url);
+    assert_eq!(affected(session, &insert(&collection), &[here, Value::Bytes(b"1")]), 1);
     if subject.has(&update) {
         // The second time changes nothing, but the row exists: it counts.
         for _ in 0..2 {
-            assert_eq!(affected(session, &update, &[Value::Bytes(b"2"), here]), 1, "{}", subject.url);
+            assert_eq!(affected(session, &update, &[Value::Bytes(b"2"), here]), 1);
         }
-        assert_eq!(data(session, &collection, "here").as_deref(), Some(&b"2"[..]), "{}", subject.url);
+        assert_eq!(data(session, &collection, "here").as_deref(), Some(&b"2"[..]));
     }
     if subject.has(&delete) {
-        assert_eq!(affected(session, &delete, &[here]), 1, "{}", subject.url);
-        assert_eq!(affected(session, &delete, &[here]), 0, "{}", subject.url);
-        assert_eq!(data(session, &collection, "here"), None, "{}", subject.url);
+        assert_eq!(affected(session, &delete, &[here]), 1);
+        assert_eq!(affected(session, &delete, &[here]), 0);
+        assert_eq!(data(session, &collection, "here"), None);
     }
 }
 
@@ -271,20 +259,19 @@ pub(super) fn many_rows_go_in_together_or_not_at_all(subject: &Subject) {
         }
         Some(ids.iter().filter(|id| data(other.as_mut(), &collection, id).is_some()).count() as i64)
     };
-    assert_eq!(counted(), Some(0), "{}", subject.url);
-    let mut session = subject.session();
-    let session = session.as_mut();
+    assert_eq!(counted(), Some(0));
+    let session = &mut *subject.session();
     let row = |n: usize| [Value::Text(&ids[n]), Value::Bytes(ids[n].as_bytes())];
     let first: Vec<Value<'_>> = (0..50).flat_map(row).collect();
-    assert_eq!(affected(session, &many, &first), 50, "{}", subject.url);
-    assert_eq!(counted(), Some(50), "{}", subject.url);
+    assert_eq!(affected(session, &many, &first), 50);
+    assert_eq!(counted(), Some(50));
     // The first of these is new; the last exists already.
     let second: Vec<Value<'_>> = (49..99).rev().flat_map(row).collect();
     let error = run(session, &many, &second).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Server, "{}: {error}", subject.url);
-    assert_eq!(counted(), Some(50), "{}", subject.url);
-    assert_eq!(data(session, &collection, "id 98"), None, "{}", subject.url);
-    assert_eq!(data(session, &collection, "id 49").as_deref(), Some(&b"id 49"[..]), "{}", subject.url);
+    assert_eq!(error.kind(), ErrorKind::Server, "{error}");
+    assert_eq!(counted(), Some(50));
+    assert_eq!(data(session, &collection, "id 98"), None);
+    assert_eq!(data(session, &collection, "id 49").as_deref(), Some(&b"id 49"[..]));
 }
 
 /// Some servers limit the sum of the declared lengths of a statement's parameters.
@@ -306,9 +293,8 @@ pub(super) fn many_rows_of_wide_fields_come_back(subject: &Subject) {
     let row = |n: usize| {
         [Value::Int(n as i64), Value::Text(&texts[n]), Value::Text(&texts[39 - n]), Value::Bytes(&bytes[n])]
     };
-    let mut session = subject.session();
-    let session = session.as_mut();
-    assert_eq!(affected(session, &many, &(0..40).flat_map(row).collect::<Vec<_>>()), 40, "{}", subject.url);
+    let session = &mut *subject.session();
+    assert_eq!(affected(session, &many, &(0..40).flat_map(row).collect::<Vec<_>>()), 40);
     let read = get(&collection, &[1, 2, 3]);
     for n in 0..40 {
         let reply = run(session, &read, &[Value::Int(n as i64)]).unwrap();
@@ -322,16 +308,15 @@ pub(super) fn each_row_of_a_request_goes_in_or_is_refused(subject: &Subject) {
     if !subject.has(&each) {
         return;
     }
-    let mut session = subject.session();
-    let session = session.as_mut();
+    let session = &mut *subject.session();
     let row = |id: &'static str| [Value::Text(id), Value::Bytes(id.as_bytes())];
     let first = ["a", "b", "c"].map(row).concat();
-    assert_eq!(affected(session, &each, &first), 3, "{}", subject.url);
+    assert_eq!(affected(session, &each, &first), 3);
     let error = run(session, &each, &["d", "b", "e"].map(row).concat()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Server, "{}: {error}", subject.url);
-    assert!(error.server_code().is_some_and(|code| !code.is_empty()), "{}: {error}", subject.url);
+    assert_eq!(error.kind(), ErrorKind::Server, "{error}");
+    assert!(error.server_code().is_some_and(|code| !code.is_empty()), "{error}");
     for id in ["a", "b", "c"] {
-        assert_eq!(data(session, &collection, id).as_deref(), Some(id.as_bytes()), "{}", subject.url);
+        assert_eq!(data(session, &collection, id).as_deref(), Some(id.as_bytes()));
     }
 }
 
@@ -342,8 +327,7 @@ pub(super) fn rows_of_a_part_of_the_key_come_in_order(subject: &Subject) {
         ("piece", FieldType::Text { max: 4_000 }),
     ];
     let collection = subject.make("pieces", &fields, &[0, 1]);
-    let mut session = subject.session();
-    let session = session.as_mut();
+    let session = &mut *subject.session();
     let subs = [5, -3, 300, 0, i64::MAX, 2, subject.least_in_order(), 10, 1];
     for id in ["a", "b", "ab", "a b"] {
         for sub in subs {
@@ -353,7 +337,7 @@ pub(super) fn rows_of_a_part_of_the_key_come_in_order(subject: &Subject) {
         }
     }
     let one = run(session, &get(&collection, &[2]), &[Value::Text("b"), Value::Int(-3)]).unwrap();
-    assert_eq!(one.field_bytes(0, 0), Some(&b"b -3"[..]), "{}", subject.url);
+    assert_eq!(one.field_bytes(0, 0), Some(&b"b -3"[..]));
     let find = Operation::FindEqual { collection: collection.clone(), by: vec![0], fields: vec![1, 2] };
     if !subject.has(&find) {
         return;
@@ -362,13 +346,13 @@ pub(super) fn rows_of_a_part_of_the_key_come_in_order(subject: &Subject) {
     sorted.sort_unstable();
     for id in ["a", "b", "ab"] {
         let found = run(session, &find, &[Value::Text(id)]).unwrap();
-        assert_eq!(found.rows(), subs.len(), "{}: {id}", subject.url);
+        assert_eq!(found.rows(), subs.len(), "{id}");
         for (row, sub) in sorted.iter().enumerate() {
             let piece = format!("{id} {sub}");
             assert_row(&found, row, &[Value::Int(*sub), Value::Text(&piece)], &subject.url);
         }
     }
-    assert_eq!(run(session, &find, &[Value::Text("c")]).unwrap().rows(), 0, "{}", subject.url);
+    assert_eq!(run(session, &find, &[Value::Text("c")]).unwrap().rows(), 0);
     let whole = Operation::FindEqual { collection, by: vec![0, 1], fields: vec![2] };
     let found = run(session, &whole, &[Value::Text("a b"), Value::Int(10)]).unwrap();
     assert_row(&found, 0, &[Value::Text("a b 10")], &subject.url);
@@ -384,13 +368,8 @@ pub(super) fn rows_of_a_part_of_the_key_come_in_order(subject: &Subject) {
     list.sort_unstable();
     let find = Operation::FindEqual { collection: words, by: vec![0], fields: vec![1, 2] };
     let found = run(session, &find, &[Value::Int(1)]).unwrap();
-    assert_eq!(found.rows(), list.len(), "{}", subject.url);
+    assert_eq!(found.rows(), list.len());
     for (row, word) in list.iter().enumerate() {
-        assert_row(
-            &found,
-            row,
-            &[Value::Text(word), Value::Null],
-            &format!("{}: order of words", subject.url),
-        );
+        assert_row(&found, row, &[Value::Text(word), Value::Null], &format!("order of words"));
     }
 }

@@ -12,25 +12,21 @@ use std::sync::Arc;
 pub(super) fn facts_are_sane(subject: &Subject) {
     let facts = subject.driver.describe().unwrap();
     for text in [&facts.engine, &facts.version, &facts.client, &facts.transport] {
-        assert!(!text.trim().is_empty(), "{}: {facts:?}", subject.url);
+        assert!(!text.trim().is_empty(), "{facts:?}");
     }
-    assert!(facts.version.chars().any(|c| c.is_ascii_digit()), "{}: {}", subject.url, facts.version);
-    assert!(facts.durability.is_some(), "{}", subject.url);
+    assert!(facts.version.chars().any(|c| c.is_ascii_digit()), "{}", facts.version);
+    assert!(facts.durability.is_some());
     for setting in facts.durability_settings.iter().chain(&facts.settings) {
-        assert!(!setting.name.is_empty(), "{}: {setting:?}", subject.url);
+        assert!(!setting.name.is_empty(), "{setting:?}");
     }
     let limits = &facts.limits;
     for limit in [&limits.connections, &limits.value_bytes, &limits.request_bytes, &limits.parameters] {
-        assert!(
-            limit.as_ref().is_none_or(|limit| limit.most > 0 && !limit.set_by.is_empty()),
-            "{}: {limits:?}",
-            subject.url
-        );
+        assert!(limit.as_ref().is_none_or(|limit| limit.most > 0 && !limit.set_by.is_empty()), "{limits:?}");
     }
     if let (Some(most), Some(used)) = (&limits.connections, limits.connections_in_use) {
-        assert!(used <= most.most, "{}: {limits:?}", subject.url);
+        assert!(used <= most.most, "{limits:?}");
     }
-    assert!(facts.notes.iter().all(|note| !note.is_empty()), "{}", subject.url);
+    assert!(facts.notes.iter().all(|note| !note.is_empty()));
 }
 
 pub(super) fn what_is_not_supported_is_refused_and_nothing_else(subject: &Subject) {
@@ -69,36 +65,35 @@ pub(super) fn what_is_not_supported_is_refused_and_nothing_else(subject: &Subjec
             && subject.has(&put(&collection))
     );
     let ping = run(session.as_mut(), &Operation::Ping, &[]).unwrap();
-    assert_eq!((ping.rows(), ping.affected()), (0, 0), "{}", subject.url);
+    assert_eq!((ping.rows(), ping.affected()), (0, 0));
     if let Support::No(reason) = subject.driver.capabilities().prepared_statements {
-        assert!(!reason.is_empty(), "{}", subject.url);
+        assert!(!reason.is_empty());
     }
 }
 
 pub(super) fn preparing_a_thousand_times_leaves_nothing_behind(subject: &Subject) {
     let collection = subject.make_plain("prepare");
-    let mut session = subject.session();
-    let session = session.as_mut();
+    let session = &mut *subject.session();
     run(session, &put(&collection), &[Value::Text("a"), Value::Bytes(b"1")]).unwrap();
     let get = get(&collection, &[1]);
     let kept = session.prepare(&get).unwrap();
     let mut out = Reply::new();
     for _ in 0..1_000 {
         let prepared = session.prepare(&get).unwrap();
-        assert!(prepared.0 < 10, "{}: numbers are not reused: {prepared:?}", subject.url);
+        assert!(prepared.0 < 10, "numbers are not reused: {prepared:?}");
         session.execute(&prepared, &[Value::Text("a")], &mut out).unwrap();
-        assert_eq!(out.field_bytes(0, 0), Some(&b"1"[..]), "{}", subject.url);
+        assert_eq!(out.field_bytes(0, 0), Some(&b"1"[..]));
         session.release(prepared).unwrap();
     }
     // Earlier prepared statements still exist.
     session.execute(&kept, &[Value::Text("a")], &mut out).unwrap();
-    assert_eq!(out.field_bytes(0, 0), Some(&b"1"[..]), "{}", subject.url);
+    assert_eq!(out.field_bytes(0, 0), Some(&b"1"[..]));
     session.release(kept).unwrap();
     // Many at once, released in another order.
     let many: Vec<Prepared> = (0..100).map(|_| session.prepare(&get).unwrap()).collect();
     for prepared in many.iter().rev() {
         session.execute(prepared, &[Value::Text("a")], &mut out).unwrap();
-        assert_eq!(out.rows(), 1, "{}", subject.url);
+        assert_eq!(out.rows(), 1);
     }
     for prepared in many {
         session.release(prepared).unwrap();
@@ -107,34 +102,28 @@ pub(super) fn preparing_a_thousand_times_leaves_nothing_behind(subject: &Subject
 
 pub(super) fn a_wrong_call_is_an_error_and_the_session_goes_on(subject: &Subject) {
     let collection = subject.make_plain("wrong");
-    let mut session = subject.session();
-    let session = session.as_mut();
+    let session = &mut *subject.session();
     let mut out = Reply::new();
     let put = session.prepare(&put(&collection)).unwrap();
     let (a, b) = (Value::Text("a"), Value::Bytes(b"b"));
     for wrong in [&[][..], &[a], &[a, b, b]] {
-        assert!(
-            session.execute(&put, wrong, &mut out).is_err(),
-            "{}: {} parameters",
-            subject.url,
-            wrong.len()
-        );
+        assert!(session.execute(&put, wrong, &mut out).is_err(), "{} parameters", wrong.len());
     }
-    assert!(session.execute(&Prepared(4_711), &[], &mut out).is_err(), "{}", subject.url);
-    assert!(session.release(Prepared(4_711)).is_err(), "{}", subject.url);
+    assert!(session.execute(&Prepared(4_711), &[], &mut out).is_err());
+    assert!(session.release(Prepared(4_711)).is_err());
     // A key without a value is the server's error.
     let error = session.execute(&put, &[Value::Null, b], &mut out).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Server, "{}: {error}", subject.url);
+    assert_eq!(error.kind(), ErrorKind::Server, "{error}");
     session.execute(&put, &[a, b], &mut out).unwrap();
     session.release(put).unwrap();
-    assert_eq!(data(session, &collection, "a").as_deref(), Some(&b"b"[..]), "{}", subject.url);
+    assert_eq!(data(session, &collection, "a").as_deref(), Some(&b"b"[..]));
 
     // A collection that does not exist causes an error sooner or later, and the session continues.
     let fields = vec![Field { name: "id", kind: FieldType::Int }, Field { name: "n", kind: FieldType::Int }];
     let nowhere = Arc::new(Collection::new("kurabe_test_nowhere", fields, vec![0]));
     let error = run(session, &get(&nowhere, &[1]), &[Value::Int(1)]).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Server | ErrorKind::NotFound), "{}: {error}", subject.url);
-    assert_eq!(data(session, &collection, "a").as_deref(), Some(&b"b"[..]), "{}", subject.url);
+    assert!(matches!(error.kind(), ErrorKind::Server | ErrorKind::NotFound), "{error}");
+    assert_eq!(data(session, &collection, "a").as_deref(), Some(&b"b"[..]));
 }
 
 /// Requests of a pipeline.
@@ -143,15 +132,14 @@ const DEPTH: usize = 100;
 /// Replies come in the order of the requests; a rejected request affects no other.
 pub(super) fn pipeline_answers_are_in_order(subject: &Subject) {
     let collection = subject.make_plain("pipeline");
-    let mut session = subject.session();
-    let session = session.as_mut();
+    let session = &mut *subject.session();
     let insert = session.prepare(&insert(&collection)).unwrap();
     let get = session.prepare(&get(&collection, &[1])).unwrap();
     let mut out: Vec<Reply> = (0..DEPTH).map(|_| Reply::new()).collect();
     if let Support::No(reason) = subject.driver.capabilities().pipelining {
-        assert!(!reason.is_empty(), "{}", subject.url);
+        assert!(!reason.is_empty());
         let error = session.pipeline(&get, &[Value::Text("a")], &mut out[..1]).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported, "{}: {error}", subject.url);
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
         return;
     }
     // Short ones, and some that fill the buffers of both sides.
@@ -172,11 +160,11 @@ pub(super) fn pipeline_answers_are_in_order(subject: &Subject) {
     }
     let all: Vec<Value<'_>> = (0..DEPTH).flat_map(row).collect();
     let error = session.pipeline(&insert, &all, &mut out).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Server, "{}: {error}", subject.url);
-    assert!(error.server_code().is_some(), "{}: {error}", subject.url);
+    assert_eq!(error.kind(), ErrorKind::Server, "{error}");
+    assert!(error.server_code().is_some(), "{error}");
     for (n, reply) in out.iter().enumerate() {
         let affected = u64::from(![3, 97].contains(&n));
-        assert_eq!((reply.rows(), reply.affected()), (0, affected), "{}: insert {n}", subject.url);
+        assert_eq!((reply.rows(), reply.affected()), (0, affected), "insert {n}");
     }
     // Backwards, with a missing one in the middle.
     let mut keys: Vec<Value<'_>> = ids.iter().rev().map(|id| Value::Text(id)).collect();
@@ -188,8 +176,8 @@ pub(super) fn pipeline_answers_are_in_order(subject: &Subject) {
             3 | 97 => Some(&b"first"[..]),
             n => Some(&rows[n][..]),
         };
-        assert!(reply.field_bytes(0, 0) == expected, "{}: get {n}", subject.url);
-        assert_eq!(reply.rows(), usize::from(expected.is_some()), "{}: get {n}", subject.url);
+        assert!(reply.field_bytes(0, 0) == expected, "get {n}");
+        assert_eq!(reply.rows(), usize::from(expected.is_some()), "get {n}");
     }
     // None at all, and too few parameters; the session continues.
     session.pipeline(&get, &[], &mut []).unwrap();
@@ -201,10 +189,10 @@ pub(super) fn pipeline_answers_are_in_order(subject: &Subject) {
     let keys = vec![Value::Text(&long); many];
     let mut replies: Vec<Reply> = (0..many).map(|_| Reply::new()).collect();
     session.pipeline(&get, &keys, &mut replies).unwrap();
-    assert!(replies.iter().all(|reply| reply.field_bytes(0, 0) == Some(&datum)), "{}", subject.url);
-    assert!(session.pipeline(&get, &keys[..9], &mut out[..10]).is_err(), "{}", subject.url);
+    assert!(replies.iter().all(|reply| reply.field_bytes(0, 0) == Some(&datum)));
+    assert!(session.pipeline(&get, &keys[..9], &mut out[..10]).is_err());
     session.execute(&get, &[Value::Text("id 9")], &mut reply).unwrap();
-    assert_eq!(reply.field_bytes(0, 0), Some(&rows[9][..]), "{}", subject.url);
+    assert_eq!(reply.field_bytes(0, 0), Some(&rows[9][..]));
     session.release(insert).unwrap();
     session.release(get).unwrap();
 }
@@ -215,7 +203,7 @@ pub(super) fn two_sessions_see_each_other(subject: &Subject) {
     for n in 0..20u8 {
         let (writer, reader) = if n % 2 == 0 { (&mut one, &mut two) } else { (&mut two, &mut one) };
         run(writer.as_mut(), &put(&collection), &[Value::Text("a"), Value::Bytes(&[n])]).unwrap();
-        assert_eq!(data(reader.as_mut(), &collection, "a"), Some(vec![n]), "{}", subject.url);
+        assert_eq!(data(reader.as_mut(), &collection, "a"), Some(vec![n]));
     }
     // Both at the same time, each with its own rows, none lost.
     std::thread::scope(|scope| {
@@ -237,7 +225,7 @@ pub(super) fn two_sessions_see_each_other(subject: &Subject) {
     for name in ["x", "y"] {
         for n in 0..50 {
             let id = format!("{name}{n}");
-            assert_eq!(data(one.as_mut(), &collection, &id), Some(id.into_bytes()), "{}", subject.url);
+            assert_eq!(data(one.as_mut(), &collection, &id), Some(id.into_bytes()));
         }
     }
     one.close().unwrap();
@@ -246,7 +234,7 @@ pub(super) fn two_sessions_see_each_other(subject: &Subject) {
 
 pub(super) fn a_rollback_takes_back(subject: &Subject) {
     if !subject.has(&Operation::Begin) {
-        assert!(!subject.has(&Operation::Commit) && !subject.has(&Operation::Rollback), "{}", subject.url);
+        assert!(!subject.has(&Operation::Commit) && !subject.has(&Operation::Rollback));
         return;
     }
     let collection = subject.make_plain("transaction");
@@ -256,25 +244,16 @@ pub(super) fn a_rollback_takes_back(subject: &Subject) {
     run(one.as_mut(), &Operation::Begin, &[]).unwrap();
     run(one.as_mut(), &insert(&collection), &row("a")).unwrap();
     run(one.as_mut(), &put(&collection), &row("old")).unwrap();
-    assert!(
-        data(one.as_mut(), &collection, "a").is_some(),
-        "{}: a transaction sees its own rows",
-        subject.url
-    );
+    assert!(data(one.as_mut(), &collection, "a").is_some(), "a transaction sees its own rows");
     run(one.as_mut(), &Operation::Rollback, &[]).unwrap();
     for session in [&mut one, &mut two] {
-        assert_eq!(data(session.as_mut(), &collection, "a"), None, "{}", subject.url);
-        assert_eq!(
-            data(session.as_mut(), &collection, "old").as_deref(),
-            Some(&b"old"[..]),
-            "{}",
-            subject.url
-        );
+        assert_eq!(data(session.as_mut(), &collection, "a"), None);
+        assert_eq!(data(session.as_mut(), &collection, "old").as_deref(), Some(&b"old"[..]));
     }
     run(one.as_mut(), &Operation::Begin, &[]).unwrap();
     run(one.as_mut(), &insert(&collection), &row("a")).unwrap();
     run(one.as_mut(), &Operation::Commit, &[]).unwrap();
-    assert!(data(two.as_mut(), &collection, "a").is_some(), "{}", subject.url);
+    assert!(data(two.as_mut(), &collection, "a").is_some());
     // An aborted transaction has no effect.
     run(one.as_mut(), &Operation::Begin, &[]).unwrap();
     run(one.as_mut(), &insert(&collection), &row("b")).unwrap();
@@ -285,7 +264,7 @@ pub(super) fn a_rollback_takes_back(subject: &Subject) {
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    assert_eq!(affected(two.as_mut(), &insert(&collection), &row("b")), 1, "{}", subject.url);
+    assert_eq!(affected(two.as_mut(), &insert(&collection), &row("b")), 1);
 }
 
 pub(super) fn the_namespace_keeps_its_rules(subject: &Subject) {
@@ -302,20 +281,20 @@ pub(super) fn the_namespace_keeps_its_rules(subject: &Subject) {
             })
             .count()
     };
-    assert!(namespace.list().unwrap().contains(&collection.name), "{}", subject.url);
+    assert!(namespace.list().unwrap().contains(&collection.name));
     write("a").unwrap();
-    assert_eq!(rows(&["a"]), 1, "{}", subject.url);
+    assert_eq!(rows(&["a"]), 1);
     namespace.clear(&collection).unwrap();
-    assert_eq!(rows(&["a"]), 0, "{}: clear", subject.url);
+    assert_eq!(rows(&["a"]), 0, "clear");
     // A statement that was prepared earlier still works.
     write("b").unwrap();
-    assert_eq!(rows(&["a", "b"]), 1, "{}", subject.url);
+    assert_eq!(rows(&["a", "b"]), 1);
     namespace.create(&collection).unwrap();
-    assert_eq!(rows(&["a", "b"]), 0, "{}: create over our own", subject.url);
+    assert_eq!(rows(&["a", "b"]), 0, "create over our own");
     namespace.remove(&collection.name).unwrap();
-    assert!(!namespace.list().unwrap().contains(&collection.name), "{}", subject.url);
+    assert!(!namespace.list().unwrap().contains(&collection.name));
     namespace.remove(&collection.name).unwrap();
-    assert!(namespace.clear(&collection).is_err(), "{}: clear of a missing collection", subject.url);
+    assert!(namespace.clear(&collection).is_err(), "clear of a missing collection");
 
     for name in ["users", "kurabe_", "kurabe_A", "kurabe_a;b", "kurabe_a b", "kurabe_marker"] {
         let fields = vec![Field { name: "id", kind: FieldType::Int }];
@@ -323,7 +302,7 @@ pub(super) fn the_namespace_keeps_its_rules(subject: &Subject) {
         let results: [Result<()>; 3] =
             [namespace.create(&foreign), namespace.clear(&foreign), namespace.remove(name)];
         for result in results {
-            assert_eq!(result.unwrap_err().kind(), ErrorKind::NotOurs, "{}: {name}", subject.url);
+            assert_eq!(result.unwrap_err().kind(), ErrorKind::NotOurs, "{name}");
         }
     }
 }
@@ -332,8 +311,7 @@ pub(super) fn the_namespace_keeps_its_rules(subject: &Subject) {
 pub(super) fn foreign_collection_is_unchanged(subject: &Subject) {
     let collection = subject.make_plain("foreign");
     let marker = Arc::new(marker());
-    let mut session = subject.session();
-    let session = session.as_mut();
+    let session = &mut *subject.session();
     run(session, &put(&collection), &[Value::Text("a"), Value::Bytes(b"theirs")]).unwrap();
     let entry = [Value::Text(&collection.name)];
     let Ok(reply) = run(session, &get(&marker, &[1, 2]), &entry) else {
@@ -341,25 +319,20 @@ pub(super) fn foreign_collection_is_unchanged(subject: &Subject) {
         return;
     };
     let (by, at) = (reply.field_bytes(0, 0).unwrap(), reply.field_int(0, 1).unwrap());
-    assert!(by.starts_with(b"kurabe ") && at > 1_600_000_000, "{}", subject.url);
+    assert!(by.starts_with(b"kurabe ") && at > 1_600_000_000);
     let by = String::from_utf8(by.to_vec()).unwrap();
-    assert_eq!(
-        affected(session, &Operation::Delete { collection: marker.clone() }, &entry),
-        1,
-        "{}",
-        subject.url
-    );
+    assert_eq!(affected(session, &Operation::Delete { collection: marker.clone() }, &entry), 1);
 
     let mut namespace = subject.namespace();
     let results =
         [namespace.create(&collection), namespace.clear(&collection), namespace.remove(&collection.name)];
     for result in results {
         let error = result.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NotOurs, "{}: {error}", subject.url);
-        assert!(error.to_string().contains(&collection.name), "{}: {error}", subject.url);
+        assert_eq!(error.kind(), ErrorKind::NotOurs, "{error}");
+        assert!(error.to_string().contains(&collection.name), "{error}");
     }
-    assert!(!namespace.list().unwrap().contains(&collection.name), "{}", subject.url);
-    assert_eq!(data(session, &collection, "a").as_deref(), Some(&b"theirs"[..]), "{}", subject.url);
+    assert!(!namespace.list().unwrap().contains(&collection.name));
+    assert_eq!(data(session, &collection, "a").as_deref(), Some(&b"theirs"[..]));
     run(session, &insert(&marker), &[entry[0], Value::Text(&by), Value::Int(at)]).unwrap();
     namespace.remove(&collection.name).unwrap();
 }
@@ -370,10 +343,10 @@ pub(super) fn a_claim_keeps_others_out(subject: &Subject) {
     one.claim("first").unwrap();
     // A run may reach a database by two targets.
     let mut same = subject.namespace();
-    same.claim("first").unwrap_or_else(|error| panic!("{}: {error}", subject.url));
+    same.claim("first").unwrap_or_else(|error| panic!("{error}"));
     let refused = |two: &mut Box<dyn Namespace>| {
         let error = two.claim("second").unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InUse, "{}: {error}", subject.url);
+        assert_eq!(error.kind(), ErrorKind::InUse, "{error}");
     };
     refused(&mut two);
     refused(&mut two);
@@ -385,10 +358,10 @@ pub(super) fn a_claim_keeps_others_out(subject: &Subject) {
     for attempt in 0.. {
         match two.claim("second") {
             Ok(()) => break,
-            Err(error) => assert!(attempt < 500, "{}: not released: {error}", subject.url),
+            Err(error) => assert!(attempt < 500, "not released: {error}"),
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let mut three = subject.namespace();
-    assert_eq!(three.claim("third").unwrap_err().kind(), ErrorKind::InUse, "{}", subject.url);
+    assert_eq!(three.claim("third").unwrap_err().kind(), ErrorKind::InUse);
 }

@@ -32,14 +32,10 @@ impl Subject {
         match self.driver.supports(operation) {
             Support::Native => true,
             Support::No(reason) => {
-                assert!(
-                    reason.len() > 10 && !reason.ends_with('.'),
-                    "{}: '{reason}' is not a clause",
-                    self.url
-                );
+                assert!(reason.len() > 10 && !reason.ends_with('.'), "'{reason}' is not a clause");
                 let error = self.session().prepare(operation).expect_err(operation.name());
-                assert_eq!(error.kind(), ErrorKind::Unsupported, "{}: {error}", self.url);
-                assert!(error.to_string().contains(&reason), "{}: {error}", self.url);
+                assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+                assert!(error.to_string().contains(&reason), "{error}");
                 false
             }
         }
@@ -74,9 +70,18 @@ impl Subject {
         for name in namespace.list().unwrap() {
             namespace.remove(&name).unwrap();
         }
-        assert_eq!(namespace.list().unwrap(), [""; 0], "{}", self.url);
+        assert_eq!(namespace.list().unwrap(), [""; 0]);
         namespace.finish().unwrap();
         namespace.finish().unwrap();
+    }
+}
+
+impl Drop for Subject {
+    /// Names the target of a check that failed.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the target was {}", self.url);
+        }
     }
 }
 
