@@ -268,11 +268,9 @@ fn capture_of_a_killed_recorder_is_read_and_said_to_be_one() {
     std::fs::write(&path, &whole).unwrap();
     let answer = place.run(&["capture", "show", &path]);
     assert!(answer.out.contains("1 requests") && answer.out.contains("did not end in order"), "{answer:?}");
-    let replay = place.run(&["run", "replay", &path, server.url(), "--dry-run"]);
-    assert!(replay.code == Some(0) && replay.err.contains("did not end in order"), "{replay:?}");
+    place.run(&["run", "replay", &path, server.url(), "--dry-run"]).success().err_has("did not end in order");
     // What exists is not written over, and another protocol is refused before anything is made.
-    let refused = place.run(&["capture", server.url(), "-o", &path, "--", "true"]);
-    assert!(refused.code == Some(2) && refused.err.contains("exists already"), "{refused:?}");
+    place.run(&["capture", server.url(), "-o", &path, "--", "true"]).exit_code(2).err_has("exists already");
     let other = place.at("other");
     let refused = place.run(&["capture", "redis://127.0.0.1:1", "-o", &other, "--", "true"]);
     assert!(refused.code != Some(0) && !Path::new(&other).exists(), "{refused:?}");

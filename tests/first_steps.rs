@@ -351,10 +351,8 @@ fn options_override_axes_and_variables_of_a_suite() {
     assert_eq!(report["spec"]["custom"]["define"]["users"], "30", "{}", report["spec"]);
     let suite = place.file("s.toml", "experiment = 'point-read'\naxes.clients = [1, 8]\n");
     let answer = place.run(&["run", "-f", &suite, "--dry-run", "--clients", "3"]);
-    assert!(
-        answer.code == Some(0) && answer.out.contains("3 clients") && !answer.out.contains("8 clients"),
-        "{answer:?}"
-    );
+    assert!(answer.code == Some(0) && answer.out.contains("3 clients"), "{answer:?}");
+    assert!(!answer.out.contains("8 clients"), "{answer:?}");
     refused(&place.run(&["run", "-f", &suite, "--payload", "1k"]), &["point-read", "unknown axis 'payload'"]);
     refused(&place.run(&["run", "-f", &suite, "-D", "users=1"]), &["no variables"]);
     let one = place.run(&["run", "webapp", "sqlite:", "--dry-run", "--clients", "1,5"]);

@@ -75,10 +75,8 @@ fn sqlite_table_is_restored_by_its_program_and_by_a_session() {
     let answer = place.run(&reload(&target, &["--rows", "3k", "--rounds", "1"]));
     assert_measured(&place, &answer, 3_000);
     let page = place.run(&["report", "--format", "html", "--published", "--output", "-"]).out;
-    assert!(
-        page.contains("MySQL 5.5.20") && page.contains("the factor between the orders is unknown"),
-        "{page}"
-    );
+    assert!(page.contains("MySQL 5.5.20"), "{page}");
+    assert!(page.contains("the factor between the orders is unknown"), "{page}");
 }
 
 #[test]

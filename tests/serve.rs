@@ -162,10 +162,8 @@ fn form_has_choices_says_how_long_it_takes_and_keeps_what_a_link_fills_in() {
     assert_eq!((status, command.as_str()), (200, equal));
     let estimate = |more: &str| page.post("/new/session", &format!("{fields}{more}&estimate=1"));
     let brief = estimate("&rounds=3&duration=1s");
-    assert!(
-        brief.0 == 200 && brief.1.starts_with("session on null: ") && brief.1.contains("about "),
-        "{brief:?}"
-    );
+    assert!(brief.0 == 200 && brief.1.starts_with("session on null: "), "{brief:?}");
+    assert!(brief.1.contains("about "), "{brief:?}");
     assert_ne!(brief, estimate("&rounds=9&duration=1s"));
     assert_eq!(estimate("&rounds=0").0, 400);
     assert!(!place.path().join(".jobs").read_dir().unwrap().any(|_| true), "an estimate starts no run");
@@ -236,10 +234,8 @@ fn running_run_is_shown_live_and_survives_the_restart_of_the_page() {
     page.wait_for(&run, "running");
     place.wait_for_trials(2);
     let metrics = page.get("/metrics").1;
-    assert!(
-        metrics.contains("\nkurabe_running_runs 1") && metrics.contains("operation=\"read\""),
-        "{metrics}"
-    );
+    assert!(metrics.contains("\nkurabe_running_runs 1"), "{metrics}");
+    assert!(metrics.contains("operation=\"read\""), "{metrics}");
     // Events arrive while the run goes on, at each of several viewers.
     let viewers: Vec<TcpStream> = (0..3)
         .map(|_| {

@@ -259,10 +259,8 @@ fn client_that_begins_with_tls_is_named() {
     client.write_all(b"\x16\x03\x01\x00\x05\x01hello\r\n").unwrap();
     drop(client);
     let text = relay.account();
-    assert!(
-        text.starts_with("connection 1: TLS;") && text.contains("its statements are encrypted"),
-        "{text}"
-    );
+    assert!(text.starts_with("connection 1: TLS;"), "{text}");
+    assert!(text.contains("its statements are encrypted"), "{text}");
     assert_eq!(relay.end().0, Some(0));
 }
 

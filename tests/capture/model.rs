@@ -92,10 +92,8 @@ fn model_of_pgbench_has_its_mix_and_its_draws() {
     }
     // An engine on which it never ran.
     let (text, file) = modelled(&place, &place.at("prepared.capture"), "made.toml", &["--made"]);
-    assert!(
-        text.contains("[collection.pgbench_history]") && text.contains("row = \"pgbench_accounts\""),
-        "{text}"
-    );
+    assert!(text.contains("[collection.pgbench_history]"), "{text}");
+    assert!(text.contains("row = \"pgbench_accounts\""), "{text}");
     assert!(text.contains("Not in it") && text.contains("not a statement on rows of one table"), "{text}");
     let args = [
         "run", "-f", &file, "sqlite:", "-D", "scale=0.01", "--rounds", "1", "--requests", "200", "--no-html",
@@ -148,10 +146,8 @@ fn model_of_a_mysql_client_has_its_mix_and_its_loops() {
         let (text, file) = modelled(&place, &path, &format!("{engine}.toml"), &[]);
         // Two kinds: the pages with their loop of three or seven, and the changes.
         assert!(text.matches("[transaction.").count() == 2, "{text}");
-        assert!(
-            text.contains("{ list = [3, 7], weights = [75, 75] }") && text.contains("most = 7"),
-            "{text}"
-        );
+        assert!(text.contains("{ list = [3, 7], weights = [75, 75] }"), "{text}");
+        assert!(text.contains("most = 7"), "{text}");
         assert!(text.contains("list = [\"plain\", \"it's\"], weights = [200, 100]"), "{text}");
         assert!(text.contains("update = \"item\", key = \":id\""), "{text}");
         assert!(text.contains("statement = [\"literal\"]"), "{text}");
@@ -170,11 +166,8 @@ fn model_says_what_it_cannot_do() {
         [("hash", "was recorded with --values hash"), ("drop", "was recorded with --values drop")]
     {
         let path = captured(&place, values, &["--values", values], server.url(), script);
-        let answer = place.run(&["capture", "model", &path, "-o", &out]);
-        assert!(
-            answer.code == Some(2) && answer.err.contains(part) && !Path::new(&out).exists(),
-            "{answer:?}"
-        );
+        let answer = place.run(&["capture", "model", &path, "-o", &out]).exit_code(2).err_has(part);
+        assert!(!Path::new(&out).exists(), "{answer:?}");
     }
     let path = captured(&place, "none", &[], server.url(), "psql -qXc 'CREATE TEMP TABLE t (a int)'");
     place
@@ -262,8 +255,7 @@ fn model_of_a_session_store_has_its_mix_its_skew_and_its_sizes() {
     let before = commands(&server);
     let path = captured(&place, "sessions", &[], server.url(), &script);
     let recorded = of_keys(&server, &before);
-    let refused = place.run(&["capture", "model", &path, "-o", "x.toml"]);
-    assert!(refused.code == Some(2) && refused.err.contains("add --made"), "{refused:?}");
+    place.run(&["capture", "model", &path, "-o", "x.toml"]).exit_code(2).err_has("add --made");
     let (text, file) = modelled(&place, &path, "made.toml", &["--made"]);
     assert_planted(&text, 1.2, "90, 900", 0.75);
     assert!(text.contains("LPUSH ?: a list") && text.contains("[collection.user_visits]"), "{text}");
@@ -294,10 +286,8 @@ fn transaction_of_redis_is_one_of_the_model() {
     let (text, file) = modelled(&place, &path, "made.toml", &["--made"]);
     let steps = "  \"begin\",\n  { put = \"user\", values = { \"id\" = \":id\", \"name\" = \":name\", \"city\" = \":city\" } },\n  \
                  { put = \"last\", values = { \"id\" = \":id\"";
-    assert!(
-        text.contains(steps) && text.contains("  { get = \"user\", key = \":id\", rows = [0, 1] }"),
-        "{text}"
-    );
+    assert!(text.contains(steps), "{text}");
+    assert!(text.contains("  { get = \"user\", key = \":id\", rows = [0, 1] }"), "{text}");
     assert_runs(&place, &file, &["sqlite:"]);
 }
 
@@ -386,10 +376,8 @@ fn model_of_documents_has_its_mix_and_runs_on_tables() {
         text.contains("find-equal = \"items\", where = { \"at\" = \":at\", \"shopcity\" = \":shopcity\" }"),
         "{text}"
     );
-    assert!(
-        text.contains("insert = \"items\"") && text.contains("not a find, insert, update or delete"),
-        "{text}"
-    );
+    assert!(text.contains("insert = \"items\""), "{text}");
+    assert!(text.contains("not a find, insert, update or delete"), "{text}");
     let before = count();
     assert_mix(&place, &file, server.url(), &recorded, &mut || since(&before));
     assert_runs(&place, &file, &["sqlite:"]);

@@ -84,10 +84,8 @@ impl Broker {
         let mut line = String::new();
         while !line.starts_with("PONG") {
             line.clear();
-            assert!(
-                lines.read_line(&mut line).unwrap() > 0 && !line.starts_with("-ERR"),
-                "{subject}: {line}"
-            );
+            assert!(lines.read_line(&mut line).unwrap() > 0, "{subject}: {line}");
+            assert!(!line.starts_with("-ERR"), "{subject}: {line}");
         }
     }
 

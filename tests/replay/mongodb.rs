@@ -255,8 +255,7 @@ fn commands_of_mongodb_are_recorded_and_replayed_as_often_as_the_server_counts()
 
     // The user's own server is left alone.
     replay(&place, &path, &[server.url()]).exit_code(2).err_has("may change documents");
-    let refused = place.run(&["capture", "model", &path, "-o", "model.toml"]);
-    assert!(refused.code == Some(2) && refused.err.contains("add --made"), "{refused:?}");
+    place.run(&["capture", "model", &path, "-o", "model.toml"]).exit_code(2).err_has("add --made");
     replay(&place, &path, &["up:mongodb"]).success();
     let report = place.report();
     for cell in cells(&report) {
@@ -292,13 +291,8 @@ fn document_that_was_changed_before_a_replay_of_mongodb_is_found() {
     let named = "other values in 1 rows for 'find items {\"filter\": {\"_id\": ?}, \"limit\": ?}'";
     // The last answer of the cursor differs too: it is compared by all documents, of any of its answers.
     let last = "other values in 1 rows for 'getMore items";
-    assert!(
-        answer.code != Some(0)
-            && said.contains("2 of 53 answers differ")
-            && said.contains(named)
-            && said.contains(last),
-        "{answer:?}"
-    );
+    assert!(answer.code != Some(0) && said.contains("2 of 53 answers differ"), "{answer:?}");
+    assert!(said.contains(named) && said.contains(last), "{answer:?}");
     // With a limit nobody knows which documents are right: only their number is compared, which is counted.
     let path = recorded(&place, "some", &server, |address| {
         let mut client = Client::connect(address);

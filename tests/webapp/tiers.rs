@@ -161,9 +161,7 @@ fn unrelated_applications_are_rejected() {
         let args = [&["up", "app", "null:", "--listen", "127.0.0.1:0", "--experiment", "webapp"], &rest[..]]
             .concat();
         let answer = place.run(&args);
-        assert!(
-            answer.code.is_some_and(|code| code != 0) && answer.err.contains(part),
-            "{rest:?}: {answer:?}"
-        );
+        assert!(answer.code.is_some_and(|code| code != 0), "{rest:?}: {answer:?}");
+        assert!(answer.err.contains(part), "{rest:?}: {answer:?}");
     }
 }

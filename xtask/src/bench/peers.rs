@@ -313,10 +313,8 @@ mod tests {
             let side = TOOLS.iter().map(|tool| tool.side).find(|side| side.name == tool).unwrap();
             let ran = Ran { said: said.to_owned(), cpu: 1.0, ..Ran::default() };
             let found = (side.read)(&ran, &Ran::default()).unwrap();
-            assert!(
-                (found[0] - figures[0]).abs() < 0.01 && (found[1] - figures[1]).abs() < 0.01,
-                "{tool}: {found:?}"
-            );
+            assert!((found[0] - figures[0]).abs() < 0.01, "{tool}: {found:?}");
+            assert!((found[1] - figures[1]).abs() < 0.01, "{tool}: {found:?}");
         }
         let failed = Ran { said: "FATAL: error 1040".to_owned(), ..Ran::default() };
         assert!(TOOLS.iter().all(|tool| (tool.side.read)(&failed, &failed).is_none()));
