@@ -16,8 +16,6 @@ pub enum Trial {
     Measured,
     /// It has none; the reason.
     Failed(String),
-    /// It has figures that do not count, since it was disturbed.
-    Disturbed,
 }
 
 /// The trials of a run, in order, without other lines.

@@ -14,7 +14,7 @@ const APP: &str = include_str!("../../../stacks/java/App.java");
 const LIBRARIES: &str = include_str!("../../../stacks/java/checksums.sha256");
 
 /// The lowest version of Java.
-const MIN: u32 = 17;
+const MIN: (u32, u32) = (17, 0);
 
 /// On loopback there is nothing to encrypt. Without TLS, MySQL's server is asked for its key.
 const PLAIN: &str = "sslMode=DISABLED&allowPublicKeyRetrieval=true";
@@ -22,7 +22,7 @@ const PLAIN: &str = "sslMode=DISABLED&allowPublicKeyRetrieval=true";
 const FEWER_STATEMENTS: &str = "&cacheServerConfiguration=true&useLocalSessionState=true&characterSetResults=UTF-8&jdbcCompliantTruncation=false";
 
 pub(crate) static JAVA: Stack = Stack {
-    engine: Engine { check: |spec| JAVA.check(spec), prepare, ..stack::engine("java", HOW, find, command) },
+    engine: Engine { prepare, ..stack::engine("java", HOW, find, command) },
     variants: &[
         Variant::per_request("jdbc", "JDBC, a new connection for each request", SQL),
         Variant::per_request(
@@ -45,10 +45,7 @@ fn find() -> Result<Installed, String> {
     let found = Installed::identify(Command::new(&program).arg("--version"), program, "Java", |line| {
         line.split_whitespace().nth(1).map(str::to_owned)
     })?;
-    let major = found.version.split(['.', '-', '+']).next().and_then(|text| text.parse::<u32>().ok());
-    if major.is_none_or(|major| major < MIN) {
-        return Err(format!("Java {} is older than {MIN}", found.version));
-    }
+    stack::at_least(MIN, "Java", &found.version)?;
     let folder = stack::cache("java").ok_or("there is no cache folder for its libraries")?;
     match libraries().find(|name| !folder.join(name).is_file()) {
         None => Ok(found),

@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use serde_json::Value;
-
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::programs;
@@ -16,11 +14,7 @@ const APP: &str = include_str!("../../../stacks/node/app.js");
 const MIN: (u32, u32) = (18, 14);
 
 pub(crate) static NODE: Stack = Stack {
-    engine: Engine {
-        check: |spec| NODE.check(spec),
-        prepare,
-        ..stack::engine("node", HOW_MORE, find, command)
-    },
+    engine: Engine { prepare, ..stack::engine("node", HOW_MORE, find, command) },
     variants: &[
         Variant::per_request("mysql2", "mysql2, a new connection for each request", MYSQL),
         Variant::pooled("mysql2-pool", "mysql2 with its pool, a connection for each worker", MYSQL),
@@ -41,10 +35,7 @@ fn find() -> Result<Installed, String> {
     let found = Installed::identify(Command::new(&program).arg("--version"), program, "Node.js", |line| {
         line.strip_prefix('v').map(str::to_owned)
     })?;
-    let mut numbers = found.version.split('.').map(|part| part.parse::<u32>().unwrap_or_default());
-    if (numbers.next(), numbers.next()) < (Some(MIN.0), Some(MIN.1)) {
-        return Err(format!("Node.js {} is older than {}.{}", found.version, MIN.0, MIN.1));
-    }
+    stack::at_least(MIN, "Node.js", &found.version)?;
     let folder = libraries()?;
     match ["pg", "mysql2"].into_iter().find(|name| !folder.join(name).join("package.json").is_file()) {
         None => Ok(found),
@@ -54,9 +45,7 @@ fn find() -> Result<Installed, String> {
 
 fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
     let program = format!("Node.js {}", instance.installed.version);
-    let all = NODE.configuration(instance, &program, &[], [])?;
-    instance.write_secret("config.json", &Value::Object(all).to_string())?;
-    instance.write_secret("app.js", APP)?;
+    NODE.write(instance, &program, [], &[("app.js", APP)])?;
     // Node.js looks for libraries in a folder of this name beside the program.
     let libraries = libraries().map_err(|what| NODE.missing(what))?;
     let link = instance.dir.join("node_modules");

@@ -2,8 +2,6 @@
 
 use std::process::Command;
 
-use serde_json::{Value, json};
-
 use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::stack::{MYSQL, POSTGRES, SQL, Stack, Variant};
 use crate::{TestbedError, apache, environment, programs};
@@ -14,7 +12,7 @@ const APACHE_DBI: &str = "apache-dbi";
 const MEMCACHED: &str = "memcached";
 
 pub(crate) static PERL: Stack = Stack {
-    engine: Engine { check: |spec| PERL.check(spec), prepare, ..apache::engine("perl", find, command) },
+    engine: Engine { prepare, ..apache::engine("perl", find, command) },
     variants: &[
         Variant::per_request("dbi", "DBD::MariaDB or DBD::Pg, a new connection for each request", SQL),
         Variant::kept(
@@ -24,14 +22,8 @@ pub(crate) static PERL: Stack = Stack {
         ),
         Variant::per_request("dbi-mysql", "DBD::mysql, a new connection for each request", MYSQL),
         Variant::kept("apache-dbi-mysql", "the same with Apache::DBI", MYSQL),
-        Variant {
-            experiments: &["kv"],
-            ..Variant::kept(
-                "memcached",
-                "Cache::Memcached::Fast, a connection for each process",
-                &["memcached"],
-            )
-        },
+        Variant::kept("memcached", "Cache::Memcached::Fast, a connection for each process", &["memcached"])
+            .of_kv(),
     ],
 };
 
@@ -73,9 +65,7 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
         return Err(PERL.missing(format!("Perl has no module {}", missing.trim().replace(' ', ", "))));
     }
     let program = format!("Perl {version}, mod_perl in Apache {}", instance.installed.version);
-    let all = PERL.configuration(instance, &program, &[], [("driver", json!(driver))])?;
-    instance.write_secret("config.json", &Value::Object(all).to_string())?;
-    instance.write_secret("App.pm", APP)?;
+    PERL.write(instance, &program, [("driver", driver.into())], &[("App.pm", APP)])?;
     Ok(Vec::new())
 }
 

@@ -27,7 +27,6 @@ pub(crate) static PHP: Stack = Stack {
     engine: Engine {
         // nginx and php-fpm run as one unprivileged user, whose folder holds the socket between them.
         refuses_root: true,
-        check: |spec| PHP.check(spec),
         prepare,
         // Both stop their own processes then.
         stop_signal: Signal::TERM,
@@ -44,26 +43,15 @@ pub(crate) const VARIANTS: &[Variant] = &[
     Variant::kept("pdo-persistent", "PDO with ATTR_PERSISTENT", SQL),
     Variant::per_request("pg", "pg_connect, a new connection for each request", POSTGRES),
     Variant::kept("pg-persistent", "pg_pconnect", POSTGRES),
-    Variant {
-        experiments: &["kv"],
-        ..Variant::kept("mongodb", "the extension mongodb, which keeps its connections", &["mongodb"])
-    },
-    Variant {
-        experiments: &["kv"],
-        ..Variant::per_request(
-            "memcached",
-            "the extension memcached, a new connection for each request",
-            &["memcached"],
-        )
-    },
-    Variant {
-        experiments: &["kv"],
-        ..Variant::kept("memcached-persistent", "the same with persistent connections", &["memcached"])
-    },
-    Variant {
-        experiments: &["kv"],
-        ..Variant::per_request("curl", "CouchDB by curl, a new connection for each request", &["couchdb"])
-    },
+    Variant::kept("mongodb", "the extension mongodb, which keeps its connections", &["mongodb"]).of_kv(),
+    Variant::per_request(
+        "memcached",
+        "the extension memcached, a new connection for each request",
+        &["memcached"],
+    )
+    .of_kv(),
+    Variant::kept("memcached-persistent", "the same with persistent connections", &["memcached"]).of_kv(),
+    Variant::per_request("curl", "CouchDB by curl, a new connection for each request", &["couchdb"]).of_kv(),
 ];
 
 /// `php-fpm`, or `php-fpm8.2` as Debian names it: the newest.
@@ -71,7 +59,7 @@ fn fpm() -> Option<PathBuf> {
     let debian = |folder: PathBuf| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         entries.filter_map(|entry| {
-            let version = version(entry.file_name().to_str()?.strip_prefix("php-fpm")?)?;
+            let version = stack::version(entry.file_name().to_str()?.strip_prefix("php-fpm")?)?;
             Some((version, entry.path())).filter(|(_, path)| programs::is_program(path))
         })
     };
@@ -79,18 +67,10 @@ fn fpm() -> Option<PathBuf> {
     programs::any("php-fpm").or_else(|| newest.map(|(_, path)| path))
 }
 
-/// The two numbers of `8.2` or `8.2.29`.
-pub(crate) fn version(text: &str) -> Option<(u32, u32)> {
-    let mut numbers = text.split('.').map(str::parse::<u32>);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
-}
-
 /// An error for display if a version is too old.
 pub(crate) fn check_version(text: &str) -> Result<(), String> {
-    match version(text) {
-        Some(version) if version < MIN => Err(format!("PHP {text} is older than {}.{}", MIN.0, MIN.1)),
-        _ => Ok(()),
-    }
+    // The name of Apache's module may have none.
+    stack::version(text).map_or(Ok(()), |_| stack::at_least(MIN, "PHP", text))
 }
 
 fn find() -> Result<Installed, String> {
@@ -191,14 +171,6 @@ fn temporary(nginx: &Path, dir: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn version_has_two_numbers() {
-        assert_eq!(version("8.2.29"), Some((8, 2)));
-        assert_eq!(version("8.2"), Some((8, 2)));
-        assert!(version("").is_none() && version("8").is_none());
-        assert!(version("8.10") > version("8.9"));
-    }
 
     #[test]
     fn each_variant_has_an_extension() {

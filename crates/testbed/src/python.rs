@@ -3,7 +3,6 @@
 use std::process::Command;
 
 use rustix::process::Signal;
-use serde_json::Value;
 
 use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::stack::{self, HOW_MORE, MYSQL, POSTGRES, Stack, Variant};
@@ -16,7 +15,6 @@ const MIN: (u32, u32) = (3, 10);
 
 pub(crate) static PYTHON: Stack = Stack {
     engine: Engine {
-        check: |spec| PYTHON.check(spec),
         prepare,
         // It stops its workers then.
         stop_signal: Signal::TERM,
@@ -41,10 +39,7 @@ fn find() -> Result<Installed, String> {
     let found = Installed::identify(Command::new(&python).arg("--version"), python, "Python", |line| {
         programs::word_after(line, "Python")
     })?;
-    let mut numbers = found.version.split('.').map(|part| part.parse::<u32>().unwrap_or_default());
-    if (numbers.next(), numbers.next()) < (Some(MIN.0), Some(MIN.1)) {
-        return Err(format!("Python {} is older than {}.{}", found.version, MIN.0, MIN.1));
-    }
+    stack::at_least(MIN, "Python", &found.version)?;
     Ok(found)
 }
 
@@ -63,9 +58,7 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
     if !imports(program, module) {
         return Err(PYTHON.missing(format!("{} has no module {module}", program.display())));
     }
-    let all = PYTHON.configuration(instance, &format!("Python {version}, gunicorn"), &[], [])?;
-    instance.write_secret("config.json", &Value::Object(all).to_string())?;
-    instance.write_secret("app.py", APP)?;
+    PYTHON.write(instance, &format!("Python {version}, gunicorn"), [], &[("app.py", APP)])?;
     Ok(Vec::new())
 }
 

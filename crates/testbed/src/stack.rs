@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch, Missing};
+use crate::options::Spec;
 use crate::{java, mod_php, node, perl, php, python, wire};
 
 /// The setting that names the variant.
@@ -86,6 +87,11 @@ impl Variant {
     ) -> Self {
         Self { name, about, databases, experiments: ALL, connection: None }
     }
+
+    /// The same, which serves `kv` only: its database has no SQL.
+    pub(crate) const fn of_kv(self) -> Self {
+        Self { experiments: &["kv"], ..self }
+    }
 }
 
 static STACKS: &[&Stack] =
@@ -98,7 +104,11 @@ pub(crate) const fn engine(
     find: fn() -> Result<Installed, String>,
     command: fn(&Instance, first: bool) -> Launch,
 ) -> Engine {
-    Engine::new(name, how, find, command, ping, url)
+    Engine { check, ..Engine::new(name, how, find, command, ping, url) }
+}
+
+fn check(spec: &Spec) -> Result<(), String> {
+    by_name(&spec.engine).map_or(Ok(()), |stack| stack.check(spec))
 }
 
 fn url(instance: &Instance) -> String {
@@ -177,7 +187,7 @@ fn setting<'a>(settings: &'a [(String, String)], name: &str) -> Option<&'a str> 
 
 impl Stack {
     /// The variant of an instance.
-    pub fn variant(&self, spec: &crate::options::Spec) -> Result<&'static Variant, String> {
+    pub fn variant(&self, spec: &Spec) -> Result<&'static Variant, String> {
         let name = setting(&spec.settings, VARIANT).unwrap_or_default();
         self.variants.iter().find(|variant| variant.name == name).ok_or_else(|| {
             let known: Vec<&str> = self.variants.iter().map(|variant| variant.name).collect();
@@ -186,7 +196,7 @@ impl Stack {
     }
 
     /// Rejects settings that no stack has, and variants that cannot use the database.
-    pub fn check(&self, spec: &crate::options::Spec) -> Result<(), String> {
+    fn check(&self, spec: &Spec) -> Result<(), String> {
         let variant = self.variant(spec)?;
         let application = spec.application.as_ref().ok_or("it was started without a database")?;
         if !variant.databases.contains(&application.database.kind.as_str()) {
@@ -262,6 +272,21 @@ impl Stack {
         Ok(all)
     }
 
+    /// Writes the application's files, and its [configuration](Self::configuration) as `config.json`.
+    pub fn write(
+        &self,
+        instance: &Instance,
+        program: &str,
+        more: impl IntoIterator<Item = (&'static str, Value)>,
+        files: &[(&str, &str)],
+    ) -> Result<(), TestbedError> {
+        let all = Value::Object(self.configuration(instance, program, &[], more)?).to_string();
+        for (name, text) in files.iter().chain(&[("config.json", &*all)]) {
+            instance.write_secret(name, text)?;
+        }
+        Ok(())
+    }
+
     /// What the instance was started for.
     pub fn application<'a>(&self, instance: &'a Instance) -> Result<&'a Application, TestbedError> {
         instance
@@ -283,10 +308,38 @@ impl Stack {
     }
 }
 
+/// The two first numbers of a version: of `8.2`, `8.2.29` or `17-ea`.
+pub(crate) fn version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.split(['.', '-', '+']).map(str::parse::<u32>);
+    Some((numbers.next()?.ok()?, numbers.next().and_then(Result::ok).unwrap_or(0)))
+}
+
+/// An error for display if a version is too old, or unknown.
+pub(crate) fn at_least(min: (u32, u32), product: &str, found: &str) -> Result<(), String> {
+    match version(found) {
+        Some(version) if version >= min => Ok(()),
+        _ => Err(format!("{product} {found} is older than {}.{}", min.0, min.1)),
+    }
+}
+
 /// The experiment whose inputs clients choose.
 const WEBAPP: &str = "webapp";
 
 /// The folder in the cache in which `cargo xtask setup --stacks` installs what the distribution lacks.
 pub(crate) fn cache(stack: &str) -> Option<PathBuf> {
     Some(crate::programs::cache()?.join("stacks").join(stack))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_has_two_numbers() {
+        assert_eq!(version("8.2.29"), Some((8, 2)));
+        assert_eq!(version("8.2"), Some((8, 2)));
+        assert_eq!((version(""), version("17-ea")), (None, Some((17, 0))));
+        assert!(version("8.10") > version("8.9"));
+        assert!(at_least((8, 2), "x", "8.2.1").is_ok() && at_least((8, 2), "x", "8.1.30").is_err());
+    }
 }
