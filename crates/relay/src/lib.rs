@@ -18,6 +18,7 @@ pub use tls::Tls;
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -308,22 +309,32 @@ fn close(open: &Mutex<HashMap<usize, Open>>, number: usize, hook: &dyn Hook) {
 /// Forwards one direction until it ends.
 fn forward<H: Hook + ?Sized>(hook: &H, way: Way, mut ends: Ends) {
     let mut piece = vec![0; PIECE];
-    let (closes, dies, other_dies) = way.ends();
     let end = loop {
-        let read = match ends.from.read(&mut piece) {
-            // A client that takes leave closes at once, and the server then: its end may be read first.
-            Ok(0) if way == Way::ToClient && ends.to.has_closed() => break End::Client,
-            Ok(0) => break closes,
-            Ok(read) => read,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(_) => break dies,
-        };
-        let Some(bytes) = piece.get_mut(..read) else { break dies };
-        if hook.piece(way, bytes, &mut ends).is_err() {
-            break other_dies;
+        if let Some(end) = forward_piece(hook, way, &mut ends, &mut piece) {
+            break end;
         }
     };
     ends.finish(hook, way, end);
+}
+
+/// Receives one piece, and has the hook forward it. Returns how the direction has ended, if it has.
+fn forward_piece<H: Hook + ?Sized>(hook: &H, way: Way, ends: &mut Ends, piece: &mut [u8]) -> Option<End> {
+    let (closes, dies, other_dies) = way.ends();
+    let bytes = match ends.from.read(piece) {
+        // A client that takes leave closes at once, and the server then: its end may be read first.
+        Ok(0) if way == Way::ToClient && ends.to.has_closed() => return Some(End::Client),
+        Ok(0) => return Some(closes),
+        Ok(read) => piece.get_mut(..read)?,
+        Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => return None,
+        Err(_) => return Some(dies),
+    };
+    let forwarded = contained(|| hook.piece(way, bytes, ends));
+    if matches!(forwarded, Some(Ok(()))) { None } else { Some(other_dies) }
+}
+
+/// The result of a hook, unless it panics: that ends its connection, and no other.
+fn contained<T>(hook: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(hook)).ok()
 }
 
 #[cfg(test)]

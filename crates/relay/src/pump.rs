@@ -3,14 +3,13 @@
 //! A thread for each direction of a connection costs two changes of threads a round trip. Where many connections are
 //! busy, a thread that has them all finds the next piece without waiting.
 
-use crate::{End, Ends, Hook, PIECE, Socket, Way, lock};
+use crate::{End, Ends, Hook, PIECE, Socket, Way, contained, forward_piece, lock};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::HashMap;
-use std::io::{self, ErrorKind, Read};
+use std::io;
 use std::os::fd::OwnedFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -213,26 +212,6 @@ impl Passing {
             };
         }
     }
-}
-
-/// Receives one piece, and has the hook forward it. Returns how the direction has ended, if it has.
-fn forward_piece(hook: &dyn Hook, way: Way, ends: &mut Ends, piece: &mut [u8]) -> Option<End> {
-    let (closes, dies, other_dies) = way.ends();
-    let bytes = match ends.from.read(piece) {
-        // A client that takes leave closes at once, and the server then: its end may be read first.
-        Ok(0) if way == Way::ToClient && ends.to.has_closed() => return Some(End::Client),
-        Ok(0) => return Some(closes),
-        Ok(read) => piece.get_mut(..read)?,
-        Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => return None,
-        Err(_) => return Some(dies),
-    };
-    let forwarded = contained(|| hook.piece(way, bytes, ends));
-    if matches!(forwarded, Some(Ok(()))) { None } else { Some(other_dies) }
-}
-
-/// The result of a hook, unless it panics: that ends its connection, as on a thread of its own, and no other.
-fn contained<T>(hook: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(hook)).ok()
 }
 
 #[cfg(test)]
