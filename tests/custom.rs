@@ -1,5 +1,7 @@
 //! Custom workloads on real servers: verified, counted, repeated; and the messages for invalid ones.
 
+mod errors;
+mod existing;
 mod scripts;
 mod setup;
 
@@ -122,172 +124,6 @@ fn steps_are_repeated_as_often_as_a_variable_says_and_lists_and_lengths_have_wei
 }
 
 #[test]
-fn unexpected_answer_fails_trial() {
-    let place = Place::new();
-    for (step, part) in [
-        ("{ get = 'a', key = 3, rows = 0 }", "the answer has 1 rows, expected 0"),
-        ("{ get = 'a', key = 11 }", "the answer has 0 rows, expected 1"),
-        ("{ get = 'a', key = ':id', check = { n = 8 } }", "column 1 of row 1 is 7, expected 8"),
-        ("{ update = 'a', key = 11, set = { n = 1 } }", "0 rows were changed, expected 1"),
-        ("{ sql = 'SELECT 1 WHERE 1 = 0', rows = 1 }", "the answer has 0 rows, expected 1"),
-        ("{ sql = \"SELECT n FROM {a} WHERE id = :id\", check = { 1 = 'x' } }", "is 7, expected 'x'"),
-        ("{ sql = \"UPDATE {a} SET n = 7 WHERE id > :id\", affected = 11 }", "rows were changed, expected"),
-        ("{ sql = \"DELETE FROM {a} WHERE id = :id\", adds = 'a' }", "the server counts"),
-        ("{ sql = \"INSERT INTO {a} VALUES (1, 1)\" }", "transaction t, step 1"),
-        ("{ sql = 'SELEC 1' }", "transaction t, step 1"),
-        ("{ get = 'a', key = ':zero' }", "the answer has 0 rows"),
-    ] {
-        let text = format!(
-            "[collection.a]\nrows = 10\nkey = 'id'\nfields = {{ id = 'int', n = {{ type = 'int', value = 7 }} }}\n\
-             [transaction.t]\ndraw = {{ id = {{ row = 'a' }}, zero = ':id - :id' }}\nsteps = [{step}]\n"
-        );
-        let path = place.file("wrong.toml", &text);
-        let answer = run(&place, &path, &["--requests", "20", "--rounds", "1", "sqlite:"]);
-        assert_ne!(answer.code, Some(0), "{step}: {answer:?}");
-        assert!((answer.out + &answer.err).replace("\n  ", " ").contains(part), "{step}: {part}");
-    }
-}
-
-#[test]
-fn error_in_file_is_reported_with_place_and_suggestion() {
-    let place = Place::new();
-    let good = "[collection.users]\nrows = 10\nkey = 'id'\nfields = { id = 'int', name = { type = 'text', max = 9 } }\n\
-                [transaction.t]\ndraw = { id = { row = 'users' } }\nsteps = [{ get = 'users', key = ':id' }]\n";
-    for (from, to, part) in [
-        ("rows = 10", "rwos = 10", "collection users: unknown key 'rwos'; did you mean 'rows'?"),
-        ("'int'", "'imt'", "field id: unknown type 'imt'; did you mean 'int'?"),
-        (
-            "get = 'users'",
-            "get = 'user'",
-            "transaction t, step 1: unknown collection or table 'user'; did you mean 'users'?",
-        ),
-        ("get =", "gte =", "did you mean 'get'?"),
-        ("':id'", "':di'", "unknown variable 'di'"),
-        ("row = 'users'", "rwo = 'users'", "draw id: unknown key 'rwo'; did you mean 'row'?"),
-        ("{ row = 'users' }", "'randon(1, 10)'", "unknown function 'randon'; did you mean 'random'?"),
-        ("{ row = 'users' }", "':id + 1'", "depends on its own value"),
-        ("steps = [{ get = 'users', key = ':id' }]", "", "it has no 'steps'"),
-        ("key = ':id'", "kye = ':id'", "did you mean 'key'?"),
-        ("[transaction.t]", "[transactoin.t]", "unknown key 'transactoin'; did you mean 'transaction'?"),
-        ("rows = 10", "rows = 10\nkey = 3", "line"),
-        (
-            "{ get = 'users', key = ':id' }",
-            "{ sql = 'DELETE FROM theirs' }",
-            "may change data that Kurabe did not create",
-        ),
-        ("{ get = 'users', key = ':id' }", "{ sql.mysqll = 'SELECT 1' }", "did you mean 'mysql'?"),
-        ("{ get = 'users', key = ':id' }", "{ sql = 'COMMIT' }", "use the step \"commit\""),
-        ("max = 9", "max = 9, length = 20", "does not fit 'max' 9"),
-        ("draw = { id", "draw = { i_d = 'random(1, 2)', now", "already has a value"),
-        ("{ row = 'users' }", "{ uniform = [5, 1] }", "transaction t, draw id: a range from 5 to 1 is empty"),
-        ("rows = 10", "rows = '3 - 8'", "collection users, rows: -5 is not a valid number of rows"),
-        (
-            "{ get = 'users', key = ':id' }",
-            "{ sql = 'WITH u AS (DELETE FROM theirs RETURNING 1) SELECT 1 FROM u' }",
-            "did not create: a part of it writes",
-        ),
-    ] {
-        let text = good.replacen(from, to, 1);
-        assert_ne!(text, good);
-        let path = place.file("wrong.toml", &text);
-        // Throwaway targets hold nothing that statements must not change.
-        let target = format!("sqlite:{}", place.at("mine.db"));
-        run(&place, &path, &[&target]).exit_code(2).err_has(part).err_has("wrong.toml");
-    }
-    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "an error left a run behind");
-}
-
-#[test]
-fn existing_table_is_read_only_by_default_and_never_removed() {
-    let place = Place::new();
-    for server in sql_servers() {
-        let made = "CREATE TABLE theirs (id bigint PRIMARY KEY, n bigint); INSERT INTO theirs VALUES (1, 5), (2, 5);";
-        let Some(_) = sql(&server, "", made) else { continue };
-        let table = "[table.theirs]\nkey = 'id'\nfields = { id = 'int', n = 'int' }\n";
-        let steps = |steps: &str| format!("[transaction.t]\ndraw.id = 'random(1, 2)'\nsteps = [{steps}]\n");
-        let read = table.to_owned() + &steps("{ get = 'theirs', key = ':id', check = { n = 5 } }");
-        let brief = ["--requests", "20", "--rounds", "1", server.url()];
-        run(&place, &place.file("read.toml", &read), &brief).success();
-        let change = steps("{ update = 'theirs', key = ':id', set = { n = 6 } }");
-        let answer = run(&place, &place.file("change.toml", &(table.to_owned() + &change)), &brief);
-        assert_eq!(answer.code, Some(2), "{answer:?}");
-        assert!(answer.err.contains("read-only"), "{answer:?}");
-        let allowed = format!("{table}write = true\n{change}");
-        run(&place, &place.file("change.toml", &allowed), &brief).success();
-        assert_eq!(sql(&server, "", "SELECT SUM(n) FROM theirs").unwrap().trim(), "12");
-    }
-}
-
-/// Functions of the user, one of which writes.
-fn with_functions(server: &Server) -> Option<String> {
-    let rows = "CREATE TABLE theirs (id INT PRIMARY KEY, n INT); INSERT INTO theirs VALUES (1, 5), (2, 5);";
-    let functions = if server.url().starts_with("postgres") {
-        "CREATE FUNCTION charge() RETURNS int LANGUAGE sql AS 'UPDATE theirs SET n = n + 1 RETURNING n';
-         CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql AS 'SELECT $1 * 2';"
-    } else {
-        "CREATE FUNCTION twice(a INT) RETURNS INT DETERMINISTIC RETURN 2 * a;\nDELIMITER |\n\
-         CREATE FUNCTION charge() RETURNS INT DETERMINISTIC MODIFIES SQL DATA \
-         BEGIN UPDATE theirs SET n = n + 1; RETURN 1; END|\n"
-    };
-    sql(server, "", &format!("{rows}{functions}"))
-}
-
-#[test]
-fn server_refuses_writes_unless_they_are_allowed() {
-    let place = Place::new();
-    for server in sql_servers() {
-        let Some(_) = with_functions(&server) else { continue };
-        let sum = || sql(&server, "", "SELECT SUM(n) FROM theirs").unwrap().trim().to_owned();
-        let brief = ["--requests", "2", "--rounds", "1", "--clients", "1", server.url()];
-        let script = |text: &str, more: &[&str]| {
-            let path = place.file("theirs.sql", text);
-            place.run(&[&["run", "pgbench", "-f", &path], more, &brief].concat())
-        };
-        let workload = |text: &str, more: &[&str]| {
-            let steps = format!("[transaction.t]\nsteps = [ 'begin', {{ sql = '{text}' }}, 'commit' ]\n");
-            run(&place, &place.file("theirs.toml", &steps), &[more, &brief].concat())
-        };
-        // A function that only the server knows.
-        for answer in
-            [script("SELECT twice(n) FROM theirs;", &[]), workload("SELECT twice(n) FROM theirs", &[])]
-        {
-            assert_eq!(answer.code, Some(0), "{answer:?}");
-        }
-        for (answer, parts) in [
-            (
-                script("SELECT 1;\nSELECT charge();", &[]),
-                ["theirs.sql: line 2", "may change data", "--write"],
-            ),
-            (workload("SELECT charge()", &[]), ["transaction t, step 2", "may change data", "--write"]),
-        ] {
-            assert_eq!(answer.code, Some(2), "{answer:?}");
-            let target = ["postgres", "mysql", "mariadb"].map(|name| format!("{name}: this statement"));
-            assert!(target.iter().any(|target| answer.err.contains(target)), "{answer:?}");
-            for part in parts {
-                assert!(answer.err.contains(part), "{part}: {answer:?}");
-            }
-            assert_eq!(sum(), "10", "{answer:?}");
-        }
-        // RemoteContext writes to collections of the run, the session cannot be read-only.
-        let mixed = "[collection.a]\nrows = 3\nkey = 'id'\nfields.id = 'int'\n[transaction.t]\n\
-                     steps = [ { sql = 'SELECT charge()' }, { sql = 'DELETE FROM {a} WHERE id < 0' } ]\n";
-        run(&place, &place.file("mixed.toml", mixed), &brief)
-            .exit_code(2)
-            .err_has("step 1: this statement may change data, and the sessions");
-        assert_eq!(sum(), "10");
-        script("SELECT charge();", &["--write"]).success();
-        assert_ne!(sum(), "10");
-        if server.url().starts_with("postgres") {
-            let before = sum();
-            let own =
-                ["run", "estimate", server.url(), "--state", "as-is", "--data", "theirs WHERE charge() > 0"];
-            place.run(&[&own[..], &["--rounds", "1"]].concat()).exit_code(2).err_has("may change data");
-            assert_eq!(sum(), before);
-        }
-    }
-}
-
-#[test]
 fn loaded_rows_are_analysed_before_measuring() {
     let place = Place::new();
     let servers = sql_servers();
@@ -313,59 +149,6 @@ steps = [
     assert!(!answer.err.contains("ANALYZE"), "{answer:?}");
     let report = place.run(&["report", "last", "--format", "json"]);
     assert!(report.out.contains("gathered of what kurabe loads (ANALYZE)"), "{report:?}");
-}
-
-#[test]
-fn existing_table_without_statistics_is_reported_before_run() {
-    let place = Place::new();
-    let text = r#"
-[table.orders]
-key = "id"
-fields = { id = "int", total = "int" }
-[transaction.t]
-draw.id = { uniform = [1, 20_000] }
-steps = [ { get = "orders", key = ":id" }, { sql = "SELECT COUNT(*) FROM parts WHERE total = 5", rows = 1 } ]
-"#;
-    let path = place.file("orders.toml", text);
-    let brief = ["--requests", "3", "--rounds", "1"];
-    let check = |target: &str, warned: &[&str], analysed: &[&str]| {
-        let answer = run(&place, &path, &[&brief[..], &[target]].concat()).success();
-        for (table, is_told) in warned.iter().map(|t| (t, true)).chain(analysed.iter().map(|t| (t, false))) {
-            assert_eq!(answer.err.contains(&format!("table {table} ")), is_told, "{table}: {answer:?}");
-        }
-        for table in warned {
-            let remedy = answer.err.contains(&format!("ANALYZE {table}"))
-                || answer.err.contains(&format!("ANALYZE TABLE {table}"));
-            assert!(remedy, "{answer:?}");
-        }
-    };
-    for server in sql_servers() {
-        let postgres = server.url().starts_with("postgres");
-        // As after a load into a server without automatic ANALYZE.
-        let (tail, rows) = if postgres {
-            (
-                " WITH (autovacuum_enabled = off)",
-                "SELECT n, n FROM generate_series(1, 20000) AS s(n)".to_owned(),
-            )
-        } else {
-            let digit = "(SELECT 0 d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 \
-                         UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)";
-            let half = "(SELECT 0 h UNION ALL SELECT 1)";
-            let n = "1 + a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.h";
-            (
-                " STATS_PERSISTENT = 1 STATS_AUTO_RECALC = 0",
-                format!("SELECT {n}, 1 FROM {digit} a, {digit} b, {digit} c, {digit} e, {half} f"),
-            )
-        };
-        let made = ["orders", "parts"].map(|table| {
-            format!("CREATE TABLE {table} (id bigint PRIMARY KEY, total bigint){tail}; INSERT INTO {table} {rows};")
-        });
-        let Some(_) = sql(&server, "", &made.concat()) else { continue };
-        check(server.url(), &["orders", "parts"], &[]);
-        let analyse = if postgres { "ANALYZE parts" } else { "ANALYZE TABLE parts" };
-        sql(&server, "", analyse);
-        check(server.url(), &["orders"], &["parts"]);
-    }
 }
 
 #[test]
@@ -480,23 +263,4 @@ fn transaction_is_retried_if_sqlite_is_busy() {
     let rest = ["--requests", "20", "--rounds", "1", "sqlite:?busy_timeout=20ms"];
     let answer = run(&place, &place.file("busy.toml", text), &rest).success();
     assert!(cells(&place.report()).iter().any(|cell| cell["retries"].as_u64() > Some(0)), "{answer:?}");
-}
-
-#[test]
-fn invalid_variable_is_reported_with_place_before_run() {
-    let place = Place::new();
-    let path = place.file("shop.toml", SHOP);
-    place.file("towns.txt", "Kyoto\n");
-    run(&place, &path, &["-D", "users=-5", "sqlite:"])
-        .exit_code(2)
-        .err_has("shop.toml: line 6: collection users, rows: -5 is not a valid number of rows");
-    run(&place, &path, &["-D", "users=0", "sqlite:"])
-        .exit_code(2)
-        .err_has("shop.toml: line 18: transaction browse, draw id: a range from 1 to 0 is empty");
-    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "an error left a run behind");
-    // Unreached expressions are not evaluated: pgbench runs this too.
-    let script =
-        place.file("far.sql", "\\set a 1\n\\if :scale > 10\n\\set a random(11, :scale)\n\\endif\nSELECT :a;");
-    let args = ["run", "pgbench", "-f", &script, "--requests", "5", "--rounds", "1", "sqlite:"];
-    place.run(&args).success();
 }

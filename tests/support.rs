@@ -150,7 +150,7 @@ impl Place {
 }
 
 /// Where the testbed finds servers, independent of the program's home directory.
-fn cache() -> Option<PathBuf> {
+pub(crate) fn cache() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("KURABE_CACHE")
         .or_else(|| set("XDG_CACHE_HOME").map(|folder| folder.join("kurabe")))
