@@ -82,7 +82,7 @@ fn malformed_message_of_server_is_exit_3() {
 fn report_of_incomplete_run_says_so_in_every_format() {
     let place = Place::new();
     assert_eq!(place.run(&SMALL).code, Some(0));
-    let file = std::fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().path().join("run.jsonl");
+    let file = place.run_file();
     let text = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     std::fs::write(&file, lines[..lines.len() - 1].join("\n") + "\n").unwrap();

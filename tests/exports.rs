@@ -1,6 +1,6 @@
 //! Runs for other programs: a collector of OpenTelemetry, and readers of Parquet.
 
-use crate::support::{Answer, Place};
+use crate::support::{Answer, Place, recorded_trials};
 use bytes::Bytes;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::{
@@ -130,14 +130,6 @@ fn real(all: &[KeyValue], key: &str) -> f64 {
     }
 }
 
-/// The trials of the only run, as its file has them.
-fn trials(place: &Place) -> Vec<Value> {
-    let file = std::fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().path().join("run.jsonl");
-    let text = std::fs::read_to_string(file).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    lines.filter_map(|line| line.get("trial").cloned()).collect()
-}
-
 const RUN: [&str; 12] = [
     "run", "kv", "sqlite:", "null:", "--clients", "1,2", "--rounds", "3", "--requests", "600", "--records",
     "100",
@@ -156,7 +148,7 @@ fn collector_receives_a_span_of_each_trial_with_its_figures() {
     let answer = run(&place, &collector.url, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     let after = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     assert!(answer.code == Some(0) && answer.err.contains("sent "), "{answer:?}");
-    let (recorded, received) = (trials(&place), collector.received.lock().unwrap());
+    let (recorded, received) = (recorded_trials(&place.run_file()), collector.received.lock().unwrap());
     let name = std::fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().file_name();
     assert!(received.resources.contains("kurabe") && received.resources.contains(name.to_str().unwrap()));
     assert!(received.headers.iter().all(|head| head.contains("authorization: bearer sesame42")));
@@ -221,11 +213,7 @@ fn collector_receives_a_span_of_each_trial_with_its_figures() {
     for point in &durations.data_points {
         assert_eq!(point.count, point.bucket_counts.iter().sum::<u64>());
     }
-    assert!(!std::fs::read_to_string(run_file(&place)).unwrap().contains("sesame42"));
-}
-
-fn run_file(place: &Place) -> std::path::PathBuf {
-    std::fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().path().join("run.jsonl")
+    assert!(!std::fs::read_to_string(place.run_file()).unwrap().contains("sesame42"));
 }
 
 #[test]
@@ -280,7 +268,11 @@ fn parquet_file_has_the_rows_of_the_other_exports() {
         .collect();
     let text = place.run(&["report", "--format", "windows"]).out;
     let wanted = csv(&text);
-    assert!(rows.len() == wanted.len() && rows.len() >= trials(&place).len(), "{} rows", rows.len());
+    assert!(
+        rows.len() == wanted.len() && rows.len() >= recorded_trials(&place.run_file()).len(),
+        "{} rows",
+        rows.len()
+    );
     for (row, wanted) in rows.iter().zip(&wanted) {
         assert_eq!(row.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>());
         for (name, field) in row {

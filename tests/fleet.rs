@@ -4,9 +4,9 @@ mod common;
 mod hostile;
 mod hosts;
 
-use crate::support::{Answer, KURABE, Place, eventually, piped, signal};
+use crate::support::{Answer, KURABE, Place, eventually, piped, recorded_trials, signal};
 use common::broker::{Broker, Tap, pretender};
-use common::{Agent, check_sums, children, connections, measured_sums, run_file, trials};
+use common::{Agent, check_sums, children, connections, measured_sums};
 use kurabe_testbed::testing;
 use serde_json::Value;
 use std::fs;
@@ -34,10 +34,10 @@ fn sum_of_agents_is_what_the_server_counted() {
     assert!(answer.err.contains("2 agents joined: a, b"), "{answer:?}");
     let whole = place.run(&["report", "last", "--verbose"]).out.replace('\n', " ");
     assert!(whole.contains("clients on 2 agents (a and b), which started at most"), "{whole}");
-    let file = run_file(&place);
+    let file = place.run_file();
     // Two numbers of clients and the control, two operations, two rounds.
     assert!(check_sums(&file, 2) >= 12);
-    for trial in trials(&file).iter().filter(|trial| trial["operation"] == "write") {
+    for trial in recorded_trials(&file).iter().filter(|trial| trial["operation"] == "write") {
         let verified = &trial["outcome"]["measured"]["verified"];
         assert_eq!(verified["counted"], verified["writes"], "the server counted: {verified}");
     }
@@ -55,9 +55,9 @@ fn sum_of_agents_is_what_the_server_counted() {
         ["run", "kv", server.url(), "--fleet", broker.url(), "--agents", "4", "--no-html", "--rounds", "1"];
     let rest = ["--rate", "400", "--duration", "500ms", "--operation", "read", "--records", "500"];
     place.run(&[&args[..], &rest[..]].concat()).success();
-    let file = run_file(&place);
+    let file = place.run_file();
     assert!(check_sums(&file, 4) >= 1);
-    for trial in trials(&file) {
+    for trial in recorded_trials(&file) {
         assert_eq!(trial["outcome"]["measured"]["offered"], 200, "{trial}");
     }
 }
@@ -75,7 +75,7 @@ fn agents_that_a_command_starts_need_no_broker() {
     Answer::of(&command.output().unwrap()).success();
     let whole = place.run(&["report", "last", "--verbose"]).out.replace('\n', " ");
     assert!(whole.contains("clients on 2 agents (one and two)"), "{whole}");
-    assert!(check_sums(&run_file(&place), 2) >= 4);
+    assert!(check_sums(&place.run_file(), 2) >= 4);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn killed_agent_fails_its_trial_with_its_name() {
     assert_eq!(workers.len(), 1, "{workers:?}");
     signal(&b.0, "-KILL");
     Answer::at_end_of(run).exit_code(4);
-    let failed: Vec<Value> = trials(&run_file(&place))
+    let failed: Vec<Value> = recorded_trials(&place.run_file())
         .into_iter()
         .filter(|trial| trial["outcome"].get("failed").is_some())
         .collect();
@@ -127,7 +127,7 @@ fn run_goes_on_without_a_lost_agent_if_asked() {
     signal(&b.0, "-KILL");
     let answer = Answer::at_end_of(run).success().err_has("the run goes on with a, c");
     assert!(answer.out.contains("The run went on without agent b"), "{answer:?}");
-    let trials = trials(&run_file(&place));
+    let trials = recorded_trials(&place.run_file());
     // The failed trial stays in the record, with the agent's name, …
     let failed: Vec<&Value> =
         trials.iter().filter(|trial| trial["outcome"].get("failed").is_some()).collect();
@@ -198,7 +198,7 @@ fn restarted_broker_is_waited_for() {
         broker.restart();
     }
     Answer::at_end_of(run).success();
-    assert!(check_sums(&run_file(&place), 2) >= 24);
+    assert!(check_sums(&place.run_file(), 2) >= 24);
 }
 
 #[test]
@@ -215,10 +215,10 @@ fn clock_of_a_far_agent_is_compared_with_an_error_of_half_a_round_trip() {
         ["run", "point-read", server.url(), "--fleet", broker.url(), "--agents", "2", "--clients", "2"];
     let rest = ["--duration", "200ms", "--rounds", "2", "--records", "300", "--no-html"];
     place.run(&[&args[..], &rest[..]].concat()).success();
-    let file = run_file(&place);
+    let file = place.run_file();
     assert!(check_sums(&file, 2) >= 4);
     let mut spreads = Vec::new();
-    for trial in trials(&file) {
+    for trial in recorded_trials(&file) {
         let fleet = &trial["outcome"]["measured"]["fleet"];
         assert_eq!(fleet["agents"][0]["name"], "far");
         // Its messages take ten milliseconds at least, so that less cannot be known.

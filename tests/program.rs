@@ -3,7 +3,6 @@
 use crate::recorded::short;
 use crate::support::{Answer, Place, eventually, signal, trials};
 use kurabe_record::RunPath;
-use std::path::PathBuf;
 
 /// A run that takes seconds, in many short trials: one cell and the A/A control, two operations, twenty rounds.
 const LONG: [&str; 15] = [
@@ -138,14 +137,10 @@ fn damaged_run_is_listed_and_hides_no_other() {
     assert_eq!(place.run(&["report", "last"]).code, Some(0));
 }
 
-fn run_file(place: &Place) -> PathBuf {
-    std::fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().path().join("run.jsonl")
-}
-
 #[test]
 fn changed_number_is_detected_and_intact_lines_stay_usable() {
     let (place, _) = short();
-    let file = run_file(&place);
+    let file = place.run_file();
     let whole = place.run(&["doctor", "--runs"]).success();
     assert!(whole.out.contains("whole: complete, ") && whole.out.contains("1 run in "), "{whole:?}");
 
@@ -174,7 +169,7 @@ fn changed_number_is_detected_and_intact_lines_stay_usable() {
 #[test]
 fn run_of_unknown_experiment_is_shown() {
     let (place, _) = short();
-    let mut run = kurabe_record::read(&RunPath::at(&run_file(&place)).unwrap()).unwrap().run;
+    let mut run = kurabe_record::read(&RunPath::at(&place.run_file()).unwrap()).unwrap().run;
     run.header.spec.experiment = "tides".to_owned();
     for name in ["tides", "again"] {
         run.header.run = name.to_owned();
@@ -195,7 +190,7 @@ fn run_of_unknown_experiment_is_shown() {
 #[test]
 fn doctor_distinguishes_torn_and_foreign_from_damaged_runs() {
     let (place, _) = short();
-    let file = run_file(&place);
+    let file = place.run_file();
     let bytes = std::fs::read(&file).unwrap();
     std::fs::write(&file, &bytes[..bytes.len() - 5]).unwrap();
     let torn = place.run(&["doctor", "--runs"]).success();

@@ -1,6 +1,6 @@
 //! A trial in which Kurabe itself was stopped does not count: it is rerun. Of interleaved trials only the slice does not.
 
-use crate::support::{Answer, Place, eventually, signal};
+use crate::support::{Answer, Place, eventually, recorded_trials, signal};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Child;
@@ -15,13 +15,6 @@ const TRIAL: Duration = Duration::from_millis(600);
 /// Times to stop the program at most. On a busy machine a stop may miss the measured phase of a trial.
 const ATTEMPTS: u32 = 25;
 
-/// The trials of a run, as its file has them. A line that is being written is left out.
-fn records(file: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(file).unwrap();
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    lines.filter_map(|line| line.get("trial").cloned()).collect()
-}
-
 fn stood_still(trial: &Value) -> u64 {
     trial["outcome"]["measured"]["stood_still_ns"].as_u64().unwrap_or(0)
 }
@@ -34,9 +27,9 @@ fn was_stopped(trial: &Value) -> bool {
 
 /// Stops the program until a trial has recorded it. Returns the position of that trial in the file.
 fn stop_in_a_trial(child: &Child, file: &Path) -> Option<usize> {
-    let longer_than = |trials: usize| eventually(60, || (records(file).len() > trials).then_some(()));
+    let longer_than = |trials: usize| eventually(60, || (recorded_trials(file).len() > trials).then_some(()));
     for attempt in 0..ATTEMPTS {
-        let before = records(file).len();
+        let before = recorded_trials(file).len();
         // The next trial begins when one was recorded. In different phases of it.
         longer_than(before)?;
         std::thread::sleep(TRIAL / 4 + TRIAL / 8 * (attempt % 5));
@@ -44,7 +37,7 @@ fn stop_in_a_trial(child: &Child, file: &Path) -> Option<usize> {
         std::thread::sleep(STOPPED);
         signal(child, "-CONT");
         longer_than(before + 1)?;
-        let stopped = records(file).iter().skip(before).position(was_stopped);
+        let stopped = recorded_trials(file).iter().skip(before).position(was_stopped);
         if let Some(at) = stopped {
             return Some(before + at);
         }
@@ -58,7 +51,7 @@ fn reruns(file: &Path, at: usize) -> Option<Vec<Value>> {
         ["round", "cell", "operation"].iter().all(|name| other[*name] == trial[*name])
     };
     eventually(120, || {
-        let all = records(file);
+        let all = recorded_trials(file);
         let reruns: Vec<Value> =
             all[at + 1..].iter().filter(|other| same(&all[at], other)).cloned().collect();
         reruns.last().is_some_and(|last| stood_still(last) == 0).then_some(reruns)
@@ -106,19 +99,22 @@ fn stopped_slice_is_void_and_its_trial_counts() {
         std::thread::sleep(Duration::from_millis(200));
         signal(&child, "-CONT");
         std::thread::sleep(Duration::from_millis(500));
-        found = records(&file).into_iter().find(void);
+        found = recorded_trials(&file).into_iter().find(void);
         if found.is_some() {
             break;
         }
     }
-    let after = records(&file).len();
-    eventually(60, || (records(&file).len() > after + 6).then_some(()));
+    let after = recorded_trials(&file).len();
+    eventually(60, || (recorded_trials(&file).len() > after + 6).then_some(()));
     signal(&child, "-INT");
     let answer = Answer::at_end_of(child);
     let Some(found) = found else { panic!("no slice is void: {answer:?}") };
     assert!(number(&found, "slices") > number(&found, "void_slices"), "{found:#}");
     assert_eq!(stood_still(&found), 0, "the rest of the trial counts: {found:#}");
     let same = |trial: &&Value| ["round", "cell"].iter().all(|name| trial[*name] == found[*name]);
-    assert_eq!(records(&file).iter().filter(same).count(), 1, "it is not made again");
-    assert!(records(&file).iter().all(|trial| trial["outcome"].get("measured").is_some()), "{answer:?}");
+    assert_eq!(recorded_trials(&file).iter().filter(same).count(), 1, "it is not made again");
+    assert!(
+        recorded_trials(&file).iter().all(|trial| trial["outcome"].get("measured").is_some()),
+        "{answer:?}"
+    );
 }

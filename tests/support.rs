@@ -139,6 +139,11 @@ impl Place {
         self.run(&["report", "--format", "json"]).json()
     }
 
+    /// The run file of the only run.
+    pub(crate) fn run_file(&self) -> PathBuf {
+        self.wait_for_trials(0)
+    }
+
     /// The run file of the only run, once it contains this many trials.
     pub(crate) fn wait_for_trials(&self, wanted: usize) -> PathBuf {
         let find = || {
@@ -182,6 +187,14 @@ pub(crate) fn trials(file: &Path) -> usize {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let trial = |line: &&str| line.contains(",\"trial\":{") && !line.contains("\"rerun_reason\":");
     text.lines().filter(trial).count()
+}
+
+/// The trials in a run file, as they are recorded; without a last line that is not whole.
+pub(crate) fn recorded_trials(file: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(file).unwrap();
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let lines = whole.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter_map(|mut line| line.get_mut("trial").map(Value::take)).collect()
 }
 
 /// The value of a metric of a cell; `None` if the cell has no such metric.

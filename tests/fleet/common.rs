@@ -3,10 +3,9 @@
 #[path = "broker.rs"]
 pub(crate) mod broker;
 
-use crate::support::{Place, piped};
+use crate::support::{Place, piped, recorded_trials};
 use broker::Broker;
 use serde_json::Value;
-use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -42,20 +41,9 @@ impl Drop for Agent {
     }
 }
 
-/// The lines of a run file that are trials.
-pub(crate) fn trials(file: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(file).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    lines.filter(|line| line.get("trial").is_some()).map(|line| line["trial"].clone()).collect()
-}
-
-pub(crate) fn run_file(place: &Place) -> std::path::PathBuf {
-    place.wait_for_trials(1)
-}
-
 /// Checks what holds in each trial of a fleet, all of which are measured, and returns how many there are.
 pub(crate) fn check_sums(file: &Path, agents: u64) -> usize {
-    trials(file).iter().map(|trial| measured_sums(trial, agents)).count()
+    recorded_trials(file).iter().map(|trial| measured_sums(trial, agents)).count()
 }
 
 /// Checks what holds in each measured trial of a fleet.

@@ -3,9 +3,9 @@
 //! The delay of real networks is made by a relay (`delay.rs`), because not every kernel has `netem`.
 
 use super::common::broker::Broker;
-use super::common::{check_sums, children, run_file, trials};
+use super::common::{check_sums, children};
 use crate::network::{LOOPBACK, ip, run_alone, wait_until_apart};
-use crate::support::{Answer, KURABE, Place, eventually, piped};
+use crate::support::{Answer, KURABE, Place, eventually, piped, recorded_trials};
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
@@ -106,8 +106,8 @@ fn between_hosts() {
         assert!(answer.err.contains("4 agents joined: a, b, c, d"), "{answer:?}");
         assert!(answer.err.contains("observed by agent watch"), "{answer:?}");
         // The cell and its control, two operations, two rounds.
-        assert!(check_sums(&run_file(&place), 4) >= 8);
-        for trial in trials(&run_file(&place)) {
+        assert!(check_sums(&place.run_file(), 4) >= 8);
+        for trial in recorded_trials(&place.run_file()) {
             let measured = &trial["outcome"]["measured"];
             let server = &measured["observed"]["server"]["seen"];
             assert!(server["cpu_ns"].as_u64().is_some(), "{}", measured["observed"]["server"]);
@@ -124,7 +124,7 @@ fn between_hosts() {
     assert_eq!(workers.len(), 1, "{workers:?}");
     b.connect("down");
     Answer::at_end_of(going_on).exit_code(4);
-    let outcomes = trials(&run_file(&place));
+    let outcomes = recorded_trials(&place.run_file());
     let reasons: Vec<&str> =
         outcomes.iter().filter_map(|trial| trial["outcome"]["failed"]["reason"].as_str()).collect();
     assert!(!reasons.is_empty() && reasons.iter().all(|why| why.starts_with("agent b: ")), "{reasons:?}");

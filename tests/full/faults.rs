@@ -1,8 +1,8 @@
 //! Random faults of agents, the broker, the coordinator and the cables between them, at random moments of runs.
 
 use crate::fleet::broker::Broker;
-use crate::fleet::{Agent, children, connections, measured_sums, trials};
-use crate::support::{Answer, KURABE, Place, eventually, piped, signal};
+use crate::fleet::{Agent, children, connections, measured_sums};
+use crate::support::{Answer, KURABE, Place, eventually, piped, recorded_trials, signal};
 use kurabe_stats::rng::Rng;
 use kurabe_testbed::testing;
 use serde_json::Value;
@@ -68,7 +68,7 @@ fn one(fault: &str, wait: Duration, go_on: bool) -> (Vec<String>, usize) {
     std::thread::sleep(wait);
     let b = &agents[1].0;
     let workers: Vec<u32> = agents.iter().flat_map(|agent| children(agent.0.id())).collect();
-    let before = trials(&file).len();
+    let before = recorded_trials(&file).len();
     match fault {
         "agent killed" => signal(b, "-KILL"),
         "agent stopped" => signal(b, "-STOP"),
@@ -79,7 +79,7 @@ fn one(fault: &str, wait: Duration, go_on: bool) -> (Vec<String>, usize) {
         _ => signal(&run, "-INT"),
     }
     let answer = ended(run, fault);
-    let outcomes = trials(&file);
+    let outcomes = recorded_trials(&file);
     // Nothing that was measured is lost, and what was measured is whole.
     assert!(outcomes.len() >= before, "{fault}: {answer:?}");
     let measured = outcomes.iter().filter(|trial| trial["outcome"].get("measured").is_some());
