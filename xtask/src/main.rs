@@ -17,6 +17,7 @@ mod lint;
 mod mysql55;
 mod others;
 mod pouchdb;
+mod processes;
 mod server_root;
 mod setup;
 mod shell;

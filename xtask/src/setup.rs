@@ -27,82 +27,66 @@ pub enum Extent {
     All,
 }
 
-/// Programs that are only measured beside Kurabe's own (`cargo xtask bench`): a missing one is no problem.
-const PEERS: &[Server] =
-    &[Server { engine: "pgloader", package: "pgloader", tests: false, there: || on_path("pgloader") }];
-
-/// A server of the distribution, or another program that tests need: its package, and how to detect it.
+/// A server of the distribution, or another program that tests need.
 struct Server {
     engine: &'static str,
     package: &'static str,
     /// Whether the default tier of the tests needs it.
     tests: bool,
-    there: fn() -> bool,
+    /// The programs and, by their paths, the files by which it is detected; `a|b`: either.
+    parts: &'static [&'static str],
 }
 
+impl Server {
+    const fn of_tests(engine: &'static str, package: &'static str, parts: &'static [&'static str]) -> Self {
+        Self { engine, package, tests: true, parts }
+    }
+
+    const fn of_more(engine: &'static str, package: &'static str, parts: &'static [&'static str]) -> Self {
+        Self { engine, package, tests: false, parts }
+    }
+
+    fn there(&self) -> bool {
+        let is_there = |part: &str| match part {
+            "postgres" => postgres(),
+            path if path.starts_with('/') => Path::new(path).exists(),
+            program => on_path(program),
+        };
+        self.parts.iter().all(|part| part.split('|').any(is_there))
+    }
+}
+
+/// Programs that are only measured beside Kurabe's own (`cargo xtask bench`): a missing one is no problem.
+const PEERS: &[Server] = &[Server::of_more("pgloader", "pgloader", &["pgloader"])];
+
 const SERVERS: &[Server] = &[
-    Server {
-        engine: "mariadb",
-        package: "mariadb-server",
-        tests: true,
-        there: || on_path("mariadbd") && on_path("mariadb-install-db"),
-    },
-    // Storage engines that read tables of other servers.
-    Server {
-        engine: "mariadb's CONNECT",
-        package: "mariadb-plugin-connect",
-        tests: true,
-        there: || plugin("ha_connect"),
-    },
-    Server {
-        engine: "mariadb's Spider",
-        package: "mariadb-plugin-spider",
-        tests: true,
-        there: || plugin("ha_spider"),
-    },
-    Server { engine: "postgres", package: "postgresql", tests: true, there: postgres },
-    Server { engine: "memcached", package: "memcached", tests: true, there: || on_path("memcached") },
+    Server::of_tests("mariadb", "mariadb-server", &["mariadbd", "mariadb-install-db"]),
+    // Storage engines that read tables of other servers, where Debian's packages install them.
+    Server::of_tests("mariadb's CONNECT", "mariadb-plugin-connect", &["/usr/lib/mysql/plugin/ha_connect.so"]),
+    Server::of_tests("mariadb's Spider", "mariadb-plugin-spider", &["/usr/lib/mysql/plugin/ha_spider.so"]),
+    Server::of_tests("postgres", "postgresql", &["postgres"]),
+    Server::of_tests("memcached", "memcached", &["memcached"]),
     // Not servers: common load generators for web servers, and a client.
-    Server { engine: "ab", package: "apache2-utils", tests: true, there: || on_path("ab") },
-    Server { engine: "wrk", package: "wrk", tests: false, there: || on_path("wrk") },
-    Server { engine: "curl", package: "curl", tests: true, there: || on_path("curl") },
+    Server::of_tests("ab", "apache2-utils", &["ab"]),
+    Server::of_more("wrk", "wrk", &["wrk"]),
+    Server::of_tests("curl", "curl", &["curl"]),
     // Its statements and keys are compared with those of the suites named after it.
-    Server { engine: "sysbench", package: "sysbench", tests: true, there: || on_path("sysbench") },
-    Server { engine: "memcslap", package: "libmemcached-tools", tests: true, there: || on_path("memcslap") },
+    Server::of_tests("sysbench", "sysbench", &["sysbench"]),
+    Server::of_tests("memcslap", "libmemcached-tools", &["memcslap"]),
     // Pages are tested in it.
-    Server {
-        engine: "chromium",
-        package: "chromium",
-        tests: false,
-        there: || on_path("chromium") || on_path("google-chrome"),
-    },
+    Server::of_more("chromium", "chromium", &["chromium|google-chrome"]),
     // It reads what a copy made of a table.
-    Server { engine: "sqlite3", package: "sqlite3", tests: true, there: || on_path("sqlite3") },
+    Server::of_tests("sqlite3", "sqlite3", &["sqlite3"]),
     // Counters are compared with captured packets. Capturing needs root or a capability.
-    Server { engine: "tcpdump", package: "tcpdump", tests: true, there: || on_path("tcpdump") },
+    Server::of_tests("tcpdump", "tcpdump", &["tcpdump"]),
     // An agent is started over it.
-    Server {
-        engine: "sshd",
-        package: "openssh-server",
-        tests: true,
-        there: || Path::new("/usr/sbin/sshd").exists(),
-    },
+    Server::of_tests("sshd", "openssh-server", &["/usr/sbin/sshd"]),
     // The broker of a fleet.
-    Server { engine: "nats-server", package: "nats-server", tests: true, there: || on_path("nats-server") },
+    Server::of_tests("nats-server", "nats-server", &["nats-server"]),
     // A pooler before PostgreSQL.
-    Server {
-        engine: "pgbouncer",
-        package: "pgbouncer",
-        tests: true,
-        there: || Path::new("/usr/sbin/pgbouncer").exists() || on_path("pgbouncer"),
-    },
-    Server { engine: "redis", package: "redis-server", tests: true, there: || on_path("redis-server") },
-    Server {
-        engine: "firebird",
-        package: "firebird3.0-server",
-        tests: true,
-        there: || on_path("firebird") && on_path("isql-fb") && on_path("gfix"),
-    },
+    Server::of_tests("pgbouncer", "pgbouncer", &["/usr/sbin/pgbouncer|pgbouncer"]),
+    Server::of_tests("redis", "redis-server", &["redis-server"]),
+    Server::of_tests("firebird", "firebird3.0-server", &["firebird", "isql-fb", "gfix"]),
 ];
 
 pub fn run(args: &[String]) -> Outcome {
@@ -155,14 +139,14 @@ fn wanted(extent: Extent) -> impl Iterator<Item = &'static Server> {
 
 /// Installs peers that are missing, where that is possible, and says which still are.
 fn install_peers() -> Vec<String> {
-    let missing: Vec<&Server> = PEERS.iter().filter(|peer| !(peer.there)()).collect();
+    let missing: Vec<&Server> = PEERS.iter().filter(|peer| !peer.there()).collect();
     let (debian, root) = (Path::new("/etc/debian_version").exists() && on_path("apt-get"), Root::find());
     // CI compares with none of them.
     if !missing.is_empty() && debian && root != Root::No && !in_ci() {
         let packages: Vec<&str> = missing.iter().map(|peer| peer.package).collect();
         let _ = apt::install(root, &packages);
     }
-    let still = missing.into_iter().filter(|peer| !(peer.there)());
+    let still = missing.into_iter().filter(|peer| !peer.there());
     still
         .map(|peer| {
             format!("{} is not there; to compare with it: apt-get install {}", peer.engine, peer.package)
@@ -172,7 +156,7 @@ fn install_peers() -> Vec<String> {
 
 /// Installs what is missing, and returns what is still missing, with instructions.
 fn install(extent: Extent) -> Vec<String> {
-    let missing: Vec<&Server> = wanted(extent).filter(|server| !(server.there)()).collect();
+    let missing: Vec<&Server> = wanted(extent).filter(|server| !server.there()).collect();
     let valkey = on_path("valkey-server") || VALKEY.there();
     let (mysql, mongodb, couchdb) = (mysql(), ferretdb::there(), pouchdb::there());
     let pgbouncer = PGBOUNCER.there();
@@ -202,7 +186,7 @@ fn install(extent: Extent) -> Vec<String> {
         None if packages.is_empty() => None,
         None => apt::install(root, &packages).err(),
     };
-    problems.extend(missing.iter().filter(|server| !(server.there)()).map(|server| {
+    problems.extend(missing.iter().filter(|server| !server.there()).map(|server| {
         let why = refused.as_deref().unwrap_or("its package was installed, its programs were not found");
         format!("{} is missing ({why}); to get it: apt-get install {}", server.engine, server.package)
     }));
@@ -267,11 +251,6 @@ pub fn cannot(root: Root) -> Option<&'static str> {
 
 pub fn on_path(name: &str) -> bool {
     programs::find(name, &programs::folders()).is_some()
-}
-
-/// Whether a plugin of MariaDB is where Debian's packages install it.
-fn plugin(name: &str) -> bool {
-    Path::new("/usr/lib/mysql/plugin").join(format!("{name}.so")).exists()
 }
 
 fn postgres() -> bool {

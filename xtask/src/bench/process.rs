@@ -6,45 +6,13 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::processes::{descendants, stat};
+
 /// Clock ticks per second, on every present Linux (`getconf CLK_TCK`).
 const TICKS: f64 = 100.0;
 
-/// The part of a line of `/proc/PID/stat` after the program's name, which may contain any character.
-struct Stat {
-    state: char,
-    parent: u32,
-    own: u64,
-    of_ended_children: u64,
-}
-
-fn stat(pid: u32) -> Option<Stat> {
-    let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let fields: Vec<&str> = line.rsplit_once(") ")?.1.split(' ').collect();
-    let number = |n: usize| fields.get(n)?.parse::<u64>().ok();
-    Some(Stat {
-        state: fields.first()?.chars().next()?,
-        parent: u32::try_from(number(1)?).ok()?,
-        own: number(11)? + number(12)?,
-        of_ended_children: number(13)? + number(14)?,
-    })
-}
-
 fn threads(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
-}
-
-/// All descendants of a process.
-pub fn descendants(of: u32) -> Vec<u32> {
-    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let parents: Vec<(u32, u32)> = pids.filter_map(|pid| Some((pid, stat(pid)?.parent))).collect();
-    let mut found = vec![of];
-    let mut next = 0;
-    while let Some(parent) = found.get(next).copied() {
-        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
-        next += 1;
-    }
-    found.split_off(1)
 }
 
 /// Seconds of CPU that all descendants of a process have used, including those that have ended.

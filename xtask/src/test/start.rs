@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::processes::{descendants, stat};
 use crate::shell;
 
 /// How long a program may take to end after it was asked to.
@@ -80,29 +81,8 @@ fn signal(name: &str, processes: &[u32]) {
     let _ = kill.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
 }
 
-/// The processes that descend from one.
-fn descendants(of: u32) -> Vec<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let all: Vec<(u32, u32)> = pids.filter_map(|pid| Some((pid, stat(pid)?.1))).collect();
-    let mut found = vec![of];
-    let mut at = 0;
-    while let Some(parent) = found.get(at).copied() {
-        found.extend(all.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
-        at += 1;
-    }
-    found.split_off(1)
-}
-
-/// The state and the parent of a process (`proc_pid_stat(5)`).
-fn stat(pid: u32) -> Option<(char, u32)> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut words = text.rsplit_once(") ")?.1.split(' ');
-    Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
-}
-
 fn runs(pid: u32) -> bool {
-    stat(pid).is_some_and(|(state, _)| !['Z', 'X'].contains(&state))
+    stat(pid).is_some_and(|stat| !['Z', 'X'].contains(&stat.state))
 }
 
 #[cfg(test)]
