@@ -62,6 +62,19 @@ impl Case {
         })
     }
 
+    /// A [`Case::single`] of each of these kinds with its targets.
+    pub fn of_each(
+        family: &'static str,
+        kinds: &[(&'static str, &[&'static str])],
+        attack: fn(&Context, kind: &str, target: &str, seed: u64) -> Result<Outcome, String>,
+    ) -> Vec<Self> {
+        let pairs = kinds.iter().flat_map(|(kind, targets)| targets.iter().map(|target| (*kind, *target)));
+        let case = |(kind, target)| {
+            Self::single(family, kind, target, move |context, seed| attack(context, kind, target, seed))
+        };
+        pairs.map(case).collect()
+    }
+
     /// The same, whose tries mostly wait.
     #[must_use]
     pub fn waiting(mut self) -> Self {

@@ -22,17 +22,11 @@ const FORGED: &str = "\x1b[2J\x07x\nkurabe: forged\r\x1b]0;title\x07";
 
 /// The cases of this family.
 pub fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for engine in ["redis", "memcached", "postgres", "mysql", "mariadb"] {
-        let attack = move |context: &Context, seed| objects(context, engine, seed);
-        cases.push(Case::single("foreign", "objects", engine, attack));
-    }
-    for engine in ["redis", "memcached", "postgres", "mysql", "mariadb", "couchdb"] {
-        for kind in ["error", "version"] {
-            let attack = move |context: &Context, seed| texts(context, engine, kind, seed);
-            cases.push(Case::single("foreign", kind, engine, attack));
-        }
-    }
+    let all = ["redis", "memcached", "postgres", "mysql", "mariadb", "couchdb"];
+    let mut cases = Case::of_each("foreign", &[("objects", &all[..5])], |context, _, engine, seed| {
+        objects(context, engine, seed)
+    });
+    cases.extend(Case::of_each("foreign", &[("error", &all), ("version", &all)], texts));
     cases
 }
 
@@ -125,7 +119,7 @@ fn sql(server: &Server, statements: &str) -> Result<String, String> {
     if ran.code == Some(0) { Ok(ran.out.trim().to_owned()) } else { Err(ran.tail()) }
 }
 
-fn texts(context: &Context, engine: &str, kind: &str, seed: u64) -> Result<Outcome, String> {
+fn texts(context: &Context, kind: &str, engine: &str, seed: u64) -> Result<Outcome, String> {
     let mut random = Random::new(seed);
     let server = context.server(engine)?;
     let which = random.below(2);

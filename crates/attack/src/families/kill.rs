@@ -14,8 +14,6 @@ use crate::runfile;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
-/// The targets: an embedded database, and servers that start quickly.
-const TARGETS: [&str; 4] = ["sqlite", "redis", "memcached", "postgres"];
 /// The time limit of a run that lost its server.
 const LIMIT: Duration = Duration::from_secs(60);
 /// The time limit for detecting that a server was killed.
@@ -25,20 +23,10 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The cases of this family.
 pub fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for target in TARGETS {
-        for kind in ["program", "server", "supervisor"] {
-            if target == "sqlite" && kind != "program" {
-                continue;
-            }
-            let attack = move |context: &Context, seed| attack(context, target, kind, seed);
-            cases.push(Case::single("kill", kind, target, attack));
-        }
-    }
-    for target in ["redis", "memcached", "postgres"] {
-        cases.push(Case::single("kill", "up", target, move |context, _| up(context, target)));
-    }
-    cases
+    let all = ["sqlite", "redis", "memcached", "postgres"];
+    let servers = &all[1..];
+    let kinds = [("program", &all[..]), ("server", servers), ("supervisor", servers), ("up", servers)];
+    Case::of_each("kill", &kinds, attack)
 }
 
 /// Checks that `kurabe up` detects that its server was killed.
@@ -62,7 +50,10 @@ fn up(context: &Context, target: &str) -> Result<Outcome, String> {
     Ok(Outcome::of(complaint.or_else(|| left(&place))))
 }
 
-fn attack(context: &Context, target: &str, kind: &str, seed: u64) -> Result<Outcome, String> {
+fn attack(context: &Context, kind: &str, target: &str, seed: u64) -> Result<Outcome, String> {
+    if kind == "up" {
+        return up(context, target);
+    }
     let mut random = Random::new(seed);
     let place = context.place()?;
     let url = if target == "sqlite" { "sqlite:".to_owned() } else { format!("up:{target}") };

@@ -22,8 +22,7 @@ static WHOLE: Mutex<Option<(String, String)>> = Mutex::new(None);
 
 /// The cases of this family.
 pub fn cases() -> Vec<Case> {
-    let case = |kind| Case::single("records", kind, "runs", move |context, seed| attack(context, kind, seed));
-    KINDS.into_iter().map(case).collect()
+    Case::of_each("records", &KINDS.map(|kind| (kind, &["runs"][..])), attack)
 }
 
 fn whole(context: &Context) -> Result<(String, String), String> {
@@ -42,7 +41,7 @@ fn whole(context: &Context) -> Result<(String, String), String> {
     Ok(known.insert((text, name.to_string_lossy().into_owned())).clone())
 }
 
-fn attack(context: &Context, kind: &str, seed: u64) -> Result<Outcome, String> {
+fn attack(context: &Context, kind: &str, _: &str, seed: u64) -> Result<Outcome, String> {
     let mut random = Random::new(seed);
     let (text, name) = whole(context)?;
     let damaged = damaged(&text, kind, &mut random);

@@ -20,18 +20,14 @@ use std::time::Duration;
 
 /// The cases of this family.
 pub fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for engine in ENGINES {
-        for kind in ["silent", "drip", "stall", "endless"] {
-            let attack = move |context: &Context, seed| attack(context, engine, kind, seed);
-            cases.push(Case::single("tarpit", kind, engine, attack).waiting());
-        }
-    }
-    for target in ["postgres", "redis", "couchdb"] {
-        let attack = move |context: &Context, seed| tls(context, target, seed);
-        cases.push(Case::single("tarpit", "tls", target, attack).waiting());
-    }
-    cases
+    let kinds: [(&str, &[&str]); 5] = [
+        ("silent", &ENGINES),
+        ("drip", &ENGINES),
+        ("stall", &ENGINES),
+        ("endless", &ENGINES),
+        ("tls", &["postgres", "redis", "couchdb"]),
+    ];
+    Case::of_each("tarpit", &kinds, attack).into_iter().map(Case::waiting).collect()
 }
 
 /// A server that agrees to TLS and never completes the handshake.
@@ -85,7 +81,10 @@ fn tls(context: &Context, engine: &str, seed: u64) -> Result<Outcome, String> {
     Ok(Outcome::of(complaint.map(|why| format!("{how} after the client's hello: {why}"))))
 }
 
-fn attack(context: &Context, engine: &str, kind: &str, seed: u64) -> Result<Outcome, String> {
+fn attack(context: &Context, kind: &str, engine: &str, seed: u64) -> Result<Outcome, String> {
+    if kind == "tls" {
+        return tls(context, engine, seed);
+    }
     let server = context.waiting_server(engine)?;
     let mut random = Random::new(seed);
     let deadline = deadline(&mut random);
