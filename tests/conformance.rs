@@ -9,6 +9,7 @@ mod rows;
 mod rules;
 mod subject;
 
+use crate::support::with;
 use kurabe_testbed::testing;
 use subject::Subject;
 
@@ -36,6 +37,13 @@ fn conforms(url: &str) {
     rules::foreign_collection_is_unchanged(&subject);
     rules::a_claim_keeps_others_out(&subject);
     subject.leave_nothing_behind();
+}
+
+/// All checks of an engine's driver, with this option.
+fn throwaway(engine: &str, option: &str) {
+    if let Some(server) = testing::server(engine) {
+        conforms(&with(server.url(), option));
+    }
 }
 
 #[test]
@@ -76,9 +84,7 @@ fn lmdb() {
 
 #[test]
 fn memcached() {
-    if let Some(server) = testing::server("memcached") {
-        conforms(server.url());
-    }
+    throwaway("memcached", "");
 }
 
 #[test]
@@ -130,40 +136,28 @@ fn mongodb() {
 
 #[test]
 fn mysql() {
-    if let Some(server) = testing::server("mysql") {
-        conforms(server.url());
-    }
+    throwaway("mysql", "");
 }
 
 #[test]
 fn mariadb() {
-    if let Some(server) = testing::server("mariadb") {
-        conforms(server.url());
-    }
+    throwaway("mariadb", "");
 }
 
 #[test]
 fn storage_engines_without_transactions() {
-    if let Some(server) = testing::server("mysql") {
-        conforms(&format!("{}?engine=MyISAM", server.url()));
-    }
-    if let Some(server) = testing::server("mariadb") {
-        conforms(&format!("{}?engine=aria", server.url()));
-    }
+    throwaway("mysql", "engine=MyISAM");
+    throwaway("mariadb", "engine=aria");
 }
 
 #[test]
 fn postgres() {
-    if let Some(server) = testing::server("postgres") {
-        conforms(server.url());
-    }
+    throwaway("postgres", "");
 }
 
 #[test]
 fn firebird() {
-    if let Some(server) = testing::server("firebird") {
-        conforms(server.url());
-    }
+    throwaway("firebird", "");
 }
 
 #[test]

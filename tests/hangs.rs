@@ -47,22 +47,12 @@ const URLS: [&str; 9] = [
     "http://127.0.0.1:PORT",
 ];
 
-/// Does this for all of these at once, since it only waits.
-fn at_once<T: Send>(all: impl IntoIterator<Item = T>, each: impl Fn(T) + Sync) {
-    thread::scope(|scope| {
-        for one in all {
-            let each = &each;
-            scope.spawn(move || each(one));
-        }
-    });
-}
-
 #[test]
 fn doctor_keeps_timeout_with_hanging_server() {
     let place = Place::new();
     // Silence; a slow message; a complete message followed by nothing.
     let messages = [(&b""[..], &b""[..]), (b"\x4a\0\0\0\x0a", b"8")];
-    at_once(
+    beside_each_other(
         messages.into_iter().flat_map(|message| URLS.map(|url| (message, url))),
         |((first, again), url)| {
             let (port, _) = hanging(first, again);
@@ -84,7 +74,7 @@ fn first_ctrl_c_reports_wait_and_ends_program() {
     let all = URLS.into_iter().flat_map(|url| commands.map(|command| (url, command)));
     // An application is no database of an application.
     let all = all.filter(|(url, command)| !command.contains(&"app") || !url.starts_with("http"));
-    at_once(all, |(url, command)| {
+    beside_each_other(all, |(url, command)| {
         let place = Place::new();
         let (port, met) = hanging(b"", b"");
         let url = url.replace("PORT", &port.to_string());
