@@ -11,6 +11,8 @@ mod postgres;
 mod redis;
 
 use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use crate::Server;
@@ -47,6 +49,17 @@ pub(super) fn of(engine: &str) -> Option<&'static Reset> {
 
 /// How long a server may take for one step.
 const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A connection to a server's Unix socket.
+fn connect(server: &Server) -> Result<UnixStream, String> {
+    let path = server.socket().ok_or("it has no socket")?;
+    let open = || {
+        let stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        Ok(stream)
+    };
+    open().map_err(|error: io::Error| format!("{} ({error})", path.display()))
+}
 
 /// Repeats an attempt until it is done.
 fn until(what: &str, done: impl FnMut() -> Result<bool, String>) -> Result<(), String> {

@@ -4,7 +4,7 @@
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 
-use super::{Reset, State, TIMEOUT, changed, until};
+use super::{Reset, State, changed, connect, until};
 use crate::Server;
 
 pub(super) static RESET: Reset = Reset { with_tls: true, state, clean };
@@ -130,13 +130,7 @@ struct Session(UnixStream);
 
 impl Session {
     fn open(server: &Server) -> Result<Self, String> {
-        let path = server.socket().ok_or("it has no socket")?;
-        let open = || {
-            let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(TIMEOUT))?;
-            Ok(Self(stream))
-        };
-        let mut session = open().map_err(|error: io::Error| format!("{} ({error})", path.display()))?;
+        let mut session = Self(connect(server)?);
         session.log_in()?;
         Ok(session)
     }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
-use super::{Reset, State, TIMEOUT, until};
+use super::{Reset, State, connect, until};
 use crate::Server;
 
 pub(super) static RESET: Reset = Reset { with_tls: true, state, clean };
@@ -117,17 +117,10 @@ struct Session(UnixStream);
 impl Session {
     fn open(server: &Server, database: &str) -> Result<Self, String> {
         const VERSION_3_0: u32 = 3 << 16;
-        let path = server.socket().ok_or("it has no socket")?;
-        let open = || {
-            let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(TIMEOUT))?;
-            let mut message = VERSION_3_0.to_be_bytes().to_vec();
-            message.extend(format!("user\0kurabe\0database\0{database}\0\0").bytes());
-            let mut session = Self(stream);
-            session.send(None, &message)?;
-            Ok(session)
-        };
-        let mut session = open().map_err(|error: std::io::Error| format!("{} ({error})", path.display()))?;
+        let mut session = Self(connect(server)?);
+        let mut message = VERSION_3_0.to_be_bytes().to_vec();
+        message.extend(format!("user\0kurabe\0database\0{database}\0\0").bytes());
+        session.send(None, &message).map_err(|error| format!("a new session: {error}"))?;
         session.until_ready()?;
         Ok(session)
     }

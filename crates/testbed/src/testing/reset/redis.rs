@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write as _};
 use std::os::unix::net::UnixStream;
 
-use super::{Reset, State, TIMEOUT, changed, until};
+use super::{Reset, State, changed, connect, until};
 use crate::Server;
 
 pub(super) static RESET: Reset = Reset { with_tls: true, state, clean };
@@ -71,13 +71,7 @@ struct Session(BufReader<UnixStream>);
 
 impl Session {
     fn open(server: &Server) -> Result<Self, String> {
-        let path = server.socket().ok_or("it has no socket")?;
-        let open = || {
-            let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(TIMEOUT))?;
-            Ok(Self(BufReader::new(stream)))
-        };
-        open().map_err(|error: io::Error| format!("{} ({error})", path.display()))
+        Ok(Self(BufReader::new(connect(server)?)))
     }
 
     /// Sends a statement; returns all values of the answer in their order.
