@@ -6,7 +6,7 @@ mod scripts;
 mod setup;
 
 use crate::servers::common::{cells, sql};
-use crate::support::{Answer, Place};
+use crate::support::{Answer, Place, metric};
 use kurabe_testbed::Server;
 use kurabe_testbed::testing::{self, Lease};
 
@@ -74,10 +74,7 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
     assert_eq!(cells(&report).len(), targets.len() * 3);
     for cell in cells(&report) {
         assert_eq!(cell["status"], "ok", "{cell:#}");
-        let figure = |name: &str| {
-            let figures = cell["metrics"].as_array().unwrap();
-            figures.iter().find(|figure| figure["name"] == name).unwrap()["value"].as_f64().unwrap()
-        };
+        let figure = |name: &str| metric(cell, name).unwrap();
         // Each transaction type has its own metrics: one in four is a visit, with seven requests instead of two.
         assert!((figure("visit share") - 0.25).abs() < 0.12, "{cell:#}");
         assert!((figure("browse share") + figure("visit share") - 1.0).abs() < 1e-9, "{cell:#}");

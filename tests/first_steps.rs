@@ -250,11 +250,12 @@ fn comparison_of_a_run_with_itself_says_so() {
 }
 
 /// What is planned, and what the plan says.
-const PLANS: [(&str, &[&str]); 6] = [
+const PLANS: [(&str, &[&str]); 7] = [
     (
         "session null: --layout blob,rows --compress none,lz4 --payload 1k --rounds 3",
         &["4 combinations", "3 rounds"],
     ),
+    ("copy sqlite:", &["plain", "types", "out", "into"]),
     ("net up:tcp --buffer 64KiB --write-size 8KiB", &["stream, round-trip", "buffer 65.5 kB"]),
     ("reload sqlite: --order key,index,random --tool engine,kurabe", &["key", "index", "random", "kurabe"]),
     (

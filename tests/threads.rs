@@ -4,11 +4,11 @@
 mod shared;
 
 use crate::servers::common::sql;
-use crate::support::{Answer, Place, eventually, signal};
+use crate::support::{Answer, Place, eventually, metric, signal};
 use crate::webapp::held::connections_to;
 use kurabe_testbed::{Server, testing};
 use serde_json::Value;
-use shared::{NATIVE, every_answer_is_verified, measured, metric, point};
+use shared::{NATIVE, every_answer_is_verified, measured, point};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,7 @@
 use super::side;
 use crate::firebird::isql;
 use crate::servers::common::{cells, left, skip, sql, tables};
-use crate::support::{Answer, Place, eventually, words};
+use crate::support::{Answer, Place, eventually, metric, words};
 use kurabe_testbed::Server;
 use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
@@ -12,11 +12,6 @@ const SMALL: [&str; 6] = ["--rows", "300", "--rounds", "1", "--no-html", "--inte
 
 fn run(place: &Place, targets: &[&str], rest: &[&str]) -> Answer {
     place.run(&[&["run", "copy"], targets, rest, &SMALL].concat())
-}
-
-fn metric(cell: &Value, name: &str) -> Option<f64> {
-    let metrics = cell["metrics"].as_array()?;
-    metrics.iter().find(|metric| metric["name"] == name)?["value"].as_f64()
 }
 
 fn assert_measured(cell: &Value) {
@@ -87,16 +82,6 @@ fn second_instances_are_copied_between_and_other_cells_have_reasons() {
     // The other end is asked, too.
     let Some(redis) = testing::server("redis") else { return };
     run(&place, &["sqlite:"], &["--where", "remote", "--remote", redis.url()]).exit_code(3).err_has("Redis");
-}
-
-#[test]
-fn dry_run_names_what_is_varied_and_starts_nothing() {
-    let place = Place::new();
-    let answer = run(&place, &["sqlite:"], &["--dry-run"]).success();
-    for word in ["plain", "types", "out", "into"] {
-        assert!(answer.out.contains(word), "{word}: {answer:?}");
-    }
-    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -1,15 +1,10 @@
 //! A cache in front of a store: `cache-aside` on real stores behind real caches.
 
 use super::common::{ask_line, assert_verified, by, cells, left, tell};
-use crate::support::{Answer, Place, beside_each_other};
+use crate::support::{Answer, Place, beside_each_other, metric};
 use kurabe_testbed::testing;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-fn figure(cell: &Value, name: &str) -> Option<f64> {
-    let figures = cell["metrics"].as_array()?;
-    figures.iter().find(|figure| figure["name"] == name)?["value"].as_f64()
-}
 
 fn run(place: &Place, target: &str, rest: &str) -> Answer {
     let rest: Vec<&str> = rest.split(' ').collect();
@@ -49,11 +44,11 @@ fn hit_ratio_follows_cache_size_and_matches_server_count() {
         for cell in &found {
             assert_verified(cell);
             let Some(percent) = cell["axes"]["cache-size"].as_f64() else {
-                assert_eq!(figure(cell, "hit ratio"), None, "{cell:#}");
-                assert_eq!(figure(cell, "stale"), Some(0.0), "the store itself is never stale: {cell:#}");
+                assert_eq!(metric(cell, "hit ratio"), None, "{cell:#}");
+                assert_eq!(metric(cell, "stale"), Some(0.0), "the store itself is never stale: {cell:#}");
                 continue;
             };
-            let of = |name: &str| figure(cell, name).unwrap_or_else(|| panic!("no {name}: {cell:#}"));
+            let of = |name: &str| metric(cell, name).unwrap_or_else(|| panic!("no {name}: {cell:#}"));
             let ratio = of("hit ratio");
             assert!((ratio - percent / 100.0).abs() < 0.1, "{store} {cache}: {cell:#}");
             assert!((ratio - of("server-reported")).abs() < 1e-9, "{store} {cache}: {cell:#}");
@@ -85,7 +80,7 @@ fn stale_copies_are_counted_and_rare_with_invalidation() {
     let found = verified(&place, &run(&place, "sqlite:", rest));
     let stale = |how: &str| {
         let cell = found.iter().find(|cell| cell["axes"]["after-write"] == how).unwrap();
-        (figure(cell, "stale").unwrap(), figure(cell, "then cache").is_some())
+        (metric(cell, "stale").unwrap(), metric(cell, "then cache").is_some())
     };
     let (left, dealt) = stale("nothing");
     assert!(left > 300.0 && !dealt, "{left}");
@@ -107,9 +102,9 @@ fn expired_copies_are_read_from_the_store_again() {
         );
         let found = verified(&place, &run(&place, "sqlite:", &rest));
         // 200 popular and unpopular records, requested 1,200 times in three seconds, each cached for one second.
-        let ratio = figure(&found[0], "hit ratio").unwrap();
+        let ratio = metric(&found[0], "hit ratio").unwrap();
         assert!((0.2..0.93).contains(&ratio), "{cache}: {ratio}");
-        assert_eq!(figure(&found[0], "stale"), Some(0.0));
+        assert_eq!(metric(&found[0], "stale"), Some(0.0));
     });
 }
 
@@ -131,7 +126,7 @@ fn wrong_byte_in_cache_fails_trial_and_foreign_keys_are_untouched() {
     let answer = run(&place, "sqlite:", &rest);
     let found = verified(&place, &answer);
     assert_eq!(found.len(), 2);
-    assert!(figure(&found[1], "hit ratio").unwrap() > 0.5, "{:#}", found[1]);
+    assert!(metric(&found[1], "hit ratio").unwrap() > 0.5, "{:#}", found[1]);
     assert_eq!((ask("DBSIZE"), ask("GET mine")), (":1".to_owned(), "$1".to_owned()));
     for entry in std::fs::read_dir(place.path()).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path().join("run.jsonl")).unwrap();

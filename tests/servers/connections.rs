@@ -1,7 +1,7 @@
 //! Connections and parameters: `connect` and `bind` on every engine.
 
 use super::common::{SQL, assert_all_verified, assert_verified, by, cells, sql, superuser};
-use crate::support::{Place, with};
+use crate::support::{Place, metric, with};
 use kurabe_testbed::testing::{self};
 use serde_json::Value;
 
@@ -57,9 +57,7 @@ fn connection_time_has_parts_that_do_not_exceed_it() {
                     && !["tls=", "socket="].iter().any(|option| target.contains(option))
             };
             let cell = cells(&report).iter().find(same).unwrap();
-            let metrics = cell["metrics"].as_array().unwrap();
-            let trips = metrics.iter().find(|metric| metric["name"] == "connect round trips").unwrap();
-            trips["value"].as_f64().unwrap()
+            metric(cell, "connect round trips").unwrap()
         };
         assert!((trips(true) - trips(false) - 1.0).abs() < 1e-9 && trips(false) >= 1.0, "{engine}");
         for cell in cells(&report).iter().filter(|cell| cell["aa_control"] == false) {

@@ -1,7 +1,7 @@
 //! Servers that are given processors: `cpus`, and the axis of this name of every loop.
 
 use super::common::{assert_verified, cells, installed, skip};
-use crate::support::{Answer, Place, piped};
+use crate::support::{Answer, Place, metric, piped};
 use kurabe_testbed::testing;
 use serde_json::Value;
 use std::fs;
@@ -50,11 +50,9 @@ fn server_keeps_to_its_processors_and_clients_to_others() {
             let (server, client) = (processors(cell, "/server/seen"), processors(cell, "/client"));
             assert_eq!(server.len(), 1, "{engine}: {cell:#}");
             assert!(!client.contains(&server[0]), "{engine}: {cell:#}");
-            let efficiency =
-                cell["metrics"].as_array().unwrap().iter().find(|one| one["name"] == "efficiency");
             let is_least = cell["attribution"]["bottleneck"] == "client-cpu";
             let expected = (!is_least && cell["aa_control"] == false).then_some(1.0);
-            assert_eq!(efficiency.map(|one| one["value"].as_f64().unwrap()), expected, "{engine}: {cell:#}");
+            assert_eq!(metric(cell, "efficiency"), expected, "{engine}: {cell:#}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Runs whose clients share threads.
 
-use crate::support::Place;
+use crate::support::{Place, metric, recorded_trials};
 use serde_json::Value;
 
 /// The engines whose sessions can share threads.
@@ -8,15 +8,8 @@ pub(crate) const NATIVE: [&str; 5] = ["postgres", "mariadb", "mysql", "memcached
 
 /// The measured trials of the only run.
 pub(crate) fn measured(place: &Place) -> Vec<Value> {
-    let file = place.wait_for_trials(0);
-    let text = std::fs::read_to_string(file).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    lines.filter_map(|line| line.pointer("/trial/outcome/measured").cloned()).collect()
-}
-
-pub(crate) fn metric(trial: &Value, name: &str) -> Option<f64> {
-    let metrics = trial["metrics"].as_array()?;
-    metrics.iter().find(|metric| metric["name"] == name)?["value"].as_f64()
+    let trials = recorded_trials(&place.run_file()).into_iter();
+    trials.filter_map(|trial| trial.pointer("/outcome/measured").cloned()).collect()
 }
 
 /// Arguments of a short run with that many clients.

@@ -22,6 +22,15 @@ fn leased(engine: &str) -> Option<Lease> {
     testing::server_with(engine, ours)
 }
 
+/// Gives a server back, and leases it again.
+fn again(server: Lease, engine: &str) -> Lease {
+    let pid = server.pid();
+    drop(server);
+    let next = leased(engine).unwrap();
+    assert_eq!(next.pid(), pid, "{engine}: it is another server");
+    next
+}
+
 fn ours(options: StartOptions) -> StartOptions {
     StartOptions { timeout: Duration::from_secs(61), ..options }
 }
@@ -77,10 +86,7 @@ fn is_as_before(engine: &str, soil: &[&str], look: &[&str]) {
         ask(&server, statements);
     }
     assert_ne!(all(&server).unwrap(), before, "{engine}: nothing was changed");
-    let pid = server.pid();
-    drop(server);
-    let server = leased(engine).unwrap();
-    assert_eq!(server.pid(), pid, "{engine}: it is another server");
+    let server = again(server, engine);
     assert_eq!(all(&server).unwrap(), before, "{engine}");
 }
 
@@ -166,11 +172,8 @@ fn redis_and_valkey_are_as_before() {
 fn memcached_is_as_before() {
     let _turn = in_turn();
     let Some(server) = leased("memcached") else { return };
-    let pid = server.pid();
     assert_eq!(raw(&server, "set a 0 0 1\r\nx\r\nquit\r\n"), "STORED\r\n");
-    drop(server);
-    let server = leased("memcached").unwrap();
-    assert_eq!(server.pid(), pid);
+    let server = again(server, "memcached");
     let answer = raw(&server, "get a\r\nstats\r\nquit\r\n");
     assert!(answer.starts_with("END\r\n") && answer.contains("STAT curr_items 0\r\n"), "{answer}");
     assert!(answer.contains("STAT cmd_set 0\r\n"), "{answer}");
@@ -186,14 +189,11 @@ fn couchdb_is_as_before() {
         let head = format!("Host: localhost\r\nConnection: close\r\nContent-Length: 0{user}");
         raw(server, &format!("{method} {path} HTTP/1.1\r\n{head}\r\n\r\n"))
     };
-    let pid = server.pid();
     let before = http(&server, "GET", "/_all_dbs");
     let made = http(&server, "PUT", "/some_db");
     assert!(made.starts_with("HTTP/1.1 201"), "{made}");
     assert!(http(&server, "GET", "/_all_dbs").contains("some_db"));
-    drop(server);
-    let server = leased("couchdb").unwrap();
-    assert_eq!(server.pid(), pid);
+    let server = again(server, "couchdb");
     let names = |answer: &str| answer.rsplit("\r\n\r\n").next().unwrap().trim().to_owned();
     assert_eq!(names(&http(&server, "GET", "/_all_dbs")), names(&before));
 }
@@ -204,10 +204,7 @@ fn session_of_earlier_test_is_closed() {
     let Some(server) = leased("mariadb") else { return };
     let mut left = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
     left.read_exact(&mut [0; 4]).unwrap();
-    let pid = server.pid();
-    drop(server);
-    let server = leased("mariadb").unwrap();
-    assert_eq!(server.pid(), pid);
+    let server = again(server, "mariadb");
     let mut rest = Vec::new();
     // The rest of the greeting, and the end; a reset is an end too.
     let _ = left.read_to_end(&mut rest);
@@ -230,15 +227,13 @@ fn firebird_is_as_before() {
     };
     let look = "SELECT COUNT(*) FROM RDB$RELATIONS; SELECT SEC$USER_NAME FROM SEC$USERS; SELECT RDB$DESCRIPTION FROM \
                 RDB$DATABASE;";
-    let (pid, before) = (server.pid(), isql(&server, look));
+    let before = isql(&server, look);
     isql(
         &server,
         "CREATE TABLE T (A INT); CREATE USER reader PASSWORD 'x'; COMMENT ON DATABASE IS 'soiled';",
     );
     assert_ne!(isql(&server, look), before);
-    drop(server);
-    let server = leased("firebird").unwrap();
-    assert_eq!((server.pid(), isql(&server, look)), (pid, before));
+    assert_eq!(isql(&again(server, "firebird"), look), before);
 }
 
 /// The processors to which a process is restricted, as the system shows them.
@@ -255,10 +250,8 @@ fn restarted_and_restricted_servers_are_as_before() {
     ask(&server, "SET key value");
     server.restart().unwrap();
     server.restrict(&[0], true).unwrap();
-    let pid = server.pid();
-    drop(server);
-    let server = leased("redis").unwrap();
-    assert_eq!((server.pid(), processors(server.pid())), (pid, all));
+    let server = again(server, "redis");
+    assert_eq!(processors(server.pid()), all);
     assert!(ask(&server, "DBSIZE").is_none_or(|keys| keys == "0"));
 }
 
