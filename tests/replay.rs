@@ -5,7 +5,7 @@ mod couchdb;
 pub(crate) mod mongodb;
 
 use crate::capture::shown;
-use crate::servers::common::{cells, has, has_program, sql};
+use crate::servers::common::{cells, has_program, sql};
 use crate::support::{Answer, Place, eventually, metric};
 use kurabe_testbed::{Server, testing};
 use serde_json::Value as Json;
@@ -113,7 +113,7 @@ fn reads_are_replayed_as_often_as_the_server_counts_and_other_answers_are_named(
     for (engine, other) in [("postgres", "mysql"), ("mysql", "postgres"), ("mariadb", "postgres")] {
         let Some(server) = testing::server(engine) else { continue };
         let is_postgres = engine == "postgres";
-        if !has(if is_postgres { "pgbench" } else { "sysbench" }) {
+        if !has_program(if is_postgres { "pgbench" } else { "sysbench" }) {
             return;
         }
         let place = Place::new();
