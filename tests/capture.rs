@@ -223,7 +223,7 @@ fn reads_in_a_loop_are_named_in_a_short_answer() {
     let items: Vec<String> = (0..20).map(|n| format!("SELECT {n} AS item;\n")).collect();
     let script =
         place.file("shop.sql", format!("BEGIN;\nSELECT 1 AS orders, 2;\n{}COMMIT;\n", items.concat()));
-    let run = format!("for n in 1 2 3; do psql -qAtXf '{}'; done", script);
+    let run = format!("for n in 1 2 3; do psql -qAtXf '{script}'; done");
     let path = captured(&place, "loop", &[], server.url(), &run);
     let report = shown(&place, &path);
     let units = report["units"].as_array().unwrap();
@@ -253,7 +253,7 @@ fn capture_of_a_killed_recorder_is_read_and_said_to_be_one() {
     let count = || {
         let mut requests = 0;
         let read = file::read(Path::new(&path), |record| {
-            requests += u64::from(matches!(record, Record::Request(_)))
+            requests += u64::from(matches!(record, Record::Request(_)));
         });
         read.is_ok().then_some(requests)
     };
@@ -283,7 +283,7 @@ fn long_requests_that_no_replay_has_are_counted() {
     let script = place.file("long.sql", format!("SELECT length('{}');\nSELECT 1;\n", "x".repeat(2 << 20)));
     let path = place.at("long");
     let path = &path;
-    let run = format!("psql -qXf '{}'", script);
+    let run = format!("psql -qXf '{script}'");
     let answer = place.run(&["capture", server.url(), "-o", path, "--", "sh", "-ec", &run]);
     let said = "1 requests (50.0 %) are above 1 MB or may hold a password: no replay has them";
     assert!(answer.code == Some(0) && answer.err.contains(said), "{answer:?}");

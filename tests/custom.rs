@@ -115,7 +115,7 @@ fn steps_are_repeated_as_often_as_a_variable_says_and_lists_and_lengths_have_wei
         ("most = 5", "most = 1500", "more than 2000 steps"),
         ("repeat = 2,", "repeat = 2, most = 2,", "'most' needs a variable in 'repeat'"),
     ] {
-        let path = place.file("wrong.toml", &text.replacen(from, to, 1));
+        let path = place.file("wrong.toml", text.replacen(from, to, 1));
         run(&place, &path, &["sqlite:"]).exit_code(2).err_has(part);
     }
 }
@@ -160,7 +160,7 @@ fn sysbench_suites_run_verified_on_every_sql_engine() {
         let lines = text
             .lines()
             .filter(|line| !["budget", "targets", "rounds"].iter().any(|key| line.starts_with(key)));
-        let path = place.file("suite.toml", &lines.collect::<Vec<_>>().join("\n"));
+        let path = place.file("suite.toml", lines.collect::<Vec<_>>().join("\n"));
         let rest = ["--requests", "160", "--rounds", "1", "-D", "rows=500"];
         run(&place, &path, &[&rest[..], &targets].concat()).success();
         let report = place.report();
@@ -193,14 +193,14 @@ fn conflicting_transactions_are_retried_only_for_named_errors() {
         )
     };
     let rest = ["--requests", "400", "--rounds", "1", server.url()];
-    run(&place, &place.file("meet.toml", &text("retry = ['1213']")), &rest).success();
+    run(&place, &place.file("meet.toml", text("retry = ['1213']")), &rest).success();
     // The server does not count rolled-back rows either.
     for cell in cells(&place.report()) {
         assert!(cell["retries"].as_u64().unwrap() > 0, "{cell:#}");
         assert!(cell["verified"]["counted"].as_u64().unwrap() >= 400, "{cell:#}");
     }
-    run(&place, &place.file("meet.toml", &text("")), &rest).exit_code(4).out_has("Deadlock");
-    let answer = run(&place, &place.file("meet.toml", &text("retry = 1213")), &rest).exit_code(2);
+    run(&place, &place.file("meet.toml", text("")), &rest).exit_code(4).out_has("Deadlock");
+    let answer = run(&place, &place.file("meet.toml", text("retry = 1213")), &rest).exit_code(2);
     assert!(answer.err.contains("list of the server's codes"), "{answer:?}");
 }
 
@@ -227,7 +227,7 @@ fn row_count_may_be_variable_and_texts_follow_template() {
             "'template' does not apply to numbers",
         ),
     ] {
-        let answer = run(&place, &place.file("rows.toml", &good.replacen(from, to, 1)), &rest);
+        let answer = run(&place, &place.file("rows.toml", good.replacen(from, to, 1)), &rest);
         assert_eq!(answer.code, Some(code), "{to}: {answer:?}");
         assert!((answer.out + &answer.err).replace("\n  ", " ").contains(part), "{to}: {part}");
     }

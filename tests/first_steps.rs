@@ -309,7 +309,7 @@ fn empty_ranges_are_found_before_anything_starts_with_file_and_place() {
         let answer = place.run(&["run", "-f", &workload, "up:postgres", "-D", &format!("users={value}")]);
         refused(&answer, &["b.toml", "line ", part]);
     }
-    let reversed = place.file("c.toml", &WORKLOAD.replace("random(1, :users)", "random(5, 1)"));
+    let reversed = place.file("c.toml", WORKLOAD.replace("random(1, :users)", "random(5, 1)"));
     let answer = place.run(&["run", "-f", &reversed, "up:postgres"]);
     refused(&answer, &["c.toml", "line ", "from 5 to 1 is empty"]);
 }
@@ -317,7 +317,7 @@ fn empty_ranges_are_found_before_anything_starts_with_file_and_place() {
 #[test]
 fn errors_of_the_operating_system_have_no_numbers() {
     let place = Place::new();
-    let text = place.file("text.db", &"no database\n".repeat(500));
+    let text = place.file("text.db", "no database\n".repeat(500));
     for args in [
         &["run", "-f", "/nowhere/a.toml"][..],
         &["run", "pgbench", "-f", "/nowhere/a.sql"],
@@ -339,7 +339,7 @@ fn options_override_axes_and_variables_of_a_suite() {
     let place = Place::new();
     let workload = place.file(
         "b.toml",
-        &format!("[axes]\nclients = [1, 2]\n{WORKLOAD}")
+        format!("[axes]\nclients = [1, 2]\n{WORKLOAD}")
             .replacen("[axes]\nclients = [1, 2]\n", "axes.clients = [1, 2]\n", 1),
     );
     let args = [

@@ -71,7 +71,7 @@ fn agents_that_a_command_starts_need_no_broker() {
     let args = ["run", "point-read", server.url(), "--fleet", "ssh:one,two", "--clients", "4", "--no-html"];
     let rest = ["--requests", "400", "--rounds", "2", "--records", "500"];
     let mut command = place.command(&[&args[..], &rest[..]].concat());
-    command.env("KURABE_RSH", format!("sh {}", rsh));
+    command.env("KURABE_RSH", format!("sh {rsh}"));
     Answer::of(&command.output().unwrap()).success();
     let whole = place.run(&["report", "last", "--verbose"]).out.replace('\n', " ");
     assert!(whole.contains("clients on 2 agents (one and two)"), "{whole}");

@@ -15,7 +15,7 @@ fn suite(place: &Place, more: &str) -> String {
 
 /// Runs a suite with these options.
 fn run(place: &Place, suite: &str, options: &[&str]) -> Answer {
-    let words = ["run", "-f", &suite, "--no-html"];
+    let words = ["run", "-f", suite, "--no-html"];
     place.run(&[&words, options].concat())
 }
 

@@ -89,12 +89,12 @@ fn ctrl_c_keeps_results_and_resume_completes_run() {
 fn ctrl_c_stops_loading() {
     let place = Place::new();
     let database = place.at("large.db");
-    let target = format!("sqlite:{}", database);
+    let target = format!("sqlite:{database}");
     // Loading would take minutes.
     let child = place.spawn(&["run", "point-read", &target, "--records", "50m", "--requests", "10"]);
     // The database, or the log beside it, has a megabyte.
     let size = |suffix: &str| {
-        let file = format!("{}{suffix}", database);
+        let file = format!("{database}{suffix}");
         std::fs::metadata(file).map_or(0, |found| found.len())
     };
     eventually(120, || (size("") + size("-wal") + size("-journal") > 1_000_000).then_some(()))

@@ -71,7 +71,7 @@ fn sqlite_table_is_restored_by_its_program_and_by_a_session() {
     }
     let place = Place::new();
     let file = place.at("shop.db");
-    let target = format!("sqlite:{}?synchronous=off", file);
+    let target = format!("sqlite:{file}?synchronous=off");
     let answer = place.run(&reload(&target, &["--rows", "3k", "--rounds", "1"]));
     assert_measured(&place, &answer, 3_000);
     let page = place.run(&["report", "--format", "html", "--published", "--output", "-"]).out;

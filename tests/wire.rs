@@ -336,8 +336,9 @@ fn ctrl_c_ends_the_command_and_shows_what_was_seen() {
     let place = Place::new();
     let file = place.at("pid");
     // It ignores Ctrl-C, as some shells' children do.
-    let script =
-        format!("trap '' INT; echo $$ > '{0}.new' && mv '{0}.new' '{0}'; while :; do sleep 0.1; done", file);
+    let script = format!(
+        "trap '' INT; echo $$ > '{file}.new' && mv '{file}.new' '{file}'; while :; do sleep 0.1; done"
+    );
     let child = place.spawn(&["wire", server.url(), "--", "sh", "-c", &script]);
     let pid = eventually(30, || std::fs::read_to_string(&file).ok()).unwrap();
     signal(&child, "-INT");

@@ -139,8 +139,7 @@ fn model_of_a_mysql_client_has_its_mix_and_its_loops() {
             count().iter().zip(before).map(|(now, before)| now - before).collect()
         };
         let before = count();
-        let command =
-            format!("mysql --no-defaults --protocol=tcp --user=root kurabe < '{}' > /dev/null", file);
+        let command = format!("mysql --no-defaults --protocol=tcp --user=root kurabe < '{file}' > /dev/null");
         let path = captured(&place, engine, &[], server.url(), &command);
         let recorded = difference(&before);
         let (text, file) = modelled(&place, &path, &format!("{engine}.toml"), &[]);

@@ -92,10 +92,9 @@ pub(super) fn every_value_comes_back(subject: &Subject) {
     let prepared = session.prepare(&all).unwrap();
     let mut out = Reply::new();
     for (row, id) in rows.iter().zip(&ids) {
-        let what = format!("{id}");
-        session.execute(&prepared, &row[..1], &mut out).unwrap_or_else(|e| panic!("{what}: {e}"));
-        assert_eq!(out.rows(), 1, "{what}");
-        assert_row(&out, 0, &row[1..], &what);
+        session.execute(&prepared, &row[..1], &mut out).unwrap_or_else(|e| panic!("{id}: {e}"));
+        assert_eq!(out.rows(), 1, "{id}");
+        assert_row(&out, 0, &row[1..], id);
     }
     session.release(prepared).unwrap();
     literals_round_trip(subject, session.as_mut(), &all, &rows);
@@ -370,6 +369,6 @@ pub(super) fn rows_of_a_part_of_the_key_come_in_order(subject: &Subject) {
     let found = run(session, &find, &[Value::Int(1)]).unwrap();
     assert_eq!(found.rows(), list.len());
     for (row, word) in list.iter().enumerate() {
-        assert_row(&found, row, &[Value::Text(word), Value::Null], &format!("order of words"));
+        assert_row(&found, row, &[Value::Text(word), Value::Null], "order of words");
     }
 }

@@ -18,7 +18,7 @@ fn pgbench_scripts_run_on_every_sql_engine_by_weight() {
         "\\set aid random(1, 10 * :scale)\n\\if :aid > 5 and :client_id < 100\nSELECT abalance FROM pgbench_accounts\n  \
          WHERE aid = :aid AND 'it''s; :unknown' <> '';\n\\elif :aid > 3\n\\sleep 1 us\n\\else\nSELECT :aid + 1;\n\\endif\nSELECT 1",
     );
-    let script = format!("{}@3", script);
+    let script = format!("{script}@3");
     let rest = "--init --scale 1 -D extra=1 --requests 40 --rounds 1 --clients 1,2".split(' ');
     let args = ["run", "pgbench", "-f", &script, "-b", "tpcb-like@2", "-b", "simple-update"];
     place.run(&args.into_iter().chain(rest).chain(targets.iter().copied()).collect::<Vec<_>>()).success();
@@ -107,7 +107,7 @@ fn gate_judges_scripts_on_two_targets_or_against_the_last_run_and_suites_name_sc
     let place = Place::new();
     let read = place.file("read.sql", "SELECT abalance FROM pgbench_accounts WHERE aid = 7;");
     let change = place.file("change.sql", "UPDATE pgbench_accounts SET abalance = 1 WHERE aid = 7;");
-    let scripts = [format!("{}@3", read), change.to_string()];
+    let scripts = [format!("{read}@3"), change.clone()];
     let gate = |targets: &[&str]| {
         let rest = ["--init", "--requests", "60", "--rounds", "3", "--interleave=off"];
         let words = ["gate", &scripts[0], &scripts[1]].into_iter().chain(targets.iter().copied()).chain(rest);
@@ -132,7 +132,7 @@ fn gate_judges_scripts_on_two_targets_or_against_the_last_run_and_suites_name_sc
     let text = "pgbench = [\"read.sql@3\", \"tpcb-like\"]\ninit = true\nrequests = 60\nrounds = 1\n";
     let suite = place.file("alone.toml", text);
     run(&place, &suite, &["sqlite:"]).success();
-    let suite = place.file("several.toml", &format!("targets = \"sqlite:\"\n[[run]]\n{text}"));
+    let suite = place.file("several.toml", format!("targets = \"sqlite:\"\n[[run]]\n{text}"));
     run(&place, &suite, &[]).success().out_has("read");
     let wrong = place.file("wrong.toml", "pgbench = [\"nofile.sql\"]\n");
     run(&place, &wrong, &["sqlite:"]).exit_code(2).err_has("nofile.sql cannot be read");

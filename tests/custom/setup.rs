@@ -114,7 +114,7 @@ fn each_block_of_rounds_begins_with_the_data_of_the_setup() {
     let place = Place::new();
     place.file("schema.sql", SCHEMA);
     // A suite names its setup relative to itself.
-    let path = place.file("pay.toml", &format!("setup = \"schema.sql\"\n{CHANGES}"));
+    let path = place.file("pay.toml", format!("setup = \"schema.sql\"\n{CHANGES}"));
     let args = ["up:postgres", "--requests", "20", "--rounds", "8", "--restarts", "3", "--interleave=off"];
     let answer = run(&place, &path, &args).success();
     assert!(cells(&place.report()).iter().all(|cell| cell["status"] == "ok"), "{answer:?}");

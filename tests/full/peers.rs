@@ -179,7 +179,7 @@ fn expression_has_the_same_value_as_in_pgbench() {
         let line = |(number, text): (usize, &&str)| {
             format!("\\set v{number} {text}\nINSERT INTO {into} VALUES ({number}, :v{number});\n")
         };
-        place.file("all.sql", &EXPRESSIONS.iter().enumerate().map(line).collect::<String>())
+        place.file("all.sql", EXPRESSIONS.iter().enumerate().map(line).collect::<String>())
     };
     sql(&server, "", "CREATE TABLE theirs (n int, v text); CREATE TABLE ours (n int, v text);").unwrap();
     let theirs = script("theirs");
@@ -206,7 +206,7 @@ fn expression_has_the_same_value_as_in_pgbench() {
         .collect();
     assert!(differ.is_empty(), "{} of {} differ: {differ:#?}", differ.len(), EXPRESSIONS.len());
     for text in NO_EXPRESSIONS {
-        let script = place.file("no.sql", &format!("\\set v {text}\nSELECT :v;\n"));
+        let script = place.file("no.sql", format!("\\set v {text}\nSELECT :v;\n"));
         let script = &script;
         let args = [&["-n", "-t", "1", "-M", "prepared", "-f", script], &given[..]].concat();
         let output = pgbench(&server, &args).unwrap();
@@ -343,7 +343,7 @@ fn suite_touches_the_same_rows_as_sysbench() {
     let table = "[table.sbtest1]\nkey = 'id'\nwrite = true\n\
                  fields = { id = 'int', k = 'int', c = { type = 'text', max = 120 }, pad = { type = 'text', max = 60 } }\n";
     let text = format!("{}\n{table}[transaction.read-write]{transaction}", head.join("\n"));
-    let path = place.file("suite.toml", &text.replace("clients = [1, 8]", "clients = [1]"));
+    let path = place.file("suite.toml", text.replace("clients = [1, 8]", "clients = [1]"));
     let args = ["run", "-f", &path, "-D", "rows=10000", "--requests", "1500", "--rounds", "1"];
     ok(&place.run(&[&args[..], &[server.url()]].concat()));
     let ours = touched();
