@@ -421,12 +421,13 @@ impl Span {
 }
 
 /// When a trial's measured phase ends: when `requests` or `duration` is reached, whichever comes first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Stop {
     /// The number of transactions over all clients.
     pub requests: Option<u64>,
     /// The time limit.
     pub duration: Option<Duration>,
     /// The minimum time, even if all requests are done.
-    pub least: Option<Duration>,
+    pub min: Option<Duration>,
 }

@@ -10,9 +10,9 @@ use kurabe_core::planned::PlannedCell;
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::prepare::target::Target;
-use kurabe_engine::trial::{Clients, LoadModel, Trial};
+use kurabe_engine::trial::Trial;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 const RUNS: usize = 7;
@@ -45,28 +45,17 @@ fn row(payload: &str, operation: &str) {
         .map(|run| {
             fixture.before(&cell, operation.name, &cancel, |trial| workload.before(trial)).unwrap();
             let (state, session) = fixture.lend(&cell).unwrap();
+            let options = ConnectOptions::default();
             let trial = Trial {
-                driver: &*target.driver,
-                options: &ConnectOptions::default(),
-                cell: &cell,
-                workload: &*workload,
-                operation,
                 number: run as u64 + 1,
                 // Writes are kept in memory, so few that memory does not affect the result.
-                load_model: LoadModel::Closed,
                 stop: Stop {
                     requests: operation.writes.then_some(2_000),
                     duration: Some(Duration::from_millis(200)),
-                    least: None,
+                    min: None,
                 },
                 seed: run as u64,
-                cancel: &cancel,
-                progress: &AtomicU64::new(0),
-                observer: None,
-                cpu_partition: None,
-                connected: None,
-                clients: Clients::HERE,
-                threads: None,
+                ..Trial::new(&*target.driver, &options, &cell, &*workload, operation)
             };
             let measured = trial.run(state, session).unwrap();
             (1e9 / measured.ops_per_second(), measured.verify_ns_per_op)

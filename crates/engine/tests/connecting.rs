@@ -7,9 +7,9 @@ use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::trial::{Clients, LoadModel, Trial};
+use kurabe_engine::trial::Trial;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Counts the clients that connect, and refuses the statement that each prepares first.
@@ -37,23 +37,11 @@ fn clients_that_wait_to_connect_do_not_once_another_has_failed() {
         let count = Arc::new(AtomicU64::new(0));
         let own = Arc::clone(&count);
         let driver = DriverLayer::new(null, move || Refusing(Arc::clone(&own)));
+        let options = ConnectOptions::default();
         let trial = Trial {
-            driver: &driver,
-            options: &ConnectOptions::default(),
-            cell: &cell,
-            workload: &*workload,
-            operation: &info.operations[0],
-            number: 1,
             stop: Stop { requests: Some(3_000), ..Stop::default() },
-            load_model: LoadModel::Closed,
-            seed: 7,
-            observer: None,
-            cpu_partition: None,
-            connected: None,
-            clients: Clients::HERE,
             threads: Some(threads),
-            cancel: &AtomicBool::new(false),
-            progress: &AtomicU64::new(0),
+            ..Trial::new(&driver, &options, &cell, &*workload, &info.operations[0])
         };
         let error = trial.run(&state, &mut *session).err().unwrap_or_else(|| panic!("it is refused")).error;
         assert!(error.to_string().contains("did not answer"), "{error}");

@@ -12,7 +12,7 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::{ErrorKind, Result};
 use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::prepare::target::Target;
-use kurabe_engine::trial::{Clients, Failure, LoadModel, Trial};
+use kurabe_engine::trial::{Failure, LoadModel, Trial};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
@@ -152,23 +152,16 @@ fn measure_of(
         begins.store(true, Ordering::Relaxed);
         Ok(())
     };
+    let options = ConnectOptions::default();
+    let workload: &dyn Workload = if delays.held.is_zero() { &*workload } else { &held };
     let trial = Trial {
-        driver: &driver,
-        options: &ConnectOptions::default(),
-        cell: &cell,
-        workload: if delays.held.is_zero() { &*workload } else { &held },
-        operation: &info.operations[0],
-        number: 1,
         stop,
         load_model,
         seed: 3,
         cancel,
-        progress: &AtomicU64::new(0),
-        observer: None,
-        cpu_partition: None,
         connected: Some(&connected),
-        clients: Clients::HERE,
         threads: delays.threads,
+        ..Trial::new(&driver, &options, &cell, workload, &info.operations[0])
     };
     let (state, session) = fixture.lend(&cell).unwrap();
     trial.run(state, session)
@@ -210,7 +203,7 @@ fn client_that_begins_late_shows_it_in_every_response_time() {
 
 #[test]
 fn requests_or_time_end_open_loop() {
-    let stop = Stop { requests: Some(300), duration: Some(Duration::from_secs(60)), least: None };
+    let stop = Stop { requests: Some(300), duration: Some(Duration::from_secs(60)), min: None };
     let figures = measure(Delays::default(), 2, open(3_000.0), stop).unwrap();
     assert_eq!(figures.completed, 300);
     let figures =

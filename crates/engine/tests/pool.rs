@@ -10,7 +10,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::trial::{Clients, Failure, LoadModel, Trial};
+use kurabe_engine::trial::{Failure, Trial};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -100,23 +100,11 @@ fn trial(
     counts.panics.store(panics, Ordering::Relaxed);
     let shared = Arc::clone(&counts);
     let driver = DriverLayer::new(null, move || Counted::new(&shared));
+    let options = ConnectOptions::default();
     let trial = Trial {
-        driver: &driver,
-        options: &ConnectOptions::default(),
-        cell: &cell,
-        workload: &*workload,
-        operation: &info.operations[0],
-        number: 1,
         stop: Stop { requests: Some(400), ..Stop::default() },
-        load_model: LoadModel::Closed,
-        seed: 7,
-        observer: None,
-        cpu_partition: None,
-        connected: None,
-        clients: Clients::HERE,
         threads: Some(threads),
-        cancel: &AtomicBool::new(false),
-        progress: &AtomicU64::new(0),
+        ..Trial::new(&driver, &options, &cell, &*workload, &info.operations[0])
     };
     (trial.run(&state, &mut *session), counts)
 }

@@ -205,9 +205,8 @@ pub struct Call {
     pub kurabe_fleet: u32,
 }
 
-/// The maximum number of clients in one message, so that it is smaller than a broker's limit (1 MiB by default): a
-/// timeline has at most 128 points.
-pub const CLIENTS: usize = 100;
+/// The maximum number of clients in one message, so that it is smaller than a broker's limit (1 MiB by default).
+pub const CLIENTS: usize = 1_000;
 
 #[cfg(test)]
 mod tests {

@@ -11,12 +11,12 @@ use common::{Broker, Process};
 use futures_util::StreamExt;
 use kurabe_core::ErrorKind;
 use kurabe_core::axis::Cell;
+use kurabe_core::experiment::Stop;
 use kurabe_core::fleet::{AgentRecord, OnLostAgent};
-use kurabe_core::load::Arrivals;
 use kurabe_core::name::Name;
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::fleet::{CellOrder, ClientResult, Fleet, Order, Part, PartResult};
-use kurabe_engine::trial::Failure;
+use kurabe_engine::trial::{Failure, LoadModel};
 use kurabe_fleet::message::{About, CLIENTS, Call, Fault, Frame, FromAgent, Request, Roles, ToAgent};
 use kurabe_fleet::{Agents, BEAT, Build, FleetUrl, SILENCE, Wanted};
 use kurabe_observe::PROTOCOL;
@@ -167,11 +167,8 @@ fn order(agents: usize) -> Order {
         },
         operation: "read".to_owned(),
         number: 1,
-        requests: None,
-        duration_ns: Some(TRIAL.as_nanos() as u64),
-        least_ns: None,
-        rate: None,
-        arrivals: Arrivals::default(),
+        stop: Stop { duration: Some(TRIAL), ..Stop::default() },
+        load_model: LoadModel::Closed,
         seed: 1,
         clients: (agents * EACH) as u64,
     }
@@ -354,27 +351,22 @@ impl Agent {
     }
 }
 
-/// The result of a client: its timeline has as many points as ten thousand clients may send.
 fn result(index: usize) -> ClientResult {
-    let timeline = (1..=4).map(|n| (n * 500_000_000, n * 2_000)).collect();
-    ClientResult {
-        index,
-        completed: 8_100,
-        rows_written: 0,
-        elapsed_ns: TRIAL.as_nanos() as u64,
-        measured: 8_000,
-        timeline,
-    }
+    let elapsed_ns = TRIAL.as_nanos() as u64;
+    ClientResult { index, completed: 8_100, rows_written: 0, elapsed_ns, measured: 8_000 }
 }
 
-/// A result with a histogram of service times as a server on a network has.
+/// A result with the histogram of service times, and the course, of a server on a network.
 fn part_result() -> PartResult {
     let mut service = Histogram::new();
     for n in 0..2_000_u64 {
         service.record(80_000 + n * n % 900_000);
     }
     let mut part = serde_json::to_value(PartResult::default()).unwrap();
-    part["recorded"]["times"] = serde_json::json!({ "service": service });
+    let ends: Vec<(u32, u32)> = (0..800).map(|bucket| (bucket + 1_000, 100)).collect();
+    let times: Vec<(u32, u32)> = (0..800).map(|bucket| (bucket * 10, 100)).collect();
+    let course = serde_json::json!({ "ends": ends, "parts": { "counts": times, "length": 26 } });
+    part["recorded"]["times"] = serde_json::json!({ "service": service, "course": course });
     part["recorded"]["completed"] = 80_000.into();
     serde_json::from_value(part).unwrap()
 }

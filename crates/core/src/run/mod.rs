@@ -183,7 +183,7 @@ pub struct Measurement {
     pub warmup: u64,
     /// The measured phase in nanoseconds. Closed loop: the mean over clients of the time from their common start to
     /// the end of each one's last transaction. If a client starved: the time for `completed` transactions at the
-    /// throughput without it (`engine::throughput`). Open loop: the time over which transactions were due, or until
+    /// throughput until the median end (`engine::trial::throughput`). Open loop: the time over which transactions were due, or until
     /// the last reply if that came later.
     pub elapsed_ns: u64,
     /// CPU time of the whole process in the measured phase, in nanoseconds.

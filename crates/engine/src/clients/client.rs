@@ -10,10 +10,10 @@ use crate::clients::semaphore::Semaphore;
 use crate::interleave::sliced::Mark;
 use crate::interleave::slices::Lane;
 use crate::trial::Trial;
+use crate::trial::course::Course;
 use crate::trial::gate::Gate;
 use crate::trial::recorded::{ClientResult, Recorded, Times};
 use crate::trial::spans::Spans;
-use crate::trial::timeline::Timeline;
 use crate::trial::warmup_detector::WarmupDetector;
 use kurabe_core::driver::Session;
 use kurabe_core::experiment::{Client, ClientSummary, Recorder, Transaction};
@@ -72,8 +72,6 @@ pub(crate) struct Outcome {
     pub(crate) done: ClientSummary,
     pub(crate) recorded: Recorded,
     pub(crate) elapsed: Duration,
-    /// Its progress over time, in a closed loop.
-    pub(crate) timeline: Timeline,
     pub(crate) error: Option<Error>,
 }
 
@@ -137,8 +135,8 @@ impl<'a> Worker<'a> {
         times: &'a RefCell<Times>,
     ) -> Self {
         let done = ClientSummary { client, completed: 0, rows_written: 0, notes: None };
-        let (recorded, timeline) = (Recorded::default(), Timeline::new(client.count));
-        let outcome = Box::new(Outcome { done, recorded, elapsed: Duration::ZERO, timeline, error: None });
+        let recorded = Recorded::default();
+        let outcome = Box::new(Outcome { done, recorded, elapsed: Duration::ZERO, error: None });
         Self {
             shared,
             transaction,
@@ -167,7 +165,7 @@ impl<'a> Worker<'a> {
         };
         let failed = failed || warmed_up.is_err();
         self.note(warmed_up);
-        self.open_tail();
+        self.open_course();
         self.shared.gate.report();
         if let Some(start) = self.shared.gate.pass()
             && !failed
@@ -181,19 +179,17 @@ impl<'a> Worker<'a> {
         self.outcome
     }
 
-    /// Begins the course of response times, unless trials are interleaved.
-    fn open_tail(&self) {
-        if self.shared.lane.is_none() {
-            let mut times = self.times.borrow_mut();
-            let threads = if times.queue.is_some() { 1 } else { self.shared.trial.cell.policy.clients };
-            times.tail.open(threads);
-        }
+    /// Begins the course of the clients of this thread.
+    fn open_course(&self) {
+        let times = &mut *self.times.borrow_mut();
+        let threads = if times.queue.is_some() { 1 } else { self.shared.trial.cell.policy.clients };
+        times.course.get_or_insert_with(|| Course::new(threads, self.shared.lane.is_none()));
     }
 
     /// Takes what the transaction has noted, and closes a kept connection.
     fn end(&mut self) {
         self.settle_last();
-        let Outcome { done, recorded, elapsed, timeline, .. } = &mut *self.outcome;
+        let Outcome { done, recorded, elapsed, .. } = &mut *self.outcome;
         done.completed += recorded.completed;
         let recorder = std::mem::take(&mut self.recorder);
         if recorder.measures() {
@@ -207,7 +203,6 @@ impl<'a> Worker<'a> {
             rows_written: done.rows_written,
             elapsed_ns: elapsed.as_nanos() as u64,
             measured: recorded.completed,
-            timeline: timeline.take_points(),
         });
         if let Some(session) = self.session.take() {
             self.note(close_and_check(session));
@@ -251,11 +246,11 @@ impl<'a> Worker<'a> {
 
     /// Warms up as a closed loop does.
     fn warm_up(&mut self) -> Result<()> {
-        let most = self.limits.requests.map_or(u64::MAX, |quota| (quota / WARMUP_PART).max(1));
+        let max = self.limits.requests.map_or(u64::MAX, |quota| (quota / WARMUP_PART).max(1));
         let began = Instant::now();
         let until = self.shared.trial.stop.duration.map(|duration| began + duration / WARMUP_TIME_PART);
-        let least = self.shared.trial.stop.least.unwrap_or_default() / WARMUP_TIME_PART;
-        while (self.outcome.recorded.warmup < most || began.elapsed() < least)
+        let min = self.shared.trial.stop.min.unwrap_or_default() / WARMUP_TIME_PART;
+        while (self.outcome.recorded.warmup < max || began.elapsed() < min)
             && self.may_warm_up()
             && !self.stopped()
         {
@@ -268,7 +263,7 @@ impl<'a> Worker<'a> {
             let Some(until) = until else { continue };
             let now = Instant::now();
             let even = self.shared.warmup_detector.as_ref().is_none_or(|warmup_detector| {
-                warmup_detector.done(self.shared.pipeline, now) || now >= began + warmup_detector.most()
+                warmup_detector.done(self.shared.pipeline, now) || now >= began + warmup_detector.max()
             });
             if now >= until && even {
                 break;
@@ -335,7 +330,7 @@ impl<'a> Worker<'a> {
     }
 
     pub(crate) fn ended(&self) -> bool {
-        let early = self.shared.trial.stop.least.is_some_and(|least| self.outcome.elapsed < least);
+        let early = self.shared.trial.stop.min.is_some_and(|min| self.outcome.elapsed < min);
         self.outcome.recorded.offered >= self.limits.requests.unwrap_or(u64::MAX) && !early || self.stopped()
     }
 
@@ -355,13 +350,13 @@ impl<'a> Worker<'a> {
     pub(crate) fn transactions(&mut self, time: Option<Duration>) -> Result<()> {
         let mut ended = Tick::now();
         let deadline = time.map(|time| ended + time);
-        let least =
-            self.shared.trial.stop.least.map(|least| ended + least.saturating_sub(self.outcome.elapsed));
+        // Of earlier slices, too.
+        let start = ended.checked_sub(self.outcome.elapsed).unwrap_or(ended);
+        let min = self.shared.trial.stop.min.map(|min| start + min);
         let quota = self.limits.requests.unwrap_or(u64::MAX);
         let pipeline = self.shared.pipeline;
         let mut reported = (ended, self.outcome.recorded.completed);
-        self.outcome.timeline.begin(self.outcome.elapsed);
-        let early = |now: Tick| least.is_some_and(|least| now < least);
+        let early = |now: Tick| min.is_some_and(|min| now < min);
         while (self.outcome.recorded.offered < quota || early(ended)) && !self.stopped() {
             if self.is_exhausted() {
                 // All clients end here: fewer clients would be a different load.
@@ -384,11 +379,10 @@ impl<'a> Worker<'a> {
             let took = (ended - began).as_nanos() as u64;
             let times = &mut *self.times.borrow_mut();
             times.service.record_many(took, pipeline);
-            if times.tail.is_open() {
-                times.tail.record(self.outcome.timeline.since_start(ended), took, pipeline);
+            if let Some(course) = &mut times.course {
+                course.record((ended - start).as_nanos() as u64, took, pipeline);
             }
             self.outcome.recorded.completed += pipeline;
-            self.outcome.timeline.note(ended, self.outcome.recorded.completed);
             self.report_progress(ended, &mut reported);
             if deadline.is_some_and(|deadline| ended >= deadline) {
                 break;

@@ -82,6 +82,17 @@ impl Worker<'_> {
         what(self.times.borrow_mut().open_loop.get_or_insert_default());
     }
 
+    /// Records the response time of a transaction that ended, or was dropped, at `end`.
+    fn respond(&self, end: u64, due: u64, what: impl FnOnce(&mut OpenTimes)) {
+        let (times, took) = (&mut *self.times.borrow_mut(), end.saturating_sub(due));
+        let open_loop = times.open_loop.get_or_insert_default();
+        open_loop.response.record(took);
+        what(open_loop);
+        if let Some(course) = &mut times.course {
+            course.record(end, took, 1);
+        }
+    }
+
     /// Runs transactions as they are due. `start` may be in the future.
     pub(crate) fn open_loop(&mut self, start: Tick, schedule: &Schedule) -> Result<()> {
         // There are results even if no transaction is due.
@@ -102,11 +113,7 @@ impl Worker<'_> {
                 break;
             };
             if began > last_begin {
-                self.with_open_loop(|open_loop| {
-                    open_loop.dropped += 1;
-                    open_loop.response.record(began - due);
-                });
-                self.times.borrow_mut().tail.record(began, began - due, 1);
+                self.respond(began, due, |open_loop| open_loop.dropped += 1);
                 continue;
             }
             drawn = false;
@@ -118,13 +125,8 @@ impl Worker<'_> {
                 self.outcome.recorded.failed += 1;
                 return Err(error);
             }
-            self.with_open_loop(|open_loop| {
-                open_loop.response.record(end.saturating_sub(due));
-                open_loop.last_end = open_loop.last_end.max(end);
-            });
-            let times = &mut *self.times.borrow_mut();
-            times.service.record(end.saturating_sub(began));
-            times.tail.record(end, end.saturating_sub(due), 1);
+            self.respond(end, due, |open_loop| open_loop.last_end = open_loop.last_end.max(end));
+            self.times.borrow_mut().service.record(end.saturating_sub(began));
             self.outcome.elapsed = Duration::from_nanos(end);
             self.outcome.recorded.completed += 1;
             self.report_progress(ended, &mut last);

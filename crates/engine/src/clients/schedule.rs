@@ -28,8 +28,8 @@ pub(crate) struct Plan {
     /// The time over which they are due.
     pub(crate) time: Duration,
     /// The maximum number of transactions.
-    pub(crate) most: u64,
-    /// Whether `most` is limited by records: below what the trial's time and requests would allow.
+    pub(crate) max: u64,
+    /// Whether `max` is limited by records: below what the trial's time and requests would allow.
     pub(crate) is_cut: bool,
     pub(crate) seed: u64,
     /// The part whose clients take from it. Arrivals are dealt out to all clients in turn.
@@ -40,12 +40,11 @@ pub(crate) struct Plan {
 
 /// A schedule. Times are offsets from the trial's start, in nanoseconds.
 pub(crate) struct Schedule {
-    gap: f64,
     end: f64,
-    most: u64,
-    /// Those of `most` that its part takes.
+    /// See [`Plan::due_until`].
+    due_until: u64,
+    /// The number of transactions that its part takes.
     own: u64,
-    is_cut: bool,
     state: Lock<State>,
     /// Idle clients, each holding a transaction that is not started yet.
     ready: AtomicUsize,
@@ -125,10 +124,16 @@ impl Plan {
     /// The schedule of the warm-up: a tenth of the trial's time. If that is less than one transaction per client, it
     /// is longer, up to three tenths.
     pub(crate) fn warm_up(&self, clients: usize, seed: u64) -> Self {
-        let time = self.time.as_secs_f64().min(self.most as f64 / self.rate);
+        let time = self.time.as_secs_f64().min(self.max as f64 / self.rate);
         let each = clients as f64 / self.rate;
         let time = (time / WARM_UP_PART).max(each).min(time / WARM_UP_MAX);
-        Self { time: Duration::from_secs_f64(time), most: u64::MAX, seed, ..*self }
+        Self { time: Duration::from_secs_f64(time), max: u64::MAX, seed, ..*self }
+    }
+
+    /// The time over which transactions are due, in nanoseconds: the requested time, or, with a number of requests, until
+    /// the gap after the last.
+    pub(crate) fn due_until(&self) -> u64 {
+        (self.time.as_nanos() as f64).min(self.max as f64 * (1e9 / self.rate)) as u64
     }
 }
 
@@ -139,11 +144,9 @@ impl Schedule {
         let rng = Rng::new(plan.seed);
         let stream = Stream { arrivals, gap, number: 0, last: 0.0, rng, part, clients: clients as u64 };
         Self {
-            gap,
             end: plan.time.as_nanos() as f64,
-            most: plan.most,
-            own: part.arrivals(plan.most, clients),
-            is_cut: plan.is_cut,
+            due_until: plan.due_until(),
+            own: part.arrivals(plan.max, clients),
             state: Lock::new(State {
                 taken: 0,
                 over: false,
@@ -173,11 +176,6 @@ impl Schedule {
         }
         state.taken += 1;
         Some(due as u64)
-    }
-
-    /// Whether it ends before its time and requests because there are no more records to change.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.is_cut
     }
 
     /// Counts the calling client as idle until the result is dropped.
@@ -215,10 +213,9 @@ impl Schedule {
         (end + (end / 2).clamp(MIN_GRACE, MAX_GRACE)).as_nanos() as u64
     }
 
-    /// The time over which transactions are due: the requested time, or, with a number of requests, until the gap
-    /// after the last.
+    /// As [`Plan::due_until`].
     pub(crate) fn due_until(&self) -> u64 {
-        self.end.min(self.most as f64 * self.gap) as u64
+        self.due_until
     }
 }
 
@@ -226,12 +223,12 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    fn schedule(arrivals: Arrivals, rate: f64, seconds: u64, most: u64) -> Schedule {
+    fn schedule(arrivals: Arrivals, rate: f64, seconds: u64, max: u64) -> Schedule {
         Schedule::new(&Plan {
             rate,
             arrivals,
             time: Duration::from_secs(seconds),
-            most,
+            max,
             is_cut: false,
             seed: 7,
             part: Part::WHOLE,
@@ -288,10 +285,10 @@ mod tests {
     #[test]
     fn parts_share_out_one_schedule() {
         for arrivals in [Arrivals::Even, Arrivals::Poisson] {
-            for most in [u64::MAX, 1_003] {
+            for max in [u64::MAX, 1_003] {
                 let of = |part, clients| {
                     let (rate, time) = (1_000.0, Duration::from_secs(2));
-                    let plan = Plan { rate, arrivals, time, most, is_cut: false, seed: 7, part, clients };
+                    let plan = Plan { rate, arrivals, time, max, is_cut: false, seed: 7, part, clients };
                     all(&Schedule::new(&plan))
                 };
                 let parts = (0..3).map(|number| of(Part { number, of: 3 }, 5));
@@ -337,7 +334,7 @@ mod tests {
             rate: 100.0,
             arrivals: Arrivals::Even,
             time: Duration::from_secs(10),
-            most: u64::MAX,
+            max: u64::MAX,
             is_cut: false,
             seed: 7,
             part: Part::WHOLE,
@@ -347,6 +344,6 @@ mod tests {
         assert_eq!(count(trial, 1), 100);
         assert_eq!(count(trial, 200), 200, "one for each client");
         assert_eq!(count(trial, 10_000), 300, "but not for more than three tenths of the time");
-        assert_eq!(count(Plan { most: 200, ..trial }, 1), 20);
+        assert_eq!(count(Plan { max: 200, ..trial }, 1), 20);
     }
 }

@@ -1,19 +1,24 @@
 //! Adds up the results of several processes, as those of the threads of one.
 
 use super::AgentResult;
-use crate::trial::totals::Totals;
+use crate::trial::recorded::PartResult;
 use kurabe_core::experiment::{Client, ClientSummary};
 use kurabe_core::fleet::{AgentUse, FleetUse};
 use kurabe_core::sort;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
 
-/// The totals over all clients of a trial of so many, with this seed and number.
+/// What all clients of a trial of so many recorded, with this seed and number, and what each did.
 ///
 /// # Errors
 /// [`Protocol`](ErrorKind::Protocol) if a client's result is missing, or comes twice.
-pub(crate) fn totals(results: &[AgentResult], clients: usize, seed: u64, number: u64) -> Result<Totals> {
-    let mut sum = Totals::default();
+pub(crate) fn sum(
+    results: Vec<AgentResult>,
+    clients: usize,
+    seed: u64,
+    number: u64,
+) -> Result<(PartResult, Vec<ClientSummary>)> {
+    let (mut sum, mut summaries) = (PartResult::default(), Vec::with_capacity(clients));
     let mut returned = vec![false; clients];
     for AgentResult { name, part, .. } in results {
         let wrong = |why: &str| Error::new(ErrorKind::Protocol, format!("agent {name}: {why}"));
@@ -24,20 +29,20 @@ pub(crate) fn totals(results: &[AgentResult], clients: usize, seed: u64, number:
                 return Err(wrong("it returned a client twice"));
             }
             let seed = mix(seed, client.index as u64);
-            sum.clients_done.push(ClientSummary {
+            summaries.push(ClientSummary {
                 client: Client { index: client.index, count: clients, seed, trial: number },
                 completed: client.completed,
                 rows_written: client.rows_written,
                 notes: None,
             });
         }
-        sum.recorded.merge(part.recorded.clone());
+        sum.merge(part);
     }
     if let Some(missing) = returned.iter().position(|returned| !returned) {
         return Err(Error::new(ErrorKind::Protocol, format!("no agent returned client {missing}")));
     }
-    sort::by_key(&mut sum.clients_done, |done| done.client.index);
-    Ok(sum)
+    sort::by_key(&mut summaries, |done| done.client.index);
+    Ok((sum, summaries))
 }
 
 /// What each agent did.
@@ -49,7 +54,7 @@ pub(crate) fn used(results: &[AgentResult]) -> FleetUse {
         AgentUse {
             name: result.name.clone(),
             clients,
-            threads: part.threads.map_or(clients, |threads| threads as u64),
+            threads: part.client_threads() as u64,
             completed: part.recorded.completed,
             start_ns: after(result),
             clock_error_ns: result.clock_error_ns,
@@ -66,7 +71,7 @@ pub(crate) fn used(results: &[AgentResult]) -> FleetUse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::{ClientResult, PartResult};
+    use crate::fleet::ClientResult;
     use crate::trial::recorded::{Recorded, Times};
     use kurabe_stats::Histogram;
 
@@ -81,7 +86,6 @@ mod tests {
             rows_written: 1,
             elapsed_ns: 10,
             measured: 1,
-            timeline: vec![(5, 1)],
         };
         let recorded = Recorded {
             times: Some(Box::new(Times { service, ..Times::default() })),
@@ -106,12 +110,13 @@ mod tests {
         for ns in a.iter().chain(&b) {
             all.record(*ns);
         }
-        let found = totals(&[result("a", 0, &[0, 2], &a), result("b", 9, &[1], &b)], 3, 7, 3).unwrap();
+        let both = vec![result("a", 0, &[0, 2], &a), result("b", 9, &[1], &b)];
+        let (found, summaries) = sum(both, 3, 7, 3).unwrap();
         assert_eq!(found.recorded.times.unwrap().service, all);
         assert_eq!((found.recorded.completed, found.recorded.clients.len()), (3, 3));
-        let indices: Vec<usize> = found.clients_done.iter().map(|done| done.client.index).collect();
+        let indices: Vec<usize> = summaries.iter().map(|done| done.client.index).collect();
         assert_eq!(indices, [0, 1, 2]);
-        assert_eq!(found.clients_done[1].client.seed, mix(7, 1));
+        assert_eq!(summaries[1].client.seed, mix(7, 1));
     }
 
     #[test]
@@ -124,7 +129,7 @@ mod tests {
             ),
             (vec![result("a", 0, &[0, 1, 2], &[1])], "agent a: it returned an unknown client"),
         ] {
-            assert_eq!(totals(&agents, 2, 7, 3).err().unwrap().to_string(), why);
+            assert_eq!(sum(agents, 2, 7, 3).err().unwrap().to_string(), why);
         }
     }
 

@@ -7,23 +7,21 @@
 mod merge;
 mod observed;
 mod part;
-mod result;
 mod trial;
 
-pub use crate::trial::recorded::{ClientResult, Recorded};
+pub use crate::trial::recorded::{ClientResult, PartResult, Recorded};
 pub(crate) use observed::without_wait;
 pub(crate) use part::wait_until;
 pub use part::{Part, PartOfTrial};
-pub use result::PartResult;
-pub(crate) use trial::{FleetClients, not_interleaved};
+pub use trial::FleetClients;
+pub(crate) use trial::not_interleaved;
 
 use crate::plan::RunCell;
-use crate::trial::Failure;
+use crate::trial::{Failure, LoadModel};
 use kurabe_core::Result;
 use kurabe_core::axis::Cell;
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::experiment::{Dataset, Experiment};
-use kurabe_core::load::Arrivals;
+use kurabe_core::experiment::{Dataset, Experiment, Stop};
 use kurabe_core::observation::Endpoint;
 use kurabe_core::planned::{Connections, Need, PlannedCell};
 use kurabe_core::run::RunSpec;
@@ -79,16 +77,10 @@ pub struct Order {
     pub operation: String,
     /// The number of the trial among those on this data, from 1.
     pub number: u64,
-    /// The number of transactions over all clients that end the measured phase.
-    pub requests: Option<u64>,
-    /// The time that ends it, in nanoseconds.
-    pub duration_ns: Option<u64>,
-    /// Its minimum time in nanoseconds, even if all requests are done.
-    pub least_ns: Option<u64>,
-    /// The rate of an open loop, over all clients; `None`: a closed loop.
-    pub rate: Option<f64>,
-    /// The distribution of arrivals of an open loop.
-    pub arrivals: Arrivals,
+    /// When the measured phase ends, over all clients.
+    pub stop: Stop,
+    /// How load is offered, over all clients.
+    pub load_model: LoadModel,
     /// The seed of the trial's random inputs.
     pub seed: u64,
     /// The number of clients of the whole trial. An agent that plans another number is refused.

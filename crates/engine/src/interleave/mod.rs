@@ -12,8 +12,10 @@ use crate::run::attempt::unavailable;
 use crate::run::event::Event;
 use crate::run::run_state::{Progress, Rerun, TrialResult};
 use crate::run::runner::{Emit, Fixtures, Runner};
+use crate::trial::execute::Executed;
+use crate::trial::judge::Interleaved;
 use crate::trial::standstill::Sleeps;
-use crate::trial::{Clients, Executed, Failure, LoadModel, Trial, panicked};
+use crate::trial::{Failure, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::Workload;
 use kurabe_core::observation::{Endpoint, Member, MonitorGuard, Observation};
@@ -89,7 +91,7 @@ impl Runner<'_> {
         for ((trial, executed), id) in trials.iter().zip(executed).zip(group) {
             let fixture = &mut fixtures[self.plan.cells[id.0].slot];
             let judged =
-                executed.and_then(|(executed, stats)| judge(trial, executed, stats, fixture, self.cancel));
+                executed.and_then(|(executed, slices)| judge(trial, executed, slices, fixture, self.cancel));
             let (judged, disturbed) = self.judge_disturbance(judged, rerun);
             let Some(outcome) = self.outcome(judged) else { return Ok(None) };
             self.check_refused_write(&self.plan.cells[id.0], &outcome)?;
@@ -127,24 +129,19 @@ impl Runner<'_> {
         let (run_cell, operation) = (&self.plan.cells[cell], self.plan.operations[operation]);
         let (workload, number) = ready.as_ref().map_err(Failure::clone)?;
         let seed = DrawSeed::new(self.plan.spec.seed, round, &run_cell.record, operation.name, rerun);
+        let driver = self.targets[run_cell.record.target].driver_of(&run_cell.record);
+        let cell = run_cell.available().ok_or_else(unavailable)?;
+        // Without an observer: its effect on counters could not be separated from that of the others, so that the group is
+        // observed.
         Ok(Trial {
-            driver: self.targets[run_cell.record.target].driver_of(&run_cell.record),
-            options,
-            cell: run_cell.available().ok_or_else(unavailable)?,
-            workload: &**workload,
-            operation,
             number: *number,
             stop: self.plan.stop(operation),
-            load_model: LoadModel::Closed,
             seed: seed.of_probe(0),
             cancel: self.cancel,
             progress: self.progress,
-            // Its effect on counters could not be separated from that of the others: the group is observed.
-            observer: None,
             cpu_partition: self.cpu_partition,
-            connected: None,
-            clients: Clients::HERE,
             threads: self.plan.spec.threads,
+            ..Trial::new(driver, options, cell, &**workload, operation)
         })
     }
 
@@ -172,7 +169,7 @@ impl Runner<'_> {
         fixtures: &Fixtures,
         time: Option<Duration>,
         seed: u64,
-    ) -> Vec<Result<(Executed, SliceStats), Failure>> {
+    ) -> Vec<Result<(Executed, Interleaved), Failure>> {
         let scheduler = SliceScheduler::new(
             trials.len(),
             Duration::from_nanos(self.plan.spec.slice_ns.unwrap_or_default()),
@@ -205,14 +202,17 @@ impl Runner<'_> {
             let mut sleeps = Sleeps::begin();
             let stats = scheduler.run(time, seed, self.cancel, &mut || sleeps.stood_still());
             let observed = guard.and_then(ended);
-            let result = |(thread, stats): (std::io::Result<thread::ScopedJoinHandle<'_, _>>, SliceStats)| {
-                let thread = thread.map_err(|e| {
-                    Error::new(ErrorKind::Limit, format!("cannot start a trial's thread: {e}"))
-                })?;
-                let executed: Result<Executed, Failure> =
-                    thread.join().unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
-                Ok((Executed { observed_group: observed.clone(), ..executed? }, stats))
-            };
+            let result =
+                |(thread, slices): (std::io::Result<thread::ScopedJoinHandle<'_, _>>, SliceStats)| {
+                    let thread = thread.map_err(|e| {
+                        Error::new(ErrorKind::Limit, format!("cannot start a trial's thread: {e}"))
+                    })?;
+                    let executed: Result<Executed, Failure> =
+                        thread.join().unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
+                    let stood_still = slices.stood_still;
+                    let executed = executed.map_err(|failure| Failure { stood_still, ..failure })?;
+                    Ok((executed, Interleaved { slices, observed: observed.clone() }))
+                };
             playing.into_iter().zip(stats).map(result).collect()
         })
     }
@@ -228,14 +228,14 @@ fn ended(guard: Box<dyn MonitorGuard>) -> Option<Observation> {
 fn judge(
     trial: &Result<Trial<'_>, Failure>,
     executed: Executed,
-    slices: SliceStats,
+    interleaved: Interleaved,
     fixture: &mut Option<Fixture>,
     cancel: &AtomicBool,
 ) -> Result<Measurement, Failure> {
     let trial = trial.as_ref().map_err(Failure::clone)?;
     let (state, session) = fixture.as_mut().ok_or_else(no_fixture)?.lend(trial.cell)?;
     let judged = catch_unwind(AssertUnwindSafe(|| {
-        trial.judge(executed, Some(slices), state, &mut cancellable(session, cancel))
+        trial.judge(executed, Some(interleaved), state, &mut cancellable(session, cancel))
     }));
     judged.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()))
 }

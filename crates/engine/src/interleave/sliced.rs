@@ -32,9 +32,9 @@ pub(crate) struct Mark {
 }
 
 impl Times {
-    /// Keeps the times of a slice, or drops them. The first client of the thread does it for all: none of them works in
+    /// Keeps the times of a slice that began after so much work, or drops them. The first client of the thread does it for all: none of them works in
     /// the next slice before each has ended this one.
-    fn settle(&mut self, slice: u64, is_void: bool) {
+    fn settle(&mut self, slice: u64, is_void: bool, worked: Duration) {
         let kept = self.kept.get_or_insert_default();
         if kept.slice >= slice {
             return;
@@ -49,6 +49,9 @@ impl Times {
                 kept.queue.merge(queue);
             }
             queue.clear();
+        }
+        if let (true, Some(course)) = (is_void, &mut self.course) {
+            course.rewind(worked.as_nanos() as u64);
         }
     }
 
@@ -108,7 +111,7 @@ impl Worker<'_> {
     /// no part of the results.
     fn settle(&mut self, is_void: bool) {
         let Some(mark) = self.mark.as_mut().filter(|mark| mark.slice > 0) else { return };
-        self.times.borrow_mut().settle(mark.slice, is_void);
+        self.times.borrow_mut().settle(mark.slice, is_void, mark.elapsed);
         if !is_void {
             return;
         }
@@ -120,6 +123,5 @@ impl Worker<'_> {
         (recorded.completed, recorded.offered) = (mark.completed, mark.offered);
         recorded.connections = mark.connections;
         self.outcome.done.completed += made;
-        self.outcome.timeline.rewind(mark.elapsed);
     }
 }

@@ -476,7 +476,7 @@ impl Plan {
             requests: self.spec.requests.get(operation.name).copied(),
             duration: self.spec.duration_ns.map(Duration::from_nanos),
             // A number of requests that the user set is always made.
-            least: self.spec.budget_ns.map(|_| MIN_TRIAL),
+            min: self.spec.budget_ns.map(|_| MIN_TRIAL),
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn needed(plan: &Plan, cell: &RunCell) -> Vec<Needed> {
     let of_operation = |stop: kurabe_core::experiment::Stop| {
         let each = match Load::of(&cell.record.axes) {
             // A default number of requests does not exclude a cell.
-            Load::Closed if stop.least.is_some() => None,
+            Load::Closed if stop.min.is_some() => None,
             Load::Closed => {
                 stop.requests.map(|requests| client::requests(requests, clients, policy.pipeline))
             }

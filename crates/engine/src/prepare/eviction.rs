@@ -100,7 +100,7 @@ fn growth(plan: &Plan, record: &CellRecord, cell: &PlannedCell) -> Growth {
     let known = writes.map(|operation| {
         let stop = plan.stop(operation);
         // Warm-up comes on top.
-        stop.requests.filter(|_| stop.least.is_none()).map(|requests| requests.saturating_add(requests / 4))
+        stop.requests.filter(|_| stop.min.is_none()).map(|requests| requests.saturating_add(requests / 4))
     });
     known
         .collect::<Option<Vec<u64>>>()

@@ -4,14 +4,14 @@ use crate::clients::cancellable::cancellable;
 use crate::plan::Plan;
 use crate::prepare::fixture::Fixture;
 use crate::prepare::target::Target;
-use crate::trial::{Clients, LoadModel, Trial};
+use crate::trial::Trial;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Dataset, Stop};
 use kurabe_core::load::RATE;
 use kurabe_core::run::OverheadRecord;
 use kurabe_core::{ErrorKind, Result};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// How long each operation of each cell is measured.
@@ -52,23 +52,13 @@ pub fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<Ov
             fixture.before(&cell, operation.name, cancel, |trial| workload.before(trial))?;
             let number = fixture.next_trial();
             let (state, session) = fixture.lend(&cell)?;
+            let options = ConnectOptions::default();
             let trial = Trial {
-                driver: &*null.driver,
-                options: &ConnectOptions::default(),
-                cell: &cell,
-                workload: &*workload,
-                operation,
                 number,
                 stop: Stop { duration: Some(TIME), ..Stop::default() },
-                load_model: LoadModel::Closed,
                 seed: plan.spec.seed,
                 cancel,
-                progress: &AtomicU64::new(0),
-                observer: None,
-                cpu_partition: None,
-                connected: None,
-                clients: Clients::HERE,
-                threads: None,
+                ..Trial::new(&*null.driver, &options, &cell, &*workload, operation)
             };
             let measured = trial.run(state, &mut cancellable(session, cancel)).map_err(|failure| {
                 match failure.error.kind() {

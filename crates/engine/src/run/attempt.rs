@@ -230,12 +230,8 @@ impl Runner<'_> {
             if let Some(restricted) = &restricted {
                 restricted.begin()?;
             }
+            let driver = target.driver_of(&run_cell.record);
             let trial = Trial {
-                driver: target.driver_of(&run_cell.record),
-                options: &options,
-                cell,
-                workload: &*workload,
-                operation,
                 number,
                 stop,
                 load_model,
@@ -248,7 +244,8 @@ impl Runner<'_> {
                 connected: Some(&connected),
                 clients: self
                     .fleet
-                    .map_or(Clients::HERE, |fleet| Clients::on_fleet(FleetClients { fleet, cell: &ordered })),
+                    .map_or(Clients::Here, |fleet| Clients::Fleet(FleetClients { fleet, cell: &ordered })),
+                ..Trial::new(driver, &options, cell, &*workload, operation)
             };
             probes += 1;
             let made = trial.run(state, &mut cancellable(session, self.cancel));

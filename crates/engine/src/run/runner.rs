@@ -11,6 +11,7 @@ use crate::run::event::Event;
 use crate::run::reruns::{Queued, queue_rerun};
 use crate::run::run_state::{Progress, Rerun, RunState, TrialResult};
 use crate::run::throwaway::restart_all;
+use crate::trial::{NEVER, UNWATCHED};
 use kurabe_core::Result;
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::observation::Observer;
@@ -55,12 +56,6 @@ pub struct Runner<'a> {
     /// The machines that run the clients; `None`: this process runs them.
     pub fleet: Option<&'a dyn Fleet>,
 }
-
-/// Cancellation flag used when a run cannot be cancelled.
-static NEVER: AtomicBool = AtomicBool::new(false);
-
-/// Progress counter used when there is no progress display.
-static UNWATCHED: AtomicU64 = AtomicU64::new(0);
 
 impl<'a> Runner<'a> {
     /// A runner that starts now, without cancellation, progress, observation or interference checks. Add these with a

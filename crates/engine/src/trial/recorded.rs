@@ -1,11 +1,12 @@
-//! What clients record in a trial: one type for a client, for the clients of a thread, of a process and of a fleet.
+//! What clients record in a trial: one type for a client, for the clients of a thread, of a process and of a fleet; and
+//! what a process records of itself meanwhile.
 
 use crate::clients::connections::Connections;
 use crate::clients::open::OpenTimes;
 use crate::interleave::sliced::Kept;
+use crate::trial::course::Course;
 use crate::trial::spans::Spans;
-use crate::trial::tail::Tail;
-use crate::trial::timeline;
+use kurabe_core::observation::Observation;
 use kurabe_stats::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,25 @@ pub struct Recorded {
     pub clients: Vec<ClientResult>,
 }
 
+/// What the clients of one process recorded, or of several together, and the process itself. Times are in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PartResult {
+    /// What the clients recorded.
+    pub recorded: Recorded,
+    /// The threads that shared the clients; `None`: each had its own.
+    pub(crate) threads: Option<usize>,
+    /// CPU time of the process.
+    pub(crate) cpu_ns: u64,
+    pub(crate) observed: Option<Box<Observation>>,
+    /// How long the process stood still in the measured phase, …
+    pub(crate) stood_still_ns: u64,
+    /// … and since the first connection.
+    pub(crate) stood_still_in_all_ns: u64,
+    /// How much later than another process had said the clients were started.
+    pub late_ns: u64,
+}
+
 /// What one client recorded. Times are in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,15 +63,6 @@ pub struct ClientResult {
     pub elapsed_ns: u64,
     /// Transactions that it completed in the measured phase.
     pub measured: u64,
-    /// Its progress: times since its start, and transactions completed then; empty in an open loop.
-    pub timeline: Vec<(u64, u64)>,
-}
-
-impl ClientResult {
-    /// Transactions completed at this time.
-    pub(crate) fn at(&self, at: f64) -> f64 {
-        timeline::at(&self.timeline, at, (self.elapsed_ns, self.measured))
-    }
 }
 
 /// The times of the measured transactions of one client, or of all clients that share a thread: ten thousand clients
@@ -63,8 +74,9 @@ pub(crate) struct Times {
     pub(crate) checks: Histogram,
     /// How long transactions waited in the queue of their thread; `None` if each client has a thread.
     pub(crate) queue: Option<Box<Histogram>>,
-    /// The course of response times of an open loop, otherwise of service times; not of interleaved trials.
-    pub(crate) tail: Tail,
+    /// The course of the measured phase, with the response times of an open loop, otherwise with service times. `None`
+    /// before it begins.
+    pub(crate) course: Option<Course>,
     /// The results of an open loop; `None` for a closed loop.
     pub(crate) open_loop: Option<Box<OpenTimes>>,
     /// Of interleaved trials: the times of earlier slices.
@@ -91,9 +103,31 @@ impl Recorded {
         if let Some(queue) = &other.queue {
             times.queue.get_or_insert_default().merge(queue);
         }
-        times.tail.merge(&other.tail);
+        match (&mut times.course, other.course) {
+            (Some(course), Some(other)) => course.merge(&other),
+            (course, other) => *course = course.take().or(other),
+        }
         if let Some(open_loop) = &other.open_loop {
             times.open_loop.get_or_insert_default().merge(open_loop);
         }
+    }
+}
+
+impl PartResult {
+    /// The number of threads that its clients had.
+    pub(crate) fn client_threads(&self) -> usize {
+        self.threads.unwrap_or(self.recorded.clients.len())
+    }
+
+    /// Adds what another process recorded, except its observation. Each process is a part of the load, so that the longest
+    /// standstill counts.
+    pub(crate) fn merge(&mut self, other: Self) {
+        let threads = self.client_threads() + other.client_threads();
+        self.threads = self.threads.or(other.threads).map(|_| threads);
+        self.recorded.merge(other.recorded);
+        self.cpu_ns += other.cpu_ns;
+        self.stood_still_ns = self.stood_still_ns.max(other.stood_still_ns);
+        self.stood_still_in_all_ns = self.stood_still_in_all_ns.max(other.stood_still_in_all_ns);
+        self.late_ns = self.late_ns.max(other.late_ns);
     }
 }

@@ -84,7 +84,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Adds what the server reports to the observation, after all clients have disconnected.
-    pub(crate) fn finish(self, observed: &mut Option<Observation>) {
+    pub(crate) fn finish(self, observed: &mut Option<Box<Observation>>) {
         if let (Some(stats), Some(observed)) = (self.stats, observed) {
             stats.finish(observed);
         }

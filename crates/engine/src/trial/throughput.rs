@@ -1,4 +1,4 @@
-//! The throughput of a closed loop.
+//! The throughput of a closed loop, and its course.
 //!
 //! Throughput is what all clients complete per second while all of them work. In most trials all clients end at about
 //! the same time: at the deadline, or when their equal shares are done. Then throughput is the number of completed
@@ -9,146 +9,187 @@
 //! - A client without any requests, since there are fewer requests than clients, counts neither with transactions nor
 //!   with time.
 //! - A client starves if its last reply came later than twice the median of all clients' ends, for example because it
-//!   waited for a lock. What it did after the others had ended is not part of the common throughput. It counts with
-//!   what it had completed at the median end. Clients with fewer than ten transactions never count as starved: chance
-//!   alone spreads their ends that far.
+//!   waited for a lock. What it did after the others had ended is not part of the common throughput: that is then what
+//!   all clients had completed at the median end, divided by that time. Clients with fewer than ten transactions never
+//!   count as starved: chance alone spreads their ends that far.
 
+use crate::trial::course::Course;
 use crate::trial::recorded::ClientResult;
 use kurabe_core::metric::{MetricValue, STARVED};
-use std::time::Duration;
 
 /// A client starves if it ends later than this multiple of the median end, …
 const LATE: u64 = 2;
 /// … and the client of the median end made at least this many transactions.
 const MIN: u64 = 10;
+/// The number of windows of a trial.
+const WINDOWS: usize = 20;
+/// The minimum number of transactions per window. With fewer, their number is mostly chance.
+const MIN_IN_WINDOW: u64 = 10;
 
-/// The median end of the clients that worked, in nanoseconds, if any of them may count as starved.
-fn median_end(clients: &[ClientResult]) -> Option<u64> {
-    let mut ends: Vec<(u64, u64)> =
-        working(clients).map(|client| (client.elapsed_ns, client.measured)).collect();
-    ends.sort_unstable();
-    // The lower of two, since one of two clients can starve.
-    let (time, completed) = *ends.get(ends.len().saturating_sub(1) / 2)?;
-    (completed >= MIN).then_some(time)
+/// The clients of a closed loop that completed transactions.
+pub(crate) struct Throughput<'a> {
+    /// When each ended, in nanoseconds, and how many it completed; sorted.
+    ends: Vec<(u64, u64)>,
+    course: &'a Course,
 }
 
-fn working(clients: &[ClientResult]) -> impl Iterator<Item = &ClientResult> {
-    clients.iter().filter(|client| client.measured > 0)
-}
+impl<'a> Throughput<'a> {
+    /// `None` if there are none.
+    pub(crate) fn of(clients: &[ClientResult], course: &'a Course) -> Option<Self> {
+        let working = clients.iter().filter(|client| client.measured > 0);
+        let mut ends: Vec<(u64, u64)> = working.map(|client| (client.elapsed_ns, client.measured)).collect();
+        ends.sort_unstable();
+        (!ends.is_empty()).then_some(Self { ends, course })
+    }
 
-fn starves(client: &ClientResult, median: Option<u64>) -> bool {
-    median.is_some_and(|median| client.elapsed_ns > median.saturating_mul(LATE))
-}
+    fn completed(&self) -> u64 {
+        self.ends.iter().map(|(_, completed)| completed).sum()
+    }
 
-/// The time in which all completed transactions are made at the trial's throughput.
-pub(crate) fn elapsed(clients: &[ClientResult], completed: u64) -> Duration {
-    let median = median_end(clients);
-    let (mut count, mut made, mut time) = (0_u64, 0_u64, 0_u64);
-    let mut starving = 0.0;
-    for client in working(clients) {
-        if let Some(median) = median.filter(|_| starves(client, median)) {
-            starving += client.at(median as f64) / median as f64;
-        } else {
-            count += 1;
-            time += client.elapsed_ns;
-            made += client.measured;
+    fn completed_until(&self, at: f64) -> f64 {
+        let end = self.ends.last().map_or(0, |(end, _)| *end);
+        self.course.completed_until(at, end)
+    }
+
+    /// The median end, and the number of clients that starved.
+    fn starved(&self) -> (u64, usize) {
+        // The lower of two, since one of two clients can starve.
+        let (median, completed) = self.ends[(self.ends.len() - 1) / 2];
+        let late = self.ends.iter().filter(|(end, _)| *end > median.saturating_mul(LATE)).count();
+        (median, if completed < MIN { 0 } else { late })
+    }
+
+    /// The time in which all completed transactions are made at the trial's throughput, in nanoseconds.
+    pub(crate) fn elapsed_ns(&self) -> u64 {
+        let (median, starved) = self.starved();
+        if starved > 0 {
+            return (self.completed() as f64 * median as f64 / self.completed_until(median as f64)) as u64;
         }
+        let all: u128 = self.ends.iter().map(|(end, _)| u128::from(*end)).sum();
+        (all / self.ends.len() as u128) as u64
     }
-    if time == 0 {
-        return Duration::ZERO;
-    }
-    let per_nanosecond = count as f64 * made as f64 / time as f64 + starving;
-    Duration::from_nanos((completed as f64 / per_nanosecond) as u64)
-}
 
-/// The number of starved clients, if any.
-pub(crate) fn metrics(clients: &[ClientResult]) -> Vec<MetricValue> {
-    let median = median_end(clients);
-    let count = working(clients).filter(|client| starves(client, median)).count();
-    if count == 0 {
-        return Vec::new();
+    /// The number of starved clients, if any.
+    pub(crate) fn metric(&self) -> Option<MetricValue> {
+        let (_, starved) = self.starved();
+        (starved > 0).then(|| STARVED.value(starved as f64))
     }
-    vec![STARVED.value(count as f64)]
+
+    /// Transactions completed in each of [`WINDOWS`] equal parts of the time in which all clients ran; empty if they are
+    /// too few. Also that time in nanoseconds: 0 without windows.
+    pub(crate) fn windows(&self) -> (Vec<u64>, u64) {
+        if self.completed() < MIN_IN_WINDOW * WINDOWS as u64 {
+            return (Vec::new(), 0);
+        }
+        let time = self.ends[0].0;
+        let until = |window: usize| self.completed_until(time as f64 * window as f64 / WINDOWS as f64);
+        let ends: Vec<f64> = (0..=WINDOWS).map(until).collect();
+        (ends.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0).round() as u64).collect(), time)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clients::client::Tick;
-    use crate::trial::timeline::Timeline;
 
-    /// A client that worked until `until` and then waited for one reply until `end`, in milliseconds.
-    fn client(until: u64, each_ms: u64, end: u64) -> ClientResult {
-        let mut timeline = Timeline::new(1);
-        let start = Tick::now();
-        timeline.begin(Duration::ZERO);
-        for at in 1..=until {
-            timeline.note(start + Duration::from_millis(at), at * each_ms);
+    /// A client that completes `rate(ms)` transactions in each millisecond until `until`, and another one at `end` if that
+    /// is later.
+    fn client(until: u64, rate: impl Fn(u64) -> u64, end: u64) -> (ClientResult, Course) {
+        let mut course = Course::new(1, false);
+        let mut measured = 0;
+        for ms in (1..=until).chain((end > until).then_some(end)) {
+            let completed = if ms > until { 1 } else { rate(ms) };
+            for left in 0..completed {
+                course.record(ms * 1_000_000 - left * 1_000_000 / completed, 1_000, 1);
+            }
+            measured += completed;
         }
-        let completed = until * each_ms + u64::from(end > until);
-        ended(timeline, end * 1_000_000, completed)
+        let elapsed_ns = end * 1_000_000;
+        (ClientResult { index: 0, completed: measured, rows_written: 0, elapsed_ns, measured }, course)
     }
 
-    fn ended(mut timeline: Timeline, elapsed_ns: u64, measured: u64) -> ClientResult {
-        let timeline = timeline.take_points();
-        ClientResult { index: 0, completed: measured, rows_written: 0, elapsed_ns, measured, timeline }
+    fn with<T>(all: Vec<(ClientResult, Course)>, found: impl FnOnce(&Throughput<'_>) -> T) -> T {
+        let mut sum = Course::new(1, false);
+        all.iter().for_each(|(_, course)| sum.merge(course));
+        let clients: Vec<ClientResult> = all.into_iter().map(|(client, _)| client).collect();
+        found(&Throughput::of(&clients, &sum).unwrap())
     }
 
-    /// Transactions per second.
-    fn throughput(clients: &[ClientResult]) -> f64 {
-        let completed = clients.iter().map(|client| client.measured).sum();
-        completed as f64 / elapsed(clients, completed).as_secs_f64()
-    }
-
-    fn about(figure: f64, wanted: f64) {
-        assert!((figure / wanted - 1.0).abs() < 0.01, "{figure} is not about {wanted}");
+    /// Checks the transactions per second, and the number of starved clients.
+    fn check(all: Vec<(ClientResult, Course)>, wanted: f64, starved: usize) {
+        with(all, |found| {
+            let per_second = found.completed() as f64 * 1e9 / found.elapsed_ns() as f64;
+            assert!((per_second / wanted - 1.0).abs() < 0.01, "{per_second} is not about {wanted}");
+            let metric = (starved > 0).then(|| STARVED.value(starved as f64));
+            assert_eq!(found.metric(), metric);
+        });
     }
 
     #[test]
     fn throughput_of_equal_clients_is_completed_over_mean_time() {
-        let clients: Vec<_> = [1_000, 1_010, 1_020].map(|ms| client(ms, 5, ms)).into();
-        about(throughput(&clients), 15_000.0);
-        assert!(metrics(&clients).is_empty());
+        check([1_000, 1_010, 1_020].map(|ms| client(ms, |_| 5, ms)).into(), 15_000.0, 0);
     }
 
     #[test]
     fn clients_without_transactions_count_neither_work_nor_time() {
-        let two = || [client(100, 1, 100), client(100, 1, 100)];
-        let idle = || ended(Timeline::new(1), 90_000_000, 0);
-        let with_idle: Vec<_> = two().into_iter().chain((0..14).map(|_| idle())).collect();
-        about(throughput(&with_idle), throughput(&two()));
+        let two = [client(100, |_| 1, 100), client(100, |_| 1, 100)];
+        check(two.into_iter().chain((0..14).map(|_| client(0, |_| 0, 0))).collect(), 2_000.0, 0);
+        assert!(Throughput::of(&[client(0, |_| 0, 0).0], &Course::new(1, false)).is_none());
     }
 
     #[test]
     fn starving_client_does_not_stretch_the_time_of_the_others() {
-        let others = || (0..15).map(|_| client(1_000, 5, 1_000));
+        let others = (0..15).map(|_| client(1_000, |_| 5, 1_000));
         // It waits thirty seconds for its first reply.
-        let clients: Vec<_> = others().chain([client(0, 5, 30_000)]).collect();
-        about(throughput(&clients), 75_000.0);
-        assert_eq!(metrics(&clients), [STARVED.value(1.0)]);
+        check(others.chain([client(0, |_| 5, 30_000)]).collect(), 75_000.0, 1);
     }
 
     #[test]
     fn client_that_works_only_after_the_other_has_ended_adds_nothing() {
-        // Two clients compete for a lock: one makes a thousand transactions in the first second, the other a thousand
-        // later.
-        let mut late = Timeline::new(1);
-        let start = Tick::now();
-        late.begin(Duration::ZERO);
-        late.note(start + Duration::from_secs(1), 0);
-        for at in 1_001..=2_500 {
-            late.note(start + Duration::from_millis(at), at - 1_000);
-        }
-        let clients = [client(1_000, 1, 1_000), ended(late, 2_500_000_000, 1_500)];
-        // The timeline has a point in 20 ms.
-        let throughput = throughput(&clients);
-        assert!((1_000.0..1_100.0).contains(&throughput), "{throughput}");
+        // Two clients compete for a lock: one makes a thousand transactions in the first second, the other 1,500 later.
+        let late = client(2_500, |ms| u64::from(ms > 1_000), 2_500);
+        check(vec![client(1_000, |_| 1, 1_000), late], 1_000.0, 1);
     }
 
     #[test]
     fn few_transactions_never_count_as_starvation() {
-        let clients = [client(1, 1, 1), client(1, 1, 1), client(0, 1, 10)];
-        assert!(metrics(&clients).is_empty());
-        about(throughput(&clients), 3.0 * 3.0 / 0.012);
+        check(vec![client(1, |_| 1, 1), client(1, |_| 1, 1), client(0, |_| 1, 10)], 750.0, 0);
+    }
+
+    #[test]
+    fn even_trial_of_any_length_has_even_windows() {
+        for ms in [20, 100, 1_000, 100_000] {
+            let (windows, time) =
+                with(vec![client(ms, |_| 20, ms), client(ms, |_| 30, ms)], |found| found.windows());
+            assert_eq!(time, ms * 1_000_000);
+            let wanted = 50 * ms / WINDOWS as u64;
+            assert_eq!(windows.len(), WINDOWS);
+            assert!(windows.iter().all(|n| n.abs_diff(wanted) * 10 <= wanted), "{ms}: {windows:?}");
+        }
+    }
+
+    #[test]
+    fn slower_half_has_smaller_windows() {
+        let all = vec![client(1_000, |at| if at <= 500 { 10 } else { 30 }, 1_000)];
+        let (windows, _) = with(all, |found| found.windows());
+        assert!(windows[..9].iter().all(|n| n.abs_diff(500) < 60), "{windows:?}");
+        assert!(windows[11..].iter().all(|n| n.abs_diff(1_500) < 160), "{windows:?}");
+    }
+
+    #[test]
+    fn few_transactions_or_idle_clients_yield_no_windows() {
+        let few = vec![client(100, |at| u64::from(at % 2 == 0), 100)];
+        assert!(with(few, |found| found.windows().0.is_empty()));
+        let with_idle = vec![client(100, |_| 10, 100), client(0, |_| 0, 0)];
+        assert_eq!(with(with_idle, |found| found.windows().0.len()), WINDOWS);
+    }
+
+    #[test]
+    fn windows_end_with_the_first_client() {
+        let (windows, time) =
+            with(vec![client(1_000, |_| 20, 1_000), client(4_000, |_| 5, 4_000)], |found| found.windows());
+        assert_eq!(time, 1_000_000_000);
+        let sum: u64 = windows.iter().sum();
+        assert!(sum.abs_diff(25_000) < 300, "{windows:?}");
     }
 }

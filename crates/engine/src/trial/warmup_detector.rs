@@ -41,7 +41,7 @@ impl WarmupDetector {
     }
 
     /// The maximum warm-up time of a client since its own start.
-    pub(crate) fn most(&self) -> Duration {
+    pub(crate) fn max(&self) -> Duration {
         self.window * MAX
     }
 

@@ -4,12 +4,12 @@ use super::outbox::Outbox;
 use crate::message::{CLIENTS, Fault, FromAgent, Load};
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::driver::ConnectOptions;
-use kurabe_core::experiment::{DatasetState, Stop};
+use kurabe_core::experiment::DatasetState;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::fleet::{PartOfTrial, PartResult};
-use kurabe_engine::trial::{Clients, Failure, LoadModel, Trial};
+use kurabe_engine::trial::{Clients, Failure, Trial};
 use kurabe_experiments::registry;
 use kurabe_observe::Monitor;
 use std::io;
@@ -197,31 +197,17 @@ fn run(load: &Load, flags: &Flags, commands: Receiver<Command>, out: &Outbox) ->
         }
     };
     let part = PartOfTrial { part: load.part, ready: &ready, ended: &ended, stop: &flags.stop };
-    let nanos = |time: Option<u64>| time.map(Duration::from_nanos);
     let trial = Trial {
-        driver: &*driver,
-        options: &options,
-        cell: &cell,
-        workload: &*workload,
-        operation,
         number: order.number,
-        stop: Stop {
-            requests: order.requests,
-            duration: nanos(order.duration_ns),
-            least: nanos(order.least_ns),
-        },
-        load_model: match order.rate {
-            Some(rate) => LoadModel::Open { rate, arrivals: order.arrivals },
-            None => LoadModel::Closed,
-        },
+        stop: order.stop,
+        load_model: order.load_model,
         seed: order.seed,
         cancel: &flags.cancel,
         progress: &flags.completed,
         observer: Some(&observer),
-        cpu_partition: None,
-        connected: None,
         threads: order.cell.threads,
-        clients: Clients::part(&part),
+        clients: Clients::Part(&part),
+        ..Trial::new(&*driver, &options, &cell, &*workload, operation)
     };
     trial.run_part(&DatasetState::default())
 }

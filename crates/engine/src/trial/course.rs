@@ -1,0 +1,352 @@
+//! The course of a trial: when transactions were completed, and how long they took. The windows of a trial, its 99th
+//! percentiles over time, and the throughput beside starving clients are read from it.
+//!
+//! The length of a trial is not known before it ends. When it exceeds the last part, neighbouring parts are merged and
+//! their length doubles. So memory is bounded for trials of any length, and nothing is allocated while measuring. Parts
+//! are multiples of the same length in all threads, so that they can be added up.
+
+use kurabe_core::run::TailCourse;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Times from an eighth of a millisecond to more than an hour, in buckets of at most a 128th: those at which transactions
+/// end. A client that waits much longer than all others does not make the others' times less exact.
+const ENDS: Scale = Scale { low: 17, fine: 7, octaves: 25 };
+/// Times from a quarter of a microsecond to 18 minutes, in buckets of at most an eighth: those that transactions take.
+const TIMES: Scale = Scale { low: 8, fine: 3, octaves: 32 };
+/// The maximum number of parts. A trial of more than 32 ms has at least half as many.
+const PARTS: usize = 32;
+/// The maximum number of parts of each thread, in a trial of more threads than [`MANY`]: they need a kilobyte each.
+const FEW_PARTS: usize = 8;
+const MANY: usize = 64;
+/// The initial length of a part is two to the power of this, in nanoseconds: about a millisecond.
+const FIRST: u32 = 20;
+/// The minimum number of transactions of a part: of fewer, the percentile would be the maximum.
+const MIN: u64 = 100;
+
+/// The course of all clients of one thread, or of several threads together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Course {
+    /// Transactions by their end.
+    #[serde(with = "sparse")]
+    ends: Vec<u32>,
+    /// Transactions by the time that they took, in parts of the trial; `None` of interleaved trials.
+    parts: Option<Parts>,
+}
+
+impl Course {
+    /// A course of one of so many threads. `has_parts`: it records how long transactions take, too.
+    pub(crate) fn new(threads: usize, has_parts: bool) -> Self {
+        let parts = if threads > MANY { FEW_PARTS } else { PARTS };
+        let parts = || Parts { counts: vec![0; parts * TIMES.buckets()], length: FIRST };
+        Self { ends: vec![0; ENDS.buckets()], parts: has_parts.then(parts) }
+    }
+
+    /// Counts so many transactions that ended at `at` and took `took`, both in nanoseconds.
+    #[inline]
+    pub(crate) fn record(&mut self, at: u64, took: u64, count: u64) {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        add(&mut self.ends, ENDS.bucket(at), count);
+        if let Some(parts) = &mut self.parts {
+            parts.record(at, took, count);
+        }
+    }
+
+    /// Forgets the transactions that ended after this time.
+    pub(crate) fn rewind(&mut self, at: u64) {
+        self.ends.iter_mut().skip(ENDS.bucket(at) + 1).for_each(|count| *count = 0);
+    }
+
+    /// Adds the transactions of other threads.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        merge(&mut self.ends, &other.ends);
+        match (&mut self.parts, &other.parts) {
+            (Some(parts), Some(other)) => parts.merge(other),
+            (parts, other) => *parts = parts.take().or_else(|| other.clone()),
+        }
+    }
+
+    /// Transactions completed until this time, of a course that ended at `end`: interpolated linearly between the times at
+    /// which some were.
+    pub(crate) fn completed_until(&self, at: f64, end: u64) -> f64 {
+        let (mut before, mut completed) = (0.0, 0.0);
+        let some = self.ends.iter().enumerate().take(ENDS.buckets()).filter(|(_, count)| **count > 0);
+        for (bucket, count) in some {
+            let (until, count) = (ENDS.longest(bucket).min(end) as f64, f64::from(*count));
+            if at < until {
+                return completed + count * ((at - before) / (until - before)).max(0.0);
+            }
+            (before, completed) = (until, completed + count);
+        }
+        completed
+    }
+
+    /// The 99th percentile in each part until the last transaction; `None` if no part has enough of them.
+    pub(crate) fn tail(&self) -> Option<TailCourse> {
+        let parts = self.parts.as_ref()?;
+        let mut p99_ns: Vec<Option<u64>> = Vec::new();
+        let mut last = 0;
+        for part in parts.counts.chunks_exact(TIMES.buckets()) {
+            let count: u64 = part.iter().map(|count| u64::from(*count)).sum();
+            p99_ns.push(if count < MIN { None } else { p99(part, count) });
+            if count > 0 {
+                last = p99_ns.len();
+            }
+        }
+        p99_ns.truncate(last);
+        let found = p99_ns.iter().any(Option::is_some);
+        found.then_some(TailCourse { part_ns: 1 << parts.length, p99_ns })
+    }
+}
+
+/// The times of transactions in equal parts of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parts {
+    /// The buckets of each part, one part after the other.
+    #[serde(with = "sparse")]
+    counts: Vec<u32>,
+    /// The length of a part is two to the power of this, in nanoseconds.
+    #[serde(deserialize_with = "length")]
+    length: u32,
+}
+
+impl Parts {
+    fn len(&self) -> usize {
+        self.counts.len() / TIMES.buckets()
+    }
+
+    #[inline]
+    fn record(&mut self, at: u64, took: u64, count: u32) {
+        let mut part = at >> self.length;
+        if part >= self.len() as u64 {
+            part = self.lengthen(at);
+        }
+        add(&mut self.counts, part as usize * TIMES.buckets() + TIMES.bucket(took), count);
+    }
+
+    /// Merges parts until this time has one; returns its number.
+    #[cold]
+    fn lengthen(&mut self, at: u64) -> u64 {
+        while at >> self.length >= self.len() as u64 {
+            self.merge_neighbours();
+        }
+        at >> self.length
+    }
+
+    fn merge_neighbours(&mut self) {
+        for part in 0..self.len() {
+            for bucket in 0..TIMES.buckets() {
+                let of = |part| self.counts.get(part * TIMES.buckets() + bucket).copied().unwrap_or(0);
+                self.counts[part * TIMES.buckets() + bucket] = of(2 * part).saturating_add(of(2 * part + 1));
+            }
+        }
+        self.length += 1;
+    }
+
+    fn merge(&mut self, other: &Self) {
+        let mut other = other.clone();
+        while self.length < other.length {
+            self.merge_neighbours();
+        }
+        while other.length < self.length {
+            other.merge_neighbours();
+        }
+        merge(&mut self.counts, &other.counts);
+    }
+}
+
+#[inline]
+fn add(counts: &mut [u32], at: usize, more: u32) {
+    if let Some(count) = counts.get_mut(at) {
+        *count = count.saturating_add(more);
+    }
+}
+
+fn merge(counts: &mut Vec<u32>, other: &[u32]) {
+    counts.resize(counts.len().max(other.len()), 0);
+    other.iter().enumerate().for_each(|(at, more)| add(counts, at, *more));
+}
+
+/// The time that 99 % do not exceed (nearest rank): the longest of its bucket.
+fn p99(counts: &[u32], count: u64) -> Option<u64> {
+    let rank = count - count / 100;
+    let mut seen = 0;
+    let found = counts.iter().position(|count| {
+        seen += u64::from(*count);
+        seen >= rank
+    });
+    found.map(|bucket| TIMES.longest(bucket))
+}
+
+/// Buckets of times.
+struct Scale {
+    /// Times below two to the power of this, in nanoseconds, are not distinguished.
+    low: u32,
+    /// Two to the power of this is the number of buckets in which a doubling of the time is divided.
+    fine: u32,
+    /// The number of doublings; the last bucket includes all times above.
+    octaves: usize,
+}
+
+impl Scale {
+    const fn buckets(&self) -> usize {
+        self.octaves << self.fine
+    }
+
+    #[inline]
+    fn bucket(&self, ns: u64) -> usize {
+        let ns = ns.max(1 << self.low);
+        let octave = ns.ilog2();
+        let fine = (ns >> (octave - self.fine)) & ((1 << self.fine) - 1);
+        ((((octave - self.low) as usize) << self.fine) | fine as usize).min(self.buckets() - 1)
+    }
+
+    /// The longest time of a bucket, in nanoseconds.
+    fn longest(&self, bucket: usize) -> u64 {
+        let octave = self.low + (bucket >> self.fine) as u32;
+        let fine = (bucket & ((1 << self.fine) - 1)) as u64;
+        (((1 << self.fine) + fine + 1) << (octave - self.fine)) - 1
+    }
+}
+
+/// Counts are sent as those that are not zero, with their positions.
+mod sparse {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(counts: &[u32], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq((0_u32..).zip(counts).filter(|(_, count)| **count > 0))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u32>, D::Error> {
+        let mut counts = vec![0; PARTS * TIMES.buckets()];
+        for (at, count) in Vec::<(u32, u32)>::deserialize(from)? {
+            let unknown = || D::Error::custom("there is no such part of the time");
+            *counts.get_mut(at as usize).ok_or_else(unknown)? = count;
+        }
+        Ok(counts)
+    }
+}
+
+fn length<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    let length = u32::deserialize(from)?;
+    let is_known = (FIRST..u64::BITS).contains(&length);
+    is_known.then_some(length).ok_or_else(|| D::Error::custom("a part of the time has no such length"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn what_is_sent_has_all_that_was_recorded() {
+        let mut course = Course::new(2, true);
+        for n in 0..10_000 {
+            course.record(n * MS, (n % 97) * 50_000, 1);
+        }
+        let text = serde_json::to_string(&course).unwrap();
+        let read: Course = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+        assert!(course.tail().is_some() && read.tail() == course.tail());
+        let completed = |course: &Course| course.completed_until(4e12, u64::MAX).to_bits();
+        assert_eq!(completed(&read), completed(&course));
+        for wrong in [
+            r#"{"ends":[[8192,1]],"parts":null}"#,
+            r#"{"ends":[],"parts":{"counts":[],"length":64}}"#,
+            r#"{"ends":[],"parts":{"counts":[],"length":19}}"#,
+        ] {
+            assert!(serde_json::from_str::<Course>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn bucket_holds_the_time_and_is_as_narrow_as_its_scale_says() {
+        for (scale, part) in [(TIMES, 8), (ENDS, 128)] {
+            for exponent in 0..60 {
+                for ns in [1_u64 << exponent, (1 << exponent) + 1, (3 << exponent) / 2, (2 << exponent) - 1] {
+                    let longest = scale.longest(scale.bucket(ns));
+                    if (1 << scale.low..1 << (scale.low as usize + scale.octaves)).contains(&ns) {
+                        assert!(longest >= ns && (longest - ns) * part <= ns, "{ns}: {longest}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn slow_part_of_a_trial_of_any_length_is_found_at_its_time() {
+        for length in [40 * MS, 1_000 * MS, 300_000 * MS] {
+            let mut course = Course::new(2, true);
+            let each = length / 40_000;
+            for n in 0..40_000 {
+                let slow = (20_000..30_000).contains(&n) && n % 20 == 0;
+                course.record(n * each, if slow { 9 * MS } else { MS }, 1);
+            }
+            let tail = course.tail().unwrap();
+            let parts = tail.p99_ns.len();
+            assert!((16..=PARTS).contains(&parts), "{parts}");
+            assert!(tail.part_ns * parts as u64 >= length && tail.part_ns * (parts as u64 - 1) <= length);
+            for (n, p99) in tail.p99_ns.iter().enumerate() {
+                let (from, to) = (n as u64 * tail.part_ns, (n as u64 + 1) * tail.part_ns);
+                let Some(p99) = *p99 else { continue };
+                if from >= length / 2 && to <= length / 4 * 3 {
+                    assert!(p99 >= 9 * MS, "{n}: {p99}");
+                } else if to <= length / 2 || from >= length / 4 * 3 {
+                    assert!(p99 < 2 * MS, "{n}: {p99}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn threads_with_parts_of_different_length_are_added_up() {
+        let (mut short, mut long) = (Course::new(MANY + 1, true), Course::new(2, true));
+        for n in 0..1_000 {
+            short.record(n * 20_000, MS, 1);
+            long.record(n * 2_000_000, 5 * MS, 10);
+        }
+        let parts = |course: &Course| course.parts.as_ref().unwrap().len();
+        assert_eq!((parts(&short), parts(&long)), (FEW_PARTS, PARTS));
+        let mut sum = short;
+        sum.merge(&long);
+        sum.merge(&Course::new(2, false));
+        let counts = &sum.parts.as_ref().unwrap().counts;
+        assert_eq!(counts.iter().map(|count| u64::from(*count)).sum::<u64>(), 11_000);
+        let whole = sum.completed_until(f64::MAX, u64::MAX);
+        assert!((whole - 11_000.0).abs() < 1e-6, "{whole}");
+        assert_eq!(sum.tail().unwrap().part_ns, long.tail().unwrap().part_ns);
+    }
+
+    #[test]
+    fn parts_with_few_transactions_have_no_percentile() {
+        let mut course = Course::new(2, true);
+        course.record(0, MS, 99);
+        assert_eq!(course.tail(), None);
+        course.record(5 * MS, MS, 100);
+        let tail = course.tail().unwrap();
+        assert_eq!(tail.p99_ns.iter().flatten().count(), 1);
+        assert!(tail.p99_ns.last().unwrap().is_some());
+        assert!(tail.p99_ns[0].is_none());
+        let mut without_parts = Course::new(2, false);
+        without_parts.record(1 << 50, MS, 1);
+        assert_eq!(without_parts.tail(), None);
+    }
+
+    #[test]
+    fn completed_transactions_are_known_at_any_time_and_taken_back() {
+        let mut course = Course::new(1, false);
+        for ms in 1..=1_000 {
+            course.record(ms * MS, MS, 3);
+        }
+        for ms in [100, 333, 1_000] {
+            let found = course.completed_until((ms * MS) as f64, 1_000 * MS);
+            assert!((found - 3.0 * ms as f64).abs() <= 0.01 * ms as f64 + 3.0, "{ms}: {found}");
+        }
+        course.rewind(500 * MS);
+        let found = course.completed_until(1e9, 1_000 * MS);
+        assert!((1_500.0..=1_515.0).contains(&found), "{found}");
+    }
+}
