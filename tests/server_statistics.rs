@@ -44,13 +44,9 @@ struct Reading {
 }
 
 impl Observer for ByHand {
-    fn begin(&self, endpoint: &Endpoint) -> Box<dyn MonitorGuard> {
-        self.begin_excluding(endpoint, None)
-    }
-
-    fn begin_excluding(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn MonitorGuard> {
+    fn begin(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn MonitorGuard> {
         self.read.lock().unwrap().push((self.hand)());
-        let guard = self.monitor.begin_excluding(endpoint, probe_port);
+        let guard = self.monitor.begin(endpoint, probe_port);
         Box::new(Reading { guard, hand: Arc::clone(&self.hand), read: Arc::clone(&self.read) })
     }
 }

@@ -63,11 +63,11 @@ struct Marking {
 }
 
 impl Observer for Marking {
-    fn begin(&self, endpoint: &Endpoint) -> Box<dyn MonitorGuard> {
+    fn begin(&self, endpoint: &Endpoint, _: Option<u16>) -> Box<dyn MonitorGuard> {
         std::thread::sleep(PUT_OFF);
         self.marker.trial.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         self.marker.mark(0);
-        let guard = self.monitor.begin(endpoint);
+        let guard = self.monitor.begin(endpoint, None);
         self.marker.mark(1);
         Box::new(Marked { guard, marker: Arc::clone(&self.marker) })
     }

@@ -25,9 +25,9 @@ pub struct Numbers {
     /// What they are.
     pub unit: NumberUnit,
     /// The minimum.
-    pub least: u64,
+    pub min: u64,
     /// The maximum.
-    pub most: u64,
+    pub max: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,26 +51,26 @@ pub enum FreeText {
 
 impl AxisKind {
     /// Sizes in bytes.
-    pub const fn size(least: u64, most: u64) -> Self {
-        Self::number(NumberUnit::Size, least, most)
+    pub const fn size(min: u64, max: u64) -> Self {
+        Self::number(NumberUnit::Size, min, max)
     }
 
-    pub const fn count(least: u64, most: u64) -> Self {
-        Self::number(NumberUnit::Count, least, most)
+    pub const fn count(min: u64, max: u64) -> Self {
+        Self::number(NumberUnit::Count, min, max)
     }
 
     /// Shares in whole per cent.
-    pub const fn percent(least: u64, most: u64) -> Self {
-        Self::number(NumberUnit::Percent, least, most)
+    pub const fn percent(min: u64, max: u64) -> Self {
+        Self::number(NumberUnit::Percent, min, max)
     }
 
     /// Numbers from 0 with at most two decimals.
-    pub const fn decimal(most: u64) -> Self {
-        Self::number(NumberUnit::Decimal, 0, most)
+    pub const fn decimal(max: u64) -> Self {
+        Self::number(NumberUnit::Decimal, 0, max)
     }
 
-    const fn number(unit: NumberUnit, least: u64, most: u64) -> Self {
-        Self { numbers: Some(Numbers { unit, least, most }), words: &[], text: None }
+    const fn number(unit: NumberUnit, min: u64, max: u64) -> Self {
+        Self { numbers: Some(Numbers { unit, min, max }), words: &[], text: None }
     }
 
     pub const fn choice(words: Words) -> Self {
@@ -149,7 +149,7 @@ impl AxisInfo {
         if words.contains(&text) || free.is_some_and(|free| free.accepts(text)) {
             return Ok(AxisValue::Word(text.to_owned()));
         }
-        let Some(Numbers { unit, least, most }) = numbers else {
+        let Some(Numbers { unit, min, max }) = numbers else {
             let why = format!("--{}: '{text}' is not a value of this axis", self.name);
             return Err(Error::usage(why).hint(units::suggestion(text, &words, "one of")));
         };
@@ -159,24 +159,24 @@ impl AxisInfo {
             NumberUnit::Percent => {
                 (units::parse_count(text.strip_suffix('%').unwrap_or(text).trim_end()), "a share")
             }
-            NumberUnit::Decimal => return self.decimal(text, most),
+            NumberUnit::Decimal => return self.decimal(text, max),
         };
         let number = number.map_err(|error| {
             let error = error.context(format!("--{}", self.name));
             if words.is_empty() { error } else { error.hint(format!("{what}, or {}", words.join(", "))) }
         })?;
-        if (least..=most).contains(&number) {
+        if (min..=max).contains(&number) {
             return Ok(AxisValue::Number(number));
         }
         let why = format!("--{} {text} is out of range", self.name);
-        Err(Error::usage(why).hint(format!("from {} to {}", unit.show(least), unit.show(most))))
+        Err(Error::usage(why).hint(format!("from {} to {}", unit.show(min), unit.show(max))))
     }
 
-    fn decimal(&self, text: &str, most: u64) -> Result<AxisValue> {
-        let number = text.parse::<f64>().ok().filter(|number| (0.0..=most as f64).contains(number));
+    fn decimal(&self, text: &str, max: u64) -> Result<AxisValue> {
+        let number = text.parse::<f64>().ok().filter(|number| (0.0..=max as f64).contains(number));
         let number = number.ok_or_else(|| {
             let why = format!("--{}: '{text}' is not a valid number", self.name);
-            Error::usage(why).hint(format!("from 0 to {most}, with at most two decimals: 0.99"))
+            Error::usage(why).hint(format!("from 0 to {max}, with at most two decimals: 0.99"))
         })?;
         let exact = format!("{number:.2}");
         Ok(AxisValue::Word(exact.trim_end_matches('0').trim_end_matches('.').to_owned()))

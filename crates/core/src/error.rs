@@ -2,7 +2,9 @@
 
 use crate::text::{into_printable, printable};
 use serde::{Deserialize, Serialize};
+use std::error::Error as Cause;
 use std::fmt;
+use std::sync::Arc;
 
 /// The result of everything that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -54,8 +56,9 @@ pub enum ErrorKind {
 }
 
 /// An error for display. Its first line is the message, then the hint, if any; below it, indented, the lines of a
-/// log, if any. Text from a server is escaped ([`text`](crate::text)).
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// log, if any. Text from a server is escaped ([`text`](crate::text)). The message says what there is to know of its
+/// [`source`](Cause::source), which programs read and nobody prints besides.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<Parts>);
 
 /// Boxed, so that results are small where nothing fails.
@@ -68,7 +71,20 @@ struct Parts {
     hint: Option<String>,
     position: Option<usize>,
     log: Vec<String>,
+    source: Source,
 }
+
+/// The cause of an error. Errors are equal if they say the same, whatever their causes.
+#[derive(Clone, Debug, Default)]
+struct Source(Option<Arc<dyn Cause + Send + Sync>>);
+
+impl PartialEq for Source {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Source {}
 
 /// Maximum characters shown of one line that a server sent.
 const LINE: usize = 600;
@@ -89,7 +105,29 @@ impl Error {
             hint: None,
             position: None,
             log: Vec::new(),
+            source: Source::default(),
         }))
+    }
+
+    /// An error whose message is `what: cause`, with this cause as its source.
+    pub fn of_cause(
+        kind: ErrorKind,
+        what: impl fmt::Display,
+        cause: impl Cause + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(kind, format!("{what}: {cause}")).caused_by(cause)
+    }
+
+    /// The error of a thread that cannot be started.
+    pub fn no_thread(whose: impl fmt::Display, cause: std::io::Error) -> Self {
+        Self::of_cause(ErrorKind::Limit, format_args!("cannot start the thread of {whose}"), cause)
+    }
+
+    /// Adds the source. The message does not change.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl Cause + Send + Sync + 'static) -> Self {
+        self.0.source = Source(Some(Arc::new(cause)));
+        self
     }
 
     /// Adds what the reader can do about it. An empty text adds nothing.
@@ -244,6 +282,12 @@ impl fmt::Display for Error {
     }
 }
 
+impl Cause for Error {
+    fn source(&self) -> Option<&(dyn Cause + 'static)> {
+        self.0.source.0.as_deref().map(|cause| cause as _)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,6 +296,17 @@ mod tests {
     fn result_without_value_is_one_word() {
         // Frames of clients' stacks have several, and ten thousand clients have a stack each.
         assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn source_is_kept_and_displayed_once() {
+        let cause = || std::io::Error::from_raw_os_error(28);
+        let error = Error::of_cause(ErrorKind::Environment, "cannot write a", cause()).context("b");
+        assert_eq!(error.to_string(), "b: cannot write a: No space left on device");
+        let source = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
+        assert_eq!(source.and_then(std::io::Error::raw_os_error), Some(28));
+        assert_eq!(error.clone(), Error::new(error.kind(), error.to_string()));
+        assert!(error.clone().source().is_some() && Error::usage("c").source().is_none());
     }
 
     #[test]

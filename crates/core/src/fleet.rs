@@ -2,6 +2,7 @@
 //! coordinator.
 
 use crate::observation::ProcessUse;
+use crate::run::is_default;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,11 +47,6 @@ impl OnLostAgent {
             other => Err(Error::usage(format!("'{other}' is not known here")).hint("write fail or continue")),
         }
     }
-}
-
-/// Whether a value is the default one, which is not written.
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// An agent of a run.

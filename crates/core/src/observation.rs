@@ -73,14 +73,9 @@ impl Endpoint {
 
 /// Observes trials. The engine uses observers only through this trait.
 pub trait Observer: Send + Sync {
-    /// Starts to observe a trial. All clients are connected and wait at the gate.
-    fn begin(&self, endpoint: &Endpoint) -> Box<dyn MonitorGuard>;
-
-    /// As [`Observer::begin`], but excludes the connection from this local port, which is not a client's.
-    fn begin_excluding(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn MonitorGuard> {
-        let _ = probe_port;
-        self.begin(endpoint)
-    }
+    /// Starts to observe a trial. All clients are connected and wait at the gate. The connection from `probe_port` is not a
+    /// client's.
+    fn begin(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn MonitorGuard>;
 
     /// The current memory usage of the server's processes, or of this process if it contains the database.
     ///

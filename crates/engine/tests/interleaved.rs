@@ -120,7 +120,7 @@ struct Eye(AtomicU64);
 struct Look;
 
 impl Observer for Eye {
-    fn begin(&self, _: &Endpoint) -> Box<dyn MonitorGuard> {
+    fn begin(&self, _: &Endpoint, _: Option<u16>) -> Box<dyn MonitorGuard> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Box::new(Look)
     }

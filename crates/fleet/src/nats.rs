@@ -80,15 +80,14 @@ impl Bus {
             match runtime {
                 Ok(runtime) => runtime.block_on(serve(&url, &shown, &name, requests, connected)),
                 Err(error) => {
-                    let why = format!("no runtime for NATS can be made: {error}");
-                    let _ = connected.send(Err(Error::new(ErrorKind::Environment, why)));
+                    let error =
+                        Error::of_cause(ErrorKind::Environment, "no runtime for NATS can be made", error);
+                    let _ = connected.send(Err(error));
                 }
             }
         };
         let thread = thread::Builder::new().name("nats".to_owned()).spawn(run);
-        let thread = thread.map_err(|error| {
-            Error::new(ErrorKind::Limit, format!("no thread for NATS can be started: {error}"))
-        })?;
+        let thread = thread.map_err(|why| Error::no_thread("NATS", why))?;
         let ended = || Err(Error::new(ErrorKind::Internal, "the thread of NATS ended"));
         result.recv().unwrap_or_else(|_| ended())?;
         Ok(Self { requests: Some(to), thread: Some(thread) })

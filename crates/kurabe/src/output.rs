@@ -106,6 +106,13 @@ fn language(matches: &ArgMatches) -> Language {
     asked.unwrap_or_else(locale)
 }
 
+/// An error with its contexts. A message of the libraries says its own causes.
+pub(crate) fn shown(error: &anyhow::Error) -> String {
+    let last = error.chain().position(|one| one.is::<Error>()).unwrap_or(usize::MAX);
+    let texts: Vec<String> = error.chain().take(last.saturating_add(1)).map(ToString::to_string).collect();
+    texts.join(": ")
+}
+
 impl Output {
     pub(crate) fn new(matches: &ArgMatches) -> Self {
         let stdout = std::io::stdout().is_terminal();
@@ -193,7 +200,7 @@ impl Output {
 
     /// Prints an error.
     pub(crate) fn error(&self, error: &anyhow::Error) {
-        let text = format!("{error:#}");
+        let text = shown(error);
         let kind = error.chain().find_map(|one| one.downcast_ref::<Error>()).map(Error::kind);
         let kind = of_kind(kind, self.language);
         self.message("error", &text, &format!("kurabe: {kind}{}", lines(&text)));

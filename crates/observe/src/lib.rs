@@ -44,8 +44,12 @@ use kurabe_core::{Error, ErrorKind};
 pub fn check() -> Result<(), Error> {
     for file in ["/proc/self/stat", "/proc/stat"] {
         std::fs::read(file).map_err(|error| {
-            Error::new(ErrorKind::Environment, format!("this machine cannot be observed: {file}: {error}"))
-                .hint("mount it: mount -t proc proc /proc")
+            Error::of_cause(
+                ErrorKind::Environment,
+                format_args!("this machine cannot be observed: {file}"),
+                error,
+            )
+            .hint("mount it: mount -t proc proc /proc")
         })?;
     }
     Ok(())

@@ -81,11 +81,7 @@ impl Monitor {
 }
 
 impl Observer for Monitor {
-    fn begin(&self, endpoint: &Endpoint) -> Box<dyn MonitorGuard> {
-        self.begin_excluding(endpoint, None)
-    }
-
-    fn begin_excluding(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn MonitorGuard> {
+    fn begin(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn MonitorGuard> {
         let real = &self.real(endpoint);
         // First, so that the CPU time of the request is not counted here.
         let far = self.elsewhere.iter().find(|(server, _)| server == endpoint).map(|(_, observer)| {

@@ -5,7 +5,7 @@
 //! and each run is checked line by line before it appears in the store.
 
 use crate::keep::NOTE_FILE;
-use crate::path::{RUN_FILE, RunPath, io_error};
+use crate::path::{RUN_FILE, RunPath, cannot};
 use crate::reader::{read, read_header};
 use crate::store::{Store, is_plain, temporary_name};
 use flate2::Compression;
@@ -41,9 +41,9 @@ pub fn export(runs: &[RunPath], archive: &Path) -> Result<()> {
         read(run)?;
     }
     let folder = archive.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let failed = |error: &io::Error| io_error("write", archive, error);
+    let failed = cannot("write", archive);
     let temporary = folder.join(temporary_name());
-    let file = File::create_new(&temporary).map_err(|error| failed(&error))?;
+    let file = File::create_new(&temporary).map_err(failed)?;
     let name = archive.to_string_lossy();
     let packed = if name.ends_with(".gz") || name.ends_with(".tgz") {
         pack(runs, GzEncoder::new(file, Compression::default())).and_then(GzEncoder::finish)
@@ -52,7 +52,7 @@ pub fn export(runs: &[RunPath], archive: &Path) -> Result<()> {
     };
     packed.and_then(|file| file.sync_all()).and_then(|()| fs::rename(&temporary, archive)).map_err(|error| {
         let _ = fs::remove_file(&temporary);
-        failed(&error)
+        failed(error)
     })
 }
 
@@ -79,7 +79,7 @@ fn pack<W: Write>(runs: &[RunPath], out: W) -> io::Result<W> {
 pub fn import(store: &Store, from: &Path) -> Result<Vec<Imported>> {
     store.make_dir()?;
     let temporary = store.dir().join(temporary_name());
-    fs::create_dir(&temporary).map_err(|error| io_error("create the directory", &temporary, &error))?;
+    fs::create_dir(&temporary).map_err(cannot("create the directory", &temporary))?;
     let imported = unpack(from, &temporary).and_then(|runs| publish(store, &runs));
     // What was published has been moved away.
     let _ = fs::remove_dir_all(&temporary);
@@ -88,16 +88,16 @@ pub fn import(store: &Store, from: &Path) -> Result<Vec<Imported>> {
 
 /// Copies the runs into folders of `into`, and checks them.
 fn unpack(from: &Path, into: &Path) -> Result<Vec<RunPath>> {
-    let failed = |error: &io::Error| io_error("read", from, error);
+    let failed = cannot("read", from);
     let mut runs = BTreeMap::new();
     let mut first = Vec::new();
     if from.is_file() {
-        let file = File::open(from).map_err(|error| failed(&error))?;
-        file.take(GZIP.len() as u64).read_to_end(&mut first).map_err(|error| failed(&error))?;
+        let file = File::open(from).map_err(failed)?;
+        file.take(GZIP.len() as u64).read_to_end(&mut first).map_err(failed)?;
     }
     // A run file begins with an object.
     if first.first().is_some_and(|byte| *byte != b'{') {
-        let file = File::open(from).map_err(|error| failed(&error))?;
+        let file = File::open(from).map_err(failed)?;
         if first == GZIP {
             entries(GzDecoder::new(file).take(LARGEST), from, into, &mut runs)?;
         } else {
@@ -117,7 +117,7 @@ fn unpack(from: &Path, into: &Path) -> Result<Vec<RunPath>> {
                 let has_note = note.is_file() && run.file.file_name() == made.file.file_name();
                 if has_note { copy(&note, &made.folder.join(NOTE_FILE)) } else { Ok(()) }
             })
-            .map_err(|error| failed(&error))?;
+            .map_err(failed)?;
         runs.insert(name, made);
     }
     let runs: Vec<RunPath> = runs.into_values().collect();
@@ -160,7 +160,7 @@ fn entries(archive: impl Read, from: &Path, into: &Path, runs: &mut BTreeMap<Str
         let written = fs::create_dir_all(&run.folder)
             .and_then(|()| File::create_new(run.folder.join(&*file)))
             .and_then(|mut made| io::copy(&mut entry, &mut made));
-        written.map_err(|error| io_error("unpack", from, &error))?;
+        written.map_err(cannot("unpack", from))?;
         runs.insert(folder.into_owned(), run);
     }
     if let Some(without) = runs.values().find(|run| !run.file.is_file()) {
@@ -173,8 +173,7 @@ fn entries(archive: impl Read, from: &Path, into: &Path, runs: &mut BTreeMap<Str
 fn publish(store: &Store, runs: &[RunPath]) -> Result<Vec<Imported>> {
     let mut imported = Vec::new();
     for run in runs {
-        let content =
-            |path: &RunPath| fs::read(&path.file).map_err(|error| io_error("read", &path.file, &error));
+        let content = |path: &RunPath| fs::read(&path.file).map_err(cannot("read", &path.file));
         let new = content(run)?;
         for attempt in 1_u32.. {
             let name = if attempt == 1 { run.name.clone() } else { format!("{}-{attempt}", run.name) };
@@ -186,8 +185,7 @@ fn publish(store: &Store, runs: &[RunPath]) -> Result<Vec<Imported>> {
             if place.folder.exists() {
                 continue;
             }
-            fs::rename(&run.folder, &place.folder)
-                .map_err(|error| io_error("create the directory", &place.folder, &error))?;
+            fs::rename(&run.folder, &place.folder).map_err(cannot("create the directory", &place.folder))?;
             imported.push(Imported { path: place, known: false });
             break;
         }

@@ -1,6 +1,6 @@
 //! Removes runs, and keeps notes beside them.
 
-use crate::path::{RunPath, io_error};
+use crate::path::{RunPath, cannot};
 use crate::store::{Store, lock, temporary_name};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fs::{self, File, OpenOptions};
@@ -35,8 +35,8 @@ impl Store {
         }
         // A half-removed run must not appear in lists.
         let gone = self.dir.join(temporary_name());
-        fs::rename(&folder, &gone).map_err(|error| io_error("remove", &folder, &error))?;
-        fs::remove_dir_all(&gone).map_err(|error| io_error("remove", &gone, &error))?;
+        fs::rename(&folder, &gone).map_err(cannot("remove", &folder))?;
+        fs::remove_dir_all(&gone).map_err(cannot("remove", &gone))?;
         (self.sync)(&self.dir);
         Ok(())
     }
@@ -62,7 +62,7 @@ impl RunPath {
                 Ok(Some(text).filter(|text| !text.is_empty()))
             }
             Err(error) if error.kind() == Io::NotFound => Ok(None),
-            Err(error) => Err(io_error("read", &file, &error)),
+            Err(error) => Err(cannot("read", &file)(error)),
         }
     }
 
@@ -78,7 +78,7 @@ impl RunPath {
         }
         if text.is_empty() {
             return match fs::remove_file(&file) {
-                Err(error) if error.kind() != Io::NotFound => Err(io_error("remove", &file, &error)),
+                Err(error) if error.kind() != Io::NotFound => Err(cannot("remove", &file)(error)),
                 _ => Ok(()),
             };
         }
@@ -88,7 +88,7 @@ impl RunPath {
             .and_then(|()| fs::rename(&new, &file));
         written.map_err(|error| {
             let _ = fs::remove_file(&new);
-            io_error("write", &file, &error)
+            cannot("write", &file)(error)
         })
     }
 }

@@ -1,13 +1,13 @@
 //! Lists all runs of a store, the newest first.
 
 use crate::format::end_of;
-use crate::path::{RunPath, io_error};
-use crate::reader::header_of;
+use crate::path::{RunPath, cannot};
+use crate::reader::{header_of, is_locked};
 use crate::store::Store;
 use kurabe_core::run::{Run, RunHeader, RunSpec};
 use kurabe_core::sort;
 use kurabe_core::{Error, Result};
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{ErrorKind as Io, Read, Seek, SeekFrom};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -45,8 +45,25 @@ pub enum RunState {
 }
 
 impl Entry {
+    /// The run at this path.
     pub fn of(path: RunPath) -> Self {
-        look_at(path)
+        let looked = File::open(&path.file)
+            .map_err(cannot("read", &path.file))
+            .and_then(|file| Ok((header_of(&file, &path.file)?, file)));
+        match looked {
+            Ok((header, file)) => {
+                let state = state_of(file);
+                Self::Run(Box::new(RunSummary { path, header, state }))
+            }
+            Err(error) => {
+                let changed = fs::metadata(&path.file)
+                    .and_then(|file| file.modified())
+                    .ok()
+                    .and_then(|at: SystemTime| at.duration_since(UNIX_EPOCH).ok())
+                    .map_or(0, |since| since.as_secs());
+                Self::Unreadable { path, error, changed }
+            }
+        }
     }
 
     pub fn path(&self) -> &RunPath {
@@ -75,14 +92,14 @@ impl Store {
         let entries = match fs::read_dir(&self.dir) {
             Ok(entries) => entries,
             Err(error) if error.kind() == Io::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(io_error("list the runs in", &self.dir, &error)),
+            Err(error) => return Err(cannot("list the runs in", &self.dir)(error)),
         };
         let mut found: Vec<Entry> = entries
             .flatten()
             .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.') && entry.path().is_dir())
             .map(|entry| RunPath::in_folder(entry.path()))
             .filter(|path| path.file.exists())
-            .map(look_at)
+            .map(Entry::of)
             .collect();
         // Runs may begin in the same second: their folders know which was first, where the file system does.
         let made =
@@ -121,30 +138,9 @@ fn is_like(a: &RunHeader, b: &RunHeader) -> bool {
         && RunSpec { seed: b.spec.seed, ..a.spec.clone() } == b.spec
 }
 
-fn look_at(path: RunPath) -> Entry {
-    let looked = File::open(&path.file)
-        .map_err(|error| io_error("read", &path.file, &error))
-        .and_then(|file| Ok((header_of(&file, &path.file)?, file)));
-    match looked {
-        Ok((header, file)) => {
-            let state = state_of(file);
-            Entry::Run(Box::new(RunSummary { path, header, state }))
-        }
-        Err(error) => {
-            let changed = fs::metadata(&path.file)
-                .and_then(|file| file.modified())
-                .ok()
-                .and_then(|at: SystemTime| at.duration_since(UNIX_EPOCH).ok())
-                .map_or(0, |since| since.as_secs());
-            Entry::Unreadable { path, error, changed }
-        }
-    }
-}
-
 /// The state of the run in this file: from its lock, then from its last line.
 fn state_of(mut file: File) -> RunState {
-    // A shared lock, so that two readers do not take each other for a writer.
-    if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+    if is_locked(&file) {
         return RunState::Running;
     }
     let mut tail = Vec::new();

@@ -55,18 +55,19 @@ impl RunPath {
     }
 }
 
-/// An error of the operating system, as a message. A full disk and a missing permission get a hint.
-pub(crate) fn io_error(what: &str, path: &Path, error: &std::io::Error) -> Error {
+/// Makes an error of the operating system: what cannot be done with this path. A full disk and a missing permission get a
+/// hint.
+pub(crate) fn cannot<'a>(what: &'a str, path: &'a Path) -> impl Fn(std::io::Error) -> Error + Copy + 'a {
     use std::io::ErrorKind as Io;
-    let kind = match error.kind() {
-        Io::NotFound => ErrorKind::NotFound,
-        Io::PermissionDenied => ErrorKind::NotPermitted,
-        _ => ErrorKind::Environment,
-    };
-    let failure = Error::new(kind, format!("cannot {what} {}: {error}", path.display()));
-    match error.kind() {
-        Io::StorageFull | Io::QuotaExceeded => failure.hint("free disk space, or store runs elsewhere"),
-        Io::PermissionDenied => failure.hint("check its owner, or store runs elsewhere"),
-        _ => failure,
+    move |error| {
+        let (kind, hint) = match error.kind() {
+            Io::NotFound => (ErrorKind::NotFound, ""),
+            Io::PermissionDenied => (ErrorKind::NotPermitted, "check its owner, or store runs elsewhere"),
+            Io::StorageFull | Io::QuotaExceeded => {
+                (ErrorKind::Environment, "free disk space, or store runs elsewhere")
+            }
+            _ => (ErrorKind::Environment, ""),
+        };
+        Error::of_cause(kind, format_args!("cannot {what} {}", path.display()), error).hint(hint)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::chain::Chain;
 use crate::format::{Line, Refusal, is_whole, parse_header, parse_line};
-use crate::path::{RunPath, io_error};
+use crate::path::{RunPath, cannot};
 use kurabe_core::run::{Run, RunHeader};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fs::{File, TryLockError};
@@ -29,13 +29,13 @@ pub struct Recorded {
 /// line was changed; [`Unsupported`](ErrorKind::Unsupported) if another version of Kurabe made it;
 /// [`NotFound`](ErrorKind::NotFound) and the like if it cannot be opened.
 pub fn read(path: &RunPath) -> Result<Recorded> {
-    let file = File::open(&path.file).map_err(|error| io_error("read", &path.file, &error))?;
+    let file = File::open(&path.file).map_err(cannot("read", &path.file))?;
     read_file(&file, &path.file)
 }
 
 /// Reads the header of a run: its first line only. The other lines may be damaged.
 pub fn read_header(path: &RunPath) -> Result<RunHeader> {
-    let file = File::open(&path.file).map_err(|error| io_error("read", &path.file, &error))?;
+    let file = File::open(&path.file).map_err(cannot("read", &path.file))?;
     header_of(&file, &path.file)
 }
 
@@ -71,7 +71,7 @@ pub struct Follower {
 impl Follower {
     /// Reads what is there so far.
     pub fn open(path: &RunPath) -> Result<Self> {
-        let file = File::open(&path.file).map_err(|error| io_error("read", &path.file, &error))?;
+        let file = File::open(&path.file).map_err(cannot("read", &path.file))?;
         let mut lines = Lines::new(&file, &path.file);
         let (header, minor) = lines.header()?;
         let mut run = Run::new(header);
@@ -82,11 +82,11 @@ impl Follower {
 
     /// Reads what was appended. A line that is not complete yet is read again by the next look.
     pub fn look(&mut self) -> Result<()> {
-        let failed = |error: &std::io::Error| io_error("read", &self.path.file, error);
-        if self.file.metadata().map_err(|error| failed(&error))?.len() <= self.chain.bytes {
+        let failed = cannot("read", &self.path.file);
+        if self.file.metadata().map_err(failed)?.len() <= self.chain.bytes {
             return Ok(());
         }
-        self.file.seek(SeekFrom::Start(self.chain.bytes)).map_err(|error| failed(&error))?;
+        self.file.seek(SeekFrom::Start(self.chain.bytes)).map_err(failed)?;
         let mut lines = Lines::after(&self.file, &self.path.file, self.chain);
         let looked = lines.rest(&mut self.run, self.minor);
         let chain = lines.chain;
@@ -191,7 +191,7 @@ impl<'a> Lines<'a> {
         let read = (&mut self.reader)
             .take(LONGEST_LINE)
             .read_until(b'\n', &mut self.buffer)
-            .map_err(|error| io_error("read", self.path, &error))?;
+            .map_err(cannot("read", self.path))?;
         if read == 0 {
             return Ok(Next::End);
         }
@@ -228,7 +228,7 @@ impl<'a> Lines<'a> {
     }
 
     fn is_at_end(&mut self) -> Result<bool> {
-        let rest = self.reader.fill_buf().map_err(|error| io_error("read", self.path, &error))?;
+        let rest = self.reader.fill_buf().map_err(cannot("read", self.path))?;
         Ok(rest.is_empty())
     }
 

@@ -2,7 +2,7 @@
 
 use crate::chain::Chain;
 use crate::format::header_line;
-use crate::path::{RUN_FILE, RunPath, io_error};
+use crate::path::{RUN_FILE, RunPath, cannot};
 use crate::reader::{Recorded, read_file};
 use crate::writer::Writer;
 use kurabe_core::name::FileName;
@@ -59,7 +59,7 @@ impl Store {
         let tried = self.dir.join(temporary_name());
         fs::create_dir(&tried)
             .and_then(|()| fs::remove_dir(&tried))
-            .map_err(|error| io_error("create runs in", &self.dir, &error))
+            .map_err(cannot("create runs in", &self.dir))
     }
 
     /// The directory of all runs.
@@ -106,7 +106,7 @@ impl Store {
     /// Creates the directory of all runs, if it does not exist, and makes its name durable.
     pub(crate) fn make_dir(&self) -> Result<()> {
         let missing: Vec<&Path> = self.dir.ancestors().take_while(|folder| !folder.exists()).collect();
-        fs::create_dir_all(&self.dir).map_err(|error| io_error("create the directory", &self.dir, &error))?;
+        fs::create_dir_all(&self.dir).map_err(cannot("create the directory", &self.dir))?;
         for made in missing {
             if let Some(parent) = made.parent() {
                 (self.sync)(if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
@@ -118,10 +118,9 @@ impl Store {
     /// Writes the header into a temporary directory, and renames the directory.
     fn publish(&self, temporary: &Path, header: &RunHeader) -> Result<Writer> {
         let file_path = temporary.join(RUN_FILE);
-        let failed = |error: &std::io::Error| io_error("write", &file_path, error);
-        fs::create_dir(temporary).map_err(|error| io_error("create the directory", temporary, &error))?;
-        let mut file =
-            File::options().append(true).create_new(true).open(&file_path).map_err(|e| failed(&e))?;
+        let failed = cannot("write", &file_path);
+        fs::create_dir(temporary).map_err(cannot("create the directory", temporary))?;
+        let mut file = File::options().append(true).create_new(true).open(&file_path).map_err(failed)?;
         lock(&file, &file_path)?;
         let mut header = header.clone();
         let base = header.run.clone();
@@ -137,7 +136,7 @@ impl Store {
             file.set_len(0)
                 .and_then(|()| file.write_all(&line))
                 .and_then(|()| file.sync_all())
-                .map_err(|e| failed(&e))?;
+                .map_err(failed)?;
             (self.sync)(temporary);
             // A directory that another process created meanwhile contains a run, is not empty, and makes the rename
             // fail.
@@ -149,7 +148,7 @@ impl Store {
                     return Ok(Writer::new(Box::new(file), RunPath::in_folder(folder), chain, 0));
                 }
                 Err(error) if matches!(error.kind(), Io::AlreadyExists | Io::DirectoryNotEmpty) => {}
-                Err(error) => return Err(io_error("create the directory", &folder, &error)),
+                Err(error) => return Err(cannot("create the directory", &folder)(error)),
             }
         }
         Err(Error::new(ErrorKind::Limit, format!("too many runs are named {base}")))
@@ -164,13 +163,13 @@ impl Store {
             .read(true)
             .append(true)
             .open(&path.file)
-            .map_err(|error| io_error("write", &path.file, &error))?;
+            .map_err(cannot("write", &path.file))?;
         lock(&file, &path.file)?;
         let Recorded { run, torn, chain } = read_file(&file, &path.file)?;
         if torn.is_some() {
             file.set_len(chain.bytes)
                 .and_then(|()| file.sync_data())
-                .map_err(|error| io_error("truncate the incomplete line of", &path.file, &error))?;
+                .map_err(cannot("truncate the incomplete line of", &path.file))?;
         }
         let writer = Writer::new(Box::new(file), path.clone(), chain, run.trials.len() as u64);
         Ok(Resumed { run, torn, writer })
@@ -213,7 +212,7 @@ pub(crate) fn lock(file: &File, path: &Path) -> Result<()> {
                 let message = format!("another process is writing {}", path.display());
                 return Err(Error::new(ErrorKind::InUse, message).hint("wait until it ends, or stop it"));
             }
-            Err(TryLockError::Error(error)) => return Err(io_error("lock", path, &error)),
+            Err(TryLockError::Error(error)) => return Err(cannot("lock", path)(error)),
         }
         tries -= 1;
     }

@@ -93,13 +93,13 @@ impl Writer {
         if let Err(error) = written {
             // Readers ignore an incomplete line anyway. Without it, a later line follows a complete one.
             let cut = self.sink.cut_to(self.chain.bytes);
-            return Err(self.refused(&error, cut.is_ok()));
+            return Err(self.refused(error, cut.is_ok()));
         }
         self.chain.advance(&line[..line.len() - 1]);
         Ok(())
     }
 
-    fn refused(&self, error: &io::Error, clean: bool) -> Error {
+    fn refused(&self, error: io::Error, clean: bool) -> Error {
         let trials = match self.trials {
             1 => "the trial recorded before it is kept".to_owned(),
             n => format!("the {n} trials recorded before it are kept"),
@@ -107,7 +107,9 @@ impl Writer {
         let torn = if clean { "" } else { ", and an incomplete last line is ignored when the run is read" };
         let message =
             format!("cannot record a trial in {}: {error}; {trials}{torn}", self.path.file.display());
-        Error::new(ErrorKind::Environment, message).hint("free disk space there and resume the run")
+        Error::new(ErrorKind::Environment, message)
+            .hint("free disk space there and resume the run")
+            .caused_by(error)
     }
 }
 

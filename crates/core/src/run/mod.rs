@@ -261,7 +261,7 @@ pub struct TailCourse {
 }
 
 /// Whether a value is the default one, which is not written.
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

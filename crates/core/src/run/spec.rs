@@ -9,7 +9,7 @@ use crate::load::Arrivals;
 use crate::question::Question;
 use crate::target::{is_throwaway, without_passwords};
 use crate::threads::ClientThreads;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -113,7 +113,7 @@ impl Setup {
             return Ok(Self { from, digest: None });
         }
         let digest = File::open(given).and_then(|file| digest(BufReader::new(file))).map_err(|error| {
-            Error::usage(format!("--setup: {given} cannot be read: {error}"))
+            Error::of_cause(ErrorKind::Usage, format_args!("--setup: {given} cannot be read"), error)
                 .hint("name a file of SQL, a dump of pg_dump or mysqldump, or copy:URL")
         })?;
         Ok(Self { from: given.to_owned(), digest: Some(digest) })

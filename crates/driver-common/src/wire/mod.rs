@@ -523,7 +523,7 @@ pub fn lost(error: &io::Error) -> Error {
     if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
         return error.clone();
     }
-    match error.kind() {
+    let lost = match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
             Error::new(ErrorKind::Timeout, "the server did not send its whole answer within the time allowed")
                 .hint("--timeout allows more")
@@ -536,7 +536,13 @@ pub fn lost(error: &io::Error) -> Error {
             Error::new(ErrorKind::ConnectionLost, "the server closed the connection")
         }
         _ => Error::new(ErrorKind::ConnectionLost, format!("the connection failed: {error}")),
-    }
+    };
+    lost.caused_by(copy_of(error))
+}
+
+/// The same error of the operating system, to be kept as a source.
+fn copy_of(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
 #[cfg(any(test, feature = "testing"))]

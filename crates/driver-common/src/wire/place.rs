@@ -42,7 +42,7 @@ impl Place {
         if cancel::is_cut() {
             return cancel::error();
         }
-        match error.kind() {
+        let unreachable = match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 Error::new(ErrorKind::Timeout, format!("{self} does not answer within the time allowed"))
                     .hint("are host and port right? --timeout allows more")
@@ -63,7 +63,8 @@ impl Place {
             _ if matches!(error.raw_os_error(), Some(23 | 24)) => limit(error),
             _ => Error::new(ErrorKind::Unreachable, format!("cannot reach {self}: {error}"))
                 .hint("are host and port right?"),
-        }
+        };
+        unreachable.caused_by(super::copy_of(error))
     }
 }
 

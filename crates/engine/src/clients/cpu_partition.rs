@@ -143,7 +143,7 @@ impl Drop for PinGuard {
 }
 
 fn affinity_error(what: &str, error: rustix::io::Errno) -> Error {
-    Error::new(ErrorKind::Environment, format!("cannot {what} the CPU affinity of a thread: {error}"))
+    Error::of_cause(ErrorKind::Environment, format_args!("cannot {what} the CPU affinity of a thread"), error)
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ impl Trial<'_> {
                         let times = RefCell::default();
                         with_times(vec![guarded(shared, ready, &times)], times)
                     })
-                    .map_err(|why| no_thread(&format!("client {index} of {count}"), &why))?;
+                    .map_err(|why| no_thread(&format!("client {index} of {count}"), why))?;
                 started.threads.push(thread);
                 started.clients += 1;
                 Ok(())
@@ -128,7 +128,7 @@ fn start_group<'scope, 'env>(
 ) -> Result<ScopedJoinHandle<'scope, Vec<Result<Box<Outcome>>>>> {
     let clients = group.len();
     let who = format!("{clients} clients");
-    let reactor = Reactor::new(group, STACK).map_err(|why| no_thread(&who, &why))?;
+    let reactor = Reactor::new(group, STACK).map_err(|why| no_thread(&who, why))?;
     let run = move || {
         let times = RefCell::new(Times { queue: Some(Box::default()), ..Times::default() });
         let ended = reactor.run_with(|ready| guarded(shared, ready, &times)).into_iter();
@@ -138,7 +138,7 @@ fn start_group<'scope, 'env>(
     thread::Builder::new()
         .name(format!("clients-{number}"))
         .spawn_scoped(scope, run)
-        .map_err(|why| no_thread(&who, &why))
+        .map_err(|why| no_thread(&who, why))
 }
 
 /// Gives the times of a thread to its first client that has results.
@@ -149,8 +149,8 @@ fn with_times(mut ended: Vec<Result<Box<Outcome>>>, times: RefCell<Times>) -> Ve
     ended
 }
 
-fn no_thread(whose: &str, why: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Limit, format!("cannot start the thread of {whose}: {why}"))
+fn no_thread(whose: &str, why: std::io::Error) -> Error {
+    Error::no_thread(whose, why)
         .hint("raise the limits of processes and memory (ulimit -u, -v), or use fewer clients")
 }
 

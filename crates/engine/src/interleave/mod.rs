@@ -158,7 +158,7 @@ impl Runner<'_> {
         let endpoint = if in_process { Endpoint::InProcess } else { Endpoint::Composite(members) };
         let observer = self.observer?;
         // Clients wait for their slices; a panic of the observer must not block them.
-        catch_unwind(AssertUnwindSafe(|| observer.begin(&endpoint))).ok()
+        catch_unwind(AssertUnwindSafe(|| observer.begin(&endpoint, None))).ok()
     }
 
     /// Runs the clients of all trials that could be prepared, interleaved.
@@ -204,9 +204,7 @@ impl Runner<'_> {
             let observed = guard.and_then(ended);
             let result =
                 |(thread, slices): (std::io::Result<thread::ScopedJoinHandle<'_, _>>, SliceStats)| {
-                    let thread = thread.map_err(|e| {
-                        Error::new(ErrorKind::Limit, format!("cannot start a trial's thread: {e}"))
-                    })?;
+                    let thread = thread.map_err(|why| Error::no_thread("a trial", why))?;
                     let executed: Result<Executed, Failure> =
                         thread.join().unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
                     let stood_still = slices.stood_still;

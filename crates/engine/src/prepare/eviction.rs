@@ -308,9 +308,7 @@ impl<'scope> Watch<'scope> {
                     }
                 };
                 let thread = thread::Builder::new().name("memory".to_owned()).spawn_scoped(scope, work);
-                let thread = thread.map_err(|error| {
-                    Error::new(ErrorKind::Limit, format!("no thread can be started: {error}"))
-                })?;
+                let thread = thread.map_err(|why| Error::no_thread("the memory's readings", why))?;
                 watch.stop.push(stop);
                 watch.threads.push(thread);
             }

@@ -7,7 +7,7 @@ use crate::run::attempt::unavailable;
 use crate::trial::panicked;
 use kurabe_core::cpus::Placement;
 use kurabe_core::planned::PlannedCell;
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, Result};
 use std::thread;
 
 /// The processors that a trial's server is restricted to.
@@ -50,9 +50,7 @@ pub(crate) fn restart_all(targets: &[Target]) -> Result<()> {
         };
         let threads: Vec<(&Target, _)> = restarts.map(begin).collect();
         threads.into_iter().try_for_each(|(target, thread)| {
-            let thread = thread.map_err(|e| {
-                Error::new(ErrorKind::Limit, format!("cannot start a thread to restart a server: {e}"))
-            })?;
+            let thread = thread.map_err(|why| Error::no_thread("a server's restart", why))?;
             let restarted = thread.join().unwrap_or_else(|panic| Err(panicked("a restart", &*panic)));
             restarted.map_err(|error| error.context("restarting the server").context(&target.name))
         })

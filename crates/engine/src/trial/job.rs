@@ -13,7 +13,7 @@ use kurabe_core::metric;
 use kurabe_core::observation::Observation;
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::run::Measurement;
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, Result};
 use kurabe_stats::Histogram;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ impl Runner<'_> {
                 self.cpu_partition.map_or(&[], |cpu_partition| &cpu_partition.clients),
             )?;
             let mut context = JobContext::new(driver, &options, self.cancel, self.progress);
-            let guard = self.observer.map(|observer| observer.begin(&driver.endpoint()));
+            let guard = self.observer.map(|observer| observer.begin(&driver.endpoint(), None));
             let (began, cpu) = (Instant::now(), process_cpu());
             job.run(operation.name, state, &mut context)?;
             let (elapsed, cpu) = (began.elapsed(), process_cpu().saturating_sub(cpu));
@@ -59,9 +59,7 @@ impl Runner<'_> {
         // A separate thread, so that the checks do not run on its processors.
         let ran = thread::scope(|scope| {
             let thread = thread::Builder::new().name("job".to_owned()).spawn_scoped(scope, run);
-            let thread = thread.map_err(|why| {
-                Error::new(ErrorKind::Limit, format!("cannot start the job's thread: {why}"))
-            })?;
+            let thread = thread.map_err(|why| Error::no_thread("the job", why))?;
             thread.join().unwrap_or_else(|panic| Err(crate::trial::panicked("the job", &*panic)))
         });
         let stood_still = monitor.end();

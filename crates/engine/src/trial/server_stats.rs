@@ -61,7 +61,7 @@ impl<'a> Watch<'a> {
         }
         let port = self.stats.as_ref().and_then(ServerStats::port);
         let begin = |observer: &dyn Observer| {
-            catch_unwind(AssertUnwindSafe(|| observer.begin_excluding(&self.endpoint, port))).ok()
+            catch_unwind(AssertUnwindSafe(|| observer.begin(&self.endpoint, port))).ok()
         };
         self.guard = self.observer.and_then(begin);
         if let Some(stats) = &mut self.stats {

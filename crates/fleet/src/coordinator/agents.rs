@@ -152,8 +152,7 @@ impl Agents {
         });
         let own = Arc::clone(&shared);
         let thread = thread::Builder::new().name("fleet".to_owned()).spawn(move || own.look_after(&events));
-        let thread = thread
-            .map_err(|error| Error::new(ErrorKind::Limit, format!("no thread can be started: {error}")))?;
+        let thread = thread.map_err(|why| Error::no_thread("the fleet", why))?;
         let agents = Self { shared, thread: Some(thread), addresses: Vec::new(), on_lost: wanted.on_lost };
         for member in &mut agents.shared.lock().members {
             member.send(ToAgent::Join { run: named(run) });

@@ -81,7 +81,7 @@ fn with_ssh(hosts: &[String], wanted: &Wanted, to: &Sender<Event>) -> Result<Vec
         let mut process = process?;
         let (lines, errors) = process.take_output();
         pass_lines(agent, lines, errors, to.clone())
-            .map_err(|error| Error::new(ErrorKind::Limit, format!("no thread can be started: {error}")))?;
+            .map_err(|why| Error::no_thread("an agent's lines", why))?;
         members.push(Member::new(host.clone(), Roles::default(), Link::Pipe(process)));
     }
     name_uniquely(&mut members);
@@ -125,7 +125,7 @@ fn on_nats(url: &str, wanted: &Wanted, to: Sender<Event>) -> Result<Vec<Member>>
     thread::Builder::new()
         .name("agents".to_owned())
         .spawn(pass)
-        .map_err(|error| Error::new(ErrorKind::Limit, format!("no thread can be started: {error}")))?;
+        .map_err(|why| Error::no_thread("the agents' answers", why))?;
     Ok(members)
 }
 

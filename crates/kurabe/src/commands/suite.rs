@@ -6,7 +6,7 @@ use super::execute::{InSuite, Job, PartialRun, StopRule, execute_with};
 use super::gate::origin;
 use super::{push, report};
 use crate::exit::{self, Exit};
-use crate::output::Output;
+use crate::output::{Output, shown};
 use crate::suite::{Several, SuiteRun};
 use crate::targets::{self, SharedServers};
 use crate::{places, signals};
@@ -197,7 +197,7 @@ fn entries(job: &Job<'_>, columns: &[usize], partial: &PartialRun, ended: &Resul
         Ok(_) if job.dry => Ending::Planned,
         Ok(_) => Ending::Complete,
         Err(error) => {
-            text = format!("{error:#}");
+            text = shown(error);
             Ending::Error(&text)
         }
     };

@@ -30,7 +30,7 @@ impl ServerObserver {
                 if let Err(why) = crate::find::listeners(&endpoint) {
                     return Some(Answer::Not(why));
                 }
-                self.running = Some(self.monitor.begin(&endpoint));
+                self.running = Some(self.monitor.begin(&endpoint, None));
                 Some(Answer::Begun { boot: boot() })
             }
             (Request::End, Some(running)) => Some(ended(running)),

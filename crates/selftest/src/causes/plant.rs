@@ -53,16 +53,12 @@ impl Planter {
 }
 
 impl Observer for Planter {
-    fn begin(&self, endpoint: &Endpoint) -> Box<dyn MonitorGuard> {
-        self.begin_excluding(endpoint, None)
-    }
-
-    fn begin_excluding(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn MonitorGuard> {
+    fn begin(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn MonitorGuard> {
         let planted = self.plant().unwrap_or_else(|why| {
             self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
             Planted::Nothing
         });
-        Box::new(Planting { planted, guard: self.monitor.begin_excluding(endpoint, probe_port) })
+        Box::new(Planting { planted, guard: self.monitor.begin(endpoint, probe_port) })
     }
 }
 
