@@ -3,6 +3,7 @@
 
 use crate::clients::connections::Connections;
 use crate::clients::cpu_partition;
+use crate::clients::limits::{Limits, WARMUP_PART};
 use crate::clients::open::{Warmup, sleep_sharply, tick_of};
 use crate::clients::pool::Pool;
 use crate::clients::schedule::Schedule;
@@ -33,13 +34,8 @@ pub(crate) type Tick = quanta::Instant;
 const TIMED_CHECKS: u64 = 64;
 /// How often a client reports its progress.
 pub(crate) const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
-/// Warm-up is a twentieth of the client's requests, but at least one request, …
-const WARMUP_PART: u64 = 20;
-/// … at most a tenth of the trial's time, …
+/// Warm-up takes at most this part of the trial's time.
 const WARMUP_TIME_PART: u32 = 10;
-/// … and at most a tenth of the records that it may change, if the measured phase could need them all.
-const WARMUP_CAPACITY_PART: u64 = 10;
-
 /// What all clients of a trial share.
 pub(crate) struct Shared<'a> {
     pub(crate) trial: &'a Trial<'a>,
@@ -98,32 +94,6 @@ pub(crate) struct Worker<'a> {
     pub(crate) outcome: Box<Outcome>,
     /// Of an interleaved trial: the results when the last slice began.
     pub(crate) mark: Option<Box<Mark>>,
-}
-
-/// The limits of a client's part of a trial, besides time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// Requests of the measured phase; `None`: no limit.
-    pub(crate) requests: Option<u64>,
-    /// Requests that it has records for, including warm-up.
-    pub(crate) capacity: u64,
-}
-
-/// The maximum requests of one client in a trial of that many, including warm-up.
-pub(crate) fn requests(requests: u64, clients: usize, pipeline: u64) -> u64 {
-    let quota = requests.div_ceil(clients.max(1) as u64);
-    quota.next_multiple_of(pipeline) + (quota / WARMUP_PART).max(1).next_multiple_of(pipeline)
-}
-
-impl Limits {
-    /// Requests for its warm-up: what the measured phase leaves, or a small share.
-    fn warmup(&self, pipeline: u64) -> u64 {
-        let measured = self.requests.map(|requests| requests.next_multiple_of(pipeline));
-        match measured {
-            Some(measured) if measured < self.capacity => self.capacity - measured,
-            _ => self.capacity / WARMUP_CAPACITY_PART,
-        }
-    }
 }
 
 impl<'a> Worker<'a> {

@@ -6,6 +6,7 @@ pub(crate) mod clock;
 pub(crate) mod connections;
 pub mod cpu_partition;
 pub(crate) mod launch;
+pub(crate) mod limits;
 pub(crate) mod open;
 pub(crate) mod pool;
 pub(crate) mod schedule;

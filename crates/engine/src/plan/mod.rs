@@ -6,26 +6,26 @@
 //! [`Plan::complete`] adds the A/A controls and groups the trials. [`Plan::new`] does all of it.
 
 pub mod budget;
+mod cell;
 pub(crate) mod draw_seed;
 pub(crate) mod groups;
+mod needs;
 pub(crate) mod order;
 pub(crate) mod records;
 
+pub use cell::{RunCell, planned};
+
 use crate::fleet;
+use crate::plan::cell::{AaControl, operations};
 use crate::plan::groups::groups;
-use crate::prepare::fixture::Ownership;
 use crate::prepare::target::Target;
-use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
-use kurabe_core::compression::{COMPRESSION, Compression};
-use kurabe_core::cpus::{CPU_PLACEMENT, CPUS, CpuAllotment};
-use kurabe_core::experiment::{Dataset, Experiment, OperationInfo, Stop};
-use kurabe_core::load::{Load, RATE};
-use kurabe_core::planned::{CacheNeed, Capacity, Need, PlannedCell};
-use kurabe_core::remote::RemoteServer;
+use kurabe_core::axis::{AxisInfo, Cell};
+use kurabe_core::experiment::{Experiment, OperationInfo, Stop};
+use kurabe_core::planned::{Capacity, PlannedCell};
 use kurabe_core::run::{CellRecord, MIN_TRIAL, RunSpec};
 use kurabe_core::threads::ClientThreads;
-use kurabe_core::{Error, ErrorKind, Result};
-use std::collections::{BTreeMap, BTreeSet};
+use kurabe_core::{Error, Result};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The plan of a run.
@@ -52,31 +52,8 @@ pub struct Plan {
     pub(crate) most_held: u64,
 }
 
-/// How a target's A/A control is measured.
-#[derive(Clone, Copy)]
-struct AaControl {
-    second_instance: bool,
-}
-
 /// Identifies a trial of a round: the positions of its cell and its operation.
 pub(crate) type TrialId = (usize, usize);
-
-/// A cell of a run on one target.
-pub struct RunCell {
-    /// Its record in the run file.
-    pub record: CellRecord,
-    /// The fixture with its data.
-    pub(crate) slot: usize,
-    /// `None` if the experiment has no such cell.
-    planned: Option<PlannedCell>,
-}
-
-impl RunCell {
-    /// Its plan, if its target supports it.
-    pub fn available(&self) -> Option<&PlannedCell> {
-        self.planned.as_ref().filter(|_| self.record.unavailable.is_none())
-    }
-}
 
 impl Plan {
     /// Plans a run on open targets. The spec is not changed.
@@ -165,60 +142,6 @@ impl Plan {
         true
     }
 
-    fn plan_cells(&mut self) -> Result<()> {
-        let axes = axes(self.experiment, &self.spec)?;
-        let product = product(&axes);
-        self.axes = axes.into_iter().map(|(axis, _)| axis).collect();
-        self.cells = Vec::with_capacity((product.len() + 1) * self.applications.len());
-        for target in 0..self.applications.len() {
-            for axes in &product {
-                let cell = self.plan_cell(target, axes.clone(), None)?;
-                let is_same =
-                    |axis: &&str| self.spec.axes.get(*axis).and_then(|all| all.first()) == axes.get(axis);
-                if cell.planned.as_ref().is_none_or(|planned| planned.ignores.iter().all(is_same)) {
-                    self.cells.push(cell);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn plan_cell(&self, target: usize, axes: Cell, aa_control: Option<AaControl>) -> Result<RunCell> {
-        // Another instance has its own data. On the same server, an interleaved cell and its A/A control must not see
-        // each other's rows. An application manages its own data, and has one fixture.
-        let is_application = self.applications[target];
-        let apart = self.spec.slice_ns.is_some() && !is_application;
-        let own = aa_control.is_some_and(|aa_control| aa_control.second_instance || apart);
-        let slot = if own { self.applications.len() + target } else { target };
-        let dataset = Dataset { seed: self.spec.seed, records: self.spec.records, slot };
-        let planned = planned(self.experiment, &axes, &dataset, is_application);
-        let (planned, unavailable) = match planned {
-            Ok(planned) => {
-                let why = does_not_fit(&planned, Load::of(&axes)).map(str::to_owned);
-                let on_fleet =
-                    || self.spec.fleet.as_ref().and_then(|_| fleet::refusal(&planned, is_application));
-                let why = why.or_else(on_fleet);
-                (Some(planned), why)
-            }
-            Err(error) if error.kind() == ErrorKind::Unsupported => (None, Some(error.to_string())),
-            Err(error) => return Err(error),
-        };
-        let stored_bytes = planned.as_ref().and_then(|planned| planned.stored_bytes);
-        let second_instance = aa_control.is_some_and(|aa_control| aa_control.second_instance);
-        let aa_control = aa_control.is_some();
-        let unavailable_operations = BTreeMap::new();
-        let record = CellRecord {
-            target,
-            axes,
-            aa_control,
-            second_instance,
-            unavailable,
-            unavailable_operations,
-            stored_bytes,
-        };
-        Ok(RunCell { record, slot, planned })
-    }
-
     /// Marks the cells that their targets do not support, and single operations of the others. A cell without an
     /// operation that its target supports is unavailable.
     pub fn compare(&mut self, targets: &[Target]) {
@@ -248,18 +171,6 @@ impl Plan {
             }
             cell.record.unavailable_operations = refused;
         }
-    }
-
-    /// What the cells of a target need there.
-    pub fn need(&self, target: usize) -> Ownership {
-        let cells = self.available().filter(|(record, _)| record.target == target);
-        let need = |(_, cell): (&CellRecord, &PlannedCell)| match (cell.only_reads(), cell.creates_nothing())
-        {
-            (true, _) => Ownership::Nothing,
-            (false, true) => Ownership::Lease,
-            (false, false) => Ownership::Tables,
-        };
-        cells.map(need).max().unwrap_or(Ownership::Tables)
     }
 
     /// Marks the cells that need more connections, or prepared statements, than a server has left, if a default value of an
@@ -417,45 +328,9 @@ impl Plan {
         self.cells.iter().filter_map(|cell| Some((&cell.record, cell.available()?)))
     }
 
-    /// Bytes that are loaded for the measured operations of a cell.
-    pub fn loaded_bytes(&self, cell: &PlannedCell) -> u64 {
-        cell.loaded_bytes(self.operations.iter().map(|operation| operation.name))
-    }
-
     /// The number of trials of one round.
     pub fn trials(&self) -> usize {
         self.trials.len()
-    }
-
-    /// The maximum number of connections that any cell needs.
-    pub fn connections(&self) -> u64 {
-        self.available().map(|(_, cell)| cell.connections()).max().unwrap_or(0)
-    }
-
-    /// The caches that cells need in front of their stores: for each name the one with the largest values.
-    pub fn caches(&self) -> Vec<CacheNeed> {
-        let mut caches: Vec<CacheNeed> = Vec::new();
-        for need in self.available().filter_map(|(_, cell)| cell.cache()) {
-            match caches.iter_mut().find(|known| known.name == need.name) {
-                Some(known) => known.capacity = known.capacity.max(need.capacity),
-                None => caches.push(need.clone()),
-            }
-        }
-        caches
-    }
-
-    /// The second servers that cells need, without duplicates.
-    pub fn remotes(&self) -> Vec<RemoteServer> {
-        let needed = self.available().filter_map(|(_, cell)| cell.remote());
-        needed.collect::<BTreeSet<_>>().into_iter().collect()
-    }
-
-    /// The largest reply that any cell expects, in bytes.
-    pub fn largest_answer(&self) -> u64 {
-        // Replies to pipelined requests arrive together.
-        let largest =
-            |cell: &PlannedCell| cell.demand.request_bytes.saturating_mul(cell.policy.pipeline.max(1));
-        self.available().map(|(_, cell)| largest(cell)).max().unwrap_or(0)
     }
 
     /// The trials of a round by the rounds of `spec`, grouped for interleaving, in execution order.
@@ -479,80 +354,4 @@ impl Plan {
             min: self.spec.budget_ns.map(|_| MIN_TRIAL),
         }
     }
-}
-
-/// A cell on a database, or on an application.
-pub fn planned(
-    experiment: &dyn Experiment,
-    axes: &Cell,
-    dataset: &Dataset,
-    is_application: bool,
-) -> Result<PlannedCell> {
-    let mut planned = if is_application {
-        let name = experiment.info().name;
-        let pages = experiment.pages();
-        let none = || Error::unsupported(format!("{name} cannot run through an application"));
-        pages.ok_or_else(none)?(axes)?
-    } else {
-        experiment.plan(axes, dataset)?
-    };
-    if planned.cpus().is_none() {
-        planned.needs.extend(CpuAllotment::of(axes).map(Need::Cpus));
-    }
-    planned.policy.compression = Compression::of(axes);
-    // A server has the same processors throughout a slice of each of its cells.
-    planned.policy.interleave &= planned.cpus().is_none();
-    Ok(planned)
-}
-
-/// Why a cell cannot be measured under this load on any target.
-fn does_not_fit(planned: &PlannedCell, load: Load) -> Option<&'static str> {
-    if planned.is_job() && load != Load::Closed {
-        return Some("a job runs once per trial, so it has no rate");
-    }
-    if planned.is_job() && planned.cpus().is_some() {
-        return Some("processors are given to the server of a loop, not of a job");
-    }
-    if planned.policy.pipeline > 1 && load != Load::Closed {
-        return Some("an open loop has one request per arrival, so requests cannot be pipelined");
-    }
-    (planned.needs.contains(&Need::Restart) && load == Load::Highest)
-        .then_some("a rate search needs several trials, but the server is restarted before each trial")
-}
-
-/// The axes with the spec's values, in the experiment's order.
-fn axes(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<(AxisInfo, Vec<AxisValue>)>> {
-    let open = spec.axes.contains_key(RATE.name);
-    let scaled = spec.axes.contains_key(CPUS.name);
-    let own = experiment.info().axes;
-    let compressed = spec.axes.contains_key(COMPRESSION.name);
-    let common =
-        [(RATE, open), (CPUS, scaled), (CPU_PLACEMENT, scaled), (COMPRESSION, compressed)].into_iter();
-    let common = common.filter(|(axis, given)| *given && !own.iter().any(|known| known.name == axis.name));
-    let known: Vec<AxisInfo> = own.iter().copied().chain(common.map(|(axis, _)| axis)).collect();
-    if let Some(name) = spec.axes.keys().find(|name| !known.iter().any(|axis| axis.name == name.as_str())) {
-        return Err(Error::usage(format!("{} has no axis '{name}'", spec.experiment)));
-    }
-    known
-        .into_iter()
-        .map(|axis| match spec.axes.get(axis.name) {
-            Some(values) if !values.is_empty() => Ok((axis, values.clone())),
-            _ => Err(Error::usage(format!("axis '{}' has no values", axis.name))),
-        })
-        .collect()
-}
-
-/// The operations of the spec, in the experiment's order.
-fn operations(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<&'static OperationInfo>> {
-    let info = experiment.info();
-    let names: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
-    if let Some(name) = spec.operations.iter().find(|name| !names.contains(&name.as_str())) {
-        return Err(Error::usage(format!("{} has no operation '{name}'", info.name))
-            .hint(format!("there are: {}", names.join(", "))));
-    }
-    Ok(info
-        .operations
-        .iter()
-        .filter(|operation| spec.operations.iter().any(|name| name == operation.name))
-        .collect())
 }

@@ -1,7 +1,7 @@
 //! How many records the trials of a cell change, if the number of requests is known. Each trial changes a record at
 //! most once, so that every change can be read back.
 
-use crate::clients::{client, schedule};
+use crate::clients::{limits, schedule};
 use crate::plan::{Plan, RunCell};
 use kurabe_core::load::Load;
 use kurabe_core::units;
@@ -24,7 +24,7 @@ pub(crate) fn needed(plan: &Plan, cell: &RunCell) -> Vec<Needed> {
             // A default number of requests does not exclude a cell.
             Load::Closed if stop.min.is_some() => None,
             Load::Closed => {
-                stop.requests.map(|requests| client::requests(requests, clients, policy.pipeline))
+                stop.requests.map(|requests| limits::requests(requests, clients, policy.pipeline))
             }
             Load::Open(rate) => {
                 let due = stop.duration.map(|time| (rate as f64 * time.as_secs_f64()).ceil() as u64);
