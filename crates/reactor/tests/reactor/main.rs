@@ -1,14 +1,15 @@
-//! Tasks on one thread: sockets, deadlines, locks, panics and stacks.
+//! Tasks on one thread: sockets, deadlines, panics and stacks.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests are tests")]
 
-use kurabe_reactor::{Condition, Interest, Lock, Reactor, Source, current, sleep, take_turn, time_in_queue};
+mod sync;
+
+use kurabe_reactor::{Interest, Lock, Reactor, Source, current, sleep, take_turn, time_in_queue};
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -51,16 +52,16 @@ impl End {
     }
 }
 
+type Task<'a, T> = Box<dyn FnOnce() -> T + 'a>;
+
 /// Runs tasks, all of which must end.
-fn run<'a, T>(tasks: Vec<Box<dyn FnOnce() -> T + 'a>>) -> Vec<T> {
+fn run<T>(tasks: Vec<Task<'_, T>>) -> Vec<T> {
     let results = Reactor::new(tasks, STACK).unwrap().run();
     results
         .into_iter()
         .map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         .collect()
 }
-
-type Task<'a, T> = Box<dyn FnOnce() -> T + 'a>;
 
 #[test]
 fn thousand_connections_of_two_threads_exchange_in_order() {
@@ -230,97 +231,6 @@ fn all_receive_before_any_sends() {
     }));
     run(tasks);
     assert_eq!(log.into_inner(), "rrrrrsssss".repeat(2));
-}
-
-#[test]
-fn threads_and_tasks_wait_for_each_other() {
-    const TASKS: usize = 50;
-    let (state, changed) = (Lock::new((0, false)), Condition::new());
-    let task = || -> Task<'_, ()> {
-        Box::new(|| {
-            state.lock().0 += 1;
-            changed.notify_all();
-            let mut state = state.lock();
-            while !state.1 {
-                state = changed.wait(state);
-            }
-        })
-    };
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| run((0..TASKS).map(|_| task()).collect()));
-        }
-        let mut guard = state.lock();
-        while guard.0 < 2 * TASKS {
-            guard = changed.wait(guard);
-        }
-        guard.1 = true;
-        drop(guard);
-        changed.notify_all();
-    });
-}
-
-#[test]
-fn notification_wakes_one_task_after_the_other() {
-    let (free, given_back) = (Lock::new(1), Condition::new());
-    let (inside, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let task = || -> Task<'_, ()> {
-        Box::new(|| {
-            for _ in 0..20 {
-                let mut guard = free.lock();
-                while *guard == 0 {
-                    guard = given_back.wait(guard);
-                }
-                *guard -= 1;
-                drop(guard);
-                most.fetch_max(inside.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-                sleep(Duration::from_micros(20));
-                inside.fetch_sub(1, Ordering::Relaxed);
-                *free.lock() += 1;
-                given_back.notify_one();
-            }
-        })
-    };
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| run((0..10).map(|_| task()).collect()));
-        }
-    });
-    assert_eq!((most.into_inner(), free.into_inner()), (1, 1));
-}
-
-#[test]
-fn wait_for_a_notification_ends_with_its_time() {
-    let (lock, never) = (Lock::new(()), Condition::new());
-    let wait = || {
-        let (_guard, over) = never.wait_for(lock.lock(), Duration::from_millis(30));
-        over
-    };
-    assert_eq!(run(vec![Box::new(wait) as Task<'_, bool>, Box::new(wait)]), [true, true]);
-    assert!(wait());
-    // None of them is left, so that a later notification reaches a later task.
-    let told = AtomicBool::new(false);
-    let waits: Task<'_, bool> = Box::new(|| !never.wait_for(lock.lock(), PATIENCE).1);
-    let tells: Task<'_, bool> = Box::new(|| {
-        sleep(Duration::from_millis(5));
-        never.notify_one();
-        told.store(true, Ordering::Relaxed);
-        true
-    });
-    assert_eq!(run(vec![waits, tells]), [true, true]);
-}
-
-#[test]
-#[cfg(debug_assertions)]
-fn lock_that_is_held_across_a_wait_is_a_panic() {
-    let lock = Lock::new(());
-    let task: Task<'_, ()> = Box::new(|| {
-        let _guard = lock.lock();
-        sleep(Duration::ZERO);
-    });
-    let results = Reactor::new(vec![task], STACK).unwrap().run();
-    let panic = results[0].as_ref().unwrap_err();
-    assert!(panic.downcast_ref::<String>().is_some_and(|why| why.contains("holds a lock")));
 }
 
 #[test]
