@@ -1,6 +1,7 @@
 //! Compression of what client and server send each other: the axis that every experiment has beside its own.
 
 use crate::axis::{AxisInfo, AxisKind, Cell};
+use crate::named::named;
 use std::fmt;
 
 /// The axis of a connection's compression. Without it, connections are opened as the target's URL says.
@@ -15,36 +16,33 @@ pub const COMPRESSION: AxisInfo = AxisInfo::new(
     &[],
 );
 
-/// How a connection compresses what both ends send.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Compression {
-    /// As the target's URL says: usually not at all.
-    #[default]
-    Off,
-    /// zlib (RFC 1950) at level 6.
-    Zlib,
-    /// zstd (RFC 8878) at level 3.
-    Zstd,
+named! {
+    /// How a connection compresses what both ends send.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub enum Compression {
+        /// As the target's URL says: usually not at all.
+        #[default]
+        Off => "off",
+        /// zlib (RFC 1950) at level 6.
+        Zlib => "zlib",
+        /// zstd (RFC 8878) at level 3.
+        Zstd => "zstd",
+    }
+    /// Its value of the axis.
+    pub fn name;
 }
 
 impl Compression {
     /// The compression of a cell; [`Compression::Off`] if it has no such axis.
     pub fn of(cell: &Cell) -> Self {
-        match cell.word(COMPRESSION.name) {
-            Ok("zlib") => Self::Zlib,
-            Ok("zstd") => Self::Zstd,
-            _ => Self::Off,
-        }
+        let word = cell.word(COMPRESSION.name).ok();
+        Self::ALL.into_iter().find(|one| word == Some(one.name())).unwrap_or_default()
     }
 }
 
 impl fmt::Display for Compression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Off => "off",
-            Self::Zlib => "zlib",
-            Self::Zstd => "zstd",
-        })
+        f.write_str(self.name())
     }
 }
 

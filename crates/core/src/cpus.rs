@@ -1,6 +1,7 @@
 //! Processors that a server is given: the axes that every loop has beside its own.
 
 use crate::axis::{AxisInfo, AxisKind, AxisValue, Cell};
+use crate::named::named;
 
 /// The axis of the number of the server's processors. Without it, nothing is restricted.
 pub const CPUS: AxisInfo = AxisInfo::new(
@@ -22,15 +23,20 @@ pub const CPU_PLACEMENT: AxisInfo = AxisInfo::new(
     &["spread"],
 );
 
-/// How threads use the processors of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
-    /// The scheduler places the server's threads.
-    Spread,
-    /// Each thread of the server is pinned to one processor.
-    Pinned,
-    /// The scheduler places the server's threads, and clients use all processors.
-    Shared,
+named! {
+    /// How threads use the processors of a server.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Placement {
+        /// The scheduler places the server's threads.
+        #[default]
+        Spread => "spread",
+        /// Each thread of the server is pinned to one processor.
+        Pinned => "pinned",
+        /// The scheduler places the server's threads, and clients use all processors.
+        Shared => "shared",
+    }
+    /// Its value of the axis.
+    pub fn name;
 }
 
 /// The processors that a cell's server is given.
@@ -46,12 +52,9 @@ impl CpuAllotment {
     /// The allotment of a cell; `None` if it has no such axis.
     pub fn of(cell: &Cell) -> Option<Self> {
         let Some(AxisValue::Number(count)) = cell.get(CPUS.name) else { return None };
-        let placement = match cell.word(CPU_PLACEMENT.name) {
-            Ok("pinned") => Placement::Pinned,
-            Ok("shared") => Placement::Shared,
-            _ => Placement::Spread,
-        };
-        Some(Self { count: *count as usize, placement })
+        let word = cell.word(CPU_PLACEMENT.name).ok();
+        let placement = Placement::ALL.into_iter().find(|one| word == Some(one.name()));
+        Some(Self { count: *count as usize, placement: placement.unwrap_or_default() })
     }
 }
 

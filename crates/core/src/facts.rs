@@ -108,45 +108,25 @@ impl ServerFacts {
 
     /// The same facts with the server's texts escaped ([`text`](crate::text)).
     #[must_use]
-    pub fn printable(self) -> Self {
-        let settings = |settings: Vec<Setting>| {
-            settings
-                .into_iter()
-                .map(|Setting { name, value }| Setting::new(into_printable(name), into_printable(value)))
-        };
-        let limit = |limit: Option<Limit>| {
-            limit.map(|Limit { most, set_by }| Limit { most, set_by: into_printable(set_by) })
-        };
+    pub fn printable(mut self) -> Self {
         let Limits {
             connections,
-            connections_in_use,
+            connections_in_use: _,
             value_bytes,
             request_bytes,
             parameters,
             prepared_statements,
             idle_seconds,
-        } = self.limits;
-        Self {
-            engine: into_printable(self.engine),
-            version: into_printable(self.version),
-            client: into_printable(self.client),
-            transport: into_printable(self.transport),
-            round_trip_ns: self.round_trip_ns,
-            durability: self.durability,
-            durability_settings: settings(self.durability_settings).collect(),
-            settings: settings(self.settings).collect(),
-            limits: Limits {
-                connections: limit(connections),
-                connections_in_use,
-                value_bytes: limit(value_bytes),
-                request_bytes: limit(request_bytes),
-                parameters: limit(parameters),
-                prepared_statements: limit(prepared_statements),
-                idle_seconds: limit(idle_seconds),
-            },
-            read_only: self.read_only.map(into_printable),
-            no_tables: self.no_tables.map(into_printable),
-            notes: self.notes.into_iter().map(into_printable).collect(),
+        } = &mut self.limits;
+        let limits = [connections, value_bytes, request_bytes, parameters, prepared_statements, idle_seconds];
+        let limits = limits.into_iter().flatten().map(|limit| &mut limit.set_by);
+        let settings = self.durability_settings.iter_mut().chain(&mut self.settings);
+        let settings = settings.flat_map(|setting| [&mut setting.name, &mut setting.value]);
+        let texts = [&mut self.engine, &mut self.version, &mut self.client, &mut self.transport].into_iter();
+        let reasons = self.read_only.iter_mut().chain(&mut self.no_tables).chain(&mut self.notes);
+        for text in texts.chain(limits).chain(settings).chain(reasons) {
+            *text = into_printable(std::mem::take(text));
         }
+        self
     }
 }

@@ -4,7 +4,6 @@
 
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 use std::path::Path;
@@ -26,10 +25,6 @@ macro_rules! checked {
                 $check(text).map(Self).ok_or_else(|| Error::usage(concat!("this is not ", $what)))
             }
 
-            /// The text.
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
         }
 
         impl TryFrom<String> for $name {
@@ -57,18 +52,6 @@ macro_rules! checked {
         impl AsRef<Path> for $name {
             fn as_ref(&self) -> &Path {
                 Path::new(&self.0)
-            }
-        }
-
-        impl Borrow<str> for $name {
-            fn borrow(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl PartialEq<str> for $name {
-            fn eq(&self, other: &str) -> bool {
-                self.0 == other
             }
         }
 

@@ -1,16 +1,15 @@
 //! The A/A control of each target's first cell: on a second instance of its server if there is one.
 
+use crate::common::{self, null};
 use kurabe_core::driver::{Driver, Prepared, Session};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{CellRecord, Outcome, RunSpec};
-use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::target::{SecondInstance, Target};
 use kurabe_engine::run::runner::Runner;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -41,28 +40,18 @@ impl Interceptor for Start {
 }
 
 fn start(reads: &Arc<AtomicUsize>, refuses: bool) -> Box<dyn Driver> {
-    let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+    let inner = null();
     let reads = Arc::clone(reads);
     Box::new(DriverLayer::new(inner, move || Start { reads: Arc::clone(&reads), refuses }))
 }
 
 fn target(name: &str, reads: &Arc<AtomicUsize>) -> Target {
-    let driver = start(reads, false);
-    let facts = driver.describe().unwrap();
-    Target::new(name, driver, facts)
+    common::target(name, start(reads, false))
 }
 
 fn spec(slice_ns: Option<u64>) -> RunSpec {
-    let info = kurabe_experiments::registry::find("point-read").unwrap().info();
-    RunSpec {
-        axes: info.baseline(&[]).unwrap().alone(),
-        operations: vec!["read".to_owned()],
-        rounds: 3,
-        requests: BTreeMap::from([("read".to_owned(), 40)]),
-        records: Some(100),
-        slice_ns,
-        ..RunSpec::new(info.name, ["null:", "null:"])
-    }
+    let targets = vec!["null:".to_owned(); 2];
+    RunSpec { rounds: 3, slice_ns, targets, ..common::spec("point-read", &[], "read", 40) }
 }
 
 /// The A/A controls of a plan: their targets, and whether each uses a second instance.
@@ -72,7 +61,7 @@ fn aa_controls(cells: &[CellRecord]) -> Vec<(usize, bool)> {
 
 #[test]
 fn aa_control_runs_on_second_instance_if_there_is_one() {
-    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let experiment = common::experiment("point-read");
     for slice_ns in [None, Some(1_000_000)] {
         let [one, second, other] = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
         let mut targets = [target("a", &one), target("b", &other)];
@@ -93,7 +82,7 @@ fn aa_control_runs_on_second_instance_if_there_is_one() {
 
 #[test]
 fn failed_second_instance_fails_only_its_aa_control() {
-    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let experiment = common::experiment("point-read");
     let reads = Arc::new(AtomicUsize::new(0));
     let mut targets = [target("a", &reads), target("b", &reads)];
     targets[0].second = Some(SecondInstance { driver: start(&reads, true), restart: None, restrict: None });
@@ -107,7 +96,7 @@ fn failed_second_instance_fails_only_its_aa_control() {
 
 #[test]
 fn resumed_run_keeps_its_aa_control() {
-    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let experiment = common::experiment("point-read");
     let reads = Arc::new(AtomicUsize::new(0));
     let mut targets = [target("a", &reads), target("b", &reads)];
     targets[1].second = Some(SecondInstance { driver: start(&reads, false), restart: None, restrict: None });

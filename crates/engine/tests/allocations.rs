@@ -1,21 +1,18 @@
 //! The measuring loop does not allocate memory per operation.
 
+use crate::common::{self, null, target};
 use allocation_counter::measure;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Before, Client, Dataset, Recorder};
-use kurabe_core::target::TargetUrl;
 use kurabe_engine::prepare::fixture::Fixture;
-use kurabe_engine::prepare::target::Target;
 use kurabe_stats::Histogram;
 use std::time::Instant;
 
 /// Allocations of this many session reads, after a warm-up of thousands.
 fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
-    let experiment = kurabe_experiments::registry::find(experiment).unwrap();
+    let experiment = common::experiment(experiment);
     let cell = experiment.info().baseline(axes).unwrap();
-    let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
-    let facts = driver.describe().unwrap();
-    let target = Target::new("null", driver, facts);
+    let target = target("null", null());
     let cell = experiment.plan(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap();
     let workload = cell.workload().unwrap();
     let mut fixture = Fixture::open(&target, 0, 1, "test").unwrap();

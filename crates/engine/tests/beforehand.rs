@@ -1,9 +1,9 @@
 //! What a plan concludes from a server's facts: fewer records over a long way, values that need too many connections.
 
+use crate::common::{self, null, target};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::facts::Limit;
 use kurabe_core::run::RunSpec;
-use kurabe_core::target::TargetUrl;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::latency;
 use kurabe_engine::prepare::target::Target;
@@ -15,7 +15,7 @@ fn planned(
     records: Option<u64>,
     change: impl FnOnce(&mut Target),
 ) -> (Plan, [Target; 1]) {
-    let experiment = kurabe_experiments::registry::find(experiment).unwrap();
+    let experiment = common::experiment(experiment);
     let info = experiment.info();
     let axes = info.axes.iter().map(|axis| {
         let default = axis.default.iter().map(|text| axis.parse(text).unwrap()).collect::<Vec<_>>();
@@ -28,9 +28,7 @@ fn planned(
         records,
         ..RunSpec::new(info.name, ["null:"])
     };
-    let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
-    let facts = driver.describe().unwrap();
-    let mut target = Target::new("far", driver, facts);
+    let mut target = target("far", null());
     change(&mut target);
     let targets = [target];
     let mut plan = Plan::draft(experiment, spec, &[false]).unwrap();

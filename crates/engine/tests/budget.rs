@@ -1,8 +1,8 @@
 //! Time budgets: trials are long enough, and values or rounds are dropped for that.
 
+use crate::common::{self, experiment, null, target};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::run::{MIN_TRIAL, RunSpec};
-use kurabe_core::target::TargetUrl;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::plan::budget::{Fit, Free, fit};
 use kurabe_engine::prepare::target::Target;
@@ -30,7 +30,7 @@ fn fitted_of(
     budget: Duration,
     throwaway: bool,
 ) -> (Plan, Fit) {
-    let experiment = kurabe_experiments::registry::find(experiment).unwrap();
+    let experiment = common::experiment(experiment);
     let info = experiment.info();
     let default = |text: &&str, axis: &kurabe_core::axis::AxisInfo| axis.parse(text).unwrap();
     let axes = info.axes.iter().map(|axis| {
@@ -50,12 +50,7 @@ fn fitted_of(
         budget_ns: Some(budget.as_nanos() as u64),
         ..RunSpec::new(info.name, vec![if throwaway { "up:null" } else { "null:" }; targets])
     };
-    let target = |number: usize| {
-        let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
-        let facts = driver.describe().unwrap();
-        Target::new(format!("null#{number}"), driver, facts)
-    };
-    let targets: Vec<Target> = (0..targets).map(target).collect();
+    let targets: Vec<Target> = (0..targets).map(|number| target(format!("null#{number}"), null())).collect();
     let mut plan = Plan::draft(experiment, spec, &vec![false; targets.len()]).unwrap();
     plan.compare(&targets);
     let fit = fit(&mut plan, &targets, free, budget);
@@ -63,7 +58,7 @@ fn fitted_of(
 }
 
 fn all_free() -> Free {
-    let info = kurabe_experiments::registry::find("session").unwrap().info();
+    let info = experiment("session").info();
     Free { axes: info.axes.iter().map(|axis| axis.name.to_owned()).collect(), rounds: true, restarts: true }
 }
 
@@ -102,7 +97,7 @@ fn time_for_long_trials_makes_rounds_instead() {
 
 #[test]
 fn time_of_work_that_cannot_be_shortened_is_counted() {
-    let experiment = kurabe_experiments::registry::find("reload").unwrap();
+    let experiment = common::experiment("reload");
     let budget = experiment.budget().unwrap();
     let (plan, fit) = fitted_of("reload", 1, 6, &Free { axes: Vec::new(), ..all_free() }, budget, false);
     // Two million rows, two orders, and the A/A control.

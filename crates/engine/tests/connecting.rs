@@ -1,10 +1,10 @@
 //! Clients on `null:` that connect to a server which refuses them late.
 
+use crate::common::{self, null};
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Dataset, Stop};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::trial::Trial;
@@ -25,13 +25,13 @@ impl Interceptor for Refusing {
 
 #[test]
 fn clients_that_wait_to_connect_do_not_once_another_has_failed() {
-    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let experiment = common::experiment("point-read");
     let info = experiment.info();
     let cell = info.baseline(&[("clients", "300"), ("statement", "once")]).unwrap();
     let cell = experiment.plan(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
     let workload = cell.workload().unwrap();
     for threads in [ClientThreads::PerClient, ClientThreads::Count(1), ClientThreads::Count(3)] {
-        let null = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+        let null = null();
         let mut session = null.connect(&ConnectOptions::default()).unwrap();
         let state = workload.load(&mut *null.namespace().unwrap(), &mut *session).unwrap();
         let count = Arc::new(AtomicU64::new(0));

@@ -1,16 +1,14 @@
 //! A failed load leaves nothing in the database, even if its transaction is still open.
 
+use crate::common::{self, experiment, spec, target};
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
-use kurabe_core::run::{Outcome, RunSpec};
-use kurabe_core::target::TargetUrl;
+use kurabe_core::run::Outcome;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::plan::Plan;
-use kurabe_engine::prepare::target::Target;
 use kurabe_engine::run::runner::Runner;
-use std::collections::BTreeMap;
 
 /// Loads rows in a transaction that is never committed.
 #[derive(Default)]
@@ -49,21 +47,10 @@ impl Interceptor for NeverCommits {
 fn failed_load_with_open_transaction_leaves_no_table() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("data.db").display());
-    let open = || kurabe_drivers::registry::open(&TargetUrl::parse(&url).unwrap()).unwrap();
-    let facts = open().describe().unwrap();
-    let driver = DriverLayer::new(open(), NeverCommits::default);
-    let targets = [Target::new("sqlite", Box::new(driver), facts)];
-    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
-    let info = experiment.info();
-    let spec = RunSpec {
-        axes: info.baseline(&[]).unwrap().alone(),
-        operations: vec!["read".to_owned()],
-        rounds: 1,
-        requests: BTreeMap::from([("read".to_owned(), 10)]),
-        records: Some(100),
-        ..RunSpec::new(info.name, ["sqlite:"])
-    };
-    let plan = Plan::new(experiment, &spec, &targets).unwrap();
+    let open = || common::open(&url);
+    let targets = [target("sqlite", Box::new(DriverLayer::new(open(), NeverCommits::default)))];
+    let spec = spec("point-read", &[], "read", 10);
+    let plan = Plan::new(experiment("point-read"), &spec, &targets).unwrap();
     let trials = Runner::new(&plan, "fixture", &targets).trials().unwrap();
     let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed { kind: ErrorKind::Timeout, .. });
     assert!(trials.iter().all(|trial| failed(&trial.outcome)), "{trials:?}");

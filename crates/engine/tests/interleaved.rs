@@ -1,5 +1,6 @@
 //! Interleaved trials: the limits of servers are those of a group together, and all trials are observed.
 
+use crate::common::{self, null, target};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::driver::{Driver, Prepared, Session};
 use kurabe_core::facts::Limit;
@@ -7,7 +8,6 @@ use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::observation::{Endpoint, MonitorGuard, Observation, Observer};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, Outcome, RunSpec, TrialRecord};
-use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::plan::Plan;
@@ -50,27 +50,12 @@ impl Drop for Seated {
     }
 }
 
-fn null() -> Box<dyn Driver> {
-    kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap()
-}
-
 /// Two cells of eight clients each, interleaved in three rounds.
 fn spec() -> RunSpec {
-    let info = kurabe_experiments::registry::find("point-read").unwrap().info();
-    let mut axes = info.baseline(&[("clients", "8")]).unwrap().alone();
-    axes.insert(
-        "statement".to_owned(),
-        ["once", "per-request"].map(|word| AxisValue::Word(word.to_owned())).into(),
-    );
-    RunSpec {
-        axes,
-        operations: vec!["read".to_owned()],
-        rounds: 3,
-        requests: BTreeMap::from([("read".to_owned(), 400)]),
-        records: Some(100),
-        slice_ns: Some(1_000_000),
-        ..RunSpec::new(info.name, ["null:"])
-    }
+    let mut spec = common::spec("point-read", &[("clients", "8")], "read", 400);
+    let statements = ["once", "per-request"].map(|word| AxisValue::Word(word.to_owned()));
+    spec.axes.insert("statement".to_owned(), statements.into());
+    RunSpec { rounds: 3, slice_ns: Some(1_000_000), ..spec }
 }
 
 fn measured(trials: &[TrialRecord]) -> Vec<&Measurement> {
@@ -93,7 +78,7 @@ fn group_has_no_more_clients_than_the_server_has_room_for() {
         facts.limits.connections = Some(Limit::new(most, "max_connections"));
         facts.limits.prepared_statements = Some(Limit::new(statements, "max_prepared_stmt_count"));
         let targets = [Target::new("small", Box::new(driver), facts)];
-        let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+        let experiment = common::experiment("point-read");
         let plan = Plan::new(experiment, &spec(), &targets).unwrap();
         let trials = Runner::new(&plan, "room", &targets).trials().unwrap();
         // Two cells and the A/A control, three rounds.
@@ -140,8 +125,8 @@ fn interleaved(trial: &Measurement) -> Option<String> {
 
 #[test]
 fn interleaved_trials_are_observed_together_and_made_again_if_disturbed() {
-    let targets = [Target::new("null", null(), null().describe().unwrap())];
-    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let targets = [target("null", null())];
+    let experiment = common::experiment("point-read");
     // Enough time of undisturbed trials that some of the others are made again.
     let spec = RunSpec { rounds: 12, ..spec() };
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
@@ -202,9 +187,8 @@ fn slices_do_not_contain_the_time_in_which_a_server_is_slow_at_first() {
     let ended: Arc<Mutex<Vec<Slower>>> = Arc::default();
     let own = Arc::clone(&ended);
     let driver = DriverLayer::new(null(), move || Cold(None, Slower::default(), Arc::clone(&own)));
-    let facts = driver.describe().unwrap();
-    let targets = [Target::new("cold", Box::new(driver), facts)];
-    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let targets = [target("cold", Box::new(driver))];
+    let experiment = common::experiment("point-read");
     let one = experiment.info().baseline(&[("clients", "1")]).unwrap().alone();
     let second = Some(1_000_000_000);
     let requests = BTreeMap::from([("read".to_owned(), u64::MAX / 4)]);

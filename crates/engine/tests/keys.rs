@@ -1,18 +1,18 @@
 //! The keys of a run's trials: no two trials of one target read the same keys, and all targets read the same.
 
+use crate::common::{self, null, target};
 use kurabe_core::Result;
+use kurabe_core::axis::AxisValue;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, RunSpec};
-use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::fixture::Fixture;
-use kurabe_engine::prepare::target::Target;
 use kurabe_engine::run::event::Event;
 use kurabe_engine::run::runner::{InterferenceCheck, Runner};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 /// The keys read since the trial started.
@@ -62,30 +62,21 @@ struct Drawn {
 
 /// Two rounds of point reads, prepared once and per request, on two targets.
 fn drawn(interference_check: Option<InterferenceCheck>) -> Vec<Drawn> {
-    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
-    let info = experiment.info();
-    let mut axes = info.baseline(&[]).unwrap().alone();
-    let statement = info.axes.iter().find(|axis| axis.name == "statement").unwrap();
-    axes.insert(
-        "statement".to_owned(),
-        ["once", "per-request"].map(|text| statement.parse(text).unwrap()).to_vec(),
-    );
-    let spec = RunSpec {
-        axes,
-        operations: vec!["read".to_owned()],
+    let experiment = common::experiment("point-read");
+    let mut spec = RunSpec {
+        targets: vec!["null:".to_owned(); 2],
         rounds: 2,
-        requests: BTreeMap::from([("read".to_owned(), 40)]),
         records: Some(20_000),
         seed: 5,
-        ..RunSpec::new(info.name, ["null:", "null:"])
+        ..common::spec("point-read", &[], "read", 40)
     };
+    let statements = ["once", "per-request"].map(|word| AxisValue::Word(word.to_owned()));
+    spec.axes.insert("statement".to_owned(), statements.into());
     let log = Log::default();
     let targets = ["a", "b"].map(|name| {
-        let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
-        let facts = inner.describe().unwrap();
         let log = Arc::clone(&log);
         let interceptor = move || Reads { log: Arc::clone(&log), reads: Vec::new() };
-        Target::new(name, Box::new(DriverLayer::new(inner, interceptor)), facts)
+        target(name, Box::new(DriverLayer::new(null(), interceptor)))
     });
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
     let runner = Runner { interference_check, ..Runner::new(&plan, "keys", &targets) };

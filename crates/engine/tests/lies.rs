@@ -1,18 +1,17 @@
 //! One wrong record among many: a server that loses, changes or reverts a single write or loaded record fails the
 //! trial.
 
+use crate::common::{self, null, target};
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, Outcome, RunSpec};
-use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::verification::Proof;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::plan::Plan;
-use kurabe_engine::prepare::target::Target;
 use kurabe_engine::run::runner::Runner;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -186,38 +185,31 @@ impl Interceptor for Liar {
 
 /// One trial of one cell on `null:` with a faulty server.
 fn trial(name: &str, lie: Lie, given: &[(&str, &str)], requests: u64, records: u64) -> Outcome {
-    let experiment = kurabe_experiments::registry::find(name).unwrap();
+    let experiment = common::experiment(name);
     let info = experiment.info();
-    let cell = info.baseline(given).unwrap();
-    let axes: BTreeMap<_, _> =
-        cell.values().iter().map(|(name, value)| (name.clone(), vec![value.clone()])).collect();
     // Sessions that are written find an empty store.
     let reads = name == "session" && matches!(lie, Lie::FlipsLoad | Lie::SkipsLoad);
     let operation = info.operations.iter().find(|operation| operation.writes != reads).unwrap().name;
-    let spec = RunSpec {
-        axes,
-        operations: vec![operation.to_owned()],
-        requests: (requests > 0).then(|| (operation.to_owned(), requests)).into_iter().collect(),
+    let mut spec = RunSpec {
         duration_ns: (requests == 0).then_some(60_000_000_000),
         records: Some(records),
         seed: 6,
-        ..RunSpec::new(info.name, ["null:"])
+        ..common::spec(name, given, operation, requests)
     };
+    spec.requests.retain(|_, requests| *requests > 0);
     let shared = Arc::new(Shared {
         lie,
         loading: AtomicBool::new(true),
         loaded: AtomicU64::new(0),
         writes: AtomicU64::new(0),
     });
-    let null = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
-    let facts = null.describe().unwrap();
     let first = AtomicBool::new(true);
-    let driver = DriverLayer::new(null, move || {
+    let driver = DriverLayer::new(null(), move || {
         // The first session loads; the clients connect after that.
         shared.loading.store(first.swap(false, Ordering::Relaxed), Ordering::Relaxed);
         Liar { shared: Arc::clone(&shared), operations: HashMap::new() }
     });
-    let targets = [Target::new("null", Box::new(driver), facts)];
+    let targets = [target("null", Box::new(driver))];
     // Without the A/A control: a single trial.
     let mut plan = Plan::new(experiment, &spec, &targets).unwrap();
     plan.retain(|cell| !cell.aa_control);
@@ -318,9 +310,7 @@ fn trial_ends_when_each_record_was_changed_once() {
 
 #[test]
 fn store_is_enlarged_for_known_requests_and_too_small_one_is_unavailable() {
-    let null = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
-    let facts = null.describe().unwrap();
-    let targets = [Target::new("null", null, facts)];
+    let targets = [target("null", null())];
     for (name, given, requests, needed) in [
         // Each client warms up with a twentieth of its requests.
         ("point-write", &[("clients", "4")][..], 400_000, Some(420_000)),
@@ -329,15 +319,9 @@ fn store_is_enlarged_for_known_requests_and_too_small_one_is_unavailable() {
         ("webapp", &[("clients", "2")], 4_000_000, Some(210_000)),
         ("kv", &[("clients", "2")], 4_000_000, None),
     ] {
-        let experiment = kurabe_experiments::registry::find(name).unwrap();
-        let cell = experiment.info().baseline(given).unwrap();
+        let experiment = common::experiment(name);
         let operation = experiment.info().operations.iter().find(|operation| operation.writes).unwrap().name;
-        let spec = RunSpec {
-            axes: cell.values().iter().map(|(name, value)| (name.clone(), vec![value.clone()])).collect(),
-            operations: vec![operation.to_owned()],
-            requests: BTreeMap::from([(operation.to_owned(), requests)]),
-            ..RunSpec::new(name, ["null:"])
-        };
+        let spec = RunSpec { records: None, ..common::spec(name, given, operation, requests) };
         let mut plan = Plan::draft(experiment, spec.clone(), &[false]).unwrap();
         assert_eq!(plan.enlarge_stores(&targets).unwrap(), needed, "{name}");
         plan.complete(&targets).unwrap();

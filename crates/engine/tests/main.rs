@@ -5,6 +5,7 @@ mod aa_control;
 mod allocations;
 mod beforehand;
 mod budget;
+mod common;
 mod connecting;
 mod contract;
 mod fixture;

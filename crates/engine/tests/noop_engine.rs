@@ -158,17 +158,17 @@ impl Namespace for Shelf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::common::{self, target};
     use kurabe_core::run::{Outcome, RunSpec};
     use kurabe_engine::plan::Plan;
-    use kurabe_engine::prepare::target::Target;
+
     use kurabe_engine::run::runner::Runner;
 
     #[test]
     fn shipped_experiment_runs_on_a_new_engine_and_finds_each_row() {
         let shelf = Shelf::default();
-        let facts = shelf.describe().unwrap();
-        let targets = [Target::new("shelf", Box::new(shelf.clone()), facts)];
-        let experiment = kurabe_experiments::registry::find("kv").unwrap();
+        let targets = [target("shelf", Box::new(shelf.clone()))];
+        let experiment = common::experiment("kv");
         let info = experiment.info();
         let spec = RunSpec {
             axes: info.baseline(&[("clients", "3")]).unwrap().alone(),

@@ -72,11 +72,12 @@ impl Transaction for Ping {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::common::{null, target};
     use kurabe_core::interceptor::{DriverLayer, Interceptor};
     use kurabe_core::run::{Outcome, RunSpec};
-    use kurabe_core::target::TargetUrl;
+
     use kurabe_engine::plan::Plan;
-    use kurabe_engine::prepare::target::Target;
+
     use kurabe_engine::run::runner::Runner;
     use std::collections::BTreeMap;
     use std::sync::Arc;
@@ -105,15 +106,13 @@ mod tests {
 
     #[test]
     fn loop_follows_its_plan_and_each_cell_is_planned_once() {
-        let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
-        let facts = inner.describe().unwrap();
         let opened = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&opened);
-        let driver = DriverLayer::new(inner, move || {
+        let driver = DriverLayer::new(null(), move || {
             count.fetch_add(1, Ordering::Relaxed);
             Counted
         });
-        let targets = [Target::new("null", Box::new(driver), facts)];
+        let targets = [target("null", Box::new(driver))];
         let axes = INFO.axes.iter().map(|axis| {
             (axis.name.to_owned(), axis.default.iter().map(|text| axis.parse(text).unwrap()).collect())
         });

@@ -1,17 +1,16 @@
 //! The open loop: due transactions start on time, waiting shows in response times, and dropped transactions are
 //! counted.
 
+use crate::common::{self, null, target};
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Client, Dataset, DatasetState, Recorder, Stop, Transaction, Workload};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::load::Arrivals;
 use kurabe_core::run::Measurement;
-use kurabe_core::target::TargetUrl;
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{ErrorKind, Result};
 use kurabe_engine::prepare::fixture::Fixture;
-use kurabe_engine::prepare::target::Target;
 use kurabe_engine::trial::{Failure, LoadModel, Trial};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -130,12 +129,10 @@ fn measure_of(
     stop: Stop,
     cancel: &AtomicBool,
 ) -> Result<Measurement, Failure> {
-    let experiment = kurabe_experiments::registry::find(name).unwrap();
+    let experiment = common::experiment(name);
     let info = experiment.info();
     let cell = info.baseline(&[("clients", &clients.to_string())]).unwrap();
-    let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
-    let facts = inner.describe().unwrap();
-    let fast = Target::new("null", inner, facts);
+    let fast = target("null", null());
     let cell = experiment.plan(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
     let workload = cell.workload().unwrap();
     let mut fixture = Fixture::open(&fast, 0, 1, "open loop").unwrap();

@@ -1,16 +1,15 @@
 //! `point-read` and `point-write` through the engine, on `null:` and `sqlite:`.
 
+use crate::common::{self, open, target};
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
-use kurabe_core::target::TargetUrl;
 use kurabe_core::verification::Verification;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::prepare::target::Target;
 use kurabe_engine::run::runner::Runner;
 use std::collections::BTreeMap;
 
 /// Two rounds of three clients, prepared once and per request, with the A/A control, on a table of that many rows.
 fn run(experiment: &str, url: &str) -> Vec<TrialRecord> {
-    let experiment = kurabe_experiments::registry::find(experiment).unwrap();
+    let experiment = common::experiment(experiment);
     let info = experiment.info();
     let axes: BTreeMap<_, _> = info
         .axes
@@ -36,9 +35,7 @@ fn run(experiment: &str, url: &str) -> Vec<TrialRecord> {
         seed: 5,
         ..RunSpec::new(info.name, [url])
     };
-    let driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
-    let facts = driver.describe().unwrap();
-    let targets = [Target::new(url, driver, facts)];
+    let targets = [target(url, open(url))];
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
     Runner::new(&plan, "point", &targets).trials().unwrap()
 }

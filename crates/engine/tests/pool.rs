@@ -1,12 +1,12 @@
 //! A connection pool on `null:`: all clients share it, and a lost connection does not block them.
 
+use crate::common::{self, null};
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Dataset, Stop};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::metric::WAIT;
 use kurabe_core::operation::Operation;
 use kurabe_core::run::Measurement;
-use kurabe_core::target::TargetUrl;
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -87,12 +87,12 @@ fn trial(
     panics: bool,
     threads: ClientThreads,
 ) -> (Result<Measurement, Failure>, Arc<Counts>) {
-    let experiment = kurabe_experiments::registry::find("connect").unwrap();
+    let experiment = common::experiment("connect");
     let info = experiment.info();
     let cell = info.baseline(&[("connection", "pool"), ("pool", size), ("clients", "8")]).unwrap();
     let cell = experiment.plan(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
     let workload = cell.workload().unwrap();
-    let null = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+    let null = null();
     let mut session = null.connect(&ConnectOptions::default()).unwrap();
     let state = workload.load(&mut *null.namespace().unwrap(), &mut *session).unwrap();
     let counts = Arc::new(Counts::default());

@@ -1,13 +1,11 @@
 //! Disturbed trials are repeated once; more rounds are made on request.
 
+use crate::common::{self, experiment, null, target};
 use kurabe_core::run::{Measurement, Outcome, RunSpec, TrialRecord};
-use kurabe_core::target::TargetUrl;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::fixture::Fixture;
-use kurabe_engine::prepare::target::Target;
 use kurabe_engine::run::event::Event;
 use kurabe_engine::run::runner::{InterferenceCheck, Runner};
-use std::collections::BTreeMap;
 
 /// A run of point reads on `null:` with this many rounds, and additional rounds after them.
 fn run(
@@ -16,21 +14,9 @@ fn run(
     interference_check: Option<InterferenceCheck>,
     earlier: &[TrialRecord],
 ) -> Vec<TrialRecord> {
-    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
-    let info = experiment.info();
-    let spec = RunSpec {
-        axes: info.baseline(&[]).unwrap().alone(),
-        operations: vec!["read".to_owned()],
-        rounds,
-        requests: BTreeMap::from([("read".to_owned(), 3_000)]),
-        records: Some(100),
-        seed: 5,
-        ..RunSpec::new(info.name, ["null:"])
-    };
-    let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
-    let facts = driver.describe().unwrap();
-    let targets = [Target::new("null", driver, facts)];
-    let plan = Plan::new(experiment, &spec, &targets).unwrap();
+    let spec = RunSpec { rounds, seed: 5, ..common::spec("point-read", &[], "read", 3_000) };
+    let targets = [target("null", null())];
+    let plan = Plan::new(experiment("point-read"), &spec, &targets).unwrap();
     let runner = Runner { interference_check, ..Runner::new(&plan, "again", &targets) };
     let mut trials = Vec::new();
     let mut more = more.iter();

@@ -1,14 +1,13 @@
 //! Throwaway servers are restarted between blocks of rounds, and reloaded.
 
+use crate::common::{self, null, target};
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord, Until};
-use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::prepare::target::{Restart, SecondInstance, Target};
 use kurabe_engine::run::event::Event;
 use kurabe_engine::run::runner::Runner;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -25,27 +24,16 @@ fn counting(count: &Arc<AtomicU32>) -> Restart {
 }
 
 fn targets(counts: &Counts) -> [Target; 2] {
-    let open = || kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
-    let facts = open().describe().unwrap();
-    let [mut a, mut b] = ["a", "b"].map(|name| Target::new(name, open(), facts.clone()));
+    let [mut a, mut b] = ["a", "b"].map(|name| target(name, null()));
     a.restart = Some(counting(&counts[0]));
-    a.second = Some(SecondInstance { driver: open(), restart: Some(counting(&counts[1])), restrict: None });
+    a.second = Some(SecondInstance { driver: null(), restart: Some(counting(&counts[1])), restrict: None });
     b.restart = Some(counting(&counts[2]));
     [a, b]
 }
 
 fn spec(rounds: u32, restarts: u32, slice_ns: Option<u64>) -> RunSpec {
-    let info = kurabe_experiments::registry::find("point-read").unwrap().info();
-    RunSpec {
-        axes: info.baseline(&[]).unwrap().alone(),
-        operations: vec!["read".to_owned()],
-        rounds,
-        restarts,
-        requests: BTreeMap::from([("read".to_owned(), 40)]),
-        records: Some(100),
-        slice_ns,
-        ..RunSpec::new(info.name, ["null:", "null:"])
-    }
+    let targets = vec!["null:".to_owned(); 2];
+    RunSpec { targets, rounds, restarts, slice_ns, ..common::spec("point-read", &[], "read", 40) }
 }
 
 /// The events of a run: its trials, and before which trial each restart came, with the loads after it.
@@ -57,7 +45,7 @@ struct Seen {
 }
 
 fn run(spec: &RunSpec, targets: &[Target; 2], earlier: &[TrialRecord]) -> Result<Seen> {
-    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let experiment = common::experiment("point-read");
     let plan = Plan::new(experiment, spec, targets).unwrap();
     let mut seen = Seen::default();
     let fixtures = Fixture::open_all(&plan, targets, "restarts").unwrap();
@@ -81,7 +69,7 @@ fn run(spec: &RunSpec, targets: &[Target; 2], earlier: &[TrialRecord]) -> Result
 fn within(spec: &RunSpec, budget: Duration) -> (u32, u32) {
     let counts = Counts::default();
     let targets = targets(&counts);
-    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let experiment = common::experiment("point-read");
     let plan = Plan::new(experiment, spec, &targets).unwrap();
     let fixtures = Fixture::open_all(&plan, &targets, "budget").unwrap();
     let (mut made, mut said, mut restarts) = (Vec::new(), spec.rounds, spec.restarts);

@@ -1,8 +1,8 @@
 //! Transfers of many rows on a database that loses, doubles or changes one row: the trial fails.
 
+use crate::common::{self, open};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::run::{CellRecord, Measurement, Outcome, RunSpec};
-use kurabe_core::target::TargetUrl;
 use kurabe_core::transfer::RowSink;
 use kurabe_core::value::Value;
 use kurabe_core::verification::Proof;
@@ -81,15 +81,13 @@ impl Interceptor for Faulty {
 }
 
 fn target(fault: Fault) -> Target {
-    let driver = kurabe_drivers::registry::open(&TargetUrl::parse("sqlite:").unwrap()).unwrap();
     let loaded = Arc::new(AtomicBool::new(false));
-    let layer = DriverLayer::new(driver, move || Faulty { fault, loaded: Arc::clone(&loaded) });
-    let facts = kurabe_core::driver::Driver::describe(&layer).unwrap();
-    Target::new("sqlite", Box::new(layer), facts)
+    let faulty = move || Faulty { fault, loaded: Arc::clone(&loaded) };
+    common::target("sqlite", Box::new(DriverLayer::new(open("sqlite:"), faulty)))
 }
 
 fn spec(operation: &str, fetch: &[&str]) -> RunSpec {
-    let experiment = kurabe_experiments::registry::find("bulk").unwrap();
+    let experiment = common::experiment("bulk");
     let info = experiment.info();
     let mut axes = info.baseline(&[("rows", "1000"), ("row-bytes", "100")]).unwrap().alone();
     let of_fetch = info.axes.iter().find(|axis| axis.name == "fetch").unwrap();
@@ -102,7 +100,7 @@ fn spec(operation: &str, fetch: &[&str]) -> RunSpec {
 }
 
 fn plan(targets: &[Target], operation: &str, fetch: &[&str]) -> Plan {
-    let experiment = kurabe_experiments::registry::find("bulk").unwrap();
+    let experiment = common::experiment("bulk");
     let mut plan = Plan::new(experiment, &spec(operation, fetch), targets).unwrap();
     plan.retain(|cell| !cell.aa_control);
     plan.spec.rounds = 1;

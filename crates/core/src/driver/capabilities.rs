@@ -68,15 +68,10 @@ impl Capabilities {
         Self {
             prepared_statements: no.clone(),
             literals: no,
-            pipelining,
             estimates: Support::No(format!("{engine} has no optimizer that estimates rows")),
             latin1: Support::No(format!("{engine} has no character sets")),
             expiry: Support::No(format!("{engine} does not remove rows by their time")),
-            is_application: false,
-            is_temporary: false,
-            shared_threads: Support::no(BLOCKS),
-            read_only_sessions: Support::no(WRITES),
-            own_sessions: Support::Native,
+            ..Self::of_sql(pipelining)
         }
     }
 

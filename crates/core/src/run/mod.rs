@@ -90,7 +90,7 @@ pub struct PublishingClause {
 }
 
 /// One cell on one target.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellRecord {
     /// The target, by position.
     pub target: usize,

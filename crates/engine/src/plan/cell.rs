@@ -10,7 +10,6 @@ use kurabe_core::load::{Load, RATE};
 use kurabe_core::planned::{Need, PlannedCell};
 use kurabe_core::run::{CellRecord, RunSpec};
 use kurabe_core::{Error, ErrorKind, Result};
-use std::collections::BTreeMap;
 
 /// How a target's A/A control is measured.
 #[derive(Clone, Copy)]
@@ -82,15 +81,14 @@ impl Plan {
         let stored_bytes = planned.as_ref().and_then(|planned| planned.stored_bytes);
         let second_instance = aa_control.is_some_and(|aa_control| aa_control.second_instance);
         let aa_control = aa_control.is_some();
-        let unavailable_operations = BTreeMap::new();
         let record = CellRecord {
             target,
             axes,
             aa_control,
             second_instance,
             unavailable,
-            unavailable_operations,
             stored_bytes,
+            ..CellRecord::default()
         };
         Ok(RunCell { record, slot, planned })
     }

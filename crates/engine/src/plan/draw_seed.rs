@@ -32,24 +32,14 @@ impl DrawSeed {
 mod tests {
     use super::*;
     use kurabe_core::axis::{AxisValue, Cell};
-    use std::collections::{BTreeMap, HashSet};
+    use std::collections::HashSet;
 
     fn cell(target: usize, codec: &str, payload: u64, aa_control: bool) -> CellRecord {
         let axes = [
             ("codec".to_owned(), AxisValue::Word(codec.to_owned())),
             ("payload".to_owned(), AxisValue::Number(payload)),
         ];
-        let (second_instance, unavailable, stored_bytes) = (false, None, None);
-        let unavailable_operations = BTreeMap::new();
-        CellRecord {
-            target,
-            axes: Cell::new(axes),
-            aa_control,
-            second_instance,
-            unavailable,
-            unavailable_operations,
-            stored_bytes,
-        }
+        CellRecord { target, axes: Cell::new(axes), aa_control, ..CellRecord::default() }
     }
 
     #[test]

@@ -94,6 +94,7 @@ impl<'a> Runner<'a> {
 
 /// Reruns may take this share of the time of all other trials.
 const RERUN_SHARE: f64 = 0.2;
+
 impl Runner<'_> {
     /// Executes the trials, and removes what the run created on the targets. Trials in `earlier` are not repeated; a
     /// failed operation of a cell is not tried in later rounds. Returns whether every planned trial was made or is
@@ -207,6 +208,7 @@ impl Runner<'_> {
         state: &mut RunState,
         emit: Emit<'_>,
     ) -> Result<ControlFlow<()>> {
+        let kind = (round, state.spec.is_continuous(round));
         let mut queue = VecDeque::new();
         let mut begun: Vec<Vec<TrialId>> = Vec::new();
         for mut group in self.plan.round(&state.spec, round) {
@@ -216,14 +218,7 @@ impl Runner<'_> {
             state.ended += tried - group.len();
             let progress = state.progress(self.plan, rounds);
             let rerun = group.iter().find_map(|id| state.pending_reruns.get(&(round, *id))).cloned();
-            let made = self.make(
-                (round, state.spec.is_continuous(round)),
-                &group,
-                rerun.as_ref(),
-                fixtures,
-                progress,
-                emit,
-            )?;
+            let made = self.make(kind, &group, rerun.as_ref(), fixtures, progress, emit)?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
             for (id, attempt) in group.iter().zip(made) {
@@ -235,29 +230,22 @@ impl Runner<'_> {
                 queue_rerun(&mut queue, &begun, group, &disturbance, rerun.map_or(0, |rerun| rerun.number));
             }
         }
-        while let Some(Queued { mut group, rerun, kind }) = queue.pop_front() {
+        while let Some(Queued { mut group, rerun, kind: disturbance }) = queue.pop_front() {
             group.retain(|id| !state.failed.contains(id));
             let last: Duration = group.iter().filter_map(|id| state.took.get(id)).sum();
             // Whether to rerun depends on the disturbance and on the time spent so far, never on the result.
-            if !kind.is_void()
+            if !disturbance.is_void()
                 && (state.rerun_time + last).as_secs_f64() > state.total.as_secs_f64() * RERUN_SHARE
             {
                 continue;
             }
             let mut progress = state.progress(self.plan, rounds);
             progress.ended = progress.ended.saturating_sub(group.len());
-            let made = self.make(
-                (round, state.spec.is_continuous(round)),
-                &group,
-                Some(&rerun),
-                fixtures,
-                progress,
-                emit,
-            )?;
+            let made = self.make(kind, &group, Some(&rerun), fixtures, progress, emit)?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
             for (id, attempt) in group.iter().zip(made) {
-                if !kind.is_void() {
+                if !disturbance.is_void() {
                     state.rerun_time += attempt.took;
                 }
                 if attempt.is_void() {

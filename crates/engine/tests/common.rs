@@ -1,0 +1,37 @@
+//! What the tests share: targets on `null:`, and specs of runs.
+
+use kurabe_core::driver::Driver;
+use kurabe_core::experiment::Experiment;
+use kurabe_core::run::RunSpec;
+use kurabe_core::target::TargetUrl;
+use kurabe_engine::prepare::target::Target;
+use std::collections::BTreeMap;
+
+pub(crate) fn open(url: &str) -> Box<dyn Driver> {
+    kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap()
+}
+
+pub(crate) fn null() -> Box<dyn Driver> {
+    open("null:")
+}
+
+/// A target with the facts that its driver reports.
+pub(crate) fn target(name: impl Into<String>, driver: Box<dyn Driver>) -> Target {
+    let facts = driver.describe().unwrap();
+    Target::new(name, driver, facts)
+}
+
+pub(crate) fn experiment(name: &str) -> &'static dyn Experiment {
+    kurabe_experiments::registry::find(name).unwrap()
+}
+
+/// One round of so many requests of an operation on 100 records: the baseline with these values.
+pub(crate) fn spec(name: &str, given: &[(&str, &str)], operation: &str, requests: u64) -> RunSpec {
+    RunSpec {
+        axes: experiment(name).info().baseline(given).unwrap().alone(),
+        operations: vec![operation.to_owned()],
+        requests: BTreeMap::from([(operation.to_owned(), requests)]),
+        records: Some(100),
+        ..RunSpec::new(name, ["null:"])
+    }
+}
