@@ -43,6 +43,8 @@ pub fn header(name: &str, began: u64) -> RunHeader {
         notes: vec!["Ein Satz, mit \"Anführung\".".into()],
         ..ServerFacts::default()
     };
+    let measured =
+        CellRecord { axes: cell(1_000, "blob"), stored_bytes: Some(1_000), ..CellRecord::default() };
     RunHeader {
         run: name.to_owned(),
         began,
@@ -76,32 +78,12 @@ pub fn header(name: &str, began: u64) -> RunHeader {
             publishing: None,
         }],
         cells: vec![
+            measured.clone(),
+            CellRecord { aa_control: true, second_instance: true, ..measured },
             CellRecord {
-                target: 0,
-                axes: cell(1_000, "blob"),
-                aa_control: false,
-                second_instance: false,
-                unavailable: None,
-                unavailable_operations: BTreeMap::new(),
-                stored_bytes: Some(1_000),
-            },
-            CellRecord {
-                target: 0,
-                axes: cell(1_000, "blob"),
-                aa_control: true,
-                second_instance: true,
-                unavailable: None,
-                unavailable_operations: BTreeMap::new(),
-                stored_bytes: Some(1_000),
-            },
-            CellRecord {
-                target: 0,
                 axes: cell(4_000, "blob"),
-                aa_control: false,
-                second_instance: false,
                 unavailable: Some("a value of 4 kB is over the limit".into()),
-                unavailable_operations: BTreeMap::new(),
-                stored_bytes: None,
+                ..CellRecord::default()
             },
         ],
         warnings: vec!["the machine is busy".into()],
@@ -128,30 +110,16 @@ fn trial(n: u32) -> TrialRecord {
         clients: 1,
         offered: 200,
         completed: 200,
-        failed: 0,
-        dropped: 0,
-        retries: 0,
         warmup: 20,
         elapsed_ns: service.sum() as u64 + 40_000,
         client_cpu_ns: 900_000,
         service,
-        open: None,
         verify_ns_per_op: 0.1 + f64::from(n) / 3.0,
         verified: Some(Verification { answers: 220, ..Verification::default() }),
-        exhausted: None,
         overhead_ns: 1_000_000,
         observed: Some(Box::new(observed())),
-        metrics: Vec::new(),
-        points: Vec::new(),
-        windows: Vec::new(),
-        windows_ns: 0,
-        observed_group: None,
-        void_slices: 0,
         tail: Some(TailCourse { part_ns: 1 << 20, p99_ns: vec![None, Some(50_000)] }),
-        slices: 0,
-        stood_still_ns: 0,
-        threads: 0,
-        fleet: None,
+        ..Measurement::default()
     };
     let outcome = if n % 4 == 3 {
         Outcome::Failed { kind: ErrorKind::Mismatch, reason: "record 7 is another's".into(), mismatches: 1 }
