@@ -20,15 +20,15 @@ use std::time::{Duration, Instant};
 
 /// A server that refuses more sessions at a time than it has room for, and keeps the largest number.
 #[derive(Default)]
-struct Room {
+struct Capacity {
     sessions: AtomicU64,
     most: AtomicU64,
 }
 
 /// A session, from its first statement until it is dropped.
-struct Seated(Option<Arc<Room>>, Arc<Room>, u64);
+struct CountedSession(Option<Arc<Capacity>>, Arc<Capacity>, u64);
 
-impl Interceptor for Seated {
+impl Interceptor for CountedSession {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         if self.0.is_none() {
             let room = self.0.insert(Arc::clone(&self.1));
@@ -42,7 +42,7 @@ impl Interceptor for Seated {
     }
 }
 
-impl Drop for Seated {
+impl Drop for CountedSession {
     fn drop(&mut self) {
         if let Some(room) = self.0.take() {
             room.sessions.fetch_sub(1, Ordering::SeqCst);
@@ -71,9 +71,9 @@ fn group_has_no_more_clients_than_the_server_has_room_for() {
     for (most, statements, at_once) in
         [(16, u64::MAX, 8), (32, u64::MAX, 24), (100, 20, 16), (100, u64::MAX, 24)]
     {
-        let room = Arc::new(Room::default());
+        let room = Arc::new(Capacity::default());
         let own = Arc::clone(&room);
-        let driver = DriverLayer::new(null(), move || Seated(None, Arc::clone(&own), most));
+        let driver = DriverLayer::new(null(), move || CountedSession(None, Arc::clone(&own), most));
         let mut facts = driver.describe().unwrap();
         facts.limits.connections = Some(Limit::new(most, "max_connections"));
         facts.limits.prepared_statements = Some(Limit::new(statements, "max_prepared_stmt_count"));
@@ -100,18 +100,18 @@ fn group_has_no_more_clients_than_the_server_has_room_for() {
 }
 
 /// Sees servers of this many endpoints at a time.
-struct Eye(AtomicU64);
+struct CountingObserver(AtomicU64);
 
-struct Look;
+struct NoMonitor;
 
-impl Observer for Eye {
+impl Observer for CountingObserver {
     fn begin(&self, _: &Endpoint, _: Option<u16>) -> Box<dyn MonitorGuard> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Box::new(Look)
+        Box::new(NoMonitor)
     }
 }
 
-impl MonitorGuard for Look {
+impl MonitorGuard for NoMonitor {
     fn end(self: Box<Self>) -> Observation {
         Observation { wall_ns: 1, ..Observation::default() }
     }
@@ -130,8 +130,8 @@ fn interleaved_trials_are_observed_together_and_made_again_if_disturbed() {
     // Enough time of undisturbed trials that some of the others are made again.
     let spec = RunSpec { rounds: 12, ..spec() };
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
-    let eye = Eye(AtomicU64::new(0));
-    let (observer, check) = (Some(&eye as &dyn Observer), Some(interleaved as _));
+    let counting = CountingObserver(AtomicU64::new(0));
+    let (observer, check) = (Some(&counting as &dyn Observer), Some(interleaved as _));
     let runner = Runner { observer, interference_check: check, ..Runner::new(&plan, "seen", &targets) };
     let trials = runner.trials().unwrap();
     for trial in measured(&trials) {
@@ -142,7 +142,7 @@ fn interleaved_trials_are_observed_together_and_made_again_if_disturbed() {
     assert!(!again.is_empty() && again.iter().all(|trial| trial.round > 0), "{again:?}");
     // Three continuous trials, and each group of three once.
     let groups = trials.iter().filter(|trial| trial.round > 0).count() as u64 / 3;
-    assert_eq!(eye.0.load(Ordering::Relaxed), 3 + groups);
+    assert_eq!(counting.0.load(Ordering::Relaxed), 3 + groups);
 }
 
 /// How long a connection of a cold server is slow at first: longer than the tenth of its time that each trial warms up.

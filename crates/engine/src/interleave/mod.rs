@@ -15,7 +15,7 @@ use crate::run::runner::{Emit, Fixtures, Runner};
 use crate::trial::execute::Executed;
 use crate::trial::judge::Interleaved;
 use crate::trial::standstill::Sleeps;
-use crate::trial::{Failure, Trial, panicked};
+use crate::trial::{Failure, Trial, caught, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::Workload;
 use kurabe_core::observation::{Endpoint, Member, MonitorGuard, Observation};
@@ -63,15 +63,14 @@ impl Runner<'_> {
             let (run_cell, operation) = (&self.plan.cells[cell], self.plan.operations[operation]);
             emit(progress.begins(round, &run_cell.record, operation))?;
             let fixture = &mut fixtures[run_cell.slot];
-            let made = catch_unwind(AssertUnwindSafe(|| {
+            let made = caught("the trial", || {
                 let cell = run_cell.available().ok_or_else(unavailable)?;
                 let workload = cell.workload()?;
                 let fixture = self.prepare(run_cell, cell, &|n, s| workload.load(n, s), fixture, emit)?;
                 fixture.before(cell, operation.name, self.cancel, |trial| workload.before(trial))?;
                 Ok((workload, fixture.next_trial()))
-            }));
-            let made = made.unwrap_or_else(|panic| Err(panicked("the trial", &*panic)));
-            ready.push(made.map_err(Failure::from));
+            });
+            ready.push(made);
         }
         let options_of = |id: &TrialId| {
             let cell = self.plan.cells[id.0].available();
@@ -232,10 +231,7 @@ fn judge(
 ) -> Result<Measurement, Failure> {
     let trial = trial.as_ref().map_err(Failure::clone)?;
     let (state, session) = fixture.as_mut().ok_or_else(no_fixture)?.lend(trial.cell)?;
-    let judged = catch_unwind(AssertUnwindSafe(|| {
-        trial.judge(executed, Some(interleaved), state, &mut cancellable(session, cancel))
-    }));
-    judged.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()))
+    caught("the trial", || trial.judge(executed, Some(interleaved), state, &mut cancellable(session, cancel)))
 }
 
 fn no_fixture() -> Error {

@@ -12,7 +12,7 @@ use crate::run::run_state::{Disturbance, DisturbanceKind, Progress, Rerun, Trial
 use crate::run::runner::{Emit, Fixtures, Runner};
 use crate::run::throwaway::Restricted;
 use crate::trial::rate_search::RateSearch;
-use crate::trial::{Clients, Failure, LoadModel, Trial, panicked};
+use crate::trial::{Clients, Failure, LoadModel, Trial, caught};
 use kurabe_core::driver::{Access, Namespace, Session};
 use kurabe_core::experiment::{DatasetState, OperationInfo, Stop};
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
@@ -21,7 +21,6 @@ use kurabe_core::run::{Measurement, Outcome, TrialRecord};
 use kurabe_core::text::printable;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -55,9 +54,7 @@ impl Runner<'_> {
         let started = Instant::now();
         let fixture = &mut fixtures[cell.slot];
         let is_rerun = rerun.is_some();
-        let trial =
-            catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, is_rerun, fixture, emit)));
-        let outcome = trial.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
+        let outcome = caught("the trial", || self.trial(round, cell, operation, is_rerun, fixture, emit));
         let (outcome, mut disturbed) = self.judge_disturbance(outcome, rerun);
         if let Some(why) = self.lost_agents(&outcome) {
             emit(Event::AgentLost { why: &why })?;

@@ -213,7 +213,7 @@ impl Scale {
 
 /// Counts are sent as those that are not zero, with their positions.
 mod sparse {
-    use super::*;
+    use super::{Deserialize, Deserializer, Error, PARTS, Serializer, TIMES};
 
     pub(super) fn serialize<S: Serializer>(counts: &[u32], to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq((0_u32..).zip(counts).filter(|(_, count)| **count > 0))

@@ -27,6 +27,7 @@ use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
 use serde::{Deserialize, Serialize};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
@@ -201,6 +202,11 @@ impl Trial<'_> {
     pub(crate) fn capacity(&self) -> Option<Capacity> {
         self.cell.policy.capacity.filter(|_| self.operation.writes)
     }
+}
+
+/// Does something, and converts a panic into an error.
+pub(crate) fn caught<T, E: From<Error>>(who: &str, what: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    catch_unwind(AssertUnwindSafe(what)).unwrap_or_else(|panic| Err(panicked(who, &*panic).into()))
 }
 
 /// Converts a panic into an error.

@@ -3,7 +3,7 @@
 //!
 //! A failure here never fails the trial. What the server does not report is recorded with the reason.
 
-use crate::trial::Trial;
+use crate::trial::{Trial, caught};
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::observation::{Endpoint, MonitorGuard, Observation, Observer};
 use kurabe_core::planned::Connections;
@@ -287,8 +287,7 @@ fn escape<'a>(texts: impl IntoIterator<Item = &'a mut String>) {
 
 /// Turns a panic of the driver into an error.
 fn guarded<T>(query: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(query))
-        .unwrap_or_else(|panic| Err(crate::trial::panicked("the stats probe", &*panic)))
+    caught("the stats probe", query)
 }
 
 /// An error's message as a clause, without the hint.

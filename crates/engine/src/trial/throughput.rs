@@ -108,21 +108,26 @@ mod tests {
         (ClientResult { index: 0, completed: measured, rows_written: 0, elapsed_ns, measured }, course)
     }
 
-    fn with<T>(all: Vec<(ClientResult, Course)>, found: impl FnOnce(&Throughput<'_>) -> T) -> T {
+    fn together(all: Vec<(ClientResult, Course)>) -> (Vec<ClientResult>, Course) {
         let mut sum = Course::new(1, false);
-        all.iter().for_each(|(_, course)| sum.merge(course));
-        let clients: Vec<ClientResult> = all.into_iter().map(|(client, _)| client).collect();
-        found(&Throughput::of(&clients, &sum).unwrap())
+        for (_, course) in &all {
+            sum.merge(course);
+        }
+        (all.into_iter().map(|(client, _)| client).collect(), sum)
+    }
+
+    fn windows(all: Vec<(ClientResult, Course)>) -> (Vec<u64>, u64) {
+        let (clients, course) = together(all);
+        Throughput::of(&clients, &course).unwrap().windows()
     }
 
     /// Checks the transactions per second, and the number of starved clients.
     fn check(all: Vec<(ClientResult, Course)>, wanted: f64, starved: usize) {
-        with(all, |found| {
-            let per_second = found.completed() as f64 * 1e9 / found.elapsed_ns() as f64;
-            assert!((per_second / wanted - 1.0).abs() < 0.01, "{per_second} is not about {wanted}");
-            let metric = (starved > 0).then(|| STARVED.value(starved as f64));
-            assert_eq!(found.metric(), metric);
-        });
+        let (clients, course) = together(all);
+        let found = Throughput::of(&clients, &course).unwrap();
+        let per_second = found.completed() as f64 * 1e9 / found.elapsed_ns() as f64;
+        assert!((per_second / wanted - 1.0).abs() < 0.01, "{per_second} is not about {wanted}");
+        assert_eq!(found.metric(), (starved > 0).then(|| STARVED.value(starved as f64)));
     }
 
     #[test]
@@ -159,8 +164,7 @@ mod tests {
     #[test]
     fn even_trial_of_any_length_has_even_windows() {
         for ms in [20, 100, 1_000, 100_000] {
-            let (windows, time) =
-                with(vec![client(ms, |_| 20, ms), client(ms, |_| 30, ms)], |found| found.windows());
+            let (windows, time) = windows(vec![client(ms, |_| 20, ms), client(ms, |_| 30, ms)]);
             assert_eq!(time, ms * 1_000_000);
             let wanted = 50 * ms / WINDOWS as u64;
             assert_eq!(windows.len(), WINDOWS);
@@ -171,7 +175,7 @@ mod tests {
     #[test]
     fn slower_half_has_smaller_windows() {
         let all = vec![client(1_000, |at| if at <= 500 { 10 } else { 30 }, 1_000)];
-        let (windows, _) = with(all, |found| found.windows());
+        let (windows, _) = windows(all);
         assert!(windows[..9].iter().all(|n| n.abs_diff(500) < 60), "{windows:?}");
         assert!(windows[11..].iter().all(|n| n.abs_diff(1_500) < 160), "{windows:?}");
     }
@@ -179,15 +183,14 @@ mod tests {
     #[test]
     fn few_transactions_or_idle_clients_yield_no_windows() {
         let few = vec![client(100, |at| u64::from(at % 2 == 0), 100)];
-        assert!(with(few, |found| found.windows().0.is_empty()));
+        assert!(windows(few).0.is_empty());
         let with_idle = vec![client(100, |_| 10, 100), client(0, |_| 0, 0)];
-        assert_eq!(with(with_idle, |found| found.windows().0.len()), WINDOWS);
+        assert_eq!(windows(with_idle).0.len(), WINDOWS);
     }
 
     #[test]
     fn windows_end_with_the_first_client() {
-        let (windows, time) =
-            with(vec![client(1_000, |_| 20, 1_000), client(4_000, |_| 5, 4_000)], |found| found.windows());
+        let (windows, time) = windows(vec![client(1_000, |_| 20, 1_000), client(4_000, |_| 5, 4_000)]);
         assert_eq!(time, 1_000_000_000);
         let sum: u64 = windows.iter().sum();
         assert!(sum.abs_diff(25_000) < 300, "{windows:?}");

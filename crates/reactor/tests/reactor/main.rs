@@ -150,8 +150,8 @@ fn deadlines_end_in_time_and_in_order_among_renewed_ones() {
 
 #[test]
 fn panic_fails_its_task_alone_even_if_its_destructors_wait() {
-    struct Farewell(End);
-    impl Drop for Farewell {
+    struct WaitsOnDrop(End);
+    impl Drop for WaitsOnDrop {
         fn drop(&mut self) {
             // Blocks the thread, since other tasks would otherwise see a panicking thread.
             assert_eq!(
@@ -163,7 +163,7 @@ fn panic_fails_its_task_alone_even_if_its_destructors_wait() {
     let (socket, _other) = UnixStream::pair().unwrap();
     let lock = Lock::new(0);
     let mut tasks: Vec<Task<'_, bool>> = vec![Box::new(|| {
-        let _farewell = Farewell(End::new(socket));
+        let _waits = WaitsOnDrop(End::new(socket));
         let _guard = lock.lock();
         panic!("on purpose");
     })];
