@@ -34,7 +34,7 @@ pub struct PlannedCell {
     pub stored_bytes: Option<u64>,
     /// How long the timed part of a trial takes at least, as far as is known without the target. The budget of a run
     /// counts it. Zero for work that ends when its time is over, or takes no longer than other trials.
-    pub least_time: Duration,
+    pub min_time: Duration,
     /// How its clients work. A job has one client.
     pub policy: LoopPolicy,
     pub work: Work,
@@ -84,7 +84,7 @@ impl PlannedCell {
     }
 
     fn of(dataset: String, demand: Demand, policy: LoopPolicy, work: Work) -> Self {
-        let (operations, least_time) = (Vec::new(), Duration::ZERO);
+        let (operations, min_time) = (Vec::new(), Duration::ZERO);
         Self {
             demand,
             operations,
@@ -92,7 +92,7 @@ impl PlannedCell {
             needs: Vec::new(),
             dataset,
             stored_bytes: None,
-            least_time,
+            min_time,
             policy,
             work,
         }

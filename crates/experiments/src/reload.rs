@@ -123,9 +123,9 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         dump_tool: by_programs,
         ..Demand::default()
     };
-    let least_time = Duration::from_secs_f64(rows.count as f64 / MAX_PER_SECOND as f64);
+    let min_time = Duration::from_secs_f64(rows.count as f64 / MAX_PER_SECOND as f64);
     // The writer, the reader, the probe, and what creates the table or finds its size.
-    Ok(PlannedCell { least_time, ..PlannedCell::job(name, demand, 4, job) })
+    Ok(PlannedCell { min_time, ..PlannedCell::job(name, demand, 4, job) })
 }
 
 /// The rows of the table.

@@ -45,7 +45,7 @@ pub(crate) struct Info {
     pub since_received: u32,
     /// The minimum round-trip time. The smoothed time includes delayed acknowledgements: the other end waits for an
     /// answer that it can send with them.
-    pub least_rtt_us: u32,
+    pub min_rtt_us: u32,
     /// Payload bytes sent, including retransmissions.
     pub sent: u64,
     pub resent: u64,
@@ -173,7 +173,7 @@ fn read_info(info: &[u8]) -> Info {
     Info {
         since_sent: small(44),
         since_received: small(52),
-        least_rtt_us: small(148),
+        min_rtt_us: small(148),
         data_segments_in: small(152),
         data_segments_out: small(156),
         retransmits: small(100),

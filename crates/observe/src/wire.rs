@@ -91,7 +91,7 @@ impl Wire {
             used.segments_out += u64::from(info.segments_out.wrapping_sub(then.segments_out));
             used.segments_in += u64::from(info.segments_in.wrapping_sub(then.segments_in));
             used.retransmits += u64::from(info.retransmits.saturating_sub(then.retransmits));
-            used.rtt_us += f64::from(info.least_rtt_us);
+            used.rtt_us += f64::from(info.min_rtt_us);
         }
         used.rtt_us /= used.connections.max(1) as f64;
         for socket in self.netlink.sockets(ESTABLISHED, self.far, 0).unwrap_or_default() {

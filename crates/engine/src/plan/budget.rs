@@ -93,8 +93,8 @@ pub struct Fit {
 pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -> Fit {
     let (axes, rounds) = (plan.spec.axes.clone(), plan.spec.rounds);
     let mut cost = Cost::of(plan, targets);
-    let time_for_all = cost.least();
-    while cost.least() > budget {
+    let time_for_all = cost.min();
+    while cost.min() > budget {
         if let Some((axis, position)) = next_value(plan.experiment.info(), &plan.spec, &free.axes) {
             plan.drop_value(&axis, position);
         } else if let Some(rounds) = fewer_rounds(&plan.spec).filter(|_| free.rounds) {
@@ -114,7 +114,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
         let more = Cost::of(plan, targets);
         if plan.spec.rounds > MAX_ROUNDS.max(MAX_PER_BLOCK * plan.spec.blocks())
             || more.trial(budget) < LONG_TRIAL
-            || more.least() > budget
+            || more.min() > budget
         {
             plan.spec.rounds = before;
             break;
@@ -149,7 +149,7 @@ fn add_restarts(plan: &mut Plan, targets: &[Target], without: Cost, budget: Dura
         plan.spec.restarts = restarts;
         plan.spec.rounds = plan.spec.rounds_in_blocks(rounds);
         let cost = Cost::of(plan, targets);
-        if cost.restarting <= budget.mul_f64(RESTARTING) && cost.least() <= budget {
+        if cost.restarting <= budget.mul_f64(RESTARTING) && cost.min() <= budget {
             return cost;
         }
     }
@@ -231,7 +231,7 @@ impl Cost {
         let firsts = firsts.into_iter().map(|cell| (cell, true));
         for ((record, cell), is_aa_control) in plan.available().map(|cell| (cell, false)).chain(firsts) {
             let least = if Load::of(&record.axes) == Load::Highest { MIN_SEARCH } else { MIN_TRIAL };
-            let least = least.max(cell.least_time);
+            let least = least.max(cell.min_time);
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
             let throwaway = plan.spec.is_throwaway(record.target);
             let restart = cell.needs.contains(&Need::Restart) && throwaway;
@@ -263,7 +263,7 @@ impl Cost {
     }
 
     /// The minimum time of the run.
-    fn least(&self) -> Duration {
+    fn min(&self) -> Duration {
         self.measured.div_f64(MEASURING).max(self.measured.mul_f64(1.0 + self.besides) + self.fixed)
     }
 

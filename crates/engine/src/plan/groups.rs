@@ -48,7 +48,7 @@ pub(crate) fn groups(plan: &Plan) -> Vec<Vec<TrialId>> {
             alike.is_some()
                 && group.alike == alike
                 && group.connections + connections <= most
-                && group.held + held <= plan.most_held
+                && group.held + held <= plan.max_held
                 && !(writes && group.slots.contains(&slot))
         };
         if let Some(group) = groups.iter_mut().find(fits) {

@@ -49,7 +49,7 @@ pub struct Plan {
     /// For each target, the connections that clients may have at a time.
     pub(crate) free_connections: Vec<u64>,
     /// The memory that clients may hold at a time, in bytes.
-    pub(crate) most_held: u64,
+    pub(crate) max_held: u64,
 }
 
 /// Identifies a trial of a round: the positions of its cell and its operation.
@@ -80,7 +80,7 @@ impl Plan {
             groups: Vec::new(),
             applications: applications.to_vec(),
             free_connections: vec![u64::MAX; applications.len()],
-            most_held: u64::MAX,
+            max_held: u64::MAX,
             spec,
         };
         plan.plan_cells()?;
@@ -247,7 +247,7 @@ impl Plan {
 
     /// Interleaves no more clients than this memory is enough for.
     pub(crate) fn limit_memory(&mut self, bytes: u64) {
-        self.most_held = bytes;
+        self.max_held = bytes;
         self.group();
     }
 

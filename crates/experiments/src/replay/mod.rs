@@ -408,7 +408,7 @@ impl Experiment for ReplayExperiment {
             ..Demand::default()
         };
         let mut cell = PlannedCell::job("replay", demand, self.kept.most_open, job);
-        cell.least_time = Duration::from_nanos(time);
+        cell.min_time = Duration::from_nanos(time);
         cell.policy.access = if reads { Access::ReadOnly } else { Access::ReadWrite };
         cell.needs.extend(need.map(Need::Cache));
         if self.kept.restored {
