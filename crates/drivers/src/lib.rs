@@ -14,14 +14,12 @@ use kurabe_driver_common::{
 pub use kurabe_driver_common::{cancel, embedded, info, sql};
 
 pub mod application;
-pub mod cached;
 pub mod caution;
 #[cfg(feature = "couchdb")]
 pub mod couchdb;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod der;
 mod http;
-pub mod linked;
 pub mod members;
 #[cfg(feature = "memcached")]
 pub mod memcached;

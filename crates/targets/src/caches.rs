@@ -6,8 +6,7 @@ use crate::{OpenOptions, Opened, Reporter, UP, with_server_affinity};
 use kurabe_core::Result;
 use kurabe_core::facts::Setting;
 use kurabe_core::target::TargetUrl;
-use kurabe_drivers::cached;
-use kurabe_drivers::members::Member;
+use kurabe_drivers::members::{Member, Role};
 use std::sync::Arc;
 
 /// The default time to live of an item in a throwaway cache, in seconds.
@@ -49,8 +48,8 @@ impl Opened {
             let (driver, mut facts, _) = made.map_err(|error| error.context(url))?;
             facts.settings.extend(reached.option("ttl").map(|ttl| Setting::new("ttl", format!("{ttl} s"))));
             let claims = throwaway || self.shared.insert(reached.to_string());
-            let (name, role) = (wanted.name.clone(), cached::ROLE);
-            caches.push(Member { name, role, driver, facts, ours: throwaway, claims });
+            let role = Role::Cache(wanted.name.clone());
+            caches.push(Member { role, driver, facts, ours: throwaway, claims });
         }
         Ok(caches)
     }

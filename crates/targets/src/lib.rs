@@ -22,7 +22,7 @@ use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
 pub use kurabe_core::target::without_passwords;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_drivers::cached::Cached;
+use kurabe_drivers::members::{self, Composite};
 use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_engine::prepare::target::{Restart, Restrict, SecondInstance, Target};
 use kurabe_observe::Remote;
@@ -266,20 +266,19 @@ impl Opened {
             self.observers.push((driver.endpoint(), observer));
         }
         let claims = seen.insert(reached.to_string());
-        if !open_options.caches.is_empty() {
-            let caches = match cache {
-                Some(cache) => self.caches(cache, open_options, reporter)?,
-                None => Vec::new(),
-            };
-            Cached::add_facts(&mut facts, &caches);
-            driver = Box::new(Cached::new(driver, caches));
+        let (mut members, mut missing) = (Vec::new(), Vec::new());
+        if let Some(cache) = cache.filter(|_| !open_options.caches.is_empty()) {
+            members = self.caches(cache, open_options, reporter)?;
         }
         if !open_options.remotes.is_empty() {
             let beside = remotes::RemoteContext { url: &url, reached: &reached, given: remote };
-            let linked = self.linked(driver, &mut facts, &beside, open_options, reporter)?;
-            driver = linked.driver;
-            let servers = linked.servers;
-            restart = own.map(|own| restarting([own].into_iter().chain(servers).collect()));
+            let remotes = self.remotes(&mut *driver, &beside, open_options, reporter)?;
+            (members, missing) = (members.into_iter().chain(remotes.members).collect(), remotes.missing);
+            restart = own.map(|own| restarting([own].into_iter().chain(remotes.servers).collect()));
+        }
+        if !open_options.caches.is_empty() || !open_options.remotes.is_empty() {
+            members::add_facts(&mut facts, &members);
+            driver = Box::new(Composite::new(driver, members, missing));
         }
         self.records.push(TargetRecord {
             name: name.clone(),

@@ -4,12 +4,10 @@ use crate::direct::{open_one, without_server};
 use crate::throwaway::{not_started_url, of_url, start};
 use crate::{OpenOptions, Opened, Reporter, UP, check_scheme, with_server_affinity};
 use kurabe_core::driver::Driver;
-use kurabe_core::facts::ServerFacts;
 use kurabe_core::remote::{RemoteAddress, RemoteServer};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result};
-use kurabe_drivers::linked::{self, Linked};
-use kurabe_drivers::members::Member;
+use kurabe_drivers::members::{Member, Role};
 use kurabe_testbed::Server;
 use std::sync::Arc;
 
@@ -49,10 +47,12 @@ impl RemoteContext<'_> {
     }
 }
 
-/// A target with its remotes.
-pub(crate) struct LinkedTarget {
-    /// The target and its remotes.
-    pub(crate) driver: Box<dyn Driver>,
+/// The remotes of a target.
+#[derive(Default)]
+pub(crate) struct Remotes {
+    pub(crate) members: Vec<Member>,
+    /// Why the target has no other ones, as clauses.
+    pub(crate) missing: Vec<(RemoteServer, String)>,
     /// The throwaway servers that were started for it.
     pub(crate) servers: Vec<Arc<Server>>,
 }
@@ -78,30 +78,29 @@ impl Opened {
     ///
     /// # Errors
     /// If a remote does not start or cannot be used.
-    pub(crate) fn linked(
+    pub(crate) fn remotes(
         &mut self,
-        mut driver: Box<dyn Driver>,
-        facts: &mut ServerFacts,
+        driver: &mut dyn Driver,
         beside: &RemoteContext<'_>,
         open_options: &OpenOptions,
         reporter: &dyn Reporter,
-    ) -> Result<LinkedTarget> {
-        let (mut members, mut missing, mut servers) = (Vec::new(), Vec::new(), Vec::new());
+    ) -> Result<Remotes> {
+        let mut remotes = Remotes::default();
         for &server in &open_options.remotes {
             if server == RemoteServer::Same {
-                let url = address(beside.reached, &*driver);
+                let url = address(beside.reached, driver);
                 driver.add_remote(RemoteAddress { server, url });
                 continue;
             }
-            let url = &match beside.remote(server, &*driver) {
+            let url = &match beside.remote(server, driver) {
                 Ok(url) => url,
                 Err(why) => {
-                    missing.push((server, why));
+                    remotes.missing.push((server, why));
                     continue;
                 }
             };
-            let role = linked::role(server);
-            reporter.wait_for(format!("{role} of {} to start", beside.url));
+            let role = Role::Remote(server);
+            reporter.wait_for(format!("{} of {} to start", role.word(), beside.url));
             let ours = url.scheme == UP || server != RemoteServer::Given;
             let dry = open_options.dry && url.scheme == UP;
             let reached = if dry {
@@ -111,21 +110,19 @@ impl Opened {
                 options.links = true;
                 let started =
                     with_server_affinity(open_options.cpu_partition.as_ref(), || start(url, &options));
-                let started = Arc::new(started.map_err(|error| error.context(role))?);
-                servers.push(Arc::clone(&started));
+                let started = Arc::new(started.map_err(|error| error.context(role.word()))?);
+                remotes.servers.push(Arc::clone(&started));
                 self.reached(url, started)?
             } else {
                 url.clone()
             };
             let opened = if dry { without_server(&reached) } else { open_one(&reached, None) };
-            let (remote, of, _) = opened.map_err(|error| error.context(url).context(role))?;
+            let (remote, of, _) = opened.map_err(|error| error.context(url).context(role.word()))?;
             driver.add_remote(RemoteAddress { server, url: address(&reached, &*remote) });
             let claims = ours || self.shared.insert(reached.to_string());
-            let name = server.name().to_owned();
-            members.push(Member { name, role, driver: remote, facts: of, ours, claims });
+            remotes.members.push(Member { role, driver: remote, facts: of, ours, claims });
         }
-        Linked::add_facts(facts, &members);
-        Ok(LinkedTarget { driver: Box::new(Linked::new(driver, members, missing)), servers })
+        Ok(remotes)
     }
 }
 

@@ -1,24 +1,22 @@
 //! The namespaces of a target's own server and of its members.
 
-use super::{Members, Place};
+use super::{Member, place};
 use crate::prelude::*;
 use kurabe_core::sort;
+use std::sync::Arc;
 
-pub(crate) struct PairNamespace {
-    store: Box<dyn Namespace>,
-    members: Members,
-    place: Place,
-    /// The namespaces of the members, opened on first use.
-    namespaces: Vec<Option<Box<dyn Namespace>>>,
-    /// The error after which a member was given up. It must not hold up the removal from the target's own server.
-    lost: Vec<Option<Error>>,
+pub(super) struct CompositeNamespace {
+    own: Box<dyn Namespace>,
+    members: Arc<Vec<Member>>,
+    /// The namespaces of the members, opened on first use; or the error after which a member was given up. It must not
+    /// hold up the removal from the target's own server.
+    opened: Vec<Option<Result<Box<dyn Namespace>>>>,
 }
 
-impl PairNamespace {
-    pub(crate) fn new(store: Box<dyn Namespace>, members: Members, place: Place) -> Self {
-        let namespaces = members.iter().map(|_| None).collect();
-        let lost = members.iter().map(|_| None).collect();
-        Self { store, members, place, namespaces, lost }
+impl CompositeNamespace {
+    pub(super) fn new(own: Box<dyn Namespace>, members: Arc<Vec<Member>>) -> Self {
+        let opened = members.iter().map(|_| None).collect();
+        Self { own, members, opened }
     }
 
     /// Does something where a collection is.
@@ -27,37 +25,32 @@ impl PairNamespace {
         collection: &Collection,
         work: impl FnOnce(&mut dyn Namespace) -> Result<T>,
     ) -> Result<T> {
-        match (self.place)(&self.members, collection).transpose()? {
-            None => work(&mut *self.store),
-            Some(at) => match &self.lost[at] {
-                Some(lost) => Err(lost.clone()),
-                None => self.member(at).and_then(work).map_err(|error| error.context(self.members[at].role)),
-            },
+        match place(&self.members, collection)? {
+            None => work(&mut *self.own),
+            Some(at) => self.on_member(at, work),
         }
     }
 
-    fn member(&mut self, at: usize) -> Result<&mut dyn Namespace> {
-        let member = &self.members[at];
-        let namespace = match self.namespaces[at].take() {
-            Some(namespace) => namespace,
-            None => member.driver.namespace()?,
+    fn on_member<T>(
+        &mut self,
+        at: usize,
+        work: impl FnOnce(&mut dyn Namespace) -> Result<T>,
+    ) -> Result<T> {
+        let Member { role, driver, .. } = &self.members[at];
+        let of_member = |error: Error| error.context(role.word());
+        let opened = match &mut self.opened[at] {
+            Some(opened) => opened,
+            None => self.opened[at].insert(Ok(driver.namespace().map_err(of_member)?)),
         };
-        Ok(&mut **self.namespaces[at].insert(namespace))
+        opened.as_mut().map_err(|lost| lost.clone()).and_then(|member| work(&mut **member)).map_err(of_member)
     }
 
     /// Does something on a member. After an error the member is given up, and [`Namespace::finish`] returns the error.
     fn attempt<T>(&mut self, at: usize, work: impl FnOnce(&mut dyn Namespace) -> Result<T>) -> Option<T> {
-        if self.lost[at].is_some() {
+        if let Some(Err(_)) = self.opened[at] {
             return None;
         }
-        let role = self.members[at].role;
-        match self.member(at).and_then(work) {
-            Ok(done) => Some(done),
-            Err(error) => {
-                self.lost[at] = Some(error.context(role));
-                None
-            }
-        }
+        self.on_member(at, work).map_err(|lost| self.opened[at] = Some(Err(lost))).ok()
     }
 
     /// The members that may have other users.
@@ -66,13 +59,12 @@ impl PairNamespace {
     }
 }
 
-impl Namespace for PairNamespace {
+impl Namespace for CompositeNamespace {
     fn claim(&mut self, run: &str) -> Result<()> {
-        self.store.claim(run)?;
+        self.own.claim(run)?;
         for at in self.shared() {
             if self.members[at].claims {
-                let claimed = self.member(at).and_then(|member| member.claim(run));
-                match claimed.map_err(|error| error.context(self.members[at].role)) {
+                match self.on_member(at, |member| member.claim(run)) {
                     // It answered before the run began: what does not need it goes on.
                     Err(lost)
                         if matches!(
@@ -80,7 +72,7 @@ impl Namespace for PairNamespace {
                             ErrorKind::ConnectionLost | ErrorKind::Timeout | ErrorKind::Unreachable
                         ) =>
                     {
-                        self.lost[at] = Some(lost);
+                        self.opened[at] = Some(Err(lost));
                     }
                     claimed => claimed?,
                 }
@@ -98,7 +90,7 @@ impl Namespace for PairNamespace {
     }
 
     fn remove(&mut self, name: &str) -> Result<()> {
-        self.store.remove(name)?;
+        self.own.remove(name)?;
         // The data of a throwaway member is removed with its server; a cache may also have evicted the ownership table.
         for at in self.shared() {
             self.attempt(at, |member| {
@@ -109,7 +101,7 @@ impl Namespace for PairNamespace {
     }
 
     fn list(&mut self) -> Result<Vec<String>> {
-        let mut names = self.store.list()?;
+        let mut names = self.own.list()?;
         for at in self.shared() {
             names.extend(self.attempt(at, |member| member.list()).unwrap_or_default());
         }
@@ -120,12 +112,12 @@ impl Namespace for PairNamespace {
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.store.finish()?;
+        self.own.finish()?;
         for at in self.shared() {
             // Another target of this run may still have collections there.
             self.attempt(at, |member| if member.list()?.is_empty() { member.finish() } else { Ok(()) });
         }
-        self.lost.iter_mut().find_map(Option::take).map_or(Ok(()), Err)
+        self.opened.iter().flatten().find_map(|opened| opened.as_ref().err()).cloned().map_or(Ok(()), Err)
     }
 
     fn statistics(&mut self) -> Option<&mut dyn TableStatistics> {
@@ -133,7 +125,7 @@ impl Namespace for PairNamespace {
     }
 
     fn keeps_insertion_order(&self) -> bool {
-        self.store.keeps_insertion_order()
+        self.own.keeps_insertion_order()
     }
 
     fn key_prefix(&mut self, collection: &Collection) -> Result<Option<String>> {
@@ -141,7 +133,7 @@ impl Namespace for PairNamespace {
     }
 }
 
-impl TableStatistics for PairNamespace {
+impl TableStatistics for CompositeNamespace {
     fn analyse(&mut self, collection: &Collection) -> Result<()> {
         self.on(collection, |namespace| namespace.analyse(collection))
     }
@@ -151,6 +143,6 @@ impl TableStatistics for PairNamespace {
     }
 
     fn missing(&mut self, table: &str) -> Result<Option<String>> {
-        self.store.unanalysed(table)
+        self.own.unanalysed(table)
     }
 }

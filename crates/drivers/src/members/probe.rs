@@ -1,39 +1,43 @@
-//! The statistics of both ends of a link: those of the target, and statements and session samples of its remotes.
+//! The statistics of a target and its remotes: those of the target, and statements and session samples of the remotes.
 //!
 //! Counters are the target's alone: a counter of both servers would describe neither.
 
 use crate::prelude::*;
 
 /// Reads the statistics of a target and of its remotes. Texts of a remote begin with its name.
-pub(super) struct PairProbe {
+pub(super) struct CompositeProbe {
     own: Box<dyn StatsProbe>,
     remotes: Vec<Remote>,
 }
 
 struct Remote {
-    name: String,
+    name: &'static str,
     /// The probe, or why there is none, as a clause.
     probe: Result<Box<dyn StatsProbe>, String>,
     /// Whether it cannot sample sessions.
     silent: bool,
 }
 
-impl PairProbe {
-    pub(super) fn new(own: Box<dyn StatsProbe>, remotes: Vec<(String, Result<Box<dyn StatsProbe>>)>) -> Self {
-        let remote = |(name, probe): (String, Result<_>)| Remote {
+impl CompositeProbe {
+    /// `remotes`: the name of each, and its probe.
+    pub(super) fn new(
+        own: Box<dyn StatsProbe>,
+        remotes: impl Iterator<Item = (&'static str, Result<Box<dyn StatsProbe>>)>,
+    ) -> Self {
+        let remote = |(name, probe): (_, Result<_>)| Remote {
             name,
             probe: probe.map_err(|error| error.to_string()),
             silent: false,
         };
-        Self { own, remotes: remotes.into_iter().map(remote).collect() }
+        Self { own, remotes: remotes.map(remote).collect() }
     }
 }
 
-impl StatsProbe for PairProbe {
+impl StatsProbe for CompositeProbe {
     fn snapshot(&mut self, point: SnapshotPoint, clients: &Clients) -> Result<Reading> {
         let mut reading = self.own.snapshot(point, clients)?;
         for remote in &mut self.remotes {
-            let name = &remote.name;
+            let name = remote.name;
             let found = match &mut remote.probe {
                 Ok(probe) => probe.snapshot(point, clients).map_err(|error| error.to_string()),
                 Err(why) => Err(why.clone()),
