@@ -39,11 +39,11 @@ pub trait DumpTool: Send {
         progress: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<u64>;
 
-    /// Replaces the table by the one in the last dump.
+    /// Replaces the table of the last dump by what was dumped.
     ///
     /// # Errors
     /// As for [`DumpTool::dump`]. The table may be missing, or have a part of its rows.
-    fn restore(&mut self, table: &Collection, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
+    fn restore(&mut self, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
 
     /// The size of the table with its indexes, in bytes, as the server reports it; `None` if it does not.
     fn stored_bytes(&mut self, table: &Collection) -> Result<Option<u64>>;

@@ -1,4 +1,4 @@
-//! Several fields packed into one value, for engines without fields.
+//! Several fields of a row packed into one value, for engines without fields.
 //!
 //! Each field is a tag followed by its data: `0` null; `1` a whole number and `2` a timestamp (microseconds since
 //! 1970), both of eight bytes; `3` text or bytes, after their length in four bytes. Numbers are little-endian. By tags
@@ -114,6 +114,91 @@ pub fn push<'a>(out: &mut Vec<u8>, value: &Value<'a>) -> Option<&'a [u8]> {
     None
 }
 
+/// Appends fields to a value.
+pub fn pack<'a>(out: &mut Vec<u8>, fields: impl Iterator<Item = Value<'a>>) {
+    for field in fields {
+        let bytes = push(out, &field);
+        out.extend_from_slice(bytes.unwrap_or_default());
+    }
+}
+
+/// The fields of a value in memory, read one after the other. What is missing or has another format is null.
+pub struct Fields<'a> {
+    value: &'a [u8],
+    /// The part from the field number `next` on.
+    rest: &'a [u8],
+    next: usize,
+}
+
+impl<'a> Fields<'a> {
+    /// Those of a value that [`pack`] wrote.
+    pub fn of(value: &'a [u8]) -> Self {
+        Self { value, rest: value, next: 0 }
+    }
+
+    /// The field at a position. Positions in ascending order need one pass.
+    #[inline]
+    pub fn at(&mut self, position: usize) -> Value<'a> {
+        if position < self.next {
+            *self = Self::of(self.value);
+        }
+        while self.next < position {
+            self.take();
+        }
+        self.take()
+    }
+
+    fn take(&mut self) -> Value<'a> {
+        self.next += 1;
+        let (field, rest) = first(self.rest).unwrap_or((Value::Null, &[]));
+        self.rest = rest;
+        field
+    }
+}
+
+/// The first field, and the rest after it.
+fn first(value: &[u8]) -> Option<(Value<'_>, &[u8])> {
+    let (mark, rest) = value.split_first()?;
+    let number = || rest.split_first_chunk().map(|(number, rest)| (i64::from_le_bytes(*number), rest));
+    match *mark {
+        NULL => Some((Value::Null, rest)),
+        INT => number().map(|(number, rest)| (Value::Int(number), rest)),
+        TIME => number().map(|(number, rest)| (Value::Time(number), rest)),
+        BYTES => {
+            let (length, rest) = rest.split_first_chunk()?;
+            let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+            Some((Value::Bytes(bytes), rest))
+        }
+        _ => None,
+    }
+}
+
+/// Appends fields of a value that [`pack`] wrote to a reply as a row.
+pub fn give(out: &mut Reply, value: &[u8], fields: &[usize]) {
+    let mut all = Fields::of(value);
+    for at in fields {
+        match all.at(*at) {
+            Value::Int(n) => out.push_int(n),
+            Value::Time(n) => out.push_time(n),
+            Value::Bytes(bytes) => out.push_bytes(bytes),
+            _ => out.push_null(),
+        }
+    }
+    out.end_row();
+}
+
+/// The `width` fields of the value `before`, with new values for some of them.
+pub fn changed<'a>(
+    before: &'a [u8],
+    width: usize,
+    fields: &[usize],
+    new: &[Value<'a>],
+) -> impl Iterator<Item = Value<'a>> {
+    let mut old = Fields::of(before);
+    let new = |at| fields.iter().position(|field| *field == at).map(|number| new[number]);
+    (0..width).map(move |at| new(at).unwrap_or_else(|| old.at(at)))
+}
+
 /// Reads `width` fields from a value of `left` bytes, and appends those `wanted` (in ascending order) to the reply.
 /// `false` if the value does not have the format described above.
 #[inline]
@@ -166,4 +251,43 @@ fn take<const N: usize>(from: &mut impl Source, left: &mut usize) -> Result<Opti
     }
     *left -= N;
     from.bytes::<N>().map(Some)
+}
+
+/// Fields of a row that need no allocation.
+const FEW: usize = 16;
+
+/// Calls `work` with so many fields, all null, to be set to borrowed values and passed on.
+///
+/// # Errors
+/// The error of `work`.
+#[inline]
+pub fn with_fields<'v>(count: usize, work: impl FnOnce(&mut [Value<'v>]) -> Result<()>) -> Result<()> {
+    if count <= FEW { work(&mut [Value::Null; FEW][..count]) } else { work(&mut vec![Value::Null; count]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_fields_round_trip() {
+        let fields = [
+            Value::Text("id"),
+            Value::Null,
+            Value::Int(i64::MIN),
+            Value::Bytes(&[0, 255]),
+            Value::Time(-1),
+            Value::Bytes(b""),
+        ];
+        let mut row = Vec::new();
+        pack(&mut row, fields.iter().copied());
+        let mut all = Fields::of(&row);
+        let back: Vec<Value<'_>> = (0..fields.len()).map(|i| all.at(i)).collect();
+        assert_eq!(back[0], Value::Bytes(b"id"));
+        assert_eq!(back[1..], fields[1..]);
+        assert_eq!([3, 0, 6].map(|i| all.at(i)), [back[3], back[0], Value::Null]);
+        for cut in 0..row.len() {
+            assert_eq!(Fields::of(&row[..cut]).at(5), Value::Null);
+        }
+    }
 }

@@ -2,8 +2,8 @@
 
 pub use crate::datetime::DateTime;
 pub use crate::info::{Connections, DriverInfo, ForeignOption, Meaning, OptionInfo};
-pub use crate::lent_row::with_fields;
 pub use crate::ownership::Owned;
+pub use crate::packed::with_fields;
 pub use crate::slots::check_parameters;
 pub use crate::wire::malformed;
 pub use kurabe_core::collection::{Collection, FieldType};

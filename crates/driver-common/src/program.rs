@@ -1,13 +1,11 @@
-//! Runs an engine's own programs: finds them, feeds them, watches them, and reports how they failed.
+//! Runs an engine's own programs: finds them, watches them, and reports how they failed.
 
 use crate::prelude::*;
 use kurabe_core::text::printable;
-use rustix::fs::fstatvfs;
 use std::collections::BTreeMap;
 use std::env;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -20,8 +18,6 @@ const ELSEWHERE: &[&str] = &["/usr/local/sbin", "/usr/sbin", "/usr/local/bin", "
 const WATCH: Duration = Duration::from_millis(5);
 /// The part of a program's error output that is shown, in bytes.
 const SHOWN: usize = 600;
-/// The part of a dump's end in which its last line is, in bytes.
-const TAIL: u64 = 512;
 
 /// The folder of temporary files: `$KURABE_TMP`, or the system's.
 pub fn temporary_folder() -> PathBuf {
@@ -92,83 +88,8 @@ fn ask_for_version(program: &Path) -> String {
     printable(text.lines().next().unwrap_or_default().trim()).into_owned()
 }
 
-/// A file without a name in the temporary folder.
-fn unnamed_file() -> Result<File> {
-    let folder = temporary_folder();
-    tempfile::tempfile_in(&folder).map_err(|error| {
-        let message = format!("no temporary file can be made in {}: {error}", folder.display());
-        Error::new(ErrorKind::Environment, message).hint("KURABE_TMP names another folder")
-    })
-}
-
-/// The content of a dump, in a file without a name.
-pub struct Dump {
-    file: File,
-}
-
-impl Dump {
-    /// An empty dump, but for this text.
-    ///
-    /// # Errors
-    /// [`Environment`](ErrorKind::Environment) if it cannot be written.
-    pub fn beginning_with(text: &str) -> Result<Self> {
-        let mut file = unnamed_file()?;
-        file.write_all(text.as_bytes()).map_err(|error| not_written(&error))?;
-        Ok(Self { file })
-    }
-
-    /// Appends what a program writes to its standard output; returns the length of the dump.
-    ///
-    /// # Errors
-    /// As for [`run`]; [`Environment`](ErrorKind::Environment) if the dump does not end with a line that begins with
-    /// `end`: programs do not notice every error of writing.
-    pub fn write(
-        &mut self,
-        command: &mut Command,
-        end: &str,
-        progress: &mut dyn FnMut(u64) -> Result<()>,
-    ) -> Result<u64> {
-        let output = self.file.try_clone().map_err(|error| not_written(&error))?;
-        let length = || self.file.metadata().map_or(0, |meta| meta.len());
-        // Programs may say nothing of a full disk, or end as if all were well.
-        run(command.stdout(output), &mut || progress(length())).map_err(|error| {
-            let is_full = fstatvfs(&self.file).is_ok_and(|disk| disk.f_bavail == 0);
-            if is_full && error.kind() == ErrorKind::Server {
-                return Error::new(ErrorKind::Environment, format!("the disk is full: {error}")).hint(room());
-            }
-            error
-        })?;
-        let length = length();
-        let shown = length.min(TAIL);
-        let mut tail = vec![0; shown as usize];
-        let read = self.file.read_exact_at(&mut tail, length - shown);
-        read.map_err(|error| not_written(&error))?;
-        if String::from_utf8_lossy(&tail).lines().any(|line| line.starts_with(end)) {
-            return Ok(length);
-        }
-        let name = command.get_program().to_string_lossy().into_owned();
-        let message = format!("the dump of {name} is not complete: it does not end with '{end}'");
-        Err(Error::new(ErrorKind::Environment, message).hint(room()))
-    }
-
-    /// Gives the whole dump to a program on its standard input.
-    pub fn read(&mut self, command: &mut Command, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
-        let failed = |error: io::Error| {
-            Error::new(ErrorKind::Environment, format!("the dump cannot be read: {error}"))
-        };
-        self.file.seek(SeekFrom::Start(0)).map_err(failed)?;
-        let input = self.file.try_clone().map_err(failed)?;
-        // Both descriptors share the position up to which the program has read.
-        let mut file = &self.file;
-        run(command.stdin(input).stdout(Stdio::null()), &mut || progress(file.stream_position().unwrap_or(0)))
-    }
-}
-
-fn not_written(error: &io::Error) -> Error {
-    Error::new(ErrorKind::Environment, format!("the dump cannot be written: {error}")).hint(room())
-}
-
-fn room() -> String {
+/// The advice if a disk is full.
+pub(crate) fn room() -> String {
     let folder = temporary_folder();
     format!("the disk of {} may be full; KURABE_TMP names another folder", folder.display())
 }
@@ -234,30 +155,6 @@ mod tests {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).stdin(Stdio::null());
         command
-    }
-
-    #[test]
-    fn dump_is_given_back_whole_with_what_it_begins_with() {
-        let mut dump = Dump::beginning_with("first\n").unwrap();
-        let mut seen = 0;
-        let mut progress = |bytes| {
-            seen = bytes;
-            Ok(())
-        };
-        let length = dump.write(&mut sh("echo second; echo end of it"), "end", &mut progress).unwrap();
-        assert_eq!((length, seen), (23, 23));
-        for _ in 0..2 {
-            let same = sh("test \"$(cat)\" = \"$(printf 'first\\nsecond\\nend of it')\"");
-            dump.read(&mut { same }, &mut |_| Ok(())).unwrap();
-        }
-    }
-
-    #[test]
-    fn dump_that_is_cut_is_an_error_even_if_its_program_succeeds() {
-        let mut dump = Dump::beginning_with("").unwrap();
-        let error = dump.write(&mut sh("echo half"), "end", &mut |_| Ok(())).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Environment);
-        assert!(error.to_string().contains("not complete"), "{error}");
     }
 
     #[test]

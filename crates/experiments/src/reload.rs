@@ -258,7 +258,7 @@ impl Reload {
         self.restore(context, |job, context| {
             let mut done = 0;
             let rows = job.rows.count;
-            tool.restore(&job.table, &mut |bytes| {
+            tool.restore(&mut |bytes| {
                 let now = (u128::from(rows) * u128::from(bytes) / u128::from(dumped.max(1))) as u64;
                 let new = now.min(rows).saturating_sub(done);
                 done += new;

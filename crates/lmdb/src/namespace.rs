@@ -4,8 +4,8 @@ use crate::session::entry;
 use crate::store::{Store, after, explain};
 use kurabe_driver_common::embedded::Claim;
 use kurabe_driver_common::ownership::{MADE_BY, NamespaceOps, Words, now};
+use kurabe_driver_common::packed::{Fields, pack};
 use kurabe_driver_common::prelude::*;
-use kurabe_driver_common::row::{field, pack};
 use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl NamespaceOps for LmdbNamespace {
         let (start, mut names, mut foreign) = (entry(""), Vec::new(), false);
         self.store.scan(&start, &after(&start), |key, row| {
             let name = String::from_utf8_lossy(&key[start.len()..]).into_owned();
-            let by_us = matches!(field(row, 3, 1), Value::Bytes(by) if by.starts_with(b"kurabe "));
+            let by_us = matches!(Fields::of(row).at(1), Value::Bytes(by) if by.starts_with(b"kurabe "));
             foreign |= !by_us || !Collection::name_is_ours(&name);
             names.push(name);
         })?;

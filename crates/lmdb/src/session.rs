@@ -3,9 +3,10 @@
 use crate::store::{Store, after, explain};
 use crate::transfer;
 use heed::{PutFlags, RoTxn};
+use kurabe_driver_common::key;
 use kurabe_driver_common::ownership::MARKER;
+use kurabe_driver_common::packed;
 use kurabe_driver_common::prelude::*;
-use kurabe_driver_common::row::{self, set_key};
 use kurabe_driver_common::slots::{Slots, check_parameters, check_supported};
 use std::sync::Arc;
 
@@ -25,6 +26,19 @@ pub(crate) fn unsupported(operation: &Operation) -> Option<&'static str> {
         Operation::Flow(_) => Some(NO_FLOW),
         _ => None,
     }
+}
+
+/// Sets the key of a row: the collection's name, a colon, and the fields; `whole`: these are all fields of the key.
+pub(crate) fn set_key<'a>(
+    key: &mut Vec<u8>,
+    collection: &str,
+    fields: impl ExactSizeIterator<Item = Value<'a>>,
+    whole: bool,
+) -> Result<()> {
+    key.clear();
+    key.extend_from_slice(collection.as_bytes());
+    key.push(b':');
+    key::push_ordered(key, collection, fields, whole)
 }
 
 /// The key of a collection's entry in the ownership table.
@@ -67,18 +81,18 @@ impl Session for LmdbSession {
                 let txn = store.env.read_txn().map_err(explain)?;
                 let found = store.rows.get(&txn, key).map_err(explain)?;
                 if let Some(row) = found {
-                    row::give(out, row, width, fields);
+                    packed::give(out, row, fields);
                 }
             }
             Operation::FindEqual { fields, .. } => {
                 set_key(key, &collection.name, all, false)?;
-                store.scan(key, &after(key), |_, row| row::give(out, row, width, fields))?;
+                store.scan(key, &after(key), |_, row| packed::give(out, row, fields))?;
             }
             Operation::FindRange { fields, .. } => {
                 let (whole, end) = (collection.key.len() == 1, &mut self.row);
                 set_key(key, &collection.name, all.clone().take(1), whole)?;
                 set_key(end, &collection.name, all.skip(1), whole)?;
-                store.scan(key, end, |_, row| row::give(out, row, width, fields))?;
+                store.scan(key, end, |_, row| packed::give(out, row, fields))?;
             }
             Operation::Count { .. } => {
                 let mut rows = 0;
@@ -97,7 +111,8 @@ impl Session for LmdbSession {
                 if let Operation::Update { fields, .. } = operation {
                     set_key(key, &collection.name, all.skip(fields.len()), true)?;
                     let Some(before) = store.rows.get(txn, key).map_err(explain)? else { return Ok(0) };
-                    row::change(row, before, width, fields, parameters);
+                    row.clear();
+                    packed::pack(row, packed::changed(before, width, fields, parameters));
                     return store.rows.put(txn, key, row).map(|()| 1).map_err(explain);
                 }
                 let put = matches!(operation, Operation::Put { .. });
@@ -105,7 +120,7 @@ impl Session for LmdbSession {
                 for values in parameters.chunks(width) {
                     set_key(key, &collection.name, collection.key.iter().map(|at| values[*at]), true)?;
                     row.clear();
-                    row::pack(row, values.iter().copied());
+                    packed::pack(row, values.iter().copied());
                     store.rows.put_with_flags(txn, flags, key, row).map_err(explain)?;
                 }
                 Ok((parameters.len() / width) as u64)

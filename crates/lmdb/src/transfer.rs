@@ -1,10 +1,10 @@
 //! All rows of a collection in one transaction, which reads or adds them.
 
-use crate::session::{LmdbSession, check_exists};
+use crate::session::{LmdbSession, check_exists, set_key};
 use crate::store::{after, explain};
 use heed::PutFlags;
+use kurabe_driver_common::packed::{self, Fields};
 use kurabe_driver_common::prelude::*;
-use kurabe_driver_common::row::{self, set_key};
 use std::ops::Bound;
 
 pub(crate) fn read(
@@ -13,7 +13,7 @@ pub(crate) fn read(
     fields: &[usize],
     row: &mut RowSink<'_>,
 ) -> Result<Moved> {
-    let (store, key, width) = (&session.store, &mut session.key, collection.fields.len());
+    let (store, key) = (&session.store, &mut session.key);
     let txn = store.env.read_txn().map_err(explain)?;
     check_exists(store, &txn, &collection.name)?;
     set_key(key, &collection.name, std::iter::empty(), false)?;
@@ -21,10 +21,10 @@ pub(crate) fn read(
     let range = (Bound::Included(key.as_slice()), Bound::Excluded(end.as_slice()));
     let mut rows = 0;
     for found in store.rows.range(&txn, &range).map_err(explain)? {
-        let (_, packed) = found.map_err(explain)?;
+        let mut all = Fields::of(found.map_err(explain)?.1);
         with_fields(fields.len(), |values| {
             for (value, field) in values.iter_mut().zip(fields) {
-                *value = row::field(packed, width, *field);
+                *value = all.at(*field);
             }
             row(values)
         })?;
@@ -38,16 +38,16 @@ pub(crate) fn write(
     collection: &Collection,
     rows: &mut dyn RowSource,
 ) -> Result<Moved> {
-    let LmdbSession { store, key, row: packed, .. } = session;
+    let LmdbSession { store, key, row, .. } = session;
     let written = store.write(|txn| {
         check_exists(store, txn, &collection.name)?;
         let mut written = 0;
         while rows.next(&mut |values| {
             check_parameters("a row", collection.fields.len(), values.len())?;
             set_key(key, &collection.name, collection.key.iter().map(|at| values[*at]), true)?;
-            packed.clear();
-            row::pack(packed, values.iter().copied());
-            store.rows.put_with_flags(txn, PutFlags::NO_OVERWRITE, key, packed).map_err(explain)?;
+            row.clear();
+            packed::pack(row, values.iter().copied());
+            store.rows.put_with_flags(txn, PutFlags::NO_OVERWRITE, key, row).map_err(explain)?;
             written += 1;
             Ok(())
         })? {}

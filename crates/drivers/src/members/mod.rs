@@ -62,7 +62,9 @@ pub fn add_facts(facts: &mut ServerFacts, members: &[Member]) {
     for Member { role, facts: of, .. } in members {
         let (name, about) = match role {
             Role::Cache(name) => (format!("cache {name}"), "the cache in front of it".to_owned()),
-            Role::Remote(server) => (format!("remote {}", server.name()), format!("{} beside it", role.word())),
+            Role::Remote(server) => {
+                (format!("remote {}", server.name()), format!("{} beside it", role.word()))
+            }
         };
         let value = format!("{} {} ({})", of.engine, of.version, Setting::list(&of.settings));
         facts.settings.push(Setting::new(name, value));
@@ -109,14 +111,16 @@ fn place(members: &[Member], collection: &Collection) -> Result<Option<usize>> {
         _ => return Ok(None),
     };
     let missing = || match &role {
-        Role::Cache(name) if name == "as_is" => {
-            Error::unsupported("there is no running cache: --cache-size as-is needs --cache with the URL of one")
-        }
+        Role::Cache(name) if name == "as_is" => Error::unsupported(
+            "there is no running cache: --cache-size as-is needs --cache with the URL of one",
+        ),
         Role::Cache(_) => Error::unsupported(
             "a size can be set only for a throwaway cache, which --cache up:memcached or up:redis starts; \
              --cache-size as-is uses a running cache unchanged",
         ),
-        Role::Remote(_) => Error::new(ErrorKind::Internal, format!("this run has not opened {}", role.word())),
+        Role::Remote(_) => {
+            Error::new(ErrorKind::Internal, format!("this run has not opened {}", role.word()))
+        }
     };
     members.iter().position(|member| member.role == role).ok_or_else(missing).map(Some)
 }

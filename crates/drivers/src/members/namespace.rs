@@ -31,11 +31,7 @@ impl CompositeNamespace {
         }
     }
 
-    fn on_member<T>(
-        &mut self,
-        at: usize,
-        work: impl FnOnce(&mut dyn Namespace) -> Result<T>,
-    ) -> Result<T> {
+    fn on_member<T>(&mut self, at: usize, work: impl FnOnce(&mut dyn Namespace) -> Result<T>) -> Result<T> {
         let Member { role, driver, .. } = &self.members[at];
         let of_member = |error: Error| error.context(role.word());
         let opened = match &mut self.opened[at] {

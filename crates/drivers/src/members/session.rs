@@ -59,9 +59,8 @@ impl CompositeSession {
             Operation::Begin | Operation::Commit | Operation::Rollback => Ok(self.last),
             _ => self.number_of(collection.map(|of| &**of)).inspect(|number| self.last = *number),
         };
-        let prepared = session.and_then(|session| {
-            Ok((session, prepare(open(&mut self.sessions, session)?, operation)?))
-        });
+        let prepared = session
+            .and_then(|session| Ok((session, prepare(open(&mut self.sessions, session)?, operation)?)));
         let (session, prepared) = prepared.map_err(|error| explained(&self.members, far, error))?;
         Ok(self.slots.insert(Slot { session, prepared, far }))
     }

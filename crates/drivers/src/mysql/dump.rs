@@ -1,16 +1,14 @@
 //! Dumps and restores by the programs of MySQL and MariaDB. The password is in their environment.
 
 use super::config::{Config, ServerKey};
+use crate::dump::{Programs, over_tls};
 use crate::prelude::*;
-use crate::program::{self, Dump};
+use crate::program;
 use crate::wire::Place;
 use crate::wire::link::{Query, value};
-use kurabe_core::dump::{DumpTool, RowOrder};
+use kurabe_core::dump::RowOrder;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-/// How a whole dump ends, with comments.
-const END: &str = "-- Dump completed";
 
 pub(super) struct MysqlDump {
     config: Config,
@@ -19,15 +17,14 @@ pub(super) struct MysqlDump {
     restore: PathBuf,
     /// Whether each program is MySQL's own, and not MariaDB's.
     of_mysql: [bool; 2],
-    programs: String,
-    last: Option<Dump>,
+    names: String,
 }
 
 impl MysqlDump {
     /// Finds the programs: those of the server's own family first.
     pub(super) fn new(config: &Config, mut link: Box<dyn Query>) -> Result<Self> {
         if !config.tls.is_off() {
-            return Err(Error::unsupported("dumps over TLS are not supported; use a target without tls="));
+            return Err(over_tls());
         }
         let version = value(&mut *link, "SELECT VERSION()")?.unwrap_or_default();
         if version.starts_with("5.5.") && !version.contains("MariaDB") {
@@ -46,8 +43,8 @@ impl MysqlDump {
         let (dump, restore) = (find(&dumps)?, find(&restores)?);
         let versions = [program::version(&dump), program::version(&restore)];
         let of_mysql = versions.each_ref().map(|line| !line.contains("MariaDB"));
-        let programs = versions.join("; ");
-        Ok(Self { config: config.clone(), link, dump, restore, of_mysql, programs, last: None })
+        let names = versions.join("; ");
+        Ok(Self { config: config.clone(), link, dump, restore, of_mysql, names })
     }
 
     fn command(&self, program: &Path, of_mysql: bool) -> Command {
@@ -94,18 +91,15 @@ fn order_option(table: &Collection, order: RowOrder) -> String {
     }
 }
 
-impl DumpTool for MysqlDump {
-    fn programs(&self) -> &str {
-        &self.programs
+impl Programs for MysqlDump {
+    /// With comments.
+    const END: &'static str = "-- Dump completed";
+
+    fn names(&self) -> &str {
+        &self.names
     }
 
-    fn dump(
-        &mut self,
-        table: &Collection,
-        order: RowOrder,
-        progress: &mut dyn FnMut(u64) -> Result<()>,
-    ) -> Result<u64> {
-        self.last = None;
+    fn dump(&self, table: &Collection, order: RowOrder) -> Command {
         let mut command = self.command(&self.dump, self.of_mysql[0]);
         // Without locks and without tablespaces, which take privileges that a run does not need.
         command.args(["--single-transaction", "--no-tablespaces", "--skip-triggers"]);
@@ -113,17 +107,13 @@ impl DumpTool for MysqlDump {
             command.arg("--set-gtid-purged=OFF");
         }
         command.arg(order_option(table, order)).arg(&self.config.database).arg(&table.name);
-        let mut dump = Dump::beginning_with("")?;
-        let length = dump.write(&mut command, END, progress)?;
-        self.last = Some(dump);
-        Ok(length)
+        command
     }
 
-    fn restore(&mut self, _table: &Collection, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+    fn restore(&self) -> Command {
         let mut command = self.command(&self.restore, self.of_mysql[1]);
         command.arg(&self.config.database);
-        let dump = self.last.as_mut().ok_or_else(no_dump)?;
-        dump.read(&mut command, progress)
+        command
     }
 
     fn stored_bytes(&mut self, table: &Collection) -> Result<Option<u64>> {
@@ -138,10 +128,6 @@ impl DumpTool for MysqlDump {
         );
         Ok(value(&mut *self.link, &sql)?.and_then(|bytes| bytes.parse().ok()))
     }
-}
-
-fn no_dump() -> Error {
-    Error::new(ErrorKind::Internal, "nothing was dumped that could be restored")
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ mod proxy;
 mod version;
 
 use crate::charset;
+use crate::dump::ProgramDump;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
 use crate::wire::link::{LinkSession, Query, Supports, rows, value};
@@ -28,7 +29,6 @@ use config::Config;
 use durability::Durability;
 use engine::StorageEngine;
 use kurabe_core::compression::Compression;
-use kurabe_core::dump::DumpTool;
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::{Connection, Lean};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -319,7 +319,7 @@ impl Driver for Mysql {
 
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
         let link = self.link(&ConnectOptions::default())?;
-        Ok(Box::new(dump::MysqlDump::new(&self.config, link)?))
+        Ok(ProgramDump::boxed(dump::MysqlDump::new(&self.config, link)?))
     }
 
     fn links(&self) -> Result<&dyn Links> {

@@ -1,7 +1,6 @@
 //! A row with its key in front, so that a lookup and a read access one allocation.
 
-use crate::row::pack as pack_fields;
-pub(super) use crate::row::{encode, field, push, push_key};
+use crate::packed;
 use kurabe_core::value::Value;
 use std::sync::Arc;
 
@@ -11,15 +10,11 @@ const LENGTH: usize = 4;
 pub(super) type Row = Arc<[u8]>;
 
 /// Packs a row, through `scratch`.
-pub(super) fn pack<'a>(
-    scratch: &mut Vec<u8>,
-    key: &[u8],
-    fields: impl ExactSizeIterator<Item = Value<'a>> + Clone,
-) -> Row {
+pub(super) fn pack<'a>(scratch: &mut Vec<u8>, key: &[u8], fields: impl Iterator<Item = Value<'a>>) -> Row {
     scratch.clear();
     scratch.extend_from_slice(&(key.len() as u32).to_le_bytes());
     scratch.extend_from_slice(key);
-    pack_fields(scratch, fields);
+    packed::pack(scratch, fields);
     Arc::from(scratch.as_slice())
 }
 

@@ -3,6 +3,7 @@
 use super::row;
 use super::table::{Table, Undo, View};
 use super::{Store, supports};
+use crate::packed::changed;
 use crate::prelude::*;
 use crate::slots::{Slots, check_parameters};
 use std::sync::Arc;
@@ -218,11 +219,7 @@ impl Work {
             let key = table.key(&mut self.key, key)?;
             let Some(before) = table.row(key) else { return Ok(0) };
             let rest = row::parts(&before).1;
-            let values = (0..width).map(|position| {
-                let place = fields.iter().position(|field| *field == position);
-                place.map_or_else(|| row::field(rest, width, position), |place| new[place])
-            });
-            let row = row::pack(&mut self.row, key, values);
+            let row = row::pack(&mut self.row, key, changed(rest, width, fields, new));
             // If another client changed the row in between, try again with the current row.
             let undo = table.set(&row, |now| Ok(now.is_some_and(|now| Arc::ptr_eq(now, &before))))?;
             if undo.is_some() {

@@ -1,6 +1,8 @@
 //! A collection: rows by key in a sharded hash map, and sorted copies for its indexes.
 
 use super::row::{self, Row};
+use crate::key;
+use crate::packed::{self, Fields};
 use crate::prelude::*;
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -116,8 +118,7 @@ impl Table {
             return Ok(text.as_bytes());
         }
         scratch.clear();
-        row::push_key(scratch, fields.iter().copied(), true)
-            .map_err(|error| error.context(&self.collection.name))?;
+        key::push_ordered(scratch, &self.collection.name, fields.iter().copied(), true)?;
         Ok(scratch)
     }
 
@@ -127,13 +128,13 @@ impl Table {
         if view.version != self.version.load(Ordering::Acquire) || !view.whole {
             self.get_locked(view, hash, key, fields, out);
         } else if let Some(row) = view.rows.find(hash, |row| row::parts(row).0 == key) {
-            self.push_row(out, row, fields);
+            push_row(out, row, fields);
         }
     }
 
     fn get_locked(&self, view: &mut View, hash: u64, key: &[u8], fields: &[usize], out: &mut Reply) {
         if let Some(row) = read(self.shard(hash)).find(hash, |row| row::parts(row).0 == key) {
-            self.push_row(out, row, fields);
+            push_row(out, row, fields);
         }
         // A view is built once there were as many reads without a write as there are rows to copy.
         let version = self.version.load(Ordering::Acquire);
@@ -180,7 +181,7 @@ impl Table {
             return Err(Error::new(ErrorKind::Internal, message));
         };
         for value in values {
-            row::encode(&mut scratch, *value, false);
+            key::encode(&mut scratch, *value, false);
         }
         let from: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(scratch.as_slice()), Bound::Unbounded);
         let order = read(order);
@@ -188,12 +189,12 @@ impl Table {
         // Rows with one value of a whole index are in the order of the key; for a part of an index they must be sorted.
         let rest = &order_fields[by.len()..];
         if self.collection.key.ends_with(rest) {
-            found.for_each(|(_, row)| self.push_row(out, row, fields));
+            found.for_each(|(_, row)| push_row(out, row, fields));
         } else {
             let mut rows: Vec<&Row> = found.map(|(_, row)| row).collect();
             rows.sort_unstable_by_key(|row| row::parts(row).0);
             for row in rows {
-                self.push_row(out, row, fields);
+                push_row(out, row, fields);
             }
         }
         Ok(())
@@ -215,7 +216,7 @@ impl Table {
         let alone = order.is_none_or(|(fields, _)| fields.len() == 1);
         let mut bounds = [Vec::new(), Vec::new()];
         for (bound, value) in bounds.iter_mut().zip(values) {
-            row::encode(bound, *value, alone);
+            key::encode(bound, *value, alone);
         }
         let [from, to] = &bounds;
         if from >= to {
@@ -227,7 +228,7 @@ impl Table {
             let found =
                 order.range::<[u8], _>((Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice())));
             if *order_fields == self.collection.key || order_fields[1..] == self.collection.key {
-                found.for_each(|(_, row)| self.push_row(out, row, fields));
+                found.for_each(|(_, row)| push_row(out, row, fields));
                 return Ok(());
             }
             // Further fields of the index come before the key.
@@ -247,7 +248,7 @@ impl Table {
         }
         rows.sort_unstable_by(|(a, x), (b, y)| (a, row::parts(x).0).cmp(&(b, row::parts(y).0)));
         for (_, row) in &rows {
-            self.push_row(out, row, fields);
+            push_row(out, row, fields);
         }
         Ok(())
     }
@@ -255,10 +256,9 @@ impl Table {
     /// The order-preserving encoding of some fields of a row; `None` if one of them is `Null`.
     fn entry(&self, row: &[u8], fields: &[usize]) -> Option<Vec<u8>> {
         let mut out = Vec::new();
-        let row = row::parts(row).1;
+        let mut row = Fields::of(row::parts(row).1);
         for (i, field) in fields.iter().enumerate() {
-            let value = row::field(row, self.collection.fields.len(), *field);
-            if !row::encode(&mut out, value, i + 1 == fields.len()) {
+            if !key::encode(&mut out, row.at(*field), i + 1 == fields.len()) {
                 return None;
             }
         }
@@ -326,14 +326,10 @@ impl Table {
             None => drop(undo.table.take(row::parts(&undo.row).0)),
         }
     }
+}
 
-    fn push_row(&self, out: &mut Reply, row: &[u8], fields: &[usize]) {
-        let rest = row::parts(row).1;
-        for field in fields {
-            row::push(out, row::field(rest, self.collection.fields.len(), *field));
-        }
-        out.end_row();
-    }
+fn push_row(out: &mut Reply, row: &[u8], fields: &[usize]) {
+    packed::give(out, row::parts(row).1, fields);
 }
 
 /// Locks for reading. A panic under the lock leaves no partial rows, so poisoning is ignored.

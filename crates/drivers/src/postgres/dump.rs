@@ -1,16 +1,15 @@
 //! Dumps and restores by `pg_dump` and `psql`. How they connect, with the password, is in their environment.
 
 use super::config::Config;
+use crate::dump::{Programs, over_tls};
 use crate::prelude::*;
-use crate::program::{self, Dump};
+use crate::program;
 use crate::wire::Place;
 use crate::wire::link::{Query, value};
-use kurabe_core::dump::{DumpTool, RowOrder};
+use kurabe_core::dump::RowOrder;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// How a whole dump ends.
-const END: &str = "-- PostgreSQL database dump complete";
 const PACKAGE: &str = "apt-get install postgresql-client";
 
 pub(super) struct PostgresDump {
@@ -18,18 +17,17 @@ pub(super) struct PostgresDump {
     link: Box<dyn Query>,
     dump: PathBuf,
     restore: PathBuf,
-    programs: String,
-    last: Option<Dump>,
+    names: String,
 }
 
 impl PostgresDump {
     pub(super) fn new(config: &Config, link: Box<dyn Query>) -> Result<Self> {
         if !config.tls.is_off() {
-            return Err(Error::unsupported("dumps over TLS are not supported; use a target without tls="));
+            return Err(over_tls());
         }
         let (dump, restore) = (program::find(&["pg_dump"], PACKAGE)?, program::find(&["psql"], PACKAGE)?);
-        let programs = format!("{}; {}", program::version(&dump), program::version(&restore));
-        Ok(Self { config: config.clone(), link, dump, restore, programs, last: None })
+        let names = format!("{}; {}", program::version(&dump), program::version(&restore));
+        Ok(Self { config: config.clone(), link, dump, restore, names })
     }
 
     fn command(&self, program: &Path) -> Command {
@@ -58,32 +56,24 @@ impl PostgresDump {
     }
 }
 
-impl DumpTool for PostgresDump {
-    fn programs(&self) -> &str {
-        &self.programs
+impl Programs for PostgresDump {
+    const END: &'static str = "-- PostgreSQL database dump complete";
+
+    fn names(&self) -> &str {
+        &self.names
     }
 
     /// Rows are dumped in the order in which they are stored: `pg_dump` has no other.
-    fn dump(
-        &mut self,
-        table: &Collection,
-        _order: RowOrder,
-        progress: &mut dyn FnMut(u64) -> Result<()>,
-    ) -> Result<u64> {
-        self.last = None;
+    fn dump(&self, table: &Collection, _order: RowOrder) -> Command {
         let mut command = self.command(&self.dump);
         command.args(["--clean", "--if-exists", "--no-owner", "--no-privileges", "--table", &table.name]);
-        let mut dump = Dump::beginning_with("")?;
-        let length = dump.write(&mut command, END, progress)?;
-        self.last = Some(dump);
-        Ok(length)
+        command
     }
 
-    fn restore(&mut self, _table: &Collection, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+    fn restore(&self) -> Command {
         let mut command = self.command(&self.restore);
         command.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--file=-"]);
-        let none = || Error::new(ErrorKind::Internal, "nothing was dumped that could be restored");
-        self.last.as_mut().ok_or_else(none)?.read(&mut command, progress)
+        command
     }
 
     fn stored_bytes(&mut self, table: &Collection) -> Result<Option<u64>> {

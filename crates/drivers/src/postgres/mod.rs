@@ -23,6 +23,7 @@ mod service;
 mod values;
 
 use crate::charset;
+use crate::dump::ProgramDump;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
 use crate::wire::Stream;
@@ -30,7 +31,6 @@ use crate::wire::link::{LinkSession, Query};
 use crate::wire::tls;
 use config::Config;
 use hosts::Hosts;
-use kurabe_core::dump::DumpTool;
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::Lean;
 use pooler::Pooler;
@@ -208,7 +208,7 @@ impl Driver for Postgres {
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
         self.needs_session("pg_dump changes settings of its session")?;
         let link = self.query(&ConnectOptions::default())?;
-        Ok(Box::new(dump::PostgresDump::new(self.hosts.get()?, link)?))
+        Ok(ProgramDump::boxed(dump::PostgresDump::new(self.hosts.get()?, link)?))
     }
 
     fn links(&self) -> Result<&dyn Links> {

@@ -14,11 +14,11 @@ mod settings;
 mod transfer;
 
 use crate::clients;
+use crate::dump::ProgramDump;
 use crate::embedded::{Place, ProcessStatsProbe};
 use crate::prelude::*;
 use crate::sql::{self, Dialect, on_conflict_do_update};
 use error::explain;
-use kurabe_core::dump::DumpTool;
 use kurabe_core::facts::{Limit as Most, Limits, ServerFacts};
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use rusqlite::limits::Limit;
@@ -243,7 +243,7 @@ impl Driver for Sqlite {
     }
 
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
-        Ok(Box::new(dump::SqliteDump::new(self.connection()?, self.place.path())?))
+        Ok(ProgramDump::boxed(dump::SqliteDump::new(self.connection()?, self.place.path())?))
     }
 
     fn links(&self) -> Result<&dyn Links> {
