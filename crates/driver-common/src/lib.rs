@@ -28,5 +28,6 @@ pub mod reported;
 pub mod slots;
 pub mod sql;
 pub mod ttl;
+pub mod url;
 pub mod watchdog;
 pub mod wire;

@@ -9,7 +9,7 @@
 #[allow(unused_imports, reason = "which are used depends on the engines that are built in")]
 use kurabe_driver_common::{
     account, charset, clients, contain, datetime, dump, key, ownership, packed, prelude, probe, program,
-    reported, slots, ttl, watchdog, wire,
+    reported, slots, ttl, url, watchdog, wire,
 };
 pub use kurabe_driver_common::{cancel, embedded, info, sql};
 
@@ -39,3 +39,5 @@ mod scram;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod tcp;
+#[cfg(test)]
+mod testing;

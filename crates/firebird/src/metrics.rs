@@ -4,6 +4,7 @@
 use crate::FirebirdLink;
 use crate::dialect::DIALECT;
 use kurabe_driver_common::prelude::*;
+use kurabe_driver_common::probe::ClientSessions;
 use kurabe_driver_common::wire::link::{Query, rows};
 use std::collections::BTreeSet;
 
@@ -37,17 +38,14 @@ const SESSIONS: &str = "SELECT a.MON$ATTACHMENT_ID, s.MON$STATE, \
 
 pub(crate) struct FirebirdStatsProbe {
     link: FirebirdLink,
-    /// Sessions that existed before the first client.
-    before: BTreeSet<String>,
-    /// The clients' sessions, if each client keeps its connection.
-    clients: Option<BTreeSet<String>>,
+    clients: ClientSessions,
     /// Transactions of the probe.
     own: u64,
 }
 
 impl FirebirdStatsProbe {
     pub(crate) fn new(link: FirebirdLink) -> Self {
-        Self { link, before: BTreeSet::new(), clients: None, own: 0 }
+        Self { link, clients: ClientSessions::default(), own: 0 }
     }
 
     /// Reads monitoring tables, whose content is that of the first read of its transaction.
@@ -61,18 +59,11 @@ impl FirebirdStatsProbe {
     /// of transactions that may write.
     fn sessions(&mut self) -> Result<Vec<Vec<String>>> {
         let mut found = self.read(SESSIONS)?;
+        self.clients.retain(&mut found);
         let mut seen = BTreeSet::new();
-        found.retain(|row| {
-            let Some(id) = row.first() else { return false };
-            let is_client = self.clients.as_ref().is_none_or(|clients| clients.contains(id));
-            // A session with several open statements counts once, by the first.
-            is_client && !self.before.contains(id) && seen.insert(id.clone())
-        });
+        // A session with several open statements counts once, by the first.
+        found.retain(|row| row.first().is_some_and(|id| seen.insert(id.clone())));
         Ok(found)
-    }
-
-    fn ids(&mut self) -> Result<BTreeSet<String>> {
-        Ok(self.sessions()?.into_iter().filter_map(|row| row.into_iter().next()).collect())
     }
 
     fn count(&mut self, reading: &mut Reading) -> Result<()> {
@@ -102,16 +93,12 @@ impl FirebirdStatsProbe {
 impl StatsProbe for FirebirdStatsProbe {
     fn snapshot(&mut self, point: SnapshotPoint, clients: &Clients) -> Result<Reading> {
         let mut reading = Reading::default();
-        match point {
-            SnapshotPoint::Before => self.before = self.ids()?,
-            SnapshotPoint::Gate => {
-                if clients.kept {
-                    self.clients = Some(self.ids()?);
-                }
-                self.count(&mut reading)?;
-            }
-            SnapshotPoint::End => self.count(&mut reading)?,
-            SnapshotPoint::After => {}
+        if ClientSessions::are_noted(point, clients) {
+            let sessions = self.sessions()?;
+            self.clients.note(point, sessions);
+        }
+        if matches!(point, SnapshotPoint::Gate | SnapshotPoint::End) {
+            self.count(&mut reading)?;
         }
         Ok(reading)
     }

@@ -17,7 +17,7 @@ mod session;
 mod tests;
 mod values;
 
-use kurabe_driver_common::{contain, info, prelude, reported, slots, sql, watchdog, wire};
+use kurabe_driver_common::{contain, info, prelude, probe, reported, slots, sql, watchdog, wire};
 
 use crate::info::{BenchmarkClause, Connections};
 use crate::prelude::*;

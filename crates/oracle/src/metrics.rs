@@ -5,8 +5,8 @@
 
 use super::link::Link;
 use crate::prelude::*;
+use crate::probe::ClientSessions;
 use crate::reported::{Reported, listed};
-use std::collections::HashSet;
 
 /// Counters of the whole instance; a logical read is a block requested from the buffer cache.
 const COUNTERS: &[(Counter, &str)] = &[
@@ -25,33 +25,18 @@ pub(crate) const SESSIONS: &str = "SELECT s.SID || ',' || s.SERIAL#, s.STATUS, s
 
 pub(super) struct OracleStatsProbe {
     link: Link,
-    /// Sessions that existed before the first client.
-    before: HashSet<String>,
-    /// The clients' sessions, if each client keeps its session.
-    clients: Option<HashSet<String>>,
+    clients: ClientSessions,
 }
 
 impl OracleStatsProbe {
     pub(super) fn new(link: Link) -> Self {
-        Self { link, before: HashSet::new(), clients: None }
+        Self { link, clients: ClientSessions::default() }
     }
 
     fn sessions(&mut self) -> Result<Vec<Vec<String>>> {
         let mut found = self.link.rows(SESSIONS)?;
-        found.retain(|row| row.first().is_some_and(|session| !self.before.contains(session)));
-        if let Some(clients) = &self.clients {
-            found.retain(|row| row.first().is_some_and(|session| clients.contains(session)));
-        }
+        self.clients.retain(&mut found);
         Ok(found)
-    }
-
-    /// The sessions' names; empty if this user may not read them, which a sample reports.
-    fn names(&mut self) -> Result<HashSet<String>> {
-        match self.sessions() {
-            Ok(found) => Ok(found.into_iter().filter_map(|row| row.into_iter().next()).collect()),
-            Err(error) if error.server_code().is_some() => Ok(HashSet::new()),
-            Err(error) => Err(error),
-        }
     }
 
     fn counters(&mut self, reading: &mut Reading) -> Result<()> {
@@ -72,10 +57,13 @@ impl OracleStatsProbe {
 impl StatsProbe for OracleStatsProbe {
     fn snapshot(&mut self, point: SnapshotPoint, clients: &Clients) -> Result<Reading> {
         let mut reading = Reading::default();
-        match point {
-            SnapshotPoint::Before => self.before = self.names()?,
-            SnapshotPoint::Gate if clients.kept => self.clients = Some(self.names()?),
-            SnapshotPoint::Gate | SnapshotPoint::End | SnapshotPoint::After => {}
+        if ClientSessions::are_noted(point, clients) {
+            let sessions = match self.sessions() {
+                // This user may not read them, which a sample reports.
+                Err(error) if error.server_code().is_some() => Vec::new(),
+                found => found?,
+            };
+            self.clients.note(point, sessions);
         }
         if matches!(point, SnapshotPoint::Gate | SnapshotPoint::End) {
             self.counters(&mut reading)?;

@@ -2,6 +2,7 @@
 
 use super::facts::Reported;
 use crate::prelude::*;
+use crate::url::place;
 use crate::wire::Place;
 use kurabe_core::observation::Member;
 use serde_json::Value;
@@ -29,15 +30,6 @@ pub(super) fn places(host: &str, port: Option<u16>, usual: u16) -> Result<Vec<Pl
         places.push(place);
     }
     Ok(places)
-}
-
-fn place(text: &str, usual: u16) -> Option<Place> {
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => rest.split_once(']').map(|(host, port)| (host, port.strip_prefix(':')))?,
-        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
-    };
-    let port = port.map_or(Some(usual), |port| port.parse().ok().filter(|port| *port != 0))?;
-    (!host.is_empty()).then(|| Place::Tcp { host: host.to_owned(), port })
 }
 
 /// Checks that all applications serve the same data: a write through one must be visible through the others.

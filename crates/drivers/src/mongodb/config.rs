@@ -4,10 +4,12 @@
 //! (<https://www.mongodb.com/docs/manual/reference/connection-string-options/>).
 //! Options that size the pool are accepted and ignored: each client has its own connection.
 
+use super::concerns::{ReadPreference, WriteConcern};
+use super::credential::Credential;
 use super::frame::{Method, ZLIB_LEVEL};
 use crate::info::OptionInfo;
 use crate::prelude::*;
-use crate::scram::Hash;
+use crate::url::{number, place, truth};
 use crate::wire::Place;
 use crate::wire::tls::{self, Check, Identity, Wanted};
 use kurabe_core::compression::Compression;
@@ -63,97 +65,6 @@ const SELECTION: Duration = Duration::from_secs(2);
 
 /// Default timeout of one attempt to connect.
 const CONNECT: Duration = Duration::from_secs(10);
-
-/// The smallest `maxStalenessSeconds` that MongoDB accepts.
-const MIN_STALENESS: u64 = 90;
-
-/// How many members acknowledge a write.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Acknowledged {
-    By(u32),
-    Majority,
-    /// A name that the replica set defines.
-    As(String),
-}
-
-impl Acknowledged {
-    pub(super) fn of(text: &str) -> Self {
-        match (text, text.parse()) {
-            ("majority", _) => Self::Majority,
-            (_, Ok(members)) => Self::By(members),
-            _ => Self::As(text.to_owned()),
-        }
-    }
-}
-
-/// A write concern. A part that is `None` is left to the server's default.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct WriteConcern {
-    pub(super) w: Option<Acknowledged>,
-    pub(super) journal: Option<bool>,
-    pub(super) timeout: Option<u64>,
-}
-
-/// Which members answer reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
-    Primary,
-    PrimaryPreferred,
-    Secondary,
-    SecondaryPreferred,
-    Nearest,
-}
-
-const MODES: [(&str, Mode); 5] = [
-    ("primary", Mode::Primary),
-    ("primaryPreferred", Mode::PrimaryPreferred),
-    ("secondary", Mode::Secondary),
-    ("secondaryPreferred", Mode::SecondaryPreferred),
-    ("nearest", Mode::Nearest),
-];
-
-/// A read preference other than the primary.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ReadPreference {
-    pub(super) mode: Mode,
-    /// Tags that a secondary must have.
-    pub(super) tags: Vec<(String, String)>,
-    /// The most seconds that a secondary may lag behind.
-    pub(super) staleness: Option<u64>,
-}
-
-impl ReadPreference {
-    pub(super) fn name(&self) -> &'static str {
-        MODES.iter().find(|(_, mode)| *mode == self.mode).map_or("", |(name, _)| name)
-    }
-}
-
-/// An authentication mechanism.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mechanism {
-    /// SCRAM by a hash; `None`: by the best that the server has for the user.
-    Scram(Option<Hash>),
-    Plain,
-    X509,
-}
-
-const MECHANISMS: [(&str, Mechanism); 4] = [
-    ("SCRAM-SHA-256", Mechanism::Scram(Some(Hash::Sha256))),
-    ("SCRAM-SHA-1", Mechanism::Scram(Some(Hash::Sha1))),
-    ("MONGODB-X509", Mechanism::X509),
-    ("PLAIN", Mechanism::Plain),
-];
-
-/// Who connects.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Credential {
-    pub(super) mechanism: Mechanism,
-    /// With a certificate, `None` is the one of the certificate.
-    pub(super) user: Option<String>,
-    pub(super) password: Secret,
-    /// The database that defines the user.
-    pub(super) source: String,
-}
 
 /// Connection settings. The `Debug` output contains no password.
 #[derive(Clone, Debug)]
@@ -221,11 +132,11 @@ impl Config {
         Ok(Self {
             is_direct,
             set,
-            credential: credential(url, &tls)?,
+            credential: Credential::from_url(url, &tls)?,
             database: if url.path.is_empty() { DATABASE.to_owned() } else { url.path.clone() },
-            writes: writes(url)?,
+            writes: WriteConcern::from_url(url)?,
             reads,
-            preference: preference(url)?,
+            preference: ReadPreference::from_url(url)?,
             retries_writes: truth(url, "retryWrites")?.unwrap_or(false),
             pool_size,
             compressors: compressors(url)?,
@@ -294,78 +205,7 @@ fn hosts(url: &TargetUrl) -> Result<Vec<Place>> {
 
 /// A host with a port, or the path of a Unix socket.
 pub(super) fn host(text: &str) -> Option<Place> {
-    if text.starts_with('/') {
-        return Some(Place::Unix(text.into()));
-    }
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => match rest.split_once(']')? {
-            (host, "") => (host, None),
-            (host, after) => (host, Some(after.strip_prefix(':')?)),
-        },
-        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
-    };
-    let port = port.map_or(Some(PORT), |port| port.parse().ok().filter(|port| *port != 0))?;
-    (!host.is_empty()).then(|| Place::Tcp { host: host.to_owned(), port })
-}
-
-/// An option that is true or false.
-fn truth(url: &TargetUrl, name: &str) -> Result<Option<bool>> {
-    match url.option(name) {
-        None => Ok(None),
-        Some("true") => Ok(Some(true)),
-        Some("false") => Ok(Some(false)),
-        Some(other) => Err(url.wrong(format!("{name}={other} is neither true nor false"))),
-    }
-}
-
-fn number<T: std::str::FromStr>(url: &TargetUrl, name: &str) -> Result<Option<T>> {
-    let Some(text) = url.option(name) else { return Ok(None) };
-    text.parse().map(Some).map_err(|_| url.wrong(format!("{name}={text} is no such number")))
-}
-
-fn writes(url: &TargetUrl) -> Result<WriteConcern> {
-    let w = url.option("w").map(Acknowledged::of);
-    match &w {
-        Some(Acknowledged::By(0)) => {
-            let message = "mongodb: w=0 requests unacknowledged writes, of which nothing is known";
-            return Err(Error::unsupported(message).hint("use w=1 or more, or majority"));
-        }
-        Some(Acknowledged::As(name)) if name.is_empty() || name.parse::<f64>().is_ok() => {
-            return Err(url.wrong(format!("w={name} is neither a number of members nor a name")));
-        }
-        _ => {}
-    }
-    Ok(WriteConcern { w, journal: truth(url, "journal")?, timeout: number(url, "wTimeoutMS")? })
-}
-
-fn preference(url: &TargetUrl) -> Result<Option<ReadPreference>> {
-    let mode = url.choice("readPreference", &MODES)?;
-    let staleness: Option<i64> = number(url, "maxStalenessSeconds")?;
-    let staleness = match staleness {
-        None | Some(-1) => None,
-        Some(seconds) => {
-            let allowed = u64::try_from(seconds).ok().filter(|seconds| *seconds >= MIN_STALENESS);
-            let low = || url.wrong(format!("maxStalenessSeconds={seconds} is below {MIN_STALENESS}"));
-            Some(allowed.ok_or_else(low)?)
-        }
-    };
-    let mut tags = Vec::new();
-    for tag in url.option("readPreferenceTags").into_iter().flat_map(|tags| tags.split(',')) {
-        match tag.split_once(':') {
-            Some((name, value)) => tags.push((name.to_owned(), value.to_owned())),
-            None if tag.is_empty() => {}
-            None => return Err(url.wrong(format!("readPreferenceTags: '{tag}' is not name:value"))),
-        }
-    }
-    if mode != Mode::Primary {
-        return Ok(Some(ReadPreference { mode, tags, staleness }));
-    }
-    match (staleness, &*tags) {
-        (None, []) => Ok(None),
-        _ => Err(url
-            .wrong("readPreferenceTags and maxStalenessSeconds select secondaries, and readPreference=primary none")
-            .hint("use readPreference=secondaryPreferred")),
-    }
+    if text.starts_with('/') { Some(Place::Unix(text.into())) } else { place(text, PORT) }
 }
 
 fn compressors(url: &TargetUrl) -> Result<Vec<Method>> {
@@ -427,49 +267,6 @@ pub(super) fn tls(url: &TargetUrl) -> Result<tls::Mode> {
     };
     let identity = key.map(|file| Identity::new(file, None::<&str>));
     tls::Mode::on(Wanted { check, ca: ca.map(Into::into), crl: None, identity })
-}
-
-fn credential(url: &TargetUrl, tls: &tls::Mode) -> Result<Option<Credential>> {
-    let mechanism = match url.option("authMechanism") {
-        None => Mechanism::Scram(None),
-        Some(_) => url.choice("authMechanism", &MECHANISMS)?,
-    };
-    let source = url.option("authSource");
-    if source == Some("") {
-        return Err(url.wrong("authSource= names no database"));
-    }
-    let needs = |what: &str| {
-        let name = url.option("authMechanism").unwrap_or("authMechanism");
-        Err(url.wrong(format!("{name} needs {what}")))
-    };
-    let database = Some(url.path.as_str()).filter(|path| !path.is_empty());
-    let default = match mechanism {
-        Mechanism::Scram(_) => database.unwrap_or("admin"),
-        Mechanism::Plain => database.unwrap_or("$external"),
-        Mechanism::X509 => "$external",
-    };
-    let source = source.unwrap_or(default);
-    if mechanism == Mechanism::X509 {
-        if url.password.is_some() {
-            return Err(url.wrong("MONGODB-X509 goes without a password"));
-        }
-        if source != "$external" {
-            return Err(url.wrong("MONGODB-X509 has no authSource but $external"));
-        }
-        if !matches!(tls, tls::Mode::On { wanted: Wanted { identity: Some(_), .. }, .. }) {
-            return needs("tlsCertificateKeyFile, the client's certificate");
-        }
-    } else if url.user.is_none() {
-        return match url.option("authMechanism") {
-            Some(_) => needs("a user"),
-            None => Ok(None),
-        };
-    } else if url.password.is_none() {
-        let message = "mongodb: the user has no password in the URL";
-        return Err(Error::usage(message).hint("mongodb://USER:PASSWORD@HOST"));
-    }
-    let password = url.password.clone().unwrap_or_default();
-    Ok(Some(Credential { mechanism, user: url.user.clone(), password, source: source.to_owned() }))
 }
 
 #[cfg(test)]

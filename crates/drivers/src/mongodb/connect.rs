@@ -4,7 +4,8 @@
 
 use super::bson::{Document, Element, Raw, Writer};
 use super::client::Client;
-use super::config::{Config, Credential, Mechanism};
+use super::config::Config;
+use super::credential::{Credential, Mechanism};
 use super::frame::Compressor;
 use super::hello::{Hello, OLDEST};
 use crate::prelude::*;

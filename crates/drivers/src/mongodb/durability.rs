@@ -3,7 +3,7 @@
 //! Sources: <https://www.mongodb.com/docs/manual/reference/write-concern/>,
 //! <https://www.mongodb.com/docs/manual/core/journaling/>.
 
-use super::config::{Acknowledged, WriteConcern};
+use super::concerns::{Acknowledged, WriteConcern};
 use super::facts::Deployment;
 use kurabe_core::durability::DurabilityClass;
 

@@ -1,7 +1,8 @@
 //! Server facts: version, durability, settings and limits.
 
 use super::bson::{Document, Element, Raw, Writer};
-use super::config::{Acknowledged, Config, WriteConcern};
+use super::concerns::{Acknowledged, WriteConcern};
+use super::config::Config;
 use super::durability::{Evidence, durability};
 use super::hello::Hello;
 use super::shared::Link;

@@ -10,9 +10,11 @@
 
 mod bson;
 mod client;
+mod concerns;
 mod config;
 mod connect;
 mod connections;
+mod credential;
 mod durability;
 mod errors;
 mod facts;

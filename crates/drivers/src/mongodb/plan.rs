@@ -6,7 +6,8 @@
 //! Commands: <https://www.mongodb.com/docs/manual/reference/command/>.
 
 use super::bson::{Element, Raw, Writer};
-use super::config::{Acknowledged, Config, WriteConcern};
+use super::concerns::{Acknowledged, WriteConcern};
+use super::config::Config;
 use super::frame::HEAD;
 use crate::prelude::*;
 use ring::rand::{SystemRandom, generate};

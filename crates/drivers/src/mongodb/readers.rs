@@ -1,7 +1,7 @@
 //! The members that answer reads (`readPreference`), over a second connection of each session. Sessions take them in turn.
 //! Source: <https://www.mongodb.com/docs/manual/core/read-preference-mechanics/>.
 
-use super::config::{Mode, ReadPreference};
+use super::concerns::{Mode, ReadPreference};
 use super::hello::Hello;
 use super::shared::{Link, Shared, places};
 use crate::prelude::*;

@@ -4,6 +4,7 @@ use super::option_file::OptionFile;
 use crate::account;
 use crate::charset::Charset;
 use crate::prelude::*;
+use crate::url::own_tls_option;
 use crate::wire::{Place, tls};
 use std::path::PathBuf;
 
@@ -76,11 +77,7 @@ pub(super) fn tls(url: &TargetUrl) -> Result<tls::Mode> {
 }
 
 fn tls_of(url: &TargetUrl, file: &OptionFile, place: &Place) -> Result<tls::Mode> {
-    let own = ["tls", "ca", "cert", "key"].into_iter().find(|name| url.option(name).is_some());
-    let of_client = SSL.into_iter().find(|name| url.option(name).is_some());
-    if let (Some(own), Some(of_client)) = (own, of_client) {
-        return Err(url.wrong(format!("{own}= and {of_client}= both set TLS")).hint("remove one"));
-    }
+    let own = own_tls_option(url, SSL.into_iter().find(|name| url.option(name).is_some()))?;
     // A Unix socket needs no encryption.
     let of_file = match place {
         Place::Tcp { .. } if own.is_none() => file.with(url, &SSL).tls()?,
@@ -142,19 +139,7 @@ fn place(url: &TargetUrl, file: &OptionFile) -> Result<Place> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----
-MIIBljCCAT2gAwIBAgIUMx0ovLbMfAtYsA80dkd5LHLguJgwCgYIKoZIzj0EAwIw
-IDEeMBwGA1UEAwwVS3VyYWJlIHRlc3QgYXV0aG9yaXR5MCAXDTI2MTEyMzA0NDcw
-OVoYDzIxMjYxMDMwMDQ0NzA5WjAgMR4wHAYDVQQDDBVLdXJhYmUgdGVzdCBhdXRo
-b3JpdHkwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQ5NGfCLWbLKeByWJklXqQr
-Xo6rxKZ+xU7lamvHSmD9AP9C9BXqIlt1NrsLRsz1Ubo3kt1BXelXK+NMtMPw1kaL
-o1MwUTAdBgNVHQ4EFgQUo1V5wxqpYTkgF1aHVufczrcMw2owHwYDVR0jBBgwFoAU
-o1V5wxqpYTkgF1aHVufczrcMw2owDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQD
-AgNHADBEAiBaMgFN+krblUa3IqW4uUdzufJ02olbManxGw0HWt9mRAIgdltrxTFO
-BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
------END CERTIFICATE-----
-";
+    use crate::testing::AUTHORITY;
 
     fn config(url: &str, password: Option<&str>, file: &str) -> Result<Config> {
         let variable = |name: &str| password.filter(|_| name == "MYSQL_PWD").map(ToOwned::to_owned);

@@ -5,6 +5,7 @@ use super::{passfile, service};
 use crate::account;
 use crate::charset::Charset;
 use crate::prelude::*;
+use crate::url::host_and_port;
 use crate::wire::{Place, tls};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -53,7 +54,7 @@ const CHANNEL_BINDING: [(&str, ChannelBinding); 3] = [
 ];
 
 /// Reads a setting of the environment.
-type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(super) type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl Config {
     /// Reads the URL: one configuration for each of its hosts. Missing values come from the service that it or `PGSERVICE`
@@ -77,6 +78,15 @@ impl Config {
             config.password_hint = hint;
         }
         Ok(hosts)
+    }
+
+    /// That of an environment with these variables, and the account named "the account".
+    #[cfg(test)]
+    pub(super) fn of_variables(url: &str, variables: &[(&str, &str)]) -> Result<Vec<Self>> {
+        let variable = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
+        Self::read(&TargetUrl::parse(url)?, &variable, || variable("the account"))
     }
 
     fn new(
@@ -113,18 +123,14 @@ impl Config {
             parameter("channel_binding", "PGCHANNELBINDING"),
             &CHANNEL_BINDING,
         )?;
-        let connect_timeout = match parameter("connect_timeout", "PGCONNECT_TIMEOUT") {
-            None => None,
-            Some(text) => {
-                let seconds: u64 = text.parse().map_err(|_| {
-                    url.wrong(format!("connect_timeout={text} is not a whole number of seconds"))
-                })?;
-                // As in libpq, 0 sets no limit; --timeout still does.
-                Some(Duration::from_secs(seconds)).filter(|limit| !limit.is_zero())
-            }
-        };
+        let seconds = parameter("connect_timeout", "PGCONNECT_TIMEOUT").map(|text| {
+            let wrong = |_| url.wrong(format!("connect_timeout={text} is not a whole number of seconds"));
+            text.parse().map_err(wrong)
+        });
+        // As in libpq, 0 sets no limit; --timeout still does.
+        let connect_timeout = seconds.transpose()?.filter(|seconds| *seconds > 0).map(Duration::from_secs);
         let hosts = places(url, variable)?.into_iter().map(|(place, host)| {
-            let tls = tls(url, variable, &place)?;
+            let tls = super::tls::read(url, variable, &place)?;
             tls.check(&place, url)?;
             if host.is_none() && tls.checks_host() {
                 return Err(url.wrong("a certificate is checked for the name of a host").hint("add host="));
@@ -152,7 +158,7 @@ impl Config {
 }
 
 /// The settings of the service that the URL or `PGSERVICE` names, else those of the environment.
-fn with_service<'a>(
+pub(super) fn with_service<'a>(
     url: &TargetUrl,
     environment: Variable<'a>,
 ) -> Result<impl Fn(&str) -> Option<String> + use<'a>> {
@@ -163,13 +169,6 @@ fn with_service<'a>(
         None if name == "PGOPTIONS" => None,
         None => environment(name),
     })
-}
-
-/// What the URL, the service and libpq's variables say of TLS over TCP.
-pub(super) fn tls_of_url(url: &TargetUrl) -> Result<tls::Mode> {
-    let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let variable = with_service(url, &environment)?;
-    tls(url, &variable, &Place::Tcp { host: String::new(), port: 0 })
 }
 
 /// The meaning of a value; the first choice without one.
@@ -186,7 +185,13 @@ fn places(url: &TargetUrl, variable: Variable<'_>) -> Result<Vec<(Place, Option<
     let option = |name: &str| url.option(name).map(ToOwned::to_owned);
     let (mut hosts, mut ports) = match url.host.clone() {
         // The hosts of a URL have their ports with them.
-        Some(text) if text.contains(',') => list(text).iter().map(|part| host_and_port(part)).unzip(),
+        Some(text) if text.contains(',') => {
+            let parts = |part: String| match host_and_port(&part) {
+                Some((host, port)) => (host.to_owned(), port.map(ToOwned::to_owned)),
+                None => (part, None),
+            };
+            list(text).into_iter().map(parts).unzip()
+        }
         host => (host.into_iter().collect(), vec![url.port.map(|port| port.to_string())]),
     };
     if let Some(named) = option("socket").map(|socket| vec![socket]).or_else(|| option("host").map(list)) {
@@ -225,15 +230,6 @@ fn places(url: &TargetUrl, variable: Variable<'_>) -> Result<Vec<(Place, Option<
         .collect()
 }
 
-/// The host and the port of `host:port`, `[address]:port` or either without a port.
-fn host_and_port(text: &str) -> (String, Option<String>) {
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, Some(port.to_owned())),
-        _ => (text, None),
-    };
-    (host.trim_start_matches('[').trim_end_matches(']').to_owned(), port)
-}
-
 fn place(url: &TargetUrl, host: Option<String>, port: u16) -> Result<Place> {
     let host = host.unwrap_or_else(|| "localhost".to_owned());
     if !host.starts_with('/') {
@@ -248,77 +244,6 @@ fn place(url: &TargetUrl, host: Option<String>, port: u16) -> Result<Place> {
     Ok(Place::Unix(if is_socket { path } else { path.join(format!(".s.PGSQL.{port}")) }))
 }
 
-const SSL: [(&str, &str); 5] = [
-    ("sslmode", "PGSSLMODE"),
-    ("sslrootcert", "PGSSLROOTCERT"),
-    ("sslcert", "PGSSLCERT"),
-    ("sslkey", "PGSSLKEY"),
-    ("sslcrl", "PGSSLCRL"),
-];
-
-/// Reads the TLS mode from Kurabe's options, else from libpq's parameters, else from libpq's variables. The variables
-/// do not apply to a Unix socket.
-fn tls(url: &TargetUrl, variable: Variable<'_>, place: &Place) -> Result<tls::Mode> {
-    let own = ["tls", "ca", "cert", "key"].into_iter().find(|name| url.option(name).is_some());
-    let libpq = SSL.iter().find(|(name, _)| url.option(name).is_some());
-    if let (Some(own), Some((libpq, _))) = (own, libpq) {
-        return Err(url.wrong(format!("{own}= and {libpq}= both set TLS")).hint("remove one"));
-    }
-    let [mode, roots, certificate, key, crl] = match libpq {
-        Some(_) => SSL.map(|(name, _)| url.option(name).map(ToOwned::to_owned)),
-        None if own.is_some() || matches!(place, Place::Unix(_)) => return tls::Mode::from_url(url, false),
-        None => SSL.map(|(_, name)| variable(name)),
-    };
-    // The default of each file is libpq's default location.
-    let or_usual = |named: Option<String>, usual: &str| {
-        let folder = || variable("HOME").map(|home| PathBuf::from(home).join(".postgresql"));
-        named.map(PathBuf::from).or_else(|| Some(folder()?.join(usual)).filter(|file| file.is_file()))
-    };
-    // "system" selects the system's certificate authorities.
-    let is_system = roots.as_deref() == Some("system");
-    let ca = if is_system { None } else { or_usual(roots, "root.crt") };
-    let (check, ca) = match mode.as_deref() {
-        None | Some("verify-full") if is_system => (tls::Check::Host, None),
-        Some(weak @ ("disable" | "allow" | "prefer" | "require" | "verify-ca")) if is_system => {
-            return Err(url
-                .wrong(format!("sslmode={weak} is too weak for sslrootcert=system"))
-                .hint("anybody can have a certificate of these authorities; use sslmode=verify-full"));
-        }
-        None if libpq.is_none() => return Ok(tls::Mode::Off),
-        Some("disable") => return Ok(tls::Mode::Off),
-        // Like libpq, verify the certificate if there is an authority.
-        Some("require") if ca.is_some() => (tls::Check::Authority, ca),
-        Some("require") => (tls::Check::Nothing, None),
-        Some(mode @ ("verify-ca" | "verify-full")) if ca.is_none() => {
-            return Err(url
-                .wrong(format!(
-                    "sslmode={mode} needs an authority, and there is no file ~/.postgresql/root.crt"
-                ))
-                .hint(
-                    "name the file with sslrootcert=FILE, or use the system's authorities: sslmode=verify-full and \
-                     sslrootcert=system",
-                ));
-        }
-        Some("verify-ca") => (tls::Check::Authority, ca),
-        Some("verify-full") => (tls::Check::Host, ca),
-        None | Some("allow" | "prefer") => {
-            return Err(url
-                .wrong("encryption is not specified, so two runs could differ in it")
-                .hint("use sslmode=require, verify-ca, verify-full or disable, or tls="));
-        }
-        Some(other) => {
-            return Err(url
-                .wrong(format!("sslmode={other} is unknown"))
-                .hint("one of: disable, require, verify-ca, verify-full"));
-        }
-    };
-    let certificate = or_usual(certificate, "postgresql.crt");
-    let identity = certificate.map(|file| tls::Identity::new(file, or_usual(key, "postgresql.key")));
-    // As in libpq, a list of revoked certificates belongs to an authority.
-    let crl = if check == tls::Check::Nothing { None } else { or_usual(crl, "root.crl") };
-    tls::Mode::on(tls::Wanted { check, ca, crl, identity })
-}
-
 pub(crate) fn folder_and_port(socket: &Path) -> Option<(&Path, u16)> {
     let port = socket.file_name()?.to_str()?.strip_prefix(".s.PGSQL.")?.parse().ok()?;
     Some((socket.parent()?, port))
@@ -327,23 +252,15 @@ pub(crate) fn folder_and_port(socket: &Path) -> Option<(&Path, u16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::tls::Check::{Authority, Host, Nothing};
-
-    fn hosts(url: &str, variables: &[(&str, &str)]) -> Result<Vec<Config>> {
-        let variable = |name: &str| {
-            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
-        };
-        Config::read(&TargetUrl::parse(url)?, &variable, || variable("the account"))
-    }
 
     fn config(url: &str, variables: &[(&str, &str)]) -> Result<Config> {
-        hosts(url, variables).map(|mut hosts| hosts.remove(0))
+        Config::of_variables(url, variables).map(|mut hosts| hosts.remove(0))
     }
 
     #[test]
     fn several_hosts_have_their_ports_and_addresses_in_order() {
         let places = |url: &str, variables: &[(&str, &str)]| -> Vec<String> {
-            let hosts = hosts(url, variables).unwrap();
+            let hosts = Config::of_variables(url, variables).unwrap();
             let name = |config: &Config| config.host.clone().unwrap_or_else(|| "-".to_owned());
             hosts.iter().map(|config| format!("{} {}", name(config), config.place)).collect()
         };
@@ -362,7 +279,7 @@ mod tests {
             ("postgres://u@a/d?connect_timeout=2s", "connect_timeout=2s"),
             ("postgres://u@a/d?channel_binding=on", "channel_binding=on"),
         ] {
-            let error = hosts(url, &[]).unwrap_err().to_string();
+            let error = Config::of_variables(url, &[]).unwrap_err().to_string();
             assert!(error.contains(part), "{url}: {error}");
         }
     }
@@ -432,69 +349,6 @@ mod tests {
             config("postgres://u@x/d?host=h", &[]).unwrap().place,
             Place::Tcp { host: "h".into(), port: 5432 }
         );
-    }
-
-    const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----
-MIIBljCCAT2gAwIBAgIUMx0ovLbMfAtYsA80dkd5LHLguJgwCgYIKoZIzj0EAwIw
-IDEeMBwGA1UEAwwVS3VyYWJlIHRlc3QgYXV0aG9yaXR5MCAXDTI2MTEyMzA0NDcw
-OVoYDzIxMjYxMDMwMDQ0NzA5WjAgMR4wHAYDVQQDDBVLdXJhYmUgdGVzdCBhdXRo
-b3JpdHkwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQ5NGfCLWbLKeByWJklXqQr
-Xo6rxKZ+xU7lamvHSmD9AP9C9BXqIlt1NrsLRsz1Ubo3kt1BXelXK+NMtMPw1kaL
-o1MwUTAdBgNVHQ4EFgQUo1V5wxqpYTkgF1aHVufczrcMw2owHwYDVR0jBBgwFoAU
-o1V5wxqpYTkgF1aHVufczrcMw2owDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQD
-AgNHADBEAiBaMgFN+krblUa3IqW4uUdzufJ02olbManxGw0HWt9mRAIgdltrxTFO
-BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
------END CERTIFICATE-----
-";
-
-    #[test]
-    fn tls_is_configured_by_libpq_parameters_or_variables() {
-        let folder = tempfile::tempdir().unwrap();
-        let usual = folder.path().join(".postgresql");
-        std::fs::create_dir(&usual).unwrap();
-        std::fs::write(usual.join("root.crt"), AUTHORITY).unwrap();
-        let home = folder.path().to_str().unwrap();
-        let root = usual.join("root.crt");
-        let root = root.to_str().unwrap();
-        let check = |options: &str, variables: &[(&str, &str)]| {
-            let all = [variables, &[("HOME", home)]].concat();
-            match config(&format!("postgres://u@h/d{options}"), &all).unwrap().tls {
-                tls::Mode::Off => None,
-                tls::Mode::On { wanted, .. } => Some((wanted.check, wanted.ca.is_some())),
-            }
-        };
-        for (mode, expected) in [
-            ("disable", None),
-            // As in libpq, the usual file makes it stricter.
-            ("require", Some((Authority, true))),
-            ("verify-ca", Some((Authority, true))),
-            ("verify-full", Some((Host, true))),
-        ] {
-            assert_eq!(check(&format!("?sslmode={mode}"), &[]), expected, "{mode}");
-            assert_eq!(check("", &[("PGSSLMODE", mode)]), expected, "{mode}");
-            // The URL overrides the environment.
-            assert_eq!(check("?tls=require", &[("PGSSLMODE", mode)]), Some((Nothing, false)), "{mode}");
-            assert_eq!(check("?sslmode=disable", &[("PGSSLMODE", mode)]), None, "{mode}");
-            assert_eq!(check("?socket=/run", &[("PGSSLMODE", mode)]), None, "{mode}");
-        }
-        assert_eq!(check(&format!("?sslmode=require&sslrootcert={root}"), &[]), Some((Authority, true)));
-        assert_eq!(check("?sslmode=verify-full&sslrootcert=system", &[]), Some((Host, false)));
-        assert_eq!(check("", &[("PGSSLROOTCERT", root)]), None);
-        assert_eq!(check("", &[("PGSSLROOTCERT", "system")]), Some((Host, false)));
-        assert_eq!(check("?sslrootcert=system", &[]), Some((Host, false)));
-        let bare = |options: &str| config(&format!("postgres://u@h/d{options}"), &[("HOME", "/nonexistent")]);
-        for mode in ["verify-ca", "verify-full"] {
-            let error = bare(&format!("?sslmode={mode}")).unwrap_err().to_string();
-            assert!(error.contains("~/.postgresql/root.crt") && error.contains("sslrootcert"), "{error}");
-        }
-        let required = bare("?sslmode=require").unwrap().tls;
-        assert!(matches!(required, tls::Mode::On { wanted, .. } if wanted.check == Nothing));
-        for weak in ["require", "verify-ca", "prefer"] {
-            let error = bare(&format!("?sslrootcert=system&sslmode={weak}")).unwrap_err().to_string();
-            assert!(error.contains("verify-full"), "{error}");
-        }
-        let error = config("postgres://u@h/d", &[("PGSSLMODE", "prefer")]).unwrap_err().to_string();
-        assert!(error.contains("two runs could differ"), "{error}");
     }
 
     #[test]

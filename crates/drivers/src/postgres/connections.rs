@@ -81,7 +81,7 @@ pub(super) const CONNECTIONS: Connections = Connections {
         ],
         ["sslcrl=FILE", "the same", "refused if revoked, or if the authority has no list in the file"],
     ],
-    mode: super::config::tls_of_url,
+    mode: super::tls::of_url,
     proxies: &[
         (
             "PgBouncer, pgcat, Odyssey in session mode, Pgpool-II",

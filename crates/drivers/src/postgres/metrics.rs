@@ -8,10 +8,10 @@
 
 use super::lean::Lean;
 use crate::prelude::*;
+use crate::probe::ClientSessions;
 use crate::wire::Stream;
 use crate::wire::link::{rows, value};
 use kurabe_core::sort;
-use std::collections::HashSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -41,10 +41,7 @@ const SESSIONS: &str = "EXECUTE kurabe_sessions";
 pub(super) struct PostgresStatsProbe {
     link: Lean<Stream>,
     version: u32,
-    /// Sessions that existed before the first client.
-    before: HashSet<String>,
-    /// The clients' sessions, if each client keeps its session.
-    clients: Option<HashSet<String>>,
+    clients: ClientSessions,
     /// The schema of `pg_stat_statements`, quoted, if installed.
     statements: Option<String>,
     /// The server's processes that worked in the background at the last reading of sessions.
@@ -59,10 +56,10 @@ impl PostgresStatsProbe {
                    JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_stat_statements'";
         let statements = value(&mut link, sql)?;
         rows(&mut link, PREPARE)?;
-        Ok(Self { link, version, before: HashSet::new(), clients: None, statements, background: Vec::new() })
+        Ok(Self { link, version, clients: ClientSessions::default(), statements, background: Vec::new() })
     }
 
-    /// Reads the driver's sessions, except those that existed before the first client.
+    /// Reads the clients' sessions.
     fn sessions(&mut self) -> Result<Vec<Vec<String>>> {
         let mut found = rows(&mut self.link, SESSIONS)?;
         let kind = |row: &Vec<String>| row.get(TYPE).cloned().unwrap_or_default();
@@ -70,10 +67,7 @@ impl PostgresStatsProbe {
         self.background = found.extract_if(.., |row| is_background(row)).map(|row| kind(&row)).collect();
         sort::by(&mut self.background, Ord::cmp);
         self.background.dedup();
-        found.retain(|row| row.first().is_some_and(|pid| !self.before.contains(pid)));
-        if let Some(clients) = &self.clients {
-            found.retain(|row| row.first().is_some_and(|pid| clients.contains(pid)));
-        }
+        self.clients.retain(&mut found);
         Ok(found)
     }
 
@@ -203,16 +197,13 @@ impl PostgresStatsProbe {
 impl StatsProbe for PostgresStatsProbe {
     fn snapshot(&mut self, point: SnapshotPoint, clients: &Clients) -> Result<Reading> {
         let mut reading = Reading::default();
+        if ClientSessions::are_noted(point, clients) {
+            let sessions = self.sessions()?;
+            self.clients.note(point, sessions);
+        }
         match point {
-            SnapshotPoint::Before => {
-                self.before = self.sessions()?.into_iter().filter_map(|row| row.into_iter().next()).collect();
-                self.late(&mut reading)?;
-            }
+            SnapshotPoint::Before => self.late(&mut reading)?,
             SnapshotPoint::Gate => {
-                if clients.kept {
-                    let pids = self.sessions()?.into_iter().filter_map(|row| row.into_iter().next());
-                    self.clients = Some(pids.collect());
-                }
                 self.exact(&mut reading)?;
                 let why = "the server does not count them; session samples show them";
                 reading.add_unavailable(Counter::LockWaits.word(), why);

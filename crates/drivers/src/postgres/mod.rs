@@ -20,15 +20,15 @@ mod pooler;
 mod product;
 mod read_only;
 mod service;
+mod tls;
 mod values;
 
 use crate::charset;
 use crate::dump::ProgramDump;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
-use crate::wire::Stream;
 use crate::wire::link::{LinkSession, Query};
-use crate::wire::tls;
+use crate::wire::{self, Stream};
 use config::Config;
 use hosts::Hosts;
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
@@ -65,10 +65,10 @@ pub static INFO: DriverInfo = DriverInfo {
         ),
         OptionInfo::new("application_name", "as in libpq: the name of the sessions; default: kurabe"),
         OptionInfo::new("channel_binding", "as in libpq: prefer (default), require or disable"),
-        tls::OPTION,
-        tls::CA,
-        tls::CERT,
-        tls::KEY,
+        wire::tls::OPTION,
+        wire::tls::CA,
+        wire::tls::CERT,
+        wire::tls::KEY,
         OptionInfo::new("sslmode", "as in libpq: disable, require, verify-ca or verify-full"),
         OptionInfo::file("sslrootcert", "as in libpq: file of the certificate authorities, or system"),
         OptionInfo::file("sslcert", "as in libpq: file of the client's certificate"),

@@ -1,4 +1,7 @@
+use super::super::concerns::Acknowledged;
+use super::super::credential::Mechanism;
 use super::*;
+use crate::scram::Hash;
 
 fn config(url: &str) -> Result<Config> {
     Config::from_url(&TargetUrl::parse(url).unwrap())

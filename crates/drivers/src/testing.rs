@@ -1,0 +1,15 @@
+//! What tests of several drivers need.
+
+/// The certificate of an authority.
+pub(crate) const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----
+MIIBljCCAT2gAwIBAgIUMx0ovLbMfAtYsA80dkd5LHLguJgwCgYIKoZIzj0EAwIw
+IDEeMBwGA1UEAwwVS3VyYWJlIHRlc3QgYXV0aG9yaXR5MCAXDTI2MTEyMzA0NDcw
+OVoYDzIxMjYxMDMwMDQ0NzA5WjAgMR4wHAYDVQQDDBVLdXJhYmUgdGVzdCBhdXRo
+b3JpdHkwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQ5NGfCLWbLKeByWJklXqQr
+Xo6rxKZ+xU7lamvHSmD9AP9C9BXqIlt1NrsLRsz1Ubo3kt1BXelXK+NMtMPw1kaL
+o1MwUTAdBgNVHQ4EFgQUo1V5wxqpYTkgF1aHVufczrcMw2owHwYDVR0jBBgwFoAU
+o1V5wxqpYTkgF1aHVufczrcMw2owDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQD
+AgNHADBEAiBaMgFN+krblUa3IqW4uUdzufJ02olbManxGw0HWt9mRAIgdltrxTFO
+BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
+-----END CERTIFICATE-----
+";
