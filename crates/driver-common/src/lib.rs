@@ -19,6 +19,7 @@ pub mod dump;
 pub mod embedded;
 pub mod info;
 pub mod key;
+pub mod lease;
 pub mod ownership;
 pub mod packed;
 pub mod prelude;

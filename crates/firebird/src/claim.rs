@@ -9,7 +9,7 @@
 
 use crate::Firebird;
 use crate::connection::{CONFLICT, Connection, Statement, lock, text};
-use kurabe_driver_common::ownership::holder;
+use kurabe_driver_common::lease::holder;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::wire::link::try_lock;
 use rsfbclient_core::TrOp;

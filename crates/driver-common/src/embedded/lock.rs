@@ -1,6 +1,6 @@
 //! A run's claim on an embedded database: a lock that ends with the process.
 
-use crate::ownership::holder;
+use crate::lease::holder;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Write as _};

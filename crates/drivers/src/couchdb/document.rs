@@ -329,6 +329,7 @@ mod tests {
     }
 
     mod fuzz {
+        use super::super::super::{config::Config, errors};
         use super::*;
         use crate::wire::script::Parts;
 
@@ -345,6 +346,10 @@ mod tests {
                 let mut parts = Parts::new(input);
                 let (_, with_words) = parts.head();
                 let body = if with_words { parts.words(WORDS) } else { parts.rest().to_vec() };
+                let config = Config::from_url(&TargetUrl::parse("couchdb://h").unwrap()).unwrap();
+                for status in [200, 401, 404, 413, 500] {
+                    let _ = errors::of_answer(status, &body, &config);
+                }
                 let (collection, all) = (collection(), [0, 1, 2, 3, 4]);
                 let reply = |object: &Object<'_>| {
                     let _ = object.reply(&collection, &all, &mut Reply::new());

@@ -14,7 +14,7 @@ mod session;
 mod value;
 
 use crate::info::{Connections, DriverInfo, OptionInfo};
-use crate::ownership::{Claim, Owned};
+use crate::lease::Claim;
 use crate::prelude::*;
 use crate::ttl;
 use crate::wire::{Peer, Place, Stream, tls, version};

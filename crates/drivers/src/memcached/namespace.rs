@@ -14,7 +14,8 @@
 
 use super::address::Address;
 use super::protocol::{Client, Listing};
-use crate::ownership::{self, Claim, ClaimStore, NamespaceOps, Words};
+use crate::lease::{Claim, ClaimStore};
+use crate::ownership::{self, NamespaceOps, Words};
 use crate::prelude::*;
 use crate::wire::{Peer, Stream};
 use std::collections::{BTreeMap, BTreeSet};

@@ -29,7 +29,7 @@ mod shared;
 mod transfer;
 
 use crate::info::DriverInfo;
-use crate::ownership::{Claim, Owned};
+use crate::lease::Claim;
 use crate::prelude::*;
 use config::Config;
 use kurabe_core::compression::Compression;

@@ -12,7 +12,8 @@ use super::errors::written;
 use super::plan::name;
 use super::session::exists;
 use super::shared::{Link, Shared};
-use crate::ownership::{self, Claim, ClaimStore, MADE_BY, MARKER, NamespaceOps, Words};
+use crate::lease::{self, Claim, ClaimStore};
+use crate::ownership::{self, MADE_BY, MARKER, NamespaceOps, Words};
 use crate::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,7 +83,7 @@ impl NamespaceOps for MongoNamespace {
 
     fn claim(&mut self, run: &str) -> Result<()> {
         self.begin_marker()?;
-        self.holder = Some(ownership::holder(run));
+        self.holder = Some(lease::holder(run));
         let (words, shared) = (self.words(), Arc::clone(&self.shared));
         self.claim.take(&words, &mut self.link, run, move |options| shared.connect(options))
     }

@@ -28,7 +28,7 @@ mod session;
 mod value;
 
 use crate::info::{DriverInfo, OptionInfo};
-use crate::ownership::{Claim, Owned};
+use crate::lease::Claim;
 use crate::prelude::*;
 use crate::ttl;
 use crate::wire::tls;

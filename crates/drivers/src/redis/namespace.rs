@@ -13,7 +13,8 @@
 use super::config::Config;
 use super::connect;
 use super::protocol::{Client, Node};
-use crate::ownership::{self, Claim, ClaimStore, MADE_BY, MARKER, NamespaceOps, Words};
+use crate::lease::{Claim, ClaimStore};
+use crate::ownership::{self, MADE_BY, MARKER, NamespaceOps, Words};
 use crate::prelude::*;
 use crate::wire::{Peer, Stream};
 use kurabe_core::collection::NAMESPACE_PREFIX;
