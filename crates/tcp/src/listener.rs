@@ -1,9 +1,7 @@
 //! The listener: accepts connections of all roles, each in a thread of its own.
 
 use crate::content;
-use crate::protocol::{
-    Connected, Greeting, Hello, LARGEST_BLOCK, Received, Request, Role, Verdict, write_verdict,
-};
+use crate::protocol::{Answer, Greeting, Hello, LARGEST_BLOCK, Received, Request, Role, receive, send};
 use crate::results::Results;
 use crate::socket;
 use crate::turn::{Held, Turn};
@@ -121,36 +119,35 @@ fn connection(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
-    let Greeting { role, block, token } = Greeting::read(&mut stream)?;
+    let Greeting { role, block, token } = Greeting::receive(&mut stream)?;
     // Small answers must not wait for acknowledgements. A stream sends nothing back but its facts.
     stream.set_nodelay(true)?;
     if role == Role::Control {
         return control(stream, shared);
     }
-    let facts: Connected = socket::connected(&stream)?;
-    facts.write(&mut stream)?;
+    send(&socket::connected(&stream)?, &mut stream)?;
     // A client may pause for as long as it likes, and one that has vanished is found by the kernel.
     stream.set_read_timeout(None)?;
     let block = block.min(LARGEST_BLOCK) as usize;
     if role == Role::Echo {
         return echo(&mut stream, block);
     }
-    let received = receive(&mut stream, block)?;
+    let received = compare(&mut stream, block)?;
     shared.results.keep(token, received);
     Ok(())
 }
 
 fn control(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
-    shared.hello.write(&mut stream)?;
+    send(&shared.hello, &mut stream)?;
     let mut held: Option<Held<'_>> = None;
     loop {
         stream.set_read_timeout(held.is_some().then_some(PATIENCE))?;
-        let Some(request) = Request::read(&mut stream)? else { return Ok(()) };
-        let (verdict, received): (Verdict, _) = match request {
-            Request::Ping => (Ok(()), None),
+        // At the end of the connection it is an error, which ends this thread.
+        let answer: Answer = match receive(&mut stream)? {
+            Request::Ping => Ok(None),
             Request::Connected => {
                 held = None;
-                (Ok(()), None)
+                Ok(None)
             }
             Request::Buffers(bytes) => {
                 // Held twice, it would wait for itself.
@@ -163,22 +160,19 @@ fn control(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
                 if set.is_err() {
                     held = None;
                 }
-                (set, None)
+                set.map(|()| None)
             }
-            Request::Result(token) => match shared.results.take(token, PATIENCE) {
-                Some(received) => (Ok(()), Some(received)),
-                None => (Err("no stream with this token has ended".to_owned()), None),
-            },
+            Request::Result(token) => {
+                let received = shared.results.take(token, PATIENCE);
+                received.map(Some).ok_or_else(|| "no stream with this token has ended".to_owned())
+            }
         };
-        write_verdict(&verdict, &mut stream)?;
-        if let Some(received) = received {
-            received.write(&mut stream)?;
-        }
+        send(&answer, &mut stream)?;
     }
 }
 
 /// Receives blocks until the end of the connection, and compares every byte. Each read asks for the rest of a block.
-fn receive(stream: &mut TcpStream, length: usize) -> io::Result<Received> {
+fn compare(stream: &mut TcpStream, length: usize) -> io::Result<Received> {
     let expected = content::block(length);
     let mut buffer = vec![0; length];
     let mut received = Received::default();
@@ -222,7 +216,7 @@ fn echo(stream: &mut TcpStream, length: usize) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::read_verdict;
+    use crate::protocol::Connected;
 
     fn start() -> SocketAddr {
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -234,26 +228,26 @@ mod tests {
     fn open(address: SocketAddr, buffers: u64, greeting: Greeting) -> TcpStream {
         let mut stream = socket::connect(address, buffers, PATIENCE).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        greeting.write(&mut stream).unwrap();
+        send(&greeting, &mut stream).unwrap();
         stream
     }
 
     fn control(address: SocketAddr) -> (TcpStream, Hello) {
         let mut stream = open(address, 0, Greeting { role: Role::Control, block: 0, token: 0 });
-        let hello = Hello::read(&mut stream).unwrap();
+        let hello = receive(&mut stream).unwrap();
         (stream, hello)
     }
 
-    fn ask(control: &mut TcpStream, request: Request) -> Verdict {
-        request.write(control).unwrap();
-        read_verdict(control).unwrap()
+    fn ask(control: &mut TcpStream, request: Request) -> Answer {
+        send(&request, control).unwrap();
+        receive(control).unwrap()
     }
 
     /// Sends `blocks` blocks, of which `alter` may change each; returns the listener's result.
     fn stream(blocks: u64, token: u64, alter: impl Fn(u64, &mut Vec<u8>)) -> Received {
         let address = start();
         let mut sending = open(address, 0, Greeting { role: Role::Stream, block: 1_000, token });
-        Connected::read(&mut sending).unwrap();
+        receive::<Connected>(&mut sending).unwrap();
         for number in 0..blocks {
             let mut block = content::block(1_000);
             content::set_number(&mut block, number);
@@ -262,8 +256,7 @@ mod tests {
         }
         drop(sending);
         let (mut control, _) = control(address);
-        assert_eq!(ask(&mut control, Request::Result(token)), Ok(()));
-        Received::read(&mut control).unwrap()
+        ask(&mut control, Request::Result(token)).unwrap().unwrap()
     }
 
     #[test]
@@ -290,7 +283,7 @@ mod tests {
     fn block_is_sent_back_by_echo() {
         let address = start();
         let mut echo = open(address, 0, Greeting { role: Role::Echo, block: 70_000, token: 0 });
-        Connected::read(&mut echo).unwrap();
+        receive::<Connected>(&mut echo).unwrap();
         let block = content::block(70_000);
         for _ in 0..3 {
             echo.write_all(&block).unwrap();
@@ -306,10 +299,10 @@ mod tests {
         let (mut control, hello) = control(address);
         let sized = SocketAddr::new(address.ip(), hello.sized_port);
         for buffers in [16 * 1024, 64 * 1024, 32 * 1024] {
-            assert_eq!(ask(&mut control, Request::Buffers(buffers)), Ok(()));
+            assert_eq!(ask(&mut control, Request::Buffers(buffers)), Ok(None));
             let mut stream = open(sized, buffers, Greeting { role: Role::Echo, block: 1, token: 0 });
-            let theirs = Connected::read(&mut stream).unwrap();
-            assert_eq!(ask(&mut control, Request::Connected), Ok(()));
+            let theirs: Connected = receive(&mut stream).unwrap();
+            assert_eq!(ask(&mut control, Request::Connected), Ok(None));
             let ours = socket::connected(&stream).unwrap();
             for buffer in [ours.send_buffer, ours.receive_buffer, theirs.send_buffer, theirs.receive_buffer] {
                 assert_eq!(buffer, 2 * buffers);
@@ -322,10 +315,10 @@ mod tests {
     fn turn_of_a_client_that_leaves_is_free_again() {
         let address = start();
         let (mut first, _) = control(address);
-        assert_eq!(ask(&mut first, Request::Buffers(32 * 1024)), Ok(()));
+        assert_eq!(ask(&mut first, Request::Buffers(32 * 1024)), Ok(None));
         drop(first);
         let (mut second, _) = control(address);
-        assert_eq!(ask(&mut second, Request::Buffers(32 * 1024)), Ok(()));
+        assert_eq!(ask(&mut second, Request::Buffers(32 * 1024)), Ok(None));
     }
 
     #[test]
@@ -339,6 +332,6 @@ mod tests {
         assert!(answer.is_empty());
         let (mut control, hello) = control(address);
         assert_eq!(hello.version, env!("CARGO_PKG_VERSION"));
-        assert_eq!(ask(&mut control, Request::Ping), Ok(()));
+        assert_eq!(ask(&mut control, Request::Ping), Ok(None));
     }
 }

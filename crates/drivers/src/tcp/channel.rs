@@ -3,7 +3,7 @@
 use crate::cancel;
 use crate::prelude::*;
 use crate::wire::lost;
-use kurabe_tcp::protocol::Greeting;
+use kurabe_tcp::protocol::{Greeting, send};
 use kurabe_tcp::socket;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -31,7 +31,7 @@ impl Channel {
         let listed = cancel::list(&stream)?;
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))?;
-        greeting.write(&mut &*stream)?;
+        send(&greeting, &mut &*stream)?;
         Ok(Self { stream, _listed: listed, failed: false })
     }
 

@@ -6,9 +6,7 @@ use crate::prelude::*;
 use crate::slots::{Slots, check_parameters};
 use kurabe_core::operation::{Flow, FlowKind};
 use kurabe_tcp::content;
-use kurabe_tcp::protocol::{
-    Connected, Greeting, Hello, LARGEST_BLOCK, Received, Request, Role, Verdict, read_verdict,
-};
+use kurabe_tcp::protocol::{Answer, Connected, Greeting, Hello, LARGEST_BLOCK, Request, Role, receive, send};
 use kurabe_tcp::socket;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -50,7 +48,7 @@ impl TcpSession {
         let (address, mut control) =
             place.connect(options.timeout, |address, share| Channel::open(address, 0, share, greeting))?;
         control.without_delay()?;
-        let hello = control.with(|stream| Hello::read(stream)).map_err(|error| match error.kind() {
+        let hello = control.with(|stream| receive(stream)).map_err(|error| match error.kind() {
             ErrorKind::Protocol | ErrorKind::ConnectionLost | ErrorKind::Timeout => error
                 .context(format!("{}, port {}", place.host, place.port))
                 .hint("it is no listener of Kurabe, or of another version; start one there: kurabe up tcp"),
@@ -69,10 +67,10 @@ impl TcpSession {
     }
 
     /// Sends a request, and waits until the listener has done it.
-    fn request(&mut self, request: Request) -> Result<Verdict> {
+    fn request(&mut self, request: Request) -> Result<Answer> {
         self.control.with(|stream| {
-            request.write(stream)?;
-            read_verdict(stream)
+            send(&request, stream)?;
+            receive(stream)
         })
     }
 
@@ -86,7 +84,7 @@ impl TcpSession {
         }
         let opened = Channel::open(address, flow.socket_buffer, self.options.timeout, greeting);
         let connected = opened.map_err(|error| not_opened(&error, address)).and_then(|mut channel| {
-            let theirs = channel.with(|stream| Connected::read(stream))?;
+            let theirs = channel.with(|stream| receive(stream))?;
             Ok((channel, theirs))
         });
         if sized {
@@ -96,9 +94,10 @@ impl TcpSession {
     }
 
     fn result(&mut self, token: u64, out: &mut Reply) -> Result<()> {
-        let verdict = self.request(Request::Result(token))?;
-        verdict.map_err(|why| Error::new(ErrorKind::ConnectionLost, format!("the listener: {why}")))?;
-        let received = self.control.with(|stream| Received::read(stream))?;
+        let received = self.request(Request::Result(token))?;
+        let lost = |why| Error::new(ErrorKind::ConnectionLost, format!("the listener: {why}"));
+        let received = received.and_then(|found| found.ok_or_else(|| "it sent no result".to_owned()));
+        let received = received.map_err(lost)?;
         if let Some(at) = received.wrong_at {
             return Err(Error::mismatch(format!("byte {at} of a stream arrived with wrong content")));
         }
@@ -163,7 +162,7 @@ impl Session for TcpSession {
         out.clear();
         match (self.slots.get_mut(prepared)?, parameters) {
             (Slot::Ping, []) => {
-                self.request(Request::Ping)?.map_err(|why| Error::new(ErrorKind::Protocol, why))
+                self.request(Request::Ping)?.map(drop).map_err(|why| Error::new(ErrorKind::Protocol, why))
             }
             (Slot::Stream(stream), [Value::Int(blocks)]) => stream.send(*blocks, out),
             (Slot::Echo { channel, block }, [Value::Bytes(message)]) if message.len() == *block => {
