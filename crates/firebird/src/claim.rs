@@ -8,7 +8,8 @@
 //! So a thread replaces the holder's transaction each second. The next one begins before the previous one ends.
 
 use crate::Firebird;
-use crate::connection::{CONFLICT, Connection, Statement, lock, text};
+use crate::connection::{CONFLICT, Connection, lock};
+use crate::statement::{Statement, text};
 use kurabe_driver_common::lease::holder;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::wire::link::try_lock;

@@ -1,6 +1,7 @@
 //! A connection. Firebird executes each statement in a transaction. Queries use one read-only, read-committed transaction,
 //! which stays open and blocks nothing. A statement that changes data begins and commits its own.
 
+use crate::statement::{Statement, bind, latin, push_row, text};
 use crate::{CLIENT, Firebird, explain, located};
 use ErrorKind::{ConnectionLost, Interrupted, Protocol, Timeout};
 use kurabe_core::driver::Access;
@@ -8,12 +9,13 @@ use kurabe_core::statements::Running;
 use kurabe_driver_common::cancel;
 use kurabe_driver_common::contain::contain;
 use kurabe_driver_common::prelude::*;
-use kurabe_driver_common::sql::Shape;
 use kurabe_driver_common::watchdog::{Watched, own_socket, within};
 use kurabe_driver_common::wire::{MAX, lost, too_much};
 use rsfbclient_core as fb;
-use rsfbclient_core::{Column, ColumnToVal as _, FbError, FirebirdClientDbOps as _, FirebirdClientSqlOps};
-use rsfbclient_core::{FreeStmtOp, SqlType, StmtType, TrDataAccessMode, TrOp};
+use rsfbclient_core::{
+    FbError, FirebirdClientDbOps as _, FirebirdClientSqlOps, FreeStmtOp, SqlType, StmtType,
+};
+use rsfbclient_core::{TrDataAccessMode, TrOp};
 use rsfbclient_rust::{DbHandle, RustFbClient, TrHandle};
 use std::collections::HashMap;
 use std::io::ErrorKind::{ConnectionReset, TimedOut};
@@ -59,22 +61,6 @@ static OPEN: Mutex<Vec<Weak<Mutex<Connection>>>> = Mutex::new(Vec::new());
 
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A statement and the types of its values.
-#[derive(Default)]
-pub struct Statement {
-    /// The key of the prepared statement; 0 if it is executed once, and numbers are returned as text.
-    pub number: u64,
-    pub sql: String,
-    pub shape: Shape,
-    /// Whether it is a custom statement, on columns of any type.
-    pub raw: bool,
-}
-
-/// A statement that is executed once.
-pub fn text(sql: &str) -> Statement {
-    Statement { sql: sql.to_owned(), ..Statement::default() }
 }
 
 pub struct Connection {
@@ -221,14 +207,16 @@ impl Connection {
     pub fn exclusively(&mut self, statements: &[&str]) -> Result<()> {
         let new = self.begin_locking(TrDataAccessMode::ReadWrite)?;
         let old = self.transaction.replace(new);
-        let mut done = statements.iter().try_for_each(|sql| self.execute(&text(sql), &[], &mut Reply::new()));
+        let done = statements.iter().try_for_each(|sql| self.execute(&text(sql), &[], &mut Reply::new()));
         self.transaction = old;
-        if done.is_ok() {
-            done = self.end(new, TrOp::Commit);
-        }
+        self.settle(new, done)
+    }
+
+    /// Commits a transaction whose statements are `done`, or undoes it. The first error is the one to report.
+    fn settle(&mut self, transaction: TrHandle, done: Result<()>) -> Result<()> {
+        let done = done.and_then(|()| self.end(transaction, TrOp::Commit));
         if done.is_err() {
-            // The first error is the one to report.
-            let _ = self.end(new, TrOp::Rollback);
+            let _ = self.end(transaction, TrOp::Rollback);
         }
         done
     }
@@ -300,12 +288,8 @@ impl Connection {
         let own = self.transaction.is_none() && !reads;
         let transaction = if own { self.begin(self.writing())? } else { self.reader()? };
         let mut done = self.run(statement, transaction, values, out, pages);
-        if own && done.is_ok() {
-            done = self.end(transaction, TrOp::Commit);
-        }
-        if own && done.is_err() {
-            // The first error is the one to report.
-            let _ = self.end(transaction, TrOp::Rollback);
+        if own {
+            done = self.settle(transaction, done);
         }
         if statement.number > 0 { done } else { done.and(self.forget(0)) }
     }
@@ -322,13 +306,7 @@ impl Connection {
         let Some((kind, handle)) = prepared.get_mut(&statement.number) else { return Ok(()) };
         // UPDATE OR INSERT is such a statement, too. The client takes an answer without a row, which precedes an error, for a
         // fault of its own, and leaves the error unread: a statement that gives none is executed as one that has no answer.
-        let gives = || {
-            if statement.raw || statement.number == 0 {
-                return gives_row(&statement.sql);
-            }
-            !statement.shape.gives.is_empty()
-        };
-        if *kind == StmtType::ExecProcedure && gives() {
+        if *kind == StmtType::ExecProcedure && statement.gives_row() {
             let row = client.execute2(database, &mut tr, handle, values);
             return row.map(|row| push_row(&row, statement, out)).map_err(explain);
         }
@@ -373,46 +351,5 @@ pub fn release_all() {
     let open: Vec<_> = lock(&OPEN).iter().filter_map(Weak::upgrade).collect();
     for connection in open {
         let _ = connection.try_lock().map(|mut connection| connection.exchange(Connection::release));
-    }
-}
-
-/// Whether a statement that is executed like a procedure gives a row: `INSERT … RETURNING`, `EXECUTE BLOCK RETURNS (…)`.
-fn gives_row(sql: &str) -> bool {
-    let sql = sql.trim_start().to_ascii_uppercase();
-    sql.contains("RETURN") || sql.starts_with("EXECUTE PROCEDURE")
-}
-
-/// The text that the client sends as exactly these bytes.
-fn latin(bytes: &[u8]) -> String {
-    bytes.iter().copied().map(char::from).collect()
-}
-
-fn bind(value: &Value<'_>, raw: bool) -> Result<SqlType> {
-    Ok(match *value {
-        Value::Null => SqlType::Null,
-        Value::Bool(truth) => SqlType::Boolean(truth),
-        Value::Text(text) => SqlType::Text(latin(text.as_bytes())),
-        Value::Bytes(bytes) => SqlType::Text(latin(bytes)),
-        // Firebird accepts four decimal digits of a second.
-        Value::Time(at) if raw => SqlType::Text(DateTime::from_micros(at)?.to_string()[..24].to_owned()),
-        Value::Int(number) | Value::Time(number) => SqlType::Integer(number),
-    })
-}
-
-fn push_row(row: &[Column], statement: &Statement, out: &mut Reply) {
-    for (at, column) in row.iter().enumerate() {
-        let time = statement.shape.gives.get(at) == Some(&FieldType::Timestamp);
-        match &column.value {
-            SqlType::Null => out.push_null(),
-            // The client converts each byte to a character.
-            SqlType::Text(text) => out.push_bytes(&text.chars().map(|c| c as u8).collect::<Vec<_>>()),
-            SqlType::Binary(bytes) => out.push_bytes(bytes),
-            SqlType::Integer(micros) if time => out.push_time(*micros),
-            SqlType::Integer(number) if statement.number > 0 => out.push_int(*number),
-            _ => out.push_bytes(column.clone().to_val().unwrap_or_else(|_| String::new()).as_bytes()),
-        }
-    }
-    if !row.is_empty() {
-        out.end_row();
     }
 }

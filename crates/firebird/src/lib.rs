@@ -6,8 +6,9 @@ mod dialect;
 mod facts;
 mod metrics;
 mod namespace;
+mod statement;
 
-use connection::{CONFLICT, Connection, Statement, lock, text};
+use connection::{CONFLICT, Connection, lock};
 use dialect::{DIALECT, MAX_ROWS};
 use kurabe_driver_common::clients::RSFBCLIENT_RUST as CLIENT;
 use kurabe_driver_common::prelude::*;
@@ -16,6 +17,7 @@ use kurabe_driver_common::wire::link::{Link, LinkSession, Query};
 use kurabe_driver_common::wire::{Place, lost};
 use rsfbclient_core::{FbError, TrOp};
 use rsfbclient_rust::RustFbClientAttachmentConfig;
+use statement::{Statement, text};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 

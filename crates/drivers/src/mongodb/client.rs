@@ -8,6 +8,7 @@ use super::config::Config;
 use super::errors;
 use super::frame::{self, Compressor, HEAD, HEADER, Header};
 use super::hello::Hello;
+use super::tail::{Lsid, Tail, Tails};
 use crate::cancel;
 use crate::prelude::*;
 use crate::wire::{LONG, Peer, Stream, Wire};
@@ -38,29 +39,14 @@ pub(super) struct Killer {
     pub(super) has_killed: Arc<AtomicBool>,
 }
 
-/// What a command on the target's database ends with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tail {
-    /// The database and the session.
-    Plain,
-    /// And which members may answer it.
-    Read,
-    /// And the number of a write that the server executes once.
-    Retryable(i64),
-    /// And the number of a transaction, …
-    Transaction(i64),
-    Begin(i64),
-}
-
 /// A connection.
 pub(super) struct Client<S> {
     pub(super) wire: Wire<S>,
     pub(super) hello: Hello,
     /// The command under construction, reused.
     pub(super) out: Writer,
-    /// The fields of [`Tail::Plain`] and [`Tail::Read`].
-    tail: Vec<u8>,
-    read_tail: Vec<u8>,
+    /// What its commands end with.
+    tails: Tails,
     /// The session of this connection on the server, if it has sessions.
     pub(super) session: Option<Lsid>,
     /// The compression that was asked for, beside that of the URL.
@@ -77,28 +63,13 @@ pub(super) struct Client<S> {
     pub(super) killer: Option<Killer>,
 }
 
-/// A session on the server, by whose number it executes a write once and a transaction as one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lsid {
-    pub(super) id: [u8; 16],
-    /// The number of the last transaction or retryable write.
-    pub(super) last: i64,
-}
-
-impl Lsid {
-    pub(super) fn write(&self, out: &mut Writer) {
-        out.begin("lsid").uuid("id", self.id).end();
-    }
-}
-
 impl<S: Peer> Client<S> {
     pub(super) fn new(wire: Wire<S>) -> Self {
         Self {
             wire,
             hello: Hello::default(),
             out: Writer::default(),
-            tail: Vec::new(),
-            read_tail: Vec::new(),
+            tails: Tails::default(),
             session: None,
             offered: Compression::Off,
             compressor: None,
@@ -112,39 +83,9 @@ impl<S: Peer> Client<S> {
         }
     }
 
-    /// Sets what commands end with: the database, the session, and with a read, which members may answer it.
+    /// Sets what commands end with.
     pub(super) fn set_tails(&mut self, config: &Config) {
-        let session = self.session;
-        self.tail = Writer::fields(|out| {
-            out.text("$db", &config.database);
-            if let Some(session) = session {
-                session.write(out);
-            }
-        });
-        let is_secondary = self.hello.set.is_some() && !self.hello.is_writable;
-        let preference = config.preference.as_ref().filter(|_| is_secondary || self.hello.is_router);
-        self.read_tail.clone_from(&self.tail);
-        self.read_tail.extend(Writer::fields(|out| match preference {
-            // A secondary that was named answers reads only if it is told that it may.
-            None if is_secondary => {
-                out.begin("$readPreference").text("mode", "primaryPreferred").end();
-            }
-            None => {}
-            Some(preference) => {
-                out.begin("$readPreference").text("mode", preference.name());
-                if !preference.tags.is_empty() {
-                    out.begin_array("tags").begin("0");
-                    for (name, value) in &preference.tags {
-                        out.text(name, value);
-                    }
-                    out.end().end();
-                }
-                if let Some(seconds) = preference.staleness {
-                    out.long("maxStalenessSeconds", seconds as i64);
-                }
-                out.end();
-            }
-        }));
+        self.tails = Tails::new(config, &self.hello, self.session);
     }
 
     pub(super) fn is_broken(&self) -> bool {
@@ -162,20 +103,7 @@ impl<S: Peer> Client<S> {
     /// Ends the command in `out`.
     #[inline]
     pub(super) fn complete(&mut self, tail: Tail) {
-        let Self { out, tail: plain, read_tail, .. } = self;
-        match tail {
-            Tail::Plain => out.append(plain),
-            Tail::Read => out.append(read_tail),
-            Tail::Retryable(number) => out.append(plain).long("txnNumber", number),
-            Tail::Transaction(number) => {
-                out.append(plain).long("txnNumber", number).bool("autocommit", false)
-            }
-            Tail::Begin(number) => out
-                .append(plain)
-                .long("txnNumber", number)
-                .bool("autocommit", false)
-                .bool("startTransaction", true),
-        };
+        self.tails.append(tail, &mut self.out);
     }
 
     /// Executes a command on the database `admin`, and returns its answer.

@@ -26,6 +26,7 @@ mod plan;
 mod readers;
 mod session;
 mod shared;
+mod tail;
 mod transfer;
 
 use crate::info::DriverInfo;

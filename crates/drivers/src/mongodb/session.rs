@@ -1,12 +1,12 @@
 //! A session, which keeps prepared operations as commands without parameters.
 
 use super::bson::Raw;
-use super::client::Tail;
 use super::config::Config;
 use super::errors::{self, written};
 use super::facts::Deployment;
 use super::plan::{BATCH, Plan, write_concern};
 use super::shared::{Link, Shared};
+use super::tail::Tail;
 use super::transfer;
 use crate::prelude::*;
 use crate::slots::Slots;

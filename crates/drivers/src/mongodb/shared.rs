@@ -4,12 +4,13 @@
 //! are asked until one is the primary, as long as `serverSelectionTimeoutMS` allows.
 
 use super::bson::{Element, Raw};
-use super::client::{Client, Killer, Lsid};
+use super::client::{Client, Killer};
 use super::config::Config;
 use super::connect::{log_in, reach};
 use super::facts::Deployment;
 use super::hello::Hello;
 use super::readers::Readers;
+use super::tail::Lsid;
 use crate::prelude::*;
 use crate::scram::Kept;
 use crate::wire::{Place, Stream};

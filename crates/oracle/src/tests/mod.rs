@@ -8,6 +8,7 @@ mod peer;
 mod refusals;
 mod sessions;
 mod statements;
+mod tokens;
 
 use super::config::Config;
 use kurabe_core::target::TargetUrl;
