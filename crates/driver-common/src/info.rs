@@ -39,35 +39,14 @@ pub struct ForeignOption {
 }
 
 impl ForeignOption {
-    /// An option that is one of Kurabe's: `to` with the value `becomes`; without one, with the same value.
-    pub const fn is(
+    /// An option of these clients or providers with this meaning.
+    pub const fn new(
         from: &'static str,
         name: &'static str,
         value: Option<&'static str>,
-        to: &'static str,
-        becomes: Option<&'static str>,
+        meaning: Meaning,
     ) -> Self {
-        Self { name, value, meaning: Meaning::Is(to, becomes), from }
-    }
-
-    /// An option without effect.
-    pub const fn ignored(
-        from: &'static str,
-        name: &'static str,
-        value: Option<&'static str>,
-        why: &'static str,
-    ) -> Self {
-        Self { name, value, meaning: Meaning::Nothing(why), from }
-    }
-
-    /// An option that is refused.
-    pub const fn refused(
-        from: &'static str,
-        name: &'static str,
-        value: Option<&'static str>,
-        hint: &'static str,
-    ) -> Self {
-        Self { name, value, meaning: Meaning::Refused(hint), from }
+        Self { name, value, meaning, from }
     }
 }
 

@@ -102,22 +102,25 @@ pub trait NamespaceOps: Send {
         true
     }
 
-    /// The statistics of the planner, if it has some.
-    fn statistics(&mut self) -> Option<&mut dyn StatisticsOps> {
-        None
+    /// Whether the planner has statistics, which the next three are about.
+    fn has_statistics(&self) -> bool {
+        false
     }
-}
 
-/// Like [`TableStatistics`], for collections of Kurabe's.
-pub trait StatisticsOps {
     /// Like [`TableStatistics::analyse`].
-    fn analyse(&mut self, name: &str) -> Result<()>;
+    fn analyse(&mut self, _name: &str) -> Result<()> {
+        Ok(())
+    }
 
     /// Like [`TableStatistics::hold`].
-    fn hold(&mut self, name: &str) -> Result<()>;
+    fn hold_statistics(&mut self, _name: &str) -> Result<()> {
+        Ok(())
+    }
 
     /// Like [`TableStatistics::missing`].
-    fn missing(&mut self, table: &str) -> Result<Option<String>>;
+    fn missing_statistics(&mut self, _table: &str) -> Result<Option<String>> {
+        Ok(None)
+    }
 }
 
 /// A [`Namespace`] that enforces the ownership rules.
@@ -188,8 +191,7 @@ impl Namespace for Owned {
     }
 
     fn statistics(&mut self) -> Option<&mut dyn TableStatistics> {
-        self.0.statistics()?;
-        Some(self)
+        if self.0.has_statistics() { Some(self) } else { None }
     }
 
     fn key_prefix(&mut self, collection: &Collection) -> Result<Option<String>> {
@@ -223,29 +225,19 @@ impl Namespace for Owned {
     }
 }
 
-impl Owned {
-    /// Does something with the statistics, if there are any.
-    fn with_statistics<T: Default>(
-        &mut self,
-        work: impl FnOnce(&mut dyn StatisticsOps) -> Result<T>,
-    ) -> Result<T> {
-        self.0.statistics().map_or_else(|| Ok(T::default()), work)
-    }
-}
-
 impl TableStatistics for Owned {
     fn analyse(&mut self, collection: &Collection) -> Result<()> {
         self.must_be_ours(&collection.name)?;
-        self.with_statistics(|statistics| statistics.analyse(&collection.name))
+        self.0.analyse(&collection.name)
     }
 
     fn hold(&mut self, collection: &Collection) -> Result<()> {
         self.must_be_ours(&collection.name)?;
-        self.with_statistics(|statistics| statistics.hold(&collection.name))
+        self.0.hold_statistics(&collection.name)
     }
 
     fn missing(&mut self, table: &str) -> Result<Option<String>> {
-        self.with_statistics(|statistics| statistics.missing(table))
+        self.0.missing_statistics(table)
     }
 }
 

@@ -104,19 +104,13 @@ fn size(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kurabe_core::facts::{Limits, Setting};
+    use kurabe_core::facts::Setting;
 
     fn facts(engine: &str, version: &str, settings: &[(&str, &str)]) -> ServerFacts {
         ServerFacts {
             engine: engine.to_owned(),
             version: version.to_owned(),
-            client: String::new(),
-            transport: String::new(),
-            durability: None,
-            durability_settings: Vec::new(),
             settings: settings.iter().map(|(name, value)| Setting::new(*name, *value)).collect(),
-            limits: Limits::default(),
-            notes: Vec::new(),
             ..ServerFacts::default()
         }
     }

@@ -2,7 +2,7 @@
 
 use super::dialect::Dialect;
 use super::statement;
-use crate::ownership::{self, MADE_BY, MARKER, StatisticsOps, Words};
+use crate::ownership::{self, MADE_BY, MARKER, Words};
 use kurabe_core::collection::{Charset, Collection, Field, FieldType};
 use kurabe_core::remote::{Link, RemoteCollection, RemoteServer};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -37,7 +37,7 @@ pub trait SqlNamespaceOps: Send {
     /// Whether a table, a view or another object with this name exists where Kurabe would create it.
     fn table_exists(&mut self, name: &str) -> Result<bool>;
 
-    /// Like [`StatisticsOps::missing`], for a table whose name contains neither quotes nor backslashes.
+    /// Like [`TableStatistics::missing`](kurabe_core::driver::TableStatistics::missing), for a table whose name contains neither quotes nor backslashes.
     fn unanalysed_table(&mut self, _table: &str) -> Result<Option<String>> {
         Ok(None)
     }
@@ -165,24 +165,22 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
         SqlNamespaceOps::keeps_insertion_order(self)
     }
 
-    fn statistics(&mut self) -> Option<&mut dyn StatisticsOps> {
-        Some(self)
+    fn has_statistics(&self) -> bool {
+        true
     }
-}
 
-impl<H: SqlNamespaceOps> StatisticsOps for H {
     fn analyse(&mut self, name: &str) -> Result<()> {
         let Some(analyse) = self.dialect().analyse else { return Ok(()) };
         let sql = format!("{analyse} {}", self.dialect().quoted(name));
         self.execute(&sql)
     }
 
-    fn hold(&mut self, name: &str) -> Result<()> {
+    fn hold_statistics(&mut self, name: &str) -> Result<()> {
         let sql = self.hold_statistics_of(&self.dialect().quoted(name));
         sql.map_or(Ok(()), |sql| self.execute(&sql))
     }
 
-    fn missing(&mut self, table: &str) -> Result<Option<String>> {
+    fn missing_statistics(&mut self, table: &str) -> Result<Option<String>> {
         if table.contains(['\'', '"', '`', '\\', '\0']) {
             return Ok(None);
         }

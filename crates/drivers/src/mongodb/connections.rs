@@ -1,6 +1,7 @@
 //! What this driver knows of connections besides its own options.
 
 use crate::prelude::*;
+use Meaning::{Nothing, Refused};
 
 const DRIVERS: &str = "MongoDB's drivers";
 const NO_SRV: &str = "DNS records of hosts are not read: name the hosts with mongodb://";
@@ -8,11 +9,11 @@ const PLAIN_KEYS: &str =
     "encrypted keys are not supported: openssl pkey -in KEY -out FILE writes a plain one";
 
 const FOREIGN: &[ForeignOption] = &[
-    ForeignOption::refused(DRIVERS, "srvServiceName", None, NO_SRV),
-    ForeignOption::refused(DRIVERS, "srvMaxHosts", None, NO_SRV),
-    ForeignOption::ignored(DRIVERS, "loadBalanced", Some("false"), "it is the default"),
-    ForeignOption::refused(DRIVERS, "loadBalanced", Some("true"), "name the mongos themselves"),
-    ForeignOption::refused(DRIVERS, "tlsCertificateKeyFilePassword", None, PLAIN_KEYS),
+    ForeignOption::new(DRIVERS, "srvServiceName", None, Refused(NO_SRV)),
+    ForeignOption::new(DRIVERS, "srvMaxHosts", None, Refused(NO_SRV)),
+    ForeignOption::new(DRIVERS, "loadBalanced", Some("false"), Nothing("it is the default")),
+    ForeignOption::new(DRIVERS, "loadBalanced", Some("true"), Refused("name the mongos themselves")),
+    ForeignOption::new(DRIVERS, "tlsCertificateKeyFilePassword", None, Refused(PLAIN_KEYS)),
 ];
 
 pub(super) const CONNECTIONS: Connections = Connections {

@@ -1,35 +1,35 @@
 //! What this driver knows of connections besides its own options.
 
 use crate::prelude::*;
+use Meaning::{Is, Nothing};
 
 const FOREIGN: &[ForeignOption] = &[
-    ForeignOption::is("Aiven", "ssl_mode", None, "ssl-mode", None),
-    ForeignOption::is("DigitalOcean", "sslmode", None, "ssl-mode", None),
-    ForeignOption::is("Connector/J", "sslMode", None, "ssl-mode", None),
-    ForeignOption::is("MySQL Shell", "ssl_ca", None, "ssl-ca", None),
-    ForeignOption::is("MySQL Shell", "ssl_cert", None, "ssl-cert", None),
-    ForeignOption::is("MySQL Shell", "ssl_key", None, "ssl-key", None),
-    ForeignOption::is("Go-MySQL-Driver", "tls", Some("true"), "tls", Some("verify")),
-    ForeignOption::is("Go-MySQL-Driver", "tls", Some("skip-verify"), "tls", Some("require")),
-    ForeignOption::is("Go-MySQL-Driver", "tls", Some("false"), "tls", Some("off")),
-    ForeignOption::is(
+    ForeignOption::new("Aiven", "ssl_mode", None, Is("ssl-mode", None)),
+    ForeignOption::new("DigitalOcean", "sslmode", None, Is("ssl-mode", None)),
+    ForeignOption::new("Connector/J", "sslMode", None, Is("ssl-mode", None)),
+    ForeignOption::new("MySQL Shell", "ssl_ca", None, Is("ssl-ca", None)),
+    ForeignOption::new("MySQL Shell", "ssl_cert", None, Is("ssl-cert", None)),
+    ForeignOption::new("MySQL Shell", "ssl_key", None, Is("ssl-key", None)),
+    ForeignOption::new("Go-MySQL-Driver", "tls", Some("true"), Is("tls", Some("verify"))),
+    ForeignOption::new("Go-MySQL-Driver", "tls", Some("skip-verify"), Is("tls", Some("require"))),
+    ForeignOption::new("Go-MySQL-Driver", "tls", Some("false"), Is("tls", Some("off"))),
+    ForeignOption::new(
         "mysql2, PlanetScale",
         "ssl",
         Some("{\"rejectUnauthorized\":true}"),
-        "tls",
-        Some("verify"),
+        Is("tls", Some("verify")),
     ),
-    ForeignOption::is("mysql2", "ssl", Some("{\"rejectUnauthorized\":false}"), "tls", Some("require")),
-    ForeignOption::is("Prisma, PlanetScale", "sslaccept", Some("strict"), "tls", Some("verify")),
-    ForeignOption::is("Prisma", "sslaccept", Some("accept_invalid_certs"), "tls", Some("require")),
-    ForeignOption::is("Connector/J", "useSSL", Some("false"), "tls", Some("off")),
-    ForeignOption::is("Connector/J", "allowPublicKeyRetrieval", None, "get_server_public_key", None),
-    ForeignOption::ignored("Go-MySQL-Driver, Rails", "charset", Some("utf8mb4"), "it is always UTF-8"),
-    ForeignOption::ignored("Go-MySQL-Driver, Rails", "charset", Some("utf8"), "it is always UTF-8"),
-    ForeignOption::ignored("Go-MySQL-Driver", "parseTime", None, "times have types"),
-    ForeignOption::ignored("Connector/J", "serverTimezone", None, "times are UTC"),
-    ForeignOption::ignored("Prisma", "connection_limit", None, "--clients decides on connections"),
-    ForeignOption::ignored("Prisma", "pool_timeout", None, "--clients decides on connections"),
+    ForeignOption::new("mysql2", "ssl", Some("{\"rejectUnauthorized\":false}"), Is("tls", Some("require"))),
+    ForeignOption::new("Prisma, PlanetScale", "sslaccept", Some("strict"), Is("tls", Some("verify"))),
+    ForeignOption::new("Prisma", "sslaccept", Some("accept_invalid_certs"), Is("tls", Some("require"))),
+    ForeignOption::new("Connector/J", "useSSL", Some("false"), Is("tls", Some("off"))),
+    ForeignOption::new("Connector/J", "allowPublicKeyRetrieval", None, Is("get_server_public_key", None)),
+    ForeignOption::new("Go-MySQL-Driver, Rails", "charset", Some("utf8mb4"), Nothing("it is always UTF-8")),
+    ForeignOption::new("Go-MySQL-Driver, Rails", "charset", Some("utf8"), Nothing("it is always UTF-8")),
+    ForeignOption::new("Go-MySQL-Driver", "parseTime", None, Nothing("times have types")),
+    ForeignOption::new("Connector/J", "serverTimezone", None, Nothing("times are UTC")),
+    ForeignOption::new("Prisma", "connection_limit", None, Nothing("--clients decides on connections")),
+    ForeignOption::new("Prisma", "pool_timeout", None, Nothing("--clients decides on connections")),
 ];
 
 pub(super) const CONNECTIONS: Connections = Connections {

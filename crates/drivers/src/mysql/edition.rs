@@ -31,19 +31,13 @@ fn is_commercial(facts: &ServerFacts) -> bool {
 mod tests {
     use super::*;
     use crate::registry;
-    use kurabe_core::facts::{Limits, Setting};
+    use kurabe_core::facts::Setting;
 
     fn facts(engine: &str, version: &str, comment: &str) -> ServerFacts {
         ServerFacts {
             engine: engine.into(),
             version: version.into(),
-            client: String::new(),
-            transport: String::new(),
-            durability: None,
-            durability_settings: Vec::new(),
             settings: vec![Setting::new("version_comment", comment)],
-            limits: Limits::default(),
-            notes: Vec::new(),
             ..ServerFacts::default()
         }
     }

@@ -1,30 +1,33 @@
 //! What this driver knows of connections besides its own options.
 
 use crate::prelude::*;
+use Meaning::{Is, Nothing, Refused};
 
 const FOREIGN: &[ForeignOption] = &[
-    ForeignOption::is("node-postgres, Heroku", "sslmode", Some("no-verify"), "tls", Some("require")),
-    ForeignOption::is("Prisma", "sslaccept", Some("strict"), "tls", Some("verify")),
-    ForeignOption::is("Prisma", "sslaccept", Some("accept_invalid_certs"), "tls", Some("require")),
-    ForeignOption::refused(
+    ForeignOption::new("node-postgres, Heroku", "sslmode", Some("no-verify"), Is("tls", Some("require"))),
+    ForeignOption::new("Prisma", "sslaccept", Some("strict"), Is("tls", Some("verify"))),
+    ForeignOption::new("Prisma", "sslaccept", Some("accept_invalid_certs"), Is("tls", Some("require"))),
+    ForeignOption::new(
         "JDBC, node-postgres, asyncpg",
         "ssl",
         None,
-        "clients differ in its meaning: write sslmode=require, which checks nothing, or sslmode=verify-full",
+        Refused(
+            "clients differ in its meaning: write sslmode=require, which checks nothing, or sslmode=verify-full",
+        ),
     ),
-    ForeignOption::is("Prisma", "schema", None, "search_path", None),
-    ForeignOption::is("JDBC", "currentSchema", None, "search_path", None),
-    ForeignOption::is("JDBC", "ApplicationName", None, "application_name", None),
-    ForeignOption::ignored("Prisma, Supabase", "pgbouncer", None, "a pooler is looked for in any case"),
-    ForeignOption::ignored("Prisma", "connection_limit", None, "--clients decides on connections"),
-    ForeignOption::ignored("Prisma", "pool_timeout", None, "--clients decides on connections"),
-    ForeignOption::ignored("libpq", "gssencmode", Some("disable"), "GSSAPI is not supported"),
-    ForeignOption::ignored("libpq", "client_encoding", Some("utf8"), "it is always UTF-8"),
-    ForeignOption::refused(
+    ForeignOption::new("Prisma", "schema", None, Is("search_path", None)),
+    ForeignOption::new("JDBC", "currentSchema", None, Is("search_path", None)),
+    ForeignOption::new("JDBC", "ApplicationName", None, Is("application_name", None)),
+    ForeignOption::new("Prisma, Supabase", "pgbouncer", None, Nothing("a pooler is looked for in any case")),
+    ForeignOption::new("Prisma", "connection_limit", None, Nothing("--clients decides on connections")),
+    ForeignOption::new("Prisma", "pool_timeout", None, Nothing("--clients decides on connections")),
+    ForeignOption::new("libpq", "gssencmode", Some("disable"), Nothing("GSSAPI is not supported")),
+    ForeignOption::new("libpq", "client_encoding", Some("utf8"), Nothing("it is always UTF-8")),
+    ForeignOption::new(
         "libpq",
         "sslpassword",
         None,
-        "encrypted keys are not supported: openssl pkey -in KEY -out FILE writes a plain one",
+        Refused("encrypted keys are not supported: openssl pkey -in KEY -out FILE writes a plain one"),
     ),
 ];
 

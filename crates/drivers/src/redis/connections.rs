@@ -2,14 +2,15 @@
 
 use super::config;
 use crate::prelude::*;
+use Meaning::{Is, Nothing};
 
 const FOREIGN: &[ForeignOption] = &[
-    ForeignOption::is("redis-py, Celery", "ssl_cert_reqs", Some("none"), "tls", Some("require")),
-    ForeignOption::is("redis-py, Celery", "ssl_cert_reqs", Some("CERT_NONE"), "tls", Some("require")),
-    ForeignOption::is("redis-py, Celery", "ssl_cert_reqs", Some("required"), "tls", Some("verify")),
-    ForeignOption::is("redis-py, Celery", "ssl_cert_reqs", Some("CERT_REQUIRED"), "tls", Some("verify")),
-    ForeignOption::is("redis-py", "ssl_ca_certs", None, "ca", None),
-    ForeignOption::ignored("redis-py, go-redis", "protocol", Some("3"), "it is always RESP3"),
+    ForeignOption::new("redis-py, Celery", "ssl_cert_reqs", Some("none"), Is("tls", Some("require"))),
+    ForeignOption::new("redis-py, Celery", "ssl_cert_reqs", Some("CERT_NONE"), Is("tls", Some("require"))),
+    ForeignOption::new("redis-py, Celery", "ssl_cert_reqs", Some("required"), Is("tls", Some("verify"))),
+    ForeignOption::new("redis-py, Celery", "ssl_cert_reqs", Some("CERT_REQUIRED"), Is("tls", Some("verify"))),
+    ForeignOption::new("redis-py", "ssl_ca_certs", None, Is("ca", None)),
+    ForeignOption::new("redis-py, go-redis", "protocol", Some("3"), Nothing("it is always RESP3")),
 ];
 
 pub(super) const CONNECTIONS: Connections = Connections {
