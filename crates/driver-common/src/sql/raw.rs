@@ -73,20 +73,12 @@ pub fn fill(parts: &[String], values: &[Value<'_>], sql: &mut String) -> Result<
 
 /// The text of a custom statement, with this engine's placeholders and identifier quotes.
 pub(super) fn text(dialect: &Dialect, statement: &RawStatement) -> Result<String> {
-    let Some(text) = statement.text(dialect.words) else {
-        return Err(Error::unsupported(missing(dialect, statement)));
-    };
     let mut sql = String::new();
-    let mut number = 0;
-    for piece in &text.pieces {
-        match piece {
-            RawPiece::Text(text) => sql += text,
-            RawPiece::Table(name) => sql += &dialect.quoted(name),
-            RawPiece::Parameter => {
-                number += 1;
-                sql += &(dialect.parameter)(number);
-            }
+    for (number, part) in parts(dialect, statement)?.iter().enumerate() {
+        if number > 0 {
+            sql += &(dialect.parameter)(number);
         }
+        sql += part;
     }
     Ok(sql)
 }

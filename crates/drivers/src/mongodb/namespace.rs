@@ -56,7 +56,7 @@ impl MongoNamespace {
         if !self.marker()?.is_empty() {
             return Ok(());
         }
-        match write(&mut self.link, insert(entry(TITLE))) {
+        match insert(&mut self.link, entry(TITLE)) {
             // Another run may have created it first.
             Err(error) if error.server_code() != Some(DUPLICATE) => {
                 Err(error.context(format!("cannot create collection {MARKER}")))
@@ -100,17 +100,11 @@ impl NamespaceOps for MongoNamespace {
 
     fn enter(&mut self, collection: &Collection) -> Result<()> {
         self.begin_marker()?;
-        write(&mut self.link, insert(entry(&collection.name))).map(drop)
+        insert(&mut self.link, entry(&collection.name))
     }
 
     fn strike(&mut self, name: &str) -> Result<()> {
-        write(
-            &mut self.link,
-            delete(|query| {
-                query.text("_id", name);
-            }),
-        )
-        .map(drop)
+        delete(&mut self.link, name, None)
     }
 
     /// Creates the collection with its indexes. Clearing does the same: MongoDB deletes documents one by one, but drops
@@ -175,20 +169,11 @@ impl ClaimStore for Link {
             entry(CLAIM)(out);
             out.text("holder", holder).long("renewed", now());
         };
-        match write(self, insert(claim)) {
+        match insert(self, claim) {
             Err(error) if error.server_code() == Some(DUPLICATE) => {}
-            result => return result.map(|_| true),
+            result => return result.map(|()| true),
         }
-        let ended = now() - Self::LASTS.as_millis() as i64;
-        let query = |out: &mut Writer| {
-            out.text("_id", CLAIM).begin("renewed").long("$lte", ended).end();
-        };
-        Ok(write(
-            self,
-            update(query, |set| {
-                set.text("holder", holder).long("renewed", now());
-            }),
-        )? == 1)
+        Ok(update_claim(self, holder, true)? == 1)
     }
 
     fn holder(&mut self) -> Result<Option<String>> {
@@ -197,26 +182,11 @@ impl ClaimStore for Link {
     }
 
     fn renew(&mut self, holder: &str) -> Result<()> {
-        let query = |out: &mut Writer| {
-            out.text("_id", CLAIM).text("holder", holder);
-        };
-        write(
-            self,
-            update(query, |set| {
-                set.long("renewed", now());
-            }),
-        )
-        .map(drop)
+        update_claim(self, holder, false).map(drop)
     }
 
     fn release(&mut self, holder: &str) -> Result<()> {
-        write(
-            self,
-            delete(|query| {
-                query.text("_id", CLAIM).text("holder", holder);
-            }),
-        )
-        .map(drop)
+        delete(self, CLAIM, Some(holder))
     }
 }
 
@@ -237,34 +207,40 @@ fn claim(out: &mut Writer) {
     out.text("find", MARKER).begin("filter").text("_id", CLAIM).end();
 }
 
-fn insert(document: impl Fn(&mut Writer)) -> impl Fn(&mut Writer) {
-    move |out| {
+fn insert(link: &mut Link, document: impl FnOnce(&mut Writer)) -> Result<()> {
+    written(link.run(|out| {
         out.text("insert", MARKER).begin_array("documents").begin("0");
         document(out);
         out.end().end();
-    }
+    })?)
+    .map(drop)
 }
 
-fn update(query: impl Fn(&mut Writer), set: impl Fn(&mut Writer)) -> impl Fn(&mut Writer) {
-    move |out| {
-        out.text("update", MARKER).begin_array("updates").begin("0").begin("q");
-        query(out);
-        out.end().begin("u").begin("$set");
-        set(out);
+/// Makes the claim the holder's from now on, if it has it, or if the claim has expired. Returns the number of documents
+/// that were changed.
+fn update_claim(link: &mut Link, holder: &str, has_expired: bool) -> Result<u64> {
+    written(link.run(|out| {
+        out.text("update", MARKER).begin_array("updates").begin("0").begin("q").text("_id", CLAIM);
+        if has_expired {
+            out.begin("renewed").long("$lte", now() - Link::LASTS.as_millis() as i64).end();
+        } else {
+            out.text("holder", holder);
+        }
+        out.end().begin("u").begin("$set").text("holder", holder).long("renewed", now());
         out.end().end().end().end();
-    }
+    })?)
 }
 
-fn delete(query: impl Fn(&mut Writer)) -> impl Fn(&mut Writer) {
-    move |out| {
-        out.text("delete", MARKER).begin_array("deletes").begin("0").begin("q");
-        query(out);
+/// Removes the document with this id; of a claim that of this holder.
+fn delete(link: &mut Link, id: &str, holder: Option<&str>) -> Result<()> {
+    written(link.run(|out| {
+        out.text("delete", MARKER).begin_array("deletes").begin("0").begin("q").text("_id", id);
+        if let Some(holder) = holder {
+            out.text("holder", holder);
+        }
         out.end().int("limit", 1).end().end();
-    }
-}
-
-fn write(link: &mut Link, command: impl Fn(&mut Writer)) -> Result<u64> {
-    written(link.run(command)?)
+    })?)
+    .map(drop)
 }
 
 /// The documents of a `find` whose answer fits into its first batch.

@@ -188,20 +188,25 @@ fn object_id() -> [u8; 12] {
     id
 }
 
+/// Writes which fields are read.
+pub(super) fn projection(out: &mut Writer, collection: &Collection, fields: &[usize]) {
+    out.begin("projection");
+    for field in fields {
+        out.int(name(collection, *field), 1);
+    }
+    if !fields.iter().any(|field| name(collection, *field) == "_id") {
+        out.int("_id", 0);
+    }
+    out.end();
+}
+
 /// The command up to its parameters, with the document or array that holds them open.
 fn begin(operation: &Operation) -> Writer {
     let mut out = Writer::default();
     out.restart(HEAD);
     // Writes the projection and the sort order, and opens the filter.
     let find = |out: &mut Writer, collection: &Collection, fields: &[usize], order: &[usize]| {
-        out.begin("projection");
-        for field in fields {
-            out.int(name(collection, *field), 1);
-        }
-        if !fields.iter().any(|field| name(collection, *field) == "_id") {
-            out.int("_id", 0);
-        }
-        out.end();
+        projection(out, collection, fields);
         if !order.is_empty() {
             out.begin("sort");
             for field in order {

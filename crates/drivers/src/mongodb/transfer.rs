@@ -4,7 +4,7 @@ use super::bson::{Element, Raw};
 use super::config::Config;
 use super::errors::written;
 use super::frame::HEAD;
-use super::plan::{Plan, foreign, name};
+use super::plan::{Plan, foreign, name, projection};
 use super::shared::Link;
 use super::tail::Tail;
 use crate::prelude::*;
@@ -33,14 +33,9 @@ pub(super) fn read(
     link.wire.widen();
     let command = &mut link.out;
     command.restart(HEAD);
-    command.text("find", &collection.name).int("batchSize", batch).begin("projection");
-    for field in fields {
-        command.int(name(collection, *field), 1);
-    }
-    if !fields.iter().any(|field| name(collection, *field) == "_id") {
-        command.int("_id", 0);
-    }
-    command.end().begin("filter").end();
+    command.text("find", &collection.name).int("batchSize", batch);
+    projection(command, collection, fields);
+    command.begin("filter").end();
     if let Some(level) = &config.reads {
         command.begin("readConcern").text("level", level).end();
     }
