@@ -14,7 +14,7 @@ const SUITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../suites/mission.t
 fn suite_of_all_experiments_has_each_of_them() {
     let text = std::fs::read_to_string(SUITE).unwrap();
     for experiment in EXPERIMENTS {
-        let line = format!("experiment = \"{}\"", experiment.info().name);
+        let line = format!("experiment = \"{}\"", experiment.info.name);
         assert!(text.lines().any(|known| known == line), "{line} is not in {SUITE}");
     }
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
     let experiment = registry::find("session").unwrap();
     let axes: BTreeMap<String, Vec<AxisValue>> = experiment
-        .info()
+        .info
         .axes
         .iter()
         .map(|axis| {

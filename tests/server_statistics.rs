@@ -60,7 +60,7 @@ impl MonitorGuard for Reading {
 }
 
 fn spec(experiment: &str, clients: u64, requests: Option<u64>) -> RunSpec {
-    let info = registry::find(experiment).unwrap().info();
+    let info = registry::find(experiment).unwrap().info;
     let clients = clients.to_string();
     let operation = info.operations[0].name.to_owned();
     RunSpec {

@@ -100,7 +100,7 @@ fn trials(
     let facts = driver.describe().unwrap();
     let targets = [Target::new("it", driver, facts)];
     let experiment = registry::find(experiment).unwrap();
-    let info = experiment.info();
+    let info = experiment.info;
     let operations = info.operation_names();
     let spec = RunSpec {
         axes: info.baseline(axes).unwrap().alone(),

@@ -78,9 +78,9 @@ const POSTGRES: Asked = Asked {
 fn uses_indexes(url: &str, asked: &Asked) {
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
     let experiment = kurabe_experiments::registry::find("webapp").unwrap();
-    let cell = experiment.info().baseline(&[]).unwrap();
+    let cell = experiment.info.baseline(&[]).unwrap();
     let dataset = Dataset { seed: 1, records: Some(5_000), slot: 0 };
-    let workload = experiment.plan(&cell, &dataset).unwrap().workload().unwrap();
+    let workload = (experiment.plan)(&cell, &dataset).unwrap().workload().unwrap();
     let mut namespace = driver.namespace().unwrap();
     let mut session = driver.connect(&ConnectOptions::default()).unwrap();
     workload.load(&mut *namespace, &mut *session).unwrap();

@@ -18,10 +18,10 @@ pub use slot::PageSummary;
 
 use kurabe_core::Result;
 use kurabe_core::driver::{ConnectOptions, Session};
-use kurabe_core::experiment::DatasetState;
+use kurabe_core::experiment::{DatasetState, OperationInfo, Workload};
 use kurabe_core::facts::ServerFacts;
 use kurabe_core::observation::Endpoint;
-use kurabe_core::page::Serve;
+use kurabe_core::page::Pages;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,19 +54,20 @@ pub type Connect = Box<dyn Fn(&ConnectOptions) -> Result<Box<dyn Session>> + Sen
 pub struct Served {
     /// Its name: the first part of its pages' paths.
     pub name: &'static str,
-    /// Its operations: the second part of the paths.
-    pub operations: Vec<ServedOperation>,
-    pub pages: Arc<dyn Serve>,
+    /// Its operations. Those that have a page and change the database are requested by POST.
+    pub operations: &'static [OperationInfo],
+    /// Its pages: the second part of the paths.
+    pub pages: Pages,
+    pub workload: Arc<dyn Workload>,
     /// The state of its data.
     pub state: Arc<DatasetState>,
 }
 
-/// An operation that is served as a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ServedOperation {
-    pub name: &'static str,
-    /// Whether it changes the database: its page is then requested by POST.
-    pub writes: bool,
+impl Served {
+    /// Its operations that have a page.
+    pub fn operations(&self) -> impl Iterator<Item = &'static OperationInfo> {
+        self.operations.iter().filter(|operation| self.pages.names.contains(&operation.name))
+    }
 }
 
 /// How an application serves.

@@ -67,13 +67,12 @@ impl Router {
             let about = format!("/{}", served.name);
             routes.insert(about.clone(), Route::Fixed(Kind::Json, about_page(application, served)));
             paths.push(about);
-            let operations = served.operations.iter().map(|operation| (operation.name, operation.writes));
-            let further = served.pages.further().iter().map(|name| (*name, false));
-            for (operation, writes) in operations.chain(further) {
+            for operation in served.pages.names {
                 let path = format!("/{}/{operation}", served.name);
                 routes.insert(path.clone(), Route::Page(pages.len()));
                 paths.push(path);
-                let connects_anew = served.pages.connects_anew(operation);
+                let writes = served.operations().any(|known| known.name == *operation && known.writes);
+                let connects_anew = served.pages.connects_anew == Some(*operation);
                 pages.push(Page { served: Some(index), operation, writes, connects_anew });
             }
         }
@@ -193,7 +192,7 @@ fn about_page(application: &Application, served: &Served) -> Bytes {
     };
     let mut about = Map::new();
     about.insert("experiment".to_owned(), json!(served.name));
-    about.extend(served.pages.facts().into_iter().map(|(name, number)| (name.to_owned(), json!(number))));
+    about.extend(served.pages.facts.iter().map(|(name, number)| ((*name).to_owned(), json!(number))));
     for (name, value) in [
         ("application", json!(concat!("kurabe ", env!("CARGO_PKG_VERSION")))),
         ("engine", json!(facts.engine)),

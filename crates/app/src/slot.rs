@@ -9,7 +9,6 @@ use hyper::StatusCode;
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Client, ClientSummary, Recorder, Transaction};
 use kurabe_core::operation::Operation;
-use kurabe_core::page::Page;
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -61,7 +60,7 @@ impl Shared {
 
 /// A page's transaction in a slot.
 struct AttachedPage {
-    transaction: Box<dyn Page>,
+    transaction: Box<dyn Transaction>,
     recorder: Recorder,
     /// Whether it is attached to the current connection.
     is_attached: bool,
@@ -244,12 +243,12 @@ impl<'a> Slot<'a> {
         self.pages.into_iter().zip(&self.shared.router.pages).filter_map(summary).collect()
     }
 
-    fn transaction(&self, page: usize) -> Result<Box<dyn Page>> {
+    fn transaction(&self, page: usize) -> Result<Box<dyn Transaction>> {
         let page = &self.shared.router.pages[page];
         match page.served {
             Some(served) => {
                 let served = &self.shared.application.served[served];
-                served.pages.page(page.operation, &served.state, self.client)
+                served.workload.transaction(page.operation, &served.state, self.client)
             }
             None => Ok(Box::new(Health::default())),
         }
@@ -291,9 +290,7 @@ impl Transaction for Health {
     fn check(&mut self, _: &mut Recorder) -> Result<()> {
         Ok(())
     }
-}
 
-impl Page for Health {
     fn render(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"ok\n");
     }

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::experiment::Workload;
 use crate::job::Job;
 use crate::operation::Operation;
-use crate::page::Serve;
+use crate::page::Pages;
 use crate::remote::RemoteServer;
 use crate::statements;
 use crate::transfer::Transfer;
@@ -38,20 +38,20 @@ pub struct PlannedCell {
     /// How its clients work. A job has one client.
     pub policy: LoopPolicy,
     pub work: Work,
+    /// How an application serves its transactions; `None` if they are no pages.
+    pub pages: Option<Pages>,
 }
 
-/// The work of a cell. It is made for each trial, so that waiting cells hold no large buffers.
+/// The work of a cell.
 pub enum Work {
-    /// Repeated transactions.
-    Loop(Make<dyn Workload>),
-    /// Repeated transactions that are also pages of an application.
-    Pages(Make<dyn Serve>),
+    /// Repeated transactions. They are made for each trial, so that waiting cells hold no large buffers.
+    Loop(MakeWorkload),
     /// Work that runs once.
-    Job(Make<dyn Job>),
+    Job(Arc<dyn Job>),
 }
 
-/// Makes the work of a trial.
-pub type Make<W> = Box<dyn Fn() -> Arc<W> + Send + Sync>;
+/// Makes the workload of a trial.
+pub type MakeWorkload = Box<dyn Fn() -> Arc<dyn Workload> + Send + Sync>;
 
 impl PlannedCell {
     /// A cell whose clients work on this data, without provisions. Use a struct update to add some.
@@ -62,39 +62,30 @@ impl PlannedCell {
         workload: impl Workload + 'static,
     ) -> Self {
         let workload: Arc<dyn Workload> = Arc::new(workload);
-        Self::of(dataset.into(), demand.into(), policy, Work::Loop(Box::new(move || Arc::clone(&workload))))
-    }
-
-    /// A cell whose transactions are also pages of an application.
-    pub fn served<W: Serve + 'static>(
-        dataset: impl Into<String>,
-        demand: Demand,
-        policy: LoopPolicy,
-        make: impl Fn() -> Arc<W> + Send + Sync + 'static,
-    ) -> Self {
-        Self::of(dataset.into(), demand, policy, Work::Pages(Box::new(move || make())))
+        let make: MakeWorkload = Box::new(move || Arc::clone(&workload));
+        Self::of(dataset.into(), demand.into(), policy, Work::Loop(make))
     }
 
     /// A job on this data with that many sessions. It is never interleaved.
     pub fn job(dataset: impl Into<String>, demand: Demand, sessions: usize, job: impl Job + 'static) -> Self {
-        let job: Arc<dyn Job> = Arc::new(job);
         let connections = Connections::Pool(sessions);
         let policy = LoopPolicy { connections, interleave: false, ..LoopPolicy::new(1) };
-        Self::of(dataset.into(), demand, policy, Work::Job(Box::new(move || Arc::clone(&job))))
+        Self::of(dataset.into(), demand, policy, Work::Job(Arc::new(job)))
     }
 
-    fn of(dataset: String, demand: Demand, policy: LoopPolicy, work: Work) -> Self {
-        let (operations, min_time) = (Vec::new(), Duration::ZERO);
+    /// A cell with this work, without provisions.
+    pub fn of(dataset: String, demand: Demand, policy: LoopPolicy, work: Work) -> Self {
         Self {
             demand,
-            operations,
+            operations: Vec::new(),
             ignores: &[],
             needs: Vec::new(),
             dataset,
             stored_bytes: None,
-            min_time,
+            min_time: Duration::ZERO,
             policy,
             work,
+            pages: None,
         }
     }
 
@@ -105,7 +96,6 @@ impl PlannedCell {
     pub fn workload(&self) -> Result<Arc<dyn Workload>> {
         match &self.work {
             Work::Loop(make) => Ok(make()),
-            Work::Pages(make) => Ok(make()),
             Work::Job(_) => Err(Error::new(ErrorKind::Internal, "a job is not a loop")),
         }
     }
@@ -168,14 +158,10 @@ impl PlannedCell {
         }
     }
 
-    fn need<T>(&self, which: impl Fn(&Need) -> Option<T>) -> Option<T> {
-        self.needs.iter().find_map(which)
-    }
-
     /// The number of idle connections beside the clients' own.
     pub fn idle_connections(&self) -> usize {
-        self.need(|need| if let Need::IdleConnections(count) = need { Some(*count) } else { None })
-            .unwrap_or(0)
+        let count = |need: &Need| if let Need::IdleConnections(count) = need { Some(*count) } else { None };
+        self.needs.iter().find_map(count).unwrap_or(0)
     }
 
     /// The cache that it needs, if any.
@@ -185,12 +171,12 @@ impl PlannedCell {
 
     /// The second server that it needs, if any.
     pub fn remote(&self) -> Option<RemoteServer> {
-        self.need(|need| if let Need::Remote(server) = need { Some(*server) } else { None })
+        self.needs.iter().find_map(|need| if let Need::Remote(server) = need { Some(*server) } else { None })
     }
 
     /// The processors to which its server is restricted, if to any.
     pub fn cpus(&self) -> Option<CpuAllotment> {
-        self.need(|need| if let Need::Cpus(cpus) = need { Some(*cpus) } else { None })
+        self.needs.iter().find_map(|need| if let Need::Cpus(cpus) = need { Some(*cpus) } else { None })
     }
 
     /// The number of connections open at the same time: the clients', idle ones, and two for loading and checking.

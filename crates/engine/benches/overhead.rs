@@ -30,13 +30,13 @@ fn main() {
 
 fn row(payload: &str, operation: &str) {
     let experiment = kurabe_experiments::registry::find("session").unwrap();
-    let info = experiment.info();
+    let info = experiment.info;
     let operation = info.operations.iter().find(|known| known.name == operation).unwrap();
     let cell = info.baseline(&[("payload", payload)]).unwrap();
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = driver.describe().unwrap();
     let target = Target::new("null", driver, facts);
-    let cell = experiment.plan(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap();
+    let cell = (experiment.plan)(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap();
     let workload = cell.workload().unwrap();
     let mut fixture = Fixture::open(&target, 0, 1, "bench").unwrap();
     let cancel = AtomicBool::new(false);

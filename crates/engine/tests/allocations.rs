@@ -11,9 +11,9 @@ use std::time::Instant;
 /// Allocations of this many session reads, after a warm-up of thousands.
 fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
     let experiment = common::experiment(experiment);
-    let cell = experiment.info().baseline(axes).unwrap();
+    let cell = experiment.info.baseline(axes).unwrap();
     let target = target("null", null());
-    let cell = experiment.plan(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap();
+    let cell = (experiment.plan)(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap();
     let workload = cell.workload().unwrap();
     let mut fixture = Fixture::open(&target, 0, 1, "test").unwrap();
     let (namespace, session) = fixture.connections().unwrap();

@@ -16,7 +16,7 @@ fn planned(
     change: impl FnOnce(&mut Target),
 ) -> (Plan, [Target; 1]) {
     let experiment = common::experiment(experiment);
-    let info = experiment.info();
+    let info = experiment.info;
     let axes = info.axes.iter().map(|axis| {
         let default = axis.default.iter().map(|text| axis.parse(text).unwrap()).collect::<Vec<_>>();
         let clients = clients.iter().map(|number| AxisValue::Number(*number)).collect();

@@ -31,7 +31,7 @@ fn fitted_of(
     throwaway: bool,
 ) -> (Plan, Fit) {
     let experiment = common::experiment(experiment);
-    let info = experiment.info();
+    let info = experiment.info;
     let default = |text: &&str, axis: &kurabe_core::axis::AxisInfo| axis.parse(text).unwrap();
     let axes = info.axes.iter().map(|axis| {
         // More than a budget has room for.
@@ -58,7 +58,7 @@ fn fitted_of(
 }
 
 fn all_free() -> Free {
-    let info = experiment("session").info();
+    let info = experiment("session").info;
     Free { axes: info.axes.iter().map(|axis| axis.name.to_owned()).collect(), rounds: true, restarts: true }
 }
 
@@ -98,7 +98,7 @@ fn time_for_long_trials_makes_rounds_instead() {
 #[test]
 fn time_of_work_that_cannot_be_shortened_is_counted() {
     let experiment = common::experiment("reload");
-    let budget = experiment.budget().unwrap();
+    let budget = experiment.budget.unwrap();
     let (plan, fit) = fitted_of("reload", 1, 6, &Free { axes: Vec::new(), ..all_free() }, budget, false);
     // Two million rows, two orders, and the A/A control.
     assert!(fit.trial >= Duration::from_secs(5) && fit.expected <= budget, "{fit:?}");

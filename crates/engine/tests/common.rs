@@ -21,14 +21,14 @@ pub(crate) fn target(name: impl Into<String>, driver: Box<dyn Driver>) -> Target
     Target::new(name, driver, facts)
 }
 
-pub(crate) fn experiment(name: &str) -> &'static dyn Experiment {
+pub(crate) fn experiment(name: &str) -> &'static Experiment {
     kurabe_experiments::registry::find(name).unwrap()
 }
 
 /// One round of so many requests of an operation on 100 records: the baseline with these values.
 pub(crate) fn spec(name: &str, given: &[(&str, &str)], operation: &str, requests: u64) -> RunSpec {
     RunSpec {
-        axes: experiment(name).info().baseline(given).unwrap().alone(),
+        axes: experiment(name).info.baseline(given).unwrap().alone(),
         operations: vec![operation.to_owned()],
         requests: BTreeMap::from([(operation.to_owned(), requests)]),
         records: Some(100),

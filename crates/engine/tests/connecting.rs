@@ -26,9 +26,9 @@ impl Interceptor for Refusing {
 #[test]
 fn clients_that_wait_to_connect_do_not_once_another_has_failed() {
     let experiment = common::experiment("point-read");
-    let info = experiment.info();
+    let info = experiment.info;
     let cell = info.baseline(&[("clients", "300"), ("statement", "once")]).unwrap();
-    let cell = experiment.plan(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
+    let cell = (experiment.plan)(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
     let workload = cell.workload().unwrap();
     for threads in [ClientThreads::PerClient, ClientThreads::Count(1), ClientThreads::Count(3)] {
         let null = null();

@@ -189,7 +189,7 @@ fn slices_do_not_contain_the_time_in_which_a_server_is_slow_at_first() {
     let driver = DriverLayer::new(null(), move || Cold(None, Slower::default(), Arc::clone(&own)));
     let targets = [target("cold", Box::new(driver))];
     let experiment = common::experiment("point-read");
-    let one = experiment.info().baseline(&[("clients", "1")]).unwrap().alone();
+    let one = experiment.info.baseline(&[("clients", "1")]).unwrap().alone();
     let second = Some(1_000_000_000);
     let requests = BTreeMap::from([("read".to_owned(), u64::MAX / 4)]);
     let spec = RunSpec { axes: one, duration_ns: second, requests, slice_ns: Some(10_000_000), ..spec() };

@@ -186,7 +186,7 @@ impl Interceptor for Liar {
 /// One trial of one cell on `null:` with a faulty server.
 fn trial(name: &str, lie: Lie, given: &[(&str, &str)], requests: u64, records: u64) -> Outcome {
     let experiment = common::experiment(name);
-    let info = experiment.info();
+    let info = experiment.info;
     // Sessions that are written find an empty store.
     let reads = name == "session" && matches!(lie, Lie::FlipsLoad | Lie::SkipsLoad);
     let operation = info.operations.iter().find(|operation| operation.writes != reads).unwrap().name;
@@ -320,7 +320,7 @@ fn store_is_enlarged_for_known_requests_and_too_small_one_is_unavailable() {
         ("kv", &[("clients", "2")], 4_000_000, None),
     ] {
         let experiment = common::experiment(name);
-        let operation = experiment.info().operations.iter().find(|operation| operation.writes).unwrap().name;
+        let operation = experiment.info.operations.iter().find(|operation| operation.writes).unwrap().name;
         let spec = RunSpec { records: None, ..common::spec(name, given, operation, requests) };
         let mut plan = Plan::draft(experiment, spec.clone(), &[false]).unwrap();
         assert_eq!(plan.enlarge_stores(&targets).unwrap(), needed, "{name}");

@@ -169,7 +169,7 @@ mod tests {
         let shelf = Shelf::default();
         let targets = [target("shelf", Box::new(shelf.clone()))];
         let experiment = common::experiment("kv");
-        let info = experiment.info();
+        let info = experiment.info;
         let spec = RunSpec {
             axes: info.baseline(&[("clients", "3")]).unwrap().alone(),
             operations: info.operation_names(),

@@ -23,7 +23,7 @@ use kurabe_engine::run::runner::Runner;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-struct NoopJob;
+static NOOP_JOB: Experiment = Experiment::new(&INFO, &plan_cell);
 
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "noop-job",
@@ -39,18 +39,12 @@ static INFO: ExperimentInfo = ExperimentInfo {
     ..ExperimentInfo::BASE
 };
 
-impl Experiment for NoopJob {
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
-
-    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        let id = Field { name: "id", kind: FieldType::Int };
-        let name = format!("kurabe_{}_noop", dataset.slot);
-        let collection = Arc::new(Collection::new(name.clone(), vec![id], vec![0]));
-        let job = Adding { collection, rows: cell.number("rows")? };
-        Ok(PlannedCell::job(name, Demand { operations: vec![job.insert()], ..Demand::default() }, 2, job))
-    }
+fn plan_cell(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+    let id = Field { name: "id", kind: FieldType::Int };
+    let name = format!("kurabe_{}_noop", dataset.slot);
+    let collection = Arc::new(Collection::new(name.clone(), vec![id], vec![0]));
+    let job = Adding { collection, rows: cell.number("rows")? };
+    Ok(PlannedCell::job(name, Demand { operations: vec![job.insert()], ..Demand::default() }, 2, job))
 }
 
 struct Adding {
@@ -107,7 +101,7 @@ fn plan(targets: &[Target], rate: Option<u64>) -> Plan {
     axes.extend(rate.map(|rate| (RATE.name.to_owned(), vec![AxisValue::Number(rate)])));
     let spec =
         RunSpec { axes, operations: INFO.operation_names(), rounds: 2, ..RunSpec::new(INFO.name, ["null:"]) };
-    Plan::new(&NoopJob, &spec, targets).unwrap()
+    Plan::new(&NOOP_JOB, &spec, targets).unwrap()
 }
 
 fn targets() -> [Target; 1] {

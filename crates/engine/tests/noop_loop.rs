@@ -11,8 +11,6 @@ use kurabe_core::planned::{LoopPolicy, Need, PlannedCell};
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, Result};
 
-struct NoopLoop;
-
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "noop-loop",
     question: "How often does a server answer the smallest request?",
@@ -25,17 +23,10 @@ static INFO: ExperimentInfo = ExperimentInfo {
     ..ExperimentInfo::BASE
 };
 
-impl Experiment for NoopLoop {
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
-
-    fn plan(&self, cell: &Cell, _dataset: &Dataset) -> Result<PlannedCell> {
-        let policy = LoopPolicy::new(cell.number("clients")? as usize);
-        let idle_connections = cell.number("idle")? as usize;
-        let needs = vec![Need::IdleConnections(idle_connections)];
-        Ok(PlannedCell { needs, ..PlannedCell::new("nothing", vec![Operation::Ping], policy, Pings) })
-    }
+fn plan(cell: &Cell, _: &Dataset) -> Result<PlannedCell> {
+    let policy = LoopPolicy::new(cell.number("clients")? as usize);
+    let needs = vec![Need::IdleConnections(cell.number("idle")? as usize)];
+    Ok(PlannedCell { needs, ..PlannedCell::new("nothing", vec![Operation::Ping], policy, Pings) })
 }
 
 struct Pings;
@@ -83,21 +74,13 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Counts the plans of cells.
-    struct Planned(AtomicUsize);
+    /// The number of plans of cells.
+    static PLANNED: AtomicUsize = AtomicUsize::new(0);
 
-    impl Experiment for Planned {
-        fn info(&self) -> &'static ExperimentInfo {
-            &INFO
-        }
-
-        fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-            self.0.fetch_add(1, Ordering::Relaxed);
-            NoopLoop.plan(cell, dataset)
-        }
-    }
-
-    static PLANNED: Planned = Planned(AtomicUsize::new(0));
+    static COUNTED: Experiment = Experiment::new(&INFO, &|cell, dataset| {
+        PLANNED.fetch_add(1, Ordering::Relaxed);
+        plan(cell, dataset)
+    });
 
     /// Counts the sessions that are opened.
     struct Counted;
@@ -123,7 +106,7 @@ mod tests {
             rounds: 3,
             ..RunSpec::new(INFO.name, ["null:"])
         };
-        let plan = Plan::new(&PLANNED, &spec, &targets).unwrap();
+        let plan = Plan::new(&COUNTED, &spec, &targets).unwrap();
         assert_eq!((plan.cells.len(), plan.connections()), (3, 9));
         let trials = Runner::new(&plan, "noop-loop", &targets).trials().unwrap();
         assert_eq!(trials.len(), 9);
@@ -135,6 +118,6 @@ mod tests {
         }
         // One session loads and checks; two clients per trial, and the idle connections of one cell in three rounds.
         assert_eq!(opened.load(Ordering::Relaxed), 1 + 9 * 2 + 3 * 5);
-        assert_eq!(PLANNED.0.load(Ordering::Relaxed), 3, "two cells, and the repeat of the first");
+        assert_eq!(PLANNED.load(Ordering::Relaxed), 3, "two cells, and the repeat of the first");
     }
 }

@@ -130,10 +130,10 @@ fn measure_of(
     cancel: &AtomicBool,
 ) -> Result<Measurement, Failure> {
     let experiment = common::experiment(name);
-    let info = experiment.info();
+    let info = experiment.info;
     let cell = info.baseline(&[("clients", &clients.to_string())]).unwrap();
     let fast = target("null", null());
-    let cell = experiment.plan(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
+    let cell = (experiment.plan)(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
     let workload = cell.workload().unwrap();
     let mut fixture = Fixture::open(&fast, 0, 1, "open loop").unwrap();
     fixture.load(&cell, cancel, |namespace, session| workload.load(namespace, session)).unwrap();

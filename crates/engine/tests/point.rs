@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Two rounds of three clients, prepared once and per request, with the A/A control, on a table of that many rows.
 fn run(experiment: &str, url: &str) -> Vec<TrialRecord> {
     let experiment = common::experiment(experiment);
-    let info = experiment.info();
+    let info = experiment.info;
     let axes: BTreeMap<_, _> = info
         .axes
         .iter()

@@ -88,9 +88,9 @@ fn trial(
     threads: ClientThreads,
 ) -> (Result<Measurement, Failure>, Arc<Counts>) {
     let experiment = common::experiment("connect");
-    let info = experiment.info();
+    let info = experiment.info;
     let cell = info.baseline(&[("connection", "pool"), ("pool", size), ("clients", "8")]).unwrap();
-    let cell = experiment.plan(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
+    let cell = (experiment.plan)(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
     let workload = cell.workload().unwrap();
     let null = null();
     let mut session = null.connect(&ConnectOptions::default()).unwrap();

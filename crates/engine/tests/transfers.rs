@@ -88,7 +88,7 @@ fn target(fault: Fault) -> Target {
 
 fn spec(operation: &str, fetch: &[&str]) -> RunSpec {
     let experiment = common::experiment("bulk");
-    let info = experiment.info();
+    let info = experiment.info;
     let mut axes = info.baseline(&[("rows", "1000"), ("row-bytes", "100")]).unwrap().alone();
     let of_fetch = info.axes.iter().find(|axis| axis.name == "fetch").unwrap();
     axes.insert("fetch".to_owned(), fetch.iter().map(|value| of_fetch.parse(value).unwrap()).collect());

@@ -65,9 +65,7 @@ impl Transaction for Count {
     fn check(&mut self, _: &mut Recorder) -> Result<()> {
         Ok(())
     }
-}
 
-impl Page for Count {
     fn render(&self, out: &mut Vec<u8>) {
         record(self.rows, &[], out);
     }

@@ -36,11 +36,11 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: None,
 };
 
-pub(crate) static BIND: BuiltIn = BuiltIn::new(&INFO, plan);
+pub(crate) static BIND: Experiment = Experiment::new(&INFO, &plan);
 
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let bind = Bind::parse(cell.word("bind")?)?;
-    Ok(PointWorkload::plan_reads("bind", bind, axes::policy(cell)?, dataset, &[]))
+    Ok(PointWorkload::plan_reads("bind", bind, axes::policy(cell)?, dataset))
 }
 
 #[cfg(test)]

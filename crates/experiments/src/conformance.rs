@@ -8,7 +8,6 @@ use crate::prelude::*;
 use crate::rows::LOADED;
 use crate::{kv, registry, webapp};
 use kurabe_core::driver::{ConnectOptions, Driver};
-use kurabe_core::page::body;
 use serde_json::{Map, Value as Json};
 use std::thread;
 
@@ -89,11 +88,7 @@ impl Checker {
     }
 
     fn request(&mut self, path: &str, writes: bool) -> Result<Vec<u8>> {
-        let page = self.session.prepare(&Operation::Page { writes, last: false })?;
-        let mut reply = Reply::new();
-        self.session.execute(&page, &[Value::Text(path)], &mut reply)?;
-        self.session.release(page)?;
-        Ok(body(&reply).to_vec())
+        page::request(&mut *self.session, path, writes)
     }
 
     fn get(&mut self, path: &str) -> Result<Vec<u8>> {
@@ -276,8 +271,8 @@ impl Checker {
     }
 
     /// Several clients at once, as in a run, and the check after it.
-    fn at_once(&mut self, driver: &dyn Driver, experiment: &dyn Experiment, about: &Map<String, Json>) {
-        let info = experiment.info();
+    fn at_once(&mut self, driver: &dyn Driver, experiment: &Experiment, about: &Map<String, Json>) {
+        let info = experiment.info;
         for operation in info.operations {
             let (clients, requests) = AT_ONCE;
             let done = at_once(driver, experiment, operation.name, about, &mut *self.session);
@@ -304,7 +299,7 @@ fn axes_of_connection(text: &str) -> Option<(&'static str, Option<&str>)> {
 
 fn at_once(
     driver: &dyn Driver,
-    experiment: &dyn Experiment,
+    experiment: &Experiment,
     operation: &str,
     about: &Map<String, Json>,
     session: &mut dyn Session,
@@ -313,15 +308,15 @@ fn at_once(
     let count = clients.to_string();
     let mut values = vec![(CLIENTS.name, count.as_str())];
     let connection = about.get("connection").and_then(Json::as_str).and_then(axes_of_connection);
-    if experiment.info().name == "connect"
+    if experiment.info.name == "connect"
         && let Some((word, pool)) = connection
     {
         values.push(("connection", word));
         values.extend(pool.map(|size| ("pool", size)));
     }
-    let cell: Cell = experiment.info().baseline(&values)?;
-    let pages = experiment.pages().ok_or_else(|| Error::unsupported("it has no pages"))?;
-    let workload = pages(&cell)?.workload()?;
+    let cell: Cell = experiment.info.baseline(&values)?;
+    let plan = experiment.plan_via.ok_or_else(|| Error::unsupported("it has no pages"))?;
+    let workload = plan(&cell)?.workload()?;
     let mut state = DatasetState::default();
     let mut namespace = driver.namespace()?;
     workload.before(Before { operation, state: &mut state, namespace: &mut *namespace, session })?;

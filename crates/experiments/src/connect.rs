@@ -44,7 +44,8 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("connection_cost"),
 };
 
-pub(crate) static CONNECT: BuiltIn = BuiltIn { pages: Some(pages), ..BuiltIn::new(&INFO, plan) };
+pub(crate) static CONNECT: Experiment =
+    Experiment { plan_via: Some(plan_via), ..Experiment::new(&INFO, &plan) };
 
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
@@ -54,10 +55,13 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         policy.connections = Connections::Pool(cell.number("pool")? as usize);
     }
     let ignores = if pooled { &[][..] } else { &["pool"] };
-    Ok(PlannedCell { ignores, ..PointWorkload::plan_reads("connect", Bind::InOne, policy, &dataset, &[NEW]) })
+    let planned = PointWorkload::plan_reads("connect", Bind::InOne, policy, &dataset);
+    let connects_anew = Some(NEW);
+    let pages = planned.pages.map(|pages| Pages { names: &[READ, NEW], connects_anew, ..pages });
+    Ok(PlannedCell { ignores, pages, ..planned })
 }
 
-fn pages(cell: &Cell) -> Result<PlannedCell> {
+fn plan_via(cell: &Cell) -> Result<PlannedCell> {
     // Clients keep their connections to the application, so that nothing else differs.
     let policy = LoopPolicy { connections: Connections::Kept, ..axes::policy(cell)? };
     let ignores = if cell.word("connection")? == "pool" { &[][..] } else { &["pool"] };

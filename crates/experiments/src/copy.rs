@@ -101,7 +101,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: None,
 };
 
-pub(crate) static COPY: BuiltIn = BuiltIn { takes_remote: true, ..BuiltIn::new(&INFO, plan) };
+pub(crate) static COPY: Experiment = Experiment { takes_remote: true, ..Experiment::new(&INFO, &plan) };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {

@@ -30,10 +30,10 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: None,
 };
 
-pub(crate) static SCALING: BuiltIn = BuiltIn::new(&INFO, plan);
+pub(crate) static SCALING: Experiment = Experiment::new(&INFO, &plan);
 
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-    let mut planned = PointWorkload::plan_reads("cpus", Bind::Once, axes::policy(cell)?, dataset, &[]);
+    let mut planned = PointWorkload::plan_reads("cpus", Bind::Once, axes::policy(cell)?, dataset);
     // Databases without statements scale too.
     planned.demand.capabilities.clear();
     Ok(planned)

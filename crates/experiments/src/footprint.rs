@@ -72,7 +72,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: None,
 };
 
-pub(crate) static FOOTPRINT: BuiltIn = BuiltIn::new(&INFO, plan);
+pub(crate) static FOOTPRINT: Experiment = Experiment::new(&INFO, &plan);
 
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
@@ -80,7 +80,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let states = [("idle", (1, connections)), ("active", (connections, 0))];
     let (clients, idle_connections) = choice(&INFO, cell, "state", &states)?;
     let policy = LoopPolicy::new(clients);
-    let mut planned = PointWorkload::plan_reads("footprint", Bind::Once, policy, &dataset, &[]);
+    let mut planned = PointWorkload::plan_reads("footprint", Bind::Once, policy, &dataset);
     // Databases without statements have connections too.
     planned.demand.capabilities.clear();
     let needs = vec![Need::Restart, Need::IdleConnections(idle_connections), Need::ServerMemory];

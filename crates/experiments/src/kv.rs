@@ -37,7 +37,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("web_kv.csv"),
 };
 
-pub(crate) static KV: BuiltIn = BuiltIn { pages: Some(pages), ..BuiltIn::new(&INFO, plan) };
+pub(crate) static KV: Experiment = Experiment { plan_via: Some(plan_via), ..Experiment::new(&INFO, &plan) };
 
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let rows = |part: &str, records: u64| {
@@ -47,13 +47,14 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let (loaded, added) = (rows("r", dataset.records.unwrap_or(RECORDS).max(1)), rows("w", 0));
     let demand = loaded.demand(vec![added.select(), added.insert()]);
     let name = loaded.collection.name.clone();
-    let workload = Arc::new(KvWorkload { loaded, added });
+    let facts = vec![("seed", dataset.seed), ("records", loaded.records)];
+    let pages = Some(Pages { names: &[READ, WRITE, COUNT], facts, ..Pages::default() });
     let policy = LoopPolicy { divisible: true, ..axes::policy(cell)? };
-    let planned = PlannedCell::served(name, demand, policy, move || Arc::clone(&workload));
-    Ok(PlannedCell { stored_bytes: Some(LENGTH as u64), ..planned })
+    let planned = PlannedCell::new(name, demand, policy, KvWorkload { loaded, added });
+    Ok(PlannedCell { pages, stored_bytes: Some(LENGTH as u64), ..planned })
 }
 
-fn pages(cell: &Cell) -> Result<PlannedCell> {
+fn plan_via(cell: &Cell) -> Result<PlannedCell> {
     Ok(ViaWorkload::plan(axes::policy(cell)?, KvPages))
 }
 
@@ -88,32 +89,18 @@ impl Workload for KvWorkload {
         if operation == WRITE { namespace.clear(&self.added.collection) } else { Ok(()) }
     }
 
-    fn transaction(&self, name: &str, state: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
-        Ok(self.page(name, state, client)?)
-    }
-
-    fn after(&self, After { operation, session, clients, .. }: After<'_>) -> Result<Checked> {
-        let checked = (operation == WRITE).then(|| self.check_writes(session, clients)).transpose()?;
-        Ok(checked.unwrap_or_default().into())
-    }
-}
-
-impl Serve for KvWorkload {
-    fn further(&self) -> &'static [&'static str] {
-        &[COUNT]
-    }
-
-    fn facts(&self) -> Vec<(&'static str, u64)> {
-        vec![("seed", self.loaded.data.seed), ("records", self.loaded.records)]
-    }
-
-    fn page(&self, name: &str, _state: &DatasetState, client: Client) -> Result<Box<dyn Page>> {
+    fn transaction(&self, name: &str, _: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
         match name {
             READ => Ok(Box::new(Read::new(&self.loaded, Some(&self.added), Bind::Once, client))),
             WRITE => Ok(Box::new(Write::new(&self.added, How::Add, Bind::Once, self.keys(client)))),
             COUNT => Ok(Box::new(Count::new(&self.added.collection))),
             _ => Err(no_operation(INFO.name, name)),
         }
+    }
+
+    fn after(&self, After { operation, session, clients, .. }: After<'_>) -> Result<Checked> {
+        let checked = (operation == WRITE).then(|| self.check_writes(session, clients)).transpose()?;
+        Ok(checked.unwrap_or_default().into())
     }
 }
 

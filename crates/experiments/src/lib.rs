@@ -3,7 +3,6 @@
 mod answer;
 mod axes;
 mod bind;
-mod built_in;
 mod bulk;
 mod cache;
 mod codec;

@@ -87,7 +87,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("network.csv"),
 };
 
-pub(crate) static NET: BuiltIn = BuiltIn::new(&INFO, plan);
+pub(crate) static NET: Experiment = Experiment::new(&INFO, &plan);
 
 fn plan(cell: &Cell, _dataset: &Dataset) -> Result<PlannedCell> {
     let socket_buffer = match cell.get(BUFFER.name) {

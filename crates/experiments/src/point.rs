@@ -4,7 +4,7 @@
 
 use crate::axes::{self, CLIENTS, CONNECTION, STATEMENT, reads, writes};
 use crate::content::{Content, Kind};
-use crate::defect::no_session;
+use crate::defect::{no_operation, no_session};
 use crate::fill::{acknowledged_rows, text};
 use crate::prelude::*;
 use crate::rows::{How, LOADED, Read, Rows, Write, acknowledged_change};
@@ -12,10 +12,10 @@ use crate::statement::recycle;
 use kurabe_core::planned::share;
 use kurabe_stats::Permutation;
 
-pub(crate) static POINT_READ: BuiltIn =
-    BuiltIn::new(&READ_INFO, |cell, dataset| plan(&READ_INFO, cell, dataset));
-pub(crate) static POINT_WRITE: BuiltIn =
-    BuiltIn::new(&WRITE_INFO, |cell, dataset| plan(&WRITE_INFO, cell, dataset));
+pub(crate) static POINT_READ: Experiment =
+    Experiment::new(&READ_INFO, &|cell, dataset| plan(&READ_INFO, cell, dataset));
+pub(crate) static POINT_WRITE: Experiment =
+    Experiment::new(&WRITE_INFO, &|cell, dataset| plan(&WRITE_INFO, cell, dataset));
 
 pub(crate) const READ: &str = "read";
 /// The page of an application that opens a connection for each read.
@@ -73,8 +73,13 @@ fn plan(info: &ExperimentInfo, cell: &Cell, dataset: &Dataset) -> Result<Planned
     needed.extend((pipeline > 1).then_some(Capability::Pipelining));
     let operations = if writes { vec![store.update()] } else { Vec::new() };
     let pipeline = pipeline as usize;
-    let workload = PointWorkload { store, seed: dataset.seed, bind, pipeline, further: &[] };
-    Ok(workload.planned(operations, needed, policy))
+    let names: &[&str] = match (pipeline, writes) {
+        (2.., _) => &[],
+        (_, true) => &[WRITE],
+        (_, false) => &[READ],
+    };
+    let workload = PointWorkload { store, bind, pipeline };
+    Ok(workload.planned(operations, needed, policy, dataset.seed, names))
 }
 
 pub(crate) fn content(seed: u64) -> Content {
@@ -90,30 +95,21 @@ fn store(name: &str, dataset: &Dataset) -> Arc<Store> {
 
 pub(crate) struct PointWorkload {
     store: Arc<Store>,
-    seed: u64,
     bind: Bind,
     /// Requests that are sent before their answers are read.
     pipeline: usize,
-    /// Pages that an application serves in addition to the operations.
-    further: &'static [&'static str],
 }
 
 impl PointWorkload {
     /// Plans clients that read by key, one request at a time, with this way of binding.
-    pub(crate) fn plan_reads(
-        name: &str,
-        bind: Bind,
-        policy: LoopPolicy,
-        dataset: &Dataset,
-        further: &'static [&'static str],
-    ) -> PlannedCell {
+    pub(crate) fn plan_reads(name: &str, bind: Bind, policy: LoopPolicy, dataset: &Dataset) -> PlannedCell {
         let needed = match bind {
             Bind::InOne => Vec::new(),
             Bind::Literal => vec![Capability::PreparedStatements, Capability::Literals],
             Bind::Once | Bind::PerRequest => vec![Capability::PreparedStatements],
         };
-        let workload = Self { store: store(name, dataset), seed: dataset.seed, bind, pipeline: 1, further };
-        workload.planned(Vec::new(), needed, policy)
+        let workload = Self { store: store(name, dataset), bind, pipeline: 1 };
+        workload.planned(Vec::new(), needed, policy, dataset.seed, &[READ])
     }
 
     fn planned(
@@ -121,12 +117,15 @@ impl PointWorkload {
         operations: Vec<Operation>,
         capabilities: Vec<Capability>,
         policy: LoopPolicy,
+        seed: u64,
+        names: &'static [&'static str],
     ) -> PlannedCell {
         let demand = Demand { capabilities, ..self.store.demand(operations) };
         let policy = LoopPolicy { divisible: true, ..policy };
-        let (name, workload) = (self.store.collection.name.clone(), Arc::new(self));
-        let planned = PlannedCell::served(name, demand, policy, move || Arc::clone(&workload));
-        PlannedCell { stored_bytes: Some(LENGTH as u64), ..planned }
+        let facts = vec![("seed", seed), ("records", self.store.records)];
+        let pages = (!names.is_empty()).then_some(Pages { names, facts, ..Pages::default() });
+        let planned = PlannedCell::new(self.store.collection.name.clone(), demand, policy, self);
+        PlannedCell { pages, stored_bytes: Some(LENGTH as u64), ..planned }
     }
 
     fn check_writes(&self, session: &mut dyn Session, done: &[ClientSummary]) -> Result<Verification> {
@@ -144,44 +143,24 @@ impl Workload for PointWorkload {
         self.store.load(namespace, session)
     }
 
-    fn transaction(&self, name: &str, state: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
-        let draws = match name {
-            READ if self.pipeline > 1 => Draws::Read(Rng::new(client.seed)),
-            WRITE if self.pipeline > 1 => Draws::Write(Keys::new(self.store.records, client)),
-            _ => return Ok(self.page(name, state, client)?),
-        };
-        Ok(Box::new(Pipelined::new(&self.store, self.pipeline, draws)))
+    fn transaction(&self, name: &str, _: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
+        let (store, keys) = (&self.store, || Keys::new(self.store.records, client));
+        match name {
+            READ if self.pipeline > 1 => {
+                Ok(Box::new(Pipelined::new(store, self.pipeline, Draws::Read(Rng::new(client.seed)))))
+            }
+            WRITE if self.pipeline > 1 => {
+                Ok(Box::new(Pipelined::new(store, self.pipeline, Draws::Write(keys()))))
+            }
+            READ | NEW => Ok(Box::new(Read::new(store, None, self.bind, client))),
+            WRITE => Ok(Box::new(Write::new(store, How::Change, self.bind, keys()))),
+            _ => Err(no_operation("point", name)),
+        }
     }
 
     fn after(&self, After { operation, session, clients, .. }: After<'_>) -> Result<Checked> {
         let checked = (operation == WRITE).then(|| self.check_writes(session, clients)).transpose()?;
         Ok(checked.unwrap_or_default().into())
-    }
-}
-
-impl Serve for PointWorkload {
-    fn further(&self) -> &'static [&'static str] {
-        self.further
-    }
-
-    fn connects_anew(&self, page: &str) -> bool {
-        page == NEW
-    }
-
-    fn facts(&self) -> Vec<(&'static str, u64)> {
-        vec![("seed", self.seed), ("records", self.store.records)]
-    }
-
-    fn page(&self, name: &str, _state: &DatasetState, client: Client) -> Result<Box<dyn Page>> {
-        let store = &self.store;
-        match name {
-            READ | NEW => Ok(Box::new(Read::new(store, None, self.bind, client))),
-            WRITE => {
-                let keys = Keys::new(store.records, client);
-                Ok(Box::new(Write::new(store, How::Change, self.bind, keys)))
-            }
-            _ => Err(Error::new(ErrorKind::Internal, format!("unknown point operation '{name}'"))),
-        }
     }
 }
 

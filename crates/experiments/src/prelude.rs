@@ -1,6 +1,5 @@
 //! The types that most experiments use, so that a module imports by name only what is special to it.
 
-pub(crate) use crate::built_in::BuiltIn;
 pub(crate) use crate::content::RowData;
 pub(crate) use crate::statement::{Bind, Statement};
 pub(crate) use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
@@ -12,7 +11,7 @@ pub(crate) use kurabe_core::experiment::{
 };
 pub(crate) use kurabe_core::metric::{Better, Metric, MetricValue, Unit};
 pub(crate) use kurabe_core::operation::Operation;
-pub(crate) use kurabe_core::page::{self, Page, Serve};
+pub(crate) use kurabe_core::page::{self, Pages};
 pub(crate) use kurabe_core::planned::{
     CacheNeed, Capacity, Connections, Demand, LoopPolicy, Need, NeededSetting, PlannedCell,
 };

@@ -4,7 +4,7 @@ use crate::prelude::*;
 use kurabe_core::run::RunSpec;
 
 /// All experiments, in the order in which they are listed.
-pub static EXPERIMENTS: &[&dyn Experiment] = &[
+pub static EXPERIMENTS: &[&Experiment] = &[
     &crate::session::SESSION,
     &crate::kv::KV,
     &crate::point::POINT_READ,
@@ -24,7 +24,7 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
 ];
 
 /// The experiment that a run's spec names: a built-in one, or a custom workload.
-pub fn of(spec: &RunSpec) -> Result<&'static dyn Experiment> {
+pub fn of(spec: &RunSpec) -> Result<&'static Experiment> {
     spec.custom.as_ref().map_or_else(|| find(&spec.experiment), crate::custom::experiment)
 }
 
@@ -32,11 +32,11 @@ pub fn of(spec: &RunSpec) -> Result<&'static dyn Experiment> {
 ///
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage) with the nearest name, or all names.
-pub fn find(name: &str) -> Result<&'static dyn Experiment> {
+pub fn find(name: &str) -> Result<&'static Experiment> {
     if name.contains(' ') {
         return Err(Error::usage(format!("'{name}' is no experiment"))
             .hint("statements are in a file: kurabe run pgbench -f FILE.sql TARGET"));
     }
-    let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.info().name).collect();
+    let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.info.name).collect();
     crate::custom::position(name, &names, "experiment").map(|found| EXPERIMENTS[found])
 }

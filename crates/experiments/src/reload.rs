@@ -102,7 +102,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("reload.csv"),
 };
 
-pub(crate) static RELOAD: BuiltIn = BuiltIn { budget: Some(BUDGET), ..BuiltIn::new(&INFO, plan) };
+pub(crate) static RELOAD: Experiment = Experiment { budget: Some(BUDGET), ..Experiment::new(&INFO, &plan) };
 
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let word = cell.word(ORDER)?;

@@ -174,9 +174,7 @@ impl<D: RowData> Transaction for Read<D> {
         }
         self.rows.check(self.key, LOADED, &self.reply)
     }
-}
 
-impl<D: RowData> Page for Read<D> {
     fn set_key(&mut self, key: u64) -> Result<()> {
         // Keys are signed on the server.
         self.key = i64::try_from(key).map_err(|_| absent(key))? as u64;
@@ -259,9 +257,7 @@ impl<D: RowData, I: Iterator<Item = (u64, u64)> + Send> Transaction for Write<D,
         recorder.rows_written(1);
         Ok(())
     }
-}
 
-impl<D: RowData, I: Iterator<Item = (u64, u64)> + Send> Page for Write<D, I> {
     fn render(&self, out: &mut Vec<u8>) {
         answer::record(self.key, &self.data, out);
     }

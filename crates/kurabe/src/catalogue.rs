@@ -9,7 +9,7 @@ use std::fmt::Write;
 pub(crate) fn brief() -> String {
     let mut text = String::from("Experiments: kurabe run NAME [TARGET…]\n");
     for experiment in EXPERIMENTS {
-        let _ = writeln!(text, "  {:<12} {}", experiment.info().name, experiment.info().question);
+        let _ = writeln!(text, "  {:<12} {}", experiment.info.name, experiment.info.question);
     }
     let _ = writeln!(text, "  {:<12} How fast do pgbench scripts run on each database?", "pgbench");
     let _ = writeln!(text, "  {:<12} A workload of your own", "-f FILE.toml");
@@ -32,7 +32,7 @@ pub(crate) fn brief() -> String {
 pub(crate) fn experiments() -> String {
     let mut text = String::from("Experiments (kurabe run NAME [TARGET…])\n");
     for experiment in EXPERIMENTS {
-        let info = experiment.info();
+        let info = experiment.info;
         let _ = writeln!(text, "\n  {}: {}", info.name, info.question);
         let _ = writeln!(text, "    measures");
         for operation in info.operations {

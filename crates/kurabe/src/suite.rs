@@ -138,7 +138,7 @@ impl Request {
 
     fn with_options(mut self, matches: &ArgMatches) -> Result<Self> {
         let request = &mut self;
-        let info = request.find()?.info();
+        let info = request.find()?.info;
         for axis in axes_of(info) {
             if let Some(values) = matches.get_many::<String>(axis.name) {
                 let values = values.flat_map(|text| axis.list(text)).map(str::to_owned);
@@ -160,7 +160,7 @@ impl Request {
         let default = |name: &str| option(matches, name).filter(|_| is_default(matches, name));
         let mut request = parse(&text, custom, &default).map_err(|error| error.context(path.display()))?;
         request.setup = request.setup.map(|setup| beside(path, setup));
-        let info = request.find()?.info();
+        let info = request.find()?.info;
         if !is_custom && matches.contains_id("define") {
             return Err(Error::usage(format!("--define: {} has no variables", path.display()))
                 .hint("only custom workloads have variables"));
@@ -295,7 +295,7 @@ impl Request {
     }
 
     /// The requested experiment.
-    pub(crate) fn find(&self) -> Result<&'static dyn Experiment> {
+    pub(crate) fn find(&self) -> Result<&'static Experiment> {
         match &self.custom {
             Some(custom) => custom::experiment(custom),
             None => registry::find(self.experiment.as_deref().unwrap_or_default()),
@@ -323,7 +323,7 @@ impl Request {
     /// If there is no such experiment.
     pub(crate) fn free(&self) -> Result<Free> {
         let named = |axis: &&AxisInfo| self.axes.contains_key(axis.name);
-        let info = self.find()?.info();
+        let info = self.find()?.info;
         let axes = info.axes.iter().filter(|axis| !named(axis)).map(|axis| axis.name.to_owned()).collect();
         Ok(Free { axes, rounds: self.rounds.is_none(), restarts: self.restarts.is_none() })
     }
@@ -364,7 +364,7 @@ impl Request {
     /// If a value is invalid.
     pub(crate) fn spec(&self) -> Result<RunSpec> {
         let experiment = self.find()?;
-        let info = experiment.info();
+        let info = experiment.info;
         let open = self.axes.contains_key(RATE.name);
         let axes = self.axis_values(info, open)?;
         let urls = self.target_urls();
@@ -423,7 +423,7 @@ impl Request {
         };
         let (cache, remote) = (shown(&self.cache)?, shown(&self.remote)?);
         // With more rounds to follow, the budget ends the run, and the first rounds leave time for them.
-        let usual = experiment.budget().unwrap_or(BUDGET) * urls.len() as u32;
+        let usual = experiment.budget.unwrap_or(BUDGET) * urls.len() as u32;
         let budget = self
             .budget
             .map_or(usual, |budget| if until.is_some() { (budget / 4).min(usual) } else { budget });
@@ -486,18 +486,18 @@ impl Request {
     }
 
     /// Checks that the experiment uses the cache and the second server, if there are any.
-    fn check_other_targets(&self, experiment: &dyn Experiment) -> Result<()> {
-        let refuse = |option: &str, what: &str, takes: fn(&dyn Experiment) -> bool| {
-            let all = registry::EXPERIMENTS.iter().filter(|experiment| takes(**experiment));
-            let names: Vec<&str> = all.map(|experiment| experiment.info().name).collect();
-            Err(Error::usage(format!("{} does not use {what}", experiment.info().name))
+    fn check_other_targets(&self, experiment: &Experiment) -> Result<()> {
+        let refuse = |option: &str, what: &str, takes: fn(&Experiment) -> bool| {
+            let all = registry::EXPERIMENTS.iter().filter(|experiment| takes(experiment));
+            let names: Vec<&str> = all.map(|experiment| experiment.info.name).collect();
+            Err(Error::usage(format!("{} does not use {what}", experiment.info.name))
                 .hint(format!("--{option} is available for {}", names.join(", "))))
         };
-        if self.cache.is_some() && !experiment.takes_cache() {
-            return refuse("cache", "a cache", |experiment| experiment.takes_cache());
+        if self.cache.is_some() && !experiment.takes_cache {
+            return refuse("cache", "a cache", |experiment| experiment.takes_cache);
         }
-        if self.remote.is_some() && !experiment.takes_remote() {
-            return refuse("remote", "a second server", |experiment| experiment.takes_remote());
+        if self.remote.is_some() && !experiment.takes_remote {
+            return refuse("remote", "a second server", |experiment| experiment.takes_remote);
         }
         Ok(())
     }

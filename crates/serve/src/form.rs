@@ -7,7 +7,7 @@ use crate::targets::Targets;
 use crate::{Shared, jobs, page};
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::experiment::{Experiment, ExperimentInfo};
+use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::{Error, Result};
 use kurabe_experiments::registry::{self, EXPERIMENTS};
 use kurabe_report::{Language, Message};
@@ -31,7 +31,7 @@ pub(crate) fn list(language: Language) -> Response {
     let body = html! {
         dl {
             @for experiment in EXPERIMENTS {
-                @let info = experiment.info();
+                @let info = experiment.info;
                 dt { a href={ "/new/" (info.name) } { (info.name) } }
                 dd { (info.question) }
             }
@@ -50,8 +50,8 @@ pub(crate) fn page(call: &Call) -> Answer {
 
 /// The experiment, if the form can start it: custom workloads need a file.
 fn find(name: &str) -> Result<&'static ExperimentInfo> {
-    let known = EXPERIMENTS.iter().any(|experiment| experiment.info().name == name);
-    let found = registry::find(name).map(Experiment::info);
+    let known = EXPERIMENTS.iter().any(|experiment| experiment.info.name == name);
+    let found = registry::find(name).map(|experiment| experiment.info);
     if known {
         found
     } else {

@@ -6,7 +6,6 @@ use crate::http::{Call, redirect};
 use crate::jobs::Job;
 use crate::{Shared, page, trials};
 use hyper::header::{ACCEPT_LANGUAGE, HeaderMap, HeaderValue};
-use kurabe_core::experiment::Experiment;
 use kurabe_core::name::FileName;
 use kurabe_core::run::Run;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -43,7 +42,7 @@ pub(crate) fn find(shared: &Shared, name: &str) -> Result<RunPath> {
 
 /// The analysis of a run.
 pub(crate) fn analyse(run: &Run) -> Summary {
-    kurabe_report::analyse(run, registry::of(&run.header.spec).ok().map(Experiment::info))
+    kurabe_report::analyse(run, registry::of(&run.header.spec).ok().map(|experiment| experiment.info))
 }
 
 /// The language of what is said of runs: that which the page was started with, or the first of the browser's that there is.

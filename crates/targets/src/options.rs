@@ -52,7 +52,7 @@ impl OpenOptions {
             cache: cache.map(str::to_owned),
             caches: plan.caches(),
             // A replay has data of its own.
-            small_cache: plan.experiment.takes_cache() && spec.custom.is_none(),
+            small_cache: plan.experiment.takes_cache && spec.custom.is_none(),
             remote: remote.map(str::to_owned),
             remotes: plan.remotes(),
             cpu_partition: spec.slice_ns.and_then(|_| CpuPartition::of_this_machine()),

@@ -13,7 +13,6 @@ use kurabe_core::driver::Driver;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Before, Dataset, Experiment};
 use kurabe_core::operation::Operation;
-use kurabe_core::planned::Work;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::prepare::fixture::Fixture;
@@ -212,18 +211,18 @@ fn load(
     for name in
         variant.experiments.iter().filter(|name| data.experiments.iter().any(|wanted| wanted == *name))
     {
-        let experiment: &dyn Experiment = registry::find(name)?;
-        let info = experiment.info();
+        let experiment: &Experiment = registry::find(name)?;
+        let info = experiment.info;
         let dataset = Dataset { seed: data.seed, records: data.records, slot };
-        let planned = experiment.plan(&info.baseline(&[])?, &dataset)?;
+        let planned = (experiment.plan)(&info.baseline(&[])?, &dataset)?;
         if let Some(reason) = target.refusal(&planned.demand) {
             refused.get_or_insert(Error::unsupported(reason).context(info.name));
             continue;
         }
-        let Work::Pages(make) = &planned.work else { continue };
-        let pages = make();
+        let Some(pages) = &planned.pages else { continue };
+        let workload = planned.workload()?;
         let failed = |error: Error| error.context(format!("loading the data of {name}"));
-        let mut state = pages.load(&mut *namespace, &mut *session).map_err(failed)?;
+        let mut state = workload.load(&mut *namespace, &mut *session).map_err(failed)?;
         for operation in info.operations {
             let before = Before {
                 operation: operation.name,
@@ -231,14 +230,14 @@ fn load(
                 namespace: &mut *namespace,
                 session: &mut *session,
             };
-            pages.before(before).map_err(failed)?;
+            workload.before(before).map_err(failed)?;
         }
         for collection in planned.demand.operations.iter().filter_map(Operation::collection) {
             if let Some(prefix) = namespace.key_prefix(collection).map_err(failed)? {
                 key_prefixes.insert(collection.name.clone(), prefix.into());
             }
         }
-        let facts = pages.facts().into_iter().map(|(name, number)| (name.to_owned(), Value::from(number)));
+        let facts = pages.facts.iter().map(|(name, number)| ((*name).to_owned(), Value::from(*number)));
         all.insert((*name).to_owned(), Value::Object(facts.collect()));
     }
     if let Some(refused) = refused.filter(|_| all.is_empty()) {

@@ -15,39 +15,34 @@ use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::time::Duration;
 
-/// A question about databases, with the factors that are varied to answer it.
-pub trait Experiment: Sync {
+/// A question about databases, with the factors that are varied to answer it: its description, and the functions that
+/// plan its cells.
+pub struct Experiment {
     /// Its name, question, axes, operations and charts.
-    fn info(&self) -> &'static ExperimentInfo;
-
-    /// Whether its cells can use a cache in front of the store
-    /// ([`Need::Cache`](crate::planned::Need::Cache)).
-    fn takes_cache(&self) -> bool {
-        false
-    }
-
-    /// Whether its cells can use a second server ([`Need::Remote`](crate::planned::Need::Remote)).
-    fn takes_remote(&self) -> bool {
-        false
-    }
-
-    /// The default time of a run for each target; `None`: that of most experiments.
-    fn budget(&self) -> Option<Duration> {
-        None
-    }
-
+    pub info: &'static ExperimentInfo,
     /// Plans one cell: what it requires and what it does. It is a pure function of the values, and contacts no
-    /// target.
-    ///
-    /// # Errors
-    /// [`Usage`](crate::ErrorKind::Usage) or [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if the
-    /// values of the cell are incompatible.
-    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell>;
-
+    /// target. Fails with [`Usage`](crate::ErrorKind::Usage) or [`Unsupported`](crate::ErrorKind::Unsupported) and the
+    /// reason if the values of the cell are incompatible.
+    pub plan: &'static PlanCell,
     /// Plans one cell on a target that is an application, in which each transaction is a page; `None` if the experiment
     /// has no such form.
-    fn pages(&self) -> Option<fn(&Cell) -> Result<PlannedCell>> {
-        None
+    pub plan_via: Option<fn(&Cell) -> Result<PlannedCell>>,
+    /// Whether its cells can use a cache in front of the store
+    /// ([`Need::Cache`](crate::planned::Need::Cache)).
+    pub takes_cache: bool,
+    /// Whether its cells can use a second server ([`Need::Remote`](crate::planned::Need::Remote)).
+    pub takes_remote: bool,
+    /// The default time of a run for each target; `None`: that of most experiments.
+    pub budget: Option<Duration>,
+}
+
+/// Plans a cell.
+pub type PlanCell = dyn Fn(&Cell, &Dataset) -> Result<PlannedCell> + Send + Sync;
+
+impl Experiment {
+    /// An experiment on databases, without a cache, a second server and a form through an application.
+    pub const fn new(info: &'static ExperimentInfo, plan: &'static PlanCell) -> Self {
+        Self { info, plan, plan_via: None, takes_cache: false, takes_remote: false, budget: None }
     }
 }
 
@@ -160,7 +155,7 @@ pub trait Workload: Send + Sync {
         Ok(())
     }
 
-    /// The transaction of one client.
+    /// The transaction of one client: of an operation, or of another [page](crate::page::Pages).
     ///
     /// # Errors
     /// If the client's buffers cannot be allocated.

@@ -152,6 +152,22 @@ pub trait Transaction: Send {
     /// # Errors
     /// [`Mismatch`](crate::ErrorKind::Mismatch): the trial fails.
     fn check(&mut self, recorder: &mut Recorder) -> Result<()>;
+
+    /// Of a page: sets the record for the next `run`, instead of [`Transaction::prepare_input`], if the request names one.
+    ///
+    /// # Errors
+    /// [`Usage`](crate::ErrorKind::Usage) if the page chooses its record itself;
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such record.
+    fn set_key(&mut self, key: u64) -> Result<()> {
+        let _ = key;
+        Err(Error::usage("this page does not take a record number"))
+    }
+
+    /// Of a page: appends the body of the reply, which is what the last `run` read or wrote, in the format of
+    /// `docs/app.openapi.yaml`. Called after a successful `check`.
+    fn render(&self, out: &mut Vec<u8>) {
+        let _ = out;
+    }
 }
 
 /// A named span of a transaction: a step of it, or all transactions of one type.

@@ -134,7 +134,7 @@ impl CellOrder {
     }
 
     /// Plans the cell, as the coordinator did.
-    pub fn planned(&self, experiment: &dyn Experiment) -> Result<PlannedCell> {
+    pub fn planned(&self, experiment: &Experiment) -> Result<PlannedCell> {
         let dataset = Dataset { seed: self.seed, records: self.records, slot: self.slot };
         crate::plan::planned(experiment, &self.axes, &dataset, false)
     }

@@ -95,7 +95,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
     let mut cost = Cost::of(plan, targets);
     let time_for_all = cost.min();
     while cost.min() > budget {
-        if let Some((axis, position)) = next_value(plan.experiment.info(), &plan.spec, &free.axes) {
+        if let Some((axis, position)) = next_value(plan.experiment.info, &plan.spec, &free.axes) {
             plan.drop_value(&axis, position);
         } else if let Some(rounds) = fewer_rounds(&plan.spec).filter(|_| free.rounds) {
             plan.spec.rounds = rounds;

@@ -96,18 +96,17 @@ impl Plan {
 
 /// A cell on a database, or on an application.
 pub fn planned(
-    experiment: &dyn Experiment,
+    experiment: &Experiment,
     axes: &Cell,
     dataset: &Dataset,
     is_application: bool,
 ) -> Result<PlannedCell> {
     let mut planned = if is_application {
-        let name = experiment.info().name;
-        let pages = experiment.pages();
+        let name = experiment.info.name;
         let none = || Error::unsupported(format!("{name} cannot run through an application"));
-        pages.ok_or_else(none)?(axes)?
+        experiment.plan_via.ok_or_else(none)?(axes)?
     } else {
-        experiment.plan(axes, dataset)?
+        (experiment.plan)(axes, dataset)?
     };
     if planned.cpus().is_none() {
         planned.needs.extend(CpuAllotment::of(axes).map(Need::Cpus));
@@ -134,10 +133,10 @@ fn does_not_fit(planned: &PlannedCell, load: Load) -> Option<&'static str> {
 }
 
 /// The axes with the spec's values, in the experiment's order.
-fn axes(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<(AxisInfo, Vec<AxisValue>)>> {
+fn axes(experiment: &Experiment, spec: &RunSpec) -> Result<Vec<(AxisInfo, Vec<AxisValue>)>> {
     let open = spec.axes.contains_key(RATE.name);
     let scaled = spec.axes.contains_key(CPUS.name);
-    let own = experiment.info().axes;
+    let own = experiment.info.axes;
     let compressed = spec.axes.contains_key(COMPRESSION.name);
     let common =
         [(RATE, open), (CPUS, scaled), (CPU_PLACEMENT, scaled), (COMPRESSION, compressed)].into_iter();
@@ -156,8 +155,8 @@ fn axes(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<(AxisInfo, Ve
 }
 
 /// The operations of the spec, in the experiment's order.
-pub(super) fn operations(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<&'static OperationInfo>> {
-    let info = experiment.info();
+pub(super) fn operations(experiment: &Experiment, spec: &RunSpec) -> Result<Vec<&'static OperationInfo>> {
+    let info = experiment.info;
     let names: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
     if let Some(name) = spec.operations.iter().find(|name| !names.contains(&name.as_str())) {
         return Err(Error::usage(format!("{} has no operation '{name}'", info.name))

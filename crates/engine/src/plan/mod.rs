@@ -30,7 +30,7 @@ use std::time::Duration;
 
 /// The plan of a run.
 pub struct Plan {
-    pub experiment: &'static dyn Experiment,
+    pub experiment: &'static Experiment,
     /// The spec, without the values and rounds that [`budget::fit`] dropped.
     pub spec: RunSpec,
     /// The axes, in the experiment's order; with the rate if one was requested.
@@ -60,7 +60,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`Usage`](ErrorKind::Usage) if axis values are incompatible, or there is no such axis or operation.
-    pub fn new(experiment: &'static dyn Experiment, spec: &RunSpec, targets: &[Target]) -> Result<Self> {
+    pub fn new(experiment: &'static Experiment, spec: &RunSpec, targets: &[Target]) -> Result<Self> {
         let applications: Vec<bool> =
             targets.iter().map(|target| target.driver.capabilities().is_application).collect();
         let mut plan = Self::draft(experiment, spec.clone(), &applications)?;
@@ -70,7 +70,7 @@ impl Plan {
     }
 
     /// Plans the cells before targets are open; `applications` says which targets are applications.
-    pub fn draft(experiment: &'static dyn Experiment, spec: RunSpec, applications: &[bool]) -> Result<Self> {
+    pub fn draft(experiment: &'static Experiment, spec: RunSpec, applications: &[bool]) -> Result<Self> {
         let mut plan = Self {
             experiment,
             axes: Vec::new(),
@@ -89,7 +89,7 @@ impl Plan {
 
     /// Plans the rest of a recorded run: the same cells, available where they were.
     pub fn of_recorded(
-        experiment: &'static dyn Experiment,
+        experiment: &'static Experiment,
         spec: &RunSpec,
         cells: &[CellRecord],
         applications: &[bool],
@@ -120,7 +120,7 @@ impl Plan {
     }
 
     /// Plans another spec on the same targets, after these have determined a value.
-    pub fn rewrite(&mut self, experiment: &'static dyn Experiment, spec: RunSpec) -> Result<()> {
+    pub fn rewrite(&mut self, experiment: &'static Experiment, spec: RunSpec) -> Result<()> {
         *self = Self::draft(experiment, spec, &self.applications)?;
         Ok(())
     }
@@ -128,7 +128,7 @@ impl Plan {
     /// The same on open targets; `false`, and nothing is changed, if there is no such plan, or no cell in it.
     pub(crate) fn try_rewrite(
         &mut self,
-        experiment: &'static dyn Experiment,
+        experiment: &'static Experiment,
         spec: RunSpec,
         targets: &[Target],
     ) -> bool {

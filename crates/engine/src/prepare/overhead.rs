@@ -31,7 +31,7 @@ pub fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<Ov
     let mut overheads = Vec::new();
     let mut fixture = Fixture::open(null, 0, 1, "overhead")?;
     for axes in cells(plan) {
-        let mut cell = match plan.experiment.plan(&axes, &dataset) {
+        let mut cell = match (plan.experiment.plan)(&axes, &dataset) {
             Ok(cell) => cell,
             Err(error) if error.kind() == ErrorKind::Unsupported => continue,
             Err(error) => return Err(error),

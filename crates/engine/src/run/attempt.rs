@@ -198,12 +198,11 @@ impl Runner<'_> {
     ) -> Result<Measurement, Failure> {
         let around = Instant::now();
         let cell = run_cell.available().ok_or_else(unavailable)?;
-        if let Work::Job(make) = &cell.work {
-            let job = make();
+        if let Work::Job(job) = &cell.work {
             let load =
                 |namespace: &mut dyn Namespace, session: &mut dyn Session| job.load(namespace, session);
             let fixture = self.prepare(run_cell, cell, &load, fixture, emit)?;
-            return self.job(run_cell, cell, operation, &*job, fixture);
+            return self.job(run_cell, cell, operation, &**job, fixture);
         }
         let workload = cell.workload()?;
         let fixture = self.prepare(run_cell, cell, &|n, s| workload.load(n, s), fixture, emit)?;

@@ -74,7 +74,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("bulk_fetch.csv"),
 };
 
-pub(crate) static BULK: BuiltIn = BuiltIn::new(&INFO, plan);
+pub(crate) static BULK: Experiment = Experiment::new(&INFO, &plan);
 
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let kinds = [("random", Kind::Random), ("equal", Kind::Equal), ("alternating", Kind::Alternating)];

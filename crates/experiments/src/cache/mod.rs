@@ -119,8 +119,8 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: None,
 };
 
-pub(crate) static CACHE_ASIDE: BuiltIn =
-    BuiltIn { takes_cache: true, ..BuiltIn::new(&INFO, workload::CacheWorkload::plan) };
+pub(crate) static CACHE_ASIDE: Experiment =
+    Experiment { takes_cache: true, ..Experiment::new(&INFO, &workload::CacheWorkload::plan) };
 
 /// The cache that a cell needs: it holds a share of the records; `None` for the cell without a cache.
 fn cache(size: &AxisValue, records: u64, payload: u64) -> Option<CacheNeed> {

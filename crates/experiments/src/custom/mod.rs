@@ -65,39 +65,28 @@ pub fn axes() -> &'static [AxisInfo] {
     &AXES
 }
 
-/// An experiment that was read from files.
-struct CustomExperiment {
-    source: CustomWorkload,
-    info: &'static ExperimentInfo,
-    declared: Arc<Declared>,
-}
-
-impl Experiment for CustomExperiment {
-    fn info(&self) -> &'static ExperimentInfo {
-        self.info
-    }
-
-    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        workload::CustomCell::plan(&self.declared, cell, dataset)
-    }
-}
-
 /// The experiments read so far. They are few and live as long as the program, as built-in ones do.
-static MADE: Mutex<Vec<&'static CustomExperiment>> = Mutex::new(Vec::new());
+static MADE: Mutex<Vec<(CustomWorkload, &'static Experiment)>> = Mutex::new(Vec::new());
 
-/// The experiment that a workload's files describe.
+/// The experiment that a workload's files describe, or that replays a capture.
 ///
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage) with the file, the place in it and the cause.
-pub fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
+pub fn experiment(source: &CustomWorkload) -> Result<&'static Experiment> {
     let made = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = made().iter().find(|made| made.source == *source).copied();
+    let known = made().iter().find(|(known, _)| known == source).map(|(_, experiment)| *experiment);
     if let Some(known) = known {
         return Ok(known);
     }
-    if source.language == Language::Capture {
-        return crate::replay::experiment(source);
-    }
+    let new =
+        if source.language == Language::Capture { crate::replay::experiment(source)? } else { of(source)? };
+    let new: &'static Experiment = Box::leak(Box::new(new));
+    made().push((source.clone(), new));
+    Ok(new)
+}
+
+/// The experiment that a workload's files describe.
+fn of(source: &CustomWorkload) -> Result<Experiment> {
     let Described { name, question, about, declared } = describe(source)?;
     let all: u64 = declared.programs.iter().map(|program| program.weight).sum();
     let part = |program: &declared::Program| format!("{} ({} of {all})", program.name, program.weight);
@@ -108,21 +97,18 @@ pub fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
     });
     let operations =
         vec![OperationInfo { name: TRANSACTION, about: parts.leak(), requests: REQUESTS, writes }];
-    let info: &'static ExperimentInfo = Box::leak(Box::new(ExperimentInfo {
+    let info = ExperimentInfo {
         name: name.leak(),
         question: question.leak(),
         about: about.leak(),
         axes: &AXES,
         operations: operations.leak(),
         metrics: types::metrics(&declared.programs).leak(),
-        chart_axis: "clients",
-        answer: Answer::Throughput,
-        published: None,
-    }));
-    let (source, declared) = (source.clone(), Arc::new(declared));
-    let new: &'static CustomExperiment = Box::leak(Box::new(CustomExperiment { source, info, declared }));
-    made().push(new);
-    Ok(new)
+        ..ExperimentInfo::BASE
+    };
+    let declared = Arc::new(declared);
+    let plan = move |cell: &Cell, dataset: &Dataset| workload::CustomCell::plan(&declared, cell, dataset);
+    Ok(Experiment::new(Box::leak(Box::new(info)), Box::leak(Box::new(plan))))
 }
 
 /// Parses a workload's files and checks what does not depend on random values.

@@ -101,7 +101,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("estimate.csv"),
 };
 
-pub(crate) static ESTIMATE: BuiltIn = BuiltIn::new(&INFO, plan);
+pub(crate) static ESTIMATE: Experiment = Experiment::new(&INFO, &plan);
 
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let (data, state) = (cell.word("data")?, cell.word("state")?);

@@ -109,8 +109,8 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("link"),
 };
 
-pub(crate) static LINK: BuiltIn =
-    BuiltIn { takes_remote: true, ..BuiltIn::new(&INFO, workload::LinkWorkload::plan) };
+pub(crate) static LINK: Experiment =
+    Experiment { takes_remote: true, ..Experiment::new(&INFO, &workload::LinkWorkload::plan) };
 
 const CHARSET: &str = "charset";
 

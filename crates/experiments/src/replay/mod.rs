@@ -255,11 +255,8 @@ fn load(name: &str, digest: Option<&str>) -> Result<Arc<Traffic>> {
     Ok(traffic)
 }
 
-/// The experiments made so far, which live as long as the program.
-static MADE: Mutex<Vec<(CustomWorkload, &'static ReplayExperiment)>> = Mutex::new(Vec::new());
-
-struct ReplayExperiment {
-    info: &'static ExperimentInfo,
+/// A capture as an experiment plans it.
+struct Planner {
     name: String,
     kept: Kept,
     write: bool,
@@ -273,11 +270,7 @@ struct ReplayExperiment {
 ///
 /// # Errors
 /// [`Damaged`](ErrorKind::Damaged) if what the run file keeps of it cannot be read.
-pub(crate) fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, known)) = made.iter().find(|(known, _)| known == source) {
-        return Ok(*known);
-    }
+pub(crate) fn experiment(source: &CustomWorkload) -> Result<Experiment> {
     let (name, kept) = kept(source)?;
     let short = Path::new(name)
         .file_stem()
@@ -308,7 +301,7 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experim
         requests: 1,
         writes: kept.writes.is_some(),
     };
-    let info: &'static ExperimentInfo = Box::leak(Box::new(ExperimentInfo {
+    let info = ExperimentInfo {
         name: short.leak(),
         question: "How fast is each database with the recorded traffic?",
         about: format!(
@@ -328,33 +321,20 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experim
         metrics: all.collect::<Vec<_>>().leak(),
         chart_axis: SPEED,
         ..ExperimentInfo::BASE
-    }));
-    let (name, write) = (name.to_owned(), source.write);
-    let new: &'static ReplayExperiment =
-        Box::leak(Box::new(ReplayExperiment { info, name, kept, write, metrics, of_transactions }));
-    made.push((source.clone(), new));
-    Ok(new)
+    };
+    // Several replays, each of which ends when it is done.
+    let budget = Some(Duration::from_nanos(kept.time).saturating_mul(ROUNDS).max(BUDGET));
+    let takes_cache = kept.throwaway_cache.is_some();
+    let planner = Planner { name: name.to_owned(), kept, write: source.write, metrics, of_transactions };
+    let plan = move |cell: &Cell, dataset: &Dataset| planner.plan(cell, dataset);
+    let experiment = Experiment::new(Box::leak(Box::new(info)), Box::leak(Box::new(plan)));
+    Ok(Experiment { takes_cache, budget, ..experiment })
 }
 
-impl ReplayExperiment {
+impl Planner {
     /// Whether it has commands in place of statements.
     fn has_commands(&self) -> bool {
         Family::of(&self.kept.protocol).is_some_and(Family::has_commands)
-    }
-}
-
-impl Experiment for ReplayExperiment {
-    fn info(&self) -> &'static ExperimentInfo {
-        self.info
-    }
-
-    fn takes_cache(&self) -> bool {
-        self.kept.throwaway_cache.is_some()
-    }
-
-    /// Several replays, each of which ends when it is done.
-    fn budget(&self) -> Option<Duration> {
-        Some(Duration::from_nanos(self.kept.time).saturating_mul(ROUNDS).max(BUDGET))
     }
 
     fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {

@@ -14,6 +14,7 @@ use crate::fill::{self, check_count};
 use crate::ident::{Ident, own};
 use crate::prelude::*;
 use crate::readback;
+use kurabe_core::planned::{MakeWorkload, Work};
 use request::{Purge, Request, Sessions, Writer};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -150,7 +151,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("session_store.csv"),
 };
 
-pub(crate) static SESSION: BuiltIn = BuiltIn::new(&INFO, plan);
+pub(crate) static SESSION: Experiment = Experiment::new(&INFO, &plan);
 
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let format = Format::new(cell, dataset.seed)?;
@@ -203,7 +204,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let of_request = Demand { operations: of_request, capabilities, loaded_bytes, ..Demand::default() };
     let of_read = Demand { loaded_bytes, ..Demand::default() };
     // Cells that wait do not keep the contents of large sessions in memory.
-    let make = move || {
+    let make: MakeWorkload = Box::new(move || {
         let [read_from, write_to, requested] = [&read_from, &write_to, &requested].map(Arc::clone);
         let store = format.store();
         Arc::new(SessionWorkload {
@@ -216,11 +217,12 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
             bind,
             stored_bytes,
         })
-    };
+    });
     let policy = LoopPolicy { divisible: true, ..axes::policy(cell)? };
-    let planned = PlannedCell::served(name, demand, policy, make);
+    let planned = PlannedCell::of(name, demand, policy, Work::Loop(make));
     let operations = vec![(READ, of_read), (REQUEST, of_request)];
-    Ok(PlannedCell { stored_bytes: Some(stored_bytes), operations, ..planned })
+    let pages = Some(Pages { names: &[WRITE, READ], ..Pages::default() });
+    Ok(PlannedCell { stored_bytes: Some(stored_bytes), operations, pages, ..planned })
 }
 
 /// What the sessions of reads and of requests are like before a trial.
@@ -453,17 +455,15 @@ impl Workload for SessionWorkload {
         }
     }
 
-    fn transaction(
-        &self,
-        operation: &str,
-        state: &DatasetState,
-        client: Client,
-    ) -> Result<Box<dyn Transaction>> {
-        if operation == REQUEST {
-            let sessions = self.sessions(client);
-            return Ok(Box::new(Request::new(&self.store, &self.requested, self.bind, sessions)?));
-        }
-        Ok(self.page(operation, state, client)?)
+    fn transaction(&self, name: &str, _: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
+        Ok(match name {
+            WRITE => Box::new(self.writer(&self.write_to, client)?),
+            READ => Box::new(Read::new(&self.store, &self.read_from, self.bind, self.records, client)?),
+            REQUEST => {
+                Box::new(Request::new(&self.store, &self.requested, self.bind, self.sessions(client))?)
+            }
+            _ => return Err(no_operation(INFO.name, name)),
+        })
     }
 
     fn after(&self, After { operation, state, session, clients }: After<'_>) -> Result<Checked> {
@@ -471,20 +471,6 @@ impl Workload for SessionWorkload {
             WRITE => self.check_writes(session, clients)?.into(),
             REQUEST => self.check_requests(state.get()?, session, clients)?.into(),
             _ => Checked::default(),
-        })
-    }
-}
-
-impl Serve for SessionWorkload {
-    fn serves(&self, operation: &str) -> bool {
-        operation != REQUEST
-    }
-
-    fn page(&self, name: &str, _state: &DatasetState, client: Client) -> Result<Box<dyn Page>> {
-        Ok(match name {
-            WRITE => Box::new(self.writer(&self.write_to, client)?),
-            READ => Box::new(Read::new(&self.store, &self.read_from, self.bind, self.records, client)?),
-            _ => return Err(no_operation(INFO.name, name)),
         })
     }
 }

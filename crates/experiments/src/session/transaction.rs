@@ -109,9 +109,7 @@ impl Transaction for Write {
         recorder.rows_written(self.sent_rows as u64);
         Ok(())
     }
-}
 
-impl Page for Write {
     fn render(&self, out: &mut Vec<u8>) {
         record(self.id.as_str(), &self.payload, out);
     }
@@ -169,9 +167,7 @@ impl Transaction for Read {
     fn check(&mut self, _: &mut Recorder) -> Result<()> {
         self.answer.check(&self.store, self.key, 0)
     }
-}
 
-impl Page for Read {
     fn render(&self, out: &mut Vec<u8>) {
         record(self.id.as_str(), self.answer.payload(&self.store).unwrap_or_default(), out);
     }

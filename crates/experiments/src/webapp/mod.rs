@@ -68,7 +68,8 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("webapp"),
 };
 
-pub(crate) static WEBAPP: BuiltIn = BuiltIn { pages: Some(pages), ..BuiltIn::new(&INFO, plan) };
+pub(crate) static WEBAPP: Experiment =
+    Experiment { plan_via: Some(plan_via), ..Experiment::new(&INFO, &plan) };
 
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let store = Arc::new(Store::new(cell, dataset)?);
@@ -96,11 +97,17 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         Connections::PerRequest => Bind::InOne,
         Connections::Kept | Connections::Pool(_) => Bind::Once,
     };
-    let (name, workload) = (store.data(), Arc::new(WebWorkload { store, bind }));
-    Ok(PlannedCell::served(name, demand, policy, move || Arc::clone(&workload)))
+    let facts = vec![
+        ("seed", store.seed),
+        ("records", store.count),
+        ("codes", store.codes.towns.len() as u64),
+        ("codes_digest", store.codes.digest),
+    ];
+    let pages = Some(Pages { names: &[REQUEST, COUNT, LOG, USER], facts, ..Pages::default() });
+    Ok(PlannedCell { pages, ..PlannedCell::new(store.data(), demand, policy, WebWorkload { store, bind }) })
 }
 
-fn pages(cell: &Cell) -> Result<PlannedCell> {
+fn plan_via(cell: &Cell) -> Result<PlannedCell> {
     Ok(ViaWorkload::plan(axes::policy(cell)?, via::WebPages::new(cell)))
 }
 
@@ -159,8 +166,15 @@ impl Workload for WebWorkload {
         namespace.clear(&self.store.log)
     }
 
-    fn transaction(&self, name: &str, state: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
-        Ok(self.page(name, state, client)?)
+    fn transaction(&self, name: &str, _: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
+        let store = &self.store;
+        match name {
+            REQUEST => Ok(Box::new(Request::new(store, self.bind, client))),
+            COUNT => Ok(Box::new(Count::new(&store.log))),
+            LOG => Ok(Box::new(Show::new(store, Shown::Line))),
+            USER => Ok(Box::new(Show::new(store, Shown::User))),
+            _ => Err(no_operation(INFO.name, name)),
+        }
     }
 
     fn after(&self, After { session, clients: done, .. }: After<'_>) -> Result<Checked> {
@@ -181,33 +195,6 @@ impl Workload for WebWorkload {
             read_back,
         };
         Ok(verification.into())
-    }
-}
-
-impl Serve for WebWorkload {
-    fn further(&self) -> &'static [&'static str] {
-        &[COUNT, LOG, USER]
-    }
-
-    fn facts(&self) -> Vec<(&'static str, u64)> {
-        let codes = &self.store.codes;
-        vec![
-            ("seed", self.store.seed),
-            ("records", self.store.count),
-            ("codes", codes.towns.len() as u64),
-            ("codes_digest", codes.digest),
-        ]
-    }
-
-    fn page(&self, name: &str, _state: &DatasetState, client: Client) -> Result<Box<dyn Page>> {
-        let store = &self.store;
-        match name {
-            REQUEST => Ok(Box::new(Request::new(store, self.bind, client))),
-            COUNT => Ok(Box::new(Count::new(&store.log))),
-            LOG => Ok(Box::new(Show::new(store, Shown::Line))),
-            USER => Ok(Box::new(Show::new(store, Shown::User))),
-            _ => Err(no_operation(INFO.name, name)),
-        }
     }
 }
 
@@ -274,9 +261,7 @@ impl Transaction for Show {
             }
         }
     }
-}
 
-impl Page for Show {
     fn set_key(&mut self, key: u64) -> Result<()> {
         // Keys are signed on the server.
         self.key = Some(i64::try_from(key).map_err(|_| absent(key))? as u64);

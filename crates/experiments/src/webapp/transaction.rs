@@ -151,9 +151,7 @@ impl Transaction for Request {
         recorder.rows_written(1);
         Ok(())
     }
-}
 
-impl Page for Request {
     fn render(&self, out: &mut Vec<u8>) {
         let Draw { line, user, version: changed, town } = self.draw;
         let result = RequestResult {

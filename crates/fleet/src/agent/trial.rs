@@ -152,7 +152,7 @@ fn run(load: &Load, flags: &Flags, commands: Receiver<Command>, out: &Outbox) ->
     let experiment = registry::find(&order.cell.experiment)?;
     let names_file =
         |axis: &AxisInfo| order.cell.axes.get(axis.name).is_some_and(|value| axis.names_file(value));
-    if experiment.info().axes.iter().any(names_file) {
+    if experiment.info.axes.iter().any(names_file) {
         return Err(refused("it names a file of the agent's host").into());
     }
     let cell = order.cell.planned(experiment)?;
@@ -160,7 +160,7 @@ fn run(load: &Load, flags: &Flags, commands: Receiver<Command>, out: &Outbox) ->
         let why = format!("it plans {} clients instead of {}", cell.policy.clients, order.clients);
         return Err(Error::new(ErrorKind::Protocol, why).into());
     }
-    let operations = experiment.info().operations;
+    let operations = experiment.info.operations;
     let operation = operations.iter().find(|operation| operation.name == order.operation);
     let operation = operation.ok_or_else(|| Error::new(ErrorKind::Protocol, "it knows no such operation"))?;
     let timeout = order.cell.timeout_ns.map_or(TIMEOUT, Duration::from_nanos);

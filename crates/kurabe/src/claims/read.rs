@@ -149,7 +149,7 @@ impl Claim<'_> {
             at(unknown.map(|entry| entry.line).or_else(one).unwrap_or(self.line), error)
         })?;
         let spec = made.spec().map_err(|error| at(self.line, error))?;
-        let info = made.find()?.info();
+        let info = made.find()?.info;
         let targets = made.target_urls();
         let line = self.find("targets").map_or(self.line, |entry| entry.line);
         targets.iter().try_for_each(|text| check_target(text)).map_err(|error| at(line, error))?;

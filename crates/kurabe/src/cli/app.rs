@@ -41,7 +41,7 @@ pub(super) fn command() -> Command {
         .arg(
             option("experiment", "NAMES", "Experiments to serve [default: all that the target supports]")
                 .value_delimiter(',')
-                .value_parser(PossibleValuesParser::new(EXPERIMENTS.iter().map(|e| e.info().name)))
+                .value_parser(PossibleValuesParser::new(EXPERIMENTS.iter().map(|e| e.info.name)))
                 .hide_possible_values(true),
         )
         .arg(arg(

@@ -55,7 +55,7 @@ pub(crate) fn brief(command: Command) -> Command {
 
 fn experiment(command: Command) -> Command {
     let name = command.get_name().to_owned();
-    let axes = EXPERIMENTS.iter().map(|experiment| experiment.info()).find(|info| info.name == name);
+    let axes = EXPERIMENTS.iter().map(|experiment| experiment.info).find(|info| info.name == name);
     let varies = |axis: &&AxisInfo| axis.default.len() > 1;
     let mut own: Vec<&str> =
         axes.map_or(&[][..], |info| info.axes).iter().filter(varies).map(|axis| axis.name).collect();
@@ -113,7 +113,7 @@ pub(crate) fn meant(command: &Command, words: &[String]) -> Option<Error> {
         return None;
     }
     let unknown = |hint: String| Some(Error::usage(format!("there is no command '{word}'")).hint(hint));
-    if EXPERIMENTS.iter().any(|experiment| experiment.info().name == *word)
+    if EXPERIMENTS.iter().any(|experiment| experiment.info.name == *word)
         || [PGBENCH, REPLAY].contains(&word.as_str())
     {
         return unknown(format!("{word} is an experiment: write 'kurabe run {word}'"));

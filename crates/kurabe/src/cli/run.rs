@@ -48,7 +48,7 @@ pub(super) fn command() -> Command {
 
 /// The axes of all experiments, each name once, by which options override a suite.
 pub(crate) fn suite_axes() -> Vec<&'static AxisInfo> {
-    let built_in = EXPERIMENTS.iter().flat_map(|experiment| experiment.info().axes);
+    let built_in = EXPERIMENTS.iter().flat_map(|experiment| experiment.info.axes);
     let mut all: Vec<&AxisInfo> = Vec::new();
     for axis in
         kurabe_experiments::custom::axes().iter().chain(crate::suite::common_axes(&[])).chain(built_in)
@@ -203,8 +203,8 @@ pub(super) fn own() -> [Arg; 3] {
     ]
 }
 
-fn of_experiment(experiment: &'static dyn Experiment) -> Command {
-    let info = experiment.info();
+fn of_experiment(experiment: &'static Experiment) -> Command {
+    let info = experiment.info;
     let operations: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
     let operation = option("operation", "NAMES", "Operations to measure [default: all]")
         .value_delimiter(',')
@@ -213,8 +213,8 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
     // Operations that read and write are directions of the data.
     let has_directions = info.axes.iter().all(|axis| axis.name != "direction");
     let operation = if has_directions { operation.alias("direction") } else { operation };
-    let cache = experiment.takes_cache().then(cache);
-    let remote = experiment.takes_remote().then(|| {
+    let cache = experiment.takes_cache.then(cache);
+    let remote = experiment.takes_remote.then(|| {
         option(
             "remote",
             "TARGET",

@@ -7,14 +7,11 @@ use crate::targets::{self, Opened};
 use crate::{signals, timeout};
 use anyhow::Result;
 use clap::ArgMatches;
-use kurabe_app::{
-    Application, Connection, Listening, Options, Outcome, PageSummary, Served, ServedOperation,
-};
+use kurabe_app::{Application, Connection, Listening, Options, Outcome, PageSummary, Served};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{After, Before, ClientSummary, Dataset, Experiment};
-use kurabe_core::planned::Work;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::cancellable;
 use kurabe_engine::prepare::fixture::Fixture;
@@ -56,7 +53,7 @@ struct Asked {
     options: Options,
     dataset: Dataset,
     durability: Option<DurabilityClass>,
-    experiments: Vec<&'static dyn Experiment>,
+    experiments: Vec<&'static Experiment>,
     /// The first application, whose data this one serves too.
     first: Option<First>,
     /// Whether the user named them. Then all of them must be available.
@@ -94,7 +91,7 @@ impl Asked {
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
         let first = text("join").map(First::ask).transpose()?;
         let wanted: Vec<&String> = matches.get_many::<String>("experiment").into_iter().flatten().collect();
-        let experiments: Vec<&dyn Experiment> = match wanted.as_slice() {
+        let experiments: Vec<&Experiment> = match wanted.as_slice() {
             [] => EXPERIMENTS.to_vec(),
             chosen => chosen.iter().map(|name| registry::find(name)).collect::<kurabe_core::Result<_>>()?,
         };
@@ -128,8 +125,8 @@ impl Asked {
     }
 
     /// The cell of an experiment to serve: the value that was set, or the first one, of each axis.
-    fn cell(&self, experiment: &dyn Experiment) -> kurabe_core::Result<Cell> {
-        let info = experiment.info();
+    fn cell(&self, experiment: &Experiment) -> kurabe_core::Result<Cell> {
+        let info = experiment.info;
         let slots = self.options.session_slots() * self.options.part.of;
         let anew = self.options.connection == Connection::PerRequest;
         let values = info.axes.iter().map(|axis| {
@@ -168,7 +165,7 @@ fn axes(matches: &ArgMatches) -> kurabe_core::Result<HashMap<(String, String), S
         let Some(((experiment, axis), value)) = parts else {
             return Err(Error::usage(format!("--set: '{text}' is not EXPERIMENT.AXIS=VALUE")));
         };
-        let info = registry::find(experiment).map_err(|e| e.context("--set"))?.info();
+        let info = registry::find(experiment).map_err(|e| e.context("--set"))?.info;
         let names: Vec<&str> = info.axes.iter().map(|axis| axis.name).collect();
         match axis {
             "clients" => {
@@ -269,26 +266,24 @@ struct Chosen {
 fn choose(asked: &Asked, target: &Target, output: &Output) -> Result<Chosen> {
     let mut chosen = Chosen { served: Vec::new(), unavailable: Vec::new(), largest_answer: 0 };
     for experiment in &asked.experiments {
-        let info = experiment.info();
-        let planned = match experiment.plan(&asked.cell(*experiment)?, &asked.dataset) {
-            Ok(planned) => match (target.refusal(&planned.demand), planned.work) {
+        let info = experiment.info;
+        let planned = match (experiment.plan)(&asked.cell(experiment)?, &asked.dataset) {
+            Ok(planned) => match (target.refusal(&planned.demand), &planned.pages) {
                 (Some(reason), _) => Err(reason),
-                (None, Work::Pages(make)) => Ok((planned.demand, make())),
-                (None, _) => Err("it has no pages".to_owned()),
+                (None, Some(pages)) => Ok((pages.clone(), planned)),
+                (None, None) => Err("it has no pages".to_owned()),
             },
             Err(error) if error.kind() == ErrorKind::Unsupported => Err(error.to_string()),
             Err(error) => return Err(error.context(info.name).into()),
         };
         match planned {
-            Ok((demand, pages)) => {
-                chosen.largest_answer = chosen.largest_answer.max(demand.request_bytes);
-                let operations = info.operations.iter().filter(|known| pages.serves(known.name));
-                let operations =
-                    operations.map(|known| ServedOperation { name: known.name, writes: known.writes });
+            Ok((pages, planned)) => {
+                chosen.largest_answer = chosen.largest_answer.max(planned.demand.request_bytes);
                 chosen.served.push(Served {
                     name: info.name,
-                    operations: operations.collect(),
+                    operations: info.operations,
                     pages,
+                    workload: planned.workload()?,
                     state: Arc::default(),
                 });
             }
@@ -313,11 +308,11 @@ fn fill(
     let session = &mut cancellable(session, stop);
     for served in served {
         output.note(&format!("loading the data of {} …", served.name));
-        let loaded = served.pages.load(namespace, session);
+        let loaded = served.workload.load(namespace, session);
         let mut state =
             loaded.map_err(|error| error.context(format!("loading the data of {}", served.name)))?;
-        for ServedOperation { name: operation, .. } in &served.operations {
-            served.pages.before(Before { operation, state: &mut state, namespace, session })?;
+        for operation in served.operations().map(|operation| operation.name) {
+            served.workload.before(Before { operation, state: &mut state, namespace, session })?;
         }
         served.state = Arc::new(state);
     }
@@ -371,7 +366,7 @@ fn check(served: &[Served], target: &Target, summaries: Vec<PageSummary>, output
     }
     pages.retain(|_, (_, done)| done.iter().any(|client| client.rows_written > 0));
     for ((experiment, operation), (failed, done)) in pages {
-        let Served { name, pages, state, .. } = &served[experiment];
+        let Served { name, workload, state, .. } = &served[experiment];
         let name = format!("{name} {operation}");
         if failed > 0 {
             let n = units::count(failed);
@@ -381,7 +376,7 @@ fn check(served: &[Served], target: &Target, summaries: Vec<PageSummary>, output
             continue;
         }
         let found = target.driver.connect(&ConnectOptions::default()).and_then(|mut session| {
-            pages.after(After { operation, state, session: &mut *session, clients: &done })
+            workload.after(After { operation, state, session: &mut *session, clients: &done })
         });
         match found {
             Ok(checked) => {

@@ -209,7 +209,7 @@ fn modelled(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let experiment = kurabe_experiments::custom::experiment(&custom).map_err(|error| {
         error.context("the model cannot be run as it is").hint("correct the file by hand, and report this")
     })?;
-    let operations = experiment.info().operations;
+    let operations = experiment.info.operations;
     let kinds = operations.first().map_or("", |operation| operation.about);
     output.result(&format!("{shown}: {kinds}"))?;
     for note in &notes {

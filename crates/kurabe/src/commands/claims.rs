@@ -202,7 +202,7 @@ impl Session<'_> {
     /// The answer for today's servers or for those of the claim's time, and in which earlier run the claim held.
     fn answer(&self, definition: &Definition, work: &Work, then: bool) -> Result<(Judgement, Option<Held>)> {
         let listed = if then { &work.then } else { &work.targets };
-        let info = work.request.find()?.info();
+        let info = work.request.find()?.info;
         let label = definition.label(then);
         let earlier = Earlier::find(&self.store, &definition.suite, &label, info.name)?;
         if self.recorded {

@@ -147,7 +147,7 @@ fn examine(target: &Target, wire: &[(&'static str, String)], clients: u64) -> (S
 fn available(target: &Target) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     for experiment in EXPERIMENTS {
-        let info = experiment.info();
+        let info = experiment.info;
         let mut problems = Vec::new();
         let mut values = 0;
         for axis in info.axes {

@@ -56,9 +56,9 @@ impl First {
     }
 
     /// The seed of its data, from its description of one of these experiments.
-    pub(super) fn seed(&self, experiments: &[&'static dyn Experiment]) -> Result<u64> {
+    pub(super) fn seed(&self, experiments: &[&'static Experiment]) -> Result<u64> {
         for experiment in experiments {
-            let about = self.about(experiment.info().name);
+            let about = self.about(experiment.info.name);
             if let Some(seed) = about.ok().and_then(|about| about.get("seed").and_then(Value::as_u64)) {
                 return Ok(seed);
             }
@@ -79,7 +79,7 @@ impl First {
                     "give both the same --workers, --connection and --pool",
                 ),
             ];
-            let of_data = served.pages.facts();
+            let of_data = &served.pages.facts;
             let of_data =
                 of_data.iter().map(|(name, n)| (*name, *n, "give both the same --records, --seed and --set"));
             for (name, ours, hint) in of_ours.into_iter().chain(of_data) {

@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::targets;
 use anyhow::Result;
 use clap::ArgMatches;
-use kurabe_core::experiment::{Experiment, ExperimentInfo};
+use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::Run;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_experiments::registry;
@@ -133,7 +133,7 @@ pub(super) fn export(run: &Run, files: &Files, output: &Output) -> Result<()> {
 /// Writes the HTML report into the run's folder.
 pub(super) fn write_html(run: &Run, path: &RunPath, language: Language) -> Result<PathBuf> {
     let file = path.folder.join("report.html");
-    let info = registry::of(&run.header.spec).ok().map(Experiment::info);
+    let info = registry::of(&run.header.spec).ok().map(|experiment| experiment.info);
     let summary = kurabe_report::analyse(run, info).in_language(language);
     write(&file, html::render(&summary, &html::Options::default()).as_bytes())?;
     Ok(file)
@@ -141,7 +141,7 @@ pub(super) fn write_html(run: &Run, path: &RunPath, language: Language) -> Resul
 
 /// The description of the run's experiment. A run of an unknown experiment is shown without it.
 pub(super) fn info(run: &Run, output: &Output) -> Option<&'static ExperimentInfo> {
-    let info = registry::of(&run.header.spec).ok().map(Experiment::info);
+    let info = registry::of(&run.header.spec).ok().map(|experiment| experiment.info);
     if info.is_none() {
         output.warning(&format!(
             "this version of kurabe does not know the experiment '{}': results are shown, without the \

@@ -33,7 +33,7 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             match name {
                 PGBENCH => (Request::of_pgbench(matches)?, matches, crate::custom::first_script(matches)),
                 REPLAY => (Request::of_replay(matches, output)?, matches, None),
-                name => (Request::of_experiment(registry::find(name)?.info(), matches)?, matches, None),
+                name => (Request::of_experiment(registry::find(name)?.info, matches)?, matches, None),
             }
         } else {
             let Some(suite) = matches.get_one::<PathBuf>("suite") else {

@@ -3,7 +3,6 @@
 use super::execute::StopRule;
 use anyhow::Result;
 use kurabe_core::Error;
-use kurabe_core::experiment::Experiment;
 use kurabe_core::run::{Run, RunEnd, TrialRecord};
 use kurabe_experiments::registry;
 use kurabe_report::analyse;
@@ -82,7 +81,7 @@ impl<'a> StoppingRule<'a> {
 
 /// Whether all comparisons of primary metrics are conclusive.
 fn is_conclusive(run: &Run) -> bool {
-    let info = registry::of(&run.header.spec).ok().map(Experiment::info);
+    let info = registry::of(&run.header.spec).ok().map(|experiment| experiment.info);
     let verdicts = analyse(run, info).verdicts;
     verdicts.iter().all(|verdict| !verdict.primary || verdict.conclusive)
 }

@@ -50,7 +50,7 @@ fn largest(plan: &Plan, target: usize) -> u64 {
 /// For an experiment with a cache: how much of the store each server caches itself.
 pub(super) fn own_caches(plan: &Plan, targets: &[Target]) -> Vec<String> {
     // What a capture reads is not known.
-    let is_known = plan.experiment.takes_cache() && plan.spec.custom.is_none();
+    let is_known = plan.experiment.takes_cache && plan.spec.custom.is_none();
     let targets = targets.iter().enumerate().filter(|_| is_known);
     let line = |(at, target): (usize, &Target)| {
         let cached = kurabe_drivers::caution::own_cache(&target.facts, largest(plan, at))?;
@@ -64,7 +64,7 @@ pub(super) fn warnings(plan: &Plan, opened: &Opened) -> Vec<String> {
     let mut all = Vec::new();
     for (index, target) in opened.targets.iter().enumerate() {
         // With a cache, a store that does not fit is what is measured.
-        let largest = if plan.experiment.takes_cache() { 0 } else { largest(plan, index) };
+        let largest = if plan.experiment.takes_cache { 0 } else { largest(plan, index) };
         let warnings = kurabe_drivers::caution::cautions(&target.facts, largest);
         all.extend(warnings.into_iter().map(|warning| format!("{}: {warning}", target.name)));
     }

@@ -28,7 +28,7 @@ impl Request {
             _ => None,
         };
         let mut request = parse_table(table, custom, &default)?;
-        for axis in request.find()?.info().axes {
+        for axis in request.find()?.info.axes {
             if let Some(first) = axis.default.first() {
                 request.axes.entry(axis.name.to_owned()).or_insert_with(|| vec![(*first).to_owned()]);
             }

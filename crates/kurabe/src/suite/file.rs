@@ -53,7 +53,7 @@ pub(super) fn parse_table(
         }
     };
     let mut request = Request { experiment, custom, ..Request::default() };
-    let info = request.find()?.info();
+    let info = request.find()?.info;
     request.settings(info, "--", &|name| Ok(default(name)))?;
     request.overlay(info, table)?;
     Ok(request)

@@ -76,7 +76,7 @@ impl Request {
         };
         let all = each.checked_mul(clients).filter(|all| *all > 0);
         let all = all.ok_or_else(|| Error::usage(format!("--transactions {each} is out of range")))?;
-        let operations = self.find()?.info().operations.iter();
+        let operations = self.find()?.info.operations.iter();
         self.requests = operations.map(|operation| (operation.name.to_owned(), all)).collect();
         Ok(())
     }

@@ -214,7 +214,7 @@ impl Reader<'_> {
                     .hint("write experiment = \"session\", pgbench = [\"browse.sql\"], or file = \"other-suite.toml\""));
             }
         };
-        let info = request.find()?.info();
+        let info = request.find()?.info;
         let of_file = std::mem::take(&mut request.targets);
         request.overlay(info, &self.common)?;
         request.overlay(info, table)?;
@@ -341,7 +341,7 @@ impl Reader<'_> {
     fn check_options(&self, runs: &[SuiteRun]) -> Result<()> {
         let mut axes = BTreeSet::new();
         for run in runs {
-            axes.extend(axes_of(run.request.find()?.info()).map(|axis| axis.name));
+            axes.extend(axes_of(run.request.find()?.info).map(|axis| axis.name));
         }
         let mut given = axis_options(self.matches).filter(|(axis, _)| !is_default(self.matches, axis));
         if let Some((axis, _)) = given.find(|(axis, _)| !axes.contains(axis)) {

@@ -107,8 +107,8 @@ impl Ground<'_> {
             .ok_or_else(|| Error::new(ErrorKind::Internal, "a trial ran without an observation"))
     }
 
-    fn spec(&self, experiment: &dyn Experiment, kind: Kind, round: u64) -> Result<RunSpec> {
-        let info = experiment.info();
+    fn spec(&self, experiment: &Experiment, kind: Kind, round: u64) -> Result<RunSpec> {
+        let info = experiment.info;
         let clients = kind.clients().to_string();
         Ok(RunSpec {
             axes: info.baseline(&[("clients", &clients)])?.alone(),

@@ -115,7 +115,7 @@ impl Ground<'_> {
         judged
     }
 
-    fn experiment(&self) -> Result<&'static dyn Experiment> {
+    fn experiment(&self) -> Result<&'static Experiment> {
         registry::find(if self.plan.writes { "point-write" } else { "point-read" })
     }
 
@@ -151,7 +151,7 @@ impl Ground<'_> {
             Ok(())
         })?;
         let disturbed = disturbed(&run);
-        let summary = analyse(&run, Some(plan.experiment.info()));
+        let summary = analyse(&run, Some(plan.experiment.info));
         let speed = summary.verdicts.iter().filter(|verdict| verdict.primary);
         let judged: Vec<(u64, Tally)> = speed
             .map(|verdict| {
@@ -186,8 +186,8 @@ impl Ground<'_> {
         Ok(judged)
     }
 
-    fn spec(&self, experiment: &dyn Experiment, target: &str, seed: u64) -> Result<RunSpec> {
-        let info = experiment.info();
+    fn spec(&self, experiment: &Experiment, target: &str, seed: u64) -> Result<RunSpec> {
+        let info = experiment.info;
         let mut axes = info.baseline(&[])?.alone();
         let clients = self.plan.clients.iter().map(|clients| AxisValue::Number(*clients));
         axes.insert("clients".to_owned(), clients.collect());
