@@ -3,10 +3,11 @@
 
 use crate::answer::{self, COUNT};
 use crate::axes::CLIENTS;
+use crate::kv::Digests;
 use crate::point::content;
 use crate::prelude::*;
 use crate::rows::LOADED;
-use crate::{kv, registry, webapp};
+use crate::{registry, webapp};
 use kurabe_core::driver::{ConnectOptions, Driver};
 use serde_json::{Map, Value as Json};
 use std::thread;
@@ -156,12 +157,12 @@ impl Checker {
     }
 
     /// Reads records by key, without one, and with wrong ones.
-    fn reads(&mut self, page: &str, records: u64, compare: &dyn Fn(u64, &[u8]) -> Result<()>) {
+    fn reads(&mut self, page: &str, records: u64, expected: &dyn RowData) {
         for key in [1, records] {
             let path = format!("{page}?key={key}");
             let read = self.get(&path).and_then(|body| {
                 let (key, data) = answer::read(&path, &body, Some(key))?;
-                compare(key, data)
+                expected.check(key, LOADED, data)
             });
             self.result(format!("GET {path}"), read);
         }
@@ -173,7 +174,7 @@ impl Checker {
                 return Err(Error::mismatch(format!("record {key} is not one of 1 to {records}")));
             }
             drawn.push(key);
-            compare(key, data)
+            expected.check(key, LOADED, data)
         });
         drawn.sort_unstable();
         drawn.dedup();
@@ -196,8 +197,8 @@ impl Checker {
 
     fn kv(&mut self, about: &Map<String, Json>) {
         let [seed, records] = ["seed", "records"].map(|name| about[name].as_u64().unwrap_or_default());
-        let compare = move |key, data: &[u8]| kv::check_record(seed, key, data);
-        self.reads("/kv/read", records, &compare);
+        let expected = Digests { seed };
+        self.reads("/kv/read", records, &expected);
         self.refused("/kv/write", false, 405, "a page that changes the database is requested by POST");
         let before = answer::ask_count(&mut *self.session, &format!("/kv/{COUNT}"));
         let written = self.request("/kv/write", true).and_then(|body| {
@@ -205,13 +206,13 @@ impl Checker {
             if key <= records {
                 return Err(Error::mismatch(format!("expected a key above {records}, got {key}")));
             }
-            compare(key, data).map(|()| key)
+            expected.check(key, LOADED, data).map(|()| key)
         });
         if let Ok(key) = written {
             let path = format!("/kv/read?key={key}");
             let read = self.get(&path).and_then(|body| {
                 let (key, data) = answer::read(&path, &body, Some(key))?;
-                compare(key, data)
+                expected.check(key, LOADED, data)
             });
             self.result("GET /kv/read?key=… of the record that was added", read);
         }
@@ -239,10 +240,8 @@ impl Checker {
 
     fn connect(&mut self, about: &Map<String, Json>) {
         let [seed, records] = ["seed", "records"].map(|name| about[name].as_u64().unwrap_or_default());
-        let content = content(seed);
-        let compare = |key, data: &[u8]| content.check(key, LOADED, data);
         for page in ["/connect/read", "/connect/new"] {
-            self.reads(page, records, &compare);
+            self.reads(page, records, &content(seed));
         }
     }
 

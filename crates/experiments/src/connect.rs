@@ -6,7 +6,6 @@
 use crate::axes::{self, CLIENTS, reads};
 use crate::point::{LENGTH, NEW, PointWorkload, READ, content};
 use crate::prelude::*;
-use crate::rows::LOADED;
 use crate::via::{Added, PageClient, PageSet, ReadRows, Rows, ViaWorkload, path};
 
 /// Default number of rows. The read itself hardly matters here.
@@ -65,61 +64,48 @@ fn plan_via(cell: &Cell) -> Result<PlannedCell> {
     // Clients keep their connections to the application, so that nothing else differs.
     let policy = LoopPolicy { connections: Connections::Kept, ..axes::policy(cell)? };
     let ignores = if cell.word("connection")? == "pool" { &[][..] } else { &["pool"] };
-    Ok(PlannedCell { ignores, ..ViaWorkload::plan(policy, ConnectPages::new(cell)?) })
+    let (page, held) = page(cell)?;
+    let mut planned = ViaWorkload::plan(&INFO, policy, ConnectPages { page });
+    planned.demand.settings.extend(held);
+    Ok(PlannedCell { ignores, stored_bytes: Some(LENGTH as u64), ..planned })
+}
+
+/// The page that reads, and the setting that the application must have if the page itself does not select it.
+fn page(cell: &Cell) -> Result<(&'static str, Option<NeededSetting>)> {
+    let held = |value: String, options: &str| NeededSetting {
+        name: "connection".to_owned(),
+        value,
+        remedy: format!("start it with {options}, or use a stack's variant that does so"),
+    };
+    Ok(match cell.word("connection")? {
+        "per-request" => (NEW, None),
+        "pool" => {
+            let size = cell.number("pool")?;
+            (READ, Some(held(format!("pool of {size}"), &format!("--connection pool --pool {size}"))))
+        }
+        _ => (READ, Some(held("kept".to_owned(), "--connection kept"))),
+    })
 }
 
 /// `connect` through an application: each page makes one read. The axis varies the application's connections to its
 /// database.
 struct ConnectPages {
-    /// The page that reads.
     page: &'static str,
-    /// The application's required setting, if the page itself does not select it.
-    held: Option<NeededSetting>,
-}
-
-impl ConnectPages {
-    fn new(cell: &Cell) -> Result<Self> {
-        let held = |value: String, options: &str| NeededSetting {
-            name: "connection".to_owned(),
-            value,
-            remedy: format!("start it with {options}, or use a stack's variant that does so"),
-        };
-        let (page, held) = match cell.word("connection")? {
-            "per-request" => (NEW, None),
-            "pool" => {
-                let size = cell.number("pool")?;
-                (READ, Some(held(format!("pool of {size}"), &format!("--connection pool --pool {size}"))))
-            }
-            _ => (READ, Some(held("kept".to_owned(), "--connection kept"))),
-        };
-        Ok(Self { page, held })
-    }
 }
 
 impl PageSet for ConnectPages {
     type Data = Rows;
-    type Acknowledged = ();
-
-    const INFO: &'static ExperimentInfo = &INFO;
-    const CLIENT_BYTES: u64 = 64_000;
-    const STORED_BYTES: Option<u64> = Some(LENGTH as u64);
-
-    fn settings(&self) -> Vec<NeededSetting> {
-        self.held.iter().cloned().collect()
-    }
-
     fn data(&self, session: &mut dyn Session) -> Result<Rows> {
         Rows::of(session, &INFO)
     }
 
     fn client(&self, _operation: &str, client: Client, data: Arc<Rows>) -> Result<Box<dyn PageClient>> {
-        let content = content(data.seed);
-        let compare = move |key, data: &[u8]| content.check(key, LOADED, data);
-        Ok(Box::new(ReadRows::new(path(&INFO, self.page), data.records, client, compare)))
+        let page = path(&INFO, self.page);
+        Ok(Box::new(ReadRows::new(page, data.records, client, content(data.seed))))
     }
 
     /// No operation writes.
-    fn verify(&self, _: &mut dyn Session, _: &Rows, _: &[&()], _: &Added) -> Result<Verification> {
+    fn verify(&self, _: &mut dyn Session, _: &Rows, _: &[ClientSummary], _: &Added) -> Result<Verification> {
         Ok(Verification::default())
     }
 }
@@ -151,11 +137,11 @@ mod tests {
 
     #[test]
     fn page_requires_matching_connection_setting() {
-        let needs = |connection| ConnectPages::new(&cell(connection)).unwrap().settings();
-        assert_eq!(needs("per-request"), []);
-        assert_eq!(needs("kept")[0].value, "kept");
-        let pool = needs("pool");
-        assert_eq!(pool[0].value, "pool of 7");
-        assert!(pool[0].remedy.contains("--connection pool --pool 7"), "{pool:?}");
+        let needs = |connection| page(&cell(connection)).unwrap().1;
+        assert_eq!(needs("per-request"), None);
+        assert_eq!(needs("kept").unwrap().value, "kept");
+        let pool = needs("pool").unwrap();
+        assert_eq!(pool.value, "pool of 7");
+        assert!(pool.remedy.contains("--connection pool --pool 7"), "{pool:?}");
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::axes::{choice, writes};
 use crate::content::{Content, Kind};
-use crate::fill::{self, FieldValue};
+use crate::fill;
 use crate::prelude::*;
 use crate::readback;
 use kurabe_copy::engines::Engine;
@@ -258,23 +258,21 @@ impl Job for CopyJob {
             None => sample::load(session, &self.source, self.rows)?,
             Some(content) => {
                 let together = fill::rows_of_a_request(3, PLAIN_BYTES).max(1);
-                fill::fill(session, &self.source, self.rows, together, |row, field, out| {
+                fill::fill(session, &self.source, self.rows, together, &mut |row, field, out| {
                     let key = row + 1;
                     match field {
-                        0 => FieldValue::Int(key as i64),
-                        1 => FieldValue::Int(Self::indexed(key)),
+                        0 => Ok(Value::Int(key as i64)),
+                        1 => Ok(Value::Int(Self::indexed(key))),
                         _ => {
                             content.write(key, VERSION, out);
-                            FieldValue::Text
+                            fill::text(out)
                         }
                     }
                 })?;
             }
         }
         namespace.analyse(&self.source)?;
-        fill::check_count(session, &self.source, self.rows, |rows| {
-            format!("the server counts {rows} loaded rows, expected {}", self.rows)
-        })?;
+        fill::check_count(session, &self.source, self.rows, "loaded rows")?;
         let engines =
             Engines { source: engine_of(session, &self.source)?, target: engine_of(session, &self.target)? };
         Ok(DatasetState::new(engines))
@@ -322,12 +320,10 @@ impl Job for CopyJob {
     /// All values were compared by the copy. Here the server counts, and plain rows are compared with what was generated.
     fn verify(&self, Ended { session, .. }: Ended<'_>) -> Result<Checked> {
         let rows = self.rows;
-        let counted = fill::check_count(session, &self.target, rows, |found| {
-            format!("{rows} rows were copied, and the server counts {found}")
-        })?;
+        let counted = fill::check_count(session, &self.target, rows, "copied rows")?;
         if let Some(content) = &self.content {
             let keys = 1..rows as i64 + 1;
-            readback::numbered(session, &self.target, &[1, 2], PLAIN_BYTES, keys, |key, found| {
+            readback::numbered(session, &self.target, &[1, 2], PLAIN_BYTES, keys, &mut |key, found| {
                 let (reply, row, column) = (found.reply, found.row, found.column);
                 if reply.field_int(row, column) != Some(Self::indexed(key as u64)) {
                     return Err(Error::mismatch(format!("record {key} was copied with another number")));

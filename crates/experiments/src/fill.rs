@@ -17,30 +17,7 @@ const LONG: Duration = Duration::from_millis(10);
 /// Rows per transaction of the load, if the database has transactions.
 const COMMIT_ROWS: u64 = 10_000;
 /// The same for records that are inserted one by one.
-const BATCH: u64 = 200;
-
-/// The value of a field of a row. Text and bytes are in the buffer that the generator received.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum FieldValue {
-    Null,
-    Int(i64),
-    /// Microseconds since 1970.
-    Time(i64),
-    Text,
-    Bytes,
-}
-
-impl FieldValue {
-    pub(crate) fn value(self, buffer: &[u8]) -> Result<Value<'_>> {
-        Ok(match self {
-            Self::Null => Value::Null,
-            Self::Int(n) => Value::Int(n),
-            Self::Time(micros) => Value::Time(micros),
-            Self::Bytes => Value::Bytes(buffer),
-            Self::Text => text(buffer)?,
-        })
-    }
-}
+pub(crate) const BATCH: u64 = 200;
 
 /// Prepares a request that inserts at most `most` rows, as far as the database accepts several. Returns its number of
 /// rows and whether it is atomic. It need not be: an error ends the measurement, and loaded rows are counted and read
@@ -73,25 +50,17 @@ pub(crate) fn rows_of_a_request(fields: usize, row_bytes: u64) -> u64 {
     (PARAMETERS / fields.max(1) as u64).min(REQUEST_BYTES / row_bytes.max(1))
 }
 
+/// Makes a field of a row, both numbered from 0. Text and bytes are in the buffer.
+type MakeField<'m> = dyn for<'b> FnMut(u64, usize, &'b mut Vec<u8>) -> Result<Value<'b>> + 'm;
+
 /// Inserts `count` rows, at most `per_request` in a request and many in a transaction, as far as the database
-/// supports either. `make` returns a field of a row, both numbered from 0.
+/// supports either.
 pub(crate) fn fill(
     session: &mut dyn Session,
     collection: &Arc<Collection>,
     count: u64,
     per_request: u64,
-    mut make: impl FnMut(u64, usize, &mut Vec<u8>) -> FieldValue,
-) -> Result<()> {
-    fill_with(session, collection, count, per_request, &mut make)
-}
-
-/// As [`fill`], compiled once for all generators.
-fn fill_with(
-    session: &mut dyn Session,
-    collection: &Arc<Collection>,
-    count: u64,
-    per_request: u64,
-    make: &mut dyn FnMut(u64, usize, &mut Vec<u8>) -> FieldValue,
+    make: &mut MakeField<'_>,
 ) -> Result<()> {
     if count == 0 {
         return Ok(());
@@ -109,17 +78,14 @@ fn fill_with(
     };
     let deep = if pipelines { TOGETHER } else { 1 };
     let mut buffers = vec![Vec::new(); (deep * most) as usize * width];
-    let mut cells = vec![FieldValue::Null; buffers.len()];
     let mut replies: Vec<Reply> = (0..deep).map(|_| Reply::new()).collect();
     let (groups, batch) = (count.div_ceil(most * deep), COMMIT_ROWS.div_ceil(most * deep));
-    in_batches_of(batch, session, groups, &mut |session, group| {
+    in_batches(session, groups, batch, &mut |session, group| {
         let done = group * most * deep;
         let rows = (most * deep).min(count - done);
         let used = rows as usize * width;
-        for (n, (cell, buffer)) in cells.iter_mut().zip(&mut buffers).enumerate().take(used) {
-            *cell = make(done + (n / width) as u64, n % width, buffer);
-        }
-        let values = cells.iter().zip(&buffers).take(used).map(|(cell, buffer)| cell.value(buffer));
+        let values = buffers.iter_mut().take(used).enumerate();
+        let values = values.map(|(n, buffer)| make(done + (n / width) as u64, n % width, buffer));
         let values: Vec<Value<'_>> = values.collect::<Result<_>>()?;
         let full = rows as usize / most as usize;
         let (first, last) = values.split_at(full * most as usize * width);
@@ -178,19 +144,11 @@ fn pipelines(session: &mut dyn Session) -> Result<bool> {
     }
 }
 
-/// Calls `add` for the records 0 to `records`, many in a transaction if the database has transactions.
+/// Calls `add` for the records 0 to `records`, `batch` of them in a transaction if the database has transactions.
 pub(crate) fn in_batches(
     session: &mut dyn Session,
     records: u64,
-    mut add: impl FnMut(&mut dyn Session, u64) -> Result<()>,
-) -> Result<()> {
-    in_batches_of(BATCH, session, records, &mut add)
-}
-
-fn in_batches_of(
     batch: u64,
-    session: &mut dyn Session,
-    records: u64,
     add: &mut dyn FnMut(&mut dyn Session, u64) -> Result<()>,
 ) -> Result<()> {
     let transaction = match prepare_if_supported(session, &Operation::Begin)? {
@@ -221,16 +179,18 @@ pub(crate) fn count(session: &mut dyn Session, collection: &Arc<Collection>) -> 
     rows.map(Some).ok_or_else(|| Error::mismatch("the server's count is not a number"))
 }
 
-/// Checks the number of rows on the server, and returns it; `None` if the server cannot count. `wrong` says that it
-/// counts another number.
+/// Checks the number of rows on the server, and returns it; `None` if the server cannot count. `what` names them in the
+/// plural.
 pub(crate) fn check_count(
     session: &mut dyn Session,
     collection: &Arc<Collection>,
     expected: u64,
-    wrong: impl FnOnce(u64) -> String,
+    what: &str,
 ) -> Result<Option<u64>> {
     match count(session, collection)? {
-        Some(rows) if rows != expected => Err(Error::mismatch(wrong(rows))),
+        Some(rows) if rows != expected => {
+            Err(Error::mismatch(format!("the server counts {rows} {what}, expected {expected}")))
+        }
         counted => Ok(counted),
     }
 }
@@ -341,7 +301,7 @@ mod tests {
         let long = LONG + Duration::from_millis(1);
         let load = |count: u64, round_trip, pipelines| {
             let mut far = Far { round_trip, pipelines, operations: Vec::new(), keys: Vec::new(), waits: 0 };
-            fill(&mut far, &collection, count, 20, |row, _, _| FieldValue::Int(row as i64)).unwrap();
+            fill(&mut far, &collection, count, 20, &mut |row, _, _| Ok(Value::Int(row as i64))).unwrap();
             assert_eq!(far.keys, (0..count as i64).collect::<Vec<_>>(), "{count} {pipelines}");
             far.waits
         };

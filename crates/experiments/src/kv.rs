@@ -55,7 +55,8 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
 }
 
 fn plan_via(cell: &Cell) -> Result<PlannedCell> {
-    Ok(ViaWorkload::plan(axes::policy(cell)?, KvPages))
+    let planned = ViaWorkload::plan(&INFO, axes::policy(cell)?, KvPages);
+    Ok(PlannedCell { stored_bytes: Some(LENGTH as u64), ..planned })
 }
 
 struct KvWorkload {
@@ -82,7 +83,8 @@ impl KvWorkload {
 impl Workload for KvWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.added.collection)?;
-        self.loaded.load(namespace, session)
+        self.loaded.load(namespace, session)?;
+        Ok(DatasetState::default())
     }
 
     fn before(&self, Before { operation, namespace, .. }: Before<'_>) -> Result<()> {
@@ -108,8 +110,8 @@ impl Workload for KvWorkload {
 /// `seed:key:3`, all numbers decimal. Records never change, so they have no versions. MD5 protects nothing here. Every
 /// language and every SQL database has it, so that any server of the same pages can fill a table with one statement.
 #[derive(Clone, Copy, Debug)]
-struct Digests {
-    seed: u64,
+pub(crate) struct Digests {
+    pub(crate) seed: u64,
 }
 
 impl RowData for Digests {
@@ -158,13 +160,6 @@ struct KvPages;
 
 impl PageSet for KvPages {
     type Data = via::Rows;
-    /// The keys of the added records.
-    type Acknowledged = Vec<u64>;
-
-    const INFO: &'static ExperimentInfo = &INFO;
-    const CLIENT_BYTES: u64 = 64_000;
-    const STORED_BYTES: Option<u64> = Some(LENGTH as u64);
-
     fn data(&self, session: &mut dyn Session) -> Result<via::Rows> {
         via::Rows::of(session, &INFO)
     }
@@ -172,10 +167,7 @@ impl PageSet for KvPages {
     fn client(&self, operation: &str, client: Client, data: Arc<via::Rows>) -> Result<Box<dyn PageClient>> {
         let via::Rows { seed, records } = *data;
         match operation {
-            READ => {
-                let compare = move |key, data: &[u8]| Digests { seed }.check(key, LOADED, data);
-                Ok(Box::new(ReadRows::new(path(&INFO, READ), records, client, compare)))
-            }
+            READ => Ok(Box::new(ReadRows::new(path(&INFO, READ), records, client, Digests { seed }))),
             WRITE => Ok(Box::new(Adds { data })),
             _ => Err(no_operation(INFO.name, operation)),
         }
@@ -185,10 +177,11 @@ impl PageSet for KvPages {
         &self,
         session: &mut dyn Session,
         data: &via::Rows,
-        acknowledged: &[&Vec<u64>],
+        clients: &[ClientSummary],
         added: &Added,
     ) -> Result<Verification> {
-        let mut keys: Vec<u64> = acknowledged.iter().copied().flatten().copied().collect();
+        let notes = clients.iter().filter_map(ClientSummary::notes::<Vec<u64>>);
+        let mut keys: Vec<u64> = notes.flatten().copied().collect();
         keys.sort_unstable();
         keys.dedup();
         let counted = added.verify(session, ["records", "keys"], keys.len())?;
@@ -209,12 +202,7 @@ fn read(seed: u64, path: &str, body: &[u8], asked: Option<u64>) -> Result<u64> {
     Ok(key)
 }
 
-/// Compares the data of an answer with the record of this key.
-pub(crate) fn check_record(seed: u64, key: u64, data: &[u8]) -> Result<()> {
-    Digests { seed }.check(key, LOADED, data)
-}
-
-/// Asks the application to add records with keys of its choice.
+/// Asks the application to add records with keys of its choice, which it notes.
 struct Adds {
     data: Arc<via::Rows>,
 }

@@ -140,7 +140,8 @@ impl PointWorkload {
 
 impl Workload for PointWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
-        self.store.load(namespace, session)
+        self.store.load(namespace, session)?;
+        Ok(DatasetState::default())
     }
 
     fn transaction(&self, name: &str, _: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {

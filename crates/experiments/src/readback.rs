@@ -117,18 +117,6 @@ pub(crate) fn numbered(
     fields: &[usize],
     record_bytes: u64,
     keys: Range<i64>,
-    mut check: impl FnMut(i64, Found<'_>) -> Result<()>,
-) -> Result<()> {
-    numbered_with(session, collection, fields, record_bytes, keys, &mut check)
-}
-
-/// As [`numbered`], compiled once for all checks.
-fn numbered_with(
-    session: &mut dyn Session,
-    collection: &Arc<Collection>,
-    fields: &[usize],
-    record_bytes: u64,
-    keys: Range<i64>,
     check: &mut dyn FnMut(i64, Found<'_>) -> Result<()>,
 ) -> Result<()> {
     let select = Operation::Get { collection: Arc::clone(collection), fields: fields.to_vec() };

@@ -4,7 +4,7 @@
 //! golden ratio. So `id2` has every number below `n` once, far apart for neighbours in the key.
 
 use crate::axes::{choice, writes};
-use crate::fill::{FieldValue, fill, rows_of_a_request};
+use crate::fill::{self, fill, rows_of_a_request};
 use crate::prelude::*;
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::dump::RowOrder;
@@ -214,8 +214,8 @@ impl Reload {
     /// Inserts rows in this order.
     fn write(&self, session: &mut dyn Session, rows: &[[i64; 2]]) -> Result<()> {
         let per_request = rows_of_a_request(2, ROW_BYTES);
-        fill(session, &self.table, rows.len() as u64, per_request, |row, field, _| {
-            FieldValue::Int(rows[row as usize][field])
+        fill(session, &self.table, rows.len() as u64, per_request, &mut |row, field, _| {
+            Ok(Value::Int(rows[row as usize][field]))
         })
     }
 
@@ -344,11 +344,8 @@ impl Job for Reload {
     }
 
     fn verify(&self, Ended { session, .. }: Ended<'_>) -> Result<Checked> {
-        let count = session.prepare(&self.count())?;
+        let counted = fill::count(session, &self.table)?.unwrap_or_default();
         let mut reply = Reply::new();
-        session.execute(&count, &[], &mut reply)?;
-        session.release(count)?;
-        let counted = reply.field_int(0, 0).unwrap_or_default() as u64;
         let mut found = Digest::default();
         let prepared = session.prepare(&self.range(0))?;
         for part in self.parts(0) {

@@ -1,12 +1,18 @@
 //! Small rows with integer keys: `(id bigint primary key, data varchar)`. This module loads, reads and writes them.
 
 use crate::answer;
-use crate::fill::FieldValue;
 use crate::prelude::*;
 use crate::{fill, readback};
 
 /// The version of every row after loading. Writes have higher versions.
 pub(crate) const LOADED: u64 = 0;
+
+/// A table of such rows, whose data have at most this many characters.
+pub(crate) fn collection(name: String, max: u32) -> Collection {
+    let id = Field { name: "id", kind: FieldType::Int };
+    let data = Field { name: "data", kind: FieldType::Text { max } };
+    Collection::new(name, vec![id, data], vec![0])
+}
 
 pub(crate) struct Rows<D> {
     pub(crate) collection: Arc<Collection>,
@@ -17,9 +23,8 @@ pub(crate) struct Rows<D> {
 
 impl<D: RowData> Rows<D> {
     pub(crate) fn new(name: String, data: D, records: u64) -> Self {
-        let id = Field { name: "id", kind: FieldType::Int };
-        let field = Field { name: "data", kind: FieldType::Text { max: data.length() as u32 } };
-        Self { collection: Arc::new(Collection::new(name, vec![id, field], vec![0])), data, records }
+        let collection = collection(name, data.length() as u32);
+        Self { collection: Arc::new(collection), data, records }
     }
 
     pub(crate) fn select(&self) -> Operation {
@@ -34,16 +39,20 @@ impl<D: RowData> Rows<D> {
         Operation::Insert { collection: Arc::clone(&self.collection) }
     }
 
+    /// Rows of a request of the load.
+    pub(crate) fn per_request(&self) -> u64 {
+        fill::rows_of_a_request(2, self.data.length() as u64).clamp(1, fill::REQUEST_ROWS)
+    }
+
     /// The demand of loading and reading the rows, and of these operations.
-    pub(crate) fn demand(&self, mut operations: Vec<Operation>) -> Demand {
+    pub(crate) fn demand(&self, operations: Vec<Operation>) -> Demand {
         let length = self.data.length() as u64;
         let row = length + 32;
-        operations.extend([self.select(), self.insert()]);
         Demand {
-            operations,
+            operations: [vec![self.select(), self.insert()], operations].concat(),
             value_bytes: length,
-            request_bytes: row * fill::REQUEST_ROWS,
-            parameters: 2 * fill::REQUEST_ROWS,
+            request_bytes: row * self.per_request(),
+            parameters: 2 * self.per_request(),
             loaded_bytes: self.records * row,
             client_bytes: 64_000,
             ..Demand::default()
@@ -51,35 +60,28 @@ impl<D: RowData> Rows<D> {
     }
 
     /// Creates the table, inserts all rows, and checks each.
-    pub(crate) fn load(
-        &self,
-        namespace: &mut dyn Namespace,
-        session: &mut dyn Session,
-    ) -> Result<DatasetState> {
+    pub(crate) fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
         namespace.create(&self.collection)?;
-        fill::fill(session, &self.collection, self.records, fill::REQUEST_ROWS, |row, field, out| {
+        fill::fill(session, &self.collection, self.records, self.per_request(), &mut |row, field, out| {
             let key = row + 1;
             if field == 0 {
-                return FieldValue::Int(key as i64);
+                return Ok(Value::Int(key as i64));
             }
             self.data.write(key, LOADED, out);
-            FieldValue::Text
+            fill::text(out)
         })?;
         namespace.analyse(&self.collection)?;
         self.check_count(session, self.records)?;
-        let keys = 1..self.records as i64 + 1;
-        readback::numbered(session, &self.collection, &[1], self.data.length() as u64, keys, |key, found| {
+        let (keys, bytes) = (1..self.records as i64 + 1, self.data.length() as u64);
+        readback::numbered(session, &self.collection, &[1], bytes, keys, &mut |key, found| {
             self.data.check(key as u64, LOADED, found.bytes(key)?)
         })
-        .map_err(|error| error.context("after loading"))?;
-        Ok(DatasetState::default())
+        .map_err(|error| error.context("after loading"))
     }
 
     /// Checks the number of rows on the server. Returns it; `None` if the server cannot count.
     pub(crate) fn check_count(&self, session: &mut dyn Session, expected: u64) -> Result<Option<u64>> {
-        fill::check_count(session, &self.collection, expected, |rows| {
-            format!("the server counts {rows} records, expected {expected}")
-        })
+        fill::check_count(session, &self.collection, expected, "records")
     }
 
     /// Reads rows back and compares each, byte for byte, with its expected version. Returns how many it read.

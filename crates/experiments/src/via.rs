@@ -4,26 +4,16 @@
 
 use crate::answer::{self, COUNT};
 use crate::prelude::*;
+use crate::rows::LOADED;
 use kurabe_core::page::body;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Write as _;
 
+/// The pages of an experiment that clients request.
 pub(crate) trait PageSet: Send + Sync {
     /// What is known of the application's data.
     type Data: Send + Sync + 'static;
-    /// What the application acknowledged to a client.
-    type Acknowledged: 'static;
-
-    const INFO: &'static ExperimentInfo;
-    /// Bytes of a client's memory.
-    const CLIENT_BYTES: u64;
-    const STORED_BYTES: Option<u64>;
-
-    /// The settings that the application must report, besides serving the experiment.
-    fn settings(&self) -> Vec<NeededSetting> {
-        Vec::new()
-    }
 
     /// The application's description of its data ([`facts`]), and what follows from it.
     fn data(&self, session: &mut dyn Session) -> Result<Self::Data>;
@@ -35,7 +25,7 @@ pub(crate) trait PageSet: Send + Sync {
         &self,
         session: &mut dyn Session,
         data: &Self::Data,
-        acknowledged: &[&Self::Acknowledged],
+        clients: &[ClientSummary],
         added: &Added,
     ) -> Result<Verification>;
 }
@@ -45,8 +35,7 @@ pub(crate) trait PageClient: Send {
     /// Draws the next request and writes its path.
     fn draw(&mut self, path: &mut String);
 
-    /// Checks the answer. Records the rows that the application acknowledged as added, and in the notes a
-    /// [`PageSet::Acknowledged`].
+    /// Checks the answer. Records the rows that the application acknowledged as added, and notes them.
     fn check(&mut self, path: &str, body: &[u8], recorder: &mut Recorder) -> Result<()>;
 }
 
@@ -94,22 +83,22 @@ impl Rows {
     }
 }
 
-/// Reads uniformly drawn rows, and checks each with `compare`.
-pub(crate) struct ReadRows<C> {
+/// Reads uniformly drawn rows, and checks each.
+pub(crate) struct ReadRows<D> {
     page: String,
     records: u64,
-    compare: C,
+    data: D,
     rng: Rng,
     key: u64,
 }
 
-impl<C: Fn(u64, &[u8]) -> Result<()> + Send> ReadRows<C> {
-    pub(crate) fn new(page: String, records: u64, client: Client, compare: C) -> Self {
-        Self { page, records, compare, rng: Rng::new(client.seed), key: 0 }
+impl<D: RowData> ReadRows<D> {
+    pub(crate) fn new(page: String, records: u64, client: Client, data: D) -> Self {
+        Self { page, records, data, rng: Rng::new(client.seed), key: 0 }
     }
 }
 
-impl<C: Fn(u64, &[u8]) -> Result<()> + Send> PageClient for ReadRows<C> {
+impl<D: RowData> PageClient for ReadRows<D> {
     fn draw(&mut self, path: &mut String) {
         self.key = 1 + self.rng.below(self.records);
         // Writing to memory does not fail.
@@ -118,7 +107,7 @@ impl<C: Fn(u64, &[u8]) -> Result<()> + Send> PageClient for ReadRows<C> {
 
     fn check(&mut self, path: &str, body: &[u8], _: &mut Recorder) -> Result<()> {
         let (key, data) = answer::read(path, body, Some(self.key))?;
-        (self.compare)(key, data)
+        self.data.check(key, LOADED, data)
     }
 }
 
@@ -171,7 +160,8 @@ pub(crate) fn facts<F: DeserializeOwned>(
 }
 
 /// A cell of an experiment through an application.
-pub(crate) struct ViaWorkload<P: PageSet> {
+pub(crate) struct ViaWorkload<P> {
+    info: &'static ExperimentInfo,
     pages: P,
     /// Whether each connection ends with its first request.
     last: bool,
@@ -184,25 +174,19 @@ struct Found<D> {
 }
 
 impl<P: PageSet + 'static> ViaWorkload<P> {
-    pub(crate) fn plan(policy: LoopPolicy, pages: P) -> PlannedCell {
-        let info = P::INFO;
+    pub(crate) fn plan(info: &'static ExperimentInfo, policy: LoopPolicy, pages: P) -> PlannedCell {
         let served = NeededSetting {
             name: format!("/{}", info.name),
             value: "served".to_owned(),
             remedy: format!("if it is kurabe up app, start it with --experiment {}", info.name),
         };
-        let demand = Demand {
-            client_bytes: P::CLIENT_BYTES,
-            settings: [vec![served], pages.settings()].concat(),
-            ..Demand::default()
-        };
-        let stored_bytes = P::STORED_BYTES;
+        let demand = Demand { client_bytes: 64_000, settings: vec![served], ..Demand::default() };
         let last = policy.connections == Connections::PerRequest;
-        PlannedCell { stored_bytes, ..PlannedCell::new(info.name, demand, policy, Self { pages, last }) }
+        PlannedCell::new(info.name, demand, policy, Self { info, pages, last })
     }
 
-    fn writes(operation: &str) -> bool {
-        P::INFO.operations.iter().any(|known| known.name == operation && known.writes)
+    fn writes(&self, operation: &str) -> bool {
+        self.info.operations.iter().any(|known| known.name == operation && known.writes)
     }
 }
 
@@ -210,8 +194,8 @@ impl<P: PageSet + 'static> ViaWorkload<P> {
 impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
     fn before(&self, Before { operation, state, session, .. }: Before<'_>) -> Result<()> {
         let data = Arc::new(self.pages.data(session)?);
-        let counted =
-            if Self::writes(operation) { answer::ask_count(session, &path(P::INFO, COUNT))? } else { None };
+        let count = path(self.info, COUNT);
+        let counted = if self.writes(operation) { answer::ask_count(session, &count)? } else { None };
         *state = DatasetState::new(Found { data, counted });
         Ok(())
     }
@@ -219,19 +203,18 @@ impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
     fn transaction(&self, name: &str, state: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
         let data = Arc::clone(&state.get::<Found<P::Data>>()?.data);
         let client = self.pages.client(name, client, data)?;
-        let page = Operation::Page { writes: Self::writes(name), last: self.last };
+        let page = Operation::Page { writes: self.writes(name), last: self.last };
         let page = Statement::new(page, Bind::Once);
         Ok(Box::new(PageTransaction { client, page, path: String::new(), reply: Reply::new() }))
     }
 
     fn after(&self, After { operation, state, session, clients }: After<'_>) -> Result<Checked> {
-        if !Self::writes(operation) {
+        if !self.writes(operation) {
             return Ok(Checked::default());
         }
         let Found { data, counted } = state.get::<Found<P::Data>>()?;
         let rows = clients.iter().map(|client| client.rows_written).sum();
-        let added = Added { rows, before: *counted, page: path(P::INFO, COUNT) };
-        let acknowledged: Vec<&P::Acknowledged> = clients.iter().filter_map(ClientSummary::notes).collect();
-        self.pages.verify(session, data, &acknowledged, &added).map(Checked::from)
+        let added = Added { rows, before: *counted, page: path(self.info, COUNT) };
+        self.pages.verify(session, data, clients, &added).map(Checked::from)
     }
 }

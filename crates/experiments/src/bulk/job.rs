@@ -5,7 +5,7 @@ use super::loopback;
 use super::peak_memory::PeakMemory;
 use crate::defect::no_operation;
 use crate::prelude::*;
-use crate::{fill, readback};
+use crate::{fill, readback, rows};
 use kurabe_core::job::{Ended, Job, JobContext, Work};
 use kurabe_core::metric::ROUND_TRIPS;
 use kurabe_core::transfer::{Fetch, Moved, RowSink, RowSource};
@@ -35,11 +35,7 @@ pub(super) struct Moving {
 
 impl Moving {
     pub(super) fn new(name: String, data: Data, rows: u64, row_bytes: u64, fetch: Fetch) -> Self {
-        let collection = |name: String| {
-            let id = Field { name: "id", kind: FieldType::Int };
-            let text = Field { name: "data", kind: FieldType::Text { max: data.length() as u32 } };
-            Arc::new(Collection::new(name, vec![id, text], vec![0]))
-        };
+        let collection = |name| Arc::new(rows::collection(name, data.length() as u32));
         let written = collection(format!("{name}_new"));
         Self { loaded: collection(name), written, data, rows, row_bytes, fetch }
     }
@@ -197,7 +193,7 @@ impl Moving {
             }
         }
         let keys = 1..self.rows as i64 + 1;
-        readback::numbered(session, &self.written, &[1], self.row_bytes, keys, |key, found| {
+        readback::numbered(session, &self.written, &[1], self.row_bytes, keys, &mut |key, found| {
             self.data.check(key.unsigned_abs(), found.bytes(key)?)
         })?;
         Ok(self.rows)
@@ -210,21 +206,19 @@ impl Job for Moving {
         match session.write_rows(&self.loaded, &mut self.source(None)) {
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 let each = fill::rows_of_a_request(2, self.row_bytes).max(1);
-                fill::fill(session, &self.loaded, self.rows, each, |row, field, out| {
+                fill::fill(session, &self.loaded, self.rows, each, &mut |row, field, out| {
                     if field == 0 {
-                        return fill::FieldValue::Int(row as i64 + 1);
+                        return Ok(Value::Int(row as i64 + 1));
                     }
                     out.clear();
                     self.data.push(row + 1, out);
-                    fill::FieldValue::Text
+                    fill::text(out)
                 })?;
             }
             loaded => self.acknowledged(loaded?.rows)?,
         }
         namespace.analyse(&self.loaded)?;
-        fill::check_count(session, &self.loaded, self.rows, |rows| {
-            format!("the server counts {rows} loaded rows, expected {}", self.rows)
-        })?;
+        fill::check_count(session, &self.loaded, self.rows, "loaded rows")?;
         Ok(DatasetState::default())
     }
 
@@ -260,9 +254,7 @@ impl Job for Moving {
             let verification = Verification { answers: rows, ..Verification::default() };
             return Ok(Checked { verification, metrics });
         }
-        let counted = fill::check_count(session, &self.written, rows, |found| {
-            format!("{rows} rows were acknowledged, and the server counts {found}")
-        })?;
+        let counted = fill::check_count(session, &self.written, rows, "written rows")?;
         let read_back = self.read_back(session).map_err(|error| error.context("read back"))?;
         let counted = counted.unwrap_or_default();
         let verification = Verification { writes: rows, records: rows, counted, read_back, answers: 0 };

@@ -2,10 +2,11 @@
 
 use super::popularity::Popularity;
 use super::store::{self, Store, Versions, parts};
+use super::{AFTER_CHANGE, CHANGE, HIT, MISS};
 use crate::fill::acknowledged;
 use crate::ident::Ident;
 use crate::prelude::*;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The effect of a write on the copy in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,38 +16,14 @@ pub(super) enum AfterWrite {
     Nothing,
 }
 
-/// A count, and the total time of the counted operations.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sum {
-    pub(super) times: u64,
-    took: Duration,
-}
-
-impl Sum {
-    fn add(&mut self, took: Duration) {
-        self.times += 1;
-        self.took += took;
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.times += other.times;
-        self.took += other.took;
-    }
-
-    /// The mean in nanoseconds; `None` if the count is 0.
-    pub(super) fn mean(&self) -> Option<f64> {
-        (self.times > 0).then(|| self.took.as_nanos() as f64 / self.times as f64)
-    }
-}
-
+/// What requests did. Their times are spans.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) reads: u64,
     pub(super) stale: u64,
-    pub(super) hit: Sum,
-    pub(super) miss: Sum,
-    pub(super) change: Sum,
-    pub(super) after: Sum,
+    pub(super) hits: u64,
+    pub(super) misses: u64,
+    pub(super) changes: u64,
     /// Copies that the cache refused to store.
     pub(super) refused: u64,
 }
@@ -68,10 +45,9 @@ impl Tally {
     pub(super) fn merge(&mut self, other: &Self) {
         self.reads += other.reads;
         self.stale += other.stale;
-        self.hit.merge(&other.hit);
-        self.miss.merge(&other.miss);
-        self.change.merge(&other.change);
-        self.after.merge(&other.after);
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.changes += other.changes;
         self.refused += other.refused;
     }
 }
@@ -164,7 +140,7 @@ impl CacheClient {
         }
     }
 
-    fn read(&mut self, session: &mut dyn Session, tally: &mut Tally) -> Result<()> {
+    fn read(&mut self, session: &mut dyn Session, recorder: &mut Recorder) -> Result<()> {
         let key = [Value::Text(self.id.as_str())];
         let began = Instant::now();
         let floor = self.versions.acknowledged(self.record);
@@ -172,7 +148,8 @@ impl CacheClient {
         if let Some(copies) = &self.copies {
             copies.get.execute(session, &key, &mut self.reply)?;
             if self.reply.rows() > 0 {
-                tally.hit.add(began.elapsed());
+                recorder.span(HIT.name, 1, began.elapsed());
+                Counts::tally(recorder).hits += 1;
                 return Ok(());
             }
         }
@@ -182,29 +159,31 @@ impl CacheClient {
         if let (Some(copies), Some((version, data))) = (&self.copies, parts(&self.reply)) {
             let row = [key[0], Value::Int(version), Value::Bytes(data)];
             let taken = taken(copies.put.execute(session, &row, &mut self.aside))?;
-            tally.refused += u64::from(!taken);
+            Counts::tally(recorder).refused += u64::from(!taken);
         }
-        tally.miss.add(began.elapsed());
+        recorder.span(MISS.name, 1, began.elapsed());
+        Counts::tally(recorder).misses += 1;
         Ok(())
     }
 
-    fn write(&mut self, session: &mut dyn Session, version: u64, tally: &mut Tally) -> Result<()> {
+    fn write(&mut self, session: &mut dyn Session, version: u64, recorder: &mut Recorder) -> Result<()> {
         let key = Value::Text(self.id.as_str());
         let (number, data) = (Value::Int(version as i64), Value::Bytes(&self.data));
         let began = Instant::now();
         self.update.execute(session, &[number, data, key], &mut self.reply)?;
-        tally.change.add(began.elapsed());
+        recorder.span(CHANGE.name, 1, began.elapsed());
+        Counts::tally(recorder).changes += 1;
         let Some(copies) = &self.copies else { return Ok(()) };
         let began = Instant::now();
         match self.shared.after_write {
             AfterWrite::Invalidate => copies.delete.execute(session, &[key], &mut self.aside)?,
             AfterWrite::Replace => {
                 let done = copies.put.execute(session, &[key, number, data], &mut self.aside);
-                tally.refused += u64::from(!taken(done)?);
+                Counts::tally(recorder).refused += u64::from(!taken(done)?);
             }
             AfterWrite::Nothing => return Ok(()),
         }
-        tally.after.add(began.elapsed());
+        recorder.span(AFTER_CHANGE.name, 1, began.elapsed());
         Ok(())
     }
 }
@@ -232,9 +211,8 @@ impl Transaction for CacheClient {
     }
 
     fn run(&mut self, session: &mut dyn Session, recorder: &mut Recorder) -> Result<()> {
-        let tally = Counts::tally(recorder);
-        let Request::Write { version } = self.request else { return self.read(session, tally) };
-        self.write(session, version, tally)?;
+        let Request::Write { version } = self.request else { return self.read(session, recorder) };
+        self.write(session, version, recorder)?;
         if self.reply.affected() == 1 {
             // A read that begins from now on must see this version.
             self.versions.acknowledge(self.record, version);

@@ -3,13 +3,10 @@
 use super::popularity::Popularity;
 use super::store::{self, Store, Versions};
 use super::transaction::{AfterWrite, CacheClient, Counts, Shared, Tally, taken};
-use super::{
-    AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, HIT, HIT_RATIO, HITS_REPORTED, INFO, MISS, REFUSED, REQUEST,
-    STALE, STALE_SHARE, cache,
-};
+use super::{CACHED, EVICTIONS, HIT_RATIO, HITS_REPORTED, INFO, REFUSED, REQUEST, STALE, STALE_SHARE, cache};
 use crate::axes;
 use crate::defect::no_operation;
-use crate::fill::{self, check_count};
+use crate::fill::{self, BATCH, acknowledged, check_count};
 use crate::prelude::*;
 use crate::readback;
 use kurabe_core::driver::CacheCounters;
@@ -156,10 +153,7 @@ impl CacheWorkload {
         records: impl Iterator<Item = usize>,
     ) -> Result<u64> {
         let store = &self.shared.store;
-        let expected = store.records as u64;
-        check_count(session, &store.stored, expected, |counted| {
-            format!("the server counts {counted} records, expected {expected}")
-        })?;
+        check_count(session, &store.stored, store.records as u64, "records")?;
         let payload = store.content.length() as u64;
         readback::each(
             session,
@@ -193,26 +187,19 @@ impl CacheWorkload {
         let mut add =
             |metric: Metric, value: Option<f64>| values.extend(value.map(|value| metric.value(value)));
         let in_front = self.shared.store.cached.is_some();
-        let asked = tally.hit.times + tally.miss.times;
-        add(HIT_RATIO, share(tally.hit.times, asked).filter(|_| in_front));
+        add(HIT_RATIO, share(tally.hits, tally.hits + tally.misses).filter(|_| in_front));
         if let Some((before, after)) = counters {
             // The cache's counters include the warm-up.
             let since = |now: u64, then: u64, warm: u64| now.saturating_sub(then).saturating_sub(warm);
-            let hits = since(after.hits, before.hits, warmup.hit.times);
-            let misses = since(after.misses, before.misses, warmup.miss.times);
+            let hits = since(after.hits, before.hits, warmup.hits);
+            let misses = since(after.misses, before.misses, warmup.misses);
             add(HITS_REPORTED, share(hits, hits + misses));
-        }
-        add(HIT, tally.hit.mean());
-        add(MISS, tally.miss.mean());
-        add(CHANGE, tally.change.mean());
-        add(AFTER_CHANGE, tally.after.mean());
-        add(STALE, Some(tally.stale as f64));
-        add(STALE_SHARE, share(tally.stale, tally.reads));
-        add(REFUSED, (tally.refused > 0).then_some(tally.refused as f64));
-        if let Some((before, after)) = counters {
             add(EVICTIONS, Some(after.evictions.saturating_sub(before.evictions) as f64));
             add(CACHED, Some(after.items as f64));
         }
+        add(STALE, Some(tally.stale as f64));
+        add(STALE_SHARE, share(tally.stale, tally.reads));
+        add(REFUSED, (tally.refused > 0).then_some(tally.refused as f64));
         values
     }
 }
@@ -223,18 +210,12 @@ impl Workload for CacheWorkload {
         namespace.create(&store.stored)?;
         let insert = session.prepare(&store::insert(&store.stored))?;
         let (mut reply, mut data) = (Reply::new(), Vec::new());
-        fill::in_batches(session, store.records as u64, |session, record| {
+        fill::in_batches(session, store.records as u64, BATCH, &mut |session, record| {
             store.content.write(record, 0, &mut data);
             let id = store.ident(record as usize);
             let row = [Value::Text(id.as_str()), Value::Int(0), Value::Bytes(&data)];
             session.execute(&insert, &row, &mut reply)?;
-            if reply.affected() == 1 {
-                return Ok(());
-            }
-            let acknowledged = reply.affected();
-            Err(Error::mismatch(format!(
-                "the server acknowledged {acknowledged} rows for one inserted record"
-            )))
+            acknowledged(&reply, format_args!("record {record}"))
         })?;
         session.release(insert)?;
         namespace.analyse(&store.stored)?;
@@ -282,7 +263,7 @@ impl Workload for CacheWorkload {
         let Counts { warmup, measured } = counts;
         let completed: u64 = clients.iter().map(|client| client.completed).sum();
         let reads = warmup.reads + measured.reads;
-        let writes = warmup.change.times + measured.change.times;
+        let writes = warmup.changes + measured.changes;
         if reads + writes != completed {
             return Err(Error::mismatch(format!(
                 "{completed} requests were completed, but {reads} reads and {writes} writes were counted"

@@ -3,7 +3,7 @@
 use super::declared::Constant;
 use super::random;
 use crate::content::{Content, Kind};
-use crate::fill::FieldValue;
+use crate::fill::text;
 use crate::prelude::*;
 
 /// The generator of a field's values.
@@ -53,10 +53,10 @@ impl Rows {
     }
 
     /// The value of a field in row `row`, from 0. A text or bytes replace the content of `out`.
-    pub(super) fn make(&self, row: u64, field: usize, out: &mut Vec<u8>) -> FieldValue {
-        let Some(column) = self.columns.get(field) else { return FieldValue::Null };
+    pub(super) fn make<'b>(&self, row: u64, field: usize, out: &'b mut Vec<u8>) -> Result<Value<'b>> {
+        let Some(column) = self.columns.get(field) else { return Ok(Value::Null) };
         let rng = || Rng::new(mix(column.seed, row));
-        match &column.generator {
+        Ok(match &column.generator {
             Generator::Sequence(first) => column.number(first.wrapping_add(row as i64)),
             Generator::Every(rows) => column.number((row / (*rows).max(1)) as i64 + 1),
             Generator::Uniform(least, most) => {
@@ -72,45 +72,44 @@ impl Rows {
                     content.write(row, 0, out);
                     out.truncate(least + rng().below((most - least) as u64 + 1) as usize);
                 }
-                column.bytes()
+                return column.bytes(out);
             }
             Generator::Template(pattern) => {
                 template(pattern, &mut rng(), out);
-                column.bytes()
+                return column.bytes(out);
             }
             Generator::List(values) => {
                 let value = values.get(rng().below(values.len() as u64) as usize);
-                column.constant(value.unwrap_or(&Constant::Null), out)
+                return column.constant(value.unwrap_or(&Constant::Null), out);
             }
-            Generator::Always(value) => column.constant(value, out),
-        }
+            Generator::Always(value) => return column.constant(value, out),
+        })
     }
 }
 
 impl Column {
-    fn number(&self, number: i64) -> FieldValue {
+    fn number(&self, number: i64) -> Value<'static> {
         match self.kind {
-            FieldType::Timestamp => FieldValue::Time(number.saturating_mul(1_000_000)),
-            _ => FieldValue::Int(number),
+            FieldType::Timestamp => Value::Time(number.saturating_mul(1_000_000)),
+            _ => Value::Int(number),
         }
     }
 
-    fn bytes(&self) -> FieldValue {
+    fn bytes<'b>(&self, bytes: &'b [u8]) -> Result<Value<'b>> {
         match content_kind(self.kind) {
-            Kind::Text => FieldValue::Text,
-            Kind::Random => FieldValue::Bytes,
+            Kind::Text => text(bytes),
+            Kind::Random => Ok(Value::Bytes(bytes)),
         }
     }
 
-    fn constant(&self, value: &Constant, out: &mut Vec<u8>) -> FieldValue {
+    fn constant<'b>(&self, value: &Constant, out: &'b mut Vec<u8>) -> Result<Value<'b>> {
         match value {
-            Constant::Null => FieldValue::Null,
-            Constant::Int(n) => self.number(*n),
-            Constant::Double(n) => self.number(*n as i64),
+            Constant::Null => Ok(Value::Null),
+            Constant::Int(n) => Ok(self.number(*n)),
+            Constant::Double(n) => Ok(self.number(*n as i64)),
             Constant::Text(text) => {
-                out.clear();
-                out.extend_from_slice(text.as_bytes());
-                self.bytes()
+                text.as_bytes().clone_into(out);
+                self.bytes(out)
             }
         }
     }
@@ -166,7 +165,6 @@ pub(super) fn most_bytes(generator: &Generator) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kurabe_core::value::Value;
     use std::fmt::Write as _;
 
     #[test]
@@ -210,8 +208,7 @@ mod tests {
         let mut buffer = Vec::new();
         for row in [0, 1, 2, 99_999] {
             for field in 0..fields.len() {
-                let cell = rows.make(row, field, &mut buffer);
-                let _ = match cell.value(&buffer).unwrap() {
+                let _ = match rows.make(row, field, &mut buffer).unwrap() {
                     Value::Text(text) => write!(lines, "{text} "),
                     other => write!(lines, "{other:?} "),
                 };

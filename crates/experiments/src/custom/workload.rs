@@ -86,7 +86,7 @@ impl Shared {
             return Ok(());
         }
         for (column, field) in fields.iter().enumerate().filter(|(_, field)| !declared.changed[**field]) {
-            let expected = store.rows.make(row, *field, scratch).value(scratch)?;
+            let expected = store.rows.make(row, *field, scratch)?;
             if reply.field(0, column) != Some(returned(expected)) {
                 let name = declared.fields[*field].name;
                 return Err(Error::mismatch(format!(
@@ -101,7 +101,7 @@ impl Shared {
     fn fill(&self, relation: usize, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
         let Some(store) = &self.stores[relation] else { return Ok(()) };
         let most = rows_of_a_request(self.relations[relation].fields.len(), store.row_bytes);
-        fill(session, &self.relations[relation], store.count, most, |row, field, out| {
+        fill(session, &self.relations[relation], store.count, most, &mut |row, field, out| {
             store.rows.make(row, field, out)
         })?;
         self.check_count(relation, session, store.count as i64)?;
@@ -110,10 +110,9 @@ impl Shared {
 
     /// Checks a number of rows, if the server can count them; returns whether it could.
     fn check_count(&self, relation: usize, session: &mut dyn Session, expected: i64) -> Result<bool> {
-        let name = &self.declared.relations[relation].name;
-        let wrong = |rows| format!("{name}: the server counts {rows} rows, expected {expected}");
+        let what = format!("rows of {}", self.declared.relations[relation].name);
         // No server counts as many rows as a negative number becomes.
-        let counted = check_count(session, &self.relations[relation], expected as u64, wrong)?;
+        let counted = check_count(session, &self.relations[relation], expected as u64, &what)?;
         Ok(counted.is_some())
     }
 }

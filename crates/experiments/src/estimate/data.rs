@@ -1,7 +1,7 @@
 //! The generated table, and the conditions on its columns.
 
 use super::raw;
-use crate::fill::{self, FieldValue, acknowledged, in_batches};
+use crate::fill::{self, BATCH, acknowledged, in_batches, text};
 use crate::prelude::*;
 use kurabe_core::raw::RawPiece;
 use std::io::Write;
@@ -125,11 +125,11 @@ impl Table {
     }
 
     fn query(&self, select: &str, condition: &Condition) -> Operation {
-        let text = |text: &str| RawPiece::Text(text.to_owned());
-        let mut pieces = vec![text(select), RawPiece::Table(self.collection.name.clone())];
+        let piece = |text: &str| RawPiece::Text(text.to_owned());
+        let mut pieces = vec![piece(select), RawPiece::Table(self.collection.name.clone())];
         if condition.columns.contains(&RANK) {
-            pieces.extend([text(" t JOIN "), RawPiece::Table(self.ranks.name.clone())]);
-            pieces.push(text(" r ON r.id = t.zipf"));
+            pieces.extend([piece(" t JOIN "), RawPiece::Table(self.ranks.name.clone())]);
+            pieces.push(piece(" r ON r.id = t.zipf"));
         }
         pieces.push(RawPiece::Text(condition.where_clause()));
         raw("estimate", pieces)
@@ -156,8 +156,8 @@ impl Table {
         }
         let seed = self.seed;
         let per_request = fill::rows_of_a_request(2, ROW_BYTES);
-        fill::fill(session, &self.ranks, ZIPF_VALUES as u64, per_request, |rank, field, _| {
-            FieldValue::Int(if field == 0 { zipf_value(seed, rank) } else { rank as i64 })
+        fill::fill(session, &self.ranks, ZIPF_VALUES as u64, per_request, &mut |rank, field, _| {
+            Ok(Value::Int(if field == 0 { zipf_value(seed, rank) } else { rank as i64 }))
         })?;
         let first = if self.state == State::Stale { self.records / 2 } else { self.records };
         self.add(session, 0, first)?;
@@ -173,8 +173,7 @@ impl Table {
     }
 
     pub(super) fn check_count(&self, session: &mut dyn Session, expected: u64) -> Result<()> {
-        let wrong = |rows| format!("the server counts {rows} rows, expected {expected}");
-        fill::check_count(session, &self.collection, expected, wrong).map(drop)
+        fill::check_count(session, &self.collection, expected, "rows").map(drop)
     }
 
     fn is_deleted(&self, key: u64) -> bool {
@@ -184,33 +183,29 @@ impl Table {
     fn add(&self, session: &mut dyn Session, after: u64, count: u64) -> Result<()> {
         let make = self.generator();
         let per_request = fill::rows_of_a_request(self.collection.fields.len(), ROW_BYTES);
-        fill::fill(session, &self.collection, count, per_request, |row, field, out| {
+        fill::fill(session, &self.collection, count, per_request, &mut |row, field, out| {
             let key = after + row + 1;
+            out.clear();
+            // Writing to memory does not fail.
             match field {
-                0 => FieldValue::Int(key as i64),
+                0 => return Ok(Value::Int(key as i64)),
                 field if field <= COLUMNS.len() => match (field - 1, make(key)[field - 1]) {
-                    (_, NULL) => FieldValue::Null,
-                    (WORD, number) => {
-                        out.clear();
-                        out.extend_from_slice(word(number).as_bytes());
-                        FieldValue::Text
-                    }
-                    (_, number) => FieldValue::Int(number),
+                    (_, NULL) => return Ok(Value::Null),
+                    (WORD, number) => out.extend_from_slice(word(number).as_bytes()),
+                    (_, number) => return Ok(Value::Int(number)),
                 },
                 _ => {
-                    out.clear();
-                    // Writing to memory does not fail.
                     let _ = write!(out, "{:0width$}", mix(self.seed, key), width = PADDING as usize);
-                    FieldValue::Text
                 }
             }
+            text(out)
         })
     }
 
     fn delete(&self, session: &mut dyn Session) -> Result<()> {
         let delete = session.prepare(&Operation::Delete { collection: Arc::clone(&self.collection) })?;
         let mut reply = Reply::new();
-        in_batches(session, self.records, |session, row| {
+        in_batches(session, self.records, BATCH, &mut |session, row| {
             let key = row + 1;
             if !self.is_deleted(key) {
                 return Ok(());

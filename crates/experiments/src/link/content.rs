@@ -1,10 +1,8 @@
 //! The content of rows: text, a full stop at its end, and letters of Latin-1 before it if the cell has some.
 
-use crate::content::{Content, Kind, RowData};
+use crate::content::{Content, Kind};
 use crate::prelude::*;
 
-/// The version of every row.
-const VERSION: u64 = 0;
 /// The last byte of each row. CONNECT removes spaces at the end of text.
 const END: u8 = b'.';
 /// Different letters: from U+00E0 on, each two bytes in UTF-8 and one in Latin-1.
@@ -13,7 +11,7 @@ const LETTERS: usize = 23;
 const BYTES_PER_LETTER: usize = 8;
 
 /// Makes and checks the text of rows of one length.
-pub(super) struct Rows {
+pub(super) struct Letters {
     text: Content,
     /// The letters of every row as UTF-8, one row beginning at another letter than the next.
     letters: Vec<u8>,
@@ -21,7 +19,7 @@ pub(super) struct Rows {
     accented: usize,
 }
 
-impl Rows {
+impl Letters {
     /// Rows of `length` bytes in UTF-8, at least 16.
     pub(super) fn new(seed: u64, length: u64, accented: bool) -> Self {
         let length = length as usize;
@@ -31,30 +29,32 @@ impl Rows {
         Self { text: Content::new(Kind::Text, seed, length - 2 * count - 1), letters, accented: 2 * count }
     }
 
-    pub(super) fn length(&self) -> u64 {
-        (self.text.length() + self.accented) as u64 + 1
-    }
-
     fn letters(&self, key: u64) -> &[u8] {
         let first = 2 * (key % LETTERS as u64) as usize;
         &self.letters[first..first + self.accented]
     }
+}
 
-    pub(super) fn write(&self, key: u64, out: &mut Vec<u8>) {
-        self.text.write(key, VERSION, out);
+impl RowData for Letters {
+    fn length(&self) -> usize {
+        self.text.length() + self.accented + 1
+    }
+
+    fn write(&self, key: u64, version: u64, out: &mut Vec<u8>) {
+        self.text.write(key, version, out);
         out.extend_from_slice(self.letters(key));
         out.push(END);
     }
 
-    pub(super) fn check(&self, key: u64, bytes: &[u8]) -> Result<()> {
-        if bytes.len() as u64 != self.length() {
+    fn check(&self, key: u64, version: u64, bytes: &[u8]) -> Result<()> {
+        if bytes.len() != self.length() {
             let (found, expected) = (bytes.len(), self.length());
             let message = format!("record {key} was returned with {found} bytes instead of {expected}");
             return Err(Error::mismatch(message));
         }
         let (text, rest) = bytes.split_at(self.text.length());
         let (letters, end) = rest.split_at(self.accented);
-        self.text.check(key, VERSION, text)?;
+        self.text.check(key, version, text)?;
         if letters != self.letters(key) {
             let message = format!("record {key} was returned with other letters than were written");
             return Err(Error::mismatch(message)
@@ -74,11 +74,12 @@ mod tests {
     #[test]
     fn changed_shortened_and_foreign_row_is_wrong() {
         for (accented, length) in [(false, 40), (true, 40), (true, 16), (true, 1_000)] {
-            let rows = Rows::new(1, length, accented);
+            let rows = Letters::new(1, length, accented);
             let mut row = Vec::new();
-            rows.write(7, &mut row);
-            assert_eq!((row.len() as u64, rows.check(7, &row)), (length, Ok(())));
-            let wrong = |key, bytes: &[u8]| rows.check(key, bytes).unwrap_err().kind() == ErrorKind::Mismatch;
+            rows.write(7, 0, &mut row);
+            assert_eq!((row.len() as u64, rows.check(7, 0, &row)), (length, Ok(())));
+            let wrong =
+                |key, bytes: &[u8]| rows.check(key, 0, bytes).unwrap_err().kind() == ErrorKind::Mismatch;
             assert!(wrong(7, &row[..row.len() - 1]) && wrong(7, b"") && wrong(8, &row));
             for at in 0..row.len() {
                 row[at] ^= 1;
@@ -91,7 +92,7 @@ mod tests {
     #[test]
     fn quarter_of_accented_row_is_letters_of_latin_1() {
         let mut row = Vec::new();
-        Rows::new(1, 1_000, true).write(3, &mut row);
+        Letters::new(1, 1_000, true).write(3, 0, &mut row);
         let text = String::from_utf8(row).unwrap();
         let letters = text.chars().filter(|letter| ('\u{e0}'..='\u{ff}').contains(letter)).count();
         assert_eq!((letters, text.len()), (125, 1_000));

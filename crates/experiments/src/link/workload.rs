@@ -1,12 +1,13 @@
 //! A cell as the engine sees it: loads the table where it belongs, creates the link, and reads range after range.
 
-use super::content::Rows;
+use super::content::Letters;
 use super::{INFO, READ, RECORDS, ROW, Texts, Way, server};
 use crate::axes::CLIENTS;
 use crate::defect::no_operation;
-use crate::fill::{self, FieldValue};
+use crate::fill;
 use crate::prelude::*;
 use crate::readback::{self, rows_are};
+use crate::rows::{self, LOADED, Rows};
 use kurabe_core::collection::Charset;
 use kurabe_core::remote::{Link, RemoteCollection, RemoteServer};
 use std::collections::HashSet;
@@ -20,11 +21,9 @@ pub(super) struct LinkWorkload(Arc<Table>);
 
 struct Table {
     /// The table with the rows.
-    source: Arc<Collection>,
+    source: Rows<Letters>,
     /// What reads it over the link, if the cell has one.
     linked: Option<Arc<Collection>>,
-    content: Rows,
-    records: u64,
     /// Rows of a read.
     batch: u64,
 }
@@ -57,7 +56,11 @@ impl LinkWorkload {
         let place = if is_here { String::new() } else { format!("_{}", server.name().replace('-', "_")) };
         let name = format!("kurabe_{}_link_{bytes}{}{place}", dataset.slot, texts.suffix());
         let remote = (!is_here).then_some(RemoteCollection { server, link: None });
-        let source = Arc::new(Collection { remote, charset: texts.source, ..collection(&name, bytes) });
+        let source = Arc::new(Collection {
+            remote,
+            charset: texts.source,
+            ..rows::collection(name.clone(), bytes as u32)
+        });
         let linked = match way {
             Way::Local | Way::Direct => None,
             Way::Link(way) => {
@@ -67,22 +70,18 @@ impl LinkWorkload {
                 let remote =
                     RemoteCollection { server, link: Some(Link { way, source: source.name.clone(), fetch }) };
                 let (remote, charset) = (Some(remote), texts.linked);
-                Some(Arc::new(Collection { remote, charset, ..collection(&name, bytes) }))
+                Some(Arc::new(Collection { remote, charset, ..rows::collection(name, bytes as u32) }))
             }
         };
-        let content = Rows::new(dataset.seed, bytes, texts.accented);
-        let table = Table { source, linked, content, records, batch };
+        let data = Letters::new(dataset.seed, bytes, texts.accented);
+        let source = Rows { collection: source, data, records };
+        let table = Table { source, linked, batch };
         let row = bytes + ROW_HEAD;
-        let together = fill::rows_of_a_request(2, bytes).max(1);
         let demand = Demand {
-            operations: table.operations(),
             capabilities: Vec::from_iter(texts.needs_latin1().then_some(Capability::Latin1)),
-            value_bytes: bytes,
-            request_bytes: row * batch.max(together),
-            parameters: 2 * together,
-            loaded_bytes: records * row,
+            request_bytes: row * batch.max(table.source.per_request()),
             client_bytes: batch * row + 64_000,
-            ..Demand::default()
+            ..table.source.demand(table.operations())
         };
         let policy = LoopPolicy::new(cell.number(CLIENTS.name)? as usize);
         let needs = (way != Way::Local).then_some(Need::Remote(server)).into_iter().collect();
@@ -91,26 +90,14 @@ impl LinkWorkload {
     }
 }
 
-/// A table `(id bigint primary key, data varchar)`.
-fn collection(name: &str, bytes: u64) -> Collection {
-    let id = Field { name: "id", kind: FieldType::Int };
-    let data = Field { name: "data", kind: FieldType::Text { max: bytes as u32 } };
-    Collection::new(name, vec![id, data], vec![0])
-}
-
 fn range(collection: &Arc<Collection>) -> Operation {
     Operation::FindRange { collection: Arc::clone(collection), by: 0, fields: vec![0, 1] }
 }
 
 impl Table {
-    /// All operations that a cell prepares.
+    /// The operations that a cell prepares besides those of the load.
     fn operations(&self) -> Vec<Operation> {
-        let collection = || Arc::clone(&self.source);
-        let mut all = vec![
-            Operation::Insert { collection: collection() },
-            Operation::Get { collection: collection(), fields: vec![1] },
-            range(&self.source),
-        ];
+        let mut all = vec![range(&self.source.collection)];
         if let Some(linked) = &self.linked {
             all.extend([range(linked), Operation::Count { collection: Arc::clone(linked) }]);
         }
@@ -119,25 +106,17 @@ impl Table {
 
     /// The collection that the transaction reads.
     fn read_from(&self) -> &Arc<Collection> {
-        self.linked.as_ref().unwrap_or(&self.source)
+        self.linked.as_ref().unwrap_or(&self.source.collection)
     }
 
     /// The number of different ranges.
     fn ranges(&self) -> u64 {
-        self.records.div_ceil(self.batch)
+        self.source.records.div_ceil(self.batch)
     }
 
     /// The first key of a range. The last range overlaps the one before it if the rows cannot be divided equally.
     fn first(&self, range: u64) -> u64 {
-        1 + (range * self.batch).min(self.records - self.batch)
-    }
-
-    fn counted(&self, session: &mut dyn Session, collection: &Arc<Collection>) -> Result<()> {
-        let expected = self.records;
-        fill::check_count(session, collection, expected, |rows| {
-            format!("{} has {rows} rows, expected {expected}", collection.name)
-        })
-        .map(drop)
+        1 + (range * self.batch).min(self.source.records - self.batch)
     }
 }
 
@@ -146,25 +125,7 @@ type Links = HashSet<String>;
 
 impl Workload for LinkWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
-        let table = &*self.0;
-        let bytes = table.content.length();
-        namespace.create(&table.source)?;
-        let together = fill::rows_of_a_request(2, bytes).max(1);
-        fill::fill(session, &table.source, table.records, together, |row, field, out| {
-            let key = row + 1;
-            if field == 0 {
-                return FieldValue::Int(key as i64);
-            }
-            table.content.write(key, out);
-            FieldValue::Text
-        })?;
-        namespace.analyse(&table.source)?;
-        table.counted(session, &table.source)?;
-        let keys = 1..table.records as i64 + 1;
-        readback::numbered(session, &table.source, &[1], bytes, keys, |key, found| {
-            table.content.check(key as u64, found.bytes(key)?)
-        })
-        .map_err(|error| error.context("after loading"))?;
+        self.0.source.load(namespace, session)?;
         Ok(DatasetState::new(Links::new()))
     }
 
@@ -176,7 +137,8 @@ impl Workload for LinkWorkload {
             return Ok(());
         }
         namespace.create(linked)?;
-        self.0.counted(session, linked).map_err(|error| error.context("through the link"))?;
+        let counted = fill::check_count(session, linked, self.0.source.records, "rows");
+        counted.map_err(|error| error.context("through the link"))?;
         links.insert(linked.name.clone());
         Ok(())
     }
@@ -237,7 +199,7 @@ impl Transaction for Reader {
         rows_are(keys.clone(), &self.reply)?;
         for (row, key) in keys.enumerate() {
             let data = self.reply.field_bytes(row, 1).ok_or_else(|| readback::wrong_rows(key, 1))?;
-            self.table.content.check(key as u64, data)?;
+            self.table.source.data.check(key as u64, LOADED, data)?;
         }
         Ok(())
     }
@@ -317,10 +279,8 @@ mod tests {
     #[test]
     fn ranges_cover_every_row() {
         let table = Table {
-            source: Arc::new(collection("kurabe_0_a", 16)),
+            source: Rows::new("kurabe_0_a".to_owned(), Letters::new(1, 16, false), 1_000),
             linked: None,
-            content: Rows::new(1, 16, false),
-            records: 1_000,
             batch: 300,
         };
         let firsts: Vec<u64> = (0..table.ranges()).map(|range| table.first(range)).collect();

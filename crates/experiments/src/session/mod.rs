@@ -10,7 +10,7 @@ mod transaction;
 
 use crate::axes::{self, CLIENTS, CONNECTION, STATEMENT, reads, writes};
 use crate::defect::no_operation;
-use crate::fill::{self, check_count};
+use crate::fill::{self, BATCH, check_count};
 use crate::ident::{Ident, own};
 use crate::prelude::*;
 use crate::readback;
@@ -287,9 +287,7 @@ impl SessionWorkload {
     fn check_writes(&self, session: &mut dyn Session, done: &[ClientSummary]) -> Result<Verification> {
         let writes: u64 = done.iter().map(|done| done.completed).sum();
         let rows: u64 = done.iter().map(|done| done.rows_written).sum();
-        let counted = check_count(session, &self.write_to, rows, |counted| {
-            format!("the server counts {counted} rows, but acknowledged {rows} rows of {writes} sessions")
-        })?;
+        let counted = check_count(session, &self.write_to, rows, "rows of written sessions")?;
         let keys = done.iter().flat_map(|done| own(0, done.client).take(done.completed as usize));
         let read_back = self
             .read_back(session, &self.write_to, keys.map(|key| (key, Some(0))), &mut 0)
@@ -303,16 +301,13 @@ impl SessionWorkload {
         let client = Client { index: 0, count: 1, seed: 0, trial: 0 };
         let (mut writer, mut recorder) = (self.writer(to, client)?, Recorder::default());
         writer.attach(session)?;
-        fill::in_batches(session, self.records, |session, _| {
+        fill::in_batches(session, self.records, BATCH, &mut |session, _| {
             writer.prepare_input();
             writer.run(session, &mut recorder)?;
             writer.check(&mut recorder)
         })?;
         let rows = recorder.into_summary(client, self.records).rows_written;
-        check_count(session, to, rows, |counted| {
-            format!("the server counts {counted} rows, but {rows} were loaded")
-        })?;
-        Ok(())
+        check_count(session, to, rows, "loaded rows").map(drop)
     }
 
     /// Has the collection of reads hold all sessions.
@@ -361,7 +356,7 @@ impl SessionWorkload {
         }
         let mut writer = Writer::new(&self.store, &self.requested, Bind::Once)?;
         writer.attach(session)?;
-        fill::in_batches(session, undo.len() as u64, |session, n| {
+        fill::in_batches(session, undo.len() as u64, BATCH, &mut |session, n| {
             let (key, version) = undo[n as usize];
             let id = Ident::of(self.store.seed, key);
             writer.set(key, 0);
@@ -373,13 +368,8 @@ impl SessionWorkload {
             }
             writer.check(key)
         })?;
-        check_count(session, &self.requested, self.records, |counted| {
-            format!(
-                "the server counts {counted} sessions after the last trial was undone, and there were {}",
-                self.records
-            )
-        })
-        .map(drop)
+        let what = "sessions after the last trial was undone";
+        check_count(session, &self.requested, self.records, what).map(drop)
     }
 
     /// Waits until the sessions that requests had expire last are not served, and with them all that were before.
@@ -425,9 +415,7 @@ impl SessionWorkload {
         let read_back = self.read_back(session, &self.requested, all, &mut read_rows);
         let read_back = read_back.map_err(|error| error.context("read back after the trial"))?;
         let expected = if is_known { alive.count() as u64 * rows } else { read_rows };
-        check_count(session, &self.requested, expected, |counted| {
-            format!("the server counts {counted} rows of sessions after the requests, expected {expected}")
-        })?;
+        check_count(session, &self.requested, expected, "rows of sessions after the requests")?;
         *state.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(left);
         let requests = done.iter().map(|done| done.completed).sum();
         let records = changed.len() as u64;

@@ -12,6 +12,7 @@ mod store;
 mod transaction;
 mod user;
 mod via;
+mod written;
 
 use crate::answer::{COUNT, Count};
 use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA, writes};
@@ -19,15 +20,17 @@ use crate::defect::no_operation;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, acknowledged_rows, check_count};
 use crate::prelude::*;
 use crate::via::ViaWorkload;
-use draws::{CHANGES, Draws};
-use std::collections::BTreeMap;
+use draws::{CHANGES, Draw, Draws};
 use store::{ROW_BYTES, Store};
 use transaction::Request;
 use user::User;
 pub(crate) use via::check_user_page;
+use written::Written;
 
 /// The name of the one operation: a request with all its steps.
 const REQUEST: &str = "request";
+/// Bytes of a client's memory.
+const CLIENT_BYTES: u64 = 128_000;
 /// The page that shows a line of the log.
 const LOG: &str = "log";
 /// The page that shows a user.
@@ -87,7 +90,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         request_bytes: REQUEST_BYTES,
         parameters: PARAMETERS,
         loaded_bytes: (store.count + store.codes.towns.len() as u64) * ROW_BYTES,
-        client_bytes: 128_000,
+        client_bytes: CLIENT_BYTES,
         ..Demand::default()
     };
     let capacity = Some(Capacity { records: store.count, requests_per_record: CHANGES });
@@ -108,29 +111,14 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
 }
 
 fn plan_via(cell: &Cell) -> Result<PlannedCell> {
-    Ok(ViaWorkload::plan(axes::policy(cell)?, via::WebPages::new(cell)))
+    let mut planned = ViaWorkload::plan(&INFO, axes::policy(cell)?, via::WebPages::new(cell));
+    planned.demand.client_bytes = CLIENT_BYTES;
+    Ok(planned)
 }
 
 struct WebWorkload {
     store: Arc<Store>,
     bind: Bind,
-}
-
-/// What requests wrote.
-#[derive(Debug, Default)]
-struct Written {
-    /// Each line of the log with its user.
-    lines: Vec<(u64, u64)>,
-    /// Each changed user with its last version: the highest one, since a user's versions increase in order.
-    versions: BTreeMap<u64, u64>,
-    changes: u64,
-}
-
-impl Written {
-    fn note_version(&mut self, user: u64, version: u64) {
-        let last = self.versions.entry(user).or_default();
-        *last = (*last).max(version);
-    }
 }
 
 impl WebWorkload {
@@ -139,12 +127,8 @@ impl WebWorkload {
         for done in done {
             let mut draws = Draws::new(done.client, self.store.count, self.store.codes.towns.len() as u64);
             for _ in 0..done.completed {
-                let draw = draws.next();
-                written.lines.push((draw.line, draw.user));
-                if let Some(version) = draw.version {
-                    written.note_version(draw.user, version);
-                    written.changes += 1;
-                }
+                let Draw { line, user, version, .. } = draws.next();
+                written.request(line, user, line, version);
             }
         }
         written
@@ -179,18 +163,17 @@ impl Workload for WebWorkload {
 
     fn after(&self, After { session, clients: done, .. }: After<'_>) -> Result<Checked> {
         let acknowledged = acknowledged_rows(done, "lines of the log were written")?;
-        let Written { lines, versions, changes } = self.written(done);
-        let counted = check_count(session, &self.store.log, acknowledged, |rows| {
-            format!("the server counts {rows} lines of the log, but acknowledged {acknowledged}")
-        })?;
-        let records = (lines.len() + versions.len()) as u64;
-        let read_back = self.store.read_lines_back(session, lines.into_iter())?
-            + self.store.read_users_back(session, versions.into_iter())?;
+        let written = self.written(done);
+        let counted = check_count(session, &self.store.log, acknowledged, "lines of the log")?;
+        let lines = written.lines.iter().map(|(line, user, _)| (*line, *user));
+        let versions = written.versions.iter().map(|(user, version)| (*user, *version));
+        let read_back =
+            self.store.read_lines_back(session, lines)? + self.store.read_users_back(session, versions)?;
         let verification = Verification {
             // Each request read its user, and the answer was compared.
             answers: done.iter().map(|done| done.completed).sum(),
-            writes: acknowledged + changes,
-            records,
+            writes: acknowledged + written.changes,
+            records: written.records(),
             counted: counted.unwrap_or(0),
             read_back,
         };

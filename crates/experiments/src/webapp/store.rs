@@ -3,7 +3,7 @@
 use super::codes::{self, Codes, PREFIX, Source};
 use super::draws;
 use super::user::{self, CHANGES, FIELDS, User};
-use crate::fill::{FieldValue, check_count, fill, rows_of_a_request};
+use crate::fill::{self, check_count, fill, rows_of_a_request};
 use crate::prelude::*;
 use crate::readback;
 
@@ -129,7 +129,7 @@ impl Store {
             &self.users,
             self.count,
             rows_of_a_request(self.users.fields.len(), ROW_BYTES),
-            |row, field, out| {
+            &mut |row, field, out| {
                 if field == 0 {
                     user.become_version(self.seed, &self.codes, row + 1, 0);
                 }
@@ -142,12 +142,10 @@ impl Store {
             &self.towns,
             towns.len() as u64,
             rows_of_a_request(self.towns.fields.len(), ROW_BYTES),
-            |row, field, out| made(town_field(&towns[row as usize], field), out),
+            &mut |row, field, out| made(town_field(&towns[row as usize], field), out),
         )?;
         for (collection, rows) in [(&self.users, self.count), (&self.towns, towns.len() as u64)] {
-            check_count(session, collection, rows, |counted| {
-                format!("the server counts {counted} rows in {}, but {rows} were loaded", collection.name)
-            })?;
+            check_count(session, collection, rows, &format!("rows of {}", collection.name))?;
         }
         self.check_load(session).map_err(|error| error.context("after loading"))
     }
@@ -157,7 +155,7 @@ impl Store {
         let mut user = User::default();
         let fields: Vec<usize> = (0..FIELDS).collect();
         let keys = 1..self.count as i64 + 1;
-        readback::numbered(session, &self.users, &fields, ROW_BYTES, keys, |key, found| {
+        readback::numbered(session, &self.users, &fields, ROW_BYTES, keys, &mut |key, found| {
             user.become_version(self.seed, &self.codes, key as u64, 0);
             user.check_record(&found)
         })?;
@@ -291,18 +289,17 @@ fn town_field(town: &codes::Town, position: usize) -> Value<'_> {
     }
 }
 
-/// A value for the load.
-fn made(value: Value<'_>, out: &mut Vec<u8>) -> FieldValue {
-    match value {
-        Value::Int(n) => FieldValue::Int(n),
-        Value::Time(micros) => FieldValue::Time(micros),
+/// A value for the load, whose text is in the buffer.
+fn made<'b>(value: Value<'_>, out: &'b mut Vec<u8>) -> Result<Value<'b>> {
+    Ok(match value {
+        Value::Int(n) => Value::Int(n),
+        Value::Time(micros) => Value::Time(micros),
         Value::Text(text) => {
-            out.clear();
-            out.extend_from_slice(text.as_bytes());
-            FieldValue::Text
+            text.as_bytes().clone_into(out);
+            return fill::text(out);
         }
-        _ => FieldValue::Null,
-    }
+        _ => Value::Null,
+    })
 }
 
 /// The searched prefix, and the end of its range. Both have digits only, so that the character after the last digit

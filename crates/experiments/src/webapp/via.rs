@@ -5,12 +5,12 @@ use super::answer;
 use super::codes::{Codes, Source};
 use super::inputs::Inputs;
 use super::user::User;
+use super::written::Written;
 use super::{INFO, LOG, REQUEST, USER};
 use crate::defect::no_operation;
 use crate::prelude::*;
 use crate::via::{Added, PageClient, PageSet, facts, path};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The application's description of its data on `/webapp`.
@@ -43,23 +43,6 @@ pub(super) struct Data {
     /// The time at which the trial began, in microseconds since 1970. Versions and origins that clients choose are
     /// higher: a client makes fewer than a million requests a second, so that they rise from trial to trial.
     began: u64,
-}
-
-/// What the application acknowledged to a client.
-#[derive(Debug, Default)]
-pub(super) struct Acknowledged {
-    /// The number of each line of the log, its user, and what its address and time are made of.
-    lines: Vec<(u64, u64, u64)>,
-    /// Each changed user with its last version: the highest one, since a user's versions increase in order.
-    versions: BTreeMap<u64, u64>,
-    changes: u64,
-}
-
-impl Acknowledged {
-    fn note_version(&mut self, user: u64, version: u64) {
-        let last = self.versions.entry(user).or_default();
-        *last = (*last).max(version);
-    }
 }
 
 pub(super) struct WebPages {
@@ -102,12 +85,6 @@ fn ask_for(session: &mut dyn Session, path: &str, expected: &[u8]) -> Result<()>
 
 impl PageSet for WebPages {
     type Data = Data;
-    type Acknowledged = Acknowledged;
-
-    const INFO: &'static ExperimentInfo = &INFO;
-    const CLIENT_BYTES: u64 = 128_000;
-    const STORED_BYTES: Option<u64> = None;
-
     fn data(&self, session: &mut dyn Session) -> Result<Data> {
         let facts: Facts = facts(session, &INFO, "its data")?;
         if facts.records == 0 || !(1..=super::codes::MAX).contains(&facts.codes) {
@@ -131,36 +108,30 @@ impl PageSet for WebPages {
         &self,
         session: &mut dyn Session,
         data: &Data,
-        all: &[&Acknowledged],
+        clients: &[ClientSummary],
         added: &Added,
     ) -> Result<Verification> {
-        let mut acknowledged = Acknowledged::default();
-        for one in all {
-            acknowledged.lines.extend(&one.lines);
-            acknowledged.changes += one.changes;
-            for (user, version) in &one.versions {
-                acknowledged.note_version(*user, *version);
-            }
-        }
-        acknowledged.lines.sort_unstable();
-        acknowledged.lines.dedup_by_key(|(line, ..)| *line);
-        let counted = added.verify(session, ["lines of the log", "numbers"], acknowledged.lines.len())?;
+        let mut written = Written::default();
+        clients.iter().filter_map(ClientSummary::notes).for_each(|notes| written.merge(notes));
+        written.lines.sort_unstable();
+        written.lines.dedup_by_key(|(line, ..)| *line);
+        let counted = added.verify(session, ["lines of the log", "numbers"], written.lines.len())?;
         let mut expected = Vec::new();
-        for (line, user, origin) in &acknowledged.lines {
+        for (line, user, origin) in &written.lines {
             expected.clear();
             answer::line(data.facts.seed, *line, *origin, *user, &mut expected);
             ask_for(session, &format!("{}?key={line}", path(&INFO, LOG)), &expected)?;
         }
         let mut user = User::default();
-        for (number, version) in &acknowledged.versions {
+        for (number, version) in &written.versions {
             user.become_version(data.facts.seed, &data.codes, *number, *version);
             expected.clear();
             answer::user(&user, &mut expected);
             ask_for(session, &format!("{}?key={number}", path(&INFO, USER)), &expected)?;
         }
-        let records = (acknowledged.lines.len() + acknowledged.versions.len()) as u64;
+        let records = written.records();
         // Each page that wrote a line was compared.
-        let (answers, writes) = (added.rows, added.rows + acknowledged.changes);
+        let (answers, writes) = (added.rows, added.rows + written.changes);
         Ok(Verification { answers, writes, records, counted, read_back: records })
     }
 }
@@ -221,12 +192,7 @@ impl PageClient for Request {
             )));
         }
         recorder.rows_written(1);
-        let acknowledged = recorder.notes(Acknowledged::default);
-        acknowledged.lines.push((line, user, origin));
-        if let Some(changed) = changed {
-            acknowledged.changes += 1;
-            acknowledged.note_version(user, changed);
-        }
+        recorder.notes(Written::default).request(line, user, origin, changed);
         Ok(())
     }
 }
