@@ -1,7 +1,10 @@
 //! The random values of a transaction: `[transaction.NAME.draw]`.
 
 use super::declared::{Constant, Declared, EVERY_CLIENTS, Source, Step, rows_of};
-use super::expression::{self, Expr, Function};
+use super::expression::{self, Expr};
+use super::functions::{
+    ADD, Function, RANDOM, RANDOM_EXPONENTIAL, RANDOM_GAUSSIAN, RANDOM_ZIPFIAN, SPECIAL, ZIPFIAN_BELOW_ONE,
+};
 use super::section::{Section, variable};
 use crate::prelude::*;
 use std::collections::BTreeMap;
@@ -127,24 +130,23 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
     if section.has("weights") && !["list", "text"].contains(how) {
         return Err(section.error("'weights' requires list or text"));
     }
-    let call = |function, (least, most): (Expr, Expr), parameter: Option<f64>| {
+    let call = |function: &'static Function, (least, most): (Expr, Expr), parameter: Option<f64>| {
         let arguments = [least, most].into_iter().chain(parameter.map(Expr::Double)).collect();
         Source::Expression(Expr::Call(function, arguments))
     };
     Ok(match *how {
-        "row" | "uniform" => call(Function::Random, bounds("uniform")?, None),
-        "special" => call(Function::RandomSpecial, bounds(how)?, None),
+        "row" | "uniform" => call(&RANDOM, bounds("uniform")?, None),
+        "special" => call(&SPECIAL, bounds(how)?, None),
         "zipfian" => {
             let exponent = parameter("exponent", EXPONENT)?;
-            let function =
-                if exponent < PGBENCHS { Function::RandomZipfianBelowOne } else { Function::RandomZipfian };
+            let function = if exponent < PGBENCHS { &ZIPFIAN_BELOW_ONE } else { &RANDOM_ZIPFIAN };
             if exponent <= 0.0 {
                 return Err(section.error("'exponent' is not above 0"));
             }
             call(function, bounds(how)?, Some(exponent))
         }
-        "gaussian" => call(Function::RandomGaussian, bounds(how)?, Some(parameter("parameter", 2.5)?)),
-        "exponential" => call(Function::RandomExponential, bounds(how)?, Some(parameter("parameter", 5.0)?)),
+        "gaussian" => call(&RANDOM_GAUSSIAN, bounds(how)?, Some(parameter("parameter", 2.5)?)),
+        "exponential" => call(&RANDOM_EXPONENTIAL, bounds(how)?, Some(parameter("parameter", 5.0)?)),
         "sequence" => Source::Sequence(section.number(how)?.unwrap_or(1)),
         "list" => {
             let values = section.constants(how)?.unwrap_or_default();
@@ -202,6 +204,6 @@ fn row_bounds(section: &Section<'_>, declared: &Declared) -> Result<(Expr, Expr)
             .error(format!("the keys of {name} are not consecutive numbers: draw them in another way")));
     };
     let rows = variable(&rows_of(name), &declared.variables)?;
-    let last = Expr::Call(Function::Add, vec![Expr::Variable(rows), Expr::Int(first - 1)]);
+    let last = Expr::Call(&ADD, vec![Expr::Variable(rows), Expr::Int(first - 1)]);
     Ok((Expr::Int(first), last))
 }

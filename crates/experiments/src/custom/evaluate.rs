@@ -1,9 +1,11 @@
-//! Evaluates expressions by pgbench's rules: 64-bit integers with overflow errors, doubles, booleans, and null.
+//! Evaluates expressions by pgbench's rules.
 
-use super::expression::{Expr, Function};
-use super::random;
+use super::expression::Expr;
+use super::functions::Function;
 use crate::prelude::*;
-use std::cmp::Ordering;
+
+/// Arguments for which a call has room on the stack.
+const FEW: usize = 3;
 
 /// A value. The slot that holds a text stores the text itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,127 +62,32 @@ impl Scope<'_> {
                 }
                 return self.value(otherwise);
             }
-            Expr::Call(function, arguments) => return self.call(*function, arguments),
+            Expr::Is(value, expected) => Datum::Bool(self.value(value)? == *expected),
+            // The right side is not evaluated if the left side decides. Unlike in SQL, null on the left decides too.
+            Expr::Logic { or, sides } => {
+                let Some(left) = condition(self.value(&sides[0])?)? else { return Ok(Datum::Null) };
+                if left == *or {
+                    return Ok(Datum::Bool(left));
+                }
+                condition(self.value(&sides[1])?)?.map_or(Datum::Null, Datum::Bool)
+            }
+            Expr::Call(function, arguments) => return self.call(function, arguments),
         })
     }
 
-    fn call(&mut self, function: Function, arguments: &[Expr]) -> Result<Datum> {
-        match (function, arguments) {
-            (Function::And | Function::Or, [left, right]) => self.logic(function, left, right),
-            (Function::IsNull, [one]) => Ok(Datum::Bool(self.value(one)? == Datum::Null)),
-            (Function::IsTrue, [one]) => Ok(Datum::Bool(self.value(one)? == Datum::Bool(true))),
-            (Function::IsFalse, [one]) => Ok(Datum::Bool(self.value(one)? == Datum::Bool(false))),
-            (Function::Greatest | Function::Least, _) => self.extreme(function, arguments),
-            (_, []) => Ok(Datum::Double(std::f64::consts::PI)),
-            (_, [one]) => one_value(function, self.value(one)?),
-            (_, [left, right]) => {
-                let (left, right) = (self.value(left)?, self.value(right)?);
-                self.two(function, left, right)
-            }
-            (_, [one, two, three, ..]) => {
-                let values = [self.value(one)?, self.value(two)?, self.value(three)?];
-                self.three(function, values)
-            }
-        }
-    }
-
-    fn three(&mut self, function: Function, [one, two, three]: [Datum; 3]) -> Result<Datum> {
-        if [one, two, three].contains(&Datum::Null) {
-            return Ok(Datum::Null);
-        }
-        if function == Function::Permute {
-            return permuted(whole(one)?, whole(two)?, whole(three)?);
-        }
-        let draw = match function {
-            Function::RandomExponential => random::exponential,
-            Function::RandomGaussian => random::gaussian,
-            Function::RandomZipfianBelowOne => random::zipfian_below_one,
-            _ => random::zipfian,
+    fn call(&mut self, function: &Function, arguments: &[Expr]) -> Result<Datum> {
+        let (mut few, mut many) = ([Datum::Null; FEW], Vec::new());
+        let values = if arguments.len() <= FEW {
+            &mut few[..arguments.len()]
+        } else {
+            many.resize(arguments.len(), Datum::Null);
+            &mut many[..]
         };
-        draw(self.rng, whole(one)?, whole(two)?, double(three)?).map(Datum::Int)
-    }
-
-    /// AND and OR, which do not evaluate their right side if the left side decides. Unlike in SQL, null on the left
-    /// decides too.
-    fn logic(&mut self, function: Function, left: &Expr, right: &Expr) -> Result<Datum> {
-        let decides = function == Function::Or;
-        let Some(left) = condition(self.value(left)?)? else { return Ok(Datum::Null) };
-        if left == decides {
-            return Ok(Datum::Bool(decides));
+        for (value, argument) in values.iter_mut().zip(arguments) {
+            *value = self.value(argument)?;
         }
-        Ok(condition(self.value(right)?)?.map_or(Datum::Null, Datum::Bool))
+        if values.contains(&Datum::Null) { Ok(Datum::Null) } else { (function.apply)(self.rng, values) }
     }
-
-    fn extreme(&mut self, function: Function, arguments: &[Expr]) -> Result<Datum> {
-        let values = arguments.iter().map(|argument| self.value(argument)).collect::<Result<Vec<_>>>()?;
-        if values.contains(&Datum::Null) {
-            return Ok(Datum::Null);
-        }
-        let greatest = function == Function::Greatest;
-        if values.iter().any(|value| matches!(value, Datum::Double(_))) {
-            let values = values.into_iter().map(double).collect::<Result<Vec<_>>>()?;
-            let best = values.into_iter().reduce(|best, value| {
-                let better = if greatest { value > best } else { value < best };
-                if better { value } else { best }
-            });
-            return Ok(best.map_or(Datum::Null, Datum::Double));
-        }
-        let values = values.into_iter().map(whole).collect::<Result<Vec<_>>>()?;
-        let best = if greatest { values.into_iter().max() } else { values.into_iter().min() };
-        Ok(best.map_or(Datum::Null, Datum::Int))
-    }
-
-    fn two(&mut self, function: Function, left: Datum, right: Datum) -> Result<Datum> {
-        if left == Datum::Null || right == Datum::Null {
-            return Ok(Datum::Null);
-        }
-        let doubles = matches!(left, Datum::Double(_)) || matches!(right, Datum::Double(_));
-        Ok(match function {
-            Function::Random => Datum::Int(random::uniform(self.rng, whole(left)?, whole(right)?)?),
-            Function::RandomSpecial => Datum::Int(random::special(self.rng, whole(left)?, whole(right)?)?),
-            Function::Equal => Datum::Bool(compared(left, right)? == Some(Ordering::Equal)),
-            Function::Different => Datum::Bool(compared(left, right)? != Some(Ordering::Equal)),
-            Function::Less => Datum::Bool(compared(left, right)? == Some(Ordering::Less)),
-            Function::LessOrEqual => Datum::Bool(compared(right, left)? != Some(Ordering::Less)),
-            Function::Power => Datum::Double(double(left)?.powf(double(right)?)),
-            Function::HashFnv1a | Function::HashMurmur2 => return hash(function, left, right),
-            // The remainder of the least number and -1 is 0; some processors trap on it.
-            Function::Modulo => Datum::Int(whole(left)?.wrapping_rem(nonzero(whole(right)?)?)),
-            Function::BitAnd => Datum::Int(whole(left)? & whole(right)?),
-            Function::BitOr => Datum::Int(whole(left)? | whole(right)?),
-            Function::BitXor => Datum::Int(whole(left)? ^ whole(right)?),
-            Function::ShiftLeft => Datum::Int(whole(left)?.wrapping_shl(whole(right)? as u32)),
-            Function::ShiftRight => Datum::Int(whole(left)?.wrapping_shr(whole(right)? as u32)),
-            Function::Add if doubles => Datum::Double(double(left)? + double(right)?),
-            Function::Subtract if doubles => Datum::Double(double(left)? - double(right)?),
-            Function::Multiply if doubles => Datum::Double(double(left)? * double(right)?),
-            Function::Divide if doubles => Datum::Double(double(left)? / double(right)?),
-            Function::Divide => Datum::Int(fits(whole(left)?.checked_div(nonzero(whole(right)?)?))?),
-            Function::Add => Datum::Int(fits(whole(left)?.checked_add(whole(right)?))?),
-            Function::Subtract => Datum::Int(fits(whole(left)?.checked_sub(whole(right)?))?),
-            _ => Datum::Int(fits(whole(left)?.checked_mul(whole(right)?))?),
-        })
-    }
-}
-
-fn one_value(function: Function, value: Datum) -> Result<Datum> {
-    if value == Datum::Null {
-        return Ok(Datum::Null);
-    }
-    Ok(match (function, value) {
-        (Function::Not, value) => condition(value)?.map_or(Datum::Null, |b| Datum::Bool(!b)),
-        // Subtracted from 0, as pgbench does, so that there is no -0.
-        (Function::Negate, Datum::Double(n)) => Datum::Double(0.0 - n),
-        (Function::Negate, value) => Datum::Int(fits(whole(value)?.checked_neg())?),
-        (Function::Abs, Datum::Double(n)) => Datum::Double(n.abs()),
-        (Function::Abs, value) => Datum::Int(whole(value)?.wrapping_abs()),
-        (Function::BitNot, value) => Datum::Int(!whole(value)?),
-        (Function::ToInt, value) => Datum::Int(whole(value)?),
-        (Function::Exp, value) => Datum::Double(double(value)?.exp()),
-        (Function::Ln, value) => Datum::Double(double(value)?.ln()),
-        (Function::Sqrt, value) => Datum::Double(double(value)?.sqrt()),
-        (_, value) => Datum::Double(double(value)?),
-    })
 }
 
 /// Whether a value counts as true in a condition: `\if`, CASE.
@@ -209,7 +116,7 @@ pub(super) fn whole(value: Datum) -> Result<i64> {
     }
 }
 
-fn double(value: Datum) -> Result<f64> {
+pub(super) fn double(value: Datum) -> Result<f64> {
     match value {
         Datum::Int(n) => Ok(n as f64),
         Datum::Double(n) => Ok(n),
@@ -217,7 +124,7 @@ fn double(value: Datum) -> Result<f64> {
     }
 }
 
-fn condition(value: Datum) -> Result<Option<bool>> {
+pub(super) fn condition(value: Datum) -> Result<Option<bool>> {
     match value {
         Datum::Bool(b) => Ok(Some(b)),
         Datum::Null => Ok(None),
@@ -236,49 +143,9 @@ fn kind(value: Datum) -> &'static str {
     }
 }
 
-fn fits(value: Option<i64>) -> Result<i64> {
-    value.ok_or_else(|| Error::usage("the result exceeds 64 bits"))
-}
-
 /// A divisor.
-fn nonzero(value: i64) -> Result<i64> {
+pub(super) fn nonzero(value: i64) -> Result<i64> {
     if value == 0 { Err(Error::usage("division by zero")) } else { Ok(value) }
-}
-
-/// How two numbers compare; `None` if one is not a number (NaN).
-fn compared(left: Datum, right: Datum) -> Result<Option<Ordering>> {
-    match (left, right) {
-        (Datum::Int(left), Datum::Int(right)) => Ok(Some(left.cmp(&right))),
-        (left, right) => Ok(double(left)?.partial_cmp(&double(right)?)),
-    }
-}
-
-/// A bijective mapping of 0..size to itself: pgbench's permute for this seed.
-fn permuted(value: i64, size: i64, seed: i64) -> Result<Datum> {
-    if size < 1 {
-        return Err(Error::usage(format!("permute needs a size of 1 or more, not {size}")));
-    }
-    Ok(Datum::Int(random::permute(value as u64, size as u64, seed as u64) as i64))
-}
-
-/// FNV-1a over the eight bytes of a number, lowest first, and `MurmurHash2` for 64 bits, both seeded. They match
-/// pgbench, so that keys scattered by either tool are equal.
-fn hash(function: Function, value: Datum, seed: Datum) -> Result<Datum> {
-    const MURMUR: u64 = 0xc6a4_a793_5bd1_e995;
-    let (value, seed) = (whole(value)? as u64, whole(seed)? as u64);
-    if function == Function::HashFnv1a {
-        let start = 0xcbf2_9ce4_8422_2325 ^ seed;
-        let hash = value
-            .to_le_bytes()
-            .into_iter()
-            .fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        return Ok(Datum::Int(hash as i64));
-    }
-    let shift = |word: u64| word ^ (word >> 47);
-    let word = shift(value.wrapping_mul(MURMUR)).wrapping_mul(MURMUR);
-    // The length of the hashed data, eight bytes, is part of the initial value.
-    let hash = (seed ^ MURMUR.wrapping_mul(8) ^ word).wrapping_mul(MURMUR);
-    Ok(Datum::Int(shift(shift(hash).wrapping_mul(MURMUR)) as i64))
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 //! Functions") into a tree.
 
 use super::declared::DEFAULT_SEED;
+use super::evaluate::Datum;
+use super::functions::{BINARY, BIT_NOT, FUNCTIONS, Function, NEGATE, NOT, binding};
 use super::section::position;
 use crate::prelude::*;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) enum Expr {
     Null,
     Bool(bool),
@@ -13,7 +15,14 @@ pub(super) enum Expr {
     Double(f64),
     /// A variable, by its slot.
     Variable(usize),
-    Call(Function, Vec<Expr>),
+    Call(&'static Function, Vec<Expr>),
+    /// Whether a value is null, true or false.
+    Is(Box<Expr>, Datum),
+    /// AND, or OR.
+    Logic {
+        or: bool,
+        sides: Box<[Expr; 2]>,
+    },
     /// Conditions with their values, and the value if no condition is true.
     Case(Vec<(Expr, Expr)>, Box<Expr>),
 }
@@ -24,6 +33,8 @@ impl Expr {
         match self {
             Self::Variable(slot) => holds(*slot),
             Self::Call(_, arguments) => arguments.iter().all(|argument| argument.all_variables(holds)),
+            Self::Is(value, _) => value.all_variables(holds),
+            Self::Logic { sides, .. } => sides.iter().all(|side| side.all_variables(holds)),
             Self::Case(arms, otherwise) => {
                 let arm = |(condition, value): &(Self, Self)| {
                     condition.all_variables(holds) && value.all_variables(holds)
@@ -34,77 +45,6 @@ impl Expr {
         }
     }
 }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Function {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Modulo,
-    Negate,
-    Equal,
-    Different,
-    Less,
-    LessOrEqual,
-    And,
-    Or,
-    Not,
-    IsNull,
-    IsTrue,
-    IsFalse,
-    BitAnd,
-    BitOr,
-    BitXor,
-    BitNot,
-    ShiftLeft,
-    ShiftRight,
-    Abs,
-    ToDouble,
-    ToInt,
-    Exp,
-    Ln,
-    Sqrt,
-    Pi,
-    Power,
-    Greatest,
-    Least,
-    HashFnv1a,
-    HashMurmur2,
-    Random,
-    RandomExponential,
-    RandomGaussian,
-    RandomZipfian,
-    /// A Zipf distribution with a small exponent, which pgbench's language lacks.
-    RandomZipfianBelowOne,
-    /// sysbench's default distribution, which pgbench's language lacks.
-    RandomSpecial,
-    Permute,
-}
-
-/// The functions by name, with their minimum and maximum number of arguments.
-const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
-    ("abs", Function::Abs, 1, 1),
-    ("double", Function::ToDouble, 1, 1),
-    ("exp", Function::Exp, 1, 1),
-    ("greatest", Function::Greatest, 1, usize::MAX),
-    ("hash", Function::HashMurmur2, 1, 2),
-    ("hash_fnv1a", Function::HashFnv1a, 1, 2),
-    ("hash_murmur2", Function::HashMurmur2, 1, 2),
-    ("int", Function::ToInt, 1, 1),
-    ("least", Function::Least, 1, usize::MAX),
-    ("ln", Function::Ln, 1, 1),
-    ("mod", Function::Modulo, 2, 2),
-    ("permute", Function::Permute, 2, 3),
-    ("pi", Function::Pi, 0, 0),
-    ("pow", Function::Power, 2, 2),
-    ("power", Function::Power, 2, 2),
-    ("random", Function::Random, 2, 2),
-    ("random_exponential", Function::RandomExponential, 3, 3),
-    ("random_gaussian", Function::RandomGaussian, 3, 3),
-    ("random_zipfian", Function::RandomZipfian, 3, 3),
-    ("sqrt", Function::Sqrt, 1, 1),
-];
 
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
@@ -225,43 +165,6 @@ struct Reader<'a> {
     slot: &'a mut dyn FnMut(&str) -> Result<usize>,
 }
 
-/// Precedence of the operators, the lowest first, as in PostgreSQL.
-mod binding {
-    pub(super) const NONE: u8 = 0;
-    pub(super) const OR: u8 = 1;
-    pub(super) const AND: u8 = 2;
-    pub(super) const NOT: u8 = 3;
-    pub(super) const IS: u8 = 4;
-    pub(super) const COMPARISON: u8 = 5;
-    pub(super) const BITS: u8 = 6;
-    pub(super) const SUM: u8 = 7;
-    pub(super) const PRODUCT: u8 = 8;
-    pub(super) const SIGN: u8 = 9;
-}
-
-/// The binary operators, except `IS` and its variants.
-const BINARY: &[(&str, Function, u8)] = &[
-    ("or", Function::Or, binding::OR),
-    ("and", Function::And, binding::AND),
-    ("<", Function::Less, binding::COMPARISON),
-    (">", Function::Less, binding::COMPARISON),
-    ("=", Function::Equal, binding::COMPARISON),
-    ("<=", Function::LessOrEqual, binding::COMPARISON),
-    (">=", Function::LessOrEqual, binding::COMPARISON),
-    ("<>", Function::Different, binding::COMPARISON),
-    ("!=", Function::Different, binding::COMPARISON),
-    ("|", Function::BitOr, binding::BITS),
-    ("#", Function::BitXor, binding::BITS),
-    ("&", Function::BitAnd, binding::BITS),
-    ("<<", Function::ShiftLeft, binding::BITS),
-    (">>", Function::ShiftRight, binding::BITS),
-    ("+", Function::Add, binding::SUM),
-    ("-", Function::Subtract, binding::SUM),
-    ("*", Function::Multiply, binding::PRODUCT),
-    ("/", Function::Divide, binding::PRODUCT),
-    ("%", Function::Modulo, binding::PRODUCT),
-];
-
 impl Reader<'_> {
     fn is(&self, text: &str) -> bool {
         match self.tokens.get(self.at) {
@@ -308,38 +211,43 @@ impl Reader<'_> {
         if ["is", "isnull", "notnull"].iter().any(|word| self.is(word)) {
             return Some(binding::IS);
         }
-        BINARY.iter().find(|(sign, ..)| self.is(sign)).map(|(.., level)| *level)
+        let logic = [("or", binding::OR), ("and", binding::AND)];
+        let logic = logic.into_iter().find(|(word, _)| self.is(word)).map(|(_, level)| level);
+        logic.or_else(|| Some(BINARY.iter().find(|(_, operator)| self.is(operator.name))?.0))
     }
 
     fn binary(&mut self, left: Expr) -> Result<Expr> {
-        let Some((sign, function, level)) = BINARY.iter().find(|(sign, ..)| self.is(sign)) else {
+        for (or, word, level) in [(true, "or", binding::OR), (false, "and", binding::AND)] {
+            if self.take(word) {
+                return Ok(Expr::Logic { or, sides: Box::new([left, self.above(level)?]) });
+            }
+        }
+        let Some((level, operator)) = BINARY.iter().find(|(_, operator)| self.is(operator.name)) else {
             return Ok(left);
         };
         self.at += 1;
-        let right = self.above(*level)?;
-        // Greater is less with the operands exchanged.
-        let sides = if matches!(*sign, ">" | ">=") { [right, left] } else { [left, right] };
-        Ok(Expr::Call(*function, sides.into()))
+        Ok(Expr::Call(operator, vec![left, self.above(*level)?]))
     }
 
     fn is_something(&mut self, value: Expr) -> Result<Expr> {
-        let not = |is, expr| if is { Expr::Call(Function::Not, vec![expr]) } else { expr };
+        let is = |inverted, datum| {
+            let is = Expr::Is(Box::new(value), datum);
+            if inverted { Expr::Call(&NOT, vec![is]) } else { is }
+        };
         if self.take("isnull") {
-            return Ok(Expr::Call(Function::IsNull, vec![value]));
+            return Ok(is(false, Datum::Null));
         }
         if self.take("notnull") {
-            return Ok(not(true, Expr::Call(Function::IsNull, vec![value])));
+            return Ok(is(true, Datum::Null));
         }
         self.expect("is")?;
         let inverted = self.take("not");
-        for (word, function) in
-            [("null", Function::IsNull), ("true", Function::IsTrue), ("false", Function::IsFalse)]
-        {
+        for (word, datum) in [("true", Datum::Bool(true)), ("false", Datum::Bool(false))] {
             if self.take(word) {
-                return Ok(not(inverted, Expr::Call(function, vec![value])));
+                return Ok(is(inverted, datum));
             }
         }
-        self.expect("null").map(|()| Expr::Null)
+        self.expect("null").map(|()| is(inverted, Datum::Null))
     }
 
     /// A value with its prefix operators. Each applies to operators of higher precedence: `~1 + 2` is `~(1 + 2)`, and
@@ -350,17 +258,17 @@ impl Reader<'_> {
                 self.at += 1;
                 return Ok(Expr::Int(i64::MIN));
             }
-            return Ok(Expr::Call(Function::Negate, vec![self.above(binding::SIGN)?]));
+            return Ok(Expr::Call(&NEGATE, vec![self.above(binding::SIGN)?]));
         }
         if self.take("+") {
             return self.above(binding::SIGN);
         }
         if self.take("~") {
-            return Ok(Expr::Call(Function::BitNot, vec![self.above(binding::BITS)?]));
+            return Ok(Expr::Call(&BIT_NOT, vec![self.above(binding::BITS)?]));
         }
         if self.take("not") {
             // Unlike the other prefix operators, `not` is right-associative: `not not true`.
-            return Ok(Expr::Call(Function::Not, vec![self.above(binding::NOT)?]));
+            return Ok(Expr::Call(&NOT, vec![self.above(binding::NOT)?]));
         }
         self.primary()
     }
@@ -404,8 +312,9 @@ impl Reader<'_> {
     }
 
     fn call(&mut self, name: &str) -> Result<Expr> {
-        let names: Vec<&str> = FUNCTIONS.iter().map(|(name, ..)| *name).collect();
-        let (_, function, least, most) = &FUNCTIONS[position(name, &names, "function")?];
+        let names: Vec<&str> = FUNCTIONS.iter().map(|function| function.name).collect();
+        let function = &FUNCTIONS[position(name, &names, "function")?];
+        let (least, most) = function.arguments;
         self.expect("(")?;
         let mut arguments = Vec::new();
         if !self.is(")") {
@@ -415,9 +324,9 @@ impl Reader<'_> {
             }
         }
         self.expect(")")?;
-        if !(*least..=*most).contains(&arguments.len()) {
+        if !(least..=most).contains(&arguments.len()) {
             let found = arguments.len();
-            let wants = match (*least, *most) {
+            let wants = match (least, most) {
                 (one, other) if one == other => format!("{one}"),
                 (one, usize::MAX) => format!("{one} or more"),
                 (one, other) => format!("{one} to {other}"),
@@ -425,11 +334,9 @@ impl Reader<'_> {
             return Err(Error::usage(format!("{name} takes {wants} arguments, found {found}")));
         }
         // Without a seed argument, a variable that the user can set is the seed.
-        if matches!(function, Function::HashFnv1a | Function::HashMurmur2 | Function::Permute)
-            && arguments.len() < *most
-        {
+        if least < most && arguments.len() < most && most != usize::MAX {
             arguments.push(Expr::Variable((self.slot)(DEFAULT_SEED)?));
         }
-        Ok(Expr::Call(*function, arguments))
+        Ok(Expr::Call(function, arguments))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::declared::{Constant, Declared, Source, Step};
 use super::evaluate::{Datum, Scope, whole};
-use super::expression::{Expr, Function};
+use super::expression::Expr;
 use crate::prelude::*;
 
 /// Variables that have the same value in all transactions, by slot.
@@ -71,9 +71,8 @@ impl Known {
         }
         match expr {
             // The right side is not evaluated if the left side decides.
-            Expr::Call(Function::And | Function::Or, arguments) => {
-                arguments.first().map_or(Ok(()), |left| self.check_expr(left))
-            }
+            Expr::Logic { sides, .. } => self.check_expr(&sides[0]),
+            Expr::Is(value, _) => self.check_expr(value),
             Expr::Call(_, arguments) => arguments.iter().try_for_each(|argument| self.check_expr(argument)),
             Expr::Case(arms, _) => arms.first().map_or(Ok(()), |(condition, _)| self.check_expr(condition)),
             _ => Ok(()),

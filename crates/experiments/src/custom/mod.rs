@@ -7,6 +7,7 @@ mod declared;
 mod draws;
 mod evaluate;
 mod expression;
+mod functions;
 mod known;
 mod random;
 mod read;

@@ -2,7 +2,8 @@
 
 use super::Described;
 use super::declared::{self, Constant, Declared, Program, Request, Step};
-use super::expression::{Expr, Function};
+use super::expression::Expr;
+use super::functions::LESS;
 use super::section::{Section, known, place, variable};
 use super::{draws, relations, steps};
 use crate::prelude::*;
@@ -205,7 +206,7 @@ fn repeat(
     for time in 0..times {
         if let Some(slot) = slot {
             jumps.push(made.len());
-            let condition = Expr::Call(Function::Less, vec![Expr::Int(time), Expr::Variable(slot)]);
+            let condition = Expr::Call(&LESS, vec![Expr::Int(time), Expr::Variable(slot)]);
             made.push(Step::Unless { condition, to: 0, place: section.place.clone() });
         }
         steps_of(section, declared, values, write, made)?;

@@ -1,6 +1,7 @@
 //! Values of expressions, and distributions of random values.
 
 use super::super::expression::parse;
+use super::super::random;
 use super::Rng;
 use super::*;
 use proptest::prelude::*;
