@@ -8,27 +8,27 @@ use tokio::sync::oneshot;
 
 /// A request that needs the database.
 #[derive(Debug)]
-pub(crate) struct Job<R = oneshot::Sender<Response>> {
+pub(crate) struct Job {
     pub page: usize,
     /// The record that the client named.
     pub key: Option<u64>,
     /// Where the response goes.
-    pub reply: R,
+    pub reply: oneshot::Sender<Response>,
     /// When it was queued.
     pub queued: Instant,
 }
 
 /// Requests that wait for a session thread. Senders never block.
 #[derive(Debug)]
-pub(crate) struct Queue<R = oneshot::Sender<Response>> {
+pub(crate) struct Queue {
     capacity: usize,
-    state: Mutex<State<R>>,
+    state: Mutex<State>,
     ready: Condvar,
 }
 
 #[derive(Debug)]
-struct State<R> {
-    jobs: VecDeque<Job<R>>,
+struct State {
+    jobs: VecDeque<Job>,
     /// Threads that wait for a job.
     idle: usize,
     /// Whether one of them was woken and has not run yet. No other is woken until then: a thread that runs already
@@ -37,7 +37,7 @@ struct State<R> {
     closed: bool,
 }
 
-impl<R> State<R> {
+impl State {
     /// Whether a thread is to be woken now.
     fn wake(&mut self) -> bool {
         let wake = !self.jobs.is_empty() && self.idle > 0 && !self.waking;
@@ -46,19 +46,19 @@ impl<R> State<R> {
     }
 }
 
-impl<R> Queue<R> {
+impl Queue {
     /// A queue of at most this many requests besides those that an idle thread takes at once.
     pub(crate) fn new(capacity: usize) -> Self {
         let state = State { jobs: VecDeque::new(), idle: 0, waking: false, closed: false };
         Self { capacity, state: Mutex::new(state), ready: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<R>> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues a request. Returns false if the queue is full or closed.
-    pub(crate) fn offer(&self, job: Job<R>) -> bool {
+    pub(crate) fn offer(&self, job: Job) -> bool {
         let mut state = self.lock();
         if state.closed || state.jobs.len() >= self.capacity + state.idle {
             return false;
@@ -74,7 +74,7 @@ impl<R> Queue<R> {
 
     /// Takes the request that has waited longest, and waits for one if there is none. `None` once the queue is closed
     /// and empty.
-    pub(crate) fn take(&self) -> Option<Job<R>> {
+    pub(crate) fn take(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
             if let Some(job) = state.jobs.pop_front() {
@@ -108,8 +108,8 @@ mod tests {
     use std::sync::Arc;
     use std::thread;
 
-    fn job(page: usize) -> Job<()> {
-        Job { page, key: None, reply: (), queued: Instant::now() }
+    fn job(page: usize) -> Job {
+        Job { page, key: None, reply: oneshot::channel().0, queued: Instant::now() }
     }
 
     #[test]

@@ -64,10 +64,8 @@ pub enum Side {
 pub struct JobContext<'a> {
     driver: &'a dyn Driver,
     options: &'a ConnectOptions,
-    cancel: &'a AtomicBool,
-    progress: &'a AtomicU64,
     sessions: Vec<(&'static str, Box<dyn Session>)>,
-    done: JobDone,
+    work: Work<'a>,
 }
 
 /// The result of a job.
@@ -91,7 +89,8 @@ impl<'a> JobContext<'a> {
         cancel: &'a AtomicBool,
         progress: &'a AtomicU64,
     ) -> Self {
-        Self { driver, options, cancel, progress, sessions: Vec::new(), done: JobDone::default() }
+        let work = Work { done: JobDone::default(), cancel, progress };
+        Self { driver, options, sessions: Vec::new(), work }
     }
 
     /// The target's driver, for what is not done over a session.
@@ -106,28 +105,23 @@ impl<'a> JobContext<'a> {
 
     /// Whether the user has stopped the run, for work on other threads.
     pub fn cancel(&self) -> &'a AtomicBool {
-        self.cancel
+        self.work.cancel
     }
 
     /// The session of a role, such as `reader`. It is opened on first use and stays open until the job ends.
     pub fn session(&mut self, role: &'static str) -> Result<&mut dyn Session> {
+        Ok(self.session_and_work(role)?.0)
+    }
+
+    /// The session of a role, and what counts the work that is done while it is in use.
+    pub fn session_and_work(&mut self, role: &'static str) -> Result<(&mut dyn Session, &mut Work<'a>)> {
         let known = self.sessions.iter().position(|(known, _)| *known == role);
         let at = known.unwrap_or(self.sessions.len());
         if known.is_none() {
             let session = self.driver.connect(self.options).map_err(|error| error.context(role))?;
             self.sessions.push((role, session));
         }
-        Ok(&mut *self.sessions[at].1)
-    }
-
-    /// The session of a role, and what counts the work that is done while it is in use.
-    pub fn session_and_work(&mut self, role: &'static str) -> Result<(&mut dyn Session, Work<'_>)> {
-        self.session(role)?;
-        let Self { sessions, done, cancel, progress, .. } = self;
-        let session = sessions.iter_mut().find(|(known, _)| *known == role);
-        let (_, session) =
-            session.ok_or_else(|| Error::new(ErrorKind::Internal, "a session that was not opened"))?;
-        Ok((&mut **session, Work { done, cancel, progress }))
+        Ok((&mut *self.sessions[at].1, &mut self.work))
     }
 
     /// Does a part of the work, and records how long it took.
@@ -136,7 +130,7 @@ impl<'a> JobContext<'a> {
     /// The part's error, with its name as context; [`Interrupted`](ErrorKind::Interrupted) after the user has stopped
     /// the run.
     pub fn span<T>(&mut self, name: &'static str, part: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        self.check_cancelled()?;
+        self.work.check_cancelled()?;
         let began = Instant::now();
         let done = part(self).map_err(|error| match error.kind() {
             ErrorKind::Interrupted => error,
@@ -148,18 +142,18 @@ impl<'a> JobContext<'a> {
 
     /// Records the value of a metric in this trial.
     pub fn sample(&mut self, metric: &'static str, unit: Unit, value: f64) {
-        self.done.metrics.push(MetricValue::new(metric, unit, value));
+        self.work.done.metrics.push(MetricValue::new(metric, unit, value));
     }
 
     /// Records a point of a metric whose source is [`Source::Scatter`](crate::metric::Source::Scatter): `value` of the
     /// metric, where its reference is `reference`.
     pub fn point(&mut self, metric: &'static str, reference: f64, value: f64) {
-        let known = self.done.points.iter().position(|points| points.metric == metric);
-        let at = known.unwrap_or(self.done.points.len());
+        let known = self.work.done.points.iter().position(|points| points.metric == metric);
+        let at = known.unwrap_or(self.work.done.points.len());
         if known.is_none() {
-            self.done.points.push(Points { metric: metric.to_owned(), points: Vec::new() });
+            self.work.done.points.push(Points { metric: metric.to_owned(), points: Vec::new() });
         }
-        self.done.points[at].points.push((reference, value));
+        self.work.done.points[at].points.push((reference, value));
     }
 
     /// Counts finished work. Call it every few milliseconds: a job that the user stops ends here.
@@ -167,22 +161,18 @@ impl<'a> JobContext<'a> {
     /// # Errors
     /// [`Interrupted`](ErrorKind::Interrupted) after the user has stopped the run.
     pub fn work(&mut self, rows: u64, bytes: u64) -> Result<()> {
-        Work { done: &mut self.done, cancel: self.cancel, progress: self.progress }.add(rows, bytes)
-    }
-
-    fn check_cancelled(&self) -> Result<()> {
-        check_cancelled(self.cancel)
+        self.work.add(rows, bytes)
     }
 
     /// The result, and the sessions, which are still open.
     pub fn end(self) -> (JobDone, Vec<Box<dyn Session>>) {
-        (self.done, self.sessions.into_iter().map(|(_, session)| session).collect())
+        (self.work.done, self.sessions.into_iter().map(|(_, session)| session).collect())
     }
 }
 
 /// Counts the work of a job.
 pub struct Work<'a> {
-    done: &'a mut JobDone,
+    done: JobDone,
     cancel: &'a AtomicBool,
     progress: &'a AtomicU64,
 }
@@ -193,13 +183,13 @@ impl Work<'_> {
         self.done.rows += rows;
         self.done.bytes += bytes;
         self.progress.fetch_add(rows, Ordering::Relaxed);
-        check_cancelled(self.cancel)
+        self.check_cancelled()
     }
-}
 
-fn check_cancelled(cancel: &AtomicBool) -> Result<()> {
-    if cancel.load(Ordering::Relaxed) {
-        return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
+    fn check_cancelled(&self) -> Result<()> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
+        }
+        Ok(())
     }
-    Ok(())
 }

@@ -6,6 +6,7 @@
 use crate::axes::{choice, writes};
 use crate::content::{Content, Kind};
 use crate::fill;
+use crate::metrics::time;
 use crate::prelude::*;
 use crate::readback;
 use kurabe_copy::engines::Engine;
@@ -35,10 +36,6 @@ const PAGE: u64 = 2_000;
 const INDEXED: u64 = 1_000_000;
 /// The version of every row.
 const VERSION: u64 = 0;
-
-const fn time(name: &'static str, about: &'static str) -> Metric {
-    Metric::new(name, Unit::Nanoseconds, Better::Lower, about)
-}
 
 const COPIED: Metric = Metric::new(
     "rows copied per second",

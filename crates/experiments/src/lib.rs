@@ -19,6 +19,7 @@ mod footprint;
 mod ident;
 mod kv;
 mod link;
+mod metrics;
 mod net;
 mod point;
 mod prelude;

@@ -140,40 +140,25 @@ impl Net {
     }
 
     fn check_streams(self, session: &mut dyn Session, clients: &[ClientSummary]) -> Result<Vec<MetricValue>> {
-        let mut all = Totals::default();
-        let mut buffers = None;
-        for sent in clients.iter().filter_map(ClientSummary::notes::<Sent>) {
-            all.receiver_cpu_ns += self.arrived(session, sent)? as f64;
-            all.bytes += sent.bytes as f64;
-            all.measured += sent.measured as f64;
-            all.sender_cpu_ns += sent.cpu_ns as f64;
-            all.rate += sent.measured as f64 / sent.took.as_secs_f64().max(f64::MIN_POSITIVE);
-            buffers = buffers.or(Some(sent.buffers));
-        }
-        let Some([send, receive, segment]) = buffers.filter(|_| all.measured > 0.0) else {
+        let sent: Vec<&Sent> = clients.iter().filter_map(ClientSummary::notes).collect();
+        let receivers = sent.iter().map(|sent| self.arrived(session, sent)).collect::<Result<Vec<u64>>>()?;
+        let sum = |of: fn(&Sent) -> u64| sent.iter().map(|sent| of(sent)).sum::<u64>() as f64;
+        let measured = sum(|sent| sent.measured);
+        let Some(Sent { buffers: [send, receive, segment], .. }) = sent.first().filter(|_| measured > 0.0)
+        else {
             return Ok(Vec::new());
         };
+        let rate = |sent: &&Sent| sent.measured as f64 / sent.took.as_secs_f64().max(f64::MIN_POSITIVE);
+        let received = receivers.iter().sum::<u64>() as f64;
         Ok(vec![
-            DATA_RATE.value(all.rate),
-            SENDER_CPU.value(all.sender_cpu_ns / all.measured * GIGABYTE),
-            RECEIVER_CPU.value(all.receiver_cpu_ns / all.bytes * GIGABYTE),
-            SEND_BUFFER.value(send as f64),
-            RECEIVE_BUFFER.value(receive as f64),
-            MSS.value(segment as f64),
+            DATA_RATE.value(sent.iter().map(rate).sum()),
+            SENDER_CPU.value(sum(|sent| sent.cpu_ns) / measured * GIGABYTE),
+            RECEIVER_CPU.value(received / sum(|sent| sent.bytes) * GIGABYTE),
+            SEND_BUFFER.value(*send as f64),
+            RECEIVE_BUFFER.value(*receive as f64),
+            MSS.value(*segment as f64),
         ])
     }
-}
-
-/// The sums over all streams of a trial.
-#[derive(Default)]
-struct Totals {
-    /// Bytes, warm-up included, and those of the measured phase.
-    bytes: f64,
-    measured: f64,
-    /// Bytes per second.
-    rate: f64,
-    sender_cpu_ns: f64,
-    receiver_cpu_ns: f64,
 }
 
 impl Workload for Net {

@@ -5,6 +5,7 @@
 
 use crate::axes::{choice, writes};
 use crate::fill::{self, fill, rows_of_a_request};
+use crate::metrics::time;
 use crate::prelude::*;
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::dump::RowOrder;
@@ -30,10 +31,6 @@ const BUDGET: Duration = Duration::from_secs(480);
 const ORDER: &str = "order";
 const TOOL: &str = "tool";
 const ROWS: &str = "rows";
-
-const fn time(name: &'static str, about: &'static str) -> Metric {
-    Metric::new(name, Unit::Nanoseconds, Better::Lower, about)
-}
 
 const fn bytes(name: &'static str, about: &'static str) -> Metric {
     Metric::new(name, Unit::Bytes, Better::Lower, about)

@@ -72,7 +72,7 @@ impl Moving {
         Err(refused)
     }
 
-    fn source<'a>(&'a self, work: Option<Work<'a>>) -> Source<'a> {
+    fn source<'a, 'w>(&'a self, work: Option<&'a mut Work<'w>>) -> Source<'a, 'w> {
         Source { moving: self, work, sent: 0, text: Vec::with_capacity(self.data.length() + 8) }
     }
 
@@ -85,7 +85,7 @@ impl Moving {
     }
 
     fn read(&self, context: &mut JobContext<'_>) -> Result<Moved> {
-        let (session, mut work) = context.session_and_work(CLIENT)?;
+        let (session, work) = context.session_and_work(CLIENT)?;
         let mut arrived = Arrived::none_of(self.rows);
         let mut uncounted = 0;
         let mut row = |fields: &[Value<'_>]| {
@@ -140,7 +140,7 @@ impl Moving {
     }
 
     /// Inserts all rows, so many in a request, in one transaction if the database has transactions.
-    fn insert_all(&self, session: &mut dyn Session, each: u64, mut work: Work<'_>) -> Result<Moved> {
+    fn insert_all(&self, session: &mut dyn Session, each: u64, work: &mut Work<'_>) -> Result<Moved> {
         let begin = fill::prepare_if_supported(session, &Operation::Begin)?;
         let whole = self.prepare_insert(session, each)?;
         let rest = match self.rows % each {
@@ -263,14 +263,14 @@ impl Job for Moving {
 }
 
 /// All rows, made one after the other.
-struct Source<'a> {
+struct Source<'a, 'w> {
     moving: &'a Moving,
-    work: Option<Work<'a>>,
+    work: Option<&'a mut Work<'w>>,
     sent: u64,
     text: Vec<u8>,
 }
 
-impl RowSource for Source<'_> {
+impl RowSource for Source<'_, '_> {
     fn next(&mut self, put: &mut RowSink<'_>) -> Result<bool> {
         if self.sent == self.moving.rows {
             return Ok(false);

@@ -9,6 +9,7 @@ mod transaction;
 mod workload;
 
 use crate::axes::{CLIENTS, writes};
+use crate::metrics::{count, time};
 use crate::prelude::*;
 
 const REQUEST: &str = "request";
@@ -17,14 +18,6 @@ const RECORDS: u64 = 15_000;
 
 const fn share(name: &'static str, better: Better, about: &'static str) -> Metric {
     Metric::new(name, Unit::Share, better, about)
-}
-
-const fn time(name: &'static str, about: &'static str) -> Metric {
-    Metric::new(name, Unit::Nanoseconds, Better::Lower, about)
-}
-
-const fn count(name: &'static str, about: &'static str) -> Metric {
-    Metric::new(name, Unit::Count, Better::Neither, about)
 }
 
 const HIT_RATIO: Metric =
@@ -75,41 +68,31 @@ static INFO: ExperimentInfo = ExperimentInfo {
             throwaway MySQL, MariaDB or PostgreSQL that caches 6 MB; its own setting changes that: \
             'up:mysql?innodb_buffer_pool_size=128M'. Any wrong byte fails the trial. As in the published experiments.",
     axes: &[
-        AxisInfo {
-            name: "cache-size",
-            help: "records that the cache can hold, in per cent of all",
-            kind: AxisKind::percent(1, 1_000)
+        AxisInfo::new(
+            "cache-size",
+            "records that the cache can hold, in per cent of all",
+            AxisKind::percent(1, 1_000)
                 .or(&[("none", "no cache, the store alone"), ("as-is", "an existing cache, unchanged")]),
-            default: &["none", "100%", "50%", "10%"],
-        },
-        AxisInfo {
-            name: "after-write",
-            help: "what a write does to the copy in the cache",
-            kind: AxisKind::choice(&[
+            &["none", "100%", "50%", "10%"],
+        ),
+        AxisInfo::new(
+            "after-write",
+            "what a write does to the copy in the cache",
+            AxisKind::choice(&[
                 ("invalidate", "removes it"),
                 ("replace", "stores the new version there (write-through)"),
                 ("nothing", "leaves it until it expires or is evicted (--cache with ?ttl=SECONDS)"),
             ]),
-            default: &["invalidate"],
-        },
-        AxisInfo {
-            name: "write-share",
-            help: "share of requests that are writes",
-            kind: AxisKind::percent(0, 100),
-            default: &["5%"],
-        },
-        AxisInfo {
-            name: "zipf",
-            help: "skew of the records' popularity: the exponent of Zipf's law; 0 means equal popularity",
-            kind: AxisKind::decimal(4),
-            default: &["0.99"],
-        },
-        AxisInfo {
-            name: "payload",
-            help: "bytes of one record",
-            kind: AxisKind::size(16, 900_000),
-            default: &["1k"],
-        },
+            &["invalidate"],
+        ),
+        AxisInfo::new("write-share", "share of requests that are writes", AxisKind::percent(0, 100), &["5%"]),
+        AxisInfo::new(
+            "zipf",
+            "skew of the records' popularity: the exponent of Zipf's law; 0 means equal popularity",
+            AxisKind::decimal(4),
+            &["0.99"],
+        ),
+        AxisInfo::new("payload", "bytes of one record", AxisKind::size(16, 900_000), &["1k"]),
         AxisInfo { default: &["4"], ..CLIENTS },
     ],
     operations: &[writes(REQUEST, "read a record through the cache, or change one", 20_000)],

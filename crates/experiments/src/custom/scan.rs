@@ -138,33 +138,34 @@ fn comment(text: &str, lexis: Lexis) -> usize {
         }
         // The end of an executed comment.
         [b'*', b'/', ..] if lexis.mysql => 2,
-        [b'/', b'*', ..] => block(text, lexis.postgres),
+        [b'/', b'*', ..] => block(text, lexis.postgres).unwrap_or(text.len()),
         _ => 0,
     }
 }
 
-/// The length of a block comment. An unterminated one extends to the end.
-fn block(text: &str, nests: bool) -> usize {
+/// The length of a block comment; `None` if it does not end.
+pub(super) fn block(text: &str, nests: bool) -> Option<usize> {
     let (mut depth, mut at) = (1, 2);
     while depth > 0 {
-        let Some(found) = text[at..].find(['*', '/']).map(|found| at + found) else { return text.len() };
-        at = match text.as_bytes().get(found..found + 2) {
-            Some(b"*/") => {
-                depth -= 1;
-                found + 2
-            }
-            Some(b"/*") if nests => {
-                depth += 1;
-                found + 2
-            }
-            _ => found + 1,
-        };
+        let found = at + text[at..].find(['*', '/'])?;
+        at = found
+            + match text.as_bytes().get(found..found + 2) {
+                Some(b"*/") => {
+                    depth -= 1;
+                    2
+                }
+                Some(b"/*") if nests => {
+                    depth += 1;
+                    2
+                }
+                _ => 1,
+            };
     }
-    at
+    Some(at)
 }
 
 /// The length of a text or name within quotes, which are doubled within it. An unterminated one extends to the end.
-fn quoted(text: &str, backslash: bool) -> usize {
+pub(super) fn quoted(text: &str, backslash: bool) -> usize {
     let mut chars = text.char_indices();
     let Some((_, quote)) = chars.next() else { return 0 };
     while let Some((at, c)) = chars.next() {
@@ -196,7 +197,7 @@ fn alternative(text: &str) -> usize {
 }
 
 /// The length of `$tag$ … $tag$`; 0 if there is none.
-fn dollar(text: &str) -> usize {
+pub(super) fn dollar(text: &str) -> usize {
     let tag = word(&text[1..]);
     if tag.starts_with(|c: char| c.is_ascii_digit()) || !text[1 + tag.len()..].starts_with('$') {
         return 0;

@@ -2,6 +2,7 @@
 
 use super::declared::Piece;
 use super::expression::word;
+use super::scan;
 use crate::prelude::*;
 
 /// How tables are named in a text.
@@ -106,59 +107,18 @@ fn push_text(pieces: &mut Vec<Piece>, text: &str) {
 /// The length in bytes of a quoted text, quoted name or comment at the beginning of a text; 0 if there is none. An
 /// unterminated one extends to the end.
 pub(super) fn opaque(text: &str) -> usize {
-    let until =
-        |from: usize, end: &str| text[from..].find(end).map_or(text.len(), |at| from + at + end.len());
     match text.as_bytes() {
         // E'…\'…': a backslash escapes (PostgreSQL manual, "String Constants with C-Style Escapes").
-        [b'E' | b'e', b'\'', ..] => escaped(text),
-        [quote @ (b'\'' | b'"' | b'`'), ..] => until(1, char::from(*quote).encode_utf8(&mut [0; 4])),
-        [b'-', b'-', ..] => until(2, "\n"),
-        [b'/', b'*', ..] => nested(text).unwrap_or_else(|| until(2, "*/")),
-        [b'$', ..] => {
-            // $tag$ … $tag$; not $1.
-            let tag = word(&text[1..]);
-            let is_tag =
-                !tag.starts_with(|c: char| c.is_ascii_digit()) && text[1 + tag.len()..].starts_with('$');
-            if is_tag { until(tag.len() + 2, &text[..tag.len() + 2]) } else { 0 }
+        [b'E' | b'e', b'\'', ..] => 1 + scan::quoted(&text[1..], true),
+        [b'\'' | b'"' | b'`', ..] => scan::quoted(text, false),
+        [b'-', b'-', ..] => text.find('\n').map_or(text.len(), |at| at + 1),
+        // In PostgreSQL comments nest. One in which another does not end is of an engine that does not nest them.
+        [b'/', b'*', ..] => {
+            scan::block(text, true).or_else(|| scan::block(text, false)).unwrap_or(text.len())
         }
+        [b'$', ..] => scan::dollar(text),
         _ => 0,
     }
-}
-
-/// The length of a text with backslashes; two quotes are one within it.
-fn escaped(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    let mut at = 2;
-    while let Some(byte) = bytes.get(at) {
-        at += match (byte, bytes.get(at + 1)) {
-            (b'\\', Some(_)) | (b'\'', Some(b'\'')) => 2,
-            (b'\'', _) => return at + 1,
-            _ => 1,
-        };
-    }
-    text.len()
-}
-
-/// The length of a comment in which others begin and end, as in PostgreSQL; `None` if one of them does not end: other
-/// engines do not nest them.
-fn nested(text: &str) -> Option<usize> {
-    let mut depth = 0;
-    let mut at = 0;
-    while let Some(pair) = text.as_bytes().get(at..at + 2) {
-        match pair {
-            b"/*" => depth += 1,
-            b"*/" => depth -= 1,
-            _ => {
-                at += 1;
-                continue;
-            }
-        }
-        at += 2;
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-    None
 }
 
 /// The words of a statement, in lower case, without quoted texts and comments.

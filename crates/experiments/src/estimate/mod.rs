@@ -2,12 +2,14 @@
 
 mod data;
 mod job;
-mod own;
 
 use crate::axes::reads;
+use crate::custom::reads::text_asks_for_write;
+use crate::metrics::time;
 use crate::prelude::*;
 use data::{Condition, State};
 use job::Estimating;
+use kurabe_core::driver::Access;
 use kurabe_core::metric::{Source, THROUGHPUT};
 use kurabe_core::raw::{RawPiece, RawStatement, RawText};
 use std::time::Duration;
@@ -37,18 +39,11 @@ const MEDIAN: Metric = Metric::new(
 const P95: Metric =
     Metric::new("q-error p95", Unit::Ratio, Better::Lower, "95th percentile of the same").primary();
 const WORST: Metric = Metric::new("q-error worst", Unit::Ratio, Better::Lower, "maximum of the same");
-const EXPLAIN: Metric = Metric::new(
+const EXPLAIN: Metric = time(
     "explain time",
-    Unit::Nanoseconds,
-    Better::Lower,
     "median time of a request that plans and explains a query: an upper bound of planning",
 );
-const PLANNING: Metric = Metric::new(
-    "planning time",
-    Unit::Nanoseconds,
-    Better::Lower,
-    "median planning time that the server reports",
-);
+const PLANNING: Metric = time("planning time", "median planning time that the server reports");
 
 /// The state of a table of the user.
 const AS_IS: &str = "as-is";
@@ -111,7 +106,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
                 "your own table is only read, so that it is measured as it is; use --state {AS_IS}"
             )));
         }
-        return own::plan(data);
+        return plan_own(data);
     }
     let Some(state) = State::parse(state) else {
         return Err(Error::unsupported(format!(
@@ -124,6 +119,26 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let name = table.collection.name.clone();
     let min_time = Duration::from_secs_f64(demand.loaded_bytes as f64 / DRAWN_PER_SECOND);
     Ok(PlannedCell { min_time, ..PlannedCell::job(name, demand, 1, Estimating::generated(table, data)) })
+}
+
+/// Plans a cell that estimates `SELECT * FROM text`.
+fn plan_own(text: &str) -> Result<PlannedCell> {
+    let query = |sql: String| {
+        if let Some(why) = text_asks_for_write(&sql) {
+            let message = format!("--data {text}: the query may change data: {why}");
+            return Err(Error::usage(message).hint("write TABLE WHERE CONDITION"));
+        }
+        Ok(raw("--data", vec![RawPiece::Text(sql)]))
+    };
+    let select = query(format!("SELECT * FROM {text}"))?;
+    // The line break ends a comment of the user.
+    let count = query(format!("SELECT COUNT(*) FROM (SELECT 1 AS one FROM {text}\n) counted"))?;
+    let mut demand = demand(select.clone());
+    demand.capabilities.push(Capability::ReadOnlySessions);
+    let mut planned =
+        PlannedCell::job(format!("estimate of {text}"), demand, 1, Estimating::own(select, count));
+    planned.policy.access = Access::ReadOnly;
+    Ok(planned)
 }
 
 /// What estimates of this query, and others like it, demand.

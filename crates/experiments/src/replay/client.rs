@@ -6,7 +6,6 @@ use super::mysql::packet;
 use super::traffic::{Sent, Traffic, Unit};
 use super::{http, memcached, mongodb, mysql, postgres, redis};
 use crate::prelude::*;
-use kurabe_capture::record::{Parameter, Value as Recorded};
 use kurabe_core::driver::RawMessages;
 use kurabe_wire::registry::of_scheme;
 use kurabe_wire::view::{Event, Exchange, Step, View};
@@ -262,14 +261,5 @@ impl<'a> Client<'a> {
             prepared.insert(answer.text.clone(), u32::from_le_bytes(*number));
         }
         Ok(answers)
-    }
-}
-
-/// A parameter's value.
-pub(super) fn value(parameter: &Parameter) -> Result<Option<&[u8]>> {
-    match &parameter.value {
-        Recorded::Null => Ok(None),
-        Recorded::Bytes(bytes) => Ok(Some(bytes)),
-        Recorded::Dropped => Err(Error::usage("a value of the capture was not kept")),
     }
 }

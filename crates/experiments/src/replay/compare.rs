@@ -2,7 +2,7 @@
 
 use super::family::Family;
 use super::traffic::{Sent, Traffic, Unit};
-use super::{http, memcached, mongodb, redis};
+use super::{http, mongodb};
 use kurabe_capture::file::Known;
 use kurabe_capture::record::Request;
 use kurabe_core::Error;
@@ -203,10 +203,7 @@ pub(super) fn is_volatile(lower: &str) -> bool {
         let mut found = lower.match_indices(word);
         found.any(|(at, _)| !lower[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
     };
-    OF_SERVER.contains(&first)
-        || redis::VOLATILE.contains(&first)
-        || memcached::VOLATILE.contains(&first)
-        || VOLATILE.iter().any(has)
+    OF_SERVER.contains(&first) || VOLATILE.iter().any(has)
 }
 
 /// Why the answer may be right.
@@ -229,7 +226,7 @@ fn varies(text: &str, family: Family, recorded: &Request, answer: &Exchange) -> 
         return is_volatile.then_some(Varies::Volatile).or(is_reordered.then_some(Varies::Order));
     }
     let lower = text.to_ascii_lowercase();
-    if is_volatile(&lower) {
+    if is_volatile(&lower) || family.is("volatile", text) {
         return Some(Varies::Volatile);
     }
     let unordered = lower.contains("limit") && !lower.contains("order by");

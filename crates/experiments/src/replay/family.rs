@@ -1,11 +1,12 @@
 //! Protocols that are sent alike, and what differs between them when a capture is read.
 
-use super::{http, memcached, mongodb, redis, tables};
+use super::{commands, http, memcached, mongodb, tables};
 use crate::custom::reads::text_asks_for_write;
 
 /// Protocols that are sent alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Family {
+    #[default]
     Postgres,
     Mysql,
     Redis,
@@ -14,17 +15,30 @@ pub(super) enum Family {
     Mongodb,
 }
 
+/// The schemes of their targets.
+const SCHEMES: [(Family, &[&str]); 6] = [
+    (Family::Postgres, &["postgres", "postgresql"]),
+    (Family::Mysql, &["mysql", "mariadb"]),
+    (Family::Redis, &["redis", "valkey"]),
+    (Family::Memcached, &["memcached"]),
+    (Family::Http, &["couchdb", "couchdbs"]),
+    (Family::Mongodb, &["mongodb"]),
+];
+
 impl Family {
     pub(super) fn of(scheme: &str) -> Option<Self> {
-        match scheme {
-            "postgres" | "postgresql" => Some(Self::Postgres),
-            "mysql" | "mariadb" => Some(Self::Mysql),
-            "redis" | "valkey" => Some(Self::Redis),
-            "memcached" => Some(Self::Memcached),
-            "couchdb" => Some(Self::Http),
-            "mongodb" => Some(Self::Mongodb),
-            _ => None,
-        }
+        SCHEMES.iter().find(|(_, schemes)| schemes.contains(&scheme)).map(|(family, _)| *family)
+    }
+
+    /// The schemes of targets on which its captures can be replayed.
+    pub(super) fn schemes(self) -> &'static [&'static str] {
+        SCHEMES.iter().find(|(family, _)| *family == self).map_or(&[], |(_, schemes)| schemes)
+    }
+
+    /// Whether the table of commands says this of a command of Redis or memcached.
+    pub(super) fn is(self, what: &str, text: &str) -> bool {
+        let protocol = if self == Self::Redis { "redis" } else { "memcached" };
+        matches!(self, Self::Redis | Self::Memcached) && commands::is(protocol, what, text)
     }
 
     /// Whether it has commands, or methods with paths, in place of statements.
@@ -42,37 +56,44 @@ impl Family {
     }
 
     /// Why a request of this template may change something, and whether it locks rows.
-    pub(super) fn effects(this: Option<Self>, template: &str, shown: &str) -> (Option<String>, bool) {
+    pub(super) fn effects(self, template: &str, shown: &str) -> (Option<String>, bool) {
         let lower = shown.to_ascii_lowercase();
         let locks = ["for update", "for share", "for no key", "for key share", "lock in share", "_lock("];
-        match this {
-            Some(Self::Redis) => (redis::writes(template), redis::waits(template)),
-            Some(Self::Memcached) => (memcached::writes(template), false),
-            Some(Self::Http) => (http::writes(template), false),
-            Some(Self::Mongodb) => (mongodb::writes(template), false),
-            _ => (text_asks_for_write(shown), locks.iter().any(|words| lower.contains(words))),
+        match self {
+            Self::Redis | Self::Memcached => {
+                let writes = !self.is("reads", template);
+                let what = if self == Self::Redis { "keys" } else { "values" };
+                let why = || format!("{} may change {what}", commands::command(template));
+                (writes.then(why), self.is("waits", template))
+            }
+            Self::Http => (http::writes(template), false),
+            Self::Mongodb => (mongodb::writes(template), false),
+            Self::Postgres | Self::Mysql => {
+                (text_asks_for_write(shown), locks.iter().any(|words| lower.contains(words)))
+            }
         }
     }
 
     /// The tables or collections that a template names.
-    pub(super) fn tables(this: Option<Self>, template: &str, shown: &str) -> Vec<String> {
-        match this {
-            Some(Self::Mongodb) => mongodb::tables(template),
-            Some(family) if family.has_commands() => Vec::new(),
+    pub(super) fn tables(self, template: &str, shown: &str) -> Vec<String> {
+        match self {
+            Self::Mongodb => mongodb::tables(template),
+            family if family.has_commands() => Vec::new(),
             _ => tables::tables(&shown.to_ascii_lowercase()),
         }
     }
 
     /// Whether requests of this template cannot be sent again.
-    pub(super) fn is_left_out(this: Option<Self>, text: &str) -> bool {
+    pub(super) fn is_left_out(self, text: &str) -> bool {
         // Commands of MySQL's protocol without a text of SQL.
         let is_command = text.starts_with("COM_") && !text.starts_with("COM_INIT_DB ") && text != "COM_PING";
-        match this {
-            Some(Self::Redis) => redis::is_left_out(text),
-            Some(Self::Memcached) => memcached::is_left_out(text),
-            Some(Self::Http) => http::is_left_out(text),
-            Some(Self::Mongodb) => mongodb::is_left_out(text),
-            _ => is_command || text.starts_with("command ") || text == "a function call",
+        match self {
+            Self::Redis | Self::Memcached => self.is("left-out", text),
+            Self::Http => http::is_left_out(text),
+            Self::Mongodb => mongodb::is_left_out(text),
+            Self::Postgres | Self::Mysql => {
+                is_command || text.starts_with("command ") || text == "a function call"
+            }
         }
     }
 }

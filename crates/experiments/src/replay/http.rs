@@ -1,5 +1,6 @@
 //! Requests of CouchDB: <https://docs.couchdb.org/en/stable/api/index.html>.
 
+use super::commands::value;
 use super::traffic::Sent;
 use kurabe_capture::record::{Parameter, Request, Value as Recorded};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -66,11 +67,9 @@ pub(super) fn push(out: &mut Vec<u8>, text: &str, sent: &Sent) -> Result<()> {
     out.extend(format!("{text} HTTP/1.1\r\n").bytes());
     let (mut body, mut id) = (None, None);
     for one in &sent.request.parameters {
-        let Recorded::Bytes(bytes) = &one.value else {
-            return Err(Error::usage("a value of the capture was not kept"));
-        };
+        let bytes = value(one)?.unwrap_or_default();
         match (one.kind as usize).checked_sub(1) {
-            None => body = Some(bytes.clone()),
+            None => body = Some(bytes.to_vec()),
             _ if one.kind == CHOSEN_ID => id = Some(bytes),
             Some(place) => {
                 let name = FIELDS

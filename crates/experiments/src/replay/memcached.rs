@@ -1,31 +1,12 @@
 //! Commands of memcached: <https://github.com/memcached/memcached/blob/master/doc/protocol.txt>.
 
+use super::commands::{command, values};
 use super::traffic::Sent;
 use kurabe_capture::record::Value as Recorded;
-use kurabe_core::{Error, Result};
+use kurabe_core::Result;
 
-/// Commands that change no value.
-const READS: [&str; 7] = ["get", "gets", "mg", "mn", "me", "version", "stats"];
-/// Commands that are not sent again: they are about the server, or have a number that another server does not give (`cas`).
-const LEFT_OUT: [&str; 3] = ["cas", "flush_all", "verbosity"];
-/// Commands whose answers depend on time or the server.
-pub(super) const VOLATILE: [&str; 3] = ["me", "stats", "version"];
 /// A request with one answer, after those that have none.
 pub(super) const SYNC: &[u8] = b"version\r\n";
-
-fn command(text: &str) -> &str {
-    text.split(' ').next().unwrap_or_default()
-}
-
-/// Why a command may change something.
-pub(super) fn writes(text: &str) -> Option<String> {
-    (!READS.contains(&command(text))).then(|| format!("{} may change values", command(text)))
-}
-
-/// Whether a command is not sent again.
-pub(super) fn is_left_out(text: &str) -> bool {
-    LEFT_OUT.contains(&command(text))
-}
 
 /// Whether a request has no answer.
 pub(super) fn is_quiet(text: &str) -> bool {
@@ -48,11 +29,7 @@ pub(super) fn keys(text: &str, sent: &Sent) -> impl Iterator<Item = String> {
 
 /// Appends a request: its line, and its value, whose size is in the line.
 pub(super) fn push(out: &mut Vec<u8>, text: &str, sent: &Sent) -> Result<()> {
-    let given = sent.request.parameters.iter().map(|one| match &one.value {
-        Recorded::Bytes(bytes) => Ok(bytes.as_slice()),
-        _ => Err(Error::usage("a value of the capture was not kept")),
-    });
-    let mut given: Vec<&[u8]> = given.collect::<Result<_>>()?;
+    let mut given = values(sent)?;
     let place = match command(text) {
         "set" | "add" | "replace" | "append" | "prepend" => Some(3),
         "ms" => Some(1),

@@ -4,6 +4,7 @@
 
 mod cached;
 mod client;
+mod commands;
 mod commits;
 mod compare;
 mod family;
@@ -20,6 +21,7 @@ mod tables;
 mod traffic;
 mod transactions;
 
+use crate::metrics::{count, time};
 use crate::prelude::*;
 use family::Family;
 use job::{Replay, Seen};
@@ -48,14 +50,6 @@ const OTHERS: &str = "other statements";
 const BUDGET: Duration = Duration::from_secs(30);
 const ROUNDS: u32 = 12;
 const SPEED: &str = "speed";
-
-const fn time(name: &'static str, about: &'static str) -> Metric {
-    Metric::new(name, Unit::Nanoseconds, Better::Lower, about)
-}
-
-const fn count(name: &'static str, about: &'static str) -> Metric {
-    Metric::new(name, Unit::Count, Better::Neither, about)
-}
 
 const MEAN: Metric =
     time("request mean", "mean time of all requests; with a speed, from when the request was due");
@@ -214,14 +208,8 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
 /// # Errors
 /// If the workload is no capture.
 pub fn schemes(source: &CustomWorkload) -> Result<&'static [&'static str]> {
-    Ok(match Family::of(&kept(source)?.1.protocol) {
-        Some(Family::Postgres) => &["postgres", "postgresql"],
-        Some(Family::Redis) => &["redis", "valkey"],
-        Some(Family::Memcached) => &["memcached"],
-        Some(Family::Http) => &["couchdb", "couchdbs"],
-        Some(Family::Mongodb) => &["mongodb"],
-        _ => &["mysql", "mariadb"],
-    })
+    let protocol = kept(source)?.1.protocol;
+    Ok(Family::of(&protocol).unwrap_or(Family::Mysql).schemes())
 }
 
 /// Whether the capture has its end.

@@ -1,5 +1,6 @@
 //! Commands of MongoDB: <https://www.mongodb.com/docs/manual/reference/command/>.
 
+use super::commands;
 use super::compare::Varies;
 use super::traffic::Sent;
 use kurabe_capture::record::{Parameter, Request, Value};
@@ -9,19 +10,8 @@ use kurabe_wire::view::{COMPLETE, Exchange};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Commands that change no document, if they write none elsewhere.
-const READS: [&str; 11] = [
-    "aggregate", "collStats", "count", "dbStats", "distinct", "explain", "find", "getMore", "killCursors",
-    "listCollections", "listIndexes",
-];
-/// Other commands that are sent again. All others are about the server, its users or whole databases.
-const OTHERS: [&str; 12] = [
-    "collMod", "convertToCapped", "create", "createIndexes", "delete", "drop", "dropIndexes",
-    "findAndModify", "findandmodify", "insert", "mapReduce", "update",
-];
-/// Commands whose answers depend on the server.
-const VOLATILE: [&str; 6] =
-    ["collStats", "dbStats", "explain", "killCursors", "listCollections", "listIndexes"];
+/// Its name in the table of commands.
+const PROTOCOL: &str = "mongodb";
 /// Fields of answers that depend on time, chance or the server.
 const VOLATILE_FIELDS: [&str; 5] = ["$collStats", "$currentDate", "$indexStats", "$rand", "$sample"];
 /// Fields that name another collection than the command.
@@ -111,7 +101,7 @@ pub(super) fn database(parameters: &[Parameter]) -> Option<&[u8]> {
 pub(super) fn writes(text: &str) -> Option<String> {
     let (command, _, fields) = mongodb::fields(text);
     let stores = fields.iter().any(|field| ["$out", "$merge"].contains(&field.name.as_ref()));
-    (!READS.contains(&command) || stores).then(|| format!("{command} may change documents"))
+    (!commands::is(PROTOCOL, "reads", command) || stores).then(|| format!("{command} may change documents"))
 }
 
 /// Whether a command is not sent again. Of a transaction no request is: on the server it belongs to a session, whose requests may
@@ -120,7 +110,7 @@ pub(super) fn is_left_out(text: &str) -> bool {
     let (command, collection, fields) = mongodb::fields(text);
     let has = |name: &str| fields.iter().any(|field| field.name == name);
     let is_own = |name: &str| ["autocommit", "awaitData", "tailable"].contains(&name);
-    !(READS.contains(&command) || OTHERS.contains(&command))
+    !["reads", "writes"].iter().any(|what| commands::is(PROTOCOL, what, command))
         || collection.is_some_and(|name| name.starts_with("system."))
         || fields.iter().any(|field| field.depth == 1 && is_own(&field.name))
         || has("$changeStream")
@@ -156,7 +146,7 @@ pub(super) fn others(text: &str, sent: &Sent) -> Vec<String> {
 pub(super) fn varies(text: &str, recorded: &Request, answer: &Exchange) -> Option<Varies> {
     let (command, _, fields) = mongodb::fields(text);
     let has = |name: &str| fields.iter().any(|field| field.name == name);
-    if VOLATILE.contains(&command) || VOLATILE_FIELDS.iter().any(|name| has(name)) {
+    if commands::is(PROTOCOL, "volatile", command) || VOLATILE_FIELDS.iter().any(|name| has(name)) {
         return Some(Varies::Volatile);
     }
     // At most one document has a key.

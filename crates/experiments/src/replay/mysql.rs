@@ -1,6 +1,6 @@
 //! Requests of MySQL and MariaDB.
 
-use super::client::value;
+use super::commands::value;
 use super::traffic::Sent;
 use crate::prelude::*;
 use kurabe_wire::view::Step;

@@ -1,6 +1,7 @@
 //! Requests of PostgreSQL.
 
-use super::client::{PIECE, value};
+use super::client::PIECE;
+use super::commands::value;
 use super::traffic::Sent;
 use crate::prelude::*;
 use kurabe_wire::view::Step;

@@ -21,8 +21,10 @@ use std::path::Path;
 pub(super) fn read(path: &Path) -> Result<Traffic> {
     let mut reading = Reading::default();
     let (about, ending) = file::read_with(path, |about, record| {
-        reading.family = Family::of(&about.protocol);
-        reading.take(record);
+        if let Some(family) = Family::of(&about.protocol) {
+            reading.family = family;
+            reading.take(record);
+        }
     })?;
     let wrong = |why: &str| Error::usage(format!("{}: {why}", path.display()));
     if about.values != Values::Keep {
@@ -42,13 +44,13 @@ pub(super) fn read(path: &Path) -> Result<Traffic> {
         return Err(wrong("it has no request with an answer"));
     }
     reading.complete = ending.complete;
-    Ok(reading.end(about, family))
+    Ok(reading.end(about))
 }
 
 #[derive(Default)]
 struct Reading {
     complete: bool,
-    family: Option<Family>,
+    family: Family,
     templates: Vec<Template>,
     /// The place of each template, by its number in the file.
     numbers: HashMap<u64, usize>,
@@ -110,8 +112,8 @@ impl Reading {
             self.kinds.push(Kind { text, calls: 0, time: 0 });
         }
         let shown = template.replace(GAP, " ? ");
-        let (writes, locks) = Family::effects(self.family, &template, &shown);
-        let tables = Family::tables(self.family, &template, &shown);
+        let (writes, locks) = self.family.effects(&template, &shown);
+        let tables = self.family.tables(&template, &shown);
         self.numbers.insert(number, self.templates.len());
         self.templates.push(Template {
             writes,
@@ -132,10 +134,10 @@ impl Reading {
         };
         let (data, is_cut) = (std::mem::take(&mut live.data), std::mem::take(&mut live.is_data_cut));
         let text = &self.templates[template].text;
-        let is_unknown = Family::is_left_out(self.family, text)
-            || self.family == Some(Family::Postgres) && postgres::is_of_protocol(text, &mut live.names);
+        let is_unknown = self.family.is_left_out(text)
+            || self.family == Family::Postgres && postgres::is_of_protocol(text, &mut live.names);
         // A cursor that no request of the replay opens cannot be gone on with.
-        let is_mongodb = self.family == Some(Family::Mongodb);
+        let is_mongodb = self.family == Family::Mongodb;
         let used =
             if is_mongodb { self.cursors.used(text, &mut request, live.place) } else { Some((false, None)) };
         let is_unknown = is_unknown || used.is_none();
@@ -189,7 +191,8 @@ impl Reading {
         }
     }
 
-    fn end(self, about: About, family: Family) -> Traffic {
+    fn end(self, about: About) -> Traffic {
+        let family = self.family;
         let Self { complete, templates, mut connections, sent, .. } = self;
         let mut units: Vec<Unit> = Vec::new();
         let mut commits: Vec<(usize, Vec<String>)> = Vec::new();
@@ -311,7 +314,7 @@ mod tests {
         for (connection, text, times, state) in units {
             unit(&mut reading, *connection, text, *times, *state);
         }
-        reading.end(About::default(), Family::Postgres)
+        reading.end(About::default())
     }
 
     #[test]
@@ -361,7 +364,7 @@ mod tests {
             value(256, b"shop"),
             |cursor: i64| value(257, &cursor.to_le_bytes()),
         );
-        let mut reading = Reading { family: Some(Family::Mongodb), ..Reading::default() };
+        let mut reading = Reading { family: Family::Mongodb, ..Reading::default() };
         for connection in 0..3 {
             reading.take(Record::Open { connection, at: 0, said: Vec::new() });
         }
@@ -383,7 +386,7 @@ mod tests {
             reading.take(Record::Request(Box::new(request)));
         }
         reading.keep_one_database();
-        let traffic = reading.end(About::default(), Family::Mongodb);
+        let traffic = reading.end(About::default());
         let needs: Vec<_> = traffic.units.iter().map(|unit| (unit.at, unit.after_units)).collect();
         // By connection. Only what another connection opened has to be waited for.
         assert_eq!(needs, [(1, 0), (7, 0), (3, 1), (1, 0)]);

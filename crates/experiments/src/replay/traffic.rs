@@ -46,7 +46,7 @@ pub(super) struct Template {
     /// Tables or collections that it names.
     pub(super) tables: Vec<String>,
     /// The protocol: parameters of commands may be keys.
-    pub(super) family: Option<Family>,
+    pub(super) family: Family,
 }
 
 impl Template {
@@ -199,10 +199,10 @@ pub(super) struct Commit {
 /// The tables that a request names, or what may be keys, or documents and databases. `changes`: those that it changes.
 pub(super) fn names(template: &Template, sent: &Sent, changes: bool) -> Vec<String> {
     match template.family {
-        Some(Family::Redis) => redis::keys(sent).collect(),
-        Some(Family::Memcached) => memcached::keys(&template.text, sent).collect(),
-        Some(Family::Http) => http::names(&template.filled(&sent.request), changes),
-        Some(Family::Mongodb) => {
+        Family::Redis => redis::keys(sent).collect(),
+        Family::Memcached => memcached::keys(&template.text, sent).collect(),
+        Family::Http => http::names(&template.filled(&sent.request), changes),
+        Family::Mongodb => {
             template.tables.iter().cloned().chain(mongodb::others(&template.text, sent)).collect()
         }
         _ => template.tables.clone(),

@@ -44,50 +44,50 @@ static INFO: ExperimentInfo = ExperimentInfo {
             serialised session data (or incompressible), stored as one blob or split over rows, compressed by the client \
             or not. As in the published experiments (session_store.csv).",
     axes: &[
-        AxisInfo {
-            name: "payload",
-            help: "bytes of one session",
-            kind: AxisKind::size(1, 1_000_000_000),
-            default: &["1k", "4k", "10k", "100k", "1m"],
-        },
-        AxisInfo {
-            name: "layout",
-            help: "how a session is stored in the database",
-            kind: AxisKind::choice(&[
+        AxisInfo::new(
+            "payload",
+            "bytes of one session",
+            AxisKind::size(1, 1_000_000_000),
+            &["1k", "4k", "10k", "100k", "1m"],
+        ),
+        AxisInfo::new(
+            "layout",
+            "how a session is stored in the database",
+            AxisKind::choice(&[
                 ("blob", "one row with one large value"),
                 ("rows", "rows of 4,000 bytes each, keyed (id, subid)"),
             ]),
-            default: &["blob", "rows"],
-        },
-        AxisInfo {
-            name: "compress",
-            help: "how the client compresses before it writes",
-            kind: AxisKind::choice(&[
+            &["blob", "rows"],
+        ),
+        AxisInfo::new(
+            "compress",
+            "how the client compresses before it writes",
+            AxisKind::choice(&[
                 ("none", "not at all"),
                 ("gzip", "deflate, level 6"),
                 ("zstd", "Zstandard, level 3"),
                 ("lz4", "LZ4 block"),
             ]),
-            default: &["none"],
-        },
-        AxisInfo {
-            name: "encoding",
-            help: "how the bytes are encoded",
-            kind: AxisKind::choice(&[
+            &["none"],
+        ),
+        AxisInfo::new(
+            "encoding",
+            "how the bytes are encoded",
+            AxisKind::choice(&[
                 ("binary", "without encoding, in a binary field"),
                 ("base64", "as base64 in a text field, as in the original"),
             ]),
-            default: &["binary"],
-        },
-        AxisInfo {
-            name: "content",
-            help: "kind of payload, which decides how well it compresses",
-            kind: AxisKind::choice(&[
+            &["binary"],
+        ),
+        AxisInfo::new(
+            "content",
+            "kind of payload, which decides how well it compresses",
+            AxisKind::choice(&[
                 ("text", "like serialised session data; zstd makes a third of it"),
                 ("random", "incompressible"),
             ]),
-            default: &["text"],
-        },
+            &["text"],
+        ),
         AxisInfo {
             kind: AxisKind::choice(&[
                 ("once", "once for each connection"),
@@ -97,29 +97,29 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
         CONNECTION,
         CLIENTS,
-        AxisInfo {
-            name: "lengths",
-            help: "how long sessions are",
-            kind: AxisKind::choice(&[
+        AxisInfo::new(
+            "lengths",
+            "how long sessions are",
+            AxisKind::choice(&[
                 ("alike", "all as --payload"),
                 (
                     "spread",
                     "as on a site: --payload is the mean, seven in ten are half of it or less, one in twenty is eight times it",
                 ),
             ]),
-            default: &["alike"],
-        },
-        AxisInfo {
-            name: "store-size",
-            help: "bytes of all sessions, to be more than the server's memory holds",
-            kind: AxisKind::size(1_000, 10_000_000_000_000)
+            &["alike"],
+        ),
+        AxisInfo::new(
+            "store-size",
+            "bytes of all sessions, to be more than the server's memory holds",
+            AxisKind::size(1_000, 10_000_000_000_000)
                 .or(&[("small", "1,000 sessions, as in the published experiments, or 16 MB")]),
-            default: &["small"],
-        },
-        AxisInfo {
-            name: "expiry",
-            help: "who removes the expired sessions of requests",
-            kind: AxisKind::choice(&[
+            &["small"],
+        ),
+        AxisInfo::new(
+            "expiry",
+            "who removes the expired sessions of requests",
+            AxisKind::choice(&[
                 ("request", "the request that finds one, by its identifier"),
                 (
                     "database",
@@ -127,14 +127,14 @@ static INFO: ExperimentInfo = ExperimentInfo {
                      and a DELETE of all that have expired, in one of a hundred requests",
                 ),
             ]),
-            default: &["request"],
-        },
-        AxisInfo {
-            name: "zipf",
-            help: "skew of the sessions' popularity among requests: the exponent of Zipf's law; 0 means equal popularity",
-            kind: AxisKind::decimal(4),
-            default: &["0.99"],
-        },
+            &["request"],
+        ),
+        AxisInfo::new(
+            "zipf",
+            "skew of the sessions' popularity among requests: the exponent of Zipf's law; 0 means equal popularity",
+            AxisKind::decimal(4),
+            &["0.99"],
+        ),
     ],
     operations: &[
         writes(WRITE, "add one session under a new identifier", 1_000),

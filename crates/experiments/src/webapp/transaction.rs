@@ -6,13 +6,10 @@ use super::draws::{self, Draw, Draws};
 use super::store::{Store, range};
 use super::user::{CHANGES, User};
 use crate::fill::{acknowledged, text};
+use crate::metrics::time;
 use crate::prelude::*;
 use std::collections::HashMap;
 use std::time::Instant;
-
-const fn time(name: &'static str, about: &'static str) -> Metric {
-    Metric::new(name, Unit::Nanoseconds, Better::Lower, about)
-}
 
 /// The mean time of each type of request, and of each step, if it occurs.
 pub(super) const METRICS: &[Metric] = &[
