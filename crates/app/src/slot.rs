@@ -6,7 +6,7 @@ use crate::response::{self, Kind, Response};
 use crate::router::Router;
 use crate::{Application, Connection};
 use hyper::StatusCode;
-use kurabe_core::driver::{ConnectOptions, Prepared, Session};
+use kurabe_core::driver::{ConnectOptions, Session};
 use kurabe_core::experiment::{Client, ClientSummary, Recorder, Transaction};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::Reply;
@@ -270,21 +270,14 @@ fn incomplete() -> Error {
 /// The health check: whether the database answers.
 #[derive(Default)]
 struct Health {
-    prepared: Option<Prepared>,
     reply: Reply,
 }
 
 impl Transaction for Health {
-    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.prepared = Some(session.prepare(&Operation::Ping)?);
-        Ok(())
-    }
-
-    fn prepare_input(&mut self) {}
-
     fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
-        let prepared = self.prepared.as_ref().ok_or_else(incomplete)?;
-        session.execute(prepared, &[], &mut self.reply)
+        let ping = session.prepare(&Operation::Ping)?;
+        session.execute(&ping, &[], &mut self.reply)?;
+        session.release(ping)
     }
 
     fn check(&mut self, _: &mut Recorder) -> Result<()> {

@@ -48,8 +48,6 @@ impl Transaction for Ping {
         Ok(())
     }
 
-    fn prepare_input(&mut self) {}
-
     fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
         let prepared = self.prepared.as_ref().ok_or_else(|| Error::unsupported("not attached"))?;
         session.execute(prepared, &[], &mut self.reply)

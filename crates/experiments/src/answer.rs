@@ -50,12 +50,6 @@ impl Count {
 }
 
 impl Transaction for Count {
-    fn attach(&mut self, _session: &mut dyn Session) -> Result<()> {
-        Ok(())
-    }
-
-    fn prepare_input(&mut self) {}
-
     fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
         let rows = fill::count(session, &self.collection)?;
         self.rows = rows.ok_or_else(|| Error::unsupported("this database does not count its records"))?;

@@ -5,7 +5,7 @@
 //! in this time as are sent. A stream is therefore never interleaved with another trial, in which it would drain.
 
 use crate::axes::{CLIENTS, reads};
-use crate::defect::{no_operation, no_session};
+use crate::defect::no_operation;
 use crate::prelude::*;
 use kurabe_core::metric;
 use kurabe_core::operation::{Flow, FlowKind};
@@ -193,7 +193,7 @@ struct Sent {
 /// Sends a request of a stream.
 struct Stream {
     net: Net,
-    prepared: Option<Prepared>,
+    statement: Statement,
     reply: Reply,
     sent: Sent,
     /// CPU time of this thread after the last request.
@@ -204,24 +204,22 @@ struct Stream {
 
 impl Stream {
     fn new(net: Net) -> Self {
-        Self { net, prepared: None, reply: Reply::new(), sent: Sent::default(), cpu_ns: 0, began: None }
+        let statement = Statement::new(net.flow(FlowKind::Stream), Bind::Once);
+        Self { net, statement, reply: Reply::new(), sent: Sent::default(), cpu_ns: 0, began: None }
     }
 }
 
 impl Transaction for Stream {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.prepared = Some(session.prepare(&self.net.flow(FlowKind::Stream))?);
-        Ok(())
+        self.statement.attach(session)
     }
-
-    fn prepare_input(&mut self) {}
 
     fn run(&mut self, session: &mut dyn Session, recorder: &mut Recorder) -> Result<()> {
         if recorder.measures() && self.began.is_none() {
             self.began = Some((Instant::now(), self.sent.bytes, self.cpu_ns));
         }
-        let prepared = self.prepared.as_ref().ok_or_else(no_session)?;
-        session.execute(prepared, &[Value::Int(self.net.batch() as i64)], &mut self.reply)
+        let blocks = Value::Int(self.net.batch() as i64);
+        self.statement.execute(session, &[blocks], &mut self.reply)
     }
 
     fn check(&mut self, recorder: &mut Recorder) -> Result<()> {
@@ -245,8 +243,7 @@ impl Transaction for Stream {
 
 /// Sends a message and receives it back.
 struct Echo {
-    net: Net,
-    prepared: Option<Prepared>,
+    statement: Statement,
     message: Vec<u8>,
     rng: Rng,
     reply: Reply,
@@ -263,14 +260,14 @@ impl Echo {
             message.extend_from_slice(&rng.next_u64().to_le_bytes());
         }
         message.truncate(net.block as usize);
-        Self { net, prepared: None, message, rng, reply: Reply::new() }
+        let statement = Statement::new(net.flow(FlowKind::Echo), Bind::Once);
+        Self { statement, message, rng, reply: Reply::new() }
     }
 }
 
 impl Transaction for Echo {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.prepared = Some(session.prepare(&self.net.flow(FlowKind::Echo))?);
-        Ok(())
+        self.statement.attach(session)
     }
 
     fn prepare_input(&mut self) {
@@ -280,8 +277,7 @@ impl Transaction for Echo {
     }
 
     fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
-        let prepared = self.prepared.as_ref().ok_or_else(no_session)?;
-        session.execute(prepared, &[Value::Bytes(&self.message)], &mut self.reply)
+        self.statement.execute(session, &[Value::Bytes(&self.message)], &mut self.reply)
     }
 
     fn check(&mut self, _: &mut Recorder) -> Result<()> {

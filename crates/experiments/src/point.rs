@@ -4,7 +4,7 @@
 
 use crate::axes::{self, CLIENTS, CONNECTION, STATEMENT, reads, writes};
 use crate::content::{Content, Kind};
-use crate::defect::{no_operation, no_session};
+use crate::defect::no_operation;
 use crate::fill::{acknowledged_rows, text};
 use crate::prelude::*;
 use crate::rows::{How, LOADED, Read, Rows, Write, acknowledged_change};
@@ -226,7 +226,7 @@ enum Draws {
 struct Pipelined {
     store: Arc<Store>,
     draws: Draws,
-    prepared: Option<Prepared>,
+    statement: Statement,
     /// The key of each request, and the data that it writes.
     rows: Vec<(u64, Vec<u8>)>,
     replies: Vec<Reply>,
@@ -235,10 +235,14 @@ struct Pipelined {
 
 impl Pipelined {
     fn new(store: &Arc<Store>, depth: usize, draws: Draws) -> Self {
+        let operation = match draws {
+            Draws::Read(_) => store.select(),
+            Draws::Write(_) => store.update(),
+        };
         Self {
             store: Arc::clone(store),
             draws,
-            prepared: None,
+            statement: Statement::new(operation, Bind::Once),
             rows: vec![(0, Vec::new()); depth],
             replies: (0..depth).map(|_| Reply::new()).collect(),
             parameters: Vec::with_capacity(depth * 2),
@@ -248,12 +252,7 @@ impl Pipelined {
 
 impl Transaction for Pipelined {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        let operation = match self.draws {
-            Draws::Read(_) => self.store.select(),
-            Draws::Write(_) => self.store.update(),
-        };
-        self.prepared = Some(session.prepare(&operation)?);
-        Ok(())
+        self.statement.attach(session)
     }
 
     fn prepare_input(&mut self) {
@@ -271,7 +270,6 @@ impl Transaction for Pipelined {
 
     #[inline]
     fn run(&mut self, session: &mut dyn Session, _: &mut Recorder) -> Result<()> {
-        let prepared = self.prepared.as_ref().ok_or_else(no_session)?;
         let mut parameters: Vec<Value<'_>> = std::mem::take(&mut self.parameters);
         for (key, data) in &self.rows {
             if matches!(self.draws, Draws::Write(_)) {
@@ -279,7 +277,7 @@ impl Transaction for Pipelined {
             }
             parameters.push(Value::Int(*key as i64));
         }
-        let done = session.pipeline(prepared, &parameters, &mut self.replies);
+        let done = self.statement.pipeline(session, &parameters, &mut self.replies);
         self.parameters = recycle(parameters);
         done
     }

@@ -75,6 +75,17 @@ impl Statement {
         session.execute(&prepared, parameters, reply)?;
         session.release(prepared)
     }
+
+    /// Sends a request for each of these replies before it reads the first. The statement is prepared once.
+    pub(crate) fn pipeline(
+        &self,
+        session: &mut dyn Session,
+        parameters: &[Value<'_>],
+        replies: &mut [Reply],
+    ) -> Result<()> {
+        let not_attached = || Error::new(ErrorKind::Internal, "the transaction has no session");
+        session.pipeline(self.prepared.as_ref().ok_or_else(not_attached)?, parameters, replies)
+    }
 }
 
 /// Keeps a vector's memory for the next values, which have another lifetime. `collect` reuses the allocation.

@@ -1,7 +1,7 @@
 //! The transactions of a client, and what it records of them.
 
 use crate::driver::Session;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::borrow::Cow;
@@ -131,7 +131,10 @@ impl Recorder {
 /// turn.
 pub trait Transaction: Send {
     /// Prepares statements on a new session. Called for each connection.
-    fn attach(&mut self, session: &mut dyn Session) -> Result<()>;
+    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
+        let _ = session;
+        Ok(())
+    }
 
     /// Releases what [`Transaction::attach`] prepared, before the connection returns to its pool.
     fn detach(&mut self, session: &mut dyn Session) -> Result<()> {
@@ -141,7 +144,7 @@ pub trait Transaction: Send {
 
     /// Chooses the inputs of the next `run` and generates what it writes. An application has these already when a
     /// request starts, so this is not timed.
-    fn prepare_input(&mut self);
+    fn prepare_input(&mut self) {}
 
     /// Does the work. This is the timed part; it allocates nothing.
     fn run(&mut self, session: &mut dyn Session, recorder: &mut Recorder) -> Result<()>;

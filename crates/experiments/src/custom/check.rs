@@ -1,6 +1,6 @@
 //! Checks answers against what the workload expects.
 
-use super::declared::{Execute, Wanted};
+use super::request::{Execute, Wanted};
 use super::slot::{Slot, Values, operand};
 use crate::prelude::*;
 

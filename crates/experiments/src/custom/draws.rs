@@ -1,11 +1,12 @@
 //! The random values of a transaction: `[transaction.NAME.draw]`.
 
-use super::declared::{Constant, Declared, EVERY_CLIENTS, Source, Step, rows_of};
+use super::declared::{Declared, Source, Step};
 use super::expression::{self, Expr};
 use super::functions::{
     ADD, Function, RANDOM, RANDOM_EXPONENTIAL, RANDOM_GAUSSIAN, RANDOM_ZIPFIAN, SPECIAL, ZIPFIAN_BELOW_ONE,
 };
 use super::section::{Section, variable};
+use super::variables::{Constant, EVERY_CLIENTS, rows_of};
 use crate::prelude::*;
 use std::collections::BTreeMap;
 use toml::{Table, Value};

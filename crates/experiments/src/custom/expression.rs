@@ -1,10 +1,10 @@
 //! Parses the expressions of pgbench's `\set` (PostgreSQL manual, "pgbench", "Built-in Operators" and "Built-in
 //! Functions") into a tree.
 
-use super::declared::DEFAULT_SEED;
-use super::evaluate::Datum;
+use super::datum::Datum;
 use super::functions::{BINARY, BIT_NOT, FUNCTIONS, Function, NEGATE, NOT, binding};
 use super::section::position;
+use super::variables::DEFAULT_SEED;
 use crate::prelude::*;
 
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! The operators and functions of expressions, by pgbench's rules: 64-bit integers with overflow errors, doubles and
 //! booleans.
 
-use super::evaluate::{Datum, condition, double, nonzero, whole};
+use super::datum::{Datum, condition, double, nonzero, whole};
 use super::random;
 use crate::prelude::*;
 use std::cmp::Ordering;

@@ -1,8 +1,10 @@
 //! Errors in a workload's expressions that do not depend on random values. They are reported before anything runs.
 
-use super::declared::{Constant, Declared, Source, Step};
-use super::evaluate::{Datum, Scope, whole};
+use super::datum::{Datum, whole};
+use super::declared::{Declared, Source, Step};
+use super::evaluate::Scope;
 use super::expression::Expr;
+use super::variables::Constant;
 use crate::prelude::*;
 
 /// Variables that have the same value in all transactions, by slot.

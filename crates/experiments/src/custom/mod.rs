@@ -3,16 +3,20 @@
 //! `read` and `script` both produce `declared::Declared`; `workload` and `transaction` run it.
 
 mod check;
+mod datum;
 mod declared;
+mod drawn;
 mod draws;
 mod evaluate;
 mod expression;
 mod functions;
 mod known;
+mod lines;
 mod random;
 mod read;
 pub(crate) mod reads;
 mod relations;
+mod request;
 pub(crate) mod rows;
 mod scan;
 mod script;
@@ -22,6 +26,7 @@ mod sql;
 mod steps;
 mod transaction;
 mod types;
+mod variables;
 mod workload;
 
 use crate::axes::{CLIENTS, CONNECTION};

@@ -1,10 +1,12 @@
 //! Parses a workload in Kurabe's own language: TOML.
 
 use super::Described;
-use super::declared::{self, Constant, Declared, Program, Request, Step};
+use super::declared::{Declared, Program, Step};
 use super::expression::Expr;
 use super::functions::LESS;
+use super::request::Request;
 use super::section::{Section, known, place, variable};
+use super::variables::{Constant, EVERY_CLIENTS};
 use super::{draws, relations, steps};
 use crate::prelude::*;
 use kurabe_core::custom::CustomWorkload;
@@ -79,12 +81,11 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
             declared.relations.push(relation);
         }
     }
-    if let Some(table) = top.table("transaction")? {
-        for (name, value) in table {
-            let place = place(&file.name, &file.text, "transaction", name);
-            let program = transaction(name, value, place, &mut declared, &values, write)?;
-            declared.programs.push(program);
-        }
+    for (name, value) in top.table("transaction")?.into_iter().flatten() {
+        let place = place(&file.name, &file.text, "transaction", name);
+        let mut steps = Steps { declared: &mut declared, values: &values, write, made: Vec::new() };
+        let program = steps.transaction(name, value, place)?;
+        declared.programs.push(program);
     }
     declared.programs.retain(|program| program.weight > 0);
     declared.decide_access(steps::WRITE)?;
@@ -108,7 +109,7 @@ pub(super) fn name_of(text: &str) -> String {
 }
 
 fn variables(top: &Section<'_>, source: &CustomWorkload, declared: &mut Declared) -> Result<()> {
-    for name in declared::EVERY_CLIENTS {
+    for name in EVERY_CLIENTS {
         declared.variables.slot(name);
     }
     let table = top.table("variables")?;
@@ -124,100 +125,92 @@ fn variables(top: &Section<'_>, source: &CustomWorkload, declared: &mut Declared
     Ok(())
 }
 
-fn transaction(
-    name: &str,
-    value: &Value,
-    place: String,
-    declared: &mut Declared,
-    values: &BTreeMap<&str, &str>,
+/// The steps of a transaction while they are read.
+struct Steps<'a> {
+    declared: &'a mut Declared,
+    /// The lists of values, by the name of their file.
+    values: &'a BTreeMap<&'a str, &'a str>,
+    /// Whether statements may change data that are not Kurabe's.
     write: bool,
-) -> Result<Program> {
-    let table = value.as_table().ok_or_else(|| Error::usage("is not a table").context(&place))?;
-    let section = Section::new(table, place, &["weight", "draw", "steps", "retry"])?;
-    let weight = section.number("weight")?.unwrap_or(1);
-    let weight = u64::try_from(weight).ok().filter(|weight| *weight <= 1_000_000);
-    let weight = weight.ok_or_else(|| section.error("'weight' is out of range"))?;
-    let what = "not a list of the server's codes of errors, such as [\"40001\"]";
-    let retry = section.read("retry", what, |value| {
-        let codes = value.as_array().filter(|codes| !codes.is_empty())?;
-        codes.iter().map(|code| code.as_str().map(str::to_owned)).collect()
-    })?;
-    let mut made = Vec::new();
-    steps_of(&section, declared, values, write, &mut made)?;
-    Ok(Program {
-        name: name_of(name),
-        weight,
-        steps: made,
-        retry: retry.unwrap_or_default(),
-        retries: MAX_RETRIES,
-    })
+    made: Vec<Step>,
 }
 
-/// Adds the draws and the steps of a transaction, or of what one repeats.
-fn steps_of(
-    section: &Section<'_>,
-    declared: &mut Declared,
-    values: &BTreeMap<&str, &str>,
-    write: bool,
-    made: &mut Vec<Step>,
-) -> Result<()> {
-    if let Some(table) = section.table("draw")? {
-        draws::draws(table, &section.place, declared, values, made)?;
+impl Steps<'_> {
+    fn transaction(&mut self, name: &str, value: &Value, place: String) -> Result<Program> {
+        let table = value.as_table().ok_or_else(|| Error::usage("is not a table").context(&place))?;
+        let section = Section::new(table, place, &["weight", "draw", "steps", "retry"])?;
+        let weight = section.number("weight")?.unwrap_or(1);
+        let weight = u64::try_from(weight).ok().filter(|weight| *weight <= 1_000_000);
+        let weight = weight.ok_or_else(|| section.error("'weight' is out of range"))?;
+        let what = "not a list of the server's codes of errors, such as [\"40001\"]";
+        let retry = section.read("retry", what, |value| {
+            let codes = value.as_array().filter(|codes| !codes.is_empty())?;
+            codes.iter().map(|code| code.as_str().map(str::to_owned)).collect()
+        })?;
+        self.add(&section)?;
+        Ok(Program {
+            name: name_of(name),
+            weight,
+            steps: std::mem::take(&mut self.made),
+            retry: retry.unwrap_or_default(),
+            retries: MAX_RETRIES,
+        })
     }
-    let list = section.get("steps").and_then(Value::as_array).filter(|list| !list.is_empty());
-    let list = list.ok_or_else(|| section.error("it has no 'steps'"))?;
-    for (number, value) in (1..).zip(list) {
-        let place = format!("{}, step {number}", section.place);
-        match value.as_table().filter(|table| table.contains_key("repeat")) {
-            Some(table) => {
-                let section = Section::new(table, place, &["repeat", "most", "draw", "steps"])?;
-                repeat(&section, declared, values, write, made)?;
+
+    /// Adds the draws and the steps of a transaction, or of what one repeats.
+    fn add(&mut self, section: &Section<'_>) -> Result<()> {
+        if let Some(table) = section.table("draw")? {
+            draws::draws(table, &section.place, self.declared, self.values, &mut self.made)?;
+        }
+        let list = section.get("steps").and_then(Value::as_array).filter(|list| !list.is_empty());
+        let list = list.ok_or_else(|| section.error("it has no 'steps'"))?;
+        for (number, value) in (1..).zip(list) {
+            let place = format!("{}, step {number}", section.place);
+            match value.as_table().filter(|table| table.contains_key("repeat")) {
+                Some(table) => {
+                    let section = Section::new(table, place, &["repeat", "most", "draw", "steps"])?;
+                    self.repeat(&section)?;
+                }
+                None => self.made.push(steps::step(value, &place, self.declared, self.write, ENGINES)?),
             }
-            None => made.push(steps::step(value, &place, declared, write, ENGINES)?),
+            if self.made.len() > MAX_STEPS {
+                return Err(
+                    section.error(format!("it has more than {MAX_STEPS} steps, with those that it repeats"))
+                );
+            }
         }
-        if made.len() > MAX_STEPS {
-            return Err(
-                section.error(format!("it has more than {MAX_STEPS} steps, with those that it repeats"))
-            );
-        }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Adds steps as often as they are repeated at most; those after the number that a variable says are jumped over.
-fn repeat(
-    section: &Section<'_>,
-    declared: &mut Declared,
-    values: &BTreeMap<&str, &str>,
-    write: bool,
-    made: &mut Vec<Step>,
-) -> Result<()> {
-    let name = section.get("repeat").and_then(Value::as_str).and_then(|text| text.strip_prefix(':'));
-    let slot = name.map(|name| section.at(variable(name, &declared.variables))).transpose()?;
-    let key = if slot.is_some() { "most" } else { "repeat" };
-    let times = section.number(key)?.filter(|times| (1..=MAX_STEPS as i64).contains(times));
-    let times = times.ok_or_else(|| {
-        section.error(format!("'{key}' must be a number from 1 to {MAX_STEPS}: how often at most"))
-    })?;
-    if slot.is_none() && section.has("most") {
-        return Err(section.error("'most' needs a variable in 'repeat', which says how often"));
-    }
-    let mut jumps = Vec::new();
-    for time in 0..times {
-        if let Some(slot) = slot {
-            jumps.push(made.len());
-            let condition = Expr::Call(&LESS, vec![Expr::Int(time), Expr::Variable(slot)]);
-            made.push(Step::Unless { condition, to: 0, place: section.place.clone() });
+    /// Adds steps as often as they are repeated at most; those after the number that a variable says are jumped over.
+    fn repeat(&mut self, section: &Section<'_>) -> Result<()> {
+        let name = section.get("repeat").and_then(Value::as_str).and_then(|text| text.strip_prefix(':'));
+        let slot = name.map(|name| section.at(variable(name, &self.declared.variables))).transpose()?;
+        let key = if slot.is_some() { "most" } else { "repeat" };
+        let times = section.number(key)?.filter(|times| (1..=MAX_STEPS as i64).contains(times));
+        let times = times.ok_or_else(|| {
+            section.error(format!("'{key}' must be a number from 1 to {MAX_STEPS}: how often at most"))
+        })?;
+        if slot.is_none() && section.has("most") {
+            return Err(section.error("'most' needs a variable in 'repeat', which says how often"));
         }
-        steps_of(section, declared, values, write, made)?;
-    }
-    let end = made.len();
-    for jump in jumps {
-        if let Some(Step::Unless { to, .. }) = made.get_mut(jump) {
-            *to = end;
+        let mut jumps = Vec::new();
+        for time in 0..times {
+            if let Some(slot) = slot {
+                jumps.push(self.made.len());
+                let condition = Expr::Call(&LESS, vec![Expr::Int(time), Expr::Variable(slot)]);
+                self.made.push(Step::Unless { condition, to: 0, place: section.place.clone() });
+            }
+            self.add(section)?;
         }
+        let end = self.made.len();
+        for jump in jumps {
+            if let Some(Step::Unless { to, .. }) = self.made.get_mut(jump) {
+                *to = end;
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 impl Declared {

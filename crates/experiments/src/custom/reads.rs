@@ -6,7 +6,7 @@
 //!
 //! [`Access`]: kurabe_core::driver::Access
 
-use super::declared::Piece;
+use super::request::Piece;
 use super::scan::{Lexis, Token, lexes, tokens};
 use kurabe_core::units::nearest;
 use kurabe_core::{Error, Result};

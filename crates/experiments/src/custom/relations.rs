@@ -1,9 +1,10 @@
 //! The collections that a workload creates, and the existing tables that it uses.
 
-use super::declared::{Constant, Made, Relation, Variables, rows_of};
+use super::declared::{Made, Relation};
 use super::expression::{self, Expr};
 use super::rows::Generator;
 use super::section::{Section, place, position, variable};
+use super::variables::{Constant, Variables, rows_of};
 use crate::prelude::*;
 use kurabe_core::collection::NAMESPACE_PREFIX;
 use toml::{Table, Value};

@@ -1,7 +1,7 @@
 //! Generates the rows of a collection: each field is a pure function of seed, collection, field and row.
 
-use super::declared::Constant;
 use super::random;
+use super::variables::Constant;
 use crate::content::{Content, Kind};
 use crate::fill::text;
 use crate::prelude::*;

@@ -1,15 +1,16 @@
 //! Parses pgbench's scripts (PostgreSQL manual, "pgbench", "Custom Scripts") without changes.
 
 use super::Described;
-use super::declared::{
-    self, Constant, Declared, Execute, Program, Raw, Relation, Request, Source, Step, Variables,
-};
+use super::declared::{Declared, Program, Relation, Source, Step};
 use super::expression::{self, Expr, word};
+use super::lines::{Line, lines, place};
 use super::read::name_of;
 use super::reads::{asks_for_write, check_spelling, may_change};
 use super::relations;
+use super::request::{Execute, Raw, Request, tables};
 use super::section::{position, variable};
 use super::sql::{self, Naming};
+use super::variables::{CLIENT_ID, Constant, DEFAULT_SEED, RANDOM_SEED, Variables};
 use crate::prelude::*;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 
@@ -29,13 +30,6 @@ const RETRIED: [&str; 3] = ["40001", "40P01", "1213"];
 
 /// The variable that holds the scale.
 const SCALE: &str = "scale";
-
-/// A line of a script before its variables have slots.
-enum Line<'a> {
-    Sql(&'a str),
-    /// The name and the arguments of a meta-command.
-    Meta(&'a str, String),
-}
 
 /// Whether the scale is that of the existing tables and must be counted. As in pgbench, this is so if a built-in
 /// script runs and the user did not define the scale.
@@ -58,7 +52,7 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
 /// Reads the scripts; pgbench's `-M simple` finds variables within quotes too.
 fn read_as(source: &CustomWorkload, in_quotes: bool) -> Result<Described> {
     let mut declared = Declared { in_quotes, ..Declared::default() };
-    for name in [declared::CLIENT_ID, declared::DEFAULT_SEED, declared::RANDOM_SEED] {
+    for name in [CLIENT_ID, DEFAULT_SEED, RANDOM_SEED] {
         declared.variables.slot(name);
     }
     let scale = match source.scale.map(i64::try_from) {
@@ -72,7 +66,7 @@ fn read_as(source: &CustomWorkload, in_quotes: bool) -> Result<Described> {
         declared.variables.set(name, Constant::of(value));
     }
     if source.init {
-        declared.relations = tables(&mut declared.variables)?;
+        declared.relations = pgbench_tables(&mut declared.variables)?;
         let scale = declared.variables.find(SCALE).map(|slot| &declared.variables.initial[slot]);
         if !matches!(scale, Some(Constant::Int(1..=100_000))) {
             return Err(Error::usage("the scale is not a whole number from 1 to 100,000"));
@@ -114,7 +108,7 @@ fn read_as(source: &CustomWorkload, in_quotes: bool) -> Result<Described> {
 }
 
 /// pgbench's own tables, as `pgbench -i` makes and fills them.
-fn tables(variables: &mut Variables) -> Result<Vec<Relation>> {
+fn pgbench_tables(variables: &mut Variables) -> Result<Vec<Relation>> {
     let tables = include_str!("pgbench/tables.toml").parse::<toml::Table>();
     let tables = tables.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
     let mut relations = relations::collections(&tables, "pgbench", "", variables)?;
@@ -124,71 +118,6 @@ fn tables(variables: &mut Variables) -> Result<Vec<Relation>> {
         }
     }
     Ok(relations)
-}
-
-/// Splits a script into statements, which end at `;` or before a meta-command, and meta-commands, which end at the
-/// end of the line. Each has the number of its first line.
-fn lines(file: &CustomFile) -> Result<Vec<(usize, Line<'_>)>> {
-    let text = file.text.as_str();
-    let line_of = |at: usize| text[..at].matches('\n').count() + 1;
-    let mut out = Vec::new();
-    let (mut begin, mut at) = (0, 0);
-    while let Some(first) = text[at..].chars().next() {
-        let skipped = sql::opaque(&text[at..]);
-        if skipped > 0 {
-            at += skipped;
-        } else if first == ';' {
-            push(text, begin, at, &mut out);
-            at += 1;
-            begin = at;
-        } else if first == '\\' {
-            push(text, begin, at, &mut out);
-            let line = line_of(at);
-            let mut end = at + text[at..].find('\n').unwrap_or(text.len() - at);
-            // A backslash at the end of a line continues it on the next.
-            while text[..end].trim_end_matches('\r').ends_with('\\') && end < text.len() {
-                end += 1 + text[end + 1..].find('\n').unwrap_or(text.len() - end - 1);
-            }
-            let command = &text[at + 1..end];
-            let name = word(command);
-            let rest = command[name.len()..].replace("\\\r\n", " ").replace("\\\n", " ");
-            if name.is_empty() {
-                return Err(Error::usage("a backslash without a meta-command").context(place(file, line)));
-            }
-            out.push((line, Line::Meta(name, rest.trim().to_owned())));
-            at = end;
-            begin = end;
-        } else {
-            // A name is skipped whole: its last letter is no prefix of a text.
-            at += word(&text[at..]).len().max(first.len_utf8());
-        }
-    }
-    push(text, begin, text.len(), &mut out);
-    Ok(out)
-}
-
-/// Adds a statement, unless it is blank.
-fn push<'a>(text: &'a str, from: usize, to: usize, out: &mut Vec<(usize, Line<'a>)>) {
-    let statement = strip(&text[from..to]);
-    if !statement.is_empty() {
-        let begins = from + text[from..to].rfind(statement).unwrap_or(0);
-        out.push((text[..begins].matches('\n').count() + 1, Line::Sql(statement)));
-    }
-}
-
-/// A statement without leading blanks and comments and without trailing blanks.
-fn strip(mut text: &str) -> &str {
-    loop {
-        text = text.trim();
-        if !text.starts_with("--") && !text.starts_with("/*") {
-            return text;
-        }
-        text = &text[sql::opaque(text)..];
-    }
-}
-
-fn place(file: &CustomFile, line: usize) -> String {
-    format!("{}: line {line}", file.name)
 }
 
 struct Open {
@@ -208,21 +137,21 @@ fn steps(
     let mut steps: Vec<Step> = Vec::new();
     let mut open: Vec<Open> = Vec::new();
     for (line, what) in lines {
-        let place = place(file, *line);
+        let at = place(file, *line);
         let made = match what {
-            Line::Sql(text) => statement(text, &place, declared, write)
+            Line::Sql(text) => statement(text, &at, declared, write)
                 .map(|execute| steps.push(Step::Execute(Box::new(execute)))),
-            Line::Meta("set", rest) => set(rest, &place, declared).map(|step| steps.push(step)),
-            Line::Meta("sleep", rest) => sleep(rest, &place, declared).map(|step| steps.push(step)),
+            Line::Meta("set", rest) => set(rest, &at, declared).map(|step| steps.push(step)),
+            Line::Meta("sleep", rest) => sleep(rest, &at, declared).map(|step| steps.push(step)),
             Line::Meta(name @ ("if" | "elif" | "else" | "endif"), rest) => {
-                branch(name, rest, (*line, &place), declared, &mut steps, &mut open)
+                branch(name, rest, (*line, &at), declared, &mut steps, &mut open)
             }
             Line::Meta(name, _) => Err(unsupported(name)),
         };
-        made.map_err(|error| error.context(&place))?;
+        made.map_err(|error| error.context(&at))?;
     }
     match open.last() {
-        Some(open) => Err(Error::usage("an \\if without its \\endif").context(self::place(file, open.line))),
+        Some(open) => Err(Error::usage("an \\if without its \\endif").context(place(file, open.line))),
         None => Ok(steps),
     }
 }
@@ -336,7 +265,7 @@ fn statement(text: &str, place: &str, declared: &mut Declared, write: bool) -> R
     if let Some(name) = left.filter(|_| declared.left_in_quotes.is_none()) {
         declared.left_in_quotes = Some(format!("{place}: the variable :{name}"));
     }
-    let on = declared::tables(&pieces);
+    let on = tables(&pieces);
     let must_read = on.is_empty() && !write;
     if let Some(why) = asks_for_write(&pieces, None).filter(|_| must_read) {
         return Err(Error::usage(format!("this statement may change data: {why}")).hint(WRITE));
@@ -369,13 +298,14 @@ fn statement(text: &str, place: &str, declared: &mut Declared, write: bool) -> R
 #[cfg(test)]
 mod tests {
     use super::super::rows::Generator;
+    use super::super::variables::rows_of;
     use super::*;
 
     #[test]
     fn tables_are_those_of_pgbench() {
         let mut variables = Variables::default();
         variables.set(SCALE, Constant::Int(3));
-        let made = tables(&mut variables).unwrap();
+        let made = pgbench_tables(&mut variables).unwrap();
         let shown = |relation: &Relation| {
             let fields: Vec<String> =
                 relation.fields.iter().map(|f| format!("{} {:?}", f.name, f.kind)).collect();
@@ -413,6 +343,6 @@ mod tests {
         }
         let names: Vec<&str> = declared.variables.names.iter().map(String::as_str).collect();
         let rows = ["pgbench_branches", "pgbench_tellers", "pgbench_accounts", "pgbench_history"];
-        assert_eq!(names, [&["scale".to_owned()][..], &rows.map(declared::rows_of)].concat());
+        assert_eq!(names, [&["scale".to_owned()][..], &rows.map(rows_of)].concat());
     }
 }

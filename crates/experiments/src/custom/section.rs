@@ -1,6 +1,6 @@
 //! A table of a TOML file. Each key is checked, and errors name the place of the table.
 
-use super::declared::{Constant, Operand, Variables};
+use super::variables::{Constant, Operand, Variables};
 use crate::prelude::*;
 use toml::de::DeTable;
 use toml::{Table, Value};

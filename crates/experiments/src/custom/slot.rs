@@ -1,7 +1,8 @@
 //! The variables of a client, and the parameters of its requests.
 
-use super::declared::{Constant, Operand, Parameter};
-use super::evaluate::Datum;
+use super::datum::Datum;
+use super::request::Parameter;
+use super::variables::{Constant, Operand};
 use crate::prelude::*;
 use std::fmt::Write as _;
 

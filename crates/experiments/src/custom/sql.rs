@@ -1,7 +1,7 @@
 //! Parses the texts of statements into text, variables and tables.
 
-use super::declared::Piece;
 use super::expression::word;
+use super::request::Piece;
 use super::scan;
 use crate::prelude::*;
 

@@ -1,12 +1,12 @@
 //! Parses the steps of a transaction: `steps = ["begin", { get = "users", key = ":id" }, …]`.
 
-use super::declared::{
-    Constant, Declared, Execute, Parameter, Raw, Request, Step, Wanted, tables, variables,
-};
+use super::declared::{Declared, Step};
 use super::expression::Expr;
 use super::reads::{asks_for_write, check_spelling, may_change};
+use super::request::{Execute, Parameter, Raw, Request, Wanted, tables, variables};
 use super::section::{Section, known, position, variable};
 use super::sql::{self, Naming};
+use super::variables::Constant;
 use crate::prelude::*;
 use kurabe_core::sort;
 use toml::Value;

@@ -1,12 +1,13 @@
 //! One client of a custom workload: it draws a transaction and its values, runs it, and checks the answers.
 
 use super::check;
-use super::declared::{self, Constant, Declared, Execute, Program, Request, Source, Step};
-use super::evaluate::{Datum, Scope, truth, whole};
-use super::rows::template;
+use super::datum::{Datum, truth, whole};
+use super::declared::{Declared, Program, Step};
+use super::drawn::Drawn;
+use super::request::{Execute, Request};
 use super::slot::{Slot, Values, parameter};
+use super::variables::{CLIENT_ID, CLIENTS, DEFAULT_SEED, NOW, RANDOM_SEED};
 use super::workload::{Seen, Shared};
-use crate::content::{Content, Kind};
 use crate::prelude::*;
 use crate::statement::recycle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -33,15 +34,10 @@ struct Asked {
 }
 
 struct State {
-    client: Client,
-    rng: Rng,
-    slots: Vec<Slot>,
+    values: Drawn,
     /// The variable that holds the timestamp, if a transaction uses it.
     now: Option<usize>,
-    contents: Vec<(usize, Content)>,
     scratch: Vec<u8>,
-    /// The number of draws of each variable in sequence, by its slot.
-    drawn: Vec<i64>,
     /// One of each distinct request, so that it is prepared once.
     statements: Vec<Statement>,
     /// By transaction and step; `None` for a step without a request.
@@ -99,18 +95,13 @@ impl CustomTransaction {
         };
         // pgbench's seeds are positive integers.
         let seed = (shared.seed >> 1) as i64;
-        give(declared::CLIENT_ID, client.index as i64);
-        give(declared::CLIENTS, client.count as i64);
-        give(declared::RANDOM_SEED, seed);
-        give(declared::DEFAULT_SEED, seed);
-        let contents = texts(declared, client.seed);
+        give(CLIENT_ID, client.index as i64);
+        give(CLIENTS, client.count as i64);
+        give(RANDOM_SEED, seed);
+        give(DEFAULT_SEED, seed);
         let state = State {
-            client,
-            rng: Rng::new(client.seed),
-            drawn: vec![0; slots.len()],
-            slots,
-            now: declared.variables.find(declared::NOW),
-            contents,
+            values: Drawn::new(declared, client, slots),
+            now: declared.variables.find(NOW),
             scratch: Vec::new(),
             statements,
             asked,
@@ -126,20 +117,6 @@ impl CustomTransaction {
         };
         Self { shared: Arc::clone(shared), state }
     }
-}
-
-/// The source of random texts, by length.
-fn texts(declared: &Declared, seed: u64) -> Vec<(usize, Content)> {
-    let mut contents: Vec<(usize, Content)> = Vec::new();
-    for step in declared.programs.iter().flat_map(|program| &program.steps) {
-        let Step::Set { source: Source::Text(lengths, _), .. } = step else { continue };
-        for length in lengths {
-            if !contents.iter().any(|(known, _)| known == length) {
-                contents.push((*length, Content::new(Kind::Text, mix(seed, *length as u64), *length)));
-            }
-        }
-    }
-    contents
 }
 
 impl Transaction for CustomTransaction {
@@ -161,7 +138,7 @@ impl Transaction for CustomTransaction {
     fn prepare_input(&mut self) {
         let programs = &self.shared.declared.programs;
         let state = &mut self.state;
-        let mut ticket = if programs.len() > 1 { state.rng.below(self.shared.weights) } else { 0 };
+        let mut ticket = if programs.len() > 1 { state.values.rng.below(self.shared.weights) } else { 0 };
         state.program = 0;
         while let Some(program) = programs.get(state.program)
             && ticket >= program.weight
@@ -174,11 +151,11 @@ impl Transaction for CustomTransaction {
         state.ran.clear();
         if let Some(slot) = state.now {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            state.slots[slot].set(Datum::Time(now.as_micros() as i64));
+            state.values.slots[slot].set(Datum::Time(now.as_micros() as i64));
         }
         // The steps before the first request run before the request is timed.
         while let Some(Step::Set { slot, source, place }) = programs[state.program].steps.get(state.at) {
-            if let Err(error) = state.set(*slot, source, place) {
+            if let Err(error) = state.values.set(*slot, source, place) {
                 state.failed = Some(error);
                 return;
             }
@@ -241,62 +218,18 @@ fn with_init(error: Error) -> Error {
 }
 
 impl State {
-    fn set(&mut self, slot: usize, source: &Source, place: &str) -> Result<()> {
-        match source {
-            Source::Expression(expr) => {
-                let datum = self.value(expr, place)?;
-                self.slots[slot].set(datum);
-            }
-            Source::List(values, sums) => {
-                let pick = self.pick(values, sums);
-                self.slots[slot].set_constant(pick.unwrap_or(&Constant::Null));
-            }
-            Source::Text(lengths, sums) => {
-                // Of one length nothing is drawn, so that texts of a seed stay as they are.
-                let length = if lengths.len() == 1 { lengths.first() } else { self.pick(lengths, sums) };
-                let key = self.rng.next_u64();
-                if let Some((_, content)) = self.contents.iter().find(|(known, _)| Some(known) == length) {
-                    content.write(key, 0, &mut self.scratch);
-                    self.slots[slot].set_value(Value::Bytes(&self.scratch))?;
-                }
-            }
-            Source::Template(pattern) => {
-                template(pattern, &mut self.rng, &mut self.scratch);
-                self.slots[slot].set_value(Value::Bytes(&self.scratch))?;
-            }
-            Source::Sequence(first) => {
-                let number = self.drawn[slot] * self.client.count as i64 + self.client.index as i64;
-                self.drawn[slot] += 1;
-                self.slots[slot].set(Datum::Int(first.wrapping_add(number)));
-            }
-        }
-        Ok(())
-    }
-
-    /// One of these, by the sums of their weights; without any, all are equally likely.
-    fn pick<'a, T>(&mut self, all: &'a [T], sums: &[u64]) -> Option<&'a T> {
-        let draw = self.rng.below(sums.last().copied().unwrap_or(all.len() as u64));
-        all.get(if sums.is_empty() { draw as usize } else { sums.partition_point(|sum| *sum <= draw) })
-    }
-
-    fn value(&mut self, expr: &super::expression::Expr, place: &str) -> Result<Datum> {
-        let slots = &self.slots;
-        let values = |slot: usize| slots.get(slot).map_or(Datum::Null, Slot::datum);
-        Scope { values: &values, rng: &mut self.rng }.value(expr).map_err(|error| error.context(place))
-    }
-
     fn run(&mut self, program: &Program, session: &mut dyn Session) -> Result<()> {
         while let Some(step) = program.steps.get(self.at) {
             let mut next = self.at + 1;
             match step {
                 Step::Execute(execute) => self.execute(execute, session)?,
-                Step::Set { slot, source, place } => self.set(*slot, source, place)?,
+                Step::Set { slot, source, place } => self.values.set(*slot, source, place)?,
                 Step::Sleep { time, unit, place } => {
-                    let time = self.value(time, place).and_then(whole)?;
+                    let time = self.values.value(time, place).and_then(whole)?;
                     kurabe_reactor::sleep(Duration::from_nanos(time.max(0) as u64 * unit));
                 }
                 Step::Unless { condition, to, place } => {
-                    if !truth(self.value(condition, place)?) {
+                    if !truth(self.values.value(condition, place)?) {
                         next = *to;
                     }
                 }
@@ -314,9 +247,9 @@ impl State {
         session: &mut dyn Session,
         recorder: &mut Recorder,
     ) -> Result<()> {
-        let (begin, rng) = (self.at, self.rng.clone());
+        let (begin, rng) = (self.at, self.values.rng.clone());
         for (slot, was) in &mut self.begun[self.program] {
-            was.copy(&self.slots[*slot]);
+            was.copy(&self.values.slots[*slot]);
         }
         for _ in 0..program.retries {
             let Err(error) = self.run(program, session) else { return Ok(()) };
@@ -335,9 +268,9 @@ impl State {
             recorder.retried();
             self.at = begin;
             self.ran.clear();
-            self.rng = rng.clone();
+            self.values.rng = rng.clone();
             for (slot, was) in &self.begun[self.program] {
-                self.slots[*slot].copy(was);
+                self.values.slots[*slot].copy(was);
             }
         }
         self.run(program, session)
@@ -345,7 +278,7 @@ impl State {
 
     #[inline]
     fn execute(&mut self, execute: &Execute, session: &mut dyn Session) -> Result<()> {
-        let Self { statements, asked, slots, parameters, ran, program, at, .. } = self;
+        let Self { statements, asked, values: Drawn { slots, .. }, parameters, ran, program, at, .. } = self;
         let Some(Some(asked)) = asked.get_mut(*program).and_then(|steps| steps.get_mut(*at)) else {
             return Err(Error::new(ErrorKind::Internal, "a step lacks its statement"));
         };
@@ -378,7 +311,7 @@ impl State {
         let mut begun = 0;
         for (number, step) in self.ran.iter().enumerate() {
             let Some((execute, Asked { reply, seen, .. })) = of(*step) else { continue };
-            let values = Values { now: &self.slots, seen };
+            let values = Values { now: &self.values.slots, seen };
             check::answer(execute, reply, values)?;
             if let Request::Get(relation, fields) = &execute.request {
                 let key = execute.parameters.first().map(|key| parameter(key, values));

@@ -1,10 +1,12 @@
 //! A cell of a custom workload as the engine sees it: load, transactions, and verification afterwards.
 
-use super::declared::{Constant, Declared, Execute, Request, Step, Traffic, rows_of};
+use super::declared::{Declared, Step, Traffic};
 use super::known::Known;
+use super::request::{Execute, Request};
 use super::rows::{Rows, most_bytes};
 use super::transaction::{AS_TEXT, CustomTransaction};
 use super::types::TypeTimes;
+use super::variables::{Constant, rows_of};
 use crate::axes;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, check_count, fill, rows_of_a_request};
 use crate::prelude::*;
