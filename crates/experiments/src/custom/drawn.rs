@@ -17,7 +17,7 @@ pub(super) struct Drawn {
     contents: Vec<(usize, Content)>,
     scratch: Vec<u8>,
     /// The number of draws of each variable in sequence, by its slot.
-    drawn: Vec<i64>,
+    sequences: Vec<i64>,
 }
 
 /// The source of random texts, by length.
@@ -37,8 +37,8 @@ fn texts(declared: &Declared, seed: u64) -> Vec<(usize, Content)> {
 impl Drawn {
     /// The variables of a client with their first values.
     pub(super) fn new(declared: &Declared, client: Client, slots: Vec<Slot>) -> Self {
-        let (rng, drawn) = (Rng::new(client.seed), vec![0; slots.len()]);
-        Self { client, rng, slots, contents: texts(declared, client.seed), scratch: Vec::new(), drawn }
+        let (rng, sequences) = (Rng::new(client.seed), vec![0; slots.len()]);
+        Self { client, rng, slots, contents: texts(declared, client.seed), scratch: Vec::new(), sequences }
     }
 
     /// Sets a variable.
@@ -66,8 +66,8 @@ impl Drawn {
                 self.slots[slot].set_value(Value::Bytes(&self.scratch))?;
             }
             Source::Sequence(first) => {
-                let number = self.drawn[slot] * self.client.count as i64 + self.client.index as i64;
-                self.drawn[slot] += 1;
+                let number = self.sequences[slot] * self.client.count as i64 + self.client.index as i64;
+                self.sequences[slot] += 1;
                 self.slots[slot].set(Datum::Int(first.wrapping_add(number)));
             }
         }

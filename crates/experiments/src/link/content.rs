@@ -11,7 +11,7 @@ const LETTERS: usize = 23;
 const BYTES_PER_LETTER: usize = 8;
 
 /// Makes and checks the text of rows of one length.
-pub(super) struct Letters {
+pub(super) struct LinkText {
     text: Content,
     /// The letters of every row as UTF-8, one row beginning at another letter than the next.
     letters: Vec<u8>,
@@ -19,7 +19,7 @@ pub(super) struct Letters {
     accented: usize,
 }
 
-impl Letters {
+impl LinkText {
     /// Rows of `length` bytes in UTF-8, at least 16.
     pub(super) fn new(seed: u64, length: u64, accented: bool) -> Self {
         let length = length as usize;
@@ -35,7 +35,7 @@ impl Letters {
     }
 }
 
-impl RowData for Letters {
+impl RowData for LinkText {
     fn length(&self) -> usize {
         self.text.length() + self.accented + 1
     }
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn changed_shortened_and_foreign_row_is_wrong() {
         for (accented, length) in [(false, 40), (true, 40), (true, 16), (true, 1_000)] {
-            let rows = Letters::new(1, length, accented);
+            let rows = LinkText::new(1, length, accented);
             let mut row = Vec::new();
             rows.write(7, 0, &mut row);
             assert_eq!((row.len() as u64, rows.check(7, 0, &row)), (length, Ok(())));
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn quarter_of_accented_row_is_letters_of_latin_1() {
         let mut row = Vec::new();
-        Letters::new(1, 1_000, true).write(3, 0, &mut row);
+        LinkText::new(1, 1_000, true).write(3, 0, &mut row);
         let text = String::from_utf8(row).unwrap();
         let letters = text.chars().filter(|letter| ('\u{e0}'..='\u{ff}').contains(letter)).count();
         assert_eq!((letters, text.len()), (125, 1_000));

@@ -1,6 +1,6 @@
 //! A cell as the engine sees it: loads the table where it belongs, creates the link, and reads range after range.
 
-use super::content::Letters;
+use super::content::LinkText;
 use super::{INFO, READ, RECORDS, ROW, Texts, Way, server};
 use crate::axes::CLIENTS;
 use crate::defect::no_operation;
@@ -21,7 +21,7 @@ pub(super) struct LinkWorkload(Arc<Table>);
 
 struct Table {
     /// The table with the rows.
-    source: Rows<Letters>,
+    source: Rows<LinkText>,
     /// What reads it over the link, if the cell has one.
     linked: Option<Arc<Collection>>,
     /// Rows of a read.
@@ -73,7 +73,7 @@ impl LinkWorkload {
                 Some(Arc::new(Collection { remote, charset, ..rows::collection(name, bytes as u32) }))
             }
         };
-        let data = Letters::new(dataset.seed, bytes, texts.accented);
+        let data = LinkText::new(dataset.seed, bytes, texts.accented);
         let source = Rows { collection: source, data, records };
         let table = Table { source, linked, batch };
         let row = bytes + ROW_HEAD;
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn ranges_cover_every_row() {
         let table = Table {
-            source: Rows::new("kurabe_0_a".to_owned(), Letters::new(1, 16, false), 1_000),
+            source: Rows::new("kurabe_0_a".to_owned(), LinkText::new(1, 16, false), 1_000),
             linked: None,
             batch: 300,
         };
