@@ -2,6 +2,7 @@
 //! at given times.
 
 use crate::axis::{AxisInfo, AxisKind, AxisValue, Cell};
+use crate::named::named;
 use serde::{Deserialize, Serialize};
 
 /// The axis of the rate, which every experiment has beside its own. Without a rate the loop is closed.
@@ -40,32 +41,18 @@ impl Load {
     }
 }
 
-/// The distribution of arrivals over time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arrivals {
-    /// At equal intervals.
-    #[default]
-    Even,
-    /// A Poisson process, as from independent users: intervals are exponentially distributed.
-    Poisson,
-}
-
-impl Arrivals {
-    /// The names of all distributions.
-    pub const NAMES: [&str; 2] = ["even", "poisson"];
-
-    /// The distribution with this name.
-    pub fn of(name: &str) -> Option<Self> {
-        [Self::Even, Self::Poisson].into_iter().find(|arrivals| arrivals.name() == name)
+named! {
+    /// The distribution of arrivals over time.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Arrivals {
+        /// At equal intervals.
+        #[default]
+        Even => "even",
+        /// A Poisson process, as from independent users: intervals are exponentially distributed.
+        Poisson => "poisson",
     }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Even => "even",
-            Self::Poisson => "poisson",
-        }
-    }
+    pub fn name;
 }
 
 #[cfg(test)]
@@ -84,13 +71,5 @@ mod tests {
             assert!(error.contains("--rate"), "{error}");
         }
         assert!(RATE.parse("fast").unwrap_err().to_string().contains("or max"));
-    }
-
-    #[test]
-    fn arrivals_have_names() {
-        for name in Arrivals::NAMES {
-            assert_eq!(Arrivals::of(name).map(Arrivals::name), Some(name));
-        }
-        assert_eq!(Arrivals::of("random"), None);
     }
 }

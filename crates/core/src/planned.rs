@@ -119,8 +119,7 @@ impl PlannedCell {
     /// Every operation that it may prepare.
     fn all_operations(&self) -> impl Iterator<Item = &Operation> {
         fn of(demand: &Demand) -> Box<dyn Iterator<Item = &Operation> + '_> {
-            let own = demand.operations.iter().chain(demand.any_of.iter().flatten());
-            Box::new(own.chain(demand.instead.iter().flat_map(of)))
+            Box::new(demand.operations.iter().chain(demand.instead.iter().flat_map(of)))
         }
         let single = self.operations.iter().map(|(_, demand)| demand);
         [&self.demand].into_iter().chain(single).flat_map(of)
@@ -280,8 +279,6 @@ pub enum Connections {
 pub struct Demand {
     /// Every operation that the transaction, the load and the check prepare.
     pub operations: Vec<Operation>,
-    /// Groups of operations, of each of which one is enough: it prepares the first that the target supports.
-    pub any_of: Vec<Vec<Operation>>,
     /// Required capabilities of the driver, besides operations.
     pub capabilities: Vec<Capability>,
     /// Required ways to move many rows at once.

@@ -19,30 +19,29 @@ const COMMIT_ROWS: u64 = 10_000;
 /// The same for records that are inserted one by one.
 pub(crate) const BATCH: u64 = 200;
 
-/// Prepares a request that inserts at most `most` rows, as far as the database accepts several. Returns its number of
-/// rows and whether it is atomic. It need not be: an error ends the measurement, and loaded rows are counted and read
-/// back.
-fn prepare_insert(
-    session: &mut dyn Session,
-    collection: &Arc<Collection>,
-    most: u64,
-) -> Result<(Prepared, u64, bool)> {
-    for together in [true, false] {
-        if let Some(prepared) = prepare_if_supported(session, &insert(collection, most, together))? {
-            return Ok((prepared, most, together));
-        }
+/// The requests that insert so many rows, of which one is enough: all of them or none, which not every database can, or
+/// each. It need not be all or none: an error ends the measurement, and inserted rows are counted and read back.
+pub(crate) fn inserts(collection: &Arc<Collection>, rows: u64) -> Vec<Operation> {
+    let (collection, rows) = (Arc::clone(collection), rows as usize);
+    if rows == 1 {
+        return vec![Operation::Insert { collection }];
     }
-    Ok((session.prepare(&insert(collection, 1, true))?, 1, true))
+    let each = Operation::InsertEach { collection: Arc::clone(&collection), rows };
+    vec![Operation::InsertMany { collection, rows }, each]
 }
 
-/// One row or several in one request; `together` if the request must be atomic.
-fn insert(collection: &Arc<Collection>, rows: u64, together: bool) -> Operation {
-    let (collection, rows) = (Arc::clone(collection), rows as usize);
-    match (rows, together) {
-        (1, _) => Operation::Insert { collection },
-        (_, true) => Operation::InsertMany { collection, rows },
-        (_, false) => Operation::InsertEach { collection, rows },
+/// Prepares a request that inserts so many rows; `None` if the database does not accept several.
+pub(crate) fn prepare_insert(
+    session: &mut dyn Session,
+    collection: &Arc<Collection>,
+    rows: u64,
+) -> Result<Option<Prepared>> {
+    for insert in inserts(collection, rows) {
+        if let Some(prepared) = prepare_if_supported(session, &insert)? {
+            return Ok(Some(prepared));
+        }
     }
+    Ok(None)
 }
 
 /// Rows per request, for rows of this many fields and bytes.
@@ -71,11 +70,11 @@ pub(crate) fn fill(
         count.div_ceil(per_request) > TOGETHER && round_trip(session)?.is_some_and(|time| time >= LONG);
     let pipelines = is_far && pipelines(session)?;
     let per_request = if is_far && !pipelines { (per_request * IN_ONE).min(count) } else { per_request };
-    let (whole, most, together) = prepare_insert(session, collection, per_request)?;
-    let rest = match count % most {
-        0 => None,
-        rest => Some(session.prepare(&insert(collection, rest, together))?),
+    let (whole, most) = match prepare_insert(session, collection, per_request)? {
+        Some(whole) => (whole, per_request),
+        None => (session.prepare(&Operation::Insert { collection: Arc::clone(collection) })?, 1),
     };
+    let rest = if count % most > 0 { prepare_insert(session, collection, count % most)? } else { None };
     let deep = if pipelines { TOGETHER } else { 1 };
     let mut buffers = vec![Vec::new(); (deep * most) as usize * width];
     let mut replies: Vec<Reply> = (0..deep).map(|_| Reply::new()).collect();

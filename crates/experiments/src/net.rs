@@ -144,8 +144,7 @@ impl Net {
         let receivers = sent.iter().map(|sent| self.arrived(session, sent)).collect::<Result<Vec<u64>>>()?;
         let sum = |of: fn(&Sent) -> u64| sent.iter().map(|sent| of(sent)).sum::<u64>() as f64;
         let measured = sum(|sent| sent.measured);
-        let Some(Sent { buffers: [sender, receiver, segment], .. }) = sent.first().filter(|_| measured > 0.0)
-        else {
+        let Some(Sent { buffers, .. }) = sent.first().filter(|_| measured > 0.0) else {
             return Ok(Vec::new());
         };
         let rate = |sent: &&Sent| sent.measured as f64 / sent.took.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -154,9 +153,9 @@ impl Net {
             DATA_RATE.value(sent.iter().map(rate).sum()),
             SENDER_CPU.value(sum(|sent| sent.cpu_ns) / measured * GIGABYTE),
             RECEIVER_CPU.value(received / sum(|sent| sent.bytes) * GIGABYTE),
-            SEND_BUFFER.value(*sender as f64),
-            RECEIVE_BUFFER.value(*receiver as f64),
-            MSS.value(*segment as f64),
+            SEND_BUFFER.value(buffers[0] as f64),
+            RECEIVE_BUFFER.value(buffers[1] as f64),
+            MSS.value(buffers[2] as f64),
         ])
     }
 }

@@ -189,18 +189,6 @@ impl Target {
         {
             return Some(error.to_string());
         }
-        for group in &demand.any_of {
-            let refusals = group.iter().map(|operation| match self.driver.supports(operation) {
-                Support::No(reason) => Some(reason),
-                Support::Native => None,
-            });
-            // The reason of the first says most: the others stand in for it.
-            if let Some(reasons) = refusals.collect::<Option<Vec<String>>>()
-                && !reasons.is_empty()
-            {
-                return reasons.into_iter().next();
-            }
-        }
         for transfer in &demand.transfers {
             if let Support::No(reason) = self.driver.supports_transfer(*transfer) {
                 return Some(reason);

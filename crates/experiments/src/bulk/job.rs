@@ -52,24 +52,13 @@ impl Moving {
 
     /// The inserts of so many rows in one request, of which one is enough.
     pub(super) fn inserts(&self, rows: u64) -> Vec<Operation> {
-        let (collection, rows) = (Arc::clone(&self.written), rows as usize);
-        if rows == 1 {
-            return vec![Operation::Insert { collection }];
-        }
-        // All or none is not needed: an error ends the trial, and written rows are read back.
-        let each = Operation::InsertEach { collection: Arc::clone(&collection), rows };
-        vec![Operation::InsertMany { collection, rows }, each]
+        fill::inserts(&self.written, rows)
     }
 
     fn prepare_insert(&self, session: &mut dyn Session, rows: u64) -> Result<Prepared> {
-        let mut refused = Error::unsupported("no insert");
-        for insert in self.inserts(rows) {
-            match session.prepare(&insert) {
-                Err(error) if error.kind() == ErrorKind::Unsupported => refused = error,
-                prepared => return prepared,
-            }
-        }
-        Err(refused)
+        let prepared = fill::prepare_insert(session, &self.written, rows)?;
+        prepared
+            .ok_or_else(|| Error::unsupported("this database does not insert several rows in one request"))
     }
 
     fn source<'a, 'w>(&'a self, work: Option<&'a mut Work<'w>>) -> Source<'a, 'w> {

@@ -112,12 +112,15 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         Fetch::Whole => Demand { transfers: vec![Transfer::Write], ..Demand::default() },
         Fetch::Rows(each) => {
             let each = each.min(rows);
-            Demand {
-                any_of: vec![moving.inserts(each)],
+            let by = |insert| Demand {
+                operations: vec![insert],
                 request_bytes: each * request,
                 parameters: 2 * each,
                 ..Demand::default()
-            }
+            };
+            let mut ways = moving.inserts(each).into_iter().map(by);
+            let first = ways.next().unwrap_or_default();
+            Demand { instead: ways.collect(), ..first }
         }
     };
     let operations = vec![(READ, reading), (WRITE, writing)];
@@ -142,7 +145,9 @@ mod tests {
         let (_, writing) = &thousand.operations[1];
         assert_eq!((writing.parameters, writing.request_bytes), (2_000, 132_000));
         assert!(writing.transfers.is_empty());
-        assert!(writing.any_of[0].iter().all(|insert| insert.parameters() == 2_000));
+        for way in [writing, &writing.instead[0]] {
+            assert_eq!(way.operations[0].parameters(), 2_000);
+        }
         // Of a store without a stream of rows, as many are asked for by their keys.
         let reading = |planned: &PlannedCell| planned.operations[0].1.clone();
         let instead = reading(&thousand).instead;

@@ -436,7 +436,7 @@ pub(super) fn how() -> [Arg; 24] {
             "HOW",
             "Distribution of arrivals with --rate: even, or poisson for independent users",
         )
-        .value_parser(Arrivals::NAMES)
+        .value_parser(Arrivals::ALL.map(Arrivals::name))
         .hide_possible_values(true),
         crate::timeout::option().help_heading(heading),
         crate::quiet::option().help_heading(heading),

@@ -79,9 +79,9 @@ pub(super) fn time(name: &str, text: &str) -> Result<Duration> {
 }
 
 pub(super) fn arrivals(name: &str) -> Result<Arrivals> {
-    Arrivals::of(name).ok_or_else(|| {
+    Arrivals::ALL.into_iter().find(|arrivals| arrivals.name() == name).ok_or_else(|| {
         Error::usage(format!("--arrivals: unknown value '{name}'"))
-            .hint(format!("one of: {}", Arrivals::NAMES.join(", ")))
+            .hint(format!("one of: {}", Arrivals::ALL.map(Arrivals::name).join(", ")))
     })
 }
 
