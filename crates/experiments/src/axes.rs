@@ -49,6 +49,11 @@ pub(crate) const fn writes(name: &'static str, about: &'static str, requests: u6
     OperationInfo { name, about, requests, writes: true }
 }
 
+/// The error for an operation that the experiment does not have: a defect of the caller.
+pub(crate) fn no_operation(experiment: &str, operation: &str) -> Error {
+    Error::new(ErrorKind::Internal, format!("{experiment} has no operation '{operation}'"))
+}
+
 /// Checks that each client has records of its own to change, and returns the number of clients.
 pub(crate) fn suffice(cell: &Cell, records: u64, what: &str) -> Result<u64> {
     let clients = cell.number(CLIENTS.name)?;

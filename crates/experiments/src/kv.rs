@@ -4,8 +4,7 @@
 //! ([`Digests`]).
 
 use crate::answer::{self, COUNT, Count};
-use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA, reads, writes};
-use crate::defect::no_operation;
+use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA, no_operation, reads, writes};
 use crate::fill::acknowledged_rows;
 use crate::ident::{self, hex16};
 use crate::prelude::*;

@@ -12,7 +12,6 @@ mod content;
 mod copy;
 mod cpus;
 pub mod custom;
-mod defect;
 mod estimate;
 mod fill;
 mod footprint;

@@ -4,8 +4,7 @@
 //! the end of the warm-up to the last block: the buffers of both ends are full then as before, so as many bytes arrive
 //! in this time as are sent. A stream is therefore never interleaved with another trial, in which it would drain.
 
-use crate::axes::{CLIENTS, reads};
-use crate::defect::no_operation;
+use crate::axes::{CLIENTS, no_operation, reads};
 use crate::prelude::*;
 use kurabe_core::metric;
 use kurabe_core::operation::{Flow, FlowKind};

@@ -2,9 +2,8 @@
 //!
 //! It follows `sysbench oltp_point_select` and `pgbench --select-only` as closely as Kurabe's rules allow.
 
-use crate::axes::{self, CLIENTS, CONNECTION, STATEMENT, reads, writes};
+use crate::axes::{self, CLIENTS, CONNECTION, STATEMENT, no_operation, reads, writes};
 use crate::content::{Content, Kind};
-use crate::defect::no_operation;
 use crate::fill::{acknowledged_rows, text};
 use crate::prelude::*;
 use crate::rows::{How, LOADED, Read, Rows, Write, acknowledged_change};

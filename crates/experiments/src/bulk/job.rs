@@ -3,7 +3,6 @@
 use super::data::{Arrived, Data};
 use super::loopback;
 use super::peak_memory::PeakMemory;
-use crate::defect::no_operation;
 use crate::prelude::*;
 use crate::{fill, readback, rows};
 use kurabe_core::job::{Ended, Job, JobContext, Work};
@@ -217,15 +216,10 @@ impl Job for Moving {
 
     fn run(&self, operation: &str, _: &DatasetState, context: &mut JobContext<'_>) -> Result<()> {
         let memory = PeakMemory::start();
-        let moved = match operation {
-            READ => self.read(context)?,
-            WRITE => {
-                let moved = self.write(context)?;
-                self.acknowledged(moved.rows)?;
-                moved
-            }
-            other => return Err(no_operation("bulk", other)),
-        };
+        let moved = if operation == READ { self.read(context)? } else { self.write(context)? };
+        if operation == WRITE {
+            self.acknowledged(moved.rows)?;
+        }
         for (metric, bytes) in memory.map(PeakMemory::end).unwrap_or_default() {
             context.sample(metric.name, metric.unit, bytes);
         }

@@ -3,9 +3,8 @@
 use super::popularity::Popularity;
 use super::store::{self, Store, Versions};
 use super::transaction::{AfterWrite, CacheClient, Counts, Shared, Tally, taken};
-use super::{CACHED, EVICTIONS, HIT_RATIO, HITS_REPORTED, INFO, REFUSED, REQUEST, STALE, STALE_SHARE, cache};
+use super::{CACHED, EVICTIONS, HIT_RATIO, HITS_REPORTED, INFO, REFUSED, STALE, STALE_SHARE, cache};
 use crate::axes;
-use crate::defect::no_operation;
 use crate::fill::{self, BATCH, acknowledged, check_count};
 use crate::prelude::*;
 use crate::readback;
@@ -239,15 +238,7 @@ impl Workload for CacheWorkload {
         Ok(())
     }
 
-    fn transaction(
-        &self,
-        operation: &str,
-        state: &DatasetState,
-        client: Client,
-    ) -> Result<Box<dyn Transaction>> {
-        if operation != REQUEST {
-            return Err(no_operation(INFO.name, operation));
-        }
+    fn transaction(&self, _: &str, state: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
         let state = state.get::<State>()?;
         Ok(Box::new(CacheClient::new(&self.shared, &state.versions, client)))
     }

@@ -24,28 +24,12 @@ fn is_known(function: &str) -> bool {
     lines.flat_map(str::split_whitespace).any(|known| known == function)
 }
 
-/// Words of the language that stand before a parenthesis, and are no functions.
-const NO_FUNCTIONS: &[&str] = &[
-    "all", "and", "any", "array", "as", "between", "by", "case", "cross", "distinct", "else", "except",
-    "exists", "filter", "for", "from", "group", "having", "in", "index", "inner", "intersect", "is", "join",
-    "key", "lateral", "limit", "materialized", "not", "of", "offset", "on", "or", "order", "over",
-    "recursive", "rollup", "select", "set", "sets", "some", "table", "then", "union", "using", "when",
-    "where", "with",
-];
-
-/// The first words of statements.
-const VERBS: &str = "alter analyze begin call checkpoint close comment commit copy create deallocate declare delete desc \
-                     describe discard do drop end execute explain fetch flush grant handler insert kill listen load lock \
-                     merge move notify optimize pragma prepare refresh reindex release rename repair replace reset revoke \
-                     rollback savepoint select set show start table truncate unlisten unlock update upsert use vacuum \
-                     values with xa";
-
 /// Refuses a statement whose first word is nearly one of SQL, before anything is started for it.
 pub(super) fn check_spelling(pieces: &[Piece]) -> Result<()> {
     let text = text(pieces);
     let tokens = lexes(None).first().map(|lexis| tokens(&text, *lexis)).unwrap_or_default();
     let word = tokens.iter().find(|token| **token != Token::Mark('(')).and_then(Token::word);
-    let verbs: Vec<&str> = VERBS.split_whitespace().collect();
+    let verbs: Vec<&str> = entries("statement").flatten().collect();
     let near = word.filter(|word| !verbs.contains(word)).and_then(|word| nearest(word, &verbs));
     near.map_or(Ok(()), |near| {
         let message = format!("'{}' is no statement of SQL", word.unwrap_or_default().to_uppercase());
@@ -148,7 +132,7 @@ fn unknown_function(tokens: &[Token]) -> Option<String> {
         // The type of a cast, and a name with columns.
         let named = matches!(before, Some(Token::Mark(':')))
             || before.and_then(Token::word).is_some_and(|word| matches!(word, "as" | "with" | "recursive"));
-        let is_word = pair[0].word().is_some_and(|word| NO_FUNCTIONS.contains(&word));
+        let is_word = pair[0].word().is_some_and(|word| entries("word").flatten().any(|known| known == word));
         (!named && !is_word && !is_known(name))
             .then(|| format!("it calls {name}, which is not known to only read"))
     })
@@ -296,7 +280,7 @@ mod tests {
 
     #[test]
     fn every_entry_counts_somewhere() {
-        let places = ["begins", "verb", "set", "has"];
+        let places = ["begins", "verb", "set", "has", "word", "statement"];
         for line in include_str!("side_effects.txt").lines().filter(|line| !line.starts_with('#')) {
             let (place, words) = line.split_once(' ').unwrap();
             assert!(places.contains(&place) && !words.is_empty() && words == words.to_lowercase(), "{line}");

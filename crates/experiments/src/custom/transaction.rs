@@ -2,7 +2,7 @@
 
 use super::check;
 use super::datum::{Datum, truth, whole};
-use super::declared::{Declared, Program, Step};
+use super::declared::{Program, Step};
 use super::drawn::Drawn;
 use super::request::{Execute, Request};
 use super::slot::{Slot, Values, parameter};
@@ -38,8 +38,8 @@ struct State {
     /// The variable that holds the timestamp, if a transaction uses it.
     now: Option<usize>,
     scratch: Vec<u8>,
-    /// One of each distinct request, so that it is prepared once.
-    statements: Vec<Statement>,
+    /// One of each distinct request, so that it is prepared once, with the place of the first step that makes it.
+    statements: Vec<(Statement, Option<String>)>,
     /// By transaction and step; `None` for a step without a request.
     asked: Vec<Vec<Option<Asked>>>,
     /// The number of the rollback statement, if a transaction may need it.
@@ -58,10 +58,11 @@ struct State {
 impl CustomTransaction {
     pub(super) fn new(shared: &Arc<Shared>, bind: Bind, client: Client) -> Self {
         let declared = &shared.declared;
-        let mut statements: Vec<Statement> = Vec::new();
-        let mut number = |operation: Operation| {
-            statements.iter().position(|known| same(&known.operation, &operation)).unwrap_or_else(|| {
-                statements.push(Statement::new(operation, bind));
+        let mut statements: Vec<(Statement, Option<String>)> = Vec::new();
+        let mut number = |operation: Operation, place: Option<&String>| {
+            let known = statements.iter().position(|(known, _)| same(&known.operation, &operation));
+            known.unwrap_or_else(|| {
+                statements.push((Statement::new(operation, bind), place.cloned()));
                 statements.len() - 1
             })
         };
@@ -70,7 +71,8 @@ impl CustomTransaction {
         for program in &declared.programs {
             let request = |(at, step): (usize, &Step)| {
                 let Step::Execute(execute) = step else { return None };
-                let statement = number(execute.request.operation(&shared.relations, &execute.place));
+                let operation = execute.request.operation(&shared.relations, &execute.place);
+                let statement = number(operation, Some(&execute.place));
                 let changed = program.changed_from(at);
                 let needed = execute.checked_by().into_iter().filter(|slot| changed.contains(slot));
                 Some(Asked { statement, reply: Reply::new(), seen: needed.map(empty).collect() })
@@ -84,7 +86,7 @@ impl CustomTransaction {
         });
         let begun = begun.collect();
         let retried = declared.programs.iter().any(|program| !program.retry.is_empty());
-        let rollback = retried.then(|| number(Operation::Rollback));
+        let rollback = retried.then(|| number(Operation::Rollback, None));
         let mut slots: Vec<Slot> = shared.initial.iter().map(Slot::of).collect();
         let mut give = |name: &str, value: i64| {
             // A value that the user set is kept.
@@ -121,13 +123,12 @@ impl CustomTransaction {
 
 impl Transaction for CustomTransaction {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        let declared = &self.shared.declared;
-        let State { statements, asked, .. } = &mut self.state;
-        for (number, statement) in statements.iter_mut().enumerate() {
+        for (statement, place) in &mut self.state.statements {
             if let Err(error) = statement.attach(session) {
-                let error = if declared.relations.is_empty() { with_init(error) } else { error };
+                let is_empty = self.shared.declared.relations.is_empty();
+                let error = if is_empty { with_init(error) } else { error };
                 let error = with_simple(error, &statement.operation);
-                let place = place(declared, asked, number).filter(|_| error.server_code().is_some());
+                let place = place.as_ref().filter(|_| error.server_code().is_some());
                 return Err(place.map_or(error.clone(), |place| error.context(place)));
             }
         }
@@ -190,16 +191,6 @@ impl Transaction for CustomTransaction {
     }
 }
 
-/// The place of the first step with this statement.
-fn place<'a>(declared: &'a Declared, asked: &[Vec<Option<Asked>>], number: usize) -> Option<&'a str> {
-    let programs = declared.programs.iter().zip(asked);
-    let mut steps = programs.flat_map(|(program, asked)| program.steps.iter().zip(asked));
-    steps.find_map(|(step, asked)| match (step, asked) {
-        (Step::Execute(execute), Some(asked)) if asked.statement == number => Some(execute.place.as_str()),
-        _ => None,
-    })
-}
-
 /// Names the mode in which pgbench puts values into the text, if the error may be of a value that is a parameter.
 fn with_simple(error: Error, operation: &Operation) -> Error {
     let code = error.server_code().filter(|code| NO_PARAMETER.contains(code));
@@ -260,7 +251,7 @@ impl State {
             if let Some(number) = self.rollback.filter(|_| !self.ran.is_empty()) {
                 // Some engines roll it back automatically, and may reject another
                 // rollback (SQLite).
-                match self.statements[number].execute(session, &[], &mut Reply::new()) {
+                match self.statements[number].0.execute(session, &[], &mut Reply::new()) {
                     Err(error) if error.server_code().is_none() => return Err(error),
                     _ => {}
                 }
@@ -288,7 +279,7 @@ impl State {
         let now = Values { now: slots, seen: &[] };
         let mut values: Vec<Value<'_>> = std::mem::take(parameters);
         values.extend(execute.parameters.iter().map(|wanted| parameter(wanted, now)));
-        let done = statements[asked.statement].execute(session, &values, &mut asked.reply);
+        let done = statements[asked.statement].0.execute(session, &values, &mut asked.reply);
         *parameters = recycle(values);
         done.map_err(|error| error.context(&execute.place))?;
         ran.push(*at);

@@ -1,9 +1,8 @@
 //! A cell as the engine sees it: loads the table where it belongs, creates the link, and reads range after range.
 
 use super::content::LinkText;
-use super::{INFO, READ, RECORDS, ROW, Texts, Way, server};
+use super::{RECORDS, ROW, Texts, Way, server};
 use crate::axes::CLIENTS;
-use crate::defect::no_operation;
 use crate::fill;
 use crate::prelude::*;
 use crate::readback::{self, rows_are};
@@ -143,10 +142,7 @@ impl Workload for LinkWorkload {
         Ok(())
     }
 
-    fn transaction(&self, operation: &str, _: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
-        if operation != READ {
-            return Err(no_operation(INFO.name, operation));
-        }
+    fn transaction(&self, _: &str, _: &DatasetState, client: Client) -> Result<Box<dyn Transaction>> {
         // Clients read different ranges.
         let next = self.0.ranges() * client.index as u64 / client.count.max(1) as u64;
         Ok(Box::new(Reader {
@@ -207,6 +203,7 @@ impl Transaction for Reader {
 
 #[cfg(test)]
 mod tests {
+    use super::super::INFO;
     use super::*;
 
     fn planned(values: &[(&str, &str)], records: u64) -> Result<PlannedCell> {

@@ -118,6 +118,7 @@ impl Reading {
         self.templates.push(Template {
             writes,
             locks,
+            is_left_out: self.family.is_left_out(&template),
             is_setup: is_setup(&self.kinds[kind].text),
             tables,
             family: self.family,
@@ -134,18 +135,17 @@ impl Reading {
         };
         let (data, is_cut) = (std::mem::take(&mut live.data), std::mem::take(&mut live.is_data_cut));
         let text = &self.templates[template].text;
-        let is_unknown = self.family.is_left_out(text)
+        let is_unknown = self.templates[template].is_left_out
             || self.family == Family::Postgres && postgres::is_of_protocol(text, &mut live.names);
         // A cursor that no request of the replay opens cannot be gone on with.
         let is_mongodb = self.family == Family::Mongodb;
         let used =
             if is_mongodb { self.cursors.used(text, &mut request, live.place) } else { Some((false, None)) };
-        let is_unknown = is_unknown || used.is_none();
         let (goes_on, since) = used.unwrap_or_default();
         let key = (request.statement, request.literals.clone());
         let is_prepared = request.step != Step::Execute || live.prepared.contains_key(&key);
-        let Some(time) = request.time.filter(|_| !request.cut && !is_cut && !is_unknown && is_prepared)
-        else {
+        let can_be_sent = !request.cut && !is_cut && !is_unknown && is_prepared && used.is_some();
+        let Some(time) = request.time.filter(|_| can_be_sent) else {
             self.left_out += 1;
             return;
         };

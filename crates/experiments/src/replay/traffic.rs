@@ -41,6 +41,8 @@ pub(super) struct Template {
     /// Why it may change something.
     pub(super) writes: Option<String>,
     pub(super) locks: bool,
+    /// Whether its requests cannot be sent again.
+    pub(super) is_left_out: bool,
     /// Whether it only prepares a session or a transaction.
     pub(super) is_setup: bool,
     /// Tables or collections that it names.

@@ -4,7 +4,7 @@ use super::request::{Purge, Request, Sessions, Writer};
 use super::store::{Layout, Store};
 use super::transaction::{Read, Returned, Write};
 use super::{INFO, READ, REQUEST, WRITE};
-use crate::defect::no_operation;
+use crate::axes::no_operation;
 use crate::fill::{self, BATCH, check_count};
 use crate::ident::{Ident, own};
 use crate::prelude::*;

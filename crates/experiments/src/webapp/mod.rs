@@ -15,8 +15,7 @@ mod via;
 mod written;
 
 use crate::answer::{COUNT, Count};
-use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA, writes};
-use crate::defect::no_operation;
+use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA, no_operation, writes};
 use crate::fill::{PARAMETERS, REQUEST_BYTES, acknowledged_rows, check_count};
 use crate::prelude::*;
 use crate::via::ViaWorkload;

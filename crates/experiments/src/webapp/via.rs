@@ -7,7 +7,6 @@ use super::inputs::Inputs;
 use super::user::User;
 use super::written::Written;
 use super::{INFO, LOG, REQUEST, USER};
-use crate::defect::no_operation;
 use crate::prelude::*;
 use crate::via::{Added, PageClient, PageSet, facts, path};
 use serde::Deserialize;
@@ -94,10 +93,7 @@ impl PageSet for WebPages {
         Ok(Data { facts, codes: self.codes(&facts)?, began: now.as_micros() as u64 })
     }
 
-    fn client(&self, operation: &str, client: Client, data: Arc<Data>) -> Result<Box<dyn PageClient>> {
-        if operation != REQUEST {
-            return Err(no_operation(INFO.name, operation));
-        }
+    fn client(&self, _: &str, client: Client, data: Arc<Data>) -> Result<Box<dyn PageClient>> {
         let Data { facts, codes, began } = &*data;
         let inputs = (facts.inputs == Chooser::Client)
             .then(|| Inputs::new(client, facts.records, facts.seed, codes, *began));
