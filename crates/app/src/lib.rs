@@ -21,7 +21,7 @@ use kurabe_core::driver::{ConnectOptions, Session};
 use kurabe_core::experiment::{DatasetState, OperationInfo, Workload};
 use kurabe_core::facts::ServerFacts;
 use kurabe_core::observation::Endpoint;
-use kurabe_core::page::Pages;
+use kurabe_core::page::ServedPages;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ pub struct Served {
     /// Its operations. Those that have a page and change the database are requested by POST.
     pub operations: &'static [OperationInfo],
     /// Its pages: the second part of the paths.
-    pub pages: Pages,
+    pub pages: ServedPages,
     pub workload: Arc<dyn Workload>,
     /// The state of its data.
     pub state: Arc<DatasetState>,

@@ -8,7 +8,7 @@ use crate::value::{Reply, Value};
 /// How an application serves the transactions of a cell. A page is what the transaction of its name
 /// [renders](crate::experiment::Transaction::render).
 #[derive(Clone, Debug, Default)]
-pub struct Pages {
+pub struct ServedPages {
     /// The operations that have a page, and additional pages, with which an external client can verify the
     /// application's replies.
     pub names: &'static [&'static str],

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::experiment::Workload;
 use crate::job::Job;
 use crate::operation::Operation;
-use crate::page::Pages;
+use crate::page::ServedPages;
 use crate::remote::RemoteServer;
 use crate::statements;
 use crate::transfer::Transfer;
@@ -39,7 +39,7 @@ pub struct PlannedCell {
     pub policy: LoopPolicy,
     pub work: Work,
     /// How an application serves its transactions; `None` if they are no pages.
-    pub pages: Option<Pages>,
+    pub pages: Option<ServedPages>,
 }
 
 /// The work of a cell.

@@ -56,7 +56,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let ignores = if pooled { &[][..] } else { &["pool"] };
     let planned = PointWorkload::plan_reads("connect", Bind::InOne, policy, &dataset);
     let connects_anew = Some(NEW);
-    let pages = planned.pages.map(|pages| Pages { names: &[READ, NEW], connects_anew, ..pages });
+    let pages = planned.pages.map(|pages| ServedPages { names: &[READ, NEW], connects_anew, ..pages });
     Ok(PlannedCell { ignores, pages, ..planned })
 }
 

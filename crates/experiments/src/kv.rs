@@ -47,7 +47,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let demand = loaded.demand(vec![added.select(), added.insert()]);
     let name = loaded.collection.name.clone();
     let facts = vec![("seed", dataset.seed), ("records", loaded.records)];
-    let pages = Some(Pages { names: &[READ, WRITE, COUNT], facts, ..Pages::default() });
+    let pages = Some(ServedPages { names: &[READ, WRITE, COUNT], facts, ..ServedPages::default() });
     let policy = LoopPolicy { divisible: true, ..axes::policy(cell)? };
     let planned = PlannedCell::new(name, demand, policy, KvWorkload { loaded, added });
     Ok(PlannedCell { pages, stored_bytes: Some(LENGTH as u64), ..planned })

@@ -122,7 +122,7 @@ impl PointWorkload {
         let demand = Demand { capabilities, ..self.store.demand(operations) };
         let policy = LoopPolicy { divisible: true, ..policy };
         let facts = vec![("seed", seed), ("records", self.store.records)];
-        let pages = (!names.is_empty()).then_some(Pages { names, facts, ..Pages::default() });
+        let pages = (!names.is_empty()).then_some(ServedPages { names, facts, ..ServedPages::default() });
         let planned = PlannedCell::new(self.store.collection.name.clone(), demand, policy, self);
         PlannedCell { pages, stored_bytes: Some(LENGTH as u64), ..planned }
     }

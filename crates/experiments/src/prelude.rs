@@ -11,7 +11,7 @@ pub(crate) use kurabe_core::experiment::{
 };
 pub(crate) use kurabe_core::metric::{Better, Metric, MetricValue, Unit};
 pub(crate) use kurabe_core::operation::Operation;
-pub(crate) use kurabe_core::page::{self, Pages};
+pub(crate) use kurabe_core::page::{self, ServedPages};
 pub(crate) use kurabe_core::planned::{
     CacheNeed, Capacity, Connections, Demand, LoopPolicy, Need, NeededSetting, PlannedCell,
 };

@@ -155,7 +155,7 @@ pub trait Workload: Send + Sync {
         Ok(())
     }
 
-    /// The transaction of one client: of an operation, or of another [page](crate::page::Pages).
+    /// The transaction of one client: of an operation, or of another [page](crate::page::ServedPages).
     ///
     /// # Errors
     /// If the client's buffers cannot be allocated.

@@ -219,20 +219,17 @@ impl Table {
     /// The values of the row with a key, as a pure function of seed and key.
     fn generator(&self) -> impl Fn(u64) -> Row + use<> {
         let mut sum = 0.0;
-        let mut up_to: Vec<f64> = (1..=ZIPF_VALUES)
-            .map(|rank| {
-                sum += 1.0 / rank as f64;
-                sum
-            })
-            .collect();
-        for part in &mut up_to {
-            *part /= sum;
-        }
+        // For each rank, the sum of the weights up to it.
+        let weight = |rank: usize| {
+            sum += 1.0 / rank as f64;
+            sum
+        };
+        let up_to: Vec<f64> = (1..=ZIPF_VALUES).map(weight).collect();
         let seed = self.seed;
         move |key| {
             let mut rng = Rng::new(mix(seed, key));
             let uniform = rng.below(UNIFORM_VALUES);
-            let draw = rng.unit_f64();
+            let draw = rng.unit_f64() * sum;
             let rank = up_to.partition_point(|part| *part <= draw).min(ZIPF_VALUES - 1);
             let zipf = zipf_value(seed, rank as u64);
             let (cause, other) = (rng.below(CAUSES), rng.below(CAUSES));

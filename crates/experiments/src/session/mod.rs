@@ -212,7 +212,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let policy = LoopPolicy { divisible: true, ..axes::policy(cell)? };
     let planned = PlannedCell::of(name, demand, policy, Work::Loop(make));
     let operations = vec![(READ, of_read), (REQUEST, of_request)];
-    let pages = Some(Pages { names: &[WRITE, READ], ..Pages::default() });
+    let pages = Some(ServedPages { names: &[WRITE, READ], ..ServedPages::default() });
     Ok(PlannedCell { stored_bytes: Some(stored_bytes), operations, pages, ..planned })
 }
 

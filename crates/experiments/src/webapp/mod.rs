@@ -105,7 +105,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         ("codes", store.codes.towns.len() as u64),
         ("codes_digest", store.codes.digest),
     ];
-    let pages = Some(Pages { names: &[REQUEST, COUNT, LOG, USER], facts, ..Pages::default() });
+    let pages = Some(ServedPages { names: &[REQUEST, COUNT, LOG, USER], facts, ..ServedPages::default() });
     Ok(PlannedCell { pages, ..PlannedCell::new(store.data(), demand, policy, WebWorkload { store, bind }) })
 }
 
