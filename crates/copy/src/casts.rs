@@ -146,8 +146,8 @@ fn of_type<'t, T>(types: &'t BTreeMap<String, T>, declared: &Declared) -> Option
 
 /// What types of a source become on a target.
 pub struct Casts<'a> {
-    from: &'a dyn Engine,
-    to: &'a dyn Engine,
+    from: &'a Engine,
+    to: &'a Engine,
     file: File,
     user: &'a UserCasts,
 }
@@ -157,11 +157,11 @@ impl<'a> Casts<'a> {
     ///
     /// # Errors
     /// [`Internal`](kurabe_core::ErrorKind::Internal) if the built-in table cannot be read.
-    pub fn new(from: &'a dyn Engine, to: &'a dyn Engine, user: &'a UserCasts) -> Result<Self> {
-        let is = |engine: &dyn Engine, name: &str| engine.name().eq_ignore_ascii_case(name);
+    pub fn new(from: &'a Engine, to: &'a Engine, user: &'a UserCasts) -> Result<Self> {
+        let is = |engine: &Engine, name: &str| engine.name.eq_ignore_ascii_case(name);
         let found = FILES.iter().find(|(a, b, _)| is(from, a) && is(to, b)).map_or("", |(.., text)| text);
         let file = toml::from_str(found).map_err(|error| {
-            Error::new(kurabe_core::ErrorKind::Internal, format!("{} to {}: {error}", from.name(), to.name()))
+            Error::new(kurabe_core::ErrorKind::Internal, format!("{} to {}: {error}", from.name, to.name))
         })?;
         Ok(Self { from, to, file, user })
     }
@@ -176,7 +176,7 @@ impl<'a> Casts<'a> {
             let is_known = classes(self.from).any(|(name, _)| name == declared.base);
             types.get("known").filter(|_| is_known)
         };
-        let alike = || types.get(self.from.type_of_unknown(&declared)?);
+        let alike = || types.get(self.from.dialect.type_of_unknown(&declared)?);
         let cast = user.or_else(|| of_type(types, &declared)).or_else(known).or_else(alike);
         let mapped = self.rendered(cast.or_else(|| types.get("*"))?, kind, kind.n)?;
         let Some(limit) = limit.filter(|_| user.is_none()) else { return Some(mapped) };
@@ -200,7 +200,7 @@ impl<'a> Casts<'a> {
             Cast::Always(to) => (to, None),
             Cast::One(rule) => (&rule.to, rule.lists),
             Cast::First(rules) => {
-                let longest = self.to.longest_decimal().filter(|_| kind.class == Class::Decimal);
+                let longest = self.to.longest_decimal.filter(|_| kind.class == Class::Decimal);
                 let n = if longest.is_some_and(|(_, part)| kind.s > part) { UNLIMITED } else { n };
                 let rule = rules.iter().find(|rule| n <= rule.upto.unwrap_or(UNLIMITED))?;
                 (&rule.to, rule.lists)
@@ -258,22 +258,22 @@ mod tests {
         let user = UserCasts::default();
         for (from, to) in ALL.iter().flat_map(|from| ALL.iter().map(move |to| (*from, *to))) {
             let casts = Casts::new(from, to, &user).unwrap();
-            if from.name() == to.name() && from.name() != "MySQL" {
+            if from.name == to.name && from.name != "MySQL" {
                 continue;
             }
             let all = || casts.file.types.iter();
             for (name, _) in classes(from).filter(|(name, _)| !name.contains("character set u")) {
                 let own = all().any(|(known, _)| known == name || known == "known");
-                assert!(own || name.contains("set ascii"), "{} to {}: {name}", from.name(), to.name());
+                assert!(own || name.contains("set ascii"), "{} to {}: {name}", from.name, to.name);
                 for declared in [name.to_owned(), format!("{name}(65535)")] {
                     let kind = kind_of(from, &declared);
                     let mapped = casts.becomes("t", &column(&declared), &kind, None).unwrap();
                     let is_known = mapped.stored.class != crate::types::Class::Native;
-                    assert!(is_known, "{} to {}: {declared}, {mapped:?}", from.name(), to.name());
+                    assert!(is_known, "{} to {}: {declared}, {mapped:?}", from.name, to.name);
                 }
             }
             for (name, _) in all().filter(|(name, _)| !matches!(name.as_str(), "known" | "*")) {
-                assert!(classes(from).any(|(known, _)| known == name), "{} has no {name}", from.name());
+                assert!(classes(from).any(|(known, _)| known == name), "{} has no {name}", from.name);
             }
         }
     }

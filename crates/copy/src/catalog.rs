@@ -188,6 +188,18 @@ impl Catalog {
         }
     }
 
+    /// Adds columns to a foreign key of a table, which is added if the key is new.
+    pub fn add_to_foreign_key(&mut self, table: &str, part: ForeignKey) {
+        let Some(table) = self.table_mut(table) else { return };
+        match table.foreign.iter_mut().find(|key| key.name == part.name) {
+            Some(key) => {
+                key.columns.extend(part.columns);
+                key.parent_columns.extend(part.parent_columns);
+            }
+            None => table.foreign.push(part),
+        }
+    }
+
     /// Adds something that the engine's own rendering of the table has, and no other engine gets.
     pub fn leave_to_others(
         &mut self,

@@ -10,7 +10,7 @@ use kurabe_core::Result;
 
 /// The statement that makes a table with its primary key, and with `inline` clauses.
 pub fn create_table(
-    to: &dyn Engine,
+    to: &Engine,
     facts: &TargetFacts,
     table: &Table,
     columns: &[ColumnPlan],
@@ -21,15 +21,22 @@ pub fn create_table(
         parts.push(format!("PRIMARY KEY ({})", names(to, &table.primary)));
     }
     parts.extend(inline.iter().map(|clause| clause.sql.clone()));
-    format!("CREATE TABLE {} ({}){}", quoted(to, &table.name), parts.join(", "), to.table_options(facts))
+    format!(
+        "CREATE TABLE {} ({}){}",
+        quoted(to, &table.name),
+        parts.join(", "),
+        to.dialect.table_options(facts)
+    )
 }
 
 /// The statements that make a table's indexes.
-pub fn indexes(to: &dyn Engine, table: &Table, taken: &mut Names) -> Vec<Named> {
+pub fn indexes(to: &Engine, table: &Table, taken: &mut Names) -> Vec<Named> {
     let make = |index: &crate::catalog::Index| {
         let name = taken.of(&table.name, &index.name, false);
         let columns = names(to, &index.columns);
-        let sql = to.create_index(index, &quoted(to, &name), &quoted(to, &table.name), &columns);
+        let unique = if index.unique { "UNIQUE " } else { "" };
+        let sql =
+            format!("CREATE {unique}INDEX {} ON {} ({columns})", quoted(to, &name), quoted(to, &table.name));
         Named { name, sql }
     };
     table.indexes.iter().map(make).collect()
@@ -38,7 +45,7 @@ pub fn indexes(to: &dyn Engine, table: &Table, taken: &mut Names) -> Vec<Named> 
 /// The clauses or statements that make a table's foreign keys. Those to tables that are not copied are listed, and those for
 /// which `why_not` has a reason.
 pub fn foreign_keys(
-    to: &dyn Engine,
+    to: &Engine,
     table: &Table,
     native: Option<&Native>,
     copied: &[&str],
@@ -47,7 +54,7 @@ pub fn foreign_keys(
     why_not: &mut dyn FnMut(&ForeignKey) -> Result<Option<String>>,
 ) -> Result<Vec<Named>> {
     let mut made = Vec::new();
-    if native.is_some() && to.foreign_keys_inline() {
+    if native.is_some() && to.foreign_keys_inline {
         return Ok(made);
     }
     for (number, key) in table.foreign.iter().enumerate() {
@@ -65,11 +72,12 @@ pub fn foreign_keys(
         };
         let can_be_null = |name: &String| table.columns.iter().any(|own| own.name == *name && own.nullable);
         let nullable = key.columns.iter().all(can_be_null);
-        if let Some(action) =
-            [&key.on_update, &key.on_delete].into_iter().find(|action| !to.has_action(action, nullable))
+        if let Some(action) = [&key.on_update, &key.on_delete]
+            .into_iter()
+            .find(|action| !to.dialect.has_action(action, nullable))
         {
             let of = if nullable { "" } else { " for columns that are NOT NULL" };
-            list(format!("{} has no {action}{of}", to.name()));
+            list(format!("{} has no {action}{of}", to.name));
             continue;
         }
         if let Some(why) = why_not(key)? {
@@ -82,7 +90,7 @@ pub fn foreign_keys(
         }
         let name = taken.of(&table.name, &key.name, true);
         let action = |word: &str, action: &str| {
-            let action = to.action(action);
+            let action = to.dialect.action(action);
             if action == "NO ACTION" || action.is_empty() {
                 String::new()
             } else {
@@ -102,7 +110,7 @@ pub fn foreign_keys(
             action("UPDATE", &key.on_update),
             action("DELETE", &key.on_delete),
         );
-        let sql = if to.foreign_keys_inline() {
+        let sql = if to.foreign_keys_inline {
             clause
         } else {
             format!("ALTER TABLE {} ADD {clause}", quoted(to, &table.name))
@@ -112,6 +120,6 @@ pub fn foreign_keys(
     Ok(made)
 }
 
-fn names(to: &dyn Engine, columns: &[String]) -> String {
+fn names(to: &Engine, columns: &[String]) -> String {
     columns.iter().map(|name| quoted(to, name)).collect::<Vec<_>>().join(", ")
 }

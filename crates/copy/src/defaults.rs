@@ -16,7 +16,7 @@ use kurabe_core::value::Value;
 /// Why the target cannot have it.
 pub fn clause(
     same: bool,
-    to: &dyn Engine,
+    to: &Engine,
     value: &DefaultValue,
     kind: &Kind,
     mapped: &Mapped,
@@ -30,16 +30,20 @@ pub fn clause(
         }
         DefaultValue::Now => {
             let is_time = matches!(class, Class::Timestamp | Class::TimestampTz)
-                || class == Class::Text && to.stores_times_as_text();
+                || class == Class::Text && to.stores_times_as_text;
             let none = || format!("the current time, for {}", mapped.sql);
-            return if is_time { Ok(format!(" DEFAULT {}", to.now(&mapped.stored))) } else { Err(none()) };
+            return if is_time {
+                Ok(format!(" DEFAULT {}", to.dialect.now(&mapped.stored)))
+            } else {
+                Err(none())
+            };
         }
         DefaultValue::Expression(text) if same => return Ok(format!(" DEFAULT ({text})")),
         DefaultValue::Expression(text) => return Err(text.clone()),
         DefaultValue::Literal(text) => text,
     };
     // Literals of bytes differ between engines.
-    if class.is_bytes() || !to.has_literal_default(mapped) {
+    if class.is_bytes() || !to.dialect.has_literal_default(mapped) {
         return Err(text.clone());
     }
     let carried = if same { Some(text.clone()) } else { canonical(kind, text) };
@@ -66,8 +70,8 @@ fn canonical(kind: &Kind, text: &str) -> Option<String> {
 }
 
 /// Whether a type holds a literal.
-fn is_held(same: bool, to: &dyn Engine, stored: &Kind, text: &str) -> bool {
-    let cannot = |kind: IssueKind| to.cannot_hold(stored).contains(&kind);
+fn is_held(same: bool, to: &Engine, stored: &Kind, text: &str) -> bool {
+    let cannot = |kind: IssueKind| to.dialect.cannot_hold(stored).contains(&kind);
     let finite = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
     let within = |least: i128, most: i128| {
         let whole = decimal(text).and_then(|digits| digits.parse::<i128>().ok());

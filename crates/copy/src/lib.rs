@@ -16,6 +16,7 @@
 pub mod canonical;
 pub mod casts;
 pub mod catalog;
+mod column_types;
 pub mod columns;
 pub mod ddl;
 mod defaults;

@@ -43,9 +43,9 @@ pub struct Names {
 
 impl Names {
     /// No names but those of the new tables.
-    pub fn new(target: &dyn Engine, tables: &[Table]) -> Self {
+    pub fn new(target: &Engine, tables: &[Table]) -> Self {
         let taken = tables.iter().map(|table| table.name.to_lowercase()).collect();
-        Self { taken, shared: target.index_names_are_shared(), longest: target.longest_name() }
+        Self { taken, shared: target.index_names_are_shared, longest: target.longest_name }
     }
 
     /// The name, or another one if it is taken, too long, or one that the engine reserves.

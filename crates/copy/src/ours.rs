@@ -30,7 +30,7 @@ pub(crate) fn check(
         Some(found) => is_made(target, whole, found)?,
         None => false,
     };
-    let count = format!("SELECT COUNT(*) FROM {}{}", target.engine.only(), target.quoted(name));
+    let count = format!("SELECT COUNT(*) FROM {}{}", target.engine.only, target.quoted(name));
     // The table is in use on Firebird as long as a transaction that read it is open.
     let rows = if is_made { in_transaction(target, |target| target.number(&count))? } else { 0 };
     let other = refers(target, there, name, &|other| whole.tables.iter().any(|table| table == other))?;
@@ -61,12 +61,12 @@ fn is_made(target: &mut Side, whole: &Whole, found: &Table) -> Result<bool> {
 /// What tells a table from another one of its name.
 pub(crate) fn identity(target: &mut Side, name: &str) -> Result<Option<String>> {
     let literal = literal_of(target, name);
-    target.engine.identity_of(&literal).map_or(Ok(None), |sql| target.value(&sql))
+    target.engine.identity_of.map_or(Ok(None), |query| target.value(&query(&literal)))
 }
 
 /// The literal by which the engine's queries name a table: PostgreSQL reads names in quotes in it.
 fn literal_of(target: &Side, name: &str) -> String {
-    let has_quotes = !target.engine.only().is_empty();
+    let has_quotes = !target.engine.only.is_empty();
     let name = if has_quotes { target.quoted(name) } else { name.replace('\\', "\\\\") };
     format!("'{}'", name.replace('\'', "''"))
 }
@@ -84,7 +84,7 @@ fn refers(
         return Ok(Some(other.name.clone()));
     }
     let literal = literal_of(target, name);
-    target.engine.elsewhere(&literal).map_or(Ok(None), |sql| target.value(&sql))
+    target.engine.elsewhere.map_or(Ok(None), |query| target.value(&query(&literal)))
 }
 
 /// The tables of a copy of data that have rows, those that refer to others first, if all of them may be emptied.
@@ -101,7 +101,7 @@ pub(crate) fn to_empty(
     let mut full = Vec::new();
     for table in tables.iter().rev() {
         let to = &table.to;
-        let of = format!("{}{}", target.engine.only(), target.quoted(to));
+        let of = format!("{}{}", target.engine.only, target.quoted(to));
         let rows = target.number(&format!("SELECT COUNT(*) FROM {of}"))?;
         if rows == 0 {
             continue;

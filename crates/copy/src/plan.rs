@@ -192,12 +192,12 @@ impl Wanted {
 /// no acceptance can map, such as names that are too long.
 pub fn plan(
     source: &mut Side,
-    target: &dyn Engine,
+    target: &Engine,
     facts: &TargetFacts,
     wanted: &Wanted,
     there: Option<&Catalog>,
 ) -> Result<Plan> {
-    let mut catalog = source.engine.catalog(source)?;
+    let mut catalog = source.engine.dialect.catalog(source)?;
     let comments = others(source, &mut catalog, facts.same_server)?;
     let mut tables = chosen(source, &catalog, wanted)?;
     let mut plan = Plan { parts: wanted.parts, ..Plan::default() };
@@ -216,7 +216,7 @@ pub fn plan(
             .map(|name| name.rsplit('.').next().unwrap_or(name).replace('"', ""))
             .any(|name| !facts.collations.contains(&name))
     };
-    for table in tables.iter_mut().filter(|_| facts.same_server && source.engine.name() == "PostgreSQL") {
+    for table in tables.iter_mut().filter(|_| facts.same_server && source.engine.names_collations) {
         table.native.take_if(lacks);
     }
     let as_made = |table: &Table| {
@@ -230,9 +230,9 @@ pub fn plan(
     differ(made.iter().map(|table| table.name.as_str()))?;
     differ_in_more_than_case(facts.folds_tables, made.iter().map(|table| table.name.as_str()), "tables")?;
     for (table, made) in tables.iter().zip(&made) {
-        if made.name.len() > target.longest_name() {
-            let most = target.longest_name();
-            let why = format!("table {}: {} names have at most {most} bytes", made.name, target.name());
+        if made.name.len() > target.longest_name {
+            let most = target.longest_name;
+            let why = format!("table {}: {} names have at most {most} bytes", made.name, target.name);
             return Err(Error::unsupported(why).hint("--rename it, or leave it out with --exclude"));
         }
         if let Some(setting) = facts.requires_keys
@@ -313,10 +313,10 @@ fn prepare(tables: &mut [Table], wanted: &Wanted, casts: &UserCasts) {
 /// their table.
 fn others(source: &mut Side, catalog: &mut Catalog, same: bool) -> Result<Vec<Named>> {
     let mut made = Vec::new();
-    for others in source.engine.others() {
+    for others in source.engine.others {
         for row in source.rows(others.sql)? {
             let table = row.first().and_then(Option::as_deref);
-            let sql = source.engine.own_text(source, others.kind, text(&row, 1), text(&row, 2))?;
+            let sql = source.engine.dialect.own_text(source, others.kind, text(&row, 1), text(&row, 2))?;
             catalog.leave(others.kind, table, text(&row, 1), &sql).carried = others.carried != Carried::No;
             if same && others.carried == Carried::ByText {
                 made.push(Named { name: table.unwrap_or_default().to_owned(), sql });
@@ -387,7 +387,7 @@ fn chosen(source: &Side, catalog: &Catalog, wanted: &Wanted) -> Result<Vec<Table
 /// Plans the foreign keys, after all tables. Those that the target would refuse, or that rows of the source violate, are listed.
 fn foreign_keys(
     source: &mut Side,
-    target: &dyn Engine,
+    target: &Engine,
     facts: &TargetFacts,
     chosen: &Chosen<'_>,
     plan: &mut Plan,
@@ -412,13 +412,11 @@ fn foreign_keys(
                 if let (Some(own), Some(theirs)) = (own, theirs)
                     && differ
                     && native.is_none()
-                    && target.foreign_keys_have_one_type()
+                    && target.foreign_keys_have_one_type
                 {
                     return Ok(Some(format!(
                         "{} refers to {}, and {} wants one type",
-                        own.1,
-                        theirs.1,
-                        target.name()
+                        own.1, theirs.1, target.name
                     )));
                 }
             }
@@ -436,7 +434,7 @@ fn foreign_keys(
             ddl::foreign_keys(target, table, native, &list, names, &mut plan.issues, &mut why_not)?;
         plan.left.extend(take_left(wanted, &tables[at].name, &mut foreign));
         let planned = &mut plan.tables[at];
-        if !target.foreign_keys_inline() {
+        if !target.foreign_keys_inline {
             planned.foreign = foreign;
         } else if native.is_none() {
             planned.create = ddl::create_table(target, facts, table, &planned.columns, &foreign);

@@ -59,8 +59,8 @@ impl Copy<'_> {
     /// the target takes rows from one session only.
     pub fn plan_with(&mut self, wanted: &Wanted, more: &mut [(Side, Side)]) -> Result<Plan> {
         let engine = self.source.engine;
-        if !more.is_empty() && self.target.engine.has_one_writer() {
-            let what = format!("{} takes rows from one session at a time", self.target.engine.name());
+        if !more.is_empty() && self.target.engine.has_one_writer {
+            let what = format!("{} takes rows from one session at a time", self.target.engine.name);
             return Err(Error::unsupported(what).hint("use --jobs 1"));
         }
         let (mut sources, mut targets) = (vec![&mut self.source], vec![&mut self.target]);
@@ -69,23 +69,23 @@ impl Copy<'_> {
             targets.push(target);
         }
         for source in &mut sources {
-            engine.reading().iter().try_for_each(|statement| source.run(statement))?;
+            engine.reading.iter().try_for_each(|statement| source.run(statement))?;
         }
         // One transaction, so that all tables are read as they were at one time, where the engine can do that.
         match sources.as_mut_slice() {
             [only] => begin_reading(only)?,
-            all => engine.begin_together(all)?,
+            all => engine.dialect.begin_together(all)?,
         }
         for target in targets {
             let engine = target.engine;
-            let data_only = if wanted.parts == Parts::Data { engine.writing_into_keys() } else { &[] };
-            engine.writing().iter().chain(data_only).try_for_each(|statement| target.run(statement))?;
+            let data_only = if wanted.parts == Parts::Data { engine.writing_into_keys } else { &[] };
+            engine.writing.iter().chain(data_only).try_for_each(|statement| target.run(statement))?;
         }
-        let mut facts = self.target.engine.facts(&mut self.target)?;
-        facts.same_server = engine.name() == self.target.engine.name()
-            && engine.facts(&mut self.source)?.edition == facts.edition;
+        let mut facts = self.target.engine.dialect.facts(&mut self.target)?;
+        facts.same_server =
+            engine == self.target.engine && engine.dialect.facts(&mut self.source)?.edition == facts.edition;
         let there = match wanted.parts {
-            Parts::Data => Some(self.target.engine.catalog(&mut self.target)?),
+            Parts::Data => Some(self.target.engine.dialect.catalog(&mut self.target)?),
             _ => None,
         };
         plan(&mut self.source, self.target.engine, &facts, wanted, there.as_ref())
@@ -127,7 +127,7 @@ impl Copy<'_> {
             parts: plan.parts,
             ..Whole::default()
         };
-        let mut there = self.target.engine.catalog(&mut self.target)?;
+        let mut there = self.target.engine.dialect.catalog(&mut self.target)?;
         // A process may have ended between its entry in the ownership table and the table itself, or its first row.
         let mut record = None;
         let mut exists = state::exists(namespace)? && there.names.iter().any(|name| name == state::NAME);
@@ -143,7 +143,7 @@ impl Copy<'_> {
         if restart && exists && !finished {
             self.discard(namespace, &record.take().unwrap_or_default(), &whole, &there)?;
             exists = false;
-            there = self.target.engine.catalog(&mut self.target)?;
+            there = self.target.engine.dialect.catalog(&mut self.target)?;
         }
         let resumed = exists && !finished;
         let state = if resumed {
@@ -327,7 +327,7 @@ impl Copy<'_> {
                 begun.push(table);
             }
         }
-        let only = self.target.engine.only();
+        let only = self.target.engine.only;
         let what =
             if of.parts == Parts::Data { format!("DELETE FROM {only}") } else { "DROP TABLE ".to_owned() };
         // Tables that refer to others come after them.
@@ -362,7 +362,7 @@ impl Copy<'_> {
             match parts {
                 Parts::Data if new => {}
                 Parts::Data => in_transaction(&mut self.target, |target| {
-                    target.run(&format!("DELETE FROM {}{of}", target.engine.only()))?;
+                    target.run(&format!("DELETE FROM {}{of}", target.engine.only))?;
                     state.set_table(target, &table.to, &now)
                 })?,
                 _ => {
@@ -401,7 +401,7 @@ impl Copy<'_> {
     /// Proves the foreign keys of tables that were there before, where the server did not check them for the rows that came.
     fn check_keys(&mut self, plan: &Plan, there: &Catalog) -> Result<()> {
         let engine = self.target.engine;
-        if engine.writing_into_keys().is_empty() && !engine.foreign_keys_inline() {
+        if engine.writing_into_keys.is_empty() && !engine.foreign_keys_inline {
             return Ok(());
         }
         let table = |name: &str| there.tables.iter().find(|table| table.name.eq_ignore_ascii_case(name));
@@ -431,7 +431,7 @@ impl Copy<'_> {
     /// Makes the foreign keys. Returns those that the server refuses.
     fn foreign_keys(&mut self, plan: &Plan, resumed: bool) -> Result<Vec<(String, Error)>> {
         let known: Vec<String> = if resumed {
-            let catalog = self.target.engine.catalog(&mut self.target)?;
+            let catalog = self.target.engine.dialect.catalog(&mut self.target)?;
             let keys = catalog.tables.into_iter().flat_map(|table| table.foreign);
             keys.map(|key| key.name).collect()
         } else {
@@ -457,7 +457,7 @@ impl Copy<'_> {
 
 /// Begins the transaction in which a side is read.
 pub fn begin_reading(side: &mut Side) -> Result<()> {
-    match side.engine.begin_reading() {
+    match side.engine.begin_reading {
         Some(statement) => side.run(statement),
         None => side.control(&Operation::Begin),
     }

@@ -112,38 +112,39 @@ fn once(session: &mut dyn Session, operation: &Operation, reply: &mut Reply) -> 
 }
 
 /// Rows of a full insert, which no engine refuses.
-fn together(engine: &dyn Engine) -> usize {
-    let (rows, parameters) = engine.insert_limits();
+fn together(engine: &Engine) -> usize {
+    let (rows, parameters) = engine.insert_limits;
     TOGETHER.min(rows).min(parameters / (COLUMNS.len() + 1)).max(1)
 }
 
 /// The key and the columns, as an engine stores them. Every engine has a rule for every class, as a test checks.
-fn columns(engine: &dyn Engine) -> Vec<(&'static str, Class, Mapped)> {
+fn columns(engine: &Engine) -> Vec<(&'static str, Class, Mapped)> {
     let key = (KEY, Class::Int64, ["BIGINT"; 4]);
-    let of = ALL.iter().position(|known| known.name() == engine.name());
+    let of = ALL.iter().position(|known| known.name == engine.name);
     let one = |(name, class, types): &(&'static str, Class, [&str; 4])| {
         Some((*name, *class, Mapped::of(engine, (*types.get(of?)?).to_owned(), None)))
     };
     [key].iter().chain(COLUMNS).filter_map(one).collect()
 }
 
-fn create(engine: &dyn Engine, table: &str) -> String {
+fn create(engine: &Engine, table: &str) -> String {
     let mut sql = format!("CREATE TABLE {} (", quoted(engine, table));
     for (name, _, mapped) in columns(engine) {
         // Writing to a String cannot fail.
         let _ = match name {
             KEY => write!(sql, "{} {} NOT NULL PRIMARY KEY", quoted(engine, name), mapped.sql),
-            _ => write!(sql, ", {} {}{}", quoted(engine, name), mapped.sql, engine.nullable()),
+            _ => write!(sql, ", {} {}{}", quoted(engine, name), mapped.sql, engine.nullable),
         };
     }
     let facts = TargetFacts { by_bytes: "utf8mb4_bin".to_owned(), ..TargetFacts::default() };
-    sql + ")" + &engine.table_options(&facts)
+    sql + ")" + &engine.dialect.table_options(&facts)
 }
 
 fn insert(collection: &Arc<Collection>, rows: usize) -> Operation {
     of_each(collection, |engine| {
         let columns = columns(engine);
-        let row: Vec<String> = columns.iter().map(|(.., mapped)| engine.write(&mapped.stored)).collect();
+        let row: Vec<String> =
+            columns.iter().map(|(.., mapped)| engine.dialect.write(&mapped.stored)).collect();
         let row = format!("({})", row.join(", "));
         let names: Vec<String> = columns.iter().map(|(name, ..)| quoted(engine, name)).collect();
         let table = quoted(engine, &collection.name);
@@ -151,7 +152,7 @@ fn insert(collection: &Arc<Collection>, rows: usize) -> Operation {
     })
 }
 
-fn encoded<'a>(engine: &dyn Engine, page: &'a Page) -> Result<Vec<Encoded<'a>>> {
+fn encoded<'a>(engine: &Engine, page: &'a Page) -> Result<Vec<Encoded<'a>>> {
     let columns = columns(engine);
     let mut parameters = Vec::with_capacity(page.rows() * page.width());
     for row in 0..page.rows() {
@@ -255,7 +256,7 @@ mod tests {
     #[test]
     fn every_engine_has_a_column_for_every_class() {
         for engine in ALL {
-            assert_eq!(columns(*engine).len(), COLUMNS.len() + 1, "{}", engine.name());
+            assert_eq!(columns(*engine).len(), COLUMNS.len() + 1, "{}", engine.name);
             let statement = create(*engine, "kurabe_0_copy");
             assert!(statement.contains("c_json") && statement.contains("PRIMARY KEY"), "{statement}");
         }

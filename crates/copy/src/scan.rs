@@ -1,10 +1,11 @@
 //! Passes over a table before anything is copied: its rows, what its values are in fact, and which will not map.
 
 use crate::catalog::Table;
+use crate::column_types::ColumnTypes;
 use crate::engines::{Engine, OF_VALUES};
 use crate::issue::IssueKind;
 use crate::sql::{Side, quoted, text};
-use crate::types::{Class, Kind, Mapped, kind_of};
+use crate::types::{Class, Kind, kind_of};
 use kurabe_core::{ErrorKind, Result};
 
 /// What a pass found in a table.
@@ -38,7 +39,9 @@ pub fn corrections(source: &mut Side, table: &Table, kinds: &[Kind]) -> Result<V
     let mut found: Vec<Correction> = vec![None; kinds.len()];
     let mut of_type = Vec::new();
     for column in &table.columns {
-        let Some(stored) = engine.storage_class(&quoted(engine, &column.name)) else { return Ok(found) };
+        let Some(stored) = engine.storage_class.map(|class| class(&quoted(engine, &column.name))) else {
+            return Ok(found);
+        };
         of_type.extend(["integer", "real", "text", "blob"].map(|class| format!("{stored} = '{class}'")));
     }
     let counts = count(source, table, &of_type)?.1;
@@ -53,7 +56,7 @@ pub fn corrections(source: &mut Side, table: &Table, kinds: &[Kind]) -> Result<V
             if again && (kind == kinds[at] || kind.class != Class::Float64) {
                 continue;
             }
-            for (condition, name) in engine.other_forms(&kind, &quoted(engine, &column.name)) {
+            for (condition, name) in engine.dialect.other_forms(&kind, &quoted(engine, &column.name)) {
                 conditions.push(condition);
                 asked.push((at, name));
             }
@@ -114,39 +117,30 @@ enum What {
     Nulls,
 }
 
-/// Counts a table's rows, and the values that will not map. `longest` is the maximum length of a value of each column, in
-/// characters, where an index of the target limits it;
-/// `exact` tells which columns are of one type on both sides.
-pub fn scan(
-    source: &mut Side,
-    target: &dyn Engine,
-    exact: &[bool],
-    table: &Table,
-    kinds: &[Kind],
-    mapped: &[Mapped],
-    longest: &[Option<u32>],
-) -> Result<Scanned> {
+/// Counts a table's rows, and the values that will not map.
+pub fn scan(source: &mut Side, target: &Engine, table: &Table, types: &[ColumnTypes]) -> Result<Scanned> {
     let engine = source.engine;
     let mut conditions = Vec::new();
     let mut asked = Vec::new();
-    for (at, column) in table.columns.iter().enumerate() {
-        let (kind, name) = (&kinds[at], quoted(engine, &column.name));
+    for (at, (column, types)) in table.columns.iter().zip(types).enumerate() {
+        let (kind, name) = (&types.kind, quoted(engine, &column.name));
         let mut count = |what: What, condition: String| {
             conditions.push(condition);
             asked.push((at, what));
         };
-        let cannot = if exact[at] { &[] } else { target.cannot_hold(&mapped[at].stored) };
+        let cannot = if types.exact { &[] } else { target.dialect.cannot_hold(&types.mapped.stored) };
         for unfit in OF_VALUES.iter().filter(|kind| cannot.contains(kind)) {
-            if let Some(condition) = engine.has_unfit(kind, *unfit, &name) {
+            if let Some(condition) = engine.dialect.has_unfit(kind, *unfit, &name) {
                 count(What::Unfit(*unfit), condition);
             }
         }
-        if let Some(longest) = longest[at] {
-            let length = if kind.class.is_bytes() { engine.octets(&name) } else { engine.characters(&name) };
+        if let Some(longest) = types.longest {
+            let length =
+                if kind.class.is_bytes() { (engine.octets)(&name) } else { (engine.characters)(&name) };
             count(What::TooLong, format!("{length} > {longest}"));
         }
         // Keys of some engines hold nulls.
-        if !exact[at] && table.primary.contains(&column.name) && engine.has_null_keys() {
+        if !types.exact && table.primary.contains(&column.name) && engine.has_null_keys {
             count(What::Nulls, format!("{name} IS NULL"));
         }
     }

@@ -19,7 +19,7 @@ pub(crate) fn splits(source: &mut Side, table: &TablePlan, jobs: usize) -> Resul
             let first = columns.first().and_then(|at| table.columns.get(*at));
             let whole = |class: Class| class.is_whole() && class != Class::Bits;
             // A column of an engine whose columns hold values of any type is not split.
-            match first.filter(|column| whole(column.kind.class) && engine.read_key("").is_none()) {
+            match first.filter(|column| whole(column.kind.class) && engine.read_key.is_none()) {
                 Some(column) => source.quoted(&column.name),
                 None => return Ok(Vec::new()),
             }

@@ -20,7 +20,7 @@ pub const ROWS: &str = "kurabe_rows";
 /// One side of a copy: a session and its engine.
 pub struct Side {
     pub session: Box<dyn Session>,
-    pub engine: &'static dyn Engine,
+    pub engine: &'static Engine,
     /// The target's name, for messages.
     pub name: String,
 }
@@ -44,13 +44,13 @@ fn pieces(sql: &str) -> Vec<RawPiece> {
 
 /// The operation of a statement that each engine writes in its own way, for a collection of any server. All texts have
 /// the same parameters. An engine whose tables cannot be copied has no such statement.
-pub fn of_each(collection: &Arc<Collection>, text: impl Fn(&'static dyn Engine) -> String) -> Operation {
+pub fn of_each(collection: &Arc<Collection>, text: impl Fn(&'static Engine) -> String) -> Operation {
     let (mut texts, mut parameters) = (Vec::new(), 0);
     for engine in ALL {
         let sql = text(*engine);
         parameters = sql.matches(GAP).count();
         texts.push(RawText {
-            engine: engine.schemes().first().map(|name| (*name).to_owned()),
+            engine: engine.schemes.first().map(|name| (*name).to_owned()),
             pieces: pieces(&sql),
         });
     }
@@ -62,8 +62,8 @@ pub fn of_each(collection: &Arc<Collection>, text: impl Fn(&'static dyn Engine) 
 /// The operation by which a session's server names its engine.
 pub fn which(collection: &Arc<Collection>) -> Operation {
     of_each(collection, |engine| {
-        let of = engine.one_row();
-        format!("SELECT '{}'{of}", engine.name())
+        let of = engine.one_row;
+        format!("SELECT '{}'{of}", engine.name)
     })
 }
 
@@ -71,13 +71,13 @@ pub fn which(collection: &Arc<Collection>) -> Operation {
 ///
 /// # Errors
 /// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) if its tables cannot be copied; or the server's error.
-pub fn engine_of(session: &mut dyn Session, collection: &Arc<Collection>) -> Result<&'static dyn Engine> {
+pub fn engine_of(session: &mut dyn Session, collection: &Arc<Collection>) -> Result<&'static Engine> {
     let which = session.prepare(&which(collection))?;
     let mut reply = Reply::new();
     session.execute(&which, &[], &mut reply)?;
     session.release(which)?;
     let name = String::from_utf8_lossy(reply.field_bytes(0, 0).unwrap_or_default()).into_owned();
-    let found = ALL.iter().copied().find(|engine| engine.name() == name.trim_end());
+    let found = ALL.iter().copied().find(|engine| engine.name == name.trim_end());
     found.ok_or_else(|| Error::unsupported(format!("tables of '{name}' cannot be copied")))
 }
 
@@ -179,8 +179,8 @@ impl Side {
 }
 
 /// A name in an engine's quotes.
-pub fn quoted(engine: &(impl Engine + ?Sized), name: &str) -> String {
-    let quote = engine.quote();
+pub fn quoted(engine: &Engine, name: &str) -> String {
+    let quote = engine.quote;
     format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
 }
 

@@ -176,7 +176,7 @@ fn indexes_of(target: &mut Side, table: &str, there: &[String]) -> Result<Vec<St
     if !there.iter().any(|name| name == table) {
         return Ok(Vec::new());
     }
-    let mut catalog = target.engine.catalog(target)?;
+    let mut catalog = target.engine.dialect.catalog(target)?;
     let indexes =
         catalog.table_mut(table).map(|table| std::mem::take(&mut table.indexes)).unwrap_or_default();
     let native = catalog.table_mut(table).and_then(|table| table.native.take()).unwrap_or_default();
@@ -190,7 +190,7 @@ fn restart_numbers(target: &mut Side, table: &TablePlan) -> Result<()> {
         let (name, of) = (target.quoted(&column.name), target.quoted(&table.to));
         let largest = target.value(&format!("SELECT MAX({name}) FROM {of}"))?;
         let next = (largest.and_then(|text| text.parse::<i128>().ok()).unwrap_or(0).max(0) + 1).max(after);
-        if let Some(sql) = target.engine.restart_identity(&of, &name, next) {
+        if let Some(sql) = target.engine.dialect.restart_identity(&of, &name, next) {
             target.run(&sql)?;
         }
     }

@@ -224,11 +224,11 @@ fn writers_of_a_file_in_wal_mode_do_not_wait() {
     assert!(written > 3);
     assert_eq!(to.ask("SELECT count(*) FROM t"), ROWS.to_string());
     let mut side = crate::common::side(&reader);
-    assert_eq!(side.engine.hinders(&mut side).unwrap(), None);
+    assert_eq!(side.engine.dialect.hinders(&mut side).unwrap(), None);
     let mut side = crate::common::side(&to.url());
     // The driver of runs sets WAL mode; a file of others has a journal.
     side.run("PRAGMA journal_mode = DELETE").unwrap();
-    assert!(side.engine.hinders(&mut side).unwrap().is_some());
+    assert!(side.engine.dialect.hinders(&mut side).unwrap().is_some());
 }
 
 /// Each compiled plan takes a second of the server, and the catalogue is read by some twenty queries.
@@ -237,7 +237,7 @@ fn server_does_not_compile_the_plans_of_a_copy() {
     let folder = tempfile::tempdir().unwrap();
     let Some(server) = Place::new("postgres", folder.path()) else { return };
     let mut side = side(&server.url());
-    for statement in side.engine.reading() {
+    for statement in side.engine.reading {
         side.run(statement).unwrap();
     }
     assert_eq!(side.value("SHOW jit").unwrap().as_deref(), Some("off"));

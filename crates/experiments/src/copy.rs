@@ -171,8 +171,8 @@ struct CopyJob {
 
 /// What the copy knows of its ends.
 struct Engines {
-    source: &'static dyn Engine,
-    target: &'static dyn Engine,
+    source: &'static Engine,
+    target: &'static Engine,
 }
 
 impl CopyJob {
@@ -208,7 +208,7 @@ impl CopyJob {
             Direction::Out => ["the target", other],
             Direction::Into => [other, "the target"],
         };
-        let side = |at: usize, engine: &'static dyn Engine| -> Result<Side> {
+        let side = |at: usize, engine: &'static Engine| -> Result<Side> {
             let session = drivers[at].connect(options).map_err(|error| error.context(names[at]))?;
             Ok(Side { session, engine, name: names[at].to_owned() })
         };

@@ -6,18 +6,18 @@ mod mysql;
 mod postgres;
 mod sqlite;
 
-use crate::catalog::{Catalog, Collation, Column, Index, Table};
+use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
 use crate::page::Cell;
 use crate::rows::Encoded;
 use crate::run::begin_reading;
 use crate::sql::{Side, quoted};
-use crate::types::{Class, Declared, Kind, Mapped};
+use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
 use kurabe_core::value::Value;
 use kurabe_core::{Error, Result};
 
-pub static ALL: &[&dyn Engine] = &[&sqlite::Sqlite, &postgres::Postgres, &mysql::Mysql, &firebird::Firebird];
+pub static ALL: &[&Engine] = &[&sqlite::SQLITE, &postgres::POSTGRES, &mysql::MYSQL, &firebird::FIREBIRD];
 
 /// Databases of documents: scheme, name, and how their documents are had.
 const DOCUMENTS: &[(&str, &str, &str)] = &[
@@ -31,10 +31,10 @@ const DOCUMENTS: &[(&str, &str, &str)] = &[
 ///
 /// # Errors
 /// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) with the schemes that can be copied.
-pub fn of_scheme(scheme: &str) -> Result<&'static dyn Engine> {
-    ALL.iter().copied().find(|engine| engine.schemes().contains(&scheme)).ok_or_else(|| {
+pub fn of_scheme(scheme: &str) -> Result<&'static Engine> {
+    ALL.iter().copied().find(|engine| engine.schemes.contains(&scheme)).ok_or_else(|| {
         let known: Vec<String> =
-            ALL.iter().flat_map(|engine| engine.schemes()).map(|scheme| format!("{scheme}:")).collect();
+            ALL.iter().flat_map(|engine| engine.schemes).map(|scheme| format!("{scheme}:")).collect();
         if let Some((_, name, export)) = DOCUMENTS.iter().find(|(known, ..)| *known == scheme) {
             let what = format!("{name} has no tables: collections of documents cannot be copied from or to it");
             return Error::unsupported(what).hint(format!(
@@ -47,33 +47,138 @@ pub fn of_scheme(scheme: &str) -> Result<&'static dyn Engine> {
     })
 }
 
-/// An SQL engine.
-pub trait Engine: Sync {
+/// An SQL engine: what it has as data, and by its dialect what depends on more.
+pub struct Engine {
     /// Its name. Engines of one name have the same types.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// The schemes of its targets.
-    fn schemes(&self) -> &'static [&'static str];
-
+    pub schemes: &'static [&'static str],
+    pub dialect: &'static dyn Dialect,
     /// The quote of identifiers.
-    fn quote(&self) -> char {
-        '"'
-    }
-
+    pub quote: char,
     /// The maximum length of a name in bytes.
-    fn longest_name(&self) -> usize;
-
+    pub longest_name: usize,
     /// Statements that prepare a session which reads.
-    fn reading(&self) -> &'static [&'static str];
-
+    pub reading: &'static [&'static str],
     /// The statement that begins a transaction which reads; `None`: the driver's own.
-    fn begin_reading(&self) -> Option<&'static str> {
-        None
+    pub begin_reading: Option<&'static str>,
+    /// Statements that prepare a session which writes.
+    pub writing: &'static [&'static str],
+    /// Statements more for a session that writes into tables with keys.
+    pub writing_into_keys: &'static [&'static str],
+    /// Whether only one session can insert rows at a time.
+    pub has_one_writer: bool,
+    /// What it has besides tables.
+    pub others: &'static [Others],
+    /// Digits of a second if the type does not say.
+    pub default_fraction: u32,
+    /// Digits of a decimal number, and those after the point, if the type does not say.
+    pub default_decimal: (u32, u32),
+    /// The digits of a decimal number before and after its point, if it has less than others.
+    pub longest_decimal: Option<(u32, u32)>,
+    /// What follows the list of columns of an insert, with a leading space.
+    pub overriding: &'static str,
+    /// Whether bytes are read and written as `\x` and hexadecimal digits.
+    pub bytes_as_hex: bool,
+    /// The expression of a value's storage class, for engines whose columns hold values of any type.
+    pub storage_class: Option<fn(&str) -> String>,
+    /// The expression that reads a column of a key with its storage class; `None` if [`Dialect::read`] tells all.
+    pub read_key: Option<fn(&str) -> String>,
+    /// Whether a primary key may hold nulls.
+    pub has_null_keys: bool,
+    /// The length of a value in bytes.
+    pub octets: fn(&str) -> String,
+    /// The length of a text in characters.
+    pub characters: fn(&str) -> String,
+    /// The maximum numbers of rows and parameters of an insert.
+    pub insert_limits: (usize, usize),
+    /// The statement that takes rows as text ([`Bulk::load_text`](kurabe_core::driver::Bulk::load_text)), for a quoted
+    /// table and its quoted columns; `None` if the engine has none. The text is that of PostgreSQL's `COPY`.
+    pub load_text: Option<fn(&str, &str) -> String>,
+    /// What follows the columns of a query that has one row, and needs no table.
+    pub one_row: &'static str,
+    /// The clause of a column that can be null, with a leading space.
+    pub nullable: &'static str,
+    /// The word by which a statement leaves out the rows of tables that inherit from a table, with a space; empty without any.
+    pub only: &'static str,
+    /// The query of what refers to a table from elsewhere than the database or schema that the catalogue describes, or inherits
+    /// from it, given its name as a literal; `None` if there is no such thing.
+    pub elsewhere: Option<fn(&str) -> String>,
+    /// The query of what tells a table from another one of its name; `None` if nothing does.
+    pub identity_of: Option<fn(&str) -> String>,
+    /// Whether a date and time is stored as text, and the current time can be its default.
+    pub stores_times_as_text: bool,
+    /// Whether foreign keys are written in `CREATE TABLE`, since the engine cannot add them.
+    pub foreign_keys_inline: bool,
+    /// Whether a foreign key's columns have the same types as those that they refer to.
+    pub foreign_keys_have_one_type: bool,
+    /// Whether indexes of two tables cannot have one name.
+    pub index_names_are_shared: bool,
+    /// The maximum length of an unlimited text or of bytes in an index; `None` if it may be indexed as it is.
+    pub longest_key: Option<u32>,
+    /// The bytes of a row, but for values of unlimited length; `None` if there is no limit.
+    pub longest_row: Option<u64>,
+    /// Whether the engine's own text of a table names collations, which the target may lack.
+    pub names_collations: bool,
+}
+
+impl Engine {
+    /// An engine that has what most have.
+    const fn of(name: &'static str, schemes: &'static [&'static str], dialect: &'static dyn Dialect) -> Self {
+        Self {
+            name,
+            schemes,
+            dialect,
+            quote: '"',
+            longest_name: 63,
+            reading: &[],
+            begin_reading: None,
+            writing: &[],
+            writing_into_keys: &[],
+            has_one_writer: false,
+            others: &[],
+            default_fraction: 6,
+            default_decimal: (UNLIMITED, 0),
+            longest_decimal: None,
+            overriding: "",
+            bytes_as_hex: false,
+            storage_class: None,
+            read_key: None,
+            has_null_keys: false,
+            octets: |column| format!("OCTET_LENGTH({column})"),
+            characters: |column| format!("CHAR_LENGTH({column})"),
+            insert_limits: (500, 20_000),
+            load_text: None,
+            one_row: "",
+            nullable: "",
+            only: "",
+            elsewhere: None,
+            identity_of: None,
+            stores_times_as_text: false,
+            foreign_keys_inline: false,
+            foreign_keys_have_one_type: false,
+            index_names_are_shared: true,
+            longest_key: None,
+            longest_row: None,
+            names_collations: false,
+        }
     }
 
-    /// Statements that prepare a session which writes.
-    fn writing(&self) -> &'static [&'static str];
+    /// A table in a query of its own rows.
+    pub fn from(&self, table: &Table) -> String {
+        format!("{}{}", if table.inherited { self.only } else { "" }, quoted(self, &table.name))
+    }
+}
 
+/// Engines of one name are one: their types and collations have the same meaning.
+impl PartialEq for Engine {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// What an engine does in its own way.
+pub trait Dialect: Sync {
     /// The type that is like one that `casts/types.toml` does not have, if there is one.
     fn type_of_unknown(&self, declared: &Declared) -> Option<&'static str> {
         let _ = declared;
@@ -85,25 +190,10 @@ pub trait Engine: Sync {
         kind.class
     }
 
-    /// Statements more for a session that writes into tables with keys.
-    fn writing_into_keys(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Whether only one session can insert rows at a time.
-    fn has_one_writer(&self) -> bool {
-        false
-    }
-
     /// Begins the transactions of several sessions, which read the same rows. By itself, each sees what was committed
     /// before its own queries.
     fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
         sides.iter_mut().try_for_each(|side| begin_reading(side))
-    }
-
-    /// What it has besides tables.
-    fn others(&self) -> &'static [Others] {
-        &[]
     }
 
     /// The text of one of [`Engine::others`], of which the query gave `text`.
@@ -112,12 +202,6 @@ pub trait Engine: Sync {
         Ok(text.to_owned())
     }
 
-    /// Digits of a second if the type does not say.
-    fn default_fraction(&self) -> u32;
-
-    /// Digits of a decimal number, and those after the point, if the type does not say.
-    fn default_decimal(&self) -> (u32, u32);
-
     /// Reads the schema of the session's database.
     fn catalog(&self, side: &mut Side) -> Result<Catalog>;
 
@@ -125,7 +209,7 @@ pub trait Engine: Sync {
     fn read(&self, kind: &Kind, column: &str) -> String;
 
     /// The expression by which verification reads a column, and how it writes the value: by other functions of the server
-    /// than [`Engine::read`], and without regard to the session's settings. `exact`: the other side is a server of this
+    /// than [`Dialect::read`], and without regard to the session's settings. `exact`: the other side is a server of this
     /// kind, and has the same type.
     fn check(&self, kind: &Kind, exact: bool, column: &str) -> (Shape, String);
 
@@ -139,17 +223,6 @@ pub trait Engine: Sync {
     fn write(&self, stored: &Kind) -> String {
         let _ = stored;
         crate::sql::GAP.to_string()
-    }
-
-    /// A table in a query of its own rows.
-    fn from(&self, table: &Table) -> String {
-        quoted(self, &table.name)
-    }
-
-    /// The expression that reads a column of a key with its storage class; `None` if [`Engine::read`] tells all.
-    fn read_key(&self, column: &str) -> Option<String> {
-        let _ = column;
-        None
     }
 
     /// The expression of a field of a key, as it was read, that is compared with a column.
@@ -175,7 +248,7 @@ pub trait Engine: Sync {
         field.shown()
     }
 
-    /// The expression of one value in an insert, if it is another one than [`Engine::write`] for its column.
+    /// The expression of one value in an insert, if it is another one than [`Dialect::write`] for its column.
     fn write_alone(&self, stored: &Kind, cell: Cell<'_>) -> Option<String> {
         let _ = (stored, cell);
         None
@@ -186,32 +259,11 @@ pub trait Engine: Sync {
         kind.class
     }
 
-    /// What follows the list of columns of an insert, with a leading space.
-    fn overriding(&self) -> &'static str {
-        ""
-    }
-
-    /// Whether bytes are read and written as `\x` and hexadecimal digits.
-    fn bytes_as_hex(&self) -> bool {
-        false
-    }
-
     /// The kinds of values of a class that a target cannot hold.
     fn cannot_hold(&self, stored: &Kind) -> &'static [IssueKind];
 
     /// The condition that a column of the source has such a value; `None` if it never has.
     fn has_unfit(&self, kind: &Kind, unfit: IssueKind, column: &str) -> Option<String>;
-
-    /// The expression of a value's storage class, for engines whose columns hold values of any type.
-    fn storage_class(&self, column: &str) -> Option<String> {
-        let _ = column;
-        None
-    }
-
-    /// Whether a primary key may hold nulls.
-    fn has_null_keys(&self) -> bool {
-        false
-    }
 
     /// Conditions that a value of the right storage class has not the form of its column's class, and the type that the
     /// column then has. The first that holds for some value decides.
@@ -220,21 +272,16 @@ pub trait Engine: Sync {
         Vec::new()
     }
 
-    /// The digits of a decimal number before and after its point, if it has less than others.
-    fn longest_decimal(&self) -> Option<(u32, u32)> {
-        None
-    }
-
     /// The condition that a decimal number has more digits before or after its point; `None` if it never has.
     fn longer_decimal(&self, column: &str, whole: u32, part: u32) -> Option<String> {
         let _ = (column, whole, part);
         None
     }
 
-    /// Whether a JSON document of this type is stored as it was written.
-    fn keeps_documents(&self, kind: &Kind) -> bool {
-        let _ = kind;
-        true
+    /// How JSON documents of this type are stored by a server of this [edition](TargetFacts::edition).
+    fn documents(&self, kind: &Kind, edition: &str) -> Documents {
+        let _ = (kind, edition);
+        Documents::Kept
     }
 
     /// The type of a new column like this one on a server of the same kind.
@@ -242,33 +289,10 @@ pub trait Engine: Sync {
         &kind.declared
     }
 
-    /// The length of a value in bytes.
-    fn octets(&self, column: &str) -> String;
-
-    /// The length of a text in characters.
-    fn characters(&self, column: &str) -> String {
-        format!("CHAR_LENGTH({column})")
-    }
-
-    /// The maximum numbers of rows and parameters of an insert.
-    fn insert_limits(&self) -> (usize, usize);
-
-    /// The statement that takes rows as text ([`Bulk::load_text`](kurabe_core::driver::Bulk::load_text)), for a quoted
-    /// table and its quoted columns; `None` if the engine has none. The text is that of PostgreSQL's `COPY`.
-    fn load_text(&self, table: &str, columns: &str) -> Option<String> {
-        let _ = (table, columns);
-        None
-    }
-
     /// What follows the type of a text column that compares by its bytes, or by the rules of that name on the same engine.
     ///
     /// `same`: the source is of the same engine.
     fn collate(&self, collation: &Collation, target: &TargetFacts, same: bool) -> String;
-
-    /// What follows the columns of a query that has one row, and needs no table.
-    fn one_row(&self) -> &'static str {
-        ""
-    }
 
     /// What follows the column list of a table.
     fn table_options(&self, target: &TargetFacts) -> String {
@@ -283,11 +307,11 @@ pub trait Engine: Sync {
     }
 
     /// How a column of this new type is declared whose numbers the server gives. `None` if it cannot be one.
-    fn identity(&self, table: &Table, column: &Column, mapped: &Mapped) -> Option<Identity>;
-
-    /// The clause of a column that can be null, with a leading space.
-    fn nullable(&self) -> &'static str {
-        ""
+    fn identity(&self, table: &Table, column: &Column, mapped: &Mapped) -> Option<Identity> {
+        let _ = (table, column);
+        // Integers only: an unsigned 64-bit integer of another engine has another type here.
+        let is_integer = matches!(mapped.stored.class, Class::Int16 | Class::Int32 | Class::Int64);
+        is_integer.then_some(Identity { before: " GENERATED BY DEFAULT AS IDENTITY", ..Identity::default() })
     }
 
     /// Whether a column of this type can have a literal default.
@@ -307,62 +331,16 @@ pub trait Engine: Sync {
         action
     }
 
-    /// The word by which a statement leaves out the rows of tables that inherit from a table, with a space; empty without any.
-    fn only(&self) -> &'static str {
-        ""
-    }
-
-    /// The query of what refers to a table from elsewhere than the database or schema that the catalogue describes, or inherits
-    /// from it, given its name as a literal; `None` if there is no such thing.
-    fn elsewhere(&self, _literal: &str) -> Option<String> {
-        None
-    }
-
-    /// The query of what tells a table from another one of its name; `None` if nothing does.
-    fn identity_of(&self, _literal: &str) -> Option<String> {
-        None
-    }
-
     /// The statement after which the server gives numbers from `next` on; `None` if it needs none.
-    fn restart_identity(&self, table: &str, column: &str, next: i128) -> Option<String>;
+    fn restart_identity(&self, table: &str, column: &str, next: i128) -> Option<String> {
+        let _ = (table, column, next);
+        None
+    }
 
     /// The default `CURRENT_TIMESTAMP` of a column.
-    fn now(&self, stored: &Kind) -> String;
-
-    /// Whether a date and time is stored as text, and the current time can be its default.
-    fn stores_times_as_text(&self) -> bool {
-        false
-    }
-
-    /// Whether foreign keys are written in `CREATE TABLE`, since the engine cannot add them.
-    fn foreign_keys_inline(&self) -> bool {
-        false
-    }
-
-    /// Whether indexes of two tables cannot have one name.
-    fn index_names_are_shared(&self) -> bool {
-        true
-    }
-
-    /// The maximum length of an unlimited text or of bytes in an index; `None` if it may be indexed as it is.
-    fn longest_key(&self) -> Option<u32> {
-        None
-    }
-
-    /// The bytes of a row, but for values of unlimited length; `None` if there is no limit.
-    fn longest_row(&self) -> Option<u64> {
-        None
-    }
-
-    /// Whether a foreign key's columns have the same types as those that they refer to.
-    fn foreign_keys_have_one_type(&self) -> bool {
-        false
-    }
-
-    /// The statement that makes an index of a quoted name on a quoted table.
-    fn create_index(&self, index: &Index, name: &str, table: &str, columns: &str) -> String {
-        let unique = if index.unique { "UNIQUE " } else { "" };
-        format!("CREATE {unique}INDEX {name} ON {table} ({columns})")
+    fn now(&self, stored: &Kind) -> String {
+        let _ = stored;
+        "CURRENT_TIMESTAMP".to_owned()
     }
 }
 
@@ -385,6 +363,17 @@ pub enum Carried {
     InTable,
     /// By their text, after all rows.
     ByText,
+}
+
+/// What JSON documents lose as they are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Documents {
+    /// Nothing: they are text.
+    Kept,
+    /// Spaces, repeated keys and the order of keys.
+    Parsed,
+    /// And digits of numbers beyond 64 bits.
+    Rounded,
 }
 
 /// The declaration of a column whose numbers the server gives.

@@ -32,7 +32,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`Damaged`](ErrorKind::Damaged) if `after` is no key of this table.
     pub fn new(
-        engine: &dyn Engine,
+        engine: &Engine,
         table: &'a TablePlan,
         after: Option<&Page>,
         bounds: Range,
@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
                 for at in columns {
                     let (name, kind) =
                         (quoted(engine, &table.columns[*at].name), table.columns[*at].kind.clone());
-                    match engine.read_key(&name) {
+                    match engine.read_key.map(|expression| expression(&name)) {
                         Some(expression) => {
                             key.push(list.len());
                             list.push(expression);
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
                 return Err(Error::new(ErrorKind::Damaged, "the state of the copy has another key")
                     .hint("begin again with --no-resume"));
             }
-            let gap = |at: usize| engine.compared(&fields[at].1, after.cell(0, at));
+            let gap = |at: usize| engine.dialect.compared(&fields[at].1, after.cell(0, at));
             let terms = (0..fields.len()).map(|last| {
                 let mut terms: Vec<String> = Vec::new();
                 for (at, (name, _)) in fields.iter().enumerate().take(last + 1) {
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
         debug_assert_eq!(sql.matches(GAP).count(), parameters.len());
         let reading = |column: &ColumnPlan| Reading {
             class: column.kind.class,
-            hex: engine.bytes_as_hex(),
+            hex: engine.bytes_as_hex,
             exact: column.exact,
         };
         let readings = table.columns.iter().map(reading).collect();
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
     /// Passes on all rows, in canonical form and as the target holds them, with the key of each page's last row.
     pub fn read(&self, side: &mut Side, each: &mut dyn FnMut(Read) -> Result<()>) -> Result<()> {
         let engine = side.engine;
-        let parameters = self.parameters.iter().flatten().map(|page| engine.as_read(page.cell(0, 0)));
+        let parameters = self.parameters.iter().flatten().map(|page| engine.dialect.as_read(page.cell(0, 0)));
         let parameters = parameters.collect::<Result<Vec<Encoded<'_>>>>()?;
         let values: Vec<Value<'_>> = parameters.iter().map(Encoded::value).collect();
         side.pages(&self.sql, &values, self.table.page, &mut |reply| {

@@ -35,16 +35,16 @@ impl Encoded<'_> {
 ///
 /// # Errors
 /// [`Mismatch`](ErrorKind::Mismatch) for text that is not UTF-8.
-pub fn encode<'a>(engine: &(impl Engine + ?Sized), stored: Class, cell: Cell<'a>) -> Result<Encoded<'a>> {
+pub fn encode<'a>(engine: &Engine, stored: Class, cell: Cell<'a>) -> Result<Encoded<'a>> {
     if stored == Class::Native {
-        return engine.as_read(cell);
+        return engine.dialect.as_read(cell);
     }
     Ok(Encoded::Value(match cell {
         Cell::Null => Value::Null,
         Cell::Int(number) if stored == Class::Bool => Value::Bool(number != 0),
         Cell::Int(number) => Value::Int(number),
         Cell::Bytes(bytes) if stored.is_bytes() => {
-            if engine.bytes_as_hex() {
+            if engine.bytes_as_hex {
                 let mut text = String::with_capacity(2 * bytes.len() + 2);
                 text.push_str("\\x");
                 kurabe_driver_common::sql::hex(&mut text, bytes);
@@ -83,11 +83,11 @@ pub struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// A writer.
-    pub fn new(engine: &dyn Engine, table: &'a TablePlan) -> Self {
+    pub fn new(engine: &Engine, table: &'a TablePlan) -> Self {
         let written: Vec<usize> = (0..table.columns.len()).filter(|at| table.columns[*at].written).collect();
-        let (rows, parameters) = engine.insert_limits();
+        let (rows, parameters) = engine.insert_limits;
         let batch = rows.min(parameters / written.len().max(1)).max(1);
-        let load = engine.load_text(&quoted(engine, &table.to), &names(engine, table));
+        let load = engine.load_text.map(|load| load(&quoted(engine, &table.to), &names(engine, table)));
         Self { table, written, batch, full: None, load, text: Vec::new() }
     }
 
@@ -138,12 +138,15 @@ impl<'a> Writer<'a> {
     }
 
     /// The values of a row that no insert of several rows can have; `None` if it is as others.
-    fn alone(&self, engine: &dyn Engine, page: &Page, row: usize) -> Option<String> {
+    fn alone(&self, engine: &Engine, page: &Page, row: usize) -> Option<String> {
         let stored = |at: &usize| &self.table.columns[*at].mapped.stored;
-        let alone = |at: &usize| engine.write_alone(stored(at), page.cell(row, *at));
+        let alone = |at: &usize| engine.dialect.write_alone(stored(at), page.cell(row, *at));
         self.written.iter().find_map(alone)?;
-        let all: Vec<String> =
-            self.written.iter().map(|at| alone(at).unwrap_or_else(|| engine.write(stored(at)))).collect();
+        let all: Vec<String> = self
+            .written
+            .iter()
+            .map(|at| alone(at).unwrap_or_else(|| engine.dialect.write(stored(at))))
+            .collect();
         Some(format!("({})", all.join(", ")))
     }
 
@@ -173,28 +176,22 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn encode<'p>(
-        &self,
-        engine: &dyn Engine,
-        page: &'p Page,
-        row: usize,
-        column: usize,
-    ) -> Result<Encoded<'p>> {
+    fn encode<'p>(&self, engine: &Engine, page: &'p Page, row: usize, column: usize) -> Result<Encoded<'p>> {
         let of = &self.table.columns[column];
         encode(engine, of.mapped.stored.class, page.cell(row, column))
             .map_err(|error| error.context(format!("{}.{}", self.table.name, of.name)))
     }
 
-    fn statement(&self, engine: &dyn Engine, rows: usize) -> String {
+    fn statement(&self, engine: &Engine, rows: usize) -> String {
         let stored = self.written.iter().map(|at| &self.table.columns[*at].mapped.stored);
-        let row: Vec<String> = stored.map(|stored| engine.write(stored)).collect();
+        let row: Vec<String> = stored.map(|stored| engine.dialect.write(stored)).collect();
         let row = format!("({})", row.join(", "));
         self.insert_of(engine, &vec![row.as_str(); rows].join(", "))
     }
 
-    fn insert_of(&self, engine: &dyn Engine, all: &str) -> String {
+    fn insert_of(&self, engine: &Engine, all: &str) -> String {
         let table = quoted(engine, &self.table.to);
-        format!("INSERT INTO {table} ({}){} VALUES {all}", names(engine, self.table), engine.overriding())
+        format!("INSERT INTO {table} ({}){} VALUES {all}", names(engine, self.table), engine.overriding)
     }
 
     /// Frees the prepared statement.
@@ -204,7 +201,7 @@ impl<'a> Writer<'a> {
 }
 
 /// The quoted names of the columns that are inserted.
-fn names(engine: &dyn Engine, table: &TablePlan) -> String {
+fn names(engine: &Engine, table: &TablePlan) -> String {
     let written = table.columns.iter().filter(|column| column.written);
     let names: Vec<String> = written.map(|column| quoted(engine, &column.name)).collect();
     names.join(", ")

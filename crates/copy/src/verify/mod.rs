@@ -78,12 +78,12 @@ impl<'t> Checks<'t> {
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) for a text of `--accept` that no literal holds.
-    pub fn new(engine: &dyn Engine, table: &'t TablePlan, of: Of) -> Result<Self> {
+    pub fn new(engine: &Engine, table: &'t TablePlan, of: Of) -> Result<Self> {
         let mut checks = Self { table, of, list: Vec::new(), fields: Vec::new() };
         for column in &table.columns {
             let name = quoted(engine, &column.name);
             let kind = if of == Of::Source { &column.kind } else { &column.mapped.stored };
-            let (shape, mut sql) = engine.check(kind, column.exact, &name);
+            let (shape, mut sql) = engine.dialect.check(kind, column.exact, &name);
             let ColumnPlan { exact, rounds, .. } = *column;
             let (class, digits) = (column.kind.class, usize::MAX);
             let mut field = Field { shape, class, exact, rounds, no_nul: None, digits };
@@ -94,7 +94,7 @@ impl<'t> Checks<'t> {
                     IssueKind::NulCharacter => field.no_nul = Some(other.unwrap_or_default()),
                     IssueKind::Fraction => field.digits = 4,
                     unfit => {
-                        let Some(condition) = engine.has_unfit(kind, *unfit, &name) else { continue };
+                        let Some(condition) = engine.dialect.has_unfit(kind, *unfit, &name) else { continue };
                         let text = other.map(literal).transpose()?.unwrap_or_else(|| "NULL".to_owned());
                         let is_tagged = shape == Shape::Tagged && other.is_some();
                         let text = if is_tagged { format!("'t' || json_quote({text})") } else { text };

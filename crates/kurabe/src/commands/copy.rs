@@ -39,7 +39,7 @@ pub(super) fn copy(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     if matches.get_flag("casts") {
         let mut names = Vec::new();
         for text in [url("source"), url("into")].iter().filter(|text| !text.is_empty()) {
-            names.push(engines::of_scheme(text.split(':').next().unwrap_or_default())?.name());
+            names.push(engines::of_scheme(text.split(':').next().unwrap_or_default())?.name);
         }
         output.result(&casts::shown(&names))?;
         return Ok(exit::DONE);
@@ -155,7 +155,7 @@ fn work(
     let dry = matches.get_flag("dry-run");
     let json = matches.get_one::<String>("report").is_some_and(|format| format == "json");
     if let Some(path) = matches.get_one::<String>("leftovers") {
-        let text = plan.left_text(copy.source.engine.name());
+        let text = plan.left_text(copy.source.engine.name);
         fs::write(path, text).map_err(|error| file_error(path, &error))?;
     }
     let refused = refusal(&plan, &wanted.accepted);
@@ -179,7 +179,7 @@ fn work(
     } else if !json {
         output.result(&described(&plan, &wanted.accepted, &copy, dry))?;
     }
-    if let Some(what) = copy.source.engine.hinders(&mut copy.source)? {
+    if let Some(what) = copy.source.engine.dialect.hinders(&mut copy.source)? {
         output.note(what);
     }
     if dry {

@@ -1,9 +1,10 @@
 //! The catalogue of MySQL and MariaDB: `information_schema`.
 
+use super::MYSQL;
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Native, Table, read_default};
 use crate::issue::IssueKind;
 use crate::plan::Named;
-use crate::sql::{Side, text};
+use crate::sql::{Side, quoted, text};
 use crate::worker::only_refused;
 use kurabe_core::Result;
 
@@ -20,7 +21,7 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     checks(side, &mut catalog)?;
     let mut lossy = Vec::new();
     for table in &mut catalog.tables {
-        let sql = format!("SHOW CREATE TABLE `{}`", table.name.replace('`', "``"));
+        let sql = format!("SHOW CREATE TABLE {}", quoted(&MYSQL, &table.name));
         let row = side.rows(&sql)?.into_iter().next().unwrap_or_default();
         table.native = Some(native(&table.name, text(&row, 1)));
         // MariaDB writes the bytes of a default as they are, which are no text then; and the database of a sequence.
@@ -48,7 +49,7 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
 /// A table by its own text, in which each line defines one thing: keys and foreign keys are made after the rows.
 fn native(name: &str, sql: &str) -> Native {
     const OPTION: &str = " AUTO_INCREMENT=";
-    let table = format!("`{}`", name.replace('`', "``"));
+    let table = quoted(&MYSQL, name);
     let lines = lines(sql);
     let end = lines.iter().position(|(_, bare)| bare.starts_with(')')).unwrap_or(lines.len());
     let auto = lines[..end].iter().find(|(_, bare)| bare.contains(" AUTO_INCREMENT"));
@@ -189,7 +190,7 @@ fn part(catalog: &mut Catalog, table: &str, name: &str, sql: &str, masked: &str)
 
 /// The server's own text of a view, a trigger, a routine or an event.
 pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<String> {
-    let sql = format!("SHOW CREATE {what} `{}`", name.replace('`', "``"));
+    let sql = format!("SHOW CREATE {what} {}", quoted(&MYSQL, name));
     let column = match what {
         "VIEW" | "SEQUENCE" => 1,
         "EVENT" => 3,
@@ -325,24 +326,17 @@ fn foreign_keys(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                WHERE k.table_schema = DATABASE() AND k.referenced_table_name IS NOT NULL \
                ORDER BY k.table_name, k.constraint_name, k.ordinal_position";
     for row in side.rows(sql)? {
-        let name = text(&row, 1);
-        let Some(table) = catalog.table_mut(text(&row, 0)) else { continue };
-        let at = table.foreign.iter().position(|key| key.name == name).unwrap_or_else(|| {
-            let parent = if text(&row, 7) == "1" { text(&row, 3).to_owned() } else { String::new() };
-            table.foreign.push(ForeignKey {
-                name: name.to_owned(),
-                columns: Vec::new(),
-                parent,
-                parent_columns: Vec::new(),
-                on_update: text(&row, 5).to_owned(),
-                on_delete: text(&row, 6).to_owned(),
-                // A session can turn the check off.
-                proven: false,
-            });
-            table.foreign.len() - 1
-        });
-        table.foreign[at].columns.push(text(&row, 2).to_owned());
-        table.foreign[at].parent_columns.push(text(&row, 4).to_owned());
+        let part = ForeignKey {
+            name: text(&row, 1).to_owned(),
+            columns: vec![text(&row, 2).to_owned()],
+            parent: if text(&row, 7) == "1" { text(&row, 3).to_owned() } else { String::new() },
+            parent_columns: vec![text(&row, 4).to_owned()],
+            on_update: text(&row, 5).to_owned(),
+            on_delete: text(&row, 6).to_owned(),
+            // A session can turn the check off.
+            proven: false,
+        };
+        catalog.add_to_foreign_key(text(&row, 0), part);
     }
     Ok(())
 }
@@ -376,9 +370,9 @@ fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             "json(text)".clone_into(&mut column.declared);
             column.collation = Collation::Bytes;
         } else {
-            let of = |name: &str| format!("`{}`", name.replace('`', "``"));
             let left = catalog.leave_to_others(IssueKind::Check, table, name, clause);
-            left.text = format!("ALTER TABLE {} ADD CONSTRAINT {} CHECK ({clause})", of(table), of(name));
+            let [table, name] = [table, name].map(|name| quoted(&MYSQL, name));
+            left.text = format!("ALTER TABLE {table} ADD CONSTRAINT {name} CHECK ({clause})");
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 mod catalog;
 
-use super::{Carried, Engine, Identity, Others, TargetFacts};
+use super::{Carried, Dialect, Documents, Engine, Identity, Others, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
 use crate::page::Cell;
@@ -10,9 +10,6 @@ use crate::sql::{GAP, Side, text};
 use crate::types::{Class, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
-
-/// MySQL and MariaDB.
-pub struct Mysql;
 
 const OTHERS: &[Others] = &[
     Others {
@@ -59,56 +56,51 @@ const OTHERS: &[Others] = &[
 /// of every version, which ignores trailing spaces.
 const BY_BYTES: [&str; 3] = ["utf8mb4_nopad_bin", "utf8mb4_0900_bin", "utf8mb4_bin"];
 
-impl Engine for Mysql {
-    fn name(&self) -> &'static str {
-        "MySQL"
-    }
+pub(super) static MYSQL: Engine = Engine {
+    quote: '`',
+    longest_name: 64,
+    reading: &[
+        "SET SESSION sql_mode = ''",
+        "SET SESSION time_zone = '+00:00'",
+        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        "SET SESSION TRANSACTION READ ONLY",
+        // A writer that waits for its disk keeps the server from sending.
+        "SET SESSION net_write_timeout = 86400",
+        "SET SESSION wait_timeout = 604800",
+    ],
+    // Zero dates and zeros in columns whose numbers the server gives are stored as they are. Foreign keys are checked
+    // when they are added.
+    writing: &[
+        "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION'",
+        "SET SESSION time_zone = '+00:00'",
+    ],
+    writing_into_keys: &["SET SESSION foreign_key_checks = 0"],
+    others: OTHERS,
+    default_fraction: 0,
+    default_decimal: (10, 0),
+    longest_decimal: Some((35, 30)),
+    octets: |column| format!("LENGTH({column})"),
+    insert_limits: (500, 60_000),
+    // Without it, a TIMESTAMP of an older server is not null.
+    nullable: " NULL",
+    elsewhere: Some(|literal| {
+        format!(
+            "SELECT DISTINCT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) FROM information_schema.KEY_COLUMN_USAGE \
+         WHERE REFERENCED_TABLE_SCHEMA = DATABASE() AND REFERENCED_TABLE_NAME = {literal} AND TABLE_SCHEMA <> DATABASE()"
+        )
+    }),
+    foreign_keys_have_one_type: true,
+    index_names_are_shared: false,
+    // An index entry has at most 3,072 bytes, and a character up to four.
+    longest_key: Some(760),
+    // Of 65,535, some are of the table itself.
+    longest_row: Some(65_000),
+    ..Engine::of("MySQL", &["mysql", "mariadb"], &Mysql)
+};
 
-    fn schemes(&self) -> &'static [&'static str] {
-        &["mysql", "mariadb"]
-    }
+struct Mysql;
 
-    fn quote(&self) -> char {
-        '`'
-    }
-
-    fn longest_name(&self) -> usize {
-        64
-    }
-
-    fn reading(&self) -> &'static [&'static str] {
-        &[
-            "SET SESSION sql_mode = ''",
-            "SET SESSION time_zone = '+00:00'",
-            "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-            "SET SESSION TRANSACTION READ ONLY",
-            // A writer that waits for its disk keeps the server from sending.
-            "SET SESSION net_write_timeout = 86400",
-            "SET SESSION wait_timeout = 604800",
-        ]
-    }
-
-    /// Zero dates and zeros in columns whose numbers the server gives are stored as they are. Foreign keys are checked
-    /// when they are added.
-    fn writing(&self) -> &'static [&'static str] {
-        &[
-            "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION'",
-            "SET SESSION time_zone = '+00:00'",
-        ]
-    }
-
-    fn default_fraction(&self) -> u32 {
-        0
-    }
-
-    fn default_decimal(&self) -> (u32, u32) {
-        (10, 0)
-    }
-
-    fn writing_into_keys(&self) -> &'static [&'static str] {
-        &["SET SESSION foreign_key_checks = 0"]
-    }
-
+impl Dialect for Mysql {
     /// No other session commits between the first transaction and the last one.
     fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
         let Some(first) = sides.first_mut() else { return Ok(()) };
@@ -122,10 +114,6 @@ impl Engine for Mysql {
         };
         let begun = all();
         sides.first_mut().map_or(Ok(()), |first| first.run_text("UNLOCK TABLES")).and(begun)
-    }
-
-    fn others(&self) -> &'static [Others] {
-        OTHERS
     }
 
     fn own_text(&self, side: &mut Side, kind: IssueKind, name: &str, text: &str) -> Result<String> {
@@ -223,25 +211,13 @@ impl Engine for Mysql {
         }
     }
 
-    fn longest_decimal(&self) -> Option<(u32, u32)> {
-        Some((35, 30))
-    }
-
     /// MariaDB's JSON is a text.
-    fn keeps_documents(&self, kind: &Kind) -> bool {
-        kind.declared != "json"
+    fn documents(&self, kind: &Kind, edition: &str) -> Documents {
+        if kind.declared == "json" && edition != "MariaDB" { Documents::Rounded } else { Documents::Kept }
     }
 
     fn same_type<'k>(&self, kind: &'k Kind) -> &'k str {
         if kind.declared == "json(text)" { "json" } else { &kind.declared }
-    }
-
-    fn octets(&self, column: &str) -> String {
-        format!("LENGTH({column})")
-    }
-
-    fn insert_limits(&self) -> (usize, usize) {
-        (500, 60_000)
     }
 
     fn collate(&self, collation: &Collation, target: &TargetFacts, same: bool) -> String {
@@ -292,11 +268,6 @@ impl Engine for Mysql {
         (only && keyed).then_some(Identity { after: " AUTO_INCREMENT", ..Identity::default() })
     }
 
-    /// Without it, a TIMESTAMP of an older server is not null.
-    fn nullable(&self) -> &'static str {
-        " NULL"
-    }
-
     /// Types that are stored outside the row have none.
     fn has_literal_default(&self, mapped: &Mapped) -> bool {
         let name = mapped.sql.to_ascii_lowercase();
@@ -308,13 +279,6 @@ impl Engine for Mysql {
         action != "SET DEFAULT" && (nullable || action != "SET NULL")
     }
 
-    fn elsewhere(&self, literal: &str) -> Option<String> {
-        Some(format!(
-            "SELECT DISTINCT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) FROM information_schema.KEY_COLUMN_USAGE \
-             WHERE REFERENCED_TABLE_SCHEMA = DATABASE() AND REFERENCED_TABLE_NAME = {literal} AND TABLE_SCHEMA <> DATABASE()"
-        ))
-    }
-
     fn restart_identity(&self, table: &str, _: &str, next: i128) -> Option<String> {
         Some(format!("ALTER TABLE {table} AUTO_INCREMENT = {next}"))
     }
@@ -324,23 +288,5 @@ impl Engine for Mysql {
             0 | UNLIMITED => "CURRENT_TIMESTAMP".to_owned(),
             n => format!("CURRENT_TIMESTAMP({})", n.min(6)),
         }
-    }
-
-    fn index_names_are_shared(&self) -> bool {
-        false
-    }
-
-    /// Of 65,535, some are of the table itself.
-    fn longest_row(&self) -> Option<u64> {
-        Some(65_000)
-    }
-
-    fn foreign_keys_have_one_type(&self) -> bool {
-        true
-    }
-
-    /// An index entry has at most 3,072 bytes, and a character up to four.
-    fn longest_key(&self) -> Option<u32> {
-        Some(760)
     }
 }

@@ -1,10 +1,10 @@
 //! The catalogue of PostgreSQL, and the server's own text of each object.
 
-use super::later;
+use super::{POSTGRES, later};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
 use crate::issue::IssueKind;
 use crate::plan::Named;
-use crate::sql::{Row, Side, literal, text};
+use crate::sql::{Row, Side, literal, quoted, text};
 use kurabe_core::Result;
 use std::collections::BTreeMap;
 
@@ -233,7 +233,11 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
         native.create.push_str(&rendered);
         if !sequence.is_empty() {
             if identity.is_empty() {
-                let sql = format!("ALTER SEQUENCE {sequence} OWNED BY {}.{}", quoted(table), text(&row, 9));
+                let sql = format!(
+                    "ALTER SEQUENCE {sequence} OWNED BY {}.{}",
+                    quoted(&POSTGRES, table),
+                    text(&row, 9)
+                );
                 native.later.push(Named { name: String::new(), sql });
             }
             // The position of a serial column's sequence is set with those of others.
@@ -245,7 +249,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
                     let start = text(&row, 11);
                     Some(format!(
                         "coalesce({largest}, {start}), {largest} IS NOT NULL) FROM {}",
-                        quoted(table)
+                        quoted(&POSTGRES, table)
                     ))
                 }
             };
@@ -296,10 +300,6 @@ fn rendered(row: &Row) -> String {
     format!("{} {}{collate}{value}{null}", text(row, 9), text(row, 2))
 }
 
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
 /// The text of each table, and of what is made after its rows.
 fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let sql = "SELECT c.relname::text, (c.relpersistence = 'u')::text, array_to_string(c.reloptions, ', ')::text \
@@ -311,16 +311,17 @@ fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let with = if options.is_empty() { String::new() } else { format!(" WITH ({options})") };
         // Parameters of storage, such as the fill factor, have no meaning elsewhere.
         if !options.is_empty() {
-            let sql = format!("ALTER TABLE {} SET ({options})", quoted(name));
+            let sql = format!("ALTER TABLE {} SET ({options})", quoted(&POSTGRES, name));
             catalog.leave_to_others(IssueKind::TableOption, name, name, &sql).internal = true;
         }
         if !unlogged.is_empty() {
             let left = catalog.leave_to_others(IssueKind::TableOption, name, name, unlogged);
-            left.text = format!("ALTER TABLE {} SET UNLOGGED", quoted(name));
+            left.text = format!("ALTER TABLE {} SET UNLOGGED", quoted(&POSTGRES, name));
         }
         let Some(table) = catalog.table_mut(name) else { continue };
         let native = table.native.get_or_insert_default();
-        native.create = format!("CREATE {unlogged}TABLE {} ({}){with}", quoted(name), native.create);
+        native.create =
+            format!("CREATE {unlogged}TABLE {} ({}){with}", quoted(&POSTGRES, name), native.create);
     }
     let sql = "SELECT t.relname::text, k.conname::text, k.contype::text, pg_catalog.pg_get_constraintdef(k.oid)::text, \
                CASE k.contype WHEN 'p' THEN 'PRIMARY KEY (' ELSE 'UNIQUE (' END || (SELECT string_agg(quote_ident(a.attname), \
@@ -349,7 +350,11 @@ fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             "p" | "u" => definition == text(&row, 4),
             _ => true,
         };
-        let sql = format!("ALTER TABLE {} ADD CONSTRAINT {} {definition}", quoted(table), quoted(name));
+        let sql = format!(
+            "ALTER TABLE {} ADD CONSTRAINT {} {definition}",
+            quoted(&POSTGRES, table),
+            quoted(&POSTGRES, name)
+        );
         if !is_plain {
             catalog.leave_to_others(IssueKind::Constraint, table, name, definition).text.clone_from(&sql);
         }
@@ -491,23 +496,16 @@ fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         _ => "NO ACTION",
     };
     for row in side.rows(sql)? {
-        let name = text(&row, 1);
-        let Some(table) = catalog.table_mut(text(&row, 0)) else { continue };
-        let at = table.foreign.iter().position(|key| key.name == name).unwrap_or_else(|| {
-            let parent = if text(&row, 7) == "true" { text(&row, 3).to_owned() } else { String::new() };
-            table.foreign.push(ForeignKey {
-                name: name.to_owned(),
-                columns: Vec::new(),
-                parent,
-                parent_columns: Vec::new(),
-                on_update: action(text(&row, 5)).to_owned(),
-                on_delete: action(text(&row, 6)).to_owned(),
-                proven: text(&row, 8) == "true",
-            });
-            table.foreign.len() - 1
-        });
-        table.foreign[at].columns.push(text(&row, 2).to_owned());
-        table.foreign[at].parent_columns.push(text(&row, 4).to_owned());
+        let part = ForeignKey {
+            name: text(&row, 1).to_owned(),
+            columns: vec![text(&row, 2).to_owned()],
+            parent: if text(&row, 7) == "true" { text(&row, 3).to_owned() } else { String::new() },
+            parent_columns: vec![text(&row, 4).to_owned()],
+            on_update: action(text(&row, 5)).to_owned(),
+            on_delete: action(text(&row, 6)).to_owned(),
+            proven: text(&row, 8) == "true",
+        };
+        catalog.add_to_foreign_key(text(&row, 0), part);
     }
     let sql = "SELECT t.relname::text, k.conname::text, pg_catalog.pg_get_constraintdef(k.oid)::text \
                FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class t ON t.oid = k.conrelid \
@@ -515,7 +513,11 @@ fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     for row in side.rows(sql)? {
         let (table, name, check) = (text(&row, 0), text(&row, 1), text(&row, 2));
         let left = catalog.leave_to_others(IssueKind::Check, table, name, check);
-        left.text = format!("ALTER TABLE {} ADD CONSTRAINT {} {check}", quoted(table), quoted(name));
+        left.text = format!(
+            "ALTER TABLE {} ADD CONSTRAINT {} {check}",
+            quoted(&POSTGRES, table),
+            quoted(&POSTGRES, name)
+        );
     }
     Ok(())
 }

@@ -3,17 +3,14 @@
 mod catalog;
 mod later;
 
-use super::{Carried, Engine, Identity, Others, TargetFacts};
-use crate::catalog::{Catalog, Collation, Column, Table};
+use super::{Carried, Dialect, Documents, Engine, Others, TargetFacts};
+use crate::catalog::{Catalog, Collation};
 use crate::issue::IssueKind;
 use crate::run::begin_reading;
 use crate::sql::{Side, literal, quoted, text};
-use crate::types::{Class, Kind, Mapped, UNLIMITED};
+use crate::types::{Class, Kind};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
-
-/// PostgreSQL.
-pub struct Postgres;
 
 const OTHERS: &[Others] = &[
     Others {
@@ -70,68 +67,65 @@ const OTHERS: &[Others] = &[
     },
 ];
 
-impl Engine for Postgres {
-    fn name(&self) -> &'static str {
-        "PostgreSQL"
-    }
+pub(super) static POSTGRES: Engine = Engine {
+    reading: &[
+        "SET DateStyle TO ISO, YMD",
+        // A large table takes as long as it takes.
+        "SET statement_timeout TO 0",
+        "SET idle_in_transaction_session_timeout TO 0",
+        "SET IntervalStyle TO postgres",
+        "SET TimeZone TO 'UTC'",
+        "SET extra_float_digits TO 1",
+        "SET bytea_output TO hex",
+        "SET quote_all_identifiers TO off",
+        "SET lc_monetary TO 'C'",
+        // The server refuses to read a table of which a policy hides rows.
+        "SET row_security TO off",
+        // A whole table in the order of its key: the index gives its first rows at once, and needs no space.
+        "SET enable_sort TO off",
+        // A plan that sorts all the same seems so costly that the server would compile it, for a second each.
+        "SELECT pg_catalog.set_config(name, 'off', false) FROM pg_catalog.pg_settings WHERE name = 'jit'",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+    ],
+    writing: &[
+        "SET DateStyle TO ISO, YMD",
+        // A large table takes as long as it takes.
+        "SET statement_timeout TO 0",
+        "SET idle_in_transaction_session_timeout TO 0",
+        "SET IntervalStyle TO postgres",
+        "SET TimeZone TO 'UTC'",
+        "SET extra_float_digits TO 1",
+        "SET bytea_output TO hex",
+        // As the statements of the source's server, and literals, are meant.
+        "SET standard_conforming_strings TO on",
+        "SET array_nulls TO on",
+        "SET transform_null_equals TO off",
+        "SET quote_all_identifiers TO off",
+        "SET lc_monetary TO 'C'",
+    ],
+    others: OTHERS,
+    // Also for columns whose numbers are always the server's.
+    overriding: " OVERRIDING SYSTEM VALUE",
+    bytes_as_hex: true,
+    octets: |column| format!("octet_length({column}::text)"),
+    characters: |column| format!("char_length({column}::text)"),
+    load_text: Some(|table, columns| format!("COPY {table} ({columns}) FROM STDIN")),
+    only: "ONLY ",
+    names_collations: true,
+    elsewhere: Some(|literal| {
+        format!(
+            "SELECT k.conrelid::regclass::text FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid \
+         WHERE k.contype = 'f' AND k.confrelid = {literal}::regclass AND c.relnamespace <> current_schema()::regnamespace \
+         UNION SELECT inhrelid::regclass::text FROM pg_catalog.pg_inherits WHERE inhparent = {literal}::regclass"
+        )
+    }),
+    identity_of: Some(|literal| format!("SELECT {literal}::regclass::oid::text")),
+    ..Engine::of("PostgreSQL", &["postgres", "postgresql"], &Postgres)
+};
 
-    fn schemes(&self) -> &'static [&'static str] {
-        &["postgres", "postgresql"]
-    }
+struct Postgres;
 
-    fn longest_name(&self) -> usize {
-        63
-    }
-
-    fn reading(&self) -> &'static [&'static str] {
-        &[
-            "SET DateStyle TO ISO, YMD",
-            // A large table takes as long as it takes.
-            "SET statement_timeout TO 0",
-            "SET idle_in_transaction_session_timeout TO 0",
-            "SET IntervalStyle TO postgres",
-            "SET TimeZone TO 'UTC'",
-            "SET extra_float_digits TO 1",
-            "SET bytea_output TO hex",
-            "SET quote_all_identifiers TO off",
-            "SET lc_monetary TO 'C'",
-            // The server refuses to read a table of which a policy hides rows.
-            "SET row_security TO off",
-            // A whole table in the order of its key: the index gives its first rows at once, and needs no space.
-            "SET enable_sort TO off",
-            // A plan that sorts all the same seems so costly that the server would compile it, for a second each.
-            "SELECT pg_catalog.set_config(name, 'off', false) FROM pg_catalog.pg_settings WHERE name = 'jit'",
-            "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-        ]
-    }
-
-    fn writing(&self) -> &'static [&'static str] {
-        &[
-            "SET DateStyle TO ISO, YMD",
-            // A large table takes as long as it takes.
-            "SET statement_timeout TO 0",
-            "SET idle_in_transaction_session_timeout TO 0",
-            "SET IntervalStyle TO postgres",
-            "SET TimeZone TO 'UTC'",
-            "SET extra_float_digits TO 1",
-            "SET bytea_output TO hex",
-            // As the statements of the source's server, and literals, are meant.
-            "SET standard_conforming_strings TO on",
-            "SET array_nulls TO on",
-            "SET transform_null_equals TO off",
-            "SET quote_all_identifiers TO off",
-            "SET lc_monetary TO 'C'",
-        ]
-    }
-
-    fn default_fraction(&self) -> u32 {
-        6
-    }
-
-    fn default_decimal(&self) -> (u32, u32) {
-        (UNLIMITED, 0)
-    }
-
+impl Dialect for Postgres {
     fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
         let Some((first, others)) = sides.split_first_mut() else { return Ok(()) };
         begin_reading(first)?;
@@ -140,10 +134,6 @@ impl Engine for Postgres {
             begin_reading(side)?;
             side.run(&format!("SET TRANSACTION SNAPSHOT {}", literal(&snapshot)?))
         })
-    }
-
-    fn others(&self) -> &'static [Others] {
-        OTHERS
     }
 
     fn catalog(&self, side: &mut Side) -> Result<Catalog> {
@@ -194,23 +184,6 @@ impl Engine for Postgres {
         }
     }
 
-    fn from(&self, table: &Table) -> String {
-        format!("{}{}", if table.inherited { "ONLY " } else { "" }, quoted(self, &table.name))
-    }
-
-    /// Also for columns whose numbers are always the server's.
-    fn overriding(&self) -> &'static str {
-        " OVERRIDING SYSTEM VALUE"
-    }
-
-    fn characters(&self, column: &str) -> String {
-        format!("char_length({column}::text)")
-    }
-
-    fn bytes_as_hex(&self) -> bool {
-        true
-    }
-
     fn cannot_hold(&self, stored: &Kind) -> &'static [IssueKind] {
         match stored.class {
             Class::Char | Class::Varchar | Class::Text | Class::Json => &[IssueKind::NulCharacter],
@@ -243,27 +216,15 @@ impl Engine for Postgres {
         ))
     }
 
-    fn keeps_documents(&self, kind: &Kind) -> bool {
-        kind.declared == "json"
-    }
-
-    fn octets(&self, column: &str) -> String {
-        format!("octet_length({column}::text)")
-    }
-
-    fn insert_limits(&self) -> (usize, usize) {
-        (500, 20_000)
-    }
-
-    fn load_text(&self, table: &str, columns: &str) -> Option<String> {
-        Some(format!("COPY {table} ({columns}) FROM STDIN"))
+    fn documents(&self, kind: &Kind, _: &str) -> Documents {
+        if kind.declared == "json" { Documents::Kept } else { Documents::Parsed }
     }
 
     fn collate(&self, collation: &Collation, target: &TargetFacts, same: bool) -> String {
         match collation {
             Collation::Bytes | Collation::Binary(_) => " COLLATE \"C\"".to_owned(),
             Collation::Named(name) if same && target.collations.contains(name) => {
-                format!(" COLLATE {}", quoted(self, name))
+                format!(" COLLATE {}", quoted(&POSTGRES, name))
             }
             Collation::Named(_) => String::new(),
         }
@@ -278,28 +239,6 @@ impl Engine for Postgres {
         let rows = side.rows("SELECT pg_catalog.format_type(oid, NULL)::text FROM pg_catalog.pg_type")?;
         let types = rows.iter().map(|row| text(row, 0).to_owned()).collect();
         Ok(TargetFacts { by_bytes: "C".to_owned(), collations, types, ..TargetFacts::default() })
-    }
-
-    /// Integers only: an unsigned 64-bit integer of another engine has another type here.
-    fn identity(&self, _: &Table, _: &Column, mapped: &Mapped) -> Option<Identity> {
-        let is_integer = matches!(mapped.stored.class, Class::Int16 | Class::Int32 | Class::Int64);
-        is_integer.then_some(Identity { before: " GENERATED BY DEFAULT AS IDENTITY", ..Identity::default() })
-    }
-
-    fn only(&self) -> &'static str {
-        "ONLY "
-    }
-
-    fn elsewhere(&self, literal: &str) -> Option<String> {
-        Some(format!(
-            "SELECT k.conrelid::regclass::text FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid \
-             WHERE k.contype = 'f' AND k.confrelid = {literal}::regclass AND c.relnamespace <> current_schema()::regnamespace \
-             UNION SELECT inhrelid::regclass::text FROM pg_catalog.pg_inherits WHERE inhparent = {literal}::regclass"
-        ))
-    }
-
-    fn identity_of(&self, literal: &str) -> Option<String> {
-        Some(format!("SELECT {literal}::regclass::oid::text"))
     }
 
     /// Of an identity or a serial column. After the largest number there is no next one.

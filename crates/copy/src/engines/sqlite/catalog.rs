@@ -1,6 +1,6 @@
 //! The catalogue of SQLite: `sqlite_schema`, and pragmas as tables.
 
-use super::Sqlite;
+use super::SQLITE;
 use crate::catalog::{
     Catalog, Collation, Column, DefaultValue, ForeignKey, Index, Native, Table, read_default,
 };
@@ -56,7 +56,7 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
 fn default(side: &mut Side, declared: &str, sql: &str) -> Result<DefaultValue> {
     let read = read_default(sql);
     let DefaultValue::Literal(value) = &read else { return Ok(read) };
-    let class = kind_of(&Sqlite, declared).class;
+    let class = kind_of(&SQLITE, declared).class;
     let is_number = value.parse::<f64>().is_ok() && !value.starts_with(char::is_alphabetic);
     if !is_number || class.is_whole() || matches!(class, Class::Bool | Class::Decimal | Class::Float64) {
         return Ok(read);

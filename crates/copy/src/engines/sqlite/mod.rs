@@ -2,7 +2,7 @@
 
 mod catalog;
 
-use super::{Engine, Identity, TargetFacts};
+use super::{Dialect, Engine, Identity, TargetFacts};
 use crate::canonical::from_hex;
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
@@ -15,34 +15,27 @@ use crate::verify::form::Shape;
 use kurabe_core::value::Value;
 use kurabe_core::{Error, ErrorKind, Result};
 
-pub struct Sqlite;
+pub(super) static SQLITE: Engine = Engine {
+    longest_name: 1_000,
+    reading: &["PRAGMA query_only = ON"],
+    // The driver's own takes the write lock.
+    begin_reading: Some("BEGIN DEFERRED"),
+    writing: &["PRAGMA foreign_keys = OFF"],
+    has_one_writer: true,
+    storage_class: Some(|column| format!("typeof({column})")),
+    read_key: Some(with_storage_class),
+    has_null_keys: true,
+    octets: |column| format!("length(CAST({column} AS BLOB))"),
+    characters: |column| format!("length({column})"),
+    insert_limits: (250, 30_000),
+    stores_times_as_text: true,
+    foreign_keys_inline: true,
+    ..Engine::of("SQLite", &["sqlite"], &Sqlite)
+};
 
-impl Engine for Sqlite {
-    fn name(&self) -> &'static str {
-        "SQLite"
-    }
+struct Sqlite;
 
-    fn schemes(&self) -> &'static [&'static str] {
-        &["sqlite"]
-    }
-
-    fn longest_name(&self) -> usize {
-        1_000
-    }
-
-    fn reading(&self) -> &'static [&'static str] {
-        &["PRAGMA query_only = ON"]
-    }
-
-    /// The driver's own takes the write lock.
-    fn begin_reading(&self) -> Option<&'static str> {
-        Some("BEGIN DEFERRED")
-    }
-
-    fn writing(&self) -> &'static [&'static str] {
-        &["PRAGMA foreign_keys = OFF"]
-    }
-
+impl Dialect for Sqlite {
     /// In WAL mode, others may commit between two transactions. Otherwise the first one keeps them waiting.
     fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
         for side in sides {
@@ -54,10 +47,6 @@ impl Engine for Sqlite {
             side.number("SELECT COUNT(*) FROM sqlite_schema")?;
         }
         Ok(())
-    }
-
-    fn has_one_writer(&self) -> bool {
-        true
     }
 
     fn hinders(&self, source: &mut Side) -> Result<Option<&'static str>> {
@@ -86,14 +75,6 @@ impl Engine for Sqlite {
         if Declared::parse(&kind.declared).base.ends_with("_text") { Class::Text } else { kind.class }
     }
 
-    fn default_fraction(&self) -> u32 {
-        6
-    }
-
-    fn default_decimal(&self) -> (u32, u32) {
-        (UNLIMITED, 0)
-    }
-
     fn catalog(&self, side: &mut Side) -> Result<Catalog> {
         catalog::read(side)
     }
@@ -109,10 +90,6 @@ impl Engine for Sqlite {
              WHEN 'integer' THEN '#' || {x} ELSE {x} END"
         );
         (Shape::Tagged, text)
-    }
-
-    fn read_key(&self, column: &str) -> Option<String> {
-        Some(with_storage_class(column))
     }
 
     fn compared(&self, _: &Kind, field: Cell<'_>) -> String {
@@ -160,14 +137,6 @@ impl Engine for Sqlite {
 
     fn exact_class(&self, _: &Kind) -> Class {
         Class::Native
-    }
-
-    fn storage_class(&self, column: &str) -> Option<String> {
-        Some(format!("typeof({column})"))
-    }
-
-    fn has_null_keys(&self) -> bool {
-        true
     }
 
     /// A parameter of a user's statement is bound as text or as an integer.
@@ -269,18 +238,6 @@ impl Engine for Sqlite {
         ))
     }
 
-    fn octets(&self, column: &str) -> String {
-        format!("length(CAST({column} AS BLOB))")
-    }
-
-    fn characters(&self, column: &str) -> String {
-        format!("length({column})")
-    }
-
-    fn insert_limits(&self) -> (usize, usize) {
-        (250, 30_000)
-    }
-
     fn collate(&self, collation: &Collation, target: &TargetFacts, same: bool) -> String {
         match collation {
             Collation::Named(name) if same && target.collations.contains(name) => format!(" COLLATE {name}"),
@@ -304,22 +261,6 @@ impl Engine for Sqlite {
     fn identity(&self, table: &Table, column: &Column, _: &Mapped) -> Option<Identity> {
         let only = table.primary == [column.name.clone()];
         only.then_some(Identity { type_name: Some("INTEGER"), ..Identity::default() })
-    }
-
-    fn restart_identity(&self, _: &str, _: &str, _: i128) -> Option<String> {
-        None
-    }
-
-    fn now(&self, _: &Kind) -> String {
-        "CURRENT_TIMESTAMP".to_owned()
-    }
-
-    fn stores_times_as_text(&self) -> bool {
-        true
-    }
-
-    fn foreign_keys_inline(&self) -> bool {
-        true
     }
 }
 

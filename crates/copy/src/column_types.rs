@@ -1,0 +1,169 @@
+//! The types of a table's columns on both sides: by their declarations, corrected by the values.
+
+use crate::casts::Casts;
+use crate::catalog::{Column, Table};
+use crate::engines::Engine;
+use crate::scan::{Correction, corrections};
+use crate::sql::{Side, quoted};
+use crate::types::{Class, Kind, Mapped, UNLIMITED, kind_of};
+use kurabe_core::{Error, ErrorKind, Result};
+
+/// The type of a column on both sides.
+#[derive(Clone, Debug)]
+pub struct ColumnTypes {
+    /// Its type on the source.
+    pub kind: Kind,
+    /// Whether both sides have the same type, and values are carried as the server writes them.
+    pub exact: bool,
+    /// Its type on the target.
+    pub mapped: Mapped,
+    /// Its maximum length in characters, where an index of the target limits it.
+    pub longest: Option<u32>,
+    /// Whether it has decimal numbers with more digits than the target's.
+    pub is_longer: bool,
+    /// Whether it is of unlimited length, since a row has a maximum length.
+    pub is_widened: bool,
+    /// The type that it has in fact, and the number of values that are not of the declared one.
+    pub corrected: Correction,
+}
+
+/// The types of all columns. `same_server`: both are servers of one kind, on which types have the same meaning.
+///
+/// # Errors
+/// [`Internal`](ErrorKind::Internal) if the table of casts lacks a type; or the server's error.
+pub fn types(
+    source: &mut Side,
+    target: &Engine,
+    same_server: bool,
+    table: &Table,
+    casts: &Casts<'_>,
+) -> Result<Vec<ColumnTypes>> {
+    let engine = source.engine;
+    let is_given = |column: &Column| casts.are_given(&table.name, column);
+    let kind = |column: &Column| {
+        let mut kind = kind_of(engine, &column.declared);
+        let is_same = same_server || engine == target && kind.class == Class::Geometry;
+        if is_same && !is_given(column) {
+            kind.class = engine.dialect.exact_class(&kind);
+        }
+        kind
+    };
+    let mut kinds: Vec<Kind> = table.columns.iter().map(kind).collect();
+    let exact: Vec<bool> = table.columns.iter().map(|column| same_server && !is_given(column)).collect();
+    let mut corrected = vec![None; kinds.len()];
+    if exact.contains(&false) {
+        corrected = corrections(source, table, &kinds)?;
+        for (at, kind) in kinds.iter_mut().enumerate() {
+            match corrected[at] {
+                Some(_) if exact[at] => corrected[at] = None,
+                Some((name, _)) => *kind = kind_of(engine, name),
+                None => {}
+            }
+        }
+    }
+    let mut all = Vec::new();
+    for (at, column) in table.columns.iter().enumerate() {
+        let (kind, exact) = (&kinds[at], exact[at]);
+        let becomes = |limit| {
+            if exact {
+                let sql = target.dialect.same_type(kind).to_owned();
+                return Ok(Mapped { sql, stored: kind.clone(), issue: None });
+            }
+            casts.becomes(&table.name, column, kind, limit).ok_or_else(|| {
+                Error::new(ErrorKind::Internal, format!("{} has no type for {kind:?}", target.name))
+            })
+        };
+        let mut mapped = becomes(None)?;
+        let most = target.longest_key.filter(|_| !exact && table.is_indexed(&column.name));
+        let limit = most.map(|most| most / texts_of_widest_index(table, &column.name, &kinds));
+        let longest = limit.filter(|limit| may_exceed(&mapped.stored, *limit));
+        if longest.is_some() {
+            mapped = becomes(longest)?;
+        }
+        let (kind, corrected) = (kind.clone(), corrected[at]);
+        all.push(ColumnTypes {
+            kind,
+            exact,
+            mapped,
+            longest,
+            is_longer: false,
+            is_widened: false,
+            corrected,
+        });
+    }
+    if !same_server {
+        long_decimals(source, target, table, casts, &mut all)?;
+        widen(target, table, casts, &mut all);
+    }
+    Ok(all)
+}
+
+/// Makes text of decimal numbers some of which have more digits than the target's.
+fn long_decimals(
+    source: &mut Side,
+    target: &Engine,
+    table: &Table,
+    casts: &Casts<'_>,
+    all: &mut [ColumnTypes],
+) -> Result<()> {
+    let Some((whole, part)) = target.longest_decimal else { return Ok(()) };
+    let engine = source.engine;
+    for (types, column) in all.iter_mut().zip(&table.columns) {
+        let kind = &types.kind;
+        let is_limited = kind.n <= whole + part && kind.s <= part;
+        let is_given = casts.are_given(&table.name, column);
+        if kind.class != Class::Decimal || is_limited || is_given || table.is_indexed(&column.name) {
+            continue;
+        }
+        let name = quoted(engine, &column.name);
+        let Some(condition) = engine.dialect.longer_decimal(&name, whole, part) else { continue };
+        let filter = table.filter.as_ref().map(|filter| format!(" AND ({filter})")).unwrap_or_default();
+        let sql = format!("SELECT COUNT(*) FROM {} WHERE ({condition}){filter}", engine.from(table));
+        if source.number(&sql)? > 0
+            && let Some(text) = casts.longer(kind)
+        {
+            (types.mapped, types.is_longer) = (text, true);
+        }
+    }
+    Ok(())
+}
+
+/// Makes columns of unlimited length out of the longest ones, until a row is short enough. They are stored elsewhere.
+fn widen(target: &Engine, table: &Table, casts: &Casts<'_>, all: &mut [ColumnTypes]) {
+    let Some(most) = target.longest_row else { return };
+    let bytes = |mapped: &Mapped| match mapped.stored.class {
+        Class::Char | Class::Varchar => 4 * u64::from(mapped.stored.n) + 2,
+        Class::Binary | Class::Varbinary => u64::from(mapped.stored.n) + 2,
+        _ => 16,
+    };
+    while all.iter().map(|types| bytes(&types.mapped)).sum::<u64>() > most {
+        let free = |at: &usize| bytes(&all[*at].mapped) > 16 && !table.is_indexed(&table.columns[*at].name);
+        let longest = (0..all.len()).filter(free).max_by_key(|at| bytes(&all[*at].mapped));
+        let Some(at) = longest else { return };
+        let long = Kind { n: UNLIMITED, ..all[at].kind.clone() };
+        match casts.becomes(&table.name, &table.columns[at], &long, None) {
+            Some(long) if bytes(&long) <= 16 => (all[at].mapped, all[at].is_widened) = (long, true),
+            _ => return,
+        }
+    }
+}
+
+/// Whether a column may hold values that are longer than an index allows.
+fn may_exceed(stored: &Kind, limit: u32) -> bool {
+    let class = stored.class;
+    matches!(class, Class::Text | Class::Blob | Class::Json)
+        || (class.is_text() || class.is_bytes()) && stored.n > limit
+}
+
+/// The number of columns of text or bytes in the index, of those with this column, that has most of them.
+fn texts_of_widest_index(table: &Table, column: &str, kinds: &[Kind]) -> u32 {
+    let indexes = table.indexes.iter().map(|index| &index.columns);
+    let keys = table.foreign.iter().map(|key| &key.columns);
+    let texts = |columns: &Vec<String>| {
+        let of = |name: &String| table.position(name).map(|at| kinds[at].class);
+        columns.iter().filter_map(of).filter(|class| class.is_text() || class.is_bytes()).count() as u32
+    };
+    let all = indexes.chain(keys).chain([&table.primary]);
+    let with = all.filter(|columns| columns.iter().any(|known| known == column));
+    with.map(texts).max().unwrap_or(1).max(1)
+}
