@@ -81,18 +81,13 @@ impl OneTable<'_> {
 
     fn check_names(&self) -> Result<()> {
         let (table, most) = (&self.made.name, self.target.longest_name);
-        let columns =
-            self.table.columns.iter().map(|column| (&column.name, format!("column {table}.{}", column.name)));
-        let mut all = columns.chain([(table, format!("table {table}"))]);
-        let Some((_, what)) = all.find(|(name, _)| name.len() > most) else {
-            return differ_in_more_than_case(
-                self.facts.folds_columns,
-                self.table.columns.iter().map(|column| column.name.as_str()),
-                &format!("columns of table {table}"),
-            );
-        };
-        Err(Error::unsupported(format!("{what}: names of {} have at most {most} bytes", self.target.name))
-            .hint("rename it, or leave the table out with --tables"))
+        let mut names = self.table.columns.iter().map(|column| column.name.as_str());
+        if let Some(name) = names.clone().find(|name| name.len() > most) {
+            let name_of = self.target.name;
+            let what = format!("column {table}.{name}: names of {name_of} have at most {most} bytes");
+            return Err(Error::unsupported(what).hint("rename it, or leave the table out with --tables"));
+        }
+        differ_in_more_than_case(self.facts.folds_columns, &mut names, &format!("columns of table {table}"))
     }
 
     /// The expression that reads a column.

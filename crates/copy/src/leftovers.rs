@@ -2,9 +2,20 @@
 
 use crate::catalog::{Catalog, Table};
 use crate::issue::{Issue, IssueKind};
-use crate::plan::{Left, Parts, Plan, Wanted};
+use crate::plan::{Named, Plan};
+use crate::wanted::{Parts, Wanted};
 use kurabe_core::collection::NAMESPACE_PREFIX;
+use kurabe_core::{Error, ErrorKind, Result};
 use std::fmt::Write as _;
+
+/// An object that the user leaves out.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Left {
+    /// Its name, perhaps with that of its table.
+    pub object: String,
+    /// The statement that would make it.
+    pub sql: String,
+}
 
 /// Lists what the source has besides what is made. `same`: the target is a server of the same kind.
 pub fn list(plan: &mut Plan, catalog: &Catalog, tables: &[Table], wanted: &Wanted, same: bool) {
@@ -45,6 +56,13 @@ pub fn without_columns(tables: &mut Vec<Table>) -> Vec<Issue> {
     .collect()
 }
 
+/// Takes those out that the user leaves out.
+pub(crate) fn take_left(wanted: &Wanted, table: &str, made: &mut Vec<Named>) -> Vec<Left> {
+    let dot = if table.is_empty() { "" } else { "." };
+    let left = made.extract_if(.., |named| wanted.leaves_out(table, &named.name));
+    left.map(|named| Left { object: format!("{table}{dot}{}", named.name), sql: named.sql }).collect()
+}
+
 /// A text as a statement. One that is none is a comment.
 fn statement(text: &str) -> String {
     let text = text.trim_end().trim_end_matches(';');
@@ -57,6 +75,34 @@ fn statement(text: &str) -> String {
 }
 
 impl Plan {
+    /// Takes out what the user leaves out.
+    pub(crate) fn leave_out(&mut self, wanted: &Wanted, catalog: &Catalog) -> Result<()> {
+        let left = &mut self.left;
+        let before = take_left(wanted, "", &mut self.before);
+        self.after.retain(|after| !before.iter().any(|made| made.object == after.name));
+        left.extend(before);
+        for table in &mut self.tables {
+            left.extend(take_left(wanted, &table.name, &mut table.indexes));
+        }
+        for table in catalog.tables.iter().filter(|table| wanted.leave_out.contains(&table.name)) {
+            let none = || format!("-- {} has no text of its own", table.name);
+            let sql = table.native.as_ref().map_or_else(none, |native| native.create.clone());
+            left.push(Left { object: table.name.clone(), sql });
+        }
+        let is_left = |name: &&String| {
+            left.iter().any(|left| left.object == **name || left.object.ends_with(&format!(".{name}")))
+        };
+        match wanted.leave_out.iter().find(|name| !is_left(name)) {
+            None => Ok(()),
+            Some(name) => {
+                let what = format!("--leave-out: nothing that would be made is named '{name}'");
+                Err(Error::new(ErrorKind::NotFound, what).hint(
+                    "--dry-run shows the statements; a part of a table's own text is left out with the table",
+                ))
+            }
+        }
+    }
+
     /// What is not made, with its text: a file that one can edit and apply. `source` is the name of the source's engine.
     pub fn left_text(&self, source: &str) -> String {
         let mut text = format!(

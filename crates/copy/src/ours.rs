@@ -1,10 +1,11 @@
 //! What a copy may remove on a target: tables that it made, that nobody has replaced since, and that have no rows of others.
 
 use crate::catalog::{Catalog, Table};
-use crate::plan::{Parts, TablePlan};
+use crate::plan::TablePlan;
 use crate::rows::in_transaction;
 use crate::sql::Side;
 use crate::state::{OfTable, Phase, State, Whole};
+use crate::wanted::Parts;
 use kurabe_core::{Error, ErrorKind, Result, units};
 
 /// Refuses a table that is not as an unfinished copy left it.

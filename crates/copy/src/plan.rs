@@ -1,21 +1,21 @@
 //! What a copy will make on the target, and what does not map.
 
 use crate::canonical::Mend;
-use crate::casts::{Casts, UserCasts};
-use crate::catalog::{Catalog, ForeignKey, Native, Table, named};
+use crate::casts::Casts;
+use crate::catalog::{Catalog, Native, Table};
 use crate::columns::{OneTable, differ_in_more_than_case};
-use crate::ddl;
 use crate::engines::{Carried, Engine, TargetFacts};
+use crate::foreign;
 use crate::issue::{Accepted, Issue};
-use crate::leftovers;
-use crate::names::{Names, differ, is_of};
+use crate::leftovers::{self, Left};
+use crate::names::{Names, differ};
 use crate::needs::{needed, types_exist};
 use crate::rows::PageSize;
 use crate::sql::{Side, text};
 use crate::types::{Kind, Mapped};
-use kurabe_core::collection::NAMESPACE_PREFIX;
+use crate::wanted::{Parts, Wanted, chosen, existing, prepare};
 use kurabe_core::sort;
-use kurabe_core::{Error, ErrorKind, Result, units};
+use kurabe_core::{Error, Result};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
@@ -118,72 +118,6 @@ pub struct Plan {
     pub parts: Parts,
 }
 
-/// An object that the user leaves out.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Left {
-    /// Its name, perhaps with that of its table.
-    pub object: String,
-    /// The statement that would make it.
-    pub sql: String,
-}
-
-/// Takes those out that the user leaves out.
-fn take_left(wanted: &Wanted, table: &str, made: &mut Vec<Named>) -> Vec<Left> {
-    let dot = if table.is_empty() { "" } else { "." };
-    let left = made.extract_if(.., |named| wanted.leaves_out(table, &named.name));
-    left.map(|named| Left { object: format!("{table}{dot}{}", named.name), sql: named.sql }).collect()
-}
-
-/// What is copied of each table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Parts {
-    /// Everything.
-    #[default]
-    All,
-    /// The tables without rows.
-    Schema,
-    /// The rows, into tables that exist.
-    Data,
-}
-
-/// What a copy is asked to do.
-#[derive(Clone, Debug, Default)]
-pub struct Wanted {
-    /// Patterns of the tables; all if empty.
-    pub tables: Vec<String>,
-    /// Patterns of tables that are not copied.
-    pub exclude: Vec<String>,
-    /// Names of tables on the source, and on the target.
-    pub rename: Vec<(String, String)>,
-    /// Names of objects that are not made: `NAME`, or `TABLE.NAME`.
-    pub leave_out: Vec<String>,
-    /// Names of tables, and the conditions of their rows.
-    pub filters: Vec<(String, String)>,
-    /// What is copied of each.
-    pub parts: Parts,
-    /// Accepted differences.
-    pub accepted: Accepted,
-    /// How many rows are inserted together.
-    pub page: PageSize,
-    /// What the user says of types.
-    pub casts: UserCasts,
-}
-
-impl Wanted {
-    /// The table's name on the target.
-    fn renamed(&self, name: &str) -> String {
-        let found = self.rename.iter().find(|(from, _)| from == name).map(|(_, to)| to.as_str());
-        found.unwrap_or(name).to_owned()
-    }
-
-    /// Whether an object is left out.
-    pub(crate) fn leaves_out(&self, table: &str, name: &str) -> bool {
-        let full = format!("{table}.{name}");
-        !name.is_empty() && self.leave_out.iter().any(|left| *left == name || *left == full)
-    }
-}
-
 /// Plans a copy. Reads the source's catalogue and, where something depends on values, its tables. `there` is what exists
 /// on the target, if only rows are copied.
 ///
@@ -230,25 +164,7 @@ pub fn plan(
     differ(made.iter().map(|table| table.name.as_str()))?;
     differ_in_more_than_case(facts.folds_tables, made.iter().map(|table| table.name.as_str()), "tables")?;
     for (table, made) in tables.iter().zip(&made) {
-        if made.name.len() > target.longest_name {
-            let most = target.longest_name;
-            let why = format!("table {}: {} names have at most {most} bytes", made.name, target.name);
-            return Err(Error::unsupported(why).hint("--rename it, or leave it out with --exclude"));
-        }
-        if let Some(setting) = facts.requires_keys
-            && made.primary.is_empty()
-            && wanted.parts != Parts::Data
-        {
-            let why = format!(
-                "table {} has no primary key, and the target requires one ({setting} = ON)",
-                made.name
-            );
-            let hint = format!(
-                "add one, leave the table out with --exclude {}, or have the setting changed",
-                table.name
-            );
-            return Err(Error::unsupported(why).hint(hint));
-        }
+        check_table(target, facts, wanted, made)?;
         let (page, issues, accepted) = (wanted.page, &mut plan.issues, &wanted.accepted);
         let mut one = OneTable { source, target, facts, table, made, accepted, casts: &casts, page, issues };
         let mut planned = one.plan(&mut names)?;
@@ -261,14 +177,7 @@ pub fn plan(
         }
         plan.tables.push(planned);
     }
-    foreign_keys(
-        source,
-        target,
-        facts,
-        &Chosen { tables: &tables, made: &made, wanted },
-        &mut plan,
-        &mut names,
-    )?;
+    foreign::plan(source, target, facts, [&tables, &made], wanted, &mut plan, &mut names)?;
     let all = wanted.tables.is_empty() && wanted.exclude.is_empty();
     if facts.same_server {
         types_exist(&tables, &catalog, facts)?;
@@ -287,24 +196,20 @@ pub fn plan(
     Ok(plan)
 }
 
-/// The chosen tables as they are on the source, and as they are made on the target.
-struct Chosen<'c> {
-    tables: &'c [Table],
-    made: &'c [Table],
-    wanted: &'c Wanted,
-}
-
-/// Gives tables their conditions. The engine's own text of a table has its own names and types, so that one with others is
-/// made as on a server of another kind.
-fn prepare(tables: &mut [Table], wanted: &Wanted, casts: &UserCasts) {
-    let is_renamed = |name: &String| wanted.renamed(name) != *name;
-    for table in tables {
-        let filter = wanted.filters.iter().find(|(name, _)| *name == table.name);
-        table.filter = filter.map(|(_, condition)| condition.clone());
-        let is_other = is_renamed(&table.name) || table.foreign.iter().any(|key| is_renamed(&key.parent));
-        let is_cast = table.columns.iter().any(|column| casts.has(&table.name, column));
-        if is_other || is_cast || wanted.parts == Parts::Data {
-            table.native = None;
+/// Refuses a table whose name is too long, or that has no key where the server requires one.
+fn check_table(target: &Engine, facts: &TargetFacts, wanted: &Wanted, made: &Table) -> Result<()> {
+    let (name, most) = (&made.name, target.longest_name);
+    if name.len() > most {
+        let why = format!("table {name}: {} names have at most {most} bytes", target.name);
+        return Err(Error::unsupported(why).hint("--rename it, or leave it out with --exclude"));
+    }
+    match facts.requires_keys.filter(|_| made.primary.is_empty() && wanted.parts != Parts::Data) {
+        None => Ok(()),
+        Some(setting) => {
+            let why =
+                format!("table {name} has no primary key, and the target requires one ({setting} = ON)");
+            Err(Error::unsupported(why)
+                .hint("add one, leave the table out with --exclude, or have the setting changed"))
         }
     }
 }
@@ -324,146 +229,6 @@ fn others(source: &mut Side, catalog: &mut Catalog, same: bool) -> Result<Vec<Na
         }
     }
     Ok(made)
-}
-
-/// The types of the columns that exist, into which rows are copied.
-fn existing(
-    tables: &[Table],
-    there: &Catalog,
-    wanted: &Wanted,
-    same: bool,
-    casts: &mut UserCasts,
-) -> Result<()> {
-    for table in tables {
-        let to = wanted.renamed(&table.name);
-        let missing = |what: String| {
-            Error::new(ErrorKind::NotFound, format!("the target has no {what}"))
-                .hint("--schema-only makes it; --exclude leaves a table out")
-        };
-        let found = there.tables.iter().find(|table| table.name == to);
-        let found = found.ok_or_else(|| missing(format!("table {to}")))?;
-        for column in &table.columns {
-            let theirs = named(&found.columns, |known| &known.name, &column.name);
-            let theirs = theirs.ok_or_else(|| missing(format!("column {to}.{}", column.name)))?;
-            if !(same && theirs.declared == column.declared) {
-                casts.set_column(&table.name, &column.name, &theirs.declared);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The tables to copy: all but Kurabe's own, or those of the patterns.
-fn chosen(source: &Side, catalog: &Catalog, wanted: &Wanted) -> Result<Vec<Table>> {
-    let is_own = |table: &&Table| table.name.starts_with(NAMESPACE_PREFIX);
-    let all: Vec<&Table> =
-        catalog.tables.iter().filter(|table| !is_own(table) || wanted.tables.contains(&table.name)).collect();
-    let names: Vec<&str> = all.iter().map(|table| table.name.as_str()).collect();
-    let exact = wanted.filters.iter().chain(&wanted.rename).map(|(name, _)| name);
-    for pattern in wanted.tables.iter().chain(&wanted.exclude).chain(exact) {
-        if !names.iter().any(|name| is_of(pattern, name)) {
-            let what = format!("{}: there is no table '{pattern}'", source.name);
-            return Err(
-                Error::new(ErrorKind::NotFound, what).hint(units::suggestion(pattern, &names, "there are"))
-            );
-        }
-    }
-    let is_one = |patterns: &[String], name: &str| patterns.iter().any(|pattern| is_of(pattern, name));
-    let is_chosen = |table: &&&Table| {
-        (wanted.tables.is_empty() || is_one(&wanted.tables, &table.name))
-            && !is_one(&wanted.exclude, &table.name)
-            && !wanted.leave_out.contains(&table.name)
-    };
-    let chosen: Vec<Table> = all.iter().filter(is_chosen).map(|table| (*table).clone()).collect();
-    if chosen.is_empty() {
-        let what = format!("{}: there are no tables to copy", source.name);
-        return Err(
-            Error::new(ErrorKind::NotFound, what).hint("does the URL name the right database or schema?")
-        );
-    }
-    Ok(chosen)
-}
-
-/// Plans the foreign keys, after all tables. Those that the target would refuse, or that rows of the source violate, are listed.
-fn foreign_keys(
-    source: &mut Side,
-    target: &Engine,
-    facts: &TargetFacts,
-    chosen: &Chosen<'_>,
-    plan: &mut Plan,
-    names: &mut Names,
-) -> Result<()> {
-    let Chosen { tables, made, wanted } = *chosen;
-    let list: Vec<&str> = made.iter().map(|table| table.name.as_str()).collect();
-    for (at, table) in made.iter().enumerate() {
-        let native = table.native.as_ref().filter(|_| facts.same_server);
-        let planned = &plan.tables;
-        let mut why_not = |key: &ForeignKey| {
-            let found = planned.iter().zip(tables).find(|(plan, _)| plan.to == key.parent);
-            let Some((parent, known)) = found else { return Ok(None) };
-            let theirs = if key.parent_columns.is_empty() { &known.primary } else { &key.parent_columns };
-            let stored = |plan: &TablePlan, name: &String| {
-                let column = named(&plan.columns, |column| &column.name, name);
-                column.map(|column| (column.mapped.stored.class, column.mapped.sql.clone()))
-            };
-            for (own, theirs) in key.columns.iter().zip(theirs) {
-                let (own, theirs) = (stored(&planned[at], own), stored(parent, theirs));
-                let differ = own.as_ref().map(|own| own.0) != theirs.as_ref().map(|theirs| theirs.0);
-                if let (Some(own), Some(theirs)) = (own, theirs)
-                    && differ
-                    && native.is_none()
-                    && target.foreign_keys_have_one_type
-                {
-                    return Ok(Some(format!(
-                        "{} refers to {}, and {} wants one type",
-                        own.1, theirs.1, target.name
-                    )));
-                }
-            }
-            let unchecked = native.is_some_and(|native| {
-                native.foreign.iter().any(|known| known.name == key.name && known.sql.ends_with("NOT VALID"))
-            });
-            if key.proven && known.filter.is_none() || unchecked {
-                return Ok(None);
-            }
-            let orphans = orphans(source, &tables[at], key, known, theirs)?;
-            let count = units::count(orphans);
-            Ok((orphans > 0).then(|| format!("{count} rows refer to no row of {}", known.name)))
-        };
-        let mut foreign =
-            ddl::foreign_keys(target, table, native, &list, names, &mut plan.issues, &mut why_not)?;
-        plan.left.extend(take_left(wanted, &tables[at].name, &mut foreign));
-        let planned = &mut plan.tables[at];
-        if !target.foreign_keys_inline {
-            planned.foreign = foreign;
-        } else if native.is_none() {
-            planned.create = ddl::create_table(target, facts, table, &planned.columns, &foreign);
-        }
-    }
-    Ok(())
-}
-
-/// The number of rows whose foreign key has no parent.
-pub(crate) fn orphans(
-    source: &mut Side,
-    table: &Table,
-    key: &ForeignKey,
-    parent: &Table,
-    theirs: &[String],
-) -> Result<u64> {
-    let name = |name: &String| source.quoted(name);
-    let whole = key.columns.iter().map(|column| format!("c.{} IS NOT NULL", name(column)));
-    let equal =
-        key.columns.iter().zip(theirs).map(|(own, theirs)| format!("p.{} = c.{}", name(theirs), name(own)));
-    let filter = |table: &Table| table.filter.as_ref().map(|filter| format!("({filter})"));
-    let sql = format!(
-        "SELECT COUNT(*) FROM {} c WHERE {} AND NOT EXISTS (SELECT 1 FROM {} p WHERE {})",
-        source.engine.from(table),
-        whole.chain(filter(table)).collect::<Vec<_>>().join(" AND "),
-        source.engine.from(parent),
-        equal.chain(filter(parent)).collect::<Vec<_>>().join(" AND ")
-    );
-    source.number(&sql)
 }
 
 /// Puts tables after those that they refer to, where that is possible.
@@ -489,39 +254,19 @@ fn parents_first(plans: &mut Vec<TablePlan>, tables: &[Table]) {
 }
 
 impl Plan {
-    /// The differences that the user did not accept.
-    pub fn refused(&self, accepted: &Accepted) -> Vec<&Issue> {
+    /// The error of differences that the user did not accept, all of them.
+    pub fn refusal(&self, accepted: &Accepted) -> Option<Error> {
         let is_refused =
             |issue: &&Issue| !issue.kind.is_only_listed() && !accepted.has(issue.kind, &issue.object);
-        self.issues.iter().filter(is_refused).collect()
-    }
-
-    /// Takes out what the user leaves out.
-    fn leave_out(&mut self, wanted: &Wanted, catalog: &Catalog) -> Result<()> {
-        let left = &mut self.left;
-        let before = take_left(wanted, "", &mut self.before);
-        self.after.retain(|after| !before.iter().any(|made| made.object == after.name));
-        left.extend(before);
-        for table in &mut self.tables {
-            left.extend(take_left(wanted, &table.name, &mut table.indexes));
+        let mut kinds: Vec<&str> =
+            self.issues.iter().filter(is_refused).map(|issue| issue.kind.name()).collect();
+        if kinds.is_empty() {
+            return None;
         }
-        for table in catalog.tables.iter().filter(|table| wanted.leave_out.contains(&table.name)) {
-            let none = || format!("-- {} has no text of its own", table.name);
-            let sql = table.native.as_ref().map_or_else(none, |native| native.create.clone());
-            left.push(Left { object: table.name.clone(), sql });
-        }
-        let is_left = |name: &&String| {
-            left.iter().any(|left| left.object == **name || left.object.ends_with(&format!(".{name}")))
-        };
-        match wanted.leave_out.iter().find(|name| !is_left(name)) {
-            None => Ok(()),
-            Some(name) => {
-                let what = format!("--leave-out: nothing that would be made is named '{name}'");
-                Err(Error::new(ErrorKind::NotFound, what).hint(
-                    "--dry-run shows the statements; a part of a table's own text is left out with the table",
-                ))
-            }
-        }
+        let what = format!("{} differences do not map, and nothing was copied", kinds.len());
+        kinds.sort_unstable();
+        kinds.dedup();
+        Some(Error::unsupported(what).hint(format!("accept them by name: --accept {}", kinds.join(","))))
     }
 
     /// The plan as text: its statements.

@@ -1,20 +1,20 @@
 //! A whole copy: plan, tables, rows, comparison, indexes, foreign keys. It can end anywhere and be continued.
 
-use crate::catalog::Catalog;
 use crate::event::{Event, TableDone};
-use crate::issue::{Accepted, Issue};
-use crate::ours::{check, identity, to_empty};
-use crate::plan::{Named, Parts, Plan, Resume, TablePlan, Wanted, orphans, plan};
-use crate::pool::{Halt, Pool, Work};
+use crate::foreign;
+use crate::ours::to_empty;
+use crate::plan::{Plan, plan};
+use crate::pool::{Halt, Pool};
+use crate::refused::{is_another, refusals, refuse_existing};
 use crate::reject::Rejects;
 use crate::rows::in_transaction;
-use crate::splits::splits;
 use crate::sql::Side;
-use crate::state::{self, OfTable, Phase, State, Whole};
+use crate::state::{self, State, Whole};
+use crate::wanted::{Parts, Wanted};
 use crate::worker::{Worker, only_refused};
 use kurabe_core::driver::Namespace;
 use kurabe_core::operation::Operation;
-use kurabe_core::{Error, ErrorKind, Result, units};
+use kurabe_core::{Error, ErrorKind, Result};
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -198,7 +198,7 @@ impl Copy<'_> {
         self.work(&pool, state, plan.parts, &there.names, how.reject, how.more, events)?;
         let (done, mut refused) = pool.end();
         if plan.parts == Parts::Data {
-            self.check_keys(plan, &there)?;
+            foreign::prove(&mut self.target, plan, &there)?;
         } else {
             refused.extend(self.foreign_keys(plan, resumed)?);
         }
@@ -272,26 +272,6 @@ impl Copy<'_> {
         halt.error().map_or(Ok(()), Err)
     }
 
-    /// Makes the types and sequences that tables need.
-    fn needed(&mut self, plan: &Plan, there: &[Named], ours: bool) -> Result<()> {
-        for named in &plan.before {
-            match there.iter().find(|known| known.name == named.name) {
-                None => self.target.run(&named.sql)?,
-                // A type may be shared; a sequence may be another one's, unless an earlier process of this copy made it.
-                Some(known)
-                    if known.sql == named.sql && (ours || !named.sql.starts_with("CREATE SEQUENCE")) => {}
-                Some(known) => {
-                    let what = format!(
-                        "{}: {} exists, and is another one: {}",
-                        self.target.name, named.name, known.sql
-                    );
-                    return Err(Error::new(ErrorKind::NotOurs, what).hint("remove or rename it"));
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Only a copy with the same source and tables is continued. Indexes and foreign keys may be left out then.
     fn fingerprint(&self, plan: &Plan) -> String {
         let mut hasher = DefaultHasher::new();
@@ -306,126 +286,6 @@ impl Copy<'_> {
             }
         }
         format!("{:016x}", hasher.finish())
-    }
-
-    /// Removes the tables of an unfinished copy, or their rows, and its state.
-    fn discard(
-        &mut self,
-        namespace: &mut dyn Namespace,
-        of: &Whole,
-        whole: &Whole,
-        there: &Catalog,
-    ) -> Result<()> {
-        if of.parts == Parts::Data && whole.parts != Parts::Data {
-            return Err(is_another(&self.target, of, whole));
-        }
-        let state = State::open(&mut self.target)?;
-        let mut begun = Vec::new();
-        for table in of.tables.iter().filter(|table| there.names.contains(table)) {
-            if state.table(&mut self.target, table)?.is_some() {
-                check(&mut self.target, &state, of, there, table)?;
-                begun.push(table);
-            }
-        }
-        let only = self.target.engine.only;
-        let what =
-            if of.parts == Parts::Data { format!("DELETE FROM {only}") } else { "DROP TABLE ".to_owned() };
-        // Tables that refer to others come after them.
-        for table in begun.into_iter().rev() {
-            let sql = format!("{what}{}", self.target.quoted(table));
-            self.target.run(&sql)?;
-        }
-        state.close(&mut self.target)?;
-        state::remove(namespace)
-    }
-
-    /// Makes a table that has no rows yet, or whose rows are copied again, and splits it for several sessions.
-    fn make<'p>(
-        &mut self,
-        table: &'p TablePlan,
-        begun: Option<OfTable>,
-        there: &Catalog,
-        state: &State,
-        whole: &mut Whole,
-        jobs: usize,
-    ) -> Result<Work<'p>> {
-        let (parts, exists) = (whole.parts, there.names.contains(&table.to));
-        let mut now = begun.unwrap_or_else(|| OfTable::new(Phase::Making));
-        let again = now.phase == Phase::Rows && (now.rows > 0 && table.resume == Resume::Restart || !exists);
-        if now.phase == Phase::Making || again {
-            let new = now.rows == 0 && parts == Parts::Data;
-            if exists && !new {
-                check(&mut self.target, state, whole, there, &table.to)?;
-            }
-            now = OfTable::new(Phase::Making);
-            let of = self.target.quoted(&table.to);
-            match parts {
-                Parts::Data if new => {}
-                Parts::Data => in_transaction(&mut self.target, |target| {
-                    target.run(&format!("DELETE FROM {}{of}", target.engine.only))?;
-                    state.set_table(target, &table.to, &now)
-                })?,
-                _ => {
-                    if exists {
-                        self.target.run(&format!("DROP TABLE {of}"))?;
-                    }
-                    state.set_table(&mut self.target, &table.to, &now)?;
-                    if let Err(error) = self.target.run(&table.create) {
-                        let error = only_refused(error)?;
-                        // A table of that name would be somebody else's from now on.
-                        state.forget_table(&mut self.target, &table.to)?;
-                        return Err(error);
-                    }
-                    if let Some(id) = identity(&mut self.target, &table.to)? {
-                        whole.ids.insert(table.to.clone(), id);
-                        state.set_whole(&mut self.target, whole)?;
-                    }
-                }
-            }
-            now.phase = if parts == Parts::Schema { Phase::Verified } else { Phase::Rows };
-            if parts != Parts::Schema && jobs > 1 {
-                now.splits = splits(&mut self.source, table, jobs)?;
-            }
-            for range in 0..now.ranges() {
-                state.set_range(&mut self.target, &table.to, &now, range, &OfTable::new(Phase::Rows))?;
-            }
-            state.set_table(&mut self.target, &table.to, &now)?;
-        }
-        let mut ranges = Vec::new();
-        for range in 0..now.ranges() {
-            ranges.push(state.range(&mut self.target, &table.to, &now, range)?);
-        }
-        Ok(Work::new(table, now, ranges))
-    }
-
-    /// Proves the foreign keys of tables that were there before, where the server did not check them for the rows that came.
-    fn check_keys(&mut self, plan: &Plan, there: &Catalog) -> Result<()> {
-        let engine = self.target.engine;
-        if engine.writing_into_keys.is_empty() && !engine.foreign_keys_inline {
-            return Ok(());
-        }
-        let table = |name: &str| there.tables.iter().find(|table| table.name.eq_ignore_ascii_case(name));
-        for child in plan.tables.iter().filter_map(|planned| table(&planned.to)) {
-            for key in &child.foreign {
-                let Some(parent) = table(&key.parent) else { continue };
-                let theirs =
-                    if key.parent_columns.is_empty() { &parent.primary } else { &key.parent_columns };
-                let count = orphans(&mut self.target, child, key, parent, theirs)?;
-                if count > 0 {
-                    let what = format!(
-                        "table {}: {} rows refer to no row of {} ({})",
-                        child.name,
-                        units::count(count),
-                        parent.name,
-                        key.columns.join(", ")
-                    );
-                    return Err(Error::new(ErrorKind::Mismatch, what).hint(
-                        "copy that table too, or choose the rows that have their parents with --where",
-                    ));
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Makes the foreign keys. Returns those that the server refuses.
@@ -461,63 +321,4 @@ pub fn begin_reading(side: &mut Side) -> Result<()> {
         Some(statement) => side.run(statement),
         None => side.control(&Operation::Begin),
     }
-}
-
-/// The error of an unfinished copy that is not this one.
-fn is_another(target: &Side, found: &Whole, whole: &Whole) -> Error {
-    let why = match (found.source == whole.source, found.parts) {
-        (false, _) => "it is another one",
-        (_, parts) if parts == whole.parts => "the tables or their definitions have changed",
-        (_, Parts::All) => "it copies tables and rows",
-        (_, Parts::Schema) => "it makes tables without rows",
-        (_, Parts::Data) => "it copies rows only",
-    };
-    let what = format!("{}: a copy of {} is unfinished, and {why}", target.name, found.source);
-    Error::new(ErrorKind::NotOurs, what)
-        .hint("continue it as it was begun, or remove its tables and begin again with --no-resume")
-}
-
-/// The error of all indexes and foreign keys that the server refused.
-fn refusals(parts: Parts, refused: &[(String, Error)]) -> Option<Error> {
-    let (_, first) = refused.first()?;
-    let names: Vec<&str> = refused.iter().map(|(name, _)| name.as_str()).collect();
-    let names = names.join(",");
-    let done =
-        if parts == Parts::Schema { "all tables were made" } else { "all rows were copied and verified" };
-    let what = format!("{done}, but the target refused {names}; the first reason: {first}");
-    Some(
-        Error::new(ErrorKind::Server, what)
-            .hint(format!("the same command tries them again; --leave-out {names} leaves them out")),
-    )
-}
-
-fn refuse_existing<'a>(
-    target: &Side,
-    there: &[String],
-    wanted: impl Iterator<Item = &'a String>,
-) -> Result<()> {
-    let existing: Vec<&str> = wanted.filter(|name| there.contains(name)).map(String::as_str).collect();
-    if existing.is_empty() {
-        return Ok(());
-    }
-    let (noun, verb) = if existing.len() == 1 { ("table", "exists") } else { ("tables", "exist") };
-    let what =
-        format!("{}: {noun} {} {verb}, and the copy did not make it", target.name, existing.join(", "));
-    let what = what.replace("exist, and the copy did not make it", "exist, and the copy did not make them");
-    Err(Error::new(ErrorKind::NotOurs, what).hint(
-        "nothing was copied; remove or rename it, use an empty database, or leave it out with --tables",
-    ))
-}
-
-/// The error of differences that the user did not accept, all of them.
-pub fn refusal(plan: &Plan, accepted: &Accepted) -> Option<Error> {
-    let refused: Vec<&Issue> = plan.refused(accepted);
-    if refused.is_empty() {
-        return None;
-    }
-    let mut kinds: Vec<&str> = refused.iter().map(|issue| issue.kind.name()).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    let what = format!("{} differences do not map, and nothing was copied", refused.len());
-    Some(Error::unsupported(what).hint(format!("accept them by name: --accept {}", kinds.join(","))))
 }

@@ -256,8 +256,8 @@ mod tests {
     #[test]
     fn every_engine_has_a_column_for_every_class() {
         for engine in ALL {
-            assert_eq!(columns(*engine).len(), COLUMNS.len() + 1, "{}", engine.name);
-            let statement = create(*engine, "kurabe_0_copy");
+            assert_eq!(columns(engine).len(), COLUMNS.len() + 1, "{}", engine.name);
+            let statement = create(engine, "kurabe_0_copy");
             assert!(statement.contains("c_json") && statement.contains("PRIMARY KEY"), "{statement}");
         }
     }

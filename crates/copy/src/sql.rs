@@ -47,7 +47,7 @@ fn pieces(sql: &str) -> Vec<RawPiece> {
 pub fn of_each(collection: &Arc<Collection>, text: impl Fn(&'static Engine) -> String) -> Operation {
     let (mut texts, mut parameters) = (Vec::new(), 0);
     for engine in ALL {
-        let sql = text(*engine);
+        let sql = text(engine);
         parameters = sql.matches(GAP).count();
         texts.push(RawText {
             engine: engine.schemes.first().map(|name| (*name).to_owned()),

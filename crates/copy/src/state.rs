@@ -2,9 +2,9 @@
 //! table changes in the transaction that inserts its rows.
 
 use crate::page::{Cell, Page};
-use crate::plan::Parts;
 use crate::rows::Range;
 use crate::sql::Side;
+use crate::wanted::Parts;
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{Namespace, Prepared};
 use kurabe_core::operation::Operation;

@@ -202,9 +202,9 @@ mod tests {
     #[test]
     fn every_engine_has_types_and_every_class_is_one_of_some_engine() {
         for engine in crate::engines::ALL {
-            assert!(classes(*engine).count() >= 17, "{}", engine.name);
-            for (name, class) in classes(*engine) {
-                assert_eq!(kind_of(*engine, name).class, class, "{name}");
+            assert!(classes(engine).count() >= 17, "{}", engine.name);
+            for (name, class) in classes(engine) {
+                assert_eq!(kind_of(engine, name).class, class, "{name}");
             }
         }
     }

@@ -2,13 +2,14 @@
 
 use crate::event::{Event, Step, TableDone};
 use crate::page::Page;
-use crate::plan::{Parts, TablePlan};
+use crate::plan::TablePlan;
 use crate::pool::{Halt, Item, Pool};
 use crate::reject::Rejects;
 use crate::rows::{Range, Read, Reader, Writer, in_transaction, refused_rows, stream};
 use crate::sql::Side;
 use crate::state::{OfTable, Phase, State};
 use crate::verify::verify;
+use crate::wanted::Parts;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::time::Instant;
 

@@ -6,9 +6,10 @@ use kurabe_copy::casts::UserCasts;
 use kurabe_copy::engines;
 use kurabe_copy::event::{Event, Step, TableDone};
 use kurabe_copy::issue::{Accepted, IssueKind};
-use kurabe_copy::plan::{Parts, Plan, Wanted};
+use kurabe_copy::plan::Plan;
 use kurabe_copy::reject::Rejects;
-use kurabe_copy::run::{Copy, How, refusal};
+use kurabe_copy::run::{Copy, How};
+use kurabe_copy::wanted::{Parts, Wanted};
 use kurabe_core::{ErrorKind, Result};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,7 +48,7 @@ impl Done {
         let mut copy = Copy { source, target, stop: &self.stop, begun: false };
         let mut more: Vec<_> = (1..self.jobs).map(|_| pair()).collect();
         let plan = copy.plan_with(wanted, &mut more)?;
-        if let Some(error) = refusal(&plan, &wanted.accepted) {
+        if let Some(error) = plan.refusal(&wanted.accepted) {
             return Err(error);
         }
         if !self.meanwhile.is_empty() {

@@ -3,11 +3,12 @@
 
 use crate::common::{PAGE, Place, driver, side};
 use kurabe_copy::issue::Accepted;
-use kurabe_copy::plan::{Plan, Resume, TablePlan, Wanted};
+use kurabe_copy::plan::{Plan, Resume, TablePlan};
 use kurabe_copy::pool::Halt;
 use kurabe_copy::run::Copy;
 use kurabe_copy::state::{OfTable, Phase};
 use kurabe_copy::verify::verify;
+use kurabe_copy::wanted::Wanted;
 use kurabe_core::driver::Namespace;
 use kurabe_core::{ErrorKind, Result};
 use std::cell::RefCell;

@@ -4,7 +4,8 @@
 use crate::choices::{Done, all, places};
 use crate::common::Place;
 use kurabe_copy::event::{Event, TableDone};
-use kurabe_copy::plan::{Parts, Plan, Wanted};
+use kurabe_copy::plan::Plan;
+use kurabe_copy::wanted::{Parts, Wanted};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::atomic::Ordering;
 

@@ -1,8 +1,9 @@
 //! Single objects of a schema: each is made as it was, or the plan lists what is lost.
 
 use crate::common::{Place, copied, copy_all, lists, planned, wanted_all};
-use kurabe_copy::plan::{Plan, Wanted};
+use kurabe_copy::plan::Plan;
 use kurabe_copy::rows::PageSize;
+use kurabe_copy::wanted::Wanted;
 use kurabe_core::Result;
 use std::sync::atomic::AtomicBool;
 

@@ -6,10 +6,10 @@
 //! by sorted keys, and text and bytes byte by byte.
 
 use super::Field;
+use super::document::{document, number};
 use crate::types::Class;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 /// How a server writes a value for verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,42 +147,6 @@ fn bits(number: f64) -> Cow<'static, [u8]> {
     Cow::Owned(number.to_bits().to_be_bytes().to_vec())
 }
 
-/// What is written as a word where a number is expected.
-const WORDS: [(&str, &str); 9] = [
-    ("t", "1e0"),
-    ("true", "1e0"),
-    ("f", "0"),
-    ("false", "0"),
-    ("nan", "nan"),
-    ("inf", "inf"),
-    ("infinity", "inf"),
-    ("-inf", "-inf"),
-    ("-infinity", "-inf"),
-];
-
-/// A number as its significant digits and an exponent; a truth as 1 or 0.
-fn number(text: &str) -> Option<String> {
-    if let Some((_, form)) = WORDS.iter().find(|(word, _)| text.eq_ignore_ascii_case(word)) {
-        return Some((*form).to_owned());
-    }
-    let (sign, digits) = match text.as_bytes().first()? {
-        b'-' => ("-", &text[1..]),
-        b'+' => ("", &text[1..]),
-        _ => ("", text),
-    };
-    let (digits, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
-    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
-    let all = [whole, part].concat();
-    if all.is_empty() || !all.bytes().all(|digit| digit.is_ascii_digit()) {
-        return None;
-    }
-    let significant = all.trim_end_matches('0');
-    let zeros = all.len() - significant.len();
-    let exponent = exponent.parse::<i64>().ok()? + zeros as i64 - part.len() as i64;
-    let significant = significant.trim_start_matches('0');
-    Some(if significant.is_empty() { "0".to_owned() } else { format!("{sign}{significant}e{exponent}") })
-}
-
 /// A date, a time or both: the numbers of which it consists. What is no such text stays as it is.
 fn time(field: &Field<'_>, text: &str) -> String {
     let (text, before_christ) = text.strip_suffix(" BC").map_or((text, ""), |text| (text, " BC"));
@@ -201,80 +165,6 @@ fn time(field: &Field<'_>, text: &str) -> String {
     }
     let part = part.get(..field.digits.min(part.len())).unwrap_or(part).trim_end_matches('0');
     format!("{sign}{}.{part}{before_christ}", numbers.join(":"))
-}
-
-/// An array or an object of a document whose end has not been read: the object with the key of the next value.
-enum Open {
-    Array(Vec<String>),
-    Object(BTreeMap<String, String>, Option<String>),
-}
-
-/// The form of a JSON document, which is known to be one: without spaces, by sorted keys of which the last of each name
-/// counts, with numbers as decimal numbers. What was read is cut off `rest`. Documents may be nested deeper than a stack is.
-fn document(rest: &mut &str, rounded: bool) -> String {
-    let mut open: Vec<Open> = Vec::new();
-    loop {
-        *rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',' || c == ':');
-        let first = rest.bytes().next();
-        let value = match first {
-            Some(b'"') => word(rest),
-            Some(b'[' | b'{' | b']' | b'}') | None => {
-                *rest = rest.get(1..).unwrap_or_default();
-                match first {
-                    Some(b'[') => open.push(Open::Array(Vec::new())),
-                    Some(b'{') => open.push(Open::Object(BTreeMap::new(), None)),
-                    _ => {}
-                }
-                if matches!(first, Some(b'[' | b'{')) {
-                    continue;
-                }
-                match open.pop() {
-                    None => return String::new(),
-                    Some(Open::Array(list)) => format!("[{}]", list.join(",")),
-                    Some(Open::Object(members, _)) => {
-                        let members: Vec<String> =
-                            members.iter().map(|(key, value)| format!("{key}:{value}")).collect();
-                        format!("{{{}}}", members.join(","))
-                    }
-                }
-            }
-            Some(_) => scalar(rest, rounded),
-        };
-        match open.last_mut() {
-            None => return value,
-            Some(Open::Array(list)) => list.push(value),
-            Some(Open::Object(members, key)) => match key.take() {
-                None => *key = Some(value),
-                Some(key) => drop(members.insert(key, value)),
-            },
-        }
-    }
-}
-
-/// A string of a document. The same character may be written in several ways.
-fn word(rest: &mut &str) -> String {
-    let bytes = rest.as_bytes();
-    let mut end = 1;
-    while bytes.get(end).is_some_and(|byte| *byte != b'"') {
-        end += if bytes[end] == b'\\' { 2 } else { 1 };
-    }
-    let (word, after) = rest.split_at((end + 1).min(rest.len()));
-    *rest = after;
-    serde_json::from_str(word).map_or_else(|_| word.to_owned(), |text: serde_json::Value| text.to_string())
-}
-
-/// A number, a truth or null of a document.
-fn scalar(rest: &mut &str, rounded: bool) -> String {
-    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c)));
-    let (word, after) = rest.split_at(end.unwrap_or(rest.len()).max(1).min(rest.len()));
-    *rest = after;
-    let is_whole = word.parse::<i64>().is_ok() || word.parse::<u64>().is_ok();
-    match word.parse::<f64>() {
-        Ok(float) if rounded && !is_whole => number(&format!("{float:e}")),
-        Ok(_) => number(word),
-        Err(_) => None,
-    }
-    .unwrap_or_else(|| word.to_owned())
 }
 
 #[cfg(test)]

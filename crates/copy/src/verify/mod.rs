@@ -5,6 +5,7 @@
 //! sums, that of its key. Equal sums are equal rows, in whatever order they came. Where sums differ, the rows of the first
 //! such chunk are read again, to name a row that differs.
 
+mod document;
 pub mod form;
 
 use crate::engines::Engine;

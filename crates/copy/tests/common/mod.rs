@@ -3,10 +3,11 @@
 use kurabe_copy::engines;
 use kurabe_copy::event::{Event, TableDone};
 use kurabe_copy::issue::Accepted;
-use kurabe_copy::plan::{Plan, Wanted};
+use kurabe_copy::plan::Plan;
 use kurabe_copy::rows::PageSize;
-use kurabe_copy::run::{Copy, refusal};
+use kurabe_copy::run::Copy;
 use kurabe_copy::sql::Side;
+use kurabe_copy::wanted::Wanted;
 use kurabe_core::Result;
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::target::TargetUrl;
@@ -30,7 +31,6 @@ pub fn side(url: &str) -> Side {
 }
 
 /// Executes statements.
-#[allow(dead_code, reason = "not every test file needs it")]
 pub fn run(url: &str, statements: &[&str]) {
     let mut side = side(url);
     for statement in statements {
@@ -56,7 +56,6 @@ pub fn watched(
 }
 
 /// What asks for all tables with every difference accepted.
-#[allow(dead_code, reason = "not every test file has servers")]
 pub fn wanted_all(page: PageSize) -> Wanted {
     let all = kurabe_copy::issue::IssueKind::ALL.iter().map(|kind| kind.name());
     Wanted { accepted: Accepted::parse(all).unwrap(), page, ..Wanted::default() }
@@ -72,7 +71,7 @@ pub fn copied(
 ) -> Result<(Plan, Vec<TableDone>)> {
     let mut copy = Copy { source: side(from), target: side(to), stop, begun: false };
     let plan = copy.plan(wanted)?;
-    if let Some(error) = refusal(&plan, &wanted.accepted) {
+    if let Some(error) = plan.refusal(&wanted.accepted) {
         return Err(error);
     }
     let driver = driver(to);
@@ -83,7 +82,6 @@ pub fn copied(
 }
 
 /// A database of a test, whose contents are read and written by the engine's own program, without the code under test.
-#[allow(dead_code, reason = "not every test file has servers")]
 pub enum Place {
     /// A file of SQLite.
     File(PathBuf),
@@ -91,7 +89,6 @@ pub enum Place {
     Server(Box<Lease>),
 }
 
-#[allow(dead_code, reason = "not every test file has servers")]
 impl Place {
     /// A new database; `None` if its server is not installed.
     pub fn new(engine: &str, folder: &Path) -> Option<Self> {
@@ -175,13 +172,11 @@ impl Place {
 }
 
 /// A copy of all tables with every difference accepted, or its error.
-#[allow(dead_code, reason = "not every test file has servers")]
 pub fn copy_all(from: &Place, to: &Place) -> Result<(Plan, Vec<TableDone>)> {
     copied(&from.url(), &to.url(), &wanted_all(PAGE), &AtomicBool::new(false), &mut |_| {})
 }
 
 /// The plan of a copy of all tables, or its error.
-#[allow(dead_code, reason = "not every test file has servers")]
 pub fn planned(from: &Place, to: &Place) -> Result<Plan> {
     let stop = AtomicBool::new(false);
     let mut copy = Copy { source: side(&from.url()), target: side(&to.url()), stop: &stop, begun: false };
@@ -189,7 +184,6 @@ pub fn planned(from: &Place, to: &Place) -> Result<Plan> {
 }
 
 /// Whether a plan lists a difference of this kind whose object and detail contain these words.
-#[allow(dead_code, reason = "not every test file has servers")]
 pub fn lists(plan: &Plan, kind: &str, words: &str) -> bool {
     plan.issues.iter().any(|issue| {
         issue.kind.name() == kind

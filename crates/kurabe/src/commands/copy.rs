@@ -12,10 +12,11 @@ use kurabe_copy::casts::{self, UserCasts};
 use kurabe_copy::engines;
 use kurabe_copy::event::{Event, Step, TableDone};
 use kurabe_copy::issue::Accepted;
-use kurabe_copy::plan::{Parts, Plan, Wanted};
+use kurabe_copy::plan::Plan;
 use kurabe_copy::reject::Rejects;
-use kurabe_copy::run::{Copy, How, refusal};
+use kurabe_copy::run::{Copy, How};
 use kurabe_copy::sql::Side;
+use kurabe_copy::wanted::{Parts, Wanted};
 use kurabe_core::driver::{ConnectOptions, Support};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
@@ -158,7 +159,7 @@ fn work(
         let text = plan.left_text(copy.source.engine.name);
         fs::write(path, text).map_err(|error| file_error(path, &error))?;
     }
-    let refused = refusal(&plan, &wanted.accepted);
+    let refused = plan.refusal(&wanted.accepted);
     let both = [copy.source.name.clone(), copy.target.name.clone()];
     let page = matches.get_one::<String>("export-html");
     let written = |done: &[TableDone], outcome: &str| match page {

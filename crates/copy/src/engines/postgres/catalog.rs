@@ -1,12 +1,13 @@
-//! The catalogue of PostgreSQL, and the server's own text of each object.
+//! The catalogue of PostgreSQL.
 
+use super::before::{Positions, UNREADABLE, positions, sequences, types};
+use super::renderings::{rendered, renderings};
 use super::{POSTGRES, later};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
 use crate::issue::IssueKind;
 use crate::plan::Named;
-use crate::sql::{Row, Side, literal, quoted, text};
+use crate::sql::{Side, literal, quoted, text};
 use kurabe_core::Result;
-use std::collections::BTreeMap;
 
 /// Reads the first schema of the session's search path.
 pub(super) fn read(side: &mut Side) -> Result<Catalog> {
@@ -39,107 +40,6 @@ pub(super) fn of_database(side: &mut Side) -> Result<Collation> {
         }
         (_, locale) => Collation::Named(locale.to_owned()),
     })
-}
-
-/// Extensions that columns, indexes and defaults need; enumerations, domains and composite types, each after those that were made before it.
-fn types(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = "SELECT DISTINCT e.extname::text, 'CREATE EXTENSION IF NOT EXISTS ' || quote_ident(e.extname) \
-               FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_depend x ON x.classid = d.refclassid AND x.objid = d.refobjid \
-               AND x.deptype = 'e' JOIN pg_catalog.pg_extension e ON e.oid = x.refobjid \
-               LEFT JOIN pg_catalog.pg_attrdef a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid \
-               JOIN pg_catalog.pg_class c ON c.oid = coalesce(a.adrelid, d.objid) \
-               WHERE (a.oid IS NOT NULL OR d.classid = 'pg_class'::regclass AND c.relkind IN ('i', 'I', 'r', 'p')) \
-               AND c.relnamespace = current_schema()::regnamespace ORDER BY 1";
-    for row in side.rows(sql)? {
-        catalog.before.push(Named { name: text(&row, 0).to_owned(), sql: text(&row, 1).to_owned() });
-    }
-    // One in a schema that is not searched has its name before the type's: the target may have the extension elsewhere.
-    let sql = "SELECT pg_catalog.format_type(t.oid, NULL)::text FROM pg_catalog.pg_type t JOIN pg_catalog.pg_depend x \
-               ON x.classid = 'pg_type'::regclass AND x.objid = t.oid AND x.deptype = 'e' \
-               WHERE pg_catalog.pg_type_is_visible(t.oid)";
-    catalog.extension_types = side.rows(sql)?.iter().map(|row| text(row, 0).to_owned()).collect();
-    let collate = |own: &str, of: &str| {
-        format!(
-            "coalesce((SELECT ' COLLATE ' || CASE WHEN o.collnamespace = 'pg_catalog'::regnamespace THEN '' \
-             ELSE o.collnamespace::regnamespace || '.' END || quote_ident(o.collname) FROM pg_catalog.pg_collation o \
-             JOIN pg_catalog.pg_type b ON b.oid = {of} WHERE o.oid = {own} AND o.oid <> b.typcollation), '')"
-        )
-    };
-    let sql = "SELECT t.typname::text, CASE t.typtype \
-               WHEN 'e' THEN 'CREATE TYPE ' || quote_ident(t.typname) || ' AS ENUM (' || coalesce((SELECT \
-               string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e \
-               WHERE e.enumtypid = t.oid), '') || ')' \
-               WHEN 'd' THEN 'CREATE DOMAIN ' || quote_ident(t.typname) || ' AS ' \
-               || pg_catalog.format_type(t.typbasetype, t.typtypmod) || COLLATE_OF(t.typcollation, t.typbasetype) \
-               || coalesce(' DEFAULT ' || pg_catalog.pg_get_expr(t.typdefaultbin, 0), '') \
-               || CASE WHEN t.typnotnull THEN ' NOT NULL' ELSE '' END \
-               || coalesce((SELECT string_agg(' CONSTRAINT ' || quote_ident(k.conname) || ' ' \
-               || pg_catalog.pg_get_constraintdef(k.oid), '' ORDER BY k.conname) FROM pg_catalog.pg_constraint k \
-               WHERE k.contypid = t.oid AND k.contype = 'c'), '') \
-               ELSE 'CREATE TYPE ' || quote_ident(t.typname) || ' AS (' || coalesce((SELECT string_agg( \
-               quote_ident(a.attname) || ' ' || pg_catalog.format_type(a.atttypid, a.atttypmod) \
-               || COLLATE_OF(a.attcollation, a.atttypid), ', ' ORDER BY a.attnum) \
-               FROM pg_catalog.pg_attribute a WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped), '') \
-               || ')' END FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_class c ON c.oid = t.typrelid \
-               WHERE t.typnamespace = current_schema()::regnamespace \
-               AND (t.typtype IN ('e', 'd') OR t.typtype = 'c' AND c.relkind = 'c') ORDER BY t.typtype <> 'e', t.oid";
-    let sql = sql
-        .replace("COLLATE_OF(t.typcollation, t.typbasetype)", &collate("t.typcollation", "t.typbasetype"))
-        .replace("COLLATE_OF(a.attcollation, a.atttypid)", &collate("a.attcollation", "a.atttypid"));
-    for row in side.rows(&sql)? {
-        catalog.before.push(Named { name: text(&row, 0).to_owned(), sql: text(&row, 1).to_owned() });
-    }
-    Ok(())
-}
-
-/// Where sequences are, by their numbers: the last value, and whether it was given. Those that the user may not read are missing.
-type Positions = BTreeMap<String, (i128, bool)>;
-
-/// The view `pg_sequences` does not tell the position of a sequence that has given no number since it was set.
-fn positions(side: &mut Side) -> Result<Positions> {
-    let sql = "SELECT 'SELECT ' || quote_literal(c.oid) || ', last_value::text, is_called::text FROM ' || c.oid::regclass \
-               FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid \
-               WHERE c.relnamespace = current_schema()::regnamespace AND has_sequence_privilege(s.seqrelid, 'SELECT')";
-    let queries: Vec<String> = side.rows(sql)?.iter().map(|row| text(row, 0).to_owned()).collect();
-    let mut positions = Positions::new();
-    for some in queries.chunks(100) {
-        for row in side.rows(&some.join(" UNION ALL "))? {
-            let last = text(&row, 1).parse().unwrap_or_default();
-            positions.insert(text(&row, 0).to_owned(), (last, text(&row, 2) == "true"));
-        }
-    }
-    Ok(positions)
-}
-
-/// Why the numbers of a new table may be given again.
-const UNREADABLE: &str = "the user may not read the position of its sequence (GRANT SELECT ON SEQUENCE)";
-
-/// Sequences that are no part of an identity column: made before the tables, and set after the rows.
-fn sequences(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Result<()> {
-    let sql = "SELECT c.relname::text, 'CREATE SEQUENCE ' || quote_ident(c.relname) || ' AS ' \
-               || pg_catalog.format_type(s.seqtypid, NULL) || ' INCREMENT BY ' || s.seqincrement || ' MINVALUE ' || s.seqmin \
-               || ' MAXVALUE ' || s.seqmax || ' START WITH ' || s.seqstart || ' CACHE ' || s.seqcache \
-               || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END, \
-               quote_literal(quote_ident(c.relname)), c.oid::text, EXISTS (SELECT FROM pg_catalog.pg_depend d \
-               WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype = 'a')::text \
-               FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid \
-               WHERE c.relnamespace = current_schema()::regnamespace AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d \
-               WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype = 'i') ORDER BY 1";
-    for row in side.rows(sql)? {
-        let name = text(&row, 0).to_owned();
-        let left = catalog.leftovers.iter_mut().find(|left| left.table.is_none() && left.name == name);
-        if let Some(left) = left {
-            text(&row, 1).clone_into(&mut left.text);
-        }
-        catalog.before.push(Named { name: name.clone(), sql: text(&row, 1).to_owned() });
-        if let Some((last, is_called)) = positions.get(text(&row, 3)) {
-            let sql = format!("SELECT pg_catalog.setval({}, {last}, {is_called})", text(&row, 2));
-            catalog.after.push(Named { name, sql });
-        } else if text(&row, 4) != "true" {
-            catalog.leave(IssueKind::Identity, None, &name, UNREADABLE);
-        }
-    }
-    Ok(())
 }
 
 fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
@@ -225,19 +125,15 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
             generated: generated.then(|| default.to_owned()),
             next: next.or(number(11)),
         };
-        let rendered = rendered(&row);
         let (Some(found), name) = (catalog.table_mut(table), text(&row, 1)) else { continue };
         let native = found.native.get_or_insert_default();
         let comma = if native.create.is_empty() { "" } else { ", " };
         native.create.push_str(comma);
-        native.create.push_str(&rendered);
+        native.create.push_str(&rendered(&row));
         if !sequence.is_empty() {
+            let (table_sql, column_sql) = (quoted(&POSTGRES, table), text(&row, 9));
             if identity.is_empty() {
-                let sql = format!(
-                    "ALTER SEQUENCE {sequence} OWNED BY {}.{}",
-                    quoted(&POSTGRES, table),
-                    text(&row, 9)
-                );
+                let sql = format!("ALTER SEQUENCE {sequence} OWNED BY {table_sql}.{column_sql}");
                 native.later.push(Named { name: String::new(), sql });
             }
             // The position of a serial column's sequence is set with those of others.
@@ -245,12 +141,8 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
                 Some((last, is_called)) if !identity.is_empty() => Some(format!("{last}, {is_called})")),
                 Some(_) => None,
                 None => {
-                    let largest = format!("max({})", text(&row, 9));
-                    let start = text(&row, 11);
-                    Some(format!(
-                        "coalesce({largest}, {start}), {largest} IS NOT NULL) FROM {}",
-                        quoted(&POSTGRES, table)
-                    ))
+                    let (largest, start) = (format!("max({column_sql})"), text(&row, 11));
+                    Some(format!("coalesce({largest}, {start}), {largest} IS NOT NULL) FROM {table_sql}"))
                 }
             };
             if let Some(set) = set {
@@ -272,116 +164,6 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
             let sql = domain.map_or(text(&row, 2).to_owned(), |domain| domain.sql.clone());
             catalog.leave_to_others(IssueKind::Check, table, name, &sql);
         }
-    }
-    Ok(())
-}
-
-/// A column as it is written in `CREATE TABLE`.
-fn rendered(row: &Row) -> String {
-    let (default, identity) = (text(row, 4), text(row, 5));
-    let collate =
-        if text(row, 10).is_empty() { String::new() } else { format!(" COLLATE {}", text(row, 10)) };
-    let value = match (text(row, 6), identity) {
-        ("", "") if default.is_empty() => String::new(),
-        ("", "") => format!(" DEFAULT {default}"),
-        ("", identity) => {
-            let how = if identity == "a" { "ALWAYS" } else { "BY DEFAULT" };
-            let (start, step, name, rest) = (text(row, 11), text(row, 12), text(row, 13), text(row, 14));
-            format!(
-                " GENERATED {how} AS IDENTITY (SEQUENCE NAME {name} START WITH {start} INCREMENT BY {step}{rest})"
-            )
-        }
-        (kind, _) => {
-            let kind = if kind == "s" { "STORED" } else { "VIRTUAL" };
-            format!(" GENERATED ALWAYS AS ({default}) {kind}")
-        }
-    };
-    let null = if text(row, 3) == "true" { " NOT NULL" } else { "" };
-    format!("{} {}{collate}{value}{null}", text(row, 9), text(row, 2))
-}
-
-/// The text of each table, and of what is made after its rows.
-fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = "SELECT c.relname::text, (c.relpersistence = 'u')::text, array_to_string(c.reloptions, ', ')::text \
-               FROM pg_catalog.pg_class c WHERE c.relnamespace = current_schema()::regnamespace \
-               AND c.relkind IN ('r', 'p') AND NOT c.relispartition";
-    for row in side.rows(sql)? {
-        let (name, options) = (text(&row, 0), text(&row, 2));
-        let unlogged = if text(&row, 1) == "true" { "UNLOGGED " } else { "" };
-        let with = if options.is_empty() { String::new() } else { format!(" WITH ({options})") };
-        // Parameters of storage, such as the fill factor, have no meaning elsewhere.
-        if !options.is_empty() {
-            let sql = format!("ALTER TABLE {} SET ({options})", quoted(&POSTGRES, name));
-            catalog.leave_to_others(IssueKind::TableOption, name, name, &sql).internal = true;
-        }
-        if !unlogged.is_empty() {
-            let left = catalog.leave_to_others(IssueKind::TableOption, name, name, unlogged);
-            left.text = format!("ALTER TABLE {} SET UNLOGGED", quoted(&POSTGRES, name));
-        }
-        let Some(table) = catalog.table_mut(name) else { continue };
-        let native = table.native.get_or_insert_default();
-        native.create =
-            format!("CREATE {unlogged}TABLE {} ({}){with}", quoted(&POSTGRES, name), native.create);
-    }
-    let sql = "SELECT t.relname::text, k.conname::text, k.contype::text, pg_catalog.pg_get_constraintdef(k.oid)::text, \
-               CASE k.contype WHEN 'p' THEN 'PRIMARY KEY (' ELSE 'UNIQUE (' END || (SELECT string_agg(quote_ident(a.attname), \
-               ', ' ORDER BY c.position) FROM unnest(k.conkey) WITH ORDINALITY AS c(attnum, position) \
-               JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid AND a.attnum = c.attnum) || ')' \
-               FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class t ON t.oid = k.conrelid \
-               WHERE t.relnamespace = current_schema()::regnamespace AND k.contype IN ('p', 'u', 'x', 'c', 'f') \
-               AND NOT t.relispartition ORDER BY k.contype <> 'p', 1, 2";
-    for row in side.rows(sql)? {
-        let (table, name, kind, definition) = (text(&row, 0), text(&row, 1), text(&row, 2), text(&row, 3));
-        // Of these, another engine gets the columns and the actions.
-        let is_plain = match kind {
-            "f" => {
-                let key = catalog
-                    .table_mut(table)
-                    .and_then(|table| table.foreign.iter().find(|key| key.name == name).cloned());
-                let action = |word: &str, action: &str| match action {
-                    "NO ACTION" => String::new(),
-                    action => format!(" ON {word} {action}"),
-                };
-                let plain =
-                    key.map(|key| action("UPDATE", &key.on_update) + &action("DELETE", &key.on_delete));
-                let rest = definition.split_once(" REFERENCES ").and_then(|(_, rest)| rest.split_once(')'));
-                rest.is_none_or(|(_, rest)| rest == plain.unwrap_or_default())
-            }
-            "p" | "u" => definition == text(&row, 4),
-            _ => true,
-        };
-        let sql = format!(
-            "ALTER TABLE {} ADD CONSTRAINT {} {definition}",
-            quoted(&POSTGRES, table),
-            quoted(&POSTGRES, name)
-        );
-        if !is_plain {
-            catalog.leave_to_others(IssueKind::Constraint, table, name, definition).text.clone_from(&sql);
-        }
-        let Some(native) = catalog.table_mut(table).and_then(|table| table.native.as_mut()) else { continue };
-        let made = Named { name: name.to_owned(), sql };
-        if kind == "f" { native.foreign.push(made) } else { native.later.push(made) }
-    }
-    let sql = "SELECT t.relname::text, i.relname::text, pg_catalog.pg_get_indexdef(x.indexrelid, 0, true)::text, \
-               (pg_catalog.pg_get_indexdef(x.indexrelid, 0, true) <> 'CREATE ' || CASE WHEN x.indisunique THEN 'UNIQUE ' \
-               ELSE '' END || 'INDEX ' || quote_ident(i.relname) || ' ON ' || CASE WHEN t.relkind = 'p' THEN 'ONLY ' ELSE '' \
-               END || quote_ident(t.relname) || ' USING ' || m.amname || ' (' || (SELECT string_agg(quote_ident(a.attname), \
-               ', ' ORDER BY k.position) FROM unnest(x.indkey::int2[]) WITH ORDINALITY AS k(attnum, position) \
-               JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.attnum) || ')')::text, \
-               (x.indpred IS NULL AND x.indexprs IS NULL AND m.amname IN ('btree', 'hash'))::text \
-               FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid \
-               JOIN pg_catalog.pg_class t ON t.oid = x.indrelid JOIN pg_catalog.pg_am m ON m.oid = i.relam \
-               WHERE t.relnamespace = current_schema()::regnamespace AND NOT t.relispartition AND x.indisvalid \
-               AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conindid = i.oid AND k.contype IN ('p', 'u', 'x')) \
-               ORDER BY 1, 2";
-    for row in side.rows(sql)? {
-        let (table, name, definition) = (text(&row, 0), text(&row, 1), text(&row, 2));
-        // Those of other kinds are listed as such.
-        if text(&row, 3) == "true" && text(&row, 4) == "true" {
-            catalog.leave_to_others(IssueKind::IndexOption, table, name, definition);
-        }
-        let Some(native) = catalog.table_mut(table).and_then(|table| table.native.as_mut()) else { continue };
-        native.later.push(Named { name: name.to_owned(), sql: definition.to_owned() });
     }
     Ok(())
 }

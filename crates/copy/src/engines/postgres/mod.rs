@@ -1,7 +1,9 @@
 //! PostgreSQL.
 
+mod before;
 mod catalog;
 mod later;
+mod renderings;
 
 use super::{Carried, Dialect, Documents, Engine, Others, TargetFacts};
 use crate::catalog::{Catalog, Collation};

@@ -1,0 +1,53 @@
+//! Why a copy does not begin, or does not end.
+
+use crate::sql::Side;
+use crate::state::Whole;
+use crate::wanted::Parts;
+use kurabe_core::{Error, ErrorKind, Result};
+
+/// The error of an unfinished copy that is not this one.
+pub(crate) fn is_another(target: &Side, found: &Whole, whole: &Whole) -> Error {
+    let why = match (found.source == whole.source, found.parts) {
+        (false, _) => "it is another one",
+        (_, parts) if parts == whole.parts => "the tables or their definitions have changed",
+        (_, Parts::All) => "it copies tables and rows",
+        (_, Parts::Schema) => "it makes tables without rows",
+        (_, Parts::Data) => "it copies rows only",
+    };
+    let what = format!("{}: a copy of {} is unfinished, and {why}", target.name, found.source);
+    Error::new(ErrorKind::NotOurs, what)
+        .hint("continue it as it was begun, or remove its tables and begin again with --no-resume")
+}
+
+/// The error of all indexes and foreign keys that the server refused.
+pub(crate) fn refusals(parts: Parts, refused: &[(String, Error)]) -> Option<Error> {
+    let (_, first) = refused.first()?;
+    let names: Vec<&str> = refused.iter().map(|(name, _)| name.as_str()).collect();
+    let names = names.join(",");
+    let done =
+        if parts == Parts::Schema { "all tables were made" } else { "all rows were copied and verified" };
+    let what = format!("{done}, but the target refused {names}; the first reason: {first}");
+    Some(
+        Error::new(ErrorKind::Server, what)
+            .hint(format!("the same command tries them again; --leave-out {names} leaves them out")),
+    )
+}
+
+/// Refuses tables that exist, and that the copy did not make.
+pub(crate) fn refuse_existing<'a>(
+    target: &Side,
+    there: &[String],
+    wanted: impl Iterator<Item = &'a String>,
+) -> Result<()> {
+    let existing: Vec<&str> = wanted.filter(|name| there.contains(name)).map(String::as_str).collect();
+    if existing.is_empty() {
+        return Ok(());
+    }
+    let (noun, verb) = if existing.len() == 1 { ("table", "exists") } else { ("tables", "exist") };
+    let what =
+        format!("{}: {noun} {} {verb}, and the copy did not make it", target.name, existing.join(", "));
+    let what = what.replace("exist, and the copy did not make it", "exist, and the copy did not make them");
+    Err(Error::new(ErrorKind::NotOurs, what).hint(
+        "nothing was copied; remove or rename it, use an empty database, or leave it out with --tables",
+    ))
+}

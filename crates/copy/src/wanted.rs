@@ -1,0 +1,133 @@
+//! What a copy is asked to do, and the tables that it is asked to copy.
+
+use crate::casts::UserCasts;
+use crate::catalog::{Catalog, Table, named};
+use crate::issue::Accepted;
+use crate::names::is_of;
+use crate::rows::PageSize;
+use crate::sql::Side;
+use kurabe_core::collection::NAMESPACE_PREFIX;
+use kurabe_core::{Error, ErrorKind, Result, units};
+
+/// What is copied of each table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Parts {
+    /// Everything.
+    #[default]
+    All,
+    /// The tables without rows.
+    Schema,
+    /// The rows, into tables that exist.
+    Data,
+}
+
+/// What a copy is asked to do.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Patterns of the tables; all if empty.
+    pub tables: Vec<String>,
+    /// Patterns of tables that are not copied.
+    pub exclude: Vec<String>,
+    /// Names of tables on the source, and on the target.
+    pub rename: Vec<(String, String)>,
+    /// Names of objects that are not made: `NAME`, or `TABLE.NAME`.
+    pub leave_out: Vec<String>,
+    /// Names of tables, and the conditions of their rows.
+    pub filters: Vec<(String, String)>,
+    /// What is copied of each.
+    pub parts: Parts,
+    /// Accepted differences.
+    pub accepted: Accepted,
+    /// How many rows are inserted together.
+    pub page: PageSize,
+    /// What the user says of types.
+    pub casts: UserCasts,
+}
+
+impl Wanted {
+    /// The table's name on the target.
+    pub(crate) fn renamed(&self, name: &str) -> String {
+        let found = self.rename.iter().find(|(from, _)| from == name).map(|(_, to)| to.as_str());
+        found.unwrap_or(name).to_owned()
+    }
+
+    /// Whether an object is left out.
+    pub(crate) fn leaves_out(&self, table: &str, name: &str) -> bool {
+        let full = format!("{table}.{name}");
+        !name.is_empty() && self.leave_out.iter().any(|left| *left == name || *left == full)
+    }
+}
+
+/// The tables to copy: all but Kurabe's own, or those of the patterns.
+pub(crate) fn chosen(source: &Side, catalog: &Catalog, wanted: &Wanted) -> Result<Vec<Table>> {
+    let is_own = |table: &&Table| table.name.starts_with(NAMESPACE_PREFIX);
+    let all: Vec<&Table> =
+        catalog.tables.iter().filter(|table| !is_own(table) || wanted.tables.contains(&table.name)).collect();
+    let names: Vec<&str> = all.iter().map(|table| table.name.as_str()).collect();
+    let exact = wanted.filters.iter().chain(&wanted.rename).map(|(name, _)| name);
+    for pattern in wanted.tables.iter().chain(&wanted.exclude).chain(exact) {
+        if !names.iter().any(|name| is_of(pattern, name)) {
+            let what = format!("{}: there is no table '{pattern}'", source.name);
+            return Err(
+                Error::new(ErrorKind::NotFound, what).hint(units::suggestion(pattern, &names, "there are"))
+            );
+        }
+    }
+    let is_one = |patterns: &[String], name: &str| patterns.iter().any(|pattern| is_of(pattern, name));
+    let is_chosen = |table: &&&Table| {
+        (wanted.tables.is_empty() || is_one(&wanted.tables, &table.name))
+            && !is_one(&wanted.exclude, &table.name)
+            && !wanted.leave_out.contains(&table.name)
+    };
+    let chosen: Vec<Table> = all.iter().filter(is_chosen).map(|table| (*table).clone()).collect();
+    if chosen.is_empty() {
+        let what = format!("{}: there are no tables to copy", source.name);
+        return Err(
+            Error::new(ErrorKind::NotFound, what).hint("does the URL name the right database or schema?")
+        );
+    }
+    Ok(chosen)
+}
+
+/// Gives tables their conditions. The engine's own text of a table has its own names and types, so that one with others is
+/// made as on a server of another kind.
+pub(crate) fn prepare(tables: &mut [Table], wanted: &Wanted, casts: &UserCasts) {
+    let is_renamed = |name: &String| wanted.renamed(name) != *name;
+    for table in tables {
+        let filter = wanted.filters.iter().find(|(name, _)| *name == table.name);
+        table.filter = filter.map(|(_, condition)| condition.clone());
+        let is_other = is_renamed(&table.name) || table.foreign.iter().any(|key| is_renamed(&key.parent));
+        let is_cast = table.columns.iter().any(|column| casts.has(&table.name, column));
+        if is_other || is_cast || wanted.parts == Parts::Data {
+            table.native = None;
+        }
+    }
+}
+
+/// The types of the columns that exist, into which rows are copied.
+pub(crate) fn existing(
+    tables: &[Table],
+    there: &Catalog,
+    wanted: &Wanted,
+    same: bool,
+    casts: &mut UserCasts,
+) -> Result<()> {
+    for table in tables {
+        let to = wanted.renamed(&table.name);
+        let missing = |what: String| {
+            Error::new(ErrorKind::NotFound, format!("the target has no {what}"))
+                .hint("--schema-only makes it; --exclude leaves a table out")
+        };
+        let found = there.tables.iter().find(|table| table.name == to);
+        let found = found.ok_or_else(|| missing(format!("table {to}")))?;
+        for column in &table.columns {
+            let theirs = named(&found.columns, |known| &known.name, &column.name);
+            let theirs = theirs.ok_or_else(|| missing(format!("column {to}.{}", column.name)))?;
+            if !(same && theirs.declared == column.declared) {
+                casts.set_column(&table.name, &column.name, &theirs.declared);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! The rows of a table, as the engine's own program writes them.
+
+use super::Table;
+use crate::common::Place;
+use std::collections::BTreeMap;
+
+/// The values of a column by the engine's own program, in the rows' order; `None` is null.
+pub type Cells = Vec<Option<Vec<u8>>>;
+
+/// A table's rows, sorted by the first column.
+pub fn dump(place: &Place, engine: &str, table: &Table) -> Result<Vec<Cells>, String> {
+    let names: Vec<String> = table.columns.iter().map(|(name, ..)| name.clone()).collect();
+    let of = &table.name;
+    let ask = |sql: &str| {
+        let (done, out, error) = place.try_ask(sql);
+        if done { Ok(out) } else { Err(format!("{sql}: {error}")) }
+    };
+    let unhex = |digits: &str| -> Vec<u8> {
+        digits
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+            .collect()
+    };
+    let cell = |text: &str| match text.split_once(':') {
+        Some(("h", digits)) => Some(unhex(digits)),
+        Some(("v", value)) => Some(value.as_bytes().to_vec()),
+        // No version of the program writes every floating-point number exactly.
+        Some(("f", digits)) => {
+            Some(format!("{:?}", f64::from_bits(u64::from_str_radix(digits, 16).unwrap())).into_bytes())
+        }
+        _ => None,
+    };
+    let split = |out: &str| -> Vec<Cells> {
+        out.lines().map(|line| line.split(['|', '\t']).map(cell).collect()).collect()
+    };
+    let expressions =
+        |one: &dyn Fn(&str) -> String| names.iter().map(|name| one(name)).collect::<Vec<_>>().join(", ");
+    let mut rows = match engine {
+        "sqlite" => split(&ask(&format!(
+            "SELECT {} FROM {of}",
+            expressions(&|c| format!(
+                "CASE typeof({c}) WHEN 'null' THEN 'n' WHEN 'real' THEN 'f:' || hex(ieee754_to_blob({c})) \
+                 WHEN 'integer' THEN 'v:' || {c} ELSE 'h:' || hex({c}) END"
+            ))
+        ))?),
+        "postgres" => split(&ask(&format!(
+            "SET TimeZone = 'UTC'; SELECT {} FROM {of}",
+            expressions(&|c| format!(
+                "CASE WHEN {c} IS NULL THEN 'n' WHEN pg_typeof({c})::text = 'bytea' THEN 'h:' || substr({c}::text, 3) \
+                 ELSE 'h:' || encode(convert_to({c}::text, 'UTF8'), 'hex') END"
+            ))
+        ))?),
+        "firebird" => firebird_rows(&names, of, &ask, &unhex)?,
+        _ => {
+            let types = ask(&format!(
+                "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '{of}'"
+            ))?;
+            let types: BTreeMap<&str, &str> =
+                types.lines().filter_map(|line| line.split_once('\t')).collect();
+            split(&ask(&format!(
+                "SET time_zone = '+00:00'; SELECT {} FROM {of}",
+                expressions(&|c| {
+                    let text = match types.get(c).copied().unwrap_or_default() {
+                        name if name.ends_with("binary") || name.ends_with("blob") => format!("HEX({c})"),
+                        "point" => format!("HEX(ST_AsText({c}))"),
+                        "bit" => format!("HEX(CAST({c} + 0 AS CHAR))"),
+                        "float" => format!("HEX(CAST({c} * 1e0 AS CHAR))"),
+                        name if name.ends_with("text") || name.ends_with("char") => {
+                            format!("HEX(CONVERT({c} USING utf8mb4))")
+                        }
+                        _ => format!("HEX(CAST({c} AS CHAR CHARACTER SET utf8mb4))"),
+                    };
+                    format!("IF({c} IS NULL, 'n', CONCAT('h:', {text}))")
+                })
+            ))?)
+        }
+    };
+    rows.sort_by_key(|row| {
+        row.first()
+            .and_then(|id| String::from_utf8(id.clone()?).ok()?.trim().parse::<i64>().ok())
+            .unwrap_or(-1)
+    });
+    Ok(rows)
+}
+
+/// The rows of a table of Firebird, whose program takes a second to start: it is asked once for the names, and once for all
+/// values.
+fn firebird_rows(
+    names: &[String],
+    of: &str,
+    ask: &dyn Fn(&str) -> Result<String, String>,
+    unhex: &dyn Fn(&str) -> Vec<u8>,
+) -> Result<Vec<Cells>, String> {
+    let spelled = ask(&format!(
+        "SELECT TRIM(RDB$RELATION_NAME) || '.' || TRIM(RDB$FIELD_NAME) FROM RDB$RELATION_FIELDS \
+         WHERE UPPER(RDB$RELATION_NAME) = UPPER('{}')",
+        of.trim_matches('"')
+    ))?;
+    let select = |name: &String| {
+        let is_it =
+            |line: &&str| line.split_once('.').is_some_and(|(_, field)| field.eq_ignore_ascii_case(name));
+        let (table, field) = spelled.lines().map(str::trim).find(is_it)?.split_once('.')?;
+        Some(format!(
+            "SELECT '=' FROM RDB$DATABASE; SELECT COALESCE(x'01' || CAST(\"{field}\" AS VARCHAR(900) CHARACTER SET OCTETS), \
+             x'00') FROM \"{table}\""
+        ))
+    };
+    let selects: Option<Vec<String>> = names.iter().map(select).collect();
+    let out = ask(&selects.ok_or_else(|| format!("{of}: a column is missing: {spelled}"))?.join("; "))?;
+    let lines = out.lines().map(str::trim).filter(|line| !line.is_empty());
+    let (mut rows, mut at): (Vec<Cells>, usize) = (Vec::new(), 0);
+    for line in lines {
+        if line == "=" {
+            at = 0;
+            continue;
+        }
+        if rows.len() <= at {
+            rows.push(Vec::new());
+        }
+        rows[at].push(line.strip_prefix("01").map(unhex));
+        at += 1;
+    }
+    Ok(rows)
+}
