@@ -70,8 +70,7 @@ pub(crate) fn all() -> Wanted {
 
 /// The plan of a copy to SQLite.
 fn planned(from: &Place, wanted: &Wanted) -> Result<Plan> {
-    let (folder, stop) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
-    let to = Place::new("sqlite", folder.path()).unwrap();
+    let (to, stop) = (Place::sqlite(), AtomicBool::new(false));
     Copy { source: side(&from.url()), target: side(&to.url()), stop: &stop, begun: false }.plan(wanted)
 }
 
@@ -79,19 +78,13 @@ fn words(list: &[&str]) -> Vec<String> {
     list.iter().map(|word| (*word).to_owned()).collect()
 }
 
-pub(crate) fn places(engines: [&str; 2]) -> Option<(tempfile::TempDir, Place, Place)> {
-    let folder = tempfile::tempdir().unwrap();
-    let place = |at: usize| match engines[at] {
-        "sqlite" => Some(Place::File(folder.path().join(format!("{at}.db")))),
-        engine => Place::new(engine, folder.path()),
-    };
-    let (from, to) = (place(0)?, place(1)?);
-    Some((folder, from, to))
+pub(crate) fn places([from, to]: [&str; 2]) -> Option<(Place, Place)> {
+    Some((Place::new(from)?, Place::new(to)?))
 }
 
 #[test]
 fn tables_are_chosen_by_patterns_and_renamed_with_the_keys_that_refer_to_them() {
-    let (_folder, from, to) = places(["sqlite", "sqlite"]).unwrap();
+    let (from, to) = places(["sqlite", "sqlite"]).unwrap();
     from.ask(
         "CREATE TABLE orders (id INTEGER PRIMARY KEY, total INT); INSERT INTO orders VALUES (1, 5), (2, 50), (3, 500); \
          CREATE TABLE order_items (id INTEGER PRIMARY KEY, o INT REFERENCES orders (id)); \
@@ -112,7 +105,7 @@ fn tables_are_chosen_by_patterns_and_renamed_with_the_keys_that_refer_to_them() 
     assert_eq!(to.ask("SELECT \"table\" FROM pragma_foreign_key_list('order_items')"), "sales");
     // An item whose order is not copied.
     from.ask("INSERT INTO order_items VALUES (3, 1)");
-    let (_folder, _, to) = places(["sqlite", "sqlite"]).unwrap();
+    let (_, to) = places(["sqlite", "sqlite"]).unwrap();
     let (plan, _) = Done::by(1).copy(&from, &to, &wanted).unwrap();
     assert!(crate::common::lists(&plan, "foreign-key", "order_items. 1 rows refer"), "{:?}", plan.issues);
     for wrong in ["ordres", "x*"] {
@@ -124,7 +117,7 @@ fn tables_are_chosen_by_patterns_and_renamed_with_the_keys_that_refer_to_them() 
 
 #[test]
 fn objects_are_left_out_by_name_and_refused_ones_do_not_stop_the_others() {
-    let Some((_folder, from, to)) = places(["postgres", "postgres"]) else { return };
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
     from.ask(
         "CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 * 2'; \
          CREATE TABLE p (id int PRIMARY KEY, n int); CREATE INDEX by_twice ON p (twice(n)); CREATE INDEX by_n ON p (n); \
@@ -181,7 +174,8 @@ fn ids(path: &Path) -> Vec<i64> {
 /// A process that is killed has written lines that it has not recorded, perhaps half of one.
 #[test]
 fn row_that_is_refused_is_once_in_the_file_of_a_copy_that_was_killed() {
-    let Some((folder, from, to)) = places(["sqlite", "postgres"]) else { return };
+    let Some((from, to)) = places(["sqlite", "postgres"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
     from.ask(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT); CREATE TABLE u (id INTEGER, rowid INT, _rowid_ INT, oid INT, v TEXT); \
          WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 300) \
@@ -214,7 +208,8 @@ fn row_that_is_refused_is_once_in_the_file_of_a_copy_that_was_killed() {
 
 #[test]
 fn rows_that_the_target_refuses_go_to_a_file_with_the_reason() {
-    let Some((folder, from, to)) = places(["sqlite", "postgres"]) else { return };
+    let Some((from, to)) = places(["sqlite", "postgres"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
     from.ask(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT); WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n \
          WHERE n < 300) INSERT INTO t SELECT n, CASE WHEN n IN (7, 51, 52, 300) THEN 'word' ELSE n END FROM n",
@@ -240,7 +235,8 @@ fn rows_that_the_target_refuses_go_to_a_file_with_the_reason() {
 /// A file of rows that were refused does not hide a row that was lost.
 #[test]
 fn row_that_is_lost_beside_refused_ones_is_an_error() {
-    let Some((folder, from, to)) = places(["sqlite", "postgres"]) else { return };
+    let Some((from, to)) = places(["sqlite", "postgres"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
     from.ask(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT); INSERT INTO t VALUES (1, '1'), (2, 'x'), (3, '3')",
     );
@@ -261,7 +257,7 @@ fn row_that_is_lost_beside_refused_ones_is_an_error() {
 #[test]
 fn several_sessions_copy_one_view_of_the_source_and_can_be_continued() {
     for engine in ["postgres", "mysql", "mariadb"] {
-        let Some((_folder, from, to)) = places([engine, "postgres"]) else { continue };
+        let Some((from, to)) = places([engine, "postgres"]) else { continue };
         let numbers = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1000)";
         let fill = |table: &str| {
             from.ask(&format!(
@@ -291,7 +287,7 @@ fn several_sessions_copy_one_view_of_the_source_and_can_be_continued() {
             assert_eq!(to.ask(&sum), from.ask(&sum).replace('\t', "|"), "{engine} {table}");
         }
     }
-    let (_folder, from, to) = places(["sqlite", "sqlite"]).unwrap();
+    let (from, to) = places(["sqlite", "sqlite"]).unwrap();
     from.ask("CREATE TABLE t (x)");
     let error = Done::by(2).copy(&from, &to, &all()).unwrap_err();
     assert!(error.to_string().contains("use --jobs 1"), "{error}");
@@ -300,7 +296,7 @@ fn several_sessions_copy_one_view_of_the_source_and_can_be_continued() {
 #[test]
 fn rows_go_into_tables_that_exist_and_only_own_ones_are_emptied() {
     for engine in ["sqlite", "postgres", "mysql", "mariadb"] {
-        let Some((_folder, from, to)) = places(["sqlite", engine]) else { continue };
+        let Some((from, to)) = places(["sqlite", engine]) else { continue };
         from.ask(
             "CREATE TABLE p (id INTEGER PRIMARY KEY, v TEXT); INSERT INTO p VALUES (1, 'a'), (2, 'b'); \
              CREATE TABLE c (id INTEGER PRIMARY KEY, p INT REFERENCES p (id)); INSERT INTO c VALUES (1, 2), (2, NULL)",
@@ -330,7 +326,7 @@ fn rows_go_into_tables_that_exist_and_only_own_ones_are_emptied() {
 
 #[test]
 fn values_that_the_target_cannot_hold_become_what_was_chosen() {
-    let Some((_folder, from, to)) = places(["mariadb", "postgres"]) else { return };
+    let Some((from, to)) = places(["mariadb", "postgres"]) else { return };
     from.ask(
         "SET sql_mode = ''; CREATE TABLE t (id int PRIMARY KEY, d date NOT NULL, b tinyint(1), v varchar(9)); \
          INSERT INTO t VALUES (1, '0000-00-00', 1, concat('a', char(0), 'b')), (2, '2024-02-29', 0, 'c')",

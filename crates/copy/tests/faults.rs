@@ -137,7 +137,6 @@ fn with_plan(from: &Place, to: &Place, work: &dyn Fn(&mut Copy<'_>, &Plan, &mut 
 
 #[test]
 fn fault_in_the_copys_reader_of_any_type_is_found() {
-    let folder = tempfile::tempdir().unwrap();
     let mut wrong = Vec::new();
     for (engine, faults, before) in [
         ("sqlite", SQLITE, ""),
@@ -146,7 +145,7 @@ fn fault_in_the_copys_reader_of_any_type_is_found() {
         ("mariadb", MYSQL, ""),
         ("firebird", FIREBIRD, ""),
     ] {
-        let Some(from) = Place::new(engine, folder.path()) else { continue };
+        let Some(from) = Place::new(engine) else { continue };
         let columns: Vec<String> =
             faults.iter().enumerate().map(|(at, (declared, ..))| format!("c{at} {declared}")).collect();
         let values: Vec<&str> = faults.iter().map(|(_, value, _)| *value).collect();
@@ -160,7 +159,7 @@ fn fault_in_the_copys_reader_of_any_type_is_found() {
         // A target of the same kind gets the server's own text, others a common form.
         let others: &[&str] = if engine == "sqlite" { &["sqlite", "postgres"] } else { &["sqlite", engine] };
         for to in others {
-            let Some(to) = Place::new(to, folder.path()) else { continue };
+            let Some(to) = Place::new(to) else { continue };
             wrong.extend(sweep(engine, &from, &to, faults));
         }
     }
@@ -226,12 +225,11 @@ fn quoted(engine: &str, name: &str) -> String {
 /// A reader that loses a row, or reads one twice, is found by the counts.
 #[test]
 fn row_that_the_reader_loses_is_found() {
-    let folder = tempfile::tempdir().unwrap();
-    let from = Place::new("sqlite", folder.path()).unwrap();
+    let from = Place::sqlite();
     from.ask(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')",
     );
-    let to = Place::new("sqlite", folder.path()).unwrap();
+    let to = Place::sqlite();
     with_plan(&from, &to, &|copy, plan, namespace| {
         for (fault, part) in [
             ("(SELECT * FROM t WHERE id <> 2)", "the plan counted 3"),

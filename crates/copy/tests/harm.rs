@@ -44,20 +44,20 @@ fn refused(done: Result<(Plan, Vec<TableDone>)>, words: &str) -> Error {
 }
 
 /// A source with 200 rows.
-fn numbers() -> (tempfile::TempDir, Place) {
-    let (folder, from, _) = places(["sqlite", "sqlite"]).unwrap();
+fn numbers() -> Place {
+    let from = Place::sqlite();
     from.ask(
         "CREATE TABLE t (id INTEGER NOT NULL PRIMARY KEY, v INTEGER); WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL \
          SELECT n + 1 FROM n WHERE n < 200) INSERT INTO t SELECT n, n FROM n",
     );
-    (folder, from)
+    from
 }
 
 #[test]
 fn table_that_took_the_place_of_one_of_an_unfinished_copy_stays() {
-    let (_source, from) = numbers();
+    let from = numbers();
     for engine in TARGETS {
-        let Some((_folder, _, to)) = places(["sqlite", engine]) else { continue };
+        let Some((_, to)) = places(["sqlite", engine]) else { continue };
         stopped(&from, &to, &all());
         to.ask("DROP TABLE t; CREATE TABLE t (mine INTEGER); INSERT INTO t VALUES (7)");
         refused(again(&from, &to, &all()), "it is not the table that the copy made");
@@ -76,8 +76,8 @@ fn table_that_took_the_place_of_one_of_an_unfinished_copy_stays() {
 
 #[test]
 fn table_that_the_user_makes_after_the_server_refused_the_copys_stays() {
-    let (_source, from) = numbers();
-    let Some((_folder, _, to)) = places(["sqlite", "postgres"]) else { return };
+    let from = numbers();
+    let Some((_, to)) = places(["sqlite", "postgres"]) else { return };
     // A table has a type of its name.
     to.ask("CREATE TYPE t AS ENUM ('a')");
     let error = copy(&from, &to, &all()).unwrap_err();
@@ -91,9 +91,9 @@ fn table_that_the_user_makes_after_the_server_refused_the_copys_stays() {
 
 #[test]
 fn copy_of_rows_alone_never_removes_the_table() {
-    let (_source, from) = numbers();
+    let from = numbers();
     for engine in TARGETS {
-        let Some((_folder, _, to)) = places(["sqlite", engine]) else { continue };
+        let Some((_, to)) = places(["sqlite", engine]) else { continue };
         to.ask("CREATE TABLE t (id INTEGER NOT NULL PRIMARY KEY, v INTEGER, mine INTEGER)");
         stopped(&from, &to, &of(Parts::Data));
         refused(copy(&from, &to, &all()), "it copies rows only");
@@ -116,8 +116,8 @@ fn copy_of_rows_alone_never_removes_the_table() {
 
 #[test]
 fn unfinished_copy_is_not_ended_as_one_of_another_kind() {
-    let (_source, from) = numbers();
-    let (_folder, _, to) = places(["sqlite", "sqlite"]).unwrap();
+    let from = numbers();
+    let (_, to) = places(["sqlite", "sqlite"]).unwrap();
     stopped(&from, &to, &all());
     refused(copy(&from, &to, &of(Parts::Schema)), "it copies tables and rows");
     refused(copy(&from, &to, &of(Parts::Data)), "it copies tables and rows");
@@ -126,9 +126,9 @@ fn unfinished_copy_is_not_ended_as_one_of_another_kind() {
 
 #[test]
 fn emptying_leaves_what_belongs_to_others() {
-    let (_source, from) = numbers();
+    let from = numbers();
     for engine in TARGETS {
-        let Some((_folder, _, to)) = places(["sqlite", engine]) else { continue };
+        let Some((_, to)) = places(["sqlite", engine]) else { continue };
         Done { keep: true, ..Done::default() }.copy(&from, &to, &all()).unwrap();
         let fill = || Done { truncate: true, ..Done::default() }.copy(&from, &to, &of(Parts::Data));
         fill().unwrap();
@@ -145,7 +145,7 @@ fn emptying_leaves_what_belongs_to_others() {
 
 #[test]
 fn emptying_and_beginning_again_leave_rows_of_other_schemas_and_of_tables_that_inherit() {
-    let Some((_folder, from, to)) = places(["postgres", "postgres"]) else { return };
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
     let tables = "CREATE TABLE a (id int PRIMARY KEY, v int); CREATE TABLE e (v int);";
     from.ask(&format!(
         "{tables} INSERT INTO a VALUES (1, 1), (2, 2); INSERT INTO e SELECT generate_series(1, 200)"
@@ -156,7 +156,7 @@ fn emptying_and_beginning_again_leave_rows_of_other_schemas_and_of_tables_that_i
     to.ask(&format!("{elsewhere}; INSERT INTO o.x VALUES (1)"));
     refused(again(&from, &to, &of(Parts::Data)), "o.x refers to its rows");
     assert_eq!(to.ask("SELECT count(*) FROM o.x"), "1");
-    let Some((_folder, _, to)) = places(["sqlite", "postgres"]) else { return };
+    let Some((_, to)) = places(["sqlite", "postgres"]) else { return };
     Done { keep: true, ..Done::default() }.copy(&from, &to, &all()).unwrap();
     let fill = || Done { truncate: true, ..Done::default() }.copy(&from, &to, &of(Parts::Data));
     to.ask(&format!("{elsewhere}; INSERT INTO o.x VALUES (1)"));
@@ -172,9 +172,9 @@ fn emptying_and_beginning_again_leave_rows_of_other_schemas_and_of_tables_that_i
 
 #[test]
 fn emptying_leaves_parents_of_rows_in_other_databases() {
-    let (_source, from) = numbers();
+    let from = numbers();
     for engine in ["mysql", "mariadb"] {
-        let Some((_folder, _, to)) = places(["sqlite", engine]) else { continue };
+        let Some((_, to)) = places(["sqlite", engine]) else { continue };
         Done { keep: true, ..Done::default() }.copy(&from, &to, &all()).unwrap();
         to.ask("CREATE DATABASE o; CREATE TABLE o.x (p BIGINT, FOREIGN KEY (p) REFERENCES kurabe.t (id)); INSERT INTO o.x VALUES (1)");
         refused(
@@ -189,7 +189,7 @@ fn emptying_leaves_parents_of_rows_in_other_databases() {
 #[test]
 fn default_of_bytes_is_carried_or_listed() {
     for engine in ["mysql", "mariadb"] {
-        let Some((_folder, from, to)) = places([engine, engine]) else { continue };
+        let Some((from, to)) = places([engine, engine]) else { continue };
         from.ask("CREATE TABLE t (id int PRIMARY KEY, b varbinary(10) DEFAULT x'00ff')");
         let (plan, _) = copy(&from, &to, &all()).unwrap();
         let insert = "INSERT INTO t (id) VALUES (1); SELECT HEX(b) FROM t";
@@ -204,7 +204,7 @@ fn default_of_bytes_is_carried_or_listed() {
 
 #[test]
 fn default_that_would_mean_another_thing_on_the_target_is_listed() {
-    let Some((_folder, from, to)) = places(["mariadb", "mariadb"]) else { return };
+    let Some((from, to)) = places(["mariadb", "mariadb"]) else { return };
     from.ask(
         "CREATE SEQUENCE sq START WITH 100; CREATE TABLE t (id int PRIMARY KEY, n int DEFAULT nextval(sq))",
     );
@@ -212,11 +212,11 @@ fn default_that_would_mean_another_thing_on_the_target_is_listed() {
     assert!(crate::common::lists(&plan, "default", "t.n nextval"), "{:?}", plan.issues);
     to.ask("INSERT INTO t (id) VALUES (1)");
     assert_eq!(from.ask("SELECT nextval(sq)"), "100");
-    let Some((_folder, from, to)) = places(["postgres", "postgres"]) else { return };
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
     from.ask("CREATE COLLATION nd (provider = icu, locale = 'und', deterministic = false); CREATE TABLE t (id int PRIMARY KEY, v text COLLATE nd)");
     let (plan, _) = copy(&from, &to, &all()).unwrap();
     assert!(crate::common::lists(&plan, "collation", "t.v nd"), "{:?}", plan.issues);
-    let Some((_folder, from, to)) = places(["postgres", "mysql"]) else { return };
+    let Some((from, to)) = places(["postgres", "mysql"]) else { return };
     from.ask(
         "CREATE TABLE t (id int PRIMARY KEY, at timestamptz DEFAULT now(), local timestamp DEFAULT now())",
     );
@@ -228,7 +228,7 @@ fn default_that_would_mean_another_thing_on_the_target_is_listed() {
 #[test]
 fn rows_without_parents_are_found_where_the_server_does_not_look() {
     for engine in TARGETS {
-        let Some((_folder, from, to)) = places(["sqlite", engine]) else { continue };
+        let Some((from, to)) = places(["sqlite", engine]) else { continue };
         from.ask("CREATE TABLE c (x INTEGER NOT NULL PRIMARY KEY, p INTEGER); INSERT INTO c VALUES (1, 99), (2, NULL)");
         to.ask("CREATE TABLE par (id INTEGER NOT NULL PRIMARY KEY)");
         to.ask(
@@ -246,7 +246,7 @@ fn rows_without_parents_are_found_where_the_server_does_not_look() {
 
 #[test]
 fn row_that_a_trigger_changes_while_another_table_is_filled_is_found() {
-    let Some((_folder, from, to)) = places(["sqlite", "sqlite"]) else { return };
+    let Some((from, to)) = places(["sqlite", "sqlite"]) else { return };
     let tables = "CREATE TABLE a (id INTEGER NOT NULL PRIMARY KEY, v INTEGER); CREATE TABLE b (id INTEGER NOT NULL PRIMARY KEY, v INTEGER);";
     from.ask(&format!("{tables} INSERT INTO a VALUES (1, 10); INSERT INTO b VALUES (1, 20)"));
     to.ask(&format!("{tables} CREATE TRIGGER c AFTER INSERT ON b BEGIN UPDATE a SET v = -1; END"));
@@ -256,7 +256,7 @@ fn row_that_a_trigger_changes_while_another_table_is_filled_is_found() {
 
 #[test]
 fn server_goes_on_with_the_numbers_of_the_source() {
-    let Some((_folder, from, to)) = places(["postgres", "postgres"]) else { return };
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
     from.ask(
         "CREATE TABLE a (id int GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, v int); INSERT INTO a (id, v) VALUES (1, 1), (2, 2); \
          ALTER TABLE a ALTER id RESTART WITH 7; CREATE TABLE b (id serial PRIMARY KEY, v int); INSERT INTO b (v) VALUES (1), (2), (3); \
@@ -274,7 +274,7 @@ fn server_goes_on_with_the_numbers_of_the_source() {
     assert_eq!(next(&from), "7,4,77,15");
     // Of another engine: never a number again.
     for engine in ["mysql", "mariadb"] {
-        let Some((_folder, _, to)) = places(["sqlite", engine]) else { continue };
+        let Some((_, to)) = places(["sqlite", engine]) else { continue };
         copy(&from, &to, &all()).unwrap();
         for (table, expected) in [("a", "8"), ("b", "5"), ("c", "78")] {
             to.ask(&format!("INSERT INTO {table} (v) VALUES (9)"));
@@ -285,7 +285,7 @@ fn server_goes_on_with_the_numbers_of_the_source() {
 
 #[test]
 fn sequence_that_the_user_may_not_read_is_listed_and_gives_no_number_again() {
-    let Some((_folder, from, to)) = places(["postgres", "postgres"]) else { return };
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
     from.ask(
         "CREATE TABLE a (id int GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, v int); CREATE TABLE b (id serial PRIMARY KEY, v int); \
          INSERT INTO a (v) VALUES (1), (2); INSERT INTO b (v) VALUES (1), (2); \
@@ -307,7 +307,7 @@ fn sequence_that_the_user_may_not_read_is_listed_and_gives_no_number_again() {
 #[test]
 fn numbers_end_where_those_of_the_source_end() {
     for (from, to) in [("mysql", "postgres"), ("postgres", "postgres"), ("postgres", "mysql")] {
-        let Some((_folder, from, to)) = places([from, to]) else { continue };
+        let Some((from, to)) = places([from, to]) else { continue };
         let identity = if from.url().starts_with("postgres") {
             "GENERATED BY DEFAULT AS IDENTITY"
         } else {
@@ -324,7 +324,7 @@ fn numbers_end_where_those_of_the_source_end() {
 
 #[test]
 fn rows_go_into_serial_and_generated_columns_that_are_there() {
-    let Some((_folder, from, to)) = places(["sqlite", "postgres"]) else { return };
+    let Some((from, to)) = places(["sqlite", "postgres"]) else { return };
     from.ask("CREATE TABLE t (id INTEGER NOT NULL PRIMARY KEY, v INTEGER, twice INTEGER); INSERT INTO t VALUES (1, 2, 4), (5, 3, 6)");
     to.ask("CREATE TABLE t (id serial PRIMARY KEY, v int, twice int GENERATED ALWAYS AS (v * 2) STORED)");
     copy(&from, &to, &of(Parts::Data)).unwrap();
@@ -344,7 +344,7 @@ fn rows_go_into_serial_and_generated_columns_that_are_there() {
 
 #[test]
 fn settings_of_the_targets_database_do_not_change_what_is_made() {
-    let Some((_folder, from, to)) = places(["postgres", "postgres"]) else { return };
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
     to.ask(
         "ALTER DATABASE kurabe SET standard_conforming_strings = off; ALTER DATABASE kurabe SET array_nulls = off; \
          ALTER DATABASE kurabe SET transform_null_equals = on",
@@ -362,7 +362,7 @@ fn settings_of_the_targets_database_do_not_change_what_is_made() {
 #[test]
 fn copy_by_a_key_of_many_digits_is_continued_after_its_last_row() {
     for engine in ["mysql", "mariadb"] {
-        let Some((_folder, from, to)) = places([engine, engine]) else { continue };
+        let Some((from, to)) = places([engine, engine]) else { continue };
         from.ask("CREATE TABLE t (id decimal(65,0) PRIMARY KEY)");
         let key = |n: u32| format!("({n:03}{})", "7".repeat(56));
         let rows: Vec<String> = (1..=200).map(key).collect();

@@ -176,14 +176,13 @@ pub fn sweep(engine: &str, chosen: &[&str]) {
         "mariadb" => (MYSQL.iter().chain(MARIADB).collect(), ""),
         _ => (FIREBIRD.iter().collect(), ""),
     };
-    let folder = tempfile::tempdir().unwrap();
-    let Some(from) = Place::new(engine, folder.path()) else { return };
+    let Some(from) = Place::new(engine) else { return };
     if !before.is_empty() {
         from.ask(before);
     }
     let tables = made(&from, engine, &keys);
     for target in chosen.iter().copied() {
-        let Some(to) = Place::new(target, folder.path()) else { continue };
+        let Some(to) = Place::new(target) else { continue };
         let wanted = wanted_all(PageSize::default());
         let done = copied(&from.url(), &to.url(), &wanted, &AtomicBool::new(false), &mut |_| {});
         let (_, done) = done.unwrap_or_else(|error| panic!("{engine} to {target}: {error}"));

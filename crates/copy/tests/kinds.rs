@@ -1,32 +1,33 @@
 //! Rows that were once lost, added or altered. What arrives is read by the engines' own programs, without the code under
 //! test.
 
-use crate::common::{Place, copy, copy_all, lists, planned, side};
+use crate::common::{Place, assert_lists, copy, copy_all, lists, planned, side};
 use kurabe_core::ErrorKind;
 
 /// Rows of many small pages.
 const ROWS: u32 = 300;
 
-fn numbers() -> String {
-    format!("WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {ROWS})")
+/// A file whose table `t` has them.
+fn with_rows() -> Place {
+    let from = Place::sqlite();
+    from.ask(&format!(
+        "CREATE TABLE t (k INTEGER PRIMARY KEY, v); INSERT INTO t WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL \
+         SELECT n + 1 FROM n WHERE n < {ROWS}) SELECT n, n FROM n"
+    ));
+    from
 }
 
 /// Verification counts by itself: a reader that loses rows cannot hide it.
 #[test]
 fn row_that_is_lost_or_added_meanwhile_is_an_error() {
     use kurabe_copy::event::{Event, Step};
-    let folder = tempfile::tempdir().unwrap();
-    let from = Place::new("sqlite", folder.path()).unwrap();
-    from.ask(&format!(
-        "CREATE TABLE t (k INTEGER PRIMARY KEY, v); INSERT INTO t {} SELECT n, n FROM n",
-        numbers()
-    ));
+    let from = with_rows();
     for (change, part) in [
         ("DELETE FROM t WHERE k = 5", "300 rows were copied, and the target's server counts 299"),
         ("INSERT INTO t VALUES (1000, 0)", "300 rows were copied, and the target's server counts 301"),
         ("UPDATE t SET v = 'x' WHERE k = 5", "row 5, column v"),
     ] {
-        let to = Place::File(folder.path().join(format!("{}.db", part.len())));
+        let to = Place::sqlite();
         let mut changed = false;
         let stop = std::sync::atomic::AtomicBool::new(false);
         let error = crate::common::watched(&from.url(), &to.url(), "", &stop, &mut |event| {
@@ -41,19 +42,17 @@ fn row_that_is_lost_or_added_meanwhile_is_an_error() {
         .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Mismatch, "{error}");
         assert!(error.to_string().contains(part), "{change}: {error}");
-        std::fs::remove_file(folder.path().join(format!("{}.db", part.len()))).unwrap();
     }
 }
 
 #[test]
 fn rows_that_a_policy_hides_or_a_child_adds_are_not_copied_in_silence() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(from) = Place::new("postgres", folder.path()) else { return };
+    let Some(from) = Place::new("postgres") else { return };
     from.ask(
         "CREATE TABLE event (id int NOT NULL, what text); CREATE TABLE event_2025 () INHERITS (event); \
          INSERT INTO event VALUES (1, 'parent'); INSERT INTO event_2025 VALUES (2, 'child'), (3, 'child')",
     );
-    let to = Place::new("sqlite", folder.path()).unwrap();
+    let to = Place::sqlite();
     copy_all(&from, &to).unwrap();
     assert_eq!(to.ask("SELECT count(*) FROM event; SELECT count(*) FROM event_2025"), "1\n2");
     from.ask(
@@ -62,7 +61,7 @@ fn rows_that_a_policy_hides_or_a_child_adds_are_not_copied_in_silence() {
          ALTER TABLE invoice ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON invoice USING (tenant = current_user); \
          CREATE ROLE app LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO app",
     );
-    let to = Place::new("sqlite", folder.path()).unwrap();
+    let to = Place::sqlite();
     let Place::Server(server) = &from else { panic!("it is a server") };
     let app = format!("postgres://app@127.0.0.1:{}/kurabe", server.port());
     let error = copy(&app, &to.url(), "type,collation,decimal").unwrap_err();
@@ -71,32 +70,26 @@ fn rows_that_a_policy_hides_or_a_child_adds_are_not_copied_in_silence() {
 
 #[test]
 fn shadow_tables_of_a_virtual_table_are_a_part_of_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let from = Place::new("sqlite", folder.path()).unwrap();
+    let from = Place::sqlite();
     let (made, ..) = from.try_ask(
         "CREATE TABLE doc (id INTEGER PRIMARY KEY, body TEXT); CREATE VIRTUAL TABLE doc_fts USING fts5(body); \
          INSERT INTO doc VALUES (1, 'hello'); INSERT INTO doc_fts VALUES ('hello')",
     );
     assert!(made);
-    let to = Place::new("sqlite", folder.path()).unwrap();
+    let to = Place::sqlite();
     let plan = planned(&from, &to).unwrap();
     let names: Vec<&str> = plan.tables.iter().map(|table| table.name.as_str()).collect();
     assert_eq!(names, ["doc"]);
-    assert!(lists(&plan, "view", "doc_fts virtual"), "{:?}", plan.issues);
+    assert_lists(&plan, &[("view", "doc_fts virtual")]);
 }
 
 /// A page ends with the row that fills it: one wide row among many small ones costs one page.
 #[test]
 fn wide_row_does_not_make_every_page_small() {
     use kurabe_copy::event::{Event, Step};
-    let folder = tempfile::tempdir().unwrap();
-    let from = Place::new("sqlite", folder.path()).unwrap();
-    from.ask(&format!(
-        "CREATE TABLE t (k INTEGER PRIMARY KEY, v); INSERT INTO t {} SELECT n, n FROM n; \
-         INSERT INTO t VALUES (1000, randomblob(4000000))",
-        numbers()
-    ));
-    let to = Place::new("sqlite", folder.path()).unwrap();
+    let from = with_rows();
+    from.ask("INSERT INTO t VALUES (1000, randomblob(4000000))");
+    let to = Place::sqlite();
     let mut pages = 0;
     let stop = std::sync::atomic::AtomicBool::new(false);
     crate::common::watched(&from.url(), &to.url(), "", &stop, &mut |event| {
@@ -109,15 +102,14 @@ fn wide_row_does_not_make_every_page_small() {
 
 #[test]
 fn columns_without_a_type_get_the_one_that_their_values_have() {
-    let folder = tempfile::tempdir().unwrap();
-    let from = Place::new("sqlite", folder.path()).unwrap();
+    let from = Place::sqlite();
     from.ask(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, words, numbers, mixed, bytes); \
          INSERT INTO t VALUES (1, 'a', 1, 1, x'00'), (2, 'b', 9007199254740993, 'x', x'01'), (3, NULL, NULL, x'ff', NULL)",
     );
-    let Some(to) = Place::new("postgres", folder.path()) else { return };
+    let Some(to) = Place::new("postgres") else { return };
     let plan = planned(&from, &to).unwrap();
-    assert!(lists(&plan, "storage-class", "t.mixed"), "{:?}", plan.issues);
+    assert_lists(&plan, &[("storage-class", "t.mixed")]);
     assert_eq!(plan.issues.len(), 1, "{:?}", plan.issues);
     copy_all(&from, &to).unwrap();
     let types = "SELECT string_agg(data_type, ',' ORDER BY ordinal_position) FROM information_schema.columns \
@@ -129,15 +121,14 @@ fn columns_without_a_type_get_the_one_that_their_values_have() {
 /// A column of decimal numbers that has other numbers too becomes one of floating-point numbers, unless they are too few.
 #[test]
 fn large_integers_beside_fractions_keep_all_their_digits() {
-    let folder = tempfile::tempdir().unwrap();
-    let from = Place::new("sqlite", folder.path()).unwrap();
+    let from = Place::sqlite();
     from.ask(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, n NUMERIC(5), m NUMERIC(20,2), d NUMERIC(5)); \
          INSERT INTO t VALUES (1, -9223372036854775807, 0.123, 0.5), (2, 0.25, 9007199254740993, 9007199254740992), \
          (3, 9223372036854775807, NULL, NULL)",
     );
     for engine in ["sqlite", "postgres", "mysql", "mariadb"] {
-        let Some(to) = Place::new(engine, folder.path()) else { continue };
+        let Some(to) = Place::new(engine) else { continue };
         let (plan, _) = copy_all(&from, &to).unwrap_or_else(|error| panic!("{engine}: {error}"));
         if engine != "sqlite" {
             assert!(
@@ -157,9 +148,8 @@ fn large_integers_beside_fractions_keep_all_their_digits() {
 /// Texts that look like dates, and nulls in keys, are found by the plan.
 #[test]
 fn values_that_the_target_refuses_are_found_before_anything_is_made() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(to) = Place::new("postgres", folder.path()) else { return };
-    let from = Place::new("sqlite", folder.path()).unwrap();
+    let Some(to) = Place::new("postgres") else { return };
+    let from = Place::sqlite();
     from.ask(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, d DATE, ts DATETIME, zone DATETIME, good DATETIME); \
          INSERT INTO t VALUES (1, '2024-02-30', '2024-01-01 25:61:00', '2024-01-01 10:00:00-05:00', '2024-01-01 10:00:00'), \
@@ -175,7 +165,7 @@ fn values_that_the_target_refuses_are_found_before_anything_is_made() {
         to.ask("SELECT d, zone, good FROM t WHERE id = 2"),
         "2024-13-45|2024-06-01 10:00:00-04:00|2024-02-29 10:00:00.5"
     );
-    let from = Place::new("sqlite", folder.path()).unwrap();
+    let from = Place::sqlite();
     from.ask(
         "CREATE TABLE n (code TEXT PRIMARY KEY, x INT); INSERT INTO n VALUES (NULL, 1), ('a', 2), (NULL, 3)",
     );
@@ -186,14 +176,9 @@ fn values_that_the_target_refuses_are_found_before_anything_is_made() {
 /// A copy can end between any two of its first statements.
 #[test]
 fn copy_that_ended_before_its_state_table_begins_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let from = Place::new("sqlite", folder.path()).unwrap();
-    from.ask(&format!(
-        "CREATE TABLE t (k INTEGER PRIMARY KEY, v); INSERT INTO t {} SELECT n, n FROM n",
-        numbers()
-    ));
+    let from = with_rows();
     for engine in ["sqlite", "postgres", "mysql", "mariadb"] {
-        let Some(to) = Place::new(engine, folder.path()) else { continue };
+        let Some(to) = Place::new(engine) else { continue };
         let stop = std::sync::atomic::AtomicBool::new(true);
         crate::common::watched(&from.url(), &to.url(), "", &stop, &mut |_| {}).unwrap_err();
         to.ask("DROP TABLE kurabe_copy");
@@ -206,13 +191,9 @@ fn copy_that_ended_before_its_state_table_begins_again() {
 /// A file in WAL mode is read as it was when the copy began, while others write to it.
 #[test]
 fn writers_of_a_file_in_wal_mode_do_not_wait() {
-    let folder = tempfile::tempdir().unwrap();
-    let from = Place::new("sqlite", folder.path()).unwrap();
-    from.ask(&format!(
-        "PRAGMA journal_mode = WAL; CREATE TABLE t (k INTEGER PRIMARY KEY, v); INSERT INTO t {} SELECT n, n FROM n",
-        numbers()
-    ));
-    let to = Place::File(folder.path().join("to.db"));
+    let from = with_rows();
+    from.ask("PRAGMA journal_mode = WAL");
+    let to = Place::sqlite();
     let mut written = 0;
     let stop = std::sync::atomic::AtomicBool::new(false);
     let reader = format!("{}?access=read", from.url());
@@ -234,8 +215,7 @@ fn writers_of_a_file_in_wal_mode_do_not_wait() {
 /// Each compiled plan takes a second of the server, and the catalogue is read by some twenty queries.
 #[test]
 fn server_does_not_compile_the_plans_of_a_copy() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(server) = Place::new("postgres", folder.path()) else { return };
+    let Some(server) = Place::new("postgres") else { return };
     let mut side = side(&server.url());
     for statement in side.engine.reading {
         side.run(statement).unwrap();

@@ -1,6 +1,6 @@
 //! Single objects of a schema: each is made as it was, or the plan lists what is lost.
 
-use crate::common::{Place, copied, copy_all, lists, planned, wanted_all};
+use crate::common::{Place, assert_lists, copied, copy_all, lists, planned, wanted_all};
 use kurabe_copy::plan::Plan;
 use kurabe_copy::rows::PageSize;
 use kurabe_copy::wanted::Wanted;
@@ -14,16 +14,9 @@ fn copy_with(from: &Place, to: &Place, change: impl Fn(&mut Wanted)) -> Result<P
     copied(&from.url(), &to.url(), &wanted, &AtomicBool::new(false), &mut |_| {}).map(|(plan, _)| plan)
 }
 
-fn assert_lists(plan: &Plan, expected: &[(&str, &str)]) {
-    for (kind, words) in expected {
-        assert!(lists(plan, kind, words), "{kind} {words}: {:#?}", plan.issues);
-    }
-}
-
 #[test]
 fn foreign_key_goes_to_the_table_of_its_exact_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(from) = Place::new("postgres", folder.path()) else { return };
+    let Some(from) = Place::new("postgres") else { return };
     let schema = "CREATE TABLE \"P\" (id int PRIMARY KEY); CREATE TABLE p (id int PRIMARY KEY); \
                   CREATE TABLE c (x int REFERENCES p (id)); INSERT INTO \"P\" VALUES (1); INSERT INTO p VALUES (2); \
                   INSERT INTO c VALUES (2)";
@@ -35,24 +28,23 @@ fn foreign_key_goes_to_the_table_of_its_exact_name() {
             "SELECT referenced_table_name FROM information_schema.referential_constraints WHERE constraint_schema = DATABASE()",
         ),
     ] {
-        let Some(to) = Place::new(engine, folder.path()) else { continue };
+        let Some(to) = Place::new(engine) else { continue };
         let plan =
             copy_with(&from, &to, |wanted| wanted.rename = vec![("c".to_owned(), "cc".to_owned())]).unwrap();
         assert!(!lists(&plan, "foreign-key", ""), "{:?}", plan.issues);
         assert_eq!(to.ask(sql), "p", "{engine}");
     }
     // SQLite finds names without regard to case.
-    let from = Place::new("sqlite", folder.path()).unwrap();
+    let from = Place::sqlite();
     from.ask("CREATE TABLE Par (Id INTEGER PRIMARY KEY); CREATE TABLE kid (x INT REFERENCES PAR (ID)); INSERT INTO kid VALUES (NULL)");
-    let Some(to) = Place::new("postgres", folder.path()) else { return };
+    let Some(to) = Place::new("postgres") else { return };
     copy_with(&from, &to, |wanted| wanted.rename = vec![("Par".to_owned(), "parent".to_owned())]).unwrap();
     assert_eq!(to.ask("SELECT confrelid::regclass FROM pg_constraint WHERE contype = 'f'"), "parent");
 }
 
 #[test]
 fn defaults_of_sqlite_are_what_it_stores() {
-    let folder = tempfile::tempdir().unwrap();
-    let from = Place::new("sqlite", folder.path()).unwrap();
+    let from = Place::sqlite();
     from.ask(
         "CREATE TABLE \"a\\b\" (id INTEGER PRIMARY KEY); INSERT INTO \"a\\b\" VALUES (1); \
          CREATE TABLE t (id INTEGER PRIMARY KEY, b text DEFAULT 1e3, m text DEFAULT 007, d varchar(9) DEFAULT 1.50, \
@@ -61,7 +53,7 @@ fn defaults_of_sqlite_are_what_it_stores() {
     );
     let values = "SELECT b, m, d, q, s, v, n, r FROM t ORDER BY id";
     for engine in ["postgres", "mysql", "firebird"] {
-        let Some(to) = Place::new(engine, folder.path()) else { continue };
+        let Some(to) = Place::new(engine) else { continue };
         let plan = planned(&from, &to).unwrap();
         assert_lists(&plan, &[("default", "t.day soon")]);
         assert!(!lists(&plan, "text-length", ""), "{:?}", plan.issues);
@@ -76,10 +68,7 @@ fn defaults_of_sqlite_are_what_it_stores() {
 
 #[test]
 fn defaults_and_lengths_that_the_target_has_not_are_listed() {
-    let folder = tempfile::tempdir().unwrap();
-    let (Some(postgres), Some(mysql)) =
-        (Place::new("postgres", folder.path()), Place::new("mysql", folder.path()))
-    else {
+    let (Some(postgres), Some(mysql)) = (Place::new("postgres"), Place::new("mysql")) else {
         return;
     };
     postgres.ask(
@@ -88,7 +77,7 @@ fn defaults_and_lengths_that_the_target_has_not_are_listed() {
     );
     mysql.ask("CREATE TABLE m (id int PRIMARY KEY, t time DEFAULT '-01:00:00', u time DEFAULT '01:00:00')");
     for engine in ["mysql", "mariadb"] {
-        let Some(to) = Place::new(engine, folder.path()) else { continue };
+        let Some(to) = Place::new(engine) else { continue };
         let plan = planned(&postgres, &to).unwrap();
         assert_lists(
             &plan,
@@ -101,7 +90,7 @@ fn defaults_and_lengths_that_the_target_has_not_are_listed() {
     assert_lists(&plan, &[("default", "m.t -01:00:00")]);
     assert!(!lists(&plan, "default", "m.u"), "{:?}", plan.issues);
     copy_all(&mysql, &postgres).unwrap();
-    let to = Place::new("sqlite", folder.path()).unwrap();
+    let to = Place::sqlite();
     copy_all(&postgres, &to).unwrap();
     to.ask("INSERT INTO a (id) VALUES (1)");
     assert_eq!(to.ask("SELECT t, z, b FROM a"), "infinity|2024-01-01 00:00:00|true");
@@ -109,8 +98,7 @@ fn defaults_and_lengths_that_the_target_has_not_are_listed() {
 
 #[test]
 fn objects_of_postgres_are_carried_to_another_server_of_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(from) = Place::new("postgres", folder.path()) else { return };
+    let Some(from) = Place::new("postgres") else { return };
     from.ask(
         "CREATE DOMAIN d AS text COLLATE \"C\" CONSTRAINT dc CHECK (value <> ''); CREATE TYPE pair AS (a text COLLATE \"C\", b int); \
          CREATE TYPE row_type AS (id int, name text); CREATE TYPE mood AS ENUM ('ok'); CREATE SEQUENCE s; \
@@ -125,7 +113,7 @@ fn objects_of_postgres_are_carried_to_another_server_of_it() {
          ALTER TABLE t ALTER a SET STATISTICS 7; ALTER TABLE t ALTER a SET STORAGE EXTERNAL; \
          ALTER TABLE t ALTER a SET COMPRESSION pglz; ALTER TABLE t ALTER b SET (n_distinct = 5)",
     );
-    let Some(to) = Place::new("postgres", folder.path()) else { return };
+    let Some(to) = Place::new("postgres") else { return };
     let plan = crate::common::copy(&from.url(), &to.url(), "").unwrap().0;
     assert!(plan.issues.is_empty(), "{:?}", plan.issues);
     let of = "oid > 16384 AND relnamespace = 'public'::regnamespace";
@@ -146,14 +134,14 @@ fn objects_of_postgres_are_carried_to_another_server_of_it() {
     // A table of another name is not made by the server's own text.
     let mut renamed = wanted_all(PageSize::default());
     renamed.rename = vec![("t".to_owned(), "t2".to_owned())];
-    let Some(to) = Place::new("postgres", folder.path()) else { return };
+    let Some(to) = Place::new("postgres") else { return };
     let plan = copied(&from.url(), &to.url(), &renamed, &AtomicBool::new(false), &mut |_| {}).unwrap().0;
     assert_lists(
         &plan,
         &[("table-option", "t STORAGE EXTERNAL"), ("table-option", "t.tb CLUSTER"), ("comment", "t.tc IS")],
     );
     // An index goes with what needs it, and only what a table needs is made.
-    let Some(to) = Place::new("postgres", folder.path()) else { return };
+    let Some(to) = Place::new("postgres") else { return };
     copy_with(&from, &to, |wanted| {
         wanted.leave_out = ["tb", "tf", "st"].map(str::to_owned).to_vec();
         wanted.tables = vec!["t".to_owned()];
@@ -169,8 +157,7 @@ fn objects_of_postgres_are_carried_to_another_server_of_it() {
 
 #[test]
 fn objects_that_are_not_made_are_listed() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(from) = Place::new("postgres", folder.path()) else { return };
+    let Some(from) = Place::new("postgres") else { return };
     from.ask(
         "CREATE TABLE t (id int GENERATED BY DEFAULT AS IDENTITY (MINVALUE 1 MAXVALUE 9 CYCLE) PRIMARY KEY, a int, \
            CONSTRAINT tu UNIQUE NULLS NOT DISTINCT (a)); GRANT SELECT (a) ON t TO PUBLIC; ALTER TABLE t REPLICA IDENTITY FULL; CREATE STATISTICS st ON id, a FROM t; \
@@ -196,7 +183,7 @@ fn objects_that_are_not_made_are_listed() {
         ("table-option", "t.st STATISTICS"),
     ];
     for engine in ["postgres", "mysql", "mariadb", "sqlite", "firebird"] {
-        let Some(to) = Place::new(engine, folder.path()) else { continue };
+        let Some(to) = Place::new(engine) else { continue };
         let plan = planned(&from, &to).unwrap();
         assert_lists(&plan, &lost);
         if engine == "postgres" {
@@ -206,21 +193,19 @@ fn objects_that_are_not_made_are_listed() {
         }
         assert!(plan.left_text("").contains("CREATE TRIGGER vt"), "{engine}");
     }
-    let from = Place::new("sqlite", folder.path()).unwrap();
+    let from = Place::sqlite();
     from.ask(
         "CREATE TABLE t (id INTEGER PRIMARY KEY); CREATE VIEW v AS SELECT id FROM t; \
          CREATE TRIGGER vt INSTEAD OF INSERT ON v BEGIN SELECT 1; END",
     );
-    let to = Place::new("sqlite", folder.path()).unwrap();
+    let to = Place::sqlite();
     assert_lists(&planned(&from, &to).unwrap(), &[("trigger", "v.vt INSTEAD")]);
 }
 
 #[test]
 fn text_of_mysql_is_read_outside_of_its_literals() {
-    let folder = tempfile::tempdir().unwrap();
     for engine in ["mysql", "mariadb"] {
-        let (Some(from), Some(to)) = (Place::new(engine, folder.path()), Place::new(engine, folder.path()))
-        else {
+        let (Some(from), Some(to)) = (Place::new(engine), Place::new(engine)) else {
             continue;
         };
         from.ask(
@@ -243,7 +228,7 @@ fn text_of_mysql_is_read_outside_of_its_literals() {
             assert!(text.contains(words), "{engine} {words}: {text}");
         }
         assert_eq!(to.ask("SHOW CREATE TABLE a"), from.ask("SHOW CREATE TABLE a"), "{engine}");
-        let Some(other) = Place::new("postgres", folder.path()) else { continue };
+        let Some(other) = Place::new("postgres") else { continue };
         let plan = planned(&from, &other).unwrap();
         assert_lists(&plan, &[("table-option", "w.n INVISIBLE"), ("comment", "a.y not")]);
         for (kind, words) in [("table-option", "a"), ("nul-character", ""), ("index-option", "a.")] {
@@ -253,9 +238,7 @@ fn text_of_mysql_is_read_outside_of_its_literals() {
         assert_eq!(other.ask("SELECT u, v, n FROM w"), "a|b|3");
         assert_eq!(other.ask("INSERT INTO a (x) VALUES ('b') RETURNING \"i`d\""), "8");
     }
-    let (Some(from), Some(to)) =
-        (Place::new("mariadb", folder.path()), Place::new("postgres", folder.path()))
-    else {
+    let (Some(from), Some(to)) = (Place::new("mariadb"), Place::new("postgres")) else {
         return;
     };
     from.ask(
@@ -275,10 +258,7 @@ fn text_of_mysql_is_read_outside_of_its_literals() {
 
 #[test]
 fn leftovers_are_statements_or_comments() {
-    let folder = tempfile::tempdir().unwrap();
-    let (Some(from), Some(to)) =
-        (Place::new("postgres", folder.path()), Place::new("postgres", folder.path()))
-    else {
+    let (Some(from), Some(to)) = (Place::new("postgres"), Place::new("postgres")) else {
         return;
     };
     let low = from.url().replace("kurabe@", "low@");
@@ -311,7 +291,7 @@ fn leftovers_are_statements_or_comments() {
     ] {
         assert_eq!(to.ask(sql), from.ask(sql), "{sql}");
     }
-    let Some(to) = Place::new("mysql", folder.path()) else { return };
+    let Some(to) = Place::new("mysql") else { return };
     from.ask("CREATE TABLE a (x int, y int CHECK (y > 0)); CREATE TABLE b (id int); CREATE SEQUENCE s");
     let error =
         copy_with(&from, &to, |wanted| wanted.rename = vec![("a".to_owned(), "b".to_owned())]).unwrap_err();
@@ -323,9 +303,8 @@ fn leftovers_are_statements_or_comments() {
 
 #[test]
 fn objects_of_firebird_are_listed_with_their_text() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(from) = Place::new("firebird", folder.path()) else { return };
-    let to = Place::new("sqlite", folder.path()).unwrap();
+    let Some(from) = Place::new("firebird") else { return };
+    let to = Place::sqlite();
     from.ask(
         "CREATE DOMAIN d AS INTEGER CHECK (VALUE > 1); CREATE TABLE t (id INTEGER PRIMARY KEY, n d, m INTEGER CHECK (m > 2)); \
          CREATE VIEW v (a, b) AS SELECT id, n + 1 FROM t; CREATE SEQUENCE s; COMMENT ON TABLE t IS 'it''s'; \

@@ -3,18 +3,11 @@
 use crate::common::{Place, copy, lists, planned};
 
 /// Copies between servers of one kind, with nothing accepted but what is named.
-fn same(engine: &str, sql: &str, accept: &str) -> Option<(tempfile::TempDir, Place, Place)> {
-    let folder = tempfile::tempdir().unwrap();
-    let (from, to) = (Place::new(engine, folder.path())?, Place::new(engine, folder.path())?);
+fn same(engine: &str, sql: &str, accept: &str) -> Option<(Place, Place)> {
+    let (from, to) = (Place::new(engine)?, Place::new(engine)?);
     from.ask(sql);
-    if engine == "sqlite" {
-        // The second file is named after the first exists.
-        let to = Place::new(engine, folder.path()).unwrap();
-        copy(&from.url(), &to.url(), accept).unwrap();
-        return Some((folder, from, to));
-    }
     copy(&from.url(), &to.url(), accept).unwrap();
-    Some((folder, from, to))
+    Some((from, to))
 }
 
 #[test]
@@ -30,7 +23,7 @@ fn sqlite_tables_keep_their_own_text() {
         CREATE TRIGGER count_c AFTER INSERT ON c BEGIN UPDATE a SET x = x || '!'; END; \
         CREATE TABLE d (id INTEGER PRIMARY KEY, a INT REFERENCES a DEFERRABLE INITIALLY DEFERRED); \
         INSERT INTO d VALUES (1, 99)";
-    let Some((_folder, from, to)) = same("sqlite", sql, "") else { return };
+    let Some((from, to)) = same("sqlite", sql, "") else { return };
     let schema = "SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY name";
     assert_eq!(to.ask(schema), from.ask(schema));
     let values =
@@ -55,7 +48,7 @@ fn mysql_tables_keep_their_own_text() {
         CREATE TABLE kid (id int PRIMARY KEY, n int, CONSTRAINT of_n FOREIGN KEY (n) REFERENCES n (id) ON DELETE CASCADE); \
         INSERT INTO kid VALUES (1, 2)";
     for engine in ["mysql", "mariadb"] {
-        let Some((_folder, from, to)) = same(engine, sql, "") else { continue };
+        let Some((from, to)) = same(engine, sql, "") else { continue };
         for table in ["t", "n", "u", "h", "p", "kid"] {
             let mut lines: Vec<Vec<String>> = [&from, &to]
                 .map(|place| place.ask(&format!("SHOW CREATE TABLE {table}")))
@@ -73,10 +66,9 @@ fn mysql_tables_keep_their_own_text() {
         assert_eq!(to.ask("INSERT INTO n (x) VALUES (9); SELECT LAST_INSERT_ID()"), "1001", "{engine}");
     }
     let history = "CREATE TABLE t (id int PRIMARY KEY, v int) WITH SYSTEM VERSIONING; INSERT INTO t VALUES (1, 1); UPDATE t SET v = 2";
-    let folder = tempfile::tempdir().unwrap();
-    let Some(from) = Place::new("mariadb", folder.path()) else { return };
+    let Some(from) = Place::new("mariadb") else { return };
     from.ask(history);
-    let Some(to) = Place::new("mariadb", folder.path()) else { return };
+    let Some(to) = Place::new("mariadb") else { return };
     assert!(lists(&planned(&from, &to).unwrap(), "table-option", "t past"));
     copy(&from.url(), &to.url(), "table-option").unwrap();
     assert_eq!(to.ask("SELECT count(*) FROM t FOR SYSTEM_TIME ALL"), "1");
@@ -105,7 +97,7 @@ fn postgres_tables_keep_the_servers_own_text() {
         CREATE UNLOGGED TABLE fast (id int, x text) WITH (fillfactor = 70); INSERT INTO fast VALUES (1, 'x'), (1, 'x'); \
         CREATE INDEX i2 ON person (lower(s)) WHERE price > 1; \
         CREATE INDEX i3 ON person USING gin (docb); CREATE UNIQUE INDEX i4 ON person (s text_pattern_ops)";
-    let Some((_folder, from, to)) = same("postgres", sql, "") else { return };
+    let Some((from, to)) = same("postgres", sql, "") else { return };
     for sql in [
         "SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid > 16384 AND indrelid::regclass::text !~ 'pg_' ORDER BY 1",
         "SELECT conrelid::regclass, conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = \

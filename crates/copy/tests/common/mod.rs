@@ -12,7 +12,6 @@ use kurabe_core::Result;
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::target::TargetUrl;
 use kurabe_testbed::testing::{self, Lease};
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
@@ -83,28 +82,30 @@ pub fn copied(
 
 /// A database of a test, whose contents are read and written by the engine's own program, without the code under test.
 pub enum Place {
-    /// A file of SQLite.
-    File(PathBuf),
+    /// A file of SQLite in a folder of its own.
+    File(tempfile::TempDir),
     /// A throwaway server.
     Server(Box<Lease>),
 }
 
 impl Place {
     /// A new database; `None` if its server is not installed.
-    pub fn new(engine: &str, folder: &Path) -> Option<Self> {
+    pub fn new(engine: &str) -> Option<Self> {
         match engine {
-            "sqlite" => {
-                // The number of files so far.
-                let number = std::fs::read_dir(folder).unwrap().count();
-                Some(Self::File(folder.join(format!("{number}.db"))))
-            }
+            "sqlite" => Some(Self::sqlite()),
             engine => testing::server(engine).map(|server| Self::Server(Box::new(server))),
         }
     }
 
+    /// A new file of SQLite, in memory if there is enough.
+    pub fn sqlite() -> Self {
+        let folder = testing::memory().map_or_else(tempfile::tempdir, tempfile::tempdir_in);
+        Self::File(folder.unwrap())
+    }
+
     pub fn url(&self) -> String {
         match self {
-            Self::File(path) => format!("sqlite:{}", path.display()),
+            Self::File(folder) => format!("sqlite:{}", folder.path().join("db").display()),
             Self::Server(server) => server.url().to_owned(),
         }
     }
@@ -119,9 +120,9 @@ impl Place {
     /// The same: whether the program succeeded, its output, and its errors.
     pub fn try_ask(&self, sql: &str) -> (bool, String, String) {
         let mut command = match self {
-            Self::File(path) => {
+            Self::File(folder) => {
                 let mut command = Command::new("sqlite3");
-                command.args(["-batch", "-noheader", "-bail"]).arg(path).arg(sql);
+                command.args(["-batch", "-noheader", "-bail"]).arg(folder.path().join("db")).arg(sql);
                 command
             }
             Self::Server(server) => {
@@ -189,4 +190,11 @@ pub fn lists(plan: &Plan, kind: &str, words: &str) -> bool {
         issue.kind.name() == kind
             && words.split(' ').all(|word| format!("{} {}", issue.object, issue.detail).contains(word))
     })
+}
+
+/// Each kind of difference with words of its object and detail.
+pub fn assert_lists(plan: &Plan, expected: &[(&str, &str)]) {
+    for (kind, words) in expected {
+        assert!(lists(plan, kind, words), "{kind} {words}: {:#?}", plan.issues);
+    }
 }

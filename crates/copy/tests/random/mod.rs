@@ -144,11 +144,6 @@ fn leave_out(tables: &mut Vec<String>, error: Error, out: &mut Vec<(String, Stri
 /// # Panics
 /// With each table that is another one, and whose difference was not listed.
 pub fn check(seed: u64, count: usize, pair: &dyn Fn(usize, usize) -> bool) -> usize {
-    let folder = match kurabe_testbed::testing::memory() {
-        Some(memory) => tempfile::tempdir_in(memory),
-        None => tempfile::tempdir(),
-    };
-    let folder = folder.unwrap();
     let pairs = std::env::var("KURABE_COPY_PAIRS").unwrap_or_default();
     let at = |name: &str| ENGINES.iter().position(|known| *known == name).unwrap();
     let chosen = |from: &str, to: &str| {
@@ -165,7 +160,7 @@ pub fn check(seed: u64, count: usize, pair: &dyn Fn(usize, usize) -> bool) -> us
         if !ENGINES.iter().any(|to| chosen(from, to)) {
             continue;
         }
-        let Some(source) = Place::new(from, folder.path()) else { continue };
+        let Some(source) = Place::new(from) else { continue };
         let mut draw = Draw(seed);
         draw.0 ^= from.bytes().map(u64::from).sum::<u64>() << 32;
         let tables: Vec<Table> = (0..count).map(|at| table(from, &format!("t{at}"), &mut draw)).collect();
@@ -181,7 +176,7 @@ pub fn check(seed: u64, count: usize, pair: &dyn Fn(usize, usize) -> bool) -> us
         }
         let rows: Vec<_> = kept.iter().map(|table| dump(&source, from, table).unwrap()).collect();
         for to in ENGINES.iter().filter(|to| chosen(from, to)) {
-            let Some(target) = Place::new(to, folder.path()) else { continue };
+            let Some(target) = Place::new(to) else { continue };
             let pair = format!("seed {seed}, {from} to {to}");
             // Firebird's driver reads numbers from text, exactly up to some 15 digits, as docs/copy.md says.
             let is_exact = |table: &&Table| {
