@@ -3,21 +3,21 @@
 use kurabe_core::sort;
 use kurabe_core::{Error, Result};
 use std::ops::Range;
-use toml::Value;
 use toml::de::{DeTable, DeValue};
+use toml::{Table, Value};
 
 /// A key with its value.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) key: String,
+pub(crate) struct Entry {
+    pub(crate) key: String,
     /// The line of the key, from 1.
-    pub(super) line: usize,
-    pub(super) node: Node,
+    pub(crate) line: usize,
+    pub(crate) node: Node,
 }
 
 /// A value whose parts know their lines.
 #[derive(Clone, Debug)]
-pub(super) enum Node {
+pub(crate) enum Node {
     /// In the order of the file.
     Table(Vec<Entry>),
     /// Each element with its line.
@@ -25,7 +25,7 @@ pub(super) enum Node {
     Value(Value),
 }
 
-pub(super) fn at(line: usize, error: Error) -> Error {
+pub(crate) fn at(line: usize, error: Error) -> Error {
     error.context(format!("line {line}"))
 }
 
@@ -33,12 +33,61 @@ pub(super) fn at(line: usize, error: Error) -> Error {
 ///
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage) with the line if it is not TOML.
-pub(super) fn read(text: &str) -> Result<Vec<Entry>> {
+pub(crate) fn read(text: &str) -> Result<Vec<Entry>> {
     let line = |span: Range<usize>| text[..span.start.min(text.len())].matches('\n').count() + 1;
     let table = DeTable::parse(text).map_err(|error| {
         at(error.span().map_or(1, &line), Error::usage(error.message().trim().to_owned()))
     })?;
     entries(table.get_ref(), &line)
+}
+
+/// Reads a document as a table without lines.
+///
+/// # Errors
+/// As for [`read`].
+pub(crate) fn table(text: &str) -> Result<Table> {
+    read(text).map(|entries| without_lines(&entries))
+}
+
+/// Entries as a table without lines.
+pub(crate) fn without_lines(entries: &[Entry]) -> Table {
+    entries.iter().map(|entry| (entry.key.clone(), entry.node.value())).collect()
+}
+
+/// The entry of a key.
+pub(crate) fn find<'e>(entries: &'e [Entry], key: &str) -> Option<&'e Entry> {
+    entries.iter().find(|entry| entry.key == key)
+}
+
+/// The line of the one key, or of the one key within `axes`, without which a table does not give this error. `read` reads a
+/// table; keys of which `is_base` is true are in each.
+pub(crate) fn line_of_error(
+    entries: &[Entry],
+    error: &Error,
+    is_base: impl Fn(&str) -> bool,
+    read: impl Fn(&Table) -> Result<()>,
+) -> Option<usize> {
+    let message = error.to_string();
+    let whole = without_lines(entries);
+    let helps = |table: Table| read(&table).err().is_none_or(|error| error.to_string() != message);
+    let axes = find(entries, "axes").and_then(|entry| entry.node.table()).unwrap_or_default();
+    let without_axis = |axis: &&Entry| {
+        let mut table = whole.clone();
+        if let Some(Value::Table(axes)) = table.get_mut("axes") {
+            axes.remove(&axis.key);
+        }
+        helps(table)
+    };
+    let without_key = |entry: &&Entry| {
+        let mut table = whole.clone();
+        table.remove(&entry.key);
+        !is_base(&entry.key) && helps(table)
+    };
+    if let Some(axis) = axes.iter().find(without_axis) {
+        return Some(axis.line);
+    }
+    let mut keys = entries.iter().filter(without_key);
+    keys.next().filter(|_| keys.next().is_none()).map(|entry| entry.line)
 }
 
 type Line<'a> = &'a dyn Fn(Range<usize>) -> usize;
@@ -77,18 +126,16 @@ fn node(value: &DeValue<'_>, span: Range<usize>, line: Line<'_>) -> Result<Node>
 
 impl Node {
     /// The same without lines.
-    pub(super) fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Value {
         match self {
-            Self::Table(entries) => {
-                Value::Table(entries.iter().map(|entry| (entry.key.clone(), entry.node.value())).collect())
-            }
+            Self::Table(entries) => Value::Table(without_lines(entries)),
             Self::Array(values) => Value::Array(values.iter().map(|(_, value)| value.value()).collect()),
             Self::Value(value) => value.clone(),
         }
     }
 
     /// The entries of a table.
-    pub(super) fn table(&self) -> Option<&[Entry]> {
+    pub(crate) fn table(&self) -> Option<&[Entry]> {
         match self {
             Self::Table(entries) => Some(entries),
             Self::Array(_) | Self::Value(_) => None,

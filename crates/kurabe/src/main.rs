@@ -5,6 +5,7 @@ mod claims;
 mod cli;
 mod commands;
 mod custom;
+mod document;
 mod exit;
 mod git;
 mod output;

@@ -50,10 +50,7 @@ fn file() -> Option<(PathBuf, bool)> {
 
 /// Reads the settings file and checks it against the commands.
 fn read(command: &Command, text: &str) -> Result<Table> {
-    let table: Table = text.parse().map_err(|error: toml::de::Error| {
-        let line = error.span().map_or(0, |span| text[..span.start].lines().count().max(1));
-        Error::usage(format!("line {line}: {}", error.message()))
-    })?;
+    let table = crate::document::table(text)?;
     check(command, &table, "")?;
     Ok(table)
 }

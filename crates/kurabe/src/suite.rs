@@ -32,7 +32,6 @@ mod claim;
 mod file;
 pub(crate) mod fleet;
 mod interleave;
-mod lines;
 mod pgbench;
 mod restarts;
 mod several;

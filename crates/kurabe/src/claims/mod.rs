@@ -1,6 +1,5 @@
 //! Claims: statements about databases, each with the suite that tests it. Some ship with the program; users write theirs.
 
-mod document;
 mod read;
 mod targets;
 

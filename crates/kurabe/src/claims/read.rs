@@ -1,7 +1,7 @@
 //! Reads a claims file. Each mistake is an error with its line.
 
-use super::document::{self, Entry, Node, at};
 use super::{Definition, Work};
+use crate::document::{self, Entry, Node, at, line_of_error, without_lines};
 use crate::suite::{Request, axes_of, until::percentage};
 use crate::targets::{check_scheme, engine};
 use clap::ArgMatches;
@@ -103,7 +103,7 @@ struct Claim<'a> {
 
 impl Claim<'_> {
     fn find(&self, key: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.key == key)
+        document::find(self.entries, key)
     }
 
     fn check_keys(&self) -> Result<()> {
@@ -124,13 +124,10 @@ impl Claim<'_> {
             Some(entry) => suite_file(entry, folder, matches)?,
             None => (Table::new(), None),
         };
-        let request = |without: Option<&Without<'_>>| {
+        let request = |own: &Table| {
             let mut table = base.clone();
-            for entry in self.entries.iter().filter(|entry| !OWN.contains(&entry.key.as_str())) {
-                if let Some(value) = Without::apply(without, entry) {
-                    table.insert(entry.key.clone(), value);
-                }
-            }
+            let own = own.iter().filter(|(key, _)| !OWN.contains(&key.as_str()));
+            table.extend(own.map(|(key, value)| (key.clone(), value.clone())));
             if custom.is_none() && !table.contains_key("experiment") {
                 return Err(Error::usage(format!("{} has no experiment", self.id)).hint(
                     "write experiment = \"session\", suite = \"FILE.toml\", or not-testable = \"why\"",
@@ -138,13 +135,11 @@ impl Claim<'_> {
             }
             Request::of_claim(&table, custom.clone())
         };
-        let made = request(None).map_err(|error| {
+        let made = request(&without_lines(self.entries)).map_err(|error| {
             let unknown = |entry: &&Entry| text_of(entry).is_ok_and(|name| registry::find(&name).is_err());
             let unknown = self.find("experiment").filter(|_| custom.is_none()).filter(unknown);
-            // The line of the one key without which the suite is valid.
             let one = || {
-                let candidates = Without::all(self.entries);
-                candidates.iter().find(|without| request(Some(*without)).is_ok()).map(Without::line)
+                line_of_error(self.entries, &error, |key| key == "experiment", |own| request(own).map(drop))
             };
             at(unknown.map(|entry| entry.line).or_else(one).unwrap_or(self.line), error)
         })?;
@@ -222,10 +217,7 @@ fn suite_file(
         at(entry.line, Error::usage(format!("the suite {} cannot be read: {error}", path.display())))
     })?;
     let custom = crate::custom::of_suite(&path, &text, matches).map_err(|error| at(entry.line, error))?;
-    let table: Table = text.parse().map_err(|error: toml::de::Error| {
-        let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-        Error::usage(format!("{}: line {line}: {}", path.display(), error.message()))
-    })?;
+    let table = document::table(&text).map_err(|error| error.context(path.display()))?;
     if let Some(custom) = &custom {
         // Mistakes in the workload have places in its own file.
         custom::experiment(custom)?;
@@ -241,42 +233,6 @@ fn check_target(text: &str) -> Result<()> {
     if is_given || drivers::check_built_in(engine(&url)).is_err() { Ok(()) } else { check_scheme(&url) }
 }
 
-/// A claim's suite without one of its keys, to find the key that is wrong.
-struct Without<'a> {
-    entry: &'a Entry,
-    /// The axis within it.
-    axis: Option<&'a Entry>,
-}
-
-impl<'a> Without<'a> {
-    /// Each key that can be left out: an axis, or any key but the experiment.
-    fn all(entries: &'a [Entry]) -> Vec<Self> {
-        let axes = entries.iter().filter(|entry| entry.key == "axes");
-        let axes = axes.flat_map(|entry| {
-            let axes = entry.node.table().unwrap_or_default();
-            axes.iter().map(move |axis| Self { entry, axis: Some(axis) })
-        });
-        let keys = entries.iter().filter(|entry| entry.key != "experiment");
-        axes.chain(keys.map(|entry| Self { entry, axis: None })).collect()
-    }
-
-    fn line(&self) -> usize {
-        self.axis.unwrap_or(self.entry).line
-    }
-
-    /// The value of an entry, or what is left of it; `None` if it is left out.
-    fn apply(without: Option<&Self>, entry: &Entry) -> Option<Value> {
-        let value = entry.node.value();
-        let Some(without) = without.filter(|without| without.entry.key == entry.key) else {
-            return Some(value);
-        };
-        let axis = without.axis?;
-        let Value::Table(mut table) = value else { return Some(value) };
-        table.remove(&axis.key);
-        Some(Value::Table(table))
-    }
-}
-
 /// What a test may refer to.
 struct Reader<'a> {
     info: &'a ExperimentInfo,
@@ -290,7 +246,7 @@ impl Reader<'_> {
         for entry in entries {
             known_word(entry, &entry.key, &TEST, "key")?;
         }
-        let find = |key: &str| entries.iter().find(|entry| entry.key == key);
+        let find = |key: &str| document::find(entries, key);
         let operation = find("operation").map(|entry| {
             let name = text_of(entry)?;
             let known: Vec<&str> = self.spec.operations.iter().map(String::as_str).collect();

@@ -1,8 +1,9 @@
 //! Suite files of one run.
 
 use super::words::{known, word, words};
-use super::{Request, axes_of, lines};
+use super::{Request, axes_of};
 use crate::custom::PGBENCH_KEYS;
+use crate::document;
 use kurabe_core::custom::{CustomWorkload, Language};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::{Error, Result};
@@ -25,7 +26,7 @@ pub(super) fn parse(
     custom: Option<CustomWorkload>,
     default: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Request> {
-    parse_table(&lines::table(text)?, custom, default)
+    parse_table(&document::table(text)?, custom, default)
 }
 
 /// The same for a table.

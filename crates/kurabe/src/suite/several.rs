@@ -5,11 +5,11 @@
 //! precede those of the command line, since an experiment may need targets of its kind.
 
 use super::file::{KEYS, parse_table, text_of};
-use super::lines::{self, Lines, RunLines};
 use super::words::{known, word, words};
 use super::{Request, axes_of, axis_options, beside, option};
 use crate::cli::PGBENCH;
 use crate::custom::{self, PGBENCH_KEYS};
+use crate::document::{self, Entry, Node, at, find, line_of_error, without_lines};
 use crate::settings::is_default;
 use crate::targets;
 use clap::ArgMatches;
@@ -17,7 +17,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use toml::{Table, Value};
+use toml::Table;
 
 /// The key of the runs.
 const RUN: &str = "run";
@@ -32,6 +32,9 @@ const COMMON: [&str; 14] = [
 ];
 /// The keys of a run besides those of a suite of one run.
 const OF_RUN: [&str; 3] = ["name", "file", "define"];
+
+/// The keys that say what a run is of, in the order in which an error names them.
+const BASE: [&str; 5] = ["targets", "define", "file", PGBENCH, "experiment"];
 
 /// A suite of several runs.
 #[derive(Debug)]
@@ -53,11 +56,6 @@ pub(crate) struct SuiteRun {
     line: usize,
 }
 
-/// Whether a suite file has several runs.
-fn has_runs(text: &str) -> bool {
-    text.parse::<Table>().is_ok_and(|table| table.contains_key(RUN))
-}
-
 impl Several {
     /// Reads a suite file; `None` if it has no runs of its own, as a suite of one run.
     ///
@@ -65,16 +63,17 @@ impl Several {
     /// [`Usage`](kurabe_core::ErrorKind::Usage) with file and line if a key or a value is invalid.
     pub(crate) fn read(path: &Path, matches: &ArgMatches) -> Result<Option<Self>> {
         let text = text_of(path)?;
-        if !has_runs(&text) {
+        // A file that is no TOML is read as a suite of one run, which says so.
+        let Ok(entries) = document::read(&text) else { return Ok(None) };
+        if find(&entries, RUN).is_none() {
             return Ok(None);
         }
         let read = || {
-            let (mut common, lines) = (lines::table(&text)?, Lines::of(&text, RUN)?);
-            let runs = common.remove(RUN);
-            let reader = Reader { path, common, lines, matches };
+            let mut common = without_lines(&entries);
+            common.remove(RUN);
+            let reader = Reader { path, entries: &entries, common, matches };
             let shares_servers = reader.common_keys()?;
-            let runs = reader.runs(runs.as_ref())?;
-            let runs = only(runs, matches)?;
+            let runs = only(reader.runs()?, matches)?;
             reader.check_options(&runs)?;
             Ok(Self { path: path.to_owned(), runs, shares_servers })
         };
@@ -101,9 +100,9 @@ fn only(runs: Vec<SuiteRun>, matches: &ArgMatches) -> Result<Vec<SuiteRun>> {
 
 struct Reader<'a> {
     path: &'a Path,
+    entries: &'a [Entry],
     /// The keys above the runs.
     common: Table,
-    lines: Lines,
     matches: &'a ArgMatches,
 }
 
@@ -111,70 +110,75 @@ impl Reader<'_> {
     /// Checks the keys above the runs. Returns whether runs share their throwaway servers.
     fn common_keys(&self) -> Result<bool> {
         let all: Vec<&str> = COMMON.into_iter().chain([SERVERS, RUN]).collect();
-        for key in self.common.keys() {
-            let check = || {
-                if !all.contains(&key.as_str())
-                    && (KEYS.contains(&key.as_str()) || OF_RUN.contains(&key.as_str()))
-                {
-                    let error = Error::usage(format!("'{key}' cannot hold for all runs"));
-                    return Err(error.hint("write it below the [[run]] that it belongs to"));
-                }
-                known(key, &all, "key")
-            };
-            check().map_err(|error| at_line(self.lines.common.get(key).copied(), error))?;
+        for Entry { key, line, .. } in self.entries {
+            let key = key.as_str();
+            if !all.contains(&key) && (KEYS.contains(&key) || OF_RUN.contains(&key)) {
+                let error = Error::usage(format!("'{key}' cannot hold for all runs"));
+                return Err(at(*line, error.hint("write it below the [[run]] that it belongs to")));
+            }
+            known(key, &all, "key").map_err(|error| at(*line, error))?;
         }
-        let servers = self.common.get(SERVERS).map(|value| word(value, SERVERS)).transpose();
-        let shares = servers.and_then(|servers| match servers.as_deref() {
-            Some(SHARED) => Ok(true),
-            None | Some(PER_RUN) => Ok(false),
-            Some(other) => {
+        let Some(servers) = find(self.entries, SERVERS) else { return Ok(false) };
+        let shares = word(&servers.node.value(), SERVERS).and_then(|text| match text.as_str() {
+            SHARED => Ok(true),
+            PER_RUN => Ok(false),
+            other => {
                 Err(Error::usage(format!("'{SERVERS}' is neither '{SHARED}' nor '{PER_RUN}': '{other}'"))
                     .hint(format!(
                         "'{SHARED}' keeps throwaway servers for the next runs, '{PER_RUN}' starts new ones"
                     )))
             }
         });
-        shares.map_err(|error| at_line(self.lines.common.get(SERVERS).copied(), error))
+        shares.map_err(|error| at(servers.line, error))
     }
 
-    fn runs(&self, runs: Option<&Value>) -> Result<Vec<SuiteRun>> {
-        let tables = runs
-            .and_then(Value::as_array)
-            .filter(|runs| !runs.is_empty())
-            .and_then(|runs| runs.iter().map(Value::as_table).collect::<Option<Vec<&Table>>>());
-        let Some(tables) = tables else {
+    fn runs(&self) -> Result<Vec<SuiteRun>> {
+        let Some(entry) = find(self.entries, RUN) else { return Ok(Vec::new()) };
+        let tables: Option<Vec<(usize, &[Entry])>> = match &entry.node {
+            Node::Array(runs) => runs.iter().map(|(line, run)| Some((*line, run.table()?))).collect(),
+            Node::Table(_) | Node::Value(_) => None,
+        };
+        let Some(tables) = tables.filter(|tables| !tables.is_empty()) else {
             let error = Error::usage(format!("'{RUN}' is not a list of runs"))
                 .hint("write [[run]], and below it experiment = \"session\"");
-            return Err(at_line(self.lines.common.get(RUN).copied(), error));
+            return Err(at(entry.line, error));
         };
-        let none = RunLines::default();
         let mut read: Vec<SuiteRun> = Vec::new();
-        for (at, table) in tables.into_iter().enumerate() {
-            let lines = self.lines.runs.get(at).unwrap_or(&none);
-            let run = self.run(table, lines)?;
+        for (line, entries) in tables {
+            let run = self.run(line, entries)?;
             if let Some(other) = read.iter().find(|other| other.name == run.name) {
                 let error = Error::usage(format!(
                     "two runs are named '{}', here and in line {}",
                     run.name, other.line
                 ));
-                let key = if lines.keys.contains_key("name") { "another" } else { "one of them a" };
+                let key = if find(entries, "name").is_some() { "another" } else { "one of them a" };
                 let error = error.hint(format!("give {key} name: name = \"{}-2\"", run.name));
-                return Err(at_line(Some(run.line), error));
+                return Err(at(run.line, error));
             }
             read.push(run);
         }
         Ok(read)
     }
 
-    /// Reads a run.
-    fn run(&self, table: &Table, lines: &RunLines) -> Result<SuiteRun> {
-        let name = name(table).map_err(|error| at_line(Some(lines.key("name")), error))?;
-        let request = self.request(table).and_then(|request| request.spec().map(|_| request));
-        let request = request.map_err(|error| {
-            let line = self.line_of(&error, table, lines);
-            at_line(Some(line), error.context(format!("run '{name}'")))
+    /// Reads a run that begins in a line.
+    fn run(&self, line: usize, entries: &[Entry]) -> Result<SuiteRun> {
+        let table = without_lines(entries);
+        let line_of = |key: &str| find(entries, key).map_or(line, |entry| entry.line);
+        let name = name(&table).map_err(|error| at(line_of("name"), error))?;
+        let read = |table: &Table| self.request(table).and_then(|request| request.spec().map(|_| request));
+        let request = read(&table).map_err(|error| {
+            let is_base = |key: &str| BASE.contains(&key) || PGBENCH_KEYS.contains(&key);
+            let base: Table = table.clone().into_iter().filter(|(key, _)| is_base(key)).collect();
+            let message = error.to_string();
+            let place = if read(&base).err().is_some_and(|error| error.to_string() == message) {
+                let named = |key: &&&str| base.contains_key(**key) && message.contains(**key);
+                BASE.iter().find(named).map(|key| line_of(key))
+            } else {
+                line_of_error(entries, &error, is_base, |table| read(table).map(drop))
+            };
+            at(place.unwrap_or(line), error.context(format!("run '{name}'")))
         })?;
-        Ok(SuiteRun { name, request, line: lines.first })
+        Ok(SuiteRun { name, request, line })
     }
 
     /// What a run's table, the keys above it and the command line ask for.
@@ -259,7 +263,7 @@ impl Reader<'_> {
         let path = self.path.parent().unwrap_or(Path::new(".")).join(name);
         let read = || {
             let text = text_of(&path)?;
-            let table = lines::table(&text)?;
+            let table = document::table(&text)?;
             if table.contains_key(RUN) {
                 return Err(Error::usage("it has several runs itself").hint("name one of a single run"));
             }
@@ -301,42 +305,6 @@ impl Reader<'_> {
         option(self.matches, name).filter(|_| is_default(self.matches, name))
     }
 
-    /// The line of the key that causes an error by itself; otherwise that of the run.
-    fn line_of(&self, error: &Error, table: &Table, lines: &RunLines) -> usize {
-        let message = error.to_string();
-        let fails = |part: &Table| {
-            let result = self.request(part).and_then(|request| request.spec());
-            result.err().is_some_and(|error| error.to_string() == message)
-        };
-        let first = |key: &&String| {
-            PGBENCH_KEYS.contains(&key.as_str())
-                || matches!(key.as_str(), "experiment" | "file" | "define" | "targets")
-        };
-        let base: Table = table
-            .iter()
-            .filter(|(key, _)| first(key))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
-        if fails(&base) {
-            let named = |key: &&&str| base.contains_key(**key) && message.contains(**key);
-            let key = ["targets", "define", "file", PGBENCH, "experiment"].iter().find(named);
-            return key.map_or(lines.first, |key| lines.key(key));
-        }
-        let with = |key: &str, value: Value| {
-            let mut part = base.clone();
-            part.insert(key.to_owned(), value);
-            part
-        };
-        for (axis, value) in table.get("axes").and_then(Value::as_table).into_iter().flatten() {
-            let axes = Table::from_iter([(axis.clone(), value.clone())]);
-            if fails(&with("axes", Value::Table(axes))) {
-                return lines.axes.get(axis).copied().unwrap_or_else(|| lines.key("axes"));
-            }
-        }
-        let found = table.iter().find(|(key, value)| !first(key) && fails(&with(key, (*value).clone())));
-        found.map_or(lines.first, |(key, _)| lines.key(key))
-    }
-
     /// Refuses options that no run can use.
     fn check_options(&self, runs: &[SuiteRun]) -> Result<()> {
         let mut axes = BTreeSet::new();
@@ -354,20 +322,6 @@ impl Reader<'_> {
             );
         }
         Ok(())
-    }
-}
-
-impl RunLines {
-    /// The line of a key, or that of the run.
-    fn key(&self, key: &str) -> usize {
-        self.keys.get(key).copied().unwrap_or(self.first)
-    }
-}
-
-fn at_line(line: Option<usize>, error: Error) -> Error {
-    match line {
-        Some(line) => error.context(format!("line {line}")),
-        None => error,
     }
 }
 
