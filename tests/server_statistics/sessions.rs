@@ -23,7 +23,7 @@ fn hold(url: &str, spec: &RunSpec) -> Box<dyn Session> {
     let experiment = registry::find(&spec.experiment).unwrap();
     let cell = Cell::new(spec.axes.iter().map(|(name, values)| (name.clone(), values[0].clone())));
     let dataset = Dataset { seed: spec.seed, records: spec.records, slot: 0 };
-    let operations = experiment.plan(&cell, &dataset).unwrap().demand.operations;
+    let operations = (experiment.plan)(&cell, &dataset).unwrap().demand.operations;
     let update = operations.into_iter().find(|operation| matches!(operation, Operation::Update { .. }));
     let mut session = driver.connect(&ConnectOptions::default()).unwrap();
     let mut reply = Reply::new();

@@ -300,12 +300,8 @@ mod tests {
 
     fn drawn(count: usize, mut one: impl FnMut(usize) -> i64) -> Draw {
         let values: Vec<Value> = (0..count).map(|n| Value::Int(one(n))).collect();
-        let seen = |(n, value): (usize, &'_ Value)| (n as u64 % 3, value.clone());
-        let seen: Vec<(u64, Value)> = values.iter().enumerate().map(seen).collect();
-        fit(&seen
-            .iter()
-            .map(|(connection, value)| Seen { connection: *connection, value })
-            .collect::<Vec<_>>())
+        let seen = values.iter().enumerate().map(|(n, value)| Seen { connection: n as u64 % 3, value });
+        fit(&seen.collect::<Vec<_>>())
     }
 
     /// Ranks by the table of the distribution function, and not as a workload draws them.

@@ -187,8 +187,8 @@ pub fn read_with(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(A
     Ok((about, ending))
 }
 
-/// Reads until the buffer is full or the file ends.
-fn fill(file: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+/// Reads until the buffer is full or the file ends; returns the number of bytes.
+pub(crate) fn fill(file: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut got = 0;
     while let Some(rest) = buffer.get_mut(got..).filter(|rest| !rest.is_empty()) {
         match file.read(rest) {

@@ -5,14 +5,6 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-/// How files of packets begin: pcapng, and pcap in either order of bytes, with microseconds and nanoseconds.
-const PACKETS: [[u8; 4]; 5] = [
-    [0x0a, 0x0d, 0x0d, 0x0a],
-    [0xd4, 0xc3, 0xb2, 0xa1],
-    [0x4d, 0x3c, 0xb2, 0xa1],
-    [0xa1, 0xb2, 0xc3, 0xd4],
-    [0xa1, 0xb2, 0x3c, 0x4d],
-];
 /// How files of gzip, zstd, xz and bzip2 begin.
 const PACKED: [&[u8]; 4] = [&[0x1f, 0x8b], &[0x28, 0xb5, 0x2f, 0xfd], &[0xfd, 0x37, 0x7a, 0x58], b"BZh"];
 
@@ -40,14 +32,14 @@ impl Input {
         Ok(input)
     }
 
-    /// Whether it begins as a file of packets does.
+    /// Whether it begins as one of these.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn has_packets(&mut self) -> Result<bool> {
+    pub(crate) fn begins_with(&mut self, any: impl IntoIterator<Item = [u8; 4]>) -> Result<bool> {
         let start = self.file.fill_buf();
         let start = start
             .map_err(|error| Error::usage(format!("{} cannot be read: {error}", self.path.display())))?;
-        Ok(PACKETS.iter().any(|magic| start.starts_with(magic)))
+        Ok(any.into_iter().any(|magic| start.starts_with(&magic)))
     }
 }

@@ -1,5 +1,6 @@
 //! What a capture shows: statements, units of work, connections.
 
+mod facts;
 mod page;
 mod reading;
 mod steps;

@@ -27,6 +27,14 @@ impl Node {
         Self { what: What::Statement(statement), least: 1, most: 1 }
     }
 
+    /// How many numbers it has, with what it repeats.
+    pub(crate) fn size(&self) -> usize {
+        match &self.what {
+            What::Statement(_) => 1,
+            What::Loop(body) => 1 + body.iter().map(Self::size).sum::<usize>(),
+        }
+    }
+
     /// Whether it is the same but for its repetitions.
     pub fn is_like(&self, other: &Self) -> bool {
         match (&self.what, &other.what) {
@@ -143,6 +151,33 @@ pub(crate) fn walk(nodes: &[Node], first: usize, rest: &mut &[usize], visits: &m
     Some(number)
 }
 
+/// A statement of a sequence of nodes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaf {
+    /// The number of its node.
+    pub(crate) node: usize,
+    pub(crate) statement: usize,
+    /// The number of the innermost node that repeats it.
+    pub(crate) within: Option<usize>,
+}
+
+/// The statements of a sequence, whose nodes are numbered from 0 on.
+pub(crate) fn leaves(nodes: &[Node]) -> Vec<Leaf> {
+    fn add(nodes: &[Node], mut node: usize, within: Option<usize>, found: &mut Vec<Leaf>) {
+        for one in nodes {
+            let within = if one.most > 1 { Some(node) } else { within };
+            match &one.what {
+                What::Statement(statement) => found.push(Leaf { node, statement: *statement, within }),
+                What::Loop(body) => add(body, node + 1, within, found),
+            }
+            node += one.size();
+        }
+    }
+    let mut found = Vec::new();
+    add(nodes, 0, None, &mut found);
+    found
+}
+
 /// Gives statements other numbers.
 pub(crate) fn renumber(nodes: &mut [Node], places: &[usize]) {
     for node in nodes {
@@ -154,13 +189,8 @@ pub(crate) fn renumber(nodes: &mut [Node], places: &[usize]) {
 }
 
 /// The statements of a sequence without repetitions, as a key.
-pub(crate) fn flatten(nodes: &[Node], key: &mut Vec<usize>) {
-    for node in nodes {
-        match &node.what {
-            What::Statement(number) => key.push(*number),
-            What::Loop(body) => flatten(body, key),
-        }
-    }
+pub(crate) fn flatten(nodes: &[Node]) -> Vec<usize> {
+    leaves(nodes).iter().map(|leaf| leaf.statement).collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::draws::{Draw, Order, Seen, fit};
 use crate::forms::{Form, Piece, Value};
 use crate::show::{Call, Kind};
-use crate::units::{Node, What};
+use crate::units::{Leaf, leaves};
 use kurabe_core::units::count;
 use std::collections::{BTreeMap, HashMap};
 
@@ -62,8 +62,6 @@ struct Column<'a> {
 
 /// Finds the variables of a kind of units.
 pub(crate) fn plan(kind: &Kind, forms: &[Form]) -> Plan {
-    let mut leaves = Vec::new();
-    leaves_of(&kind.nodes, 0, None, &mut leaves);
     let mut calls: HashMap<usize, Vec<(usize, usize, &Call)>> = HashMap::new();
     for (number, sample) in kind.samples.iter().enumerate() {
         for (node, call) in &sample.calls {
@@ -75,7 +73,7 @@ pub(crate) fn plan(kind: &Kind, forms: &[Form]) -> Plan {
     }
     let mut plan = Plan::default();
     let mut columns: Vec<Column<'_>> = Vec::new();
-    for (node, within) in leaves {
+    for Leaf { node, within, .. } in leaves(&kind.nodes) {
         let Some(calls) = calls.get(&node) else { continue };
         let mut by_form: BTreeMap<usize, usize> = BTreeMap::new();
         for form in calls.iter().filter_map(|(.., call)| call.form) {
@@ -108,27 +106,6 @@ pub(crate) fn plan(kind: &Kind, forms: &[Form]) -> Plan {
         plan.statements.insert(node, Statement { form, values, pause_ns });
     }
     plan
-}
-
-/// The statements of a sequence of nodes: each with its number and that of the innermost node that repeats it.
-fn leaves_of(
-    nodes: &[Node],
-    first: usize,
-    within: Option<usize>,
-    leaves: &mut Vec<(usize, Option<usize>)>,
-) -> usize {
-    let mut number = first;
-    for node in nodes {
-        let within = if node.most > 1 { Some(number) } else { within };
-        number = match &node.what {
-            What::Statement(_) => {
-                leaves.push((number, within));
-                number + 1
-            }
-            What::Loop(body) => leaves_of(body, number + 1, within, leaves),
-        };
-    }
-    number
 }
 
 impl Plan {

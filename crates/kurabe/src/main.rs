@@ -3,6 +3,7 @@
 mod catalogue;
 mod claims;
 mod cli;
+mod clock;
 mod commands;
 mod custom;
 mod document;

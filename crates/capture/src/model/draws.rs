@@ -1,6 +1,6 @@
 //! The draws of a model: of the variables, and of how often nodes repeat.
 
-use super::{COUNTS, REPEATS, Writer, quoted, size, toml};
+use super::{COUNTS, REPEATS, Writer, quoted, toml};
 use crate::draws::{Draw, Order};
 use crate::forms::Value;
 use crate::plain::{Expr, Verb};
@@ -260,7 +260,7 @@ pub(super) fn repeats(kind: &Kind, nodes: &[Node], first: usize, before: &str) -
                 );
             }
         }
-        number += size(node);
+        number += node.size();
     }
     out
 }

@@ -1,11 +1,12 @@
 //! The tables of a model: their keys and fields, as far as statements say.
 
-use super::{BY_KEY, NUMBER, ROWS, Writer, list, quoted, statements};
+use super::{BY_KEY, NUMBER, ROWS, Writer, list, quoted};
 use crate::commands::KEY;
 use crate::draws::Draw;
 use crate::forms::Value;
 use crate::plain::{Expr, Plain};
 use crate::show::Kind;
+use crate::units::{Leaf, leaves};
 use crate::variables::{Plan, Source, Use};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -68,7 +69,7 @@ impl Writer<'_> {
     pub(super) fn look_at_tables(&mut self, kinds: &[Kind], plans: &[Plan]) {
         let mut found: Vec<(Plain, Vec<Use>, &Plan, u64, u64)> = Vec::new();
         for (kind, plan) in kinds.iter().zip(plans) {
-            for (node, place) in statements(&kind.nodes) {
+            for Leaf { node, statement: place, .. } in leaves(&kind.nodes) {
                 let Some(statement) = plan.statements.get(&node) else { continue };
                 let most_rows = self.analysis.shown.statements.get(place).map_or(0, |one| one.most_rows);
                 if let Some((simple, values)) = self.simple(statement) {

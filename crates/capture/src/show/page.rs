@@ -1,108 +1,42 @@
 //! What a capture shows, as a page: everything that the terminal has room for a part of, and how it went over time.
 
+use super::facts::ns;
 use super::terminal::steps;
-use super::{Course, Shown, Statement, Unit, left_out};
+use super::{Course, Shown, Statement, Unit};
 use crate::file::Known;
 use kurabe_core::text::printable;
-use kurabe_core::units::{count, size, time};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use kurabe_core::units::count;
+use maud::{Markup, html};
 use std::fmt::Write as _;
-use std::time::Duration;
-
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color-scheme:light dark}\
-    table{border-collapse:collapse;margin:1em 0;display:block;overflow-x:auto}th,td{padding:.2em .8em;border-bottom:1px solid #8884;\
-    text-align:left;vertical-align:top}.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}code{overflow-wrap:anywhere}\
-    svg{display:block;width:100%;height:8em;color:#2a78d6}figure{margin:1em 0}.s{color:#b00}@media(prefers-color-scheme:dark){.s{color:#f88}}";
 
 /// The height of a chart, in its own units.
 const HEIGHT: f64 = 100.0;
-
-fn ns(ns: u64) -> String {
-    time(Duration::from_nanos(ns))
-}
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
 impl Shown {
-    /// The page of a capture of this name, which loads nothing from elsewhere.
-    pub fn page(&self, name: &str) -> String {
+    /// The page of a capture of this name, which loads nothing from elsewhere: its title, and what is below.
+    pub fn page(&self, name: &str) -> (String, Markup) {
         let title = format!("{}: {}", printable(name), self.about.protocol);
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    title { (title) }
-                    style { (PreEscaped(STYLE)) }
-                }
-                body {
-                    h1 { (title) }
-                    ul { @for fact in self.facts() { li { (fact) } } }
-                    @if let Some((unit, what)) = self.n_plus_one() {
-                        p { strong.s { "N+1" } ": " (count(unit.calls)) " × " code { (printable(&what)) } }
-                    }
-                    @if self.about.known != Known::Requests {
-                        (chart(&self.course, "requests each second", |at| at.requests as f64 / at.seconds.max(1) as f64))
-                        (chart(&self.course, "requests under way", |at| at.busy_ns as f64 / 1e9 / at.seconds.max(1) as f64))
-                    }
-                    h2 { "Statements" }
-                    (self.statements())
-                    h2 { "Units of work" }
-                    p { "Numbers are those of the statements; loops are folded." }
-                    (self.units())
-                }
+        let facts = self.facts().into_iter().chain(self.unreadable()).chain(self.cut_short());
+        let body = html! {
+            ul { @for fact in facts { li { (fact) } } }
+            @if let Some((unit, what)) = self.n_plus_one() {
+                p { strong.s { "N+1" } ": " (count(unit.calls)) " × " code { (printable(&what)) } }
             }
+            @if self.about.known != Known::Requests {
+                (chart(&self.course, "requests each second", |at| at.requests as f64 / at.seconds.max(1) as f64))
+                (chart(&self.course, "requests under way", |at| at.busy_ns as f64 / 1e9 / at.seconds.max(1) as f64))
+            }
+            h2 { "Statements" }
+            (self.statements())
+            h2 { "Units of work" }
+            p { "Numbers are those of the statements; loops are folded." }
+            (self.units())
         };
-        page.into_string()
-    }
-
-    fn facts(&self) -> Vec<String> {
-        let connections = &self.connections;
-        let rate = self.requests as f64 / (self.time_ns as f64 / 1e9).max(1e-9);
-        let mut facts = vec![
-            format!(
-                "{} requests in {}: {rate:.0} each second, at most {}",
-                count(self.requests),
-                ns(self.time_ns),
-                count(self.peak_per_second)
-            ),
-            format!(
-                "{} connections, at most {} at once, {} of their time idle in a transaction",
-                count(connections.opened),
-                count(connections.most_open),
-                percent(connections.idle_in_transaction)
-            ),
-        ];
-        if self.about.known <= Known::Times {
-            facts.push(format!("{:.2} requests under way on average", self.concurrency));
-        }
-        facts.push(match self.about.known {
-            Known::All => format!(
-                "{} errors, {} without an answer, {} pipelined, {} of bulk data",
-                count(self.errors),
-                count(self.unanswered),
-                count(self.pipelined),
-                size(self.data_bytes)
-            ),
-            Known::Errors => {
-                format!("from a log, whose times are the server's: {} errors", count(self.errors))
-            }
-            Known::Times => "from a log: times are the server's, and answers are not known".to_owned(),
-            Known::Requests => {
-                "from a log: neither times nor answers are known, and shares are of calls".to_owned()
-            }
-        });
-        facts.extend((self.cut > 0).then(|| left_out(self.cut, self.requests)));
-        facts.extend(
-            connections.unreadable.iter().map(|(why, times)| format!("{} not read: {why}", count(*times))),
-        );
-        if !self.ending.complete {
-            facts.push("the recorder did not end in order: what it recorded last is missing".to_owned());
-        }
-        facts
+        (title, body)
     }
 
     fn statements(&self) -> Markup {
@@ -186,10 +120,11 @@ mod tests {
             Course { seconds: 1, requests: 10, busy_ns: 500_000_000 },
             Course { seconds: 1, requests: 40, busy_ns: 0 },
         ];
-        let page = Shown { statements, course, ..Shown::default() }.page("a<i>");
+        let (title, body) = Shown { statements, course, ..Shown::default() }.page("a<i>");
+        let page = body.into_string();
+        assert_eq!(title, "a<i>: ");
         for part in [
-            "a&lt;i&gt;", "t39", "1,234", "25.0 %", "0,75.0 1,75.0 1,0.0 2,0.0", "at most 40.0",
-            "at most 0.5",
+            "&lt;b&gt;", "t39", "1,234", "25.0 %", "0,75.0 1,75.0 1,0.0 2,0.0", "at most 40.0", "at most 0.5",
         ] {
             assert!(page.contains(part), "{part}: {page}");
         }

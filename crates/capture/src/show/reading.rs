@@ -300,8 +300,7 @@ impl Reading {
         let mut kinds: Vec<Kind> = self.work.into_kinds().collect();
         // Equals in an order that does not depend on chance.
         kinds.sort_by_cached_key(|kind| {
-            let mut key = Vec::new();
-            flatten(&kind.nodes, &mut key);
+            let key = flatten(&kind.nodes);
             (std::cmp::Reverse(kind.total_ns), key)
         });
         for kind in &mut kinds {

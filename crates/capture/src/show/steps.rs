@@ -25,8 +25,7 @@ pub(super) fn n_plus_one(nodes: &[Node], statements: &[Statement]) -> bool {
         words.iter().any(|word| text.to_ascii_lowercase().starts_with(word))
     };
     let only_reads = |node: &Node| {
-        let mut key = Vec::new();
-        flatten(std::slice::from_ref(node), &mut key);
+        let key = flatten(std::slice::from_ref(node));
         key.into_iter().all(reads)
     };
     nodes.iter().skip(1).any(|node| node.most >= MANY && only_reads(node))

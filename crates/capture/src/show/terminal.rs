@@ -1,12 +1,12 @@
 //! What a capture shows, as text for a terminal.
 
-use super::{Part, Shown, Unit, left_out};
+use super::facts::ns;
+use super::{Part, Shown, Unit};
 use crate::file::Known;
 use kurabe_core::text::printable;
-use kurabe_core::units::{count, time};
+use kurabe_core::units::count;
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::time::Duration;
 
 /// Rows of each table on a terminal.
 const ROWS: usize = 6;
@@ -14,51 +14,10 @@ const ROWS: usize = 6;
 impl Shown {
     /// The answer for a terminal: at most 25 lines of 80 columns.
     pub fn text(&self, name: &str) -> String {
-        let mut out = String::new();
-        let seconds = self.time_ns as f64 / 1e9;
-        let ns = |ns: u64| time(Duration::from_nanos(ns));
-        let connections = &self.connections;
-        let _ = writeln!(
-            out,
-            "{}: {} of {}, {} requests, {:.0}/s (peak {}/s)",
-            printable(name),
-            ns(self.time_ns),
-            self.about.protocol,
-            count(self.requests),
-            self.requests as f64 / seconds.max(1e-9),
-            count(self.peak_per_second),
-        );
-        let of = |number: u64, what: &str| format!("{} {what}", count(number));
-        let facts = [
-            (Known::Times, format!("{:.2} under way on average", self.concurrency)),
-            (Known::Errors, of(self.errors, "errors")),
-            (Known::All, of(self.unanswered, "without an answer")),
-            (Known::All, of(self.pipelined, "pipelined")),
-        ];
-        let known = facts.into_iter().filter(|(least, _)| self.about.known <= *least);
-        let known: Vec<String> = known.map(|(_, fact)| fact).collect();
-        if !known.is_empty() {
-            let _ = writeln!(out, "{}", known.join(", "));
-        }
-        let _ = writeln!(
-            out,
-            "{} connections, at most {} at once, {:.0} % of their time idle in transaction",
-            count(connections.opened),
-            count(connections.most_open),
-            100.0 * connections.idle_in_transaction,
-        );
+        let mut out = format!("{}: ", printable(name));
         let is_log = self.about.known != Known::All;
-        out.push_str(match self.about.known {
-            Known::All => "",
-            Known::Errors => "From a log: times are the server's, and of answers only errors are known.\n",
-            Known::Times => "From a log: times are the server's, and answers are not known.\n",
-            Known::Requests => "From a log: neither times nor answers are known, and shares are of calls.\n",
-        });
-        if self.cut > 0 {
-            let _ = writeln!(out, "{}", left_out(self.cut, self.requests));
-        }
-        for (why, times) in connections.unreadable.iter().take(2) {
-            let _ = writeln!(out, "{times} not read: {why}");
+        for fact in self.facts().into_iter().chain(self.unreadable().take(2)) {
+            let _ = writeln!(out, "{fact}");
         }
         let _ = writeln!(out, "\n  # share    calls     rows      p50      p99  statement");
         for (place, one) in self.statements.iter().take(ROWS).enumerate() {
@@ -102,12 +61,8 @@ impl Shown {
         if let Some((unit, what)) = self.n_plus_one() {
             let _ = writeln!(out, "\nN+1: {} × {}", short(unit.calls), shortened(&what, 68));
         }
-        if !self.ending.complete {
-            let left_out = match self.ending.left_out {
-                0 => String::new(),
-                bytes => format!("; {bytes} bytes of a last block that is cut off are left out"),
-            };
-            let _ = writeln!(out, "The recorder did not end in order{left_out}.");
+        if let Some(why) = self.cut_short() {
+            let _ = writeln!(out, "{why}");
         }
         out.trim_end().to_owned()
     }

@@ -131,8 +131,7 @@ impl Work {
             }
             return;
         }
-        let mut key = Vec::new();
-        flatten(&nodes, &mut key);
+        let key = flatten(&nodes);
         let is_full = self.kinds.len() >= UNITS && !self.kinds.contains_key(&key);
         if !live.in_transaction && (is_full || nodes.len() > PARTS) && key.len() > 1 {
             self.pieces(connection, live, total_ns, &statements, calls);

@@ -1,12 +1,22 @@
 //! Files of packets: those of libpcap (<https://ietf-opsawg-wg.github.io/draft-ietf-opsawg-pcap/draft-ietf-opsawg-pcap.html>) and pcapng
 //! (<https://ietf-opsawg-wg.github.io/draft-ietf-opsawg-pcap/draft-ietf-opsawg-pcapng.html>).
 
+use crate::file::fill;
 use crate::input::Input;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::PathBuf;
 
+/// How files of packets begin: pcapng, and pcap, of which it says the order of bytes (whether the first is the largest) and the
+/// nanoseconds of the second part of a time.
+pub(crate) const MAGIC: [([u8; 4], Option<(bool, u64)>); 5] = [
+    ([0x0a, 0x0d, 0x0d, 0x0a], None),
+    ([0xd4, 0xc3, 0xb2, 0xa1], Some((false, 1_000))),
+    ([0x4d, 0x3c, 0xb2, 0xa1], Some((false, 1))),
+    ([0xa1, 0xb2, 0xc3, 0xd4], Some((true, 1_000))),
+    ([0xa1, 0xb2, 0x3c, 0x4d], Some((true, 1))),
+];
 /// The maximum size of a packet or block, in bytes: more than any that tcpdump or Wireshark writes.
 const LARGEST: u32 = 16 << 20;
 /// The blocks of pcapng that are read.
@@ -55,21 +65,15 @@ impl Packets {
         let mut magic = [0; 4];
         fill(&mut file, &mut magic)
             .map_err(|error| Error::usage(format!("{} cannot be read: {error}", path.display())))?;
-        let (is_big_endian, nanoseconds) = match magic {
-            [0xd4, 0xc3, 0xb2, 0xa1] => (false, 1_000),
-            [0x4d, 0x3c, 0xb2, 0xa1] => (false, 1),
-            [0xa1, 0xb2, 0xc3, 0xd4] => (true, 1_000),
-            [0xa1, 0xb2, 0x3c, 0x4d] => (true, 1),
-            [0x0a, 0x0d, 0x0d, 0x0a] => {
-                let format = Format::PcapNg(Vec::new());
-                let mut packets = Self { file, path, format, is_big_endian: false, is_cut: false };
-                packets.section()?;
-                return Ok(packets);
-            }
-            _ => {
-                let what = format!("{} is no file of packets (pcap or pcapng)", path.display());
-                return Err(Error::usage(what).hint("'tcpdump -w FILE -s 0 port 5432' writes one"));
-            }
+        let Some((_, pcap)) = MAGIC.iter().find(|(known, _)| *known == magic) else {
+            let what = format!("{} is no file of packets (pcap or pcapng)", path.display());
+            return Err(Error::usage(what).hint("'tcpdump -w FILE -s 0 port 5432' writes one"));
+        };
+        let Some((is_big_endian, nanoseconds)) = *pcap else {
+            let format = Format::PcapNg(Vec::new());
+            let mut packets = Self { file, path, format, is_big_endian: false, is_cut: false };
+            packets.section()?;
+            return Ok(packets);
         };
         let mut packets =
             Self { file, path, format: Format::Pcap(nanoseconds, 0), is_big_endian, is_cut: false };
@@ -214,18 +218,4 @@ impl Packets {
     fn wrong(&self, why: &str) -> Error {
         Error::new(ErrorKind::Damaged, format!("{}: {why}", self.path.display()))
     }
-}
-
-/// Reads until a buffer is full or the file ends; returns the number of bytes.
-fn fill(file: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
-    let mut got = 0;
-    while got < buffer.len() {
-        match file.read(&mut buffer[got..]) {
-            Ok(0) => break,
-            Ok(more) => got += more,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(got)
 }

@@ -29,6 +29,14 @@ const BEFORE: &str = "they began before the packets were captured";
 const MISSING: &str = "packets are missing";
 const CUT: &str = "packets are cut off: tcpdump -s 0 keeps them whole";
 
+/// Whether a file begins as one of packets does.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn has_packets(input: &mut Input) -> Result<bool> {
+    input.begins_with(file::MAGIC.map(|(magic, _)| magic))
+}
+
 /// Reads packets of the server at this port, and of this address if one is named, and writes a capture. `about` gets the time of the
 /// first packet. Also returns why the rest of the file of packets was not read, if it was not.
 ///

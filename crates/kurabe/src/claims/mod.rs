@@ -1,5 +1,6 @@
 //! Claims: statements about databases, each with the suite that tests it. Some ship with the program; users write theirs.
 
+mod earlier;
 mod read;
 mod targets;
 
@@ -9,6 +10,7 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_report::claim::{About, Test};
 use std::path::Path;
 
+pub(crate) use earlier::Earlier;
 pub(crate) use targets::{Resolved, on_this_machine, resolve};
 
 /// The files that ship, by name.

@@ -1,8 +1,7 @@
 //! `kurabe capture`.
 
-use super::{flag, option};
+use super::{file, file_word, flag, option};
 use clap::{Arg, Command};
-use std::path::PathBuf;
 
 pub(super) fn command() -> Command {
     let protocols = kurabe_capture::protocols().collect::<Vec<_>>().join(", ");
@@ -18,24 +17,15 @@ pub(super) fn command() -> Command {
         .args_conflicts_with_subcommands(true)
         .subcommand_negates_reqs(true)
         .args(super::wire::relay())
+        .arg(output("File of the capture; it must not exist"))
         .arg(
-            Arg::new("output")
-                .short('o')
-                .long("output")
-                .value_name("FILE")
-                .required(true)
-                .value_parser(clap::value_parser!(PathBuf))
-                .help("File of the capture; it must not exist"),
-        )
-        .arg(
-            option(
+            file(
                 "from",
                 "FILE",
                 "Reads this file in place of relaying: packets of tcpdump or Wireshark (pcap, pcapng) of TARGET's port, and of its \
                  address if it is one; or a log, of TARGET's database, of PostgreSQL, MySQL or MariaDB (slow or \
                  general query log)",
             )
-            .value_parser(clap::value_parser!(PathBuf))
             .conflicts_with_all(["command", "listen", "allow-remote"]),
         )
         .arg(
@@ -64,7 +54,7 @@ pub(super) fn command() -> Command {
         .subcommand(
             Command::new("show")
                 .about("Shows a capture: statements, units of work with their loops, connections")
-                .arg(file())
+                .arg(capture())
                 .arg(
                     option("report", "FORMAT", "Format of the result")
                         .value_parser(["text", "json"])
@@ -78,16 +68,8 @@ pub(super) fn command() -> Command {
         .subcommand(
             Command::new("model")
                 .about("Describes a capture as a custom workload: transactions, draws of values, loops, pauses")
-                .arg(file())
-                .arg(
-                    Arg::new("output")
-                        .short('o')
-                        .long("output")
-                        .value_name("FILE")
-                        .required(true)
-                        .value_parser(clap::value_parser!(PathBuf))
-                        .help("File of the workload, for 'kurabe run -f'; it must not exist"),
-                )
+                .arg(capture())
+                .arg(output("File of the workload, for 'kurabe run -f'; it must not exist"))
                 .arg(flag(
                     "made",
                     "Makes tables like those of the application for each run, on any engine; without, its own are used",
@@ -95,10 +77,10 @@ pub(super) fn command() -> Command {
         )
 }
 
-fn file() -> Arg {
-    Arg::new("file")
-        .required(true)
-        .value_name("FILE")
-        .value_parser(clap::value_parser!(PathBuf))
-        .help("The capture")
+fn capture() -> Arg {
+    file_word("file", "FILE", "The capture")
+}
+
+fn output(help: &'static str) -> Arg {
+    file("output", "FILE", help).short('o').required(true)
 }

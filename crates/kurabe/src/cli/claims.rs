@@ -1,13 +1,9 @@
 //! `kurabe claims`.
 
-use super::{export, export_json, flag, no_html, option};
-use clap::{Arg, Command, ValueHint};
-use std::path::PathBuf;
+use super::{export, export_json, file, flag, no_html, option};
+use clap::{Arg, Command};
 
 pub(super) fn command() -> Command {
-    let file = |name: &'static str, value: &'static str, help: &'static str| {
-        option(name, value, help).value_hint(ValueHint::FilePath).value_parser(clap::value_parser!(PathBuf))
-    };
     Command::new("claims")
         .about("Tests claims about databases: those that ship, or your own")
         .long_about(
@@ -28,6 +24,6 @@ pub(super) fn command() -> Command {
         .arg(export("export-html", "The page with a card for each claim [default: claims.html in the folder of runs]"))
         .arg(export_json())
         .arg(no_html())
-        .args(super::run::record())
-        .args(super::run::own())
+        .args(super::measurement::record())
+        .args(super::measurement::own())
 }

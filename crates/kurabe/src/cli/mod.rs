@@ -10,6 +10,7 @@ mod complete;
 mod copy;
 mod gate;
 mod listen;
+mod measurement;
 mod renamed;
 mod report;
 mod run;
@@ -162,12 +163,20 @@ fn log_format() -> Arg {
     .hide_possible_values(true)
 }
 
+/// An option whose value is a file.
+fn file(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    option(name, value, help).value_hint(ValueHint::FilePath).value_parser(clap::value_parser!(PathBuf))
+}
+
+/// A required word of the command line that is a file.
+fn file_word(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    let arg = Arg::new(name).required(true).value_name(value).help(help);
+    arg.value_hint(ValueHint::FilePath).value_parser(clap::value_parser!(PathBuf))
+}
+
 /// A file to which a command also writes its result: `--export-json` and the like.
 fn export(name: &'static str, help: &'static str) -> Arg {
-    option(name, "FILE", help)
-        .value_hint(ValueHint::FilePath)
-        .value_parser(clap::value_parser!(PathBuf))
-        .help_heading("Results")
+    file(name, "FILE", help).help_heading("Results")
 }
 
 fn export_json() -> Arg {

@@ -1,8 +1,7 @@
 //! `kurabe report`.
 
-use super::{flag, one_run, option, view};
-use clap::{Command, ValueHint};
-use std::path::PathBuf;
+use super::{file, flag, one_run, option, view};
+use clap::Command;
 
 pub(super) fn command() -> Command {
     Command::new("report")
@@ -14,8 +13,8 @@ pub(super) fn command() -> Command {
             option("format", "FORMAT", "Format: text for the terminal, HTML with charts, Markdown, CSV, JSON, the layout of ab, HdrHistogram's percentiles, or the raw windows of all trials as CSV (windows) or Parquet [default: as the name of --output ends, else text]").value_parser(["text", "html", "md", "csv", "json", "ab", "hgrm", "windows", "parquet"]),
         )
         .arg(
-            option("output", "FILE", "Output file ('-': standard output) [default: html and parquet in the run's folder, other formats to \
-                     standard output]").short('o').value_hint(ValueHint::FilePath).value_parser(clap::value_parser!(PathBuf)),
+            file("output", "FILE", "Output file ('-': standard output) [default: html and parquet in the run's folder, other formats to \
+                     standard output]").short('o'),
         )
         .arg(
             flag("published", "Shows published results in the charts (html)").conflicts_with("anonymise"),

@@ -1,8 +1,7 @@
 //! `kurabe runs`.
 
-use super::{complete, option, otlp};
+use super::{complete, file, file_word, option, otlp};
 use clap::{Arg, ArgAction, Command, ValueHint};
-use std::path::PathBuf;
 
 pub(super) fn command() -> Command {
     Command::new("runs")
@@ -39,15 +38,9 @@ pub(super) fn command() -> Command {
                 .about("Writes runs with their notes into one tar archive")
                 .arg(several("The runs to export"))
                 .arg(
-                    option(
-                        "output",
-                        "FILE",
-                        "The archive; it is compressed if its name ends with .gz or .tgz",
-                    )
-                    .short('o')
-                    .required(true)
-                    .value_hint(ValueHint::FilePath)
-                    .value_parser(clap::value_parser!(PathBuf)),
+                    file("output", "FILE", "The archive; it is compressed if its name ends with .gz or .tgz")
+                        .short('o')
+                        .required(true),
                 ),
         )
         .subcommand(
@@ -58,13 +51,9 @@ pub(super) fn command() -> Command {
         )
         .subcommand(
             Command::new("import").about("Reads runs from archives, folders of runs, or run files").arg(
-                Arg::new("file")
-                    .required(true)
+                file_word("file", "FILE", "What 'kurabe runs export' made, a run's folder, or a run file")
                     .num_args(1..)
-                    .value_name("FILE")
-                    .value_hint(ValueHint::AnyPath)
-                    .value_parser(clap::value_parser!(PathBuf))
-                    .help("What 'kurabe runs export' made, a run's folder, or a run file"),
+                    .value_hint(ValueHint::AnyPath),
             ),
         )
 }

@@ -4,7 +4,7 @@ use super::join::{self, First};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::targets::{self, Opened};
-use crate::{signals, timeout};
+use crate::{clock, signals, timeout};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_app::{Application, Connection, Listening, Options, Outcome, PageSummary, Served};
@@ -22,7 +22,6 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The size of a seed from the clock in bits: every JSON parser can represent such numbers exactly.
 const SEED_BITS: u32 = 53;
@@ -88,7 +87,7 @@ impl Asked {
         if pool.is_some() && !matches!(connection, Connection::Pool(_)) {
             return Err(Error::usage("--pool requires --connection pool").into());
         }
-        let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+        let clock = clock::since_1970().as_nanos() as u64;
         let first = text("join").map(First::ask).transpose()?;
         let wanted: Vec<&String> = matches.get_many::<String>("experiment").into_iter().flatten().collect();
         let experiments: Vec<&Experiment> = match wanted.as_slice() {

@@ -1,10 +1,11 @@
 //! `kurabe capture`: records what passes between an application and its server, and shows it.
 
+use super::page::document;
 use super::terminate::Terminated;
 use super::wire::{self, Relayed};
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::{signals, targets};
+use crate::{clock, signals, targets};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_capture::file::{About, Known};
@@ -22,7 +23,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// The pause between two looks at the recorder.
 const POLL: Duration = Duration::from_millis(20);
@@ -53,7 +54,7 @@ pub(super) fn capture(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 
 /// What a capture is of, from now on.
 fn about(matches: &ArgMatches, url: &TargetUrl) -> About {
-    let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let began = clock::since_1970();
     About {
         protocol: registry::plain_scheme(&url.scheme).unwrap_or(&url.scheme).to_owned(),
         target: url.to_string(),
@@ -80,7 +81,7 @@ fn traced(matches: &ArgMatches, from: &Path, path: &Path, output: &Output) -> Re
     let protocol = wire::protocol(&url.scheme)?;
     let mut about = about(matches, &url);
     let mut input = Input::open(from)?;
-    if !input.has_packets()? && log::LOGS.contains(&url.scheme.as_str()) {
+    if !trace::has_packets(&mut input)? && log::LOGS.contains(&url.scheme.as_str()) {
         let database = Some(url.path.as_str()).filter(|name| !name.is_empty());
         let (totals, missing) = log::record(input, database, protocol, path, &mut about)?;
         for what in &missing {
@@ -168,7 +169,8 @@ fn shown(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let shown = show::show(path)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if let Some(to) = matches.get_one::<PathBuf>("export-html") {
-        std::fs::write(to, shown.page(&name)).map_err(|error| {
+        let (title, body) = shown.page(&name);
+        std::fs::write(to, document(&title, &body)).map_err(|error| {
             Error::new(ErrorKind::Environment, format!("{} cannot be written: {error}", to.display()))
         })?;
     }

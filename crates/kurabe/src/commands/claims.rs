@@ -3,11 +3,11 @@
 use super::execute::{Job, StopRule, execute};
 use super::gate::origin;
 use super::report;
-use crate::claims::{Definition, Resolved, Work, of_file, on_this_machine, resolve, shipped};
-use crate::exit::{self, Exit, OfRunFile};
+use crate::claims::{Definition, Earlier, Resolved, Work, of_file, on_this_machine, resolve, shipped};
+use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::suite::parsed;
-use crate::{places, signals, targets};
+use crate::{clock, places, signals, targets};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::experiment::ExperimentInfo;
@@ -15,10 +15,10 @@ use kurabe_core::origin::Origin;
 use kurabe_core::run::Run;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
-use kurabe_record::{Entry, RunState, Store};
+use kurabe_record::Store;
 use kurabe_report::claim::{Answer, Card, Held, Judgement, Report, json, judge, page, terminal};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// The page in the folder of runs.
 const PAGE: &str = "claims.html";
@@ -172,7 +172,7 @@ struct Session<'a> {
 
 /// The answers so far.
 fn report_of(cards: &[Card], complete: bool) -> Report {
-    let made = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let made = clock::since_1970().as_secs();
     let machine = kurabe_observe::machine_facts();
     Report::new(env!("CARGO_PKG_VERSION"), made, machine, complete, cards.to_vec())
 }
@@ -213,28 +213,16 @@ impl Session<'_> {
             return Ok((not_here(resolved), None));
         }
         let request = self.request(work, &resolved)?;
-        let spec = request.spec()?;
-        let held = earlier.held(None, &spec.targets, info, &resolved);
-        let labels = [label].into_iter().chain(self.labels.iter().cloned()).collect();
         let decided = |run: &Run| !judge(run, Some(info), &resolved.tests).iter().any(|part| part.open);
+        let labels = [label].into_iter().chain(self.labels.iter().cloned()).collect();
         let job = Job {
-            may_be_long: true,
-            spec,
-            free: request.free()?,
-            urls: request.target_urls(),
-            cache: request.cache.clone(),
-            remote: request.remote.clone(),
-            setup: request.setup.clone(),
-            fleet: request.fleet.clone(),
-            store: self.store.clone(),
             html: self.html,
-            otlp: None,
             origin: Origin { suite: Some(definition.suite.clone()), labels, git: None },
             dry: self.dry,
-            print: true,
-            in_suite: None,
             stop_rule: StopRule::Claim(&decided),
+            ..Job::of(&request, self.store.clone())?
         };
+        let held = earlier.held(None, &job.spec.targets, info, &resolved);
         let judgement = match execute(&job, self.output) {
             Ok((_, Some(run))) => Judgement::of(&run, Some(info), &resolved.tests, resolved.lacking),
             Ok((_, None)) => Judgement::without_run(Answer::Undecided, "nothing was measured"),
@@ -361,51 +349,4 @@ fn not_here(resolved: Resolved) -> Judgement {
 
 fn in_one_line(text: &str) -> String {
     text.lines().map(str::trim).collect::<Vec<_>>().join("; ").replace(":; ", ": ")
-}
-
-/// The complete runs of a claim, the newest first.
-struct Earlier {
-    paths: Vec<kurabe_record::RunPath>,
-}
-
-impl Earlier {
-    fn find(store: &Store, suite: &str, label: &str, experiment: &str) -> Result<Self> {
-        let is_one = |entry: Entry| match entry {
-            Entry::Run(run)
-                if run.state == RunState::Complete
-                    && run.header.spec.experiment == experiment
-                    && run.header.origin.suite.as_deref() == Some(suite)
-                    && run.header.origin.labels.iter().any(|known| known == label) =>
-            {
-                Some(run.path)
-            }
-            _ => None,
-        };
-        let paths = store.list().map_err(OfRunFile)?.into_iter().filter_map(is_one).collect();
-        Ok(Self { paths })
-    }
-
-    /// A run by its position; `None` if there is none, or it cannot be read.
-    fn run(&self, at: usize) -> Option<Run> {
-        kurabe_record::read(self.paths.get(at)?).ok().map(|recorded| recorded.run)
-    }
-
-    /// The newest run on these targets, after the one at `skip`, that decided the claim, if it held there. It is judged by
-    /// the tests of today.
-    fn held(
-        &self,
-        skip: Option<usize>,
-        made: &[String],
-        info: &'static ExperimentInfo,
-        resolved: &Resolved,
-    ) -> Option<Held> {
-        let first = skip.map_or(0, |at| at + 1);
-        let runs = (first..self.paths.len()).filter_map(|at| self.run(at));
-        let answers = runs.filter(|run| run.header.spec.targets == made).map(|run| {
-            let answer = Judgement::of(&run, Some(info), &resolved.tests, Vec::new()).answer;
-            (answer, run.header.run)
-        });
-        let mut decided = answers.filter(|(answer, _)| matches!(answer, Answer::Holds | Answer::DoesNotHold));
-        decided.next().filter(|(answer, _)| *answer == Answer::Holds).map(|(_, run)| Held { run: Some(run) })
-    }
 }

@@ -1,33 +1,33 @@
 //! `kurabe copy SOURCE TARGET`: from one SQL database to another.
 
 mod page;
+mod progress;
+mod report;
 
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::{signals, targets, timeout};
 use anyhow::Result;
 use clap::ArgMatches;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kurabe_copy::casts::{self, UserCasts};
 use kurabe_copy::engines;
-use kurabe_copy::event::{Event, Step, TableDone};
+use kurabe_copy::event::{Event, TableDone};
 use kurabe_copy::issue::Accepted;
-use kurabe_copy::plan::Plan;
 use kurabe_copy::reject::Rejects;
 use kurabe_copy::run::{Copy, How};
 use kurabe_copy::sql::Side;
 use kurabe_copy::wanted::{Parts, Wanted};
 use kurabe_core::driver::{ConnectOptions, Support};
 use kurabe_core::target::TargetUrl;
-use kurabe_core::{Error, ErrorKind, units};
+use kurabe_core::{Error, ErrorKind};
 use kurabe_targets::Opened;
-use std::collections::{HashMap, HashSet};
-use std::fmt::Write as _;
+use progress::Progress;
+use report::{described, report, totals};
+use std::collections::HashSet;
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
 
 /// The largest page of rows: it ends with the row that fills it, and a row may have this size.
 const LARGEST_ANSWER: u64 = 1 << 30;
@@ -267,207 +267,4 @@ fn side(opened: &Opened, at: usize) -> kurabe_core::Result<Side> {
     }
     let session = target.driver.connect(&ConnectOptions::default()).map_err(|error| error.context(&name))?;
     Ok(Side { session, engine: engines::of_scheme(&url.scheme)?, name })
-}
-
-/// The plan and the result as JSON.
-fn report(
-    plan: &Plan,
-    wanted: &Wanted,
-    [source, target]: &[String; 2],
-    done: &[TableDone],
-    statements: &str,
-) -> serde_json::Value {
-    let issues: Vec<_> = plan
-        .issues
-        .iter()
-        .map(|issue| {
-            let accepted = wanted.accepted.has(issue.kind, &issue.object);
-            let state = if issue.kind.is_only_listed() { "listed" } else if accepted { "accepted" } else { "refused" };
-            serde_json::json!({ "kind": issue.kind, "object": issue.object, "detail": issue.detail, "state": state })
-        })
-        .collect();
-    let table = |planned: &kurabe_copy::plan::TablePlan| {
-        let done = done.iter().find(|done| done.name == planned.name);
-        let done = done.map(|done| {
-            serde_json::json!({
-                "rows": done.rows, "copied": done.copied, "rejected": done.rejected, "bytes": done.bytes,
-                "copy_s": done.copy.as_secs_f64(), "verify_s": done.verify.as_secs_f64(),
-                "index_s": done.index.as_secs_f64(),
-            })
-        });
-        serde_json::json!({ "name": planned.name, "to": planned.to, "planned_rows": planned.rows, "done": done })
-    };
-    serde_json::json!({
-        "source": source,
-        "target": target,
-        "tables": plan.tables.iter().map(table).collect::<Vec<_>>(),
-        "differences": issues,
-        "left_out": plan.left,
-        "statements": statements,
-    })
-}
-
-/// What will be made, and what does not map.
-fn described(plan: &Plan, accepted: &Accepted, copy: &Copy<'_>, dry: bool) -> String {
-    let rows: u64 = plan.tables.iter().map(|table| table.rows).sum();
-    let mut text = format!(
-        "{} to {}: {}, {}\n",
-        copy.source.name,
-        copy.target.name,
-        many(plan.tables.len(), "table"),
-        many(rows as usize, "row")
-    );
-    let width = plan.tables.iter().map(|table| table.name.chars().count()).max().unwrap_or(0);
-    // Writing to a String cannot fail.
-    for table in &plan.tables {
-        let key = match table.key.as_slice() {
-            [] => "no key: not continued within the table".to_owned(),
-            key => {
-                let names: Vec<&str> = key.iter().map(|at| table.columns[*at].name.as_str()).collect();
-                format!("key {}", names.join(", "))
-            }
-        };
-        let mut parts = vec![many(table.rows as usize, "row"), key];
-        if !table.indexes.is_empty() {
-            parts.push(many_of(table.indexes.len(), "index", "indexes"));
-        }
-        if !table.foreign.is_empty() {
-            parts.push(many(table.foreign.len(), "foreign key"));
-        }
-        let _ = writeln!(text, "  {:<width$}  {}", table.name, parts.join(" · "));
-    }
-    if !plan.issues.is_empty() {
-        text.push_str("does not map:\n");
-        for issue in &plan.issues {
-            let state = match accepted.has(issue.kind, &issue.object) {
-                _ if issue.kind.is_only_listed() => "listed  ",
-                true => "accepted",
-                false => "refused ",
-            };
-            let _ = writeln!(text, "  {state} {:<17} {}: {}", issue.kind.name(), issue.object, issue.detail);
-        }
-    }
-    for left in &plan.left {
-        let _ = writeln!(text, "left out: {}", left.object);
-    }
-    if dry {
-        text.push_str(&plan.statements());
-    }
-    text
-}
-
-fn many(count: usize, noun: &str) -> String {
-    many_of(count, noun, &format!("{noun}s"))
-}
-
-fn many_of(count: usize, one: &str, more: &str) -> String {
-    format!("{} {}", units::count(count as u64), if count == 1 { one } else { more })
-}
-
-fn totals(plan: &Plan, done: &[TableDone]) -> String {
-    if plan.parts == Parts::Schema {
-        return format!("{} made, without rows", many(plan.tables.len(), "table"));
-    }
-    let sum = |of: fn(&TableDone) -> u64| done.iter().map(of).sum::<u64>();
-    let time = |of: fn(&TableDone) -> Duration| done.iter().map(of).sum::<Duration>();
-    let (rows, copied, rejected) =
-        (sum(|table| table.rows), sum(|table| table.copied), sum(|table| table.rejected));
-    let copy = time(|table| table.copy);
-    let rate = |number: u64| (number as f64 / copy.as_secs_f64().max(1e-9)) as u64;
-    let mut text = format!(
-        "{} verified: both servers count them, and the digests of all values are equal; {} copied in {} ({} rows/s, \
-         {}/s); comparing took {}, indexes {}",
-        many(rows as usize, "row"),
-        units::count(copied),
-        units::time(copy),
-        units::count(rate(copied)),
-        units::size(rate(sum(|table| table.bytes))),
-        units::time(time(|table| table.verify)),
-        units::time(time(|table| table.index)),
-    );
-    if rejected > 0 {
-        // Writing to a String cannot fail.
-        let _ = write!(
-            text,
-            "\n{} refused by the target: they are in the file of --reject",
-            many(rejected as usize, "row")
-        );
-    }
-    text
-}
-
-/// Progress: a line redrawn in place on a terminal, a line per table elsewhere.
-struct Progress {
-    output: Output,
-    bar: ProgressBar,
-    /// The rows of all tables.
-    all: u64,
-    /// The rows of each table that are copied, and those that are compared.
-    rows: HashMap<String, [u64; 2]>,
-    /// When the first rows were counted, and how many.
-    began: Option<(Instant, u64)>,
-}
-
-impl Progress {
-    fn new(output: Output, plan: &Plan) -> Self {
-        let live = output.live && !output.quiet;
-        let drawn = if live { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let all = plan.tables.iter().map(|table| table.rows).sum();
-        // Each row is copied, and compared.
-        let bar = ProgressBar::with_draw_target(Some(2 * all), drawn);
-        if let Ok(style) = ProgressStyle::with_template("{bar:20} {percent} % {wide_msg}") {
-            bar.set_style(style);
-        }
-        Self { output, bar, all, rows: HashMap::new(), began: None }
-    }
-
-    fn show(&mut self, event: &Event<'_>) {
-        match event {
-            Event::Resumed => self.output.note("continuing an unfinished copy"),
-            Event::Progress { table, step, rows } => {
-                let of = self.rows.entry(table.name.clone()).or_default();
-                match step {
-                    Step::Copy => of[0] = *rows,
-                    Step::Verify => *of = [table.rows, *rows],
-                    Step::Index => *of = [table.rows; 2],
-                }
-                let sum = self.rows.values().flatten().sum::<u64>();
-                self.bar.set_position(sum);
-                let what = match step {
-                    Step::Copy => "copying",
-                    Step::Verify => "comparing",
-                    Step::Index => "making indexes of",
-                };
-                let pace = pace(self.began.get_or_insert_with(|| (Instant::now(), sum)), sum, 2 * self.all);
-                self.bar.set_message(format!("{what} {}{pace}", table.name));
-            }
-            Event::Table(done) => {
-                self.rows.insert(done.name.clone(), [done.rows + done.rejected; 2]);
-                let rate = done.copied as f64 / done.copy.as_secs_f64().max(1e-9);
-                let text = format!(
-                    "{}: {}, copied in {} ({} rows/s), compared in {}, indexes in {}",
-                    done.name,
-                    many(done.rows as usize, "row"),
-                    units::time(done.copy),
-                    units::count(rate as u64),
-                    units::time(done.verify),
-                    units::time(done.index)
-                );
-                self.bar.suspend(|| self.output.note(&text));
-            }
-            Event::Done(_) => self.bar.finish_and_clear(),
-        }
-    }
-}
-
-/// Rows each second, and the time that is left.
-fn pace((began, first): &(Instant, u64), now: u64, all: u64) -> String {
-    let took = began.elapsed().as_secs_f64();
-    let done = now.saturating_sub(*first);
-    if done == 0 || took < 0.5 {
-        return String::new();
-    }
-    let rate = done as f64 / took;
-    let left = Duration::from_secs_f64(all.saturating_sub(now) as f64 / rate);
-    format!(" · {} rows/s · {} left", units::count(rate as u64), units::time(left))
 }

@@ -4,28 +4,28 @@ use super::fleet::{self, Agents};
 use super::measure::{RunContext, measure};
 use super::planned::{left_out, long, planned, too_long, unavailable};
 use super::push::Collector;
-use super::report;
 use super::scale;
 use super::warnings::{own_caches, refuse_unseen, scattered, unleased, warnings};
 use crate::exit::{self, Exit};
 use crate::output::Output;
+use crate::suite::{Beside, Request};
 use crate::targets::{self, OpenOptions, Opened, SharedServers};
-use crate::{git, signals, timeout};
+use crate::{clock, git, signals, timeout};
 use anyhow::Result;
 use jiff::Timestamp;
 use kurabe_core::origin::Origin;
-use kurabe_core::run::{CellRecord, Outcome, Resumption, Run, RunHeader, RunSpec, Setup};
+use kurabe_core::run::{CellRecord, Outcome, Run, RunHeader, RunSpec};
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::plan::budget::{self, Free};
 use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::prepare::{eviction, latency, overhead, preflight};
 use kurabe_experiments::registry;
-use kurabe_record::{Resumed, Store};
+use kurabe_record::Store;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// What a run is for: it says when a run with a stopping rule may end, and what is printed of it.
 #[derive(Clone, Copy, Default)]
@@ -57,14 +57,8 @@ pub(super) struct Job<'a> {
     pub(super) free: Free,
     /// The target URLs as given, with passwords.
     pub(super) urls: Vec<String>,
-    /// The cache URL as given, with its password.
-    pub(super) cache: Option<String>,
-    /// The second server's URL as given, with its password.
-    pub(super) remote: Option<String>,
-    /// The schema and data of throwaway servers as given, with a password.
-    pub(super) setup: Option<String>,
-    /// Where the fleet is, as given, with the broker's password.
-    pub(super) fleet: Option<String>,
+    /// What it has beside them.
+    pub(super) beside: Beside,
     pub(super) store: Store,
     pub(super) html: bool,
     /// The collector of OpenTelemetry that the run is sent to at its end.
@@ -81,6 +75,33 @@ pub(super) struct Job<'a> {
     pub(super) in_suite: Option<InSuite>,
     /// What it is for.
     pub(super) stop_rule: StopRule<'a>,
+}
+
+impl Job<'_> {
+    /// A run of its own, without a question, that is measured and printed.
+    pub(super) fn new(spec: RunSpec, urls: Vec<String>, store: Store) -> Self {
+        Self {
+            spec,
+            free: Free::default(),
+            urls,
+            beside: Beside::default(),
+            store,
+            html: true,
+            otlp: None,
+            origin: Origin::default(),
+            may_be_long: true,
+            dry: false,
+            print: true,
+            in_suite: None,
+            stop_rule: StopRule::Report,
+        }
+    }
+
+    /// The run that is asked for.
+    pub(super) fn of(request: &Request, store: Store) -> kurabe_core::Result<Self> {
+        let (free, beside) = (request.free()?, request.beside.clone());
+        Ok(Self { free, beside, ..Self::new(request.spec()?, request.target_urls(), store) })
+    }
 }
 
 /// What a run of a suite of several runs does differently: a target that cannot be opened is left out.
@@ -118,12 +139,12 @@ pub(super) fn execute_with(job: &Job<'_>, partial: &mut PartialRun, output: &Out
     let open_options = OpenOptions {
         dry: job.dry,
         tolerant: job.in_suite.is_some() || job.urls.len() > 1,
-        setup: job.setup.clone(),
+        setup: job.beside.setup.clone(),
         shared: job.in_suite.as_ref().and_then(|suite| suite.shared.clone()),
-        ..OpenOptions::of(&plan, job.cache.as_deref(), job.remote.as_deref())
+        ..OpenOptions::of(&plan, job.beside.cache.as_deref(), job.beside.remote.as_deref())
     };
     timeout::of_run(&plan);
-    let agents = fleet::join(&job.spec, job.fleet.as_deref(), job.dry, output)?;
+    let agents = fleet::join(&job.spec, job.beside.fleet.as_deref(), job.dry, output)?;
     let mut opened = targets::open(&job.urls, &open_options, output)?;
     partial.unopened = std::mem::take(&mut opened.unopened);
     if job.in_suite.is_none()
@@ -237,7 +258,7 @@ fn plan_and_run(
     signals::wait_for("the overhead measurement");
     let null = targets::null()?;
     let overhead = overhead::measure(&plan, &null, cancel)?;
-    let began = now();
+    let began = clock::since_1970().as_secs();
     let mut header = RunHeader {
         run: format!("{}-{}", stamp(began), plan.spec.experiment),
         began,
@@ -293,104 +314,6 @@ fn note_not_started(targets: &[kurabe_engine::prepare::target::Target], output: 
     }
 }
 
-/// Continues an interrupted run.
-pub(super) fn resume_run(
-    resumed: Resumed,
-    urls: &[String],
-    max_rounds: Option<u32>,
-    html: bool,
-    otlp: Option<&Collector>,
-    output: &Output,
-) -> Result<Exit> {
-    kurabe_observe::check()?;
-    let Resumed { mut run, mut writer, .. } = resumed;
-    let further = super::stopping_rule::prolongs(&run, max_rounds)?;
-    if run.is_complete() && !further {
-        output.note(&format!("{} is complete; there is nothing to resume", run.header.run));
-        output.result(&report::terminal(&run, output))?;
-        return Ok(exit::DONE);
-    }
-    let cancel = signals::watch(exit::INTERRUPTED, output)?;
-    let experiment = registry::of(&run.header.spec)?;
-    if run.header.kurabe != env!("CARGO_PKG_VERSION") {
-        output.warning(&format!("this run was started with kurabe {}", run.header.kurabe));
-    }
-    // The URL is the recorded one; a password for it comes from the environment.
-    let (spec, applications) = (&run.header.spec, targets::applications(urls)?);
-    spec.setup.as_ref().map_or(Ok(()), Setup::check)?;
-    let mut plan = Plan::of_recorded(experiment, spec, &run.header.cells, &applications)?;
-    let open_options = OpenOptions::of(&plan, spec.cache.as_deref(), spec.remote.as_deref());
-    timeout::of_run(&plan);
-    let agents = fleet::join(spec, None, false, output)?;
-    let mut opened = targets::open(urls, &open_options, output)?;
-    refuse_unseen(&plan, &mut opened);
-    let agents = agents.map(|agents| fleet::reach(agents, &mut opened, output));
-    for (index, target) in opened.targets.iter().enumerate() {
-        let measured = |cell: &CellRecord| cell.target == index && cell.unavailable.is_none();
-        if let Some(why) = &target.skip_reason
-            && run.header.cells.iter().any(measured)
-        {
-            let error = Error::unsupported(why.clone()).context(&target.name);
-            opened.close(output);
-            return Err(error.into());
-        }
-    }
-    for (then, now) in run.header.targets.iter().zip(&opened.records) {
-        if then.facts.version != now.facts.version
-            || then.facts.durability_settings != now.facts.durability_settings
-        {
-            output.warning(&format!(
-                "{} has changed since the run started: {} {} then, {} {} now; settings may differ too",
-                now.name, then.facts.engine, then.facts.version, now.facts.engine, now.facts.version
-            ));
-        }
-    }
-    scale::count(&mut plan, &opened, output)?;
-    if plan.spec != run.header.spec {
-        let error = Error::usage("the scale of pgbench's tables has changed since the run started");
-        return Err(error.hint("start a new run: kurabe run --again").into());
-    }
-    let machine = kurabe_observe::machine_facts();
-    plan.limit_connections(&opened.targets);
-    preflight::check(&mut plan, &opened.targets, machine.memory_bytes)?;
-    signals::wait_for("the targets to be prepared");
-    let mut fixtures = Fixture::open_all(&plan, &opened.targets, &run.header.run)?;
-    preflight::clear(&plan, &opened.targets, &mut fixtures)?;
-    eviction::check(&mut plan, &opened.targets)?;
-    let resumption = Resumption {
-        began: now(),
-        trials_before: run.trials.len() as u64,
-        max_rounds,
-        kurabe: env!("CARGO_PKG_VERSION").to_owned(),
-        machine,
-        targets: opened.records.clone(),
-    };
-    writer.resumed(&resumption)?;
-    run.resumptions.push(resumption);
-    let (cancel, stop_rule) = (&cancel, StopRule::Report);
-    let (plan, opened_now, agents) = (&plan, &opened, agents.as_ref());
-    let context = RunContext {
-        plan,
-        opened: opened_now,
-        agents,
-        fixtures,
-        writer,
-        cancel,
-        announced: None,
-        budget: None,
-        html,
-        otlp,
-        stop_rule,
-        print: true,
-        output,
-    };
-    let made = measure(context, &mut run);
-    signals::wait_for("the servers to end");
-    opened.warn_of_ended_stacks(output);
-    opened.close(output);
-    made
-}
-
 /// The exit code of a complete run.
 pub(super) fn exit_of(run: &Run) -> Exit {
     // A trial that was repeated counts with its last outcome.
@@ -405,11 +328,6 @@ pub(super) fn exit_of(run: &Run) -> Exit {
         cells.iter().filter(|cell| cell.target == target).all(|cell| cell.unavailable.is_some())
     });
     if failed || unmeasured { exit::FAILED_CELLS } else { exit::DONE }
-}
-
-/// Seconds since 1970-01-01 UTC.
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// A timestamp such as `20261120-101744` in UTC, from seconds since 1970.

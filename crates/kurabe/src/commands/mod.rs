@@ -13,9 +13,11 @@ mod join;
 mod listen;
 mod measure;
 mod messages;
+mod page;
 mod pause;
 mod planned;
 mod report;
+mod resume;
 mod run;
 mod runs;
 mod scale;
@@ -31,29 +33,24 @@ mod warnings;
 mod wire;
 
 // What a build may leave out has a stand-in that refuses. Tests of every build test that.
+#[cfg(any(test, not(all(feature = "fleet", feature = "otlp", feature = "parquet"))))]
+#[allow(dead_code, reason = "a build uses what it lacks; tests of other builds use none of it")]
+mod left_out;
+
 #[cfg(feature = "fleet")]
 pub(crate) mod fleet;
-#[cfg(any(test, not(feature = "fleet")))]
-#[cfg_attr(feature = "fleet", allow(dead_code))]
-pub(crate) mod fleet_left_out;
 #[cfg(not(feature = "fleet"))]
-pub(crate) use fleet_left_out as fleet;
+pub(crate) use left_out::fleet;
 
 #[cfg(feature = "otlp")]
 mod push;
-#[cfg(any(test, not(feature = "otlp")))]
-#[cfg_attr(feature = "otlp", allow(dead_code))]
-mod push_left_out;
 #[cfg(not(feature = "otlp"))]
-use push_left_out as push;
+use left_out::push;
 
 #[cfg(feature = "parquet")]
 use kurabe_export::parquet;
-#[cfg(any(test, not(feature = "parquet")))]
-#[cfg_attr(feature = "parquet", allow(dead_code))]
-mod parquet_left_out;
 #[cfg(not(feature = "parquet"))]
-use parquet_left_out as parquet;
+use left_out::parquet;
 
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;

@@ -1,4 +1,4 @@
-//! `--otlp` and `kurabe runs push`: runs for a collector of OpenTelemetry. `push_left_out.rs` stands in for it.
+//! `--otlp` and `kurabe runs push`: runs for a collector of OpenTelemetry. `left_out` stands in for it.
 
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;

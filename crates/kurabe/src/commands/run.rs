@@ -1,14 +1,14 @@
 //! `kurabe run`: a new run, a recorded one `--again`, or the rest of one (`--resume`).
 
 use super::compare::Files;
-use super::execute::{Job, StopRule, execute, resume_run};
+use super::execute::{Job, execute};
 use super::gate::{self, origin};
-use super::{push, report, wanted};
+use super::{push, report, resume, wanted};
 use crate::cli::{PGBENCH, REPLAY};
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
 use crate::settings::is_given;
-use crate::suite::{Request, Several};
+use crate::suite::{Beside, Request, Several};
 use crate::{places, quiet};
 use anyhow::Result;
 use clap::ArgMatches;
@@ -16,7 +16,6 @@ use kurabe_core::origin::Origin;
 use kurabe_core::run::{RunHeader, Setup};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, units};
-use kurabe_engine::plan::budget::Free;
 use kurabe_experiments::registry;
 use std::path::PathBuf;
 
@@ -26,7 +25,7 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         return again(matches, output);
     }
     if matches.contains_id("resume") {
-        return resume(matches, output);
+        return resumed(matches, output);
     }
     let (request, matches, suite): (_, _, Option<PathBuf>) =
         if let Some((name, matches)) = matches.subcommand() {
@@ -70,21 +69,13 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     }
     let job = Job {
         spec,
-        free: request.free()?,
-        urls: request.target_urls(),
-        cache: request.cache.clone(),
-        remote: request.remote.clone(),
-        setup: request.setup.clone(),
-        fleet: request.fleet.clone(),
-        store: store.clone(),
         html: !matches.get_flag("no-html"),
         otlp: push::collector(matches)?,
         origin,
         may_be_long: matches.get_flag("yes") || request.names_budget(),
         dry,
         print: files.criteria.is_none() && !files.prints(),
-        stop_rule: StopRule::default(),
-        in_suite: None,
+        ..Job::of(&request, store.clone())?
     };
     let (exit, made) = execute(&job, output)?;
     let Some(made) = made.filter(|_| exit != exit::INTERRUPTED) else { return Ok(exit) };
@@ -130,29 +121,25 @@ fn again(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             output.warning(&format!("{error}; the first line is intact, and a repetition needs only that"));
         }
     }
-    let job = Job {
-        urls: urls(matches, &spec.targets)?,
+    let beside = Beside {
         cache: spec.cache.clone(),
         remote: spec.remote.clone(),
         setup: spec.setup.as_ref().map(|setup| setup.from.clone()),
         fleet: spec.fleet.as_ref().map(|fleet| fleet.url.clone()),
-        spec,
-        free: Free::default(),
-        store: places::writable_runs(matches)?,
+    };
+    let (urls, store) = (urls(matches, &spec.targets)?, places::writable_runs(matches)?);
+    let job = Job {
+        beside,
         html: !matches.get_flag("no-html"),
         otlp: push::collector(matches)?,
         origin,
-        may_be_long: true,
-        dry: false,
-        print: true,
-        stop_rule: StopRule::default(),
-        in_suite: None,
+        ..Job::new(spec, urls, store)
     };
     Ok(execute(&job, output)?.0)
 }
 
 /// Continues an interrupted run.
-fn resume(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+fn resumed(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     refuse_others("resume", &["max-rounds"], matches)?;
     let store = places::runs(matches)?;
     let path = store.find(&wanted(matches, "resume")).map_err(OfRunFile)?;
@@ -165,7 +152,7 @@ fn resume(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let max_rounds = max_rounds.map(|text| units::parse_count(text)).transpose()?;
     let max_rounds = max_rounds.map(|rounds| rounds.min(100_000) as u32);
     let otlp = push::collector(matches)?;
-    resume_run(resumed, &urls, max_rounds, !matches.get_flag("no-html"), otlp.as_ref(), output)
+    resume::resume(resumed, &urls, max_rounds, !matches.get_flag("no-html"), otlp.as_ref(), output)
 }
 
 /// The recorded target URLs, or the ones that the user gives again with passwords.

@@ -3,12 +3,12 @@
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::targets::{self, OpenOptions, Opened, SERVED_BY_STACKS, STACK, StackData, start_error};
-use crate::{signals, timeout};
+use crate::{clock, signals, timeout};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind, units};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 pub(super) fn stack(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let text = |name: &str| matches.get_one::<String>(name).cloned();
@@ -26,7 +26,7 @@ pub(super) fn stack(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     }
     let url = targets::with_database(&url, &text("db").unwrap_or_default())?;
     timeout::of(matches)?;
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+    let clock = clock::since_1970().as_nanos() as u64;
     let stack_data = StackData {
         experiments: SERVED_BY_STACKS.iter().map(|name| (*name).to_owned()).collect(),
         seed: count("seed")?.unwrap_or(clock % 1_000_000_000),

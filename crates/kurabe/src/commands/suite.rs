@@ -2,14 +2,14 @@
 //! target.
 
 use super::compare::Files;
-use super::execute::{InSuite, Job, PartialRun, StopRule, execute_with};
+use super::execute::{InSuite, Job, PartialRun, execute_with};
 use super::gate::origin;
 use super::{push, report};
 use crate::exit::{self, Exit};
 use crate::output::{Output, shown};
 use crate::suite::{Several, SuiteRun};
 use crate::targets::{self, SharedServers};
-use crate::{places, signals};
+use crate::{clock, places, signals};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
@@ -21,7 +21,7 @@ use kurabe_report::terminal;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 /// The width of the table if standard output is no terminal and the environment sets none.
 const WIDTH: usize = 160;
@@ -117,24 +117,15 @@ pub(super) fn run(path: &Path, suite: &Several, matches: &ArgMatches, output: &O
 
 fn job(path: &Path, run: &SuiteRun, files: &Files, matches: &ArgMatches) -> Result<Job<'static>> {
     let dry = matches.get_flag("dry-run");
-    let request = &run.request;
+    let store = if dry { places::runs(matches)? } else { places::writable_runs(matches)? };
     Ok(Job {
-        spec: request.spec()?,
-        free: request.free()?,
-        urls: request.target_urls(),
-        cache: request.cache.clone(),
-        remote: request.remote.clone(),
-        setup: request.setup.clone(),
-        fleet: request.fleet.clone(),
-        store: if dry { places::runs(matches)? } else { places::writable_runs(matches)? },
         html: !matches.get_flag("no-html"),
         otlp: push::collector(matches)?,
         origin: origin(Some(path), matches)?,
-        may_be_long: true,
         dry,
         print: !files.prints(),
         in_suite: Some(InSuite { shared: None }),
-        stop_rule: StopRule::default(),
+        ..Job::of(&run.request, store)?
     })
 }
 
@@ -168,7 +159,7 @@ fn columns(all: &mut [Planned<'_>]) -> Result<Vec<String>> {
 
 fn table(path: &Path, names: Vec<String>, dry: bool) -> SuiteTable {
     let suite = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let began = clock::since_1970().as_secs();
     SuiteTable {
         kurabe: env!("CARGO_PKG_VERSION").to_owned(),
         command: targets::without_passwords(std::env::args()),

@@ -32,7 +32,7 @@ pub(crate) fn labels(text: &str) -> Result<BTreeMap<String, String>> {
 impl Request {
     /// The requested fleet, without its password.
     pub(super) fn fleet_spec(&self) -> Result<Option<FleetSpec>> {
-        let Some(url) = &self.fleet else {
+        let Some(url) = &self.beside.fleet else {
             let given = [
                 (self.agents.is_some(), "--agents"),
                 (!self.labels.is_empty(), "--agent-label"),

@@ -41,11 +41,11 @@ impl Request {
         let enough = rounds >= u64::from(MIN_INTERLEAVED_ROUNDS);
         let slice = match self.interleave {
             Some(Interleave::Off) => return Ok(None),
-            None if open || !enough || self.fleet.is_some() => return Ok(None),
+            None if open || !enough || self.beside.fleet.is_some() => return Ok(None),
             None => return Ok(Some(DEFAULT)),
             Some(Interleave::Slices(slice)) => slice,
         };
-        if self.fleet.is_some() {
+        if self.beside.fleet.is_some() {
             return Err(Error::usage("--interleave cannot be combined with --fleet")
                 .hint("agents do not take turns in slices of a few milliseconds"));
         }

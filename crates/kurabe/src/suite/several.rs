@@ -6,7 +6,7 @@
 
 use super::file::{KEYS, parse_table, text_of};
 use super::words::{known, word, words};
-use super::{Request, axes_of, axis_options, beside, option};
+use super::{Request, axes_of, axis_options, option};
 use crate::cli::PGBENCH;
 use crate::custom::{self, PGBENCH_KEYS};
 use crate::document::{self, Entry, Node, at, find, line_of_error, without_lines};
@@ -223,7 +223,7 @@ impl Reader<'_> {
         request.overlay(info, &self.common)?;
         request.overlay(info, table)?;
         if table.contains_key("setup") || self.common.contains_key("setup") {
-            request.setup = request.setup.map(|setup| beside(self.path, setup));
+            request.beside.place_setup(self.path);
         }
         let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
         let given = axis_options(self.matches).filter(|(axis, _)| !is_default(self.matches, axis));
@@ -279,7 +279,7 @@ impl Reader<'_> {
                 None
             };
             let mut request = parse_table(&table, custom, &|name| self.default(name))?;
-            request.setup = request.setup.map(|setup| beside(&path, setup));
+            request.beside.place_setup(&path);
             Ok(request)
         };
         read().map_err(|error: Error| error.context(path.display()).context("file"))

@@ -1,6 +1,7 @@
 //! Valid and invalid suites.
 
 use super::*;
+use kurabe_core::axis::AxisValue;
 
 fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
     super::parse(text, custom, &|_| None)

@@ -1,13 +1,10 @@
 //! The page of `kurabe copy --export-html`: what the JSON report says, one row a table.
 
+use crate::commands::page::document;
 use kurabe_core::units;
-use maud::{DOCTYPE, PreEscaped, html};
+use maud::html;
 use serde_json::Value;
 use std::time::Duration;
-
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color-scheme:light dark}\
-    table{border-collapse:collapse;margin:1em 0;display:block;overflow-x:auto}th,td{padding:.2em .8em;border-bottom:1px solid #8884;\
-    text-align:left;vertical-align:top}.n{text-align:right;font-variant-numeric:tabular-nums}";
 
 /// The page of a report; `outcome` says how the copy ended.
 pub(super) fn page(report: &Value, outcome: &str) -> String {
@@ -23,48 +20,36 @@ pub(super) fn page(report: &Value, outcome: &str) -> String {
         differences.iter().filter(|issue| is_of(&word(&issue["object"]))).count()
     };
     let title = format!("Copy of {source} to {target}");
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                h1 { (title) }
-                p { (outcome) }
-                table {
-                    thead { tr {
-                        th { "table" }
-                        @for name in ["planned rows", "rows", "copied", "refused", "bytes", "copying", "rows/s", "comparing", "indexes", "differences"] {
-                            th.n { (name) }
-                        }
-                    } }
-                    tbody { @for table in list("tables") { tr {
-                        td { (word(&table["name"])) @if table["to"] != table["name"] { " → " (word(&table["to"])) } }
-                        @for cell in cells(&table) { td.n { (cell) } }
-                        td.n { (of(&word(&table["name"]))) }
-                    } } }
+    let body = html! {
+        p { (outcome) }
+        table {
+            thead { tr {
+                th { "table" }
+                @for name in ["planned rows", "rows", "copied", "refused", "bytes", "copying", "rows/s", "comparing", "indexes", "differences"] {
+                    th.n { (name) }
                 }
-                @if !differences.is_empty() {
-                    h2 { "Differences" }
-                    table {
-                        thead { tr { th { "kind" } th { "object" } th { "what" } th { "state" } } }
-                        tbody { @for issue in &differences { tr {
-                            @for name in ["kind", "object", "detail", "state"] { td { (word(&issue[name])) } }
-                        } } }
-                    }
-                }
-                @if !list("left_out").is_empty() {
-                    h2 { "Left out" }
-                    ul { @for left in list("left_out") { li { (word(&left["object"])) } } }
-                }
+            } }
+            tbody { @for table in list("tables") { tr {
+                td { (word(&table["name"])) @if table["to"] != table["name"] { " → " (word(&table["to"])) } }
+                @for cell in cells(&table) { td.n { (cell) } }
+                td.n { (of(&word(&table["name"]))) }
+            } } }
+        }
+        @if !differences.is_empty() {
+            h2 { "Differences" }
+            table {
+                thead { tr { th { "kind" } th { "object" } th { "what" } th { "state" } } }
+                tbody { @for issue in &differences { tr {
+                    @for name in ["kind", "object", "detail", "state"] { td { (word(&issue[name])) } }
+                } } }
             }
         }
+        @if !list("left_out").is_empty() {
+            h2 { "Left out" }
+            ul { @for left in list("left_out") { li { (word(&left["object"])) } } }
+        }
     };
-    page.into_string()
+    document(&title, &body)
 }
 
 /// The figures of a table; a dash where it was not copied.

@@ -1,4 +1,4 @@
-//! The fleet: agents of a run. `fleet_left_out.rs` stands in for it in a build without it.
+//! The fleet: agents of a run. `left_out` stands in for it in a build without it.
 
 mod agent;
 
@@ -6,12 +6,11 @@ pub(super) use agent::agent;
 pub(super) use kurabe_fleet::Agents;
 
 use crate::output::Output;
-use crate::signals;
 use crate::targets::Opened;
+use crate::{clock, signals};
 use kurabe_core::Result;
 use kurabe_core::run::RunSpec;
 use kurabe_fleet::{FleetUrl, Wanted};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The variable with the command that starts a program at a destination.
 const COMMAND: &str = "KURABE_RSH";
@@ -44,7 +43,7 @@ pub(super) fn join(
         command: std::env::var(COMMAND).ok().filter(|command| !command.trim().is_empty()),
     };
     signals::wait_for("the agents to answer");
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let now = clock::since_1970().as_secs();
     let agents = Agents::join(&wanted, &format!("{}-{now}", spec.experiment))?;
     let names: Vec<String> = agents.records().into_iter().map(|agent| agent.name).collect();
     let count = if names.len() == 1 { "1 agent".to_owned() } else { format!("{} agents", names.len()) };

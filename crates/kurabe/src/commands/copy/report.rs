@@ -1,0 +1,141 @@
+//! What a copy will do, and what it did, as text and as JSON.
+
+use kurabe_copy::event::TableDone;
+use kurabe_copy::issue::{Accepted, Issue};
+use kurabe_copy::plan::Plan;
+use kurabe_copy::run::Copy;
+use kurabe_copy::wanted::{Parts, Wanted};
+use kurabe_core::units;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// The plan and the result as JSON.
+pub(super) fn report(
+    plan: &Plan,
+    wanted: &Wanted,
+    [source, target]: &[String; 2],
+    done: &[TableDone],
+    statements: &str,
+) -> serde_json::Value {
+    let issues: Vec<_> = plan
+        .issues
+        .iter()
+        .map(|issue| {
+            let state = state(issue, &wanted.accepted);
+            serde_json::json!({ "kind": issue.kind, "object": issue.object, "detail": issue.detail, "state": state })
+        })
+        .collect();
+    let table = |planned: &kurabe_copy::plan::TablePlan| {
+        let done = done.iter().find(|done| done.name == planned.name);
+        let done = done.map(|done| {
+            serde_json::json!({
+                "rows": done.rows, "copied": done.copied, "rejected": done.rejected, "bytes": done.bytes,
+                "copy_s": done.copy.as_secs_f64(), "verify_s": done.verify.as_secs_f64(),
+                "index_s": done.index.as_secs_f64(),
+            })
+        });
+        serde_json::json!({ "name": planned.name, "to": planned.to, "planned_rows": planned.rows, "done": done })
+    };
+    serde_json::json!({
+        "source": source,
+        "target": target,
+        "tables": plan.tables.iter().map(table).collect::<Vec<_>>(),
+        "differences": issues,
+        "left_out": plan.left,
+        "statements": statements,
+    })
+}
+
+/// What will be made, and what does not map.
+pub(super) fn described(plan: &Plan, accepted: &Accepted, copy: &Copy<'_>, dry: bool) -> String {
+    let rows: u64 = plan.tables.iter().map(|table| table.rows).sum();
+    let mut text = format!(
+        "{} to {}: {}, {}\n",
+        copy.source.name,
+        copy.target.name,
+        many(plan.tables.len(), "table"),
+        many(rows as usize, "row")
+    );
+    let width = plan.tables.iter().map(|table| table.name.chars().count()).max().unwrap_or(0);
+    // Writing to a String cannot fail.
+    for table in &plan.tables {
+        let key = match table.key.as_slice() {
+            [] => "no key: not continued within the table".to_owned(),
+            key => {
+                let names: Vec<&str> = key.iter().map(|at| table.columns[*at].name.as_str()).collect();
+                format!("key {}", names.join(", "))
+            }
+        };
+        let mut parts = vec![many(table.rows as usize, "row"), key];
+        if !table.indexes.is_empty() {
+            parts.push(many_of(table.indexes.len(), "index", "indexes"));
+        }
+        if !table.foreign.is_empty() {
+            parts.push(many(table.foreign.len(), "foreign key"));
+        }
+        let _ = writeln!(text, "  {:<width$}  {}", table.name, parts.join(" · "));
+    }
+    if !plan.issues.is_empty() {
+        text.push_str("does not map:\n");
+        for issue in &plan.issues {
+            let (state, kind) = (state(issue, accepted), issue.kind.name());
+            let _ = writeln!(text, "  {state:<8} {kind:<17} {}: {}", issue.object, issue.detail);
+        }
+    }
+    for left in &plan.left {
+        let _ = writeln!(text, "left out: {}", left.object);
+    }
+    if dry {
+        text.push_str(&plan.statements());
+    }
+    text
+}
+
+/// What becomes of a difference.
+fn state(issue: &Issue, accepted: &Accepted) -> &'static str {
+    match accepted.has(issue.kind, &issue.object) {
+        _ if issue.kind.is_only_listed() => "listed",
+        true => "accepted",
+        false => "refused",
+    }
+}
+
+pub(super) fn many(count: usize, noun: &str) -> String {
+    many_of(count, noun, &format!("{noun}s"))
+}
+
+fn many_of(count: usize, one: &str, more: &str) -> String {
+    format!("{} {}", units::count(count as u64), if count == 1 { one } else { more })
+}
+
+pub(super) fn totals(plan: &Plan, done: &[TableDone]) -> String {
+    if plan.parts == Parts::Schema {
+        return format!("{} made, without rows", many(plan.tables.len(), "table"));
+    }
+    let sum = |of: fn(&TableDone) -> u64| done.iter().map(of).sum::<u64>();
+    let time = |of: fn(&TableDone) -> Duration| done.iter().map(of).sum::<Duration>();
+    let (rows, copied, rejected) =
+        (sum(|table| table.rows), sum(|table| table.copied), sum(|table| table.rejected));
+    let copy = time(|table| table.copy);
+    let rate = |number: u64| (number as f64 / copy.as_secs_f64().max(1e-9)) as u64;
+    let mut text = format!(
+        "{} verified: both servers count them, and the digests of all values are equal; {} copied in {} ({} rows/s, \
+         {}/s); comparing took {}, indexes {}",
+        many(rows as usize, "row"),
+        units::count(copied),
+        units::time(copy),
+        units::count(rate(copied)),
+        units::size(rate(sum(|table| table.bytes))),
+        units::time(time(|table| table.verify)),
+        units::time(time(|table| table.index)),
+    );
+    if rejected > 0 {
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            "\n{} refused by the target: they are in the file of --reject",
+            many(rejected as usize, "row")
+        );
+    }
+    text
+}

@@ -1,0 +1,199 @@
+//! The spec of a run: what was asked for, with all defaults.
+
+use super::{BUDGET, ROUNDS, Request, axes_of};
+use kurabe_core::axis::AxisInfo;
+use kurabe_core::axis::AxisValue;
+use kurabe_core::compression::COMPRESSION;
+use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
+use kurabe_core::experiment::{Experiment, ExperimentInfo};
+use kurabe_core::load::{DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
+use kurabe_core::metric::Source;
+use kurabe_core::question::{Question, Varying};
+use kurabe_core::run::{RunSpec, Setup};
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, Result};
+use kurabe_experiments::registry;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+impl Request {
+    /// The values of every axis, including the rate in an open loop.
+    fn axis_values(&self, info: &ExperimentInfo, open: bool) -> Result<BTreeMap<String, Vec<AxisValue>>> {
+        let mut axes: BTreeMap<String, Vec<AxisValue>> = BTreeMap::new();
+        let scaled = self.axes.contains_key(CPUS.name) || info.axes.iter().any(|axis| axis.name == CPUS.name);
+        if self.axes.contains_key(CPU_PLACEMENT.name) && !scaled {
+            return Err(Error::usage("--cpu-placement requires --cpus").hint("add processors: --cpus 1,2,4"));
+        }
+        let is_used = |axis: &&AxisInfo| match axis.name {
+            name if name == RATE.name => open,
+            name if name == CPUS.name || name == CPU_PLACEMENT.name => scaled,
+            name if name == COMPRESSION.name => !axis.default.is_empty() || self.axes.contains_key(name),
+            _ => true,
+        };
+        for axis in axes_of(info).filter(is_used) {
+            let texts = self.axes.get(axis.name);
+            let default = if open && axis.name == "clients" { &[OPEN_CLIENTS] } else { axis.default };
+            let texts =
+                texts.map_or_else(|| default.to_vec(), |texts| texts.iter().map(String::as_str).collect());
+            let mut values: Vec<AxisValue> = Vec::new();
+            for text in texts {
+                let value = axis.parse(text.trim())?;
+                if !values.contains(&value) {
+                    values.push(value);
+                }
+            }
+            axes.insert(axis.name.to_owned(), values);
+        }
+        Ok(axes)
+    }
+
+    /// The spec with all defaults. Its target URLs have no passwords.
+    ///
+    /// # Errors
+    /// If a value is invalid.
+    pub(crate) fn spec(&self) -> Result<RunSpec> {
+        let experiment = self.find()?;
+        let info = experiment.info;
+        let open = self.axes.contains_key(RATE.name);
+        let axes = self.axis_values(info, open)?;
+        let urls = self.target_urls();
+        let asked = !self.requests.is_empty() || self.duration.is_some();
+        let until = self.until()?;
+        if asked && self.budget.is_some() && until.is_none() {
+            return Err(Error::usage("--budget cannot be combined with --requests or --duration"));
+        }
+        for (name, value) in [("--duration", self.duration), ("--budget", self.budget)] {
+            if value.is_some_and(|time| time.is_zero() || time > Duration::from_secs(7 * 86_400)) {
+                return Err(Error::usage(format!("{name} is out of range")).hint("from 1ns to a week"));
+            }
+        }
+        let highest = axes
+            .get(RATE.name)
+            .is_some_and(|rates| rates.iter().any(|rate| matches!(rate, AxisValue::Word(_))));
+        if self.arrivals.is_some() && !open {
+            return Err(Error::usage("--arrivals requires --rate").hint("add a rate: --rate 5k"));
+        }
+        if self.slo.is_some_and(|slo| slo.is_zero()) {
+            return Err(Error::usage("--slo 0 is out of range"));
+        }
+        let rounds = self.rounds.unwrap_or(u64::from(ROUNDS));
+        if !(1..=10_000).contains(&rounds) {
+            return Err(Error::usage(format!("--rounds {rounds} is out of range")).hint("from 1 to 10,000"));
+        }
+        if until.is_some_and(|until| u64::from(until.max_rounds) < rounds.max(2)) {
+            return Err(Error::usage(format!(
+                "--max-rounds is less than the initial {} rounds",
+                rounds.max(2)
+            ))
+            .hint("increase it, or use fewer --rounds"));
+        }
+        if self.records == Some(0) {
+            return Err(Error::usage("--records 0 is out of range").hint("use at least 1"));
+        }
+        let slice = self.slice(rounds, open)?;
+        let question = Some(self.question(info, &axes, urls.len())?);
+        let operations: Vec<String> = info
+            .operations
+            .iter()
+            .filter(|operation| {
+                self.operations.is_empty() || self.operations.iter().any(|name| name == operation.name)
+            })
+            .map(|operation| operation.name.to_owned())
+            .collect();
+        let mut requests = self.requests.clone();
+        if self.duration.is_none() {
+            for operation in info.operations {
+                requests.entry(operation.name.to_owned()).or_insert(operation.requests);
+            }
+        }
+        self.check_other_targets(experiment)?;
+        let shown = |url: &Option<String>| -> Result<Option<String>> {
+            url.as_deref().map(|url| Ok(TargetUrl::parse(url)?.to_string())).transpose()
+        };
+        let (cache, remote) = (shown(&self.beside.cache)?, shown(&self.beside.remote)?);
+        // With more rounds to follow, the budget ends the run, and the first rounds leave time for them.
+        let usual = experiment.budget.unwrap_or(BUDGET) * urls.len() as u32;
+        let budget = self
+            .budget
+            .map_or(usual, |budget| if until.is_some() { (budget / 4).min(usual) } else { budget });
+        let budget = (!asked).then_some(budget);
+        let spec = RunSpec {
+            experiment: info.name.to_owned(),
+            targets: urls.iter().map(|url| Ok(TargetUrl::parse(url)?.to_string())).collect::<Result<_>>()?,
+            axes,
+            operations,
+            requests,
+            duration_ns: self.duration.map(|duration| duration.as_nanos() as u64),
+            budget_ns: budget.map(|budget| budget.as_nanos() as u64),
+            rounds: rounds as u32,
+            seed: self.seed.unwrap_or_else(seed_of_the_clock),
+            records: self.records,
+            arrivals: open.then(|| self.arrivals.unwrap_or_default()),
+            slo_ns: self.slo.map(|slo| slo.as_nanos() as u64).or_else(|| highest.then_some(DEFAULT_SLO_NS)),
+            timeout_ns: Some(self.timeout.unwrap_or(crate::timeout::DEFAULT).as_nanos() as u64),
+            durability: self.durability,
+            allow_eviction: self.allow_eviction,
+            cache,
+            remote,
+            setup: self.beside.setup.as_deref().map(Setup::of).transpose()?,
+            custom: self.custom.clone(),
+            until,
+            slice_ns: slice.map(|slice| slice.as_nanos() as u64),
+            restarts: 0,
+            full_blocks: true,
+            threads: self.threads,
+            fleet: self.fleet_spec()?,
+            question,
+        };
+        self.with_restarts(spec, &urls)
+    }
+
+    /// What the run compares.
+    fn question(
+        &self,
+        info: &ExperimentInfo,
+        axes: &BTreeMap<String, Vec<AxisValue>>,
+        targets: usize,
+    ) -> Result<Question> {
+        let varies = |name: &str| axes.get(name).is_some_and(|values| values.len() > 1);
+        let chart = [RATE.name, CPUS.name].into_iter().find(|name| varies(name)).unwrap_or(info.chart_axis);
+        let varying = |name: &'static str| Varying {
+            name,
+            named: self.axes.contains_key(name),
+            chart: name == chart,
+            own: info.metrics.iter().any(|metric| metric.source == Source::Cost(name)),
+        };
+        let axes: Vec<Varying<'_>> =
+            axes_of(info).map(|axis| axis.name).filter(|name| varies(name)).map(varying).collect();
+        let question = Question::of(targets, &axes);
+        match &self.compare {
+            None => Ok(question),
+            Some(names) => {
+                question.comparing(&names.split(',').map(str::trim).collect::<Vec<_>>(), targets, &axes)
+            }
+        }
+    }
+
+    /// Checks that the experiment uses the cache and the second server, if there are any.
+    fn check_other_targets(&self, experiment: &Experiment) -> Result<()> {
+        let refuse = |option: &str, what: &str, takes: fn(&Experiment) -> bool| {
+            let all = registry::EXPERIMENTS.iter().filter(|experiment| takes(**experiment));
+            let names: Vec<&str> = all.map(|experiment| experiment.info.name).collect();
+            Err(Error::usage(format!("{} does not use {what}", experiment.info.name))
+                .hint(format!("--{option} is available for {}", names.join(", "))))
+        };
+        if self.beside.cache.is_some() && !experiment.takes_cache {
+            return refuse("cache", "a cache", |experiment| experiment.takes_cache);
+        }
+        if self.beside.remote.is_some() && !experiment.takes_remote {
+            return refuse("remote", "a second server", |experiment| experiment.takes_remote);
+        }
+        Ok(())
+    }
+}
+
+/// A seed from the clock, short enough to type.
+fn seed_of_the_clock() -> u64 {
+    let now = crate::clock::since_1970();
+    kurabe_stats::mix(now.as_nanos() as u64, u64::from(std::process::id())) % 1_000_000_000
+}
