@@ -112,16 +112,11 @@ pub struct Ending {
     pub left_out: u64,
 }
 
-/// Reads a capture, and gives each record to `each`.
+/// Reads a capture, and gives each record to `each`, with what the capture is of.
 ///
 /// # Errors
 /// If it is no capture, one of another version, or a block is damaged.
-pub fn read(path: &Path, mut each: impl FnMut(Record)) -> Result<(About, Ending)> {
-    read_with(path, |_, record| each(record))
-}
-
-/// The same; `each` is also told what the capture is of.
-pub fn read_with(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About, Ending)> {
+pub fn read(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About, Ending)> {
     let wrong = |why: String| Error::new(ErrorKind::Environment, format!("{}: {why}", path.display()));
     let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
     let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(unreadable)?);
@@ -259,7 +254,7 @@ mod tests {
 
     fn all(path: &Path) -> Result<(Vec<Record>, Ending)> {
         let mut found = Vec::new();
-        read(path, |record| found.push(record)).map(|(_, ending)| (found, ending))
+        read(path, |_, record| found.push(record)).map(|(_, ending)| (found, ending))
     }
 
     #[test]

@@ -40,24 +40,19 @@ pub struct How<'a> {
     pub truncate: bool,
     /// Keeps the record of what was made on the target.
     pub keep: bool,
-    /// Further sessions of the source and the target, which were [prepared](Copy::plan_with).
+    /// Further sessions of the source and the target, which were prepared by [`Copy::plan`].
     pub more: Vec<(Side, Side)>,
     /// Takes the rows that the target refuses, a JSON document a line.
     pub reject: Option<&'a Rejects>,
 }
 
 impl Copy<'_> {
-    /// Prepares both sessions and plans the copy. Changes nothing.
-    pub fn plan(&mut self, wanted: &Wanted) -> Result<Plan> {
-        self.plan_with(wanted, &mut [])
-    }
-
-    /// The same with further sessions, which see the same rows.
+    /// Prepares both sessions, and `more`, which see the same rows, and plans the copy. Changes nothing.
     ///
     /// # Errors
     /// Those of [`plan`]; [`Unsupported`](ErrorKind::Unsupported) if the server gives several sessions no common view, or
     /// the target takes rows from one session only.
-    pub fn plan_with(&mut self, wanted: &Wanted, more: &mut [(Side, Side)]) -> Result<Plan> {
+    pub fn plan(&mut self, wanted: &Wanted, more: &mut [(Side, Side)]) -> Result<Plan> {
         let engine = self.source.engine;
         if !more.is_empty() && self.target.engine.has_one_writer {
             let what = format!("{} takes rows from one session at a time", self.target.engine.name);
@@ -91,28 +86,14 @@ impl Copy<'_> {
         plan(&mut self.source, self.target.engine, &facts, wanted, there.as_ref())
     }
 
-    /// Copies. With `restart`, removes what an unfinished copy made before. `namespace` is that of the target, which the
-    /// caller has claimed.
+    /// Copies. `namespace` is that of the target, which the caller has claimed.
     ///
     /// # Errors
     /// [`NotOurs`](ErrorKind::NotOurs) for a table that exists on the target; [`Mismatch`](ErrorKind::Mismatch) for a value
-    /// that is not the same after the copy; [`Interrupted`](ErrorKind::Interrupted) after the user has stopped it; or a
-    /// server's error. The copy can be continued after all but the first.
+    /// that is not the same after the copy; [`Interrupted`](ErrorKind::Interrupted) after the user has stopped it;
+    /// [`Server`](ErrorKind::Server) if only indexes or foreign keys were refused: all else is done; or a server's other error.
+    /// The copy can be continued after all but the first.
     pub fn run(
-        &mut self,
-        plan: &Plan,
-        namespace: &mut dyn Namespace,
-        restart: bool,
-        events: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Vec<TableDone>> {
-        self.run_as(plan, namespace, How { restart, ..How::default() }, events)
-    }
-
-    /// The same in other ways.
-    ///
-    /// # Errors
-    /// As for [`Copy::run`]. [`Server`](ErrorKind::Server) if only indexes or foreign keys were refused: all else is done.
-    pub fn run_as(
         &mut self,
         plan: &Plan,
         namespace: &mut dyn Namespace,

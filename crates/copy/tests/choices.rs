@@ -47,7 +47,7 @@ impl Done {
         let (source, target) = pair();
         let mut copy = Copy { source, target, stop: &self.stop, begun: false };
         let mut more: Vec<_> = (1..self.jobs).map(|_| pair()).collect();
-        let plan = copy.plan_with(wanted, &mut more)?;
+        let plan = copy.plan(wanted, &mut more)?;
         if let Some(error) = plan.refusal(&wanted.accepted) {
             return Err(error);
         }
@@ -59,7 +59,7 @@ impl Done {
         namespace.claim("copy")?;
         let Self { truncate, restart, keep, .. } = *self;
         let how = How { restart, truncate, keep, more, reject: self.rejected.as_ref() };
-        let done = copy.run_as(&plan, &mut *namespace, how, events)?;
+        let done = copy.run(&plan, &mut *namespace, how, events)?;
         Ok((plan, done))
     }
 }
@@ -71,7 +71,8 @@ pub(crate) fn all() -> Wanted {
 /// The plan of a copy to SQLite.
 fn planned(from: &Place, wanted: &Wanted) -> Result<Plan> {
     let (to, stop) = (Place::sqlite(), AtomicBool::new(false));
-    Copy { source: side(&from.url()), target: side(&to.url()), stop: &stop, begun: false }.plan(wanted)
+    Copy { source: side(&from.url()), target: side(&to.url()), stop: &stop, begun: false }
+        .plan(wanted, &mut [])
 }
 
 fn words(list: &[&str]) -> Vec<String> {

@@ -5,7 +5,7 @@ use crate::common::{PAGE, Place, driver, side};
 use kurabe_copy::issue::Accepted;
 use kurabe_copy::plan::{Plan, Resume, TablePlan};
 use kurabe_copy::pool::Halt;
-use kurabe_copy::run::Copy;
+use kurabe_copy::run::{Copy, How};
 use kurabe_copy::state::{OfTable, Phase};
 use kurabe_copy::verify::verify;
 use kurabe_copy::wanted::Wanted;
@@ -120,7 +120,7 @@ fn run(
 ) -> Result<()> {
     let mut plan = plan.clone();
     change(&mut plan.tables[0]);
-    copy.run(&plan, namespace, true, &mut |_| {}).map(drop)
+    copy.run(&plan, namespace, How { restart: true, ..How::default() }, &mut |_| {}).map(drop)
 }
 
 /// Plans the copy of all tables, and passes it on with the namespace of the target.
@@ -128,7 +128,7 @@ fn with_plan(from: &Place, to: &Place, work: &dyn Fn(&mut Copy<'_>, &Plan, &mut 
     let stop = AtomicBool::new(false);
     let mut copy = Copy { source: side(&from.url()), target: side(&to.url()), stop: &stop, begun: false };
     let wanted = Wanted { accepted: Accepted::all(), page: PAGE, ..Wanted::default() };
-    let plan = copy.plan(&wanted).unwrap();
+    let plan = copy.plan(&wanted, &mut []).unwrap();
     let driver = driver(&to.url());
     let mut namespace = driver.namespace().unwrap();
     namespace.claim("copy").unwrap();

@@ -13,7 +13,7 @@ use kurabe_copy::engines::Engine;
 use kurabe_copy::event::{Event, Step, TableDone};
 use kurabe_copy::issue::Accepted;
 use kurabe_copy::plan::Plan;
-use kurabe_copy::run::Copy;
+use kurabe_copy::run::{Copy, How};
 use kurabe_copy::sql::{Side, engine_of, which};
 use kurabe_copy::wanted::Wanted;
 use kurabe_copy::{sample, state};
@@ -229,9 +229,9 @@ impl CopyJob {
         copy.target.run(&format!("DROP TABLE {placeholder}"))?;
         let wanted =
             Wanted { tables: vec![self.source.name.clone()], accepted: Accepted::all(), ..Wanted::default() };
-        let plan: Plan = context.span(PLAN.name, |_| copy.plan(&wanted))?;
+        let plan: Plan = context.span(PLAN.name, |_| copy.plan(&wanted, &mut []))?;
         let mut seen = 0;
-        let done = copy.run(&plan, namespace, false, &mut |event| {
+        let done = copy.run(&plan, namespace, How::default(), &mut |event| {
             let counted = match event {
                 Event::Progress { step: Step::Copy, rows, .. } => {
                     let new = rows - seen;

@@ -1,7 +1,7 @@
 //! Reads the files of a custom workload. The run file keeps their text.
 
 use crate::cli::PGBENCH;
-use crate::suite::{parsed, word, words};
+use crate::suite::{option_of, parsed, word, words};
 use crate::targets;
 use clap::ArgMatches;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
@@ -20,7 +20,7 @@ const MAX: u64 = 1_000_000;
 /// The custom workload in a suite file, if it contains one, including its value lists.
 pub(crate) fn of_suite(path: &Path, text: &str, matches: &ArgMatches) -> Result<Option<CustomWorkload>> {
     let Ok(table) = text.parse::<Table>() else { return Ok(None) };
-    let write = may_write(matches, table.get("targets"));
+    let write = may_write(&named(matches, table.get("targets")), matches);
     if table.contains_key(PGBENCH) {
         return of_table(path, &table, define(matches)?, write).map(Some);
     }
@@ -126,15 +126,15 @@ pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
         files.push(builtin("tpcb-like", 1)?);
     }
     let define = define(matches)?;
-    let scale = parsed("--", "scale", matches.get_one("scale").cloned(), units::parse_count)?;
-    let tries = parsed("--", "max-tries", matches.get_one("max-tries").cloned(), units::parse_count)?;
-    scripts(files, define, scale, tries, matches.get_flag("init"), may_write(matches, None))
+    let scale = option_of(matches, "scale", units::parse_count)?;
+    let tries = option_of(matches, "max-tries", units::parse_count)?;
+    scripts(files, define, scale, tries, matches.get_flag("init"), may_write(&named(matches, None), matches))
 }
 
 /// The capture of `run replay`.
 pub(crate) fn of_replay(matches: &ArgMatches) -> Result<CustomWorkload> {
     let path = matches.get_one::<PathBuf>("capture").ok_or_else(|| Error::usage("no capture was given"))?;
-    let throwaway = is_throwaway(matches, None);
+    let throwaway = are_throwaway(&named(matches, None));
     let write = matches.get_flag("write") || throwaway;
     let cache = matches.get_one::<String>("cache").map(|url| url.starts_with("up:"));
     if matches.contains_id("cached") && !matches.contains_id("cache") {
@@ -163,26 +163,16 @@ fn scripts(
     Ok(CustomWorkload { language: Language::Pgbench, files, define, scale, max_tries, init, write })
 }
 
-/// Whether statements may change existing tables: with `--write`, or if all targets are throwaway servers, which hold nothing
-/// of the user's. `named` are the targets of a suite.
-fn may_write(matches: &ArgMatches, named: Option<&Value>) -> bool {
-    matches.get_flag("write") || is_throwaway(matches, named)
-}
-
-fn is_throwaway(matches: &ArgMatches, named: Option<&Value>) -> bool {
+/// The targets of the command line; without any, those of a suite.
+fn named(matches: &ArgMatches, of_suite: Option<&Value>) -> Vec<String> {
     // Not every command has all of them.
     let given = ["target", "more-targets", "via"]
         .iter()
         .filter_map(|name| matches.try_get_many::<String>(name).ok().flatten());
-    let mut urls: Vec<String> = given.flatten().cloned().collect();
-    if urls.is_empty() {
-        let named = named.map_or_else(Vec::new, |named| match named {
-            Value::Array(several) => several.iter().collect(),
-            one => vec![one],
-        });
-        urls.extend(named.into_iter().filter_map(Value::as_str).map(str::to_owned));
-    }
-    are_throwaway(&urls)
+    let urls: Vec<String> = given.flatten().cloned().collect();
+    // What is no list of targets is refused where targets are read.
+    let of_suite = || of_suite.and_then(|targets| words(targets, "targets").ok()).unwrap_or_default();
+    if urls.is_empty() { of_suite() } else { urls }
 }
 
 fn are_throwaway(urls: &[String]) -> bool {
@@ -190,8 +180,9 @@ fn are_throwaway(urls: &[String]) -> bool {
     !urls.is_empty() && targets::are_throwaway(urls).unwrap_or(false)
 }
 
-/// The same for these targets.
-pub(crate) fn may_write_to(urls: &[String], matches: &ArgMatches) -> bool {
+/// Whether statements may change existing tables: with `--write`, or if all targets are throwaway servers, which hold nothing
+/// of the user's.
+pub(crate) fn may_write(urls: &[String], matches: &ArgMatches) -> bool {
     matches.get_flag("write") || are_throwaway(urls)
 }
 

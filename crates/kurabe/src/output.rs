@@ -143,13 +143,7 @@ impl Output {
     pub(crate) fn result(&self, text: &str) -> Result<()> {
         let mut out = std::io::stdout().lock();
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        match write!(out, "{}{end}", screen(text, self.colour)).and_then(|()| out.flush()) {
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(Error::new(ErrorKind::Environment, format!("the result cannot be written: {error}"))
-                    .hint("check the free space of the output device"))
-            }
-            _ => Ok(()),
-        }
+        written(write!(out, "{}{end}", screen(text, self.colour)).and_then(|()| out.flush()))
     }
 
     /// Writes a binary result.
@@ -163,13 +157,7 @@ impl Output {
             return Err(Error::usage("this format is binary: it is not written to a terminal")
                 .hint("name a file with --output, or pass it to a program"));
         }
-        match out.write_all(bytes).and_then(|()| out.flush()) {
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(Error::new(ErrorKind::Environment, format!("the result cannot be written: {error}"))
-                    .hint("check the free space of the output device"))
-            }
-            _ => Ok(()),
-        }
+        written(out.write_all(bytes).and_then(|()| out.flush()))
     }
 
     /// Prints an event of a run as a line of JSON.
@@ -227,6 +215,17 @@ impl Output {
     /// Prints a warning.
     pub(crate) fn warning(&self, text: &str) {
         self.message("warning", text, &format!("kurabe: warning: {}", printable(text)));
+    }
+}
+
+/// The error of a result that could not be written; one of a pipe that nobody reads any more is none.
+fn written(done: std::io::Result<()>) -> Result<()> {
+    match done {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Error::new(ErrorKind::Environment, format!("the result cannot be written: {error}"))
+                .hint("check the free space of the output device"))
+        }
+        _ => Ok(()),
     }
 }
 

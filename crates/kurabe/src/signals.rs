@@ -17,6 +17,8 @@ use std::time::Duration;
 const CUT: Duration = Duration::from_secs(3);
 /// How long the program waits for servers that are ending statements, before it exits.
 pub(crate) const ENDS: Duration = Duration::from_secs(5);
+/// The pause between two looks at what may end by itself.
+const LOOK: Duration = Duration::from_millis(100);
 /// Time after that until the program exits.
 const LEAVE: Duration = Duration::from_millis(1_500);
 
@@ -81,6 +83,18 @@ pub(crate) fn watch(late: Exit, output: &Output) -> Result<Arc<AtomicBool>> {
         }
     })?;
     Ok(Arc::clone(WATCHED.get_or_init(|| stop)))
+}
+
+/// Waits for the user to stop the program, or for `check` to fail.
+///
+/// # Errors
+/// That of `check`.
+pub(crate) fn until_stopped(stop: &AtomicBool, mut check: impl FnMut() -> Result<()>) -> Result<()> {
+    while !stop.load(Ordering::SeqCst) {
+        check()?;
+        thread::sleep(LOOK);
+    }
+    Ok(())
 }
 
 /// Exits at the first interrupt; for commands without anything to keep or to close.

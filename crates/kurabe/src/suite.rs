@@ -361,6 +361,15 @@ fn option(matches: &ArgMatches, name: &str) -> Option<String> {
     matches.try_get_one::<String>(name).ok().flatten().cloned()
 }
 
+/// The value of an option, if it is given; an error names the option.
+pub(crate) fn option_of<T>(
+    matches: &ArgMatches,
+    name: &str,
+    parse: impl Fn(&str) -> Result<T>,
+) -> Result<Option<T>> {
+    parsed("--", name, option(matches, name), parse)
+}
+
 /// The value of a setting, if it is set; an error names the setting.
 pub(crate) fn parsed<T>(
     prefix: &str,

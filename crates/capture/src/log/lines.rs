@@ -1,6 +1,8 @@
 //! The lines of a log.
 
 use crate::input::Input;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use kurabe_core::{Error, Result};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -112,18 +114,14 @@ pub(super) fn fields(line: &str) -> Vec<String> {
 pub(super) fn time(text: &str) -> Option<u64> {
     let (date, rest) = text.trim().split_once(['T', ' '])?;
     let rest = rest.trim_start();
-    let (year, month, day) = match date.len() {
-        6 => (2000 + number(date.get(..2)?)?, number(date.get(2..4)?)?, number(date.get(4..)?)?),
-        10 => (number(date.get(..4)?)?, number(date.get(5..7)?)?, number(date.get(8..)?)?),
-        _ => return None,
+    let date = match date.len() {
+        6 => format!("20{}-{}-{}", date.get(..2)?, date.get(2..4)?, date.get(4..)?),
+        _ => date.to_owned(),
     };
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != ':' && c != '.').unwrap_or(rest.len());
     let (clock, zone) = rest.split_at(end);
-    let (clock, part) = clock.split_once('.').unwrap_or((clock, ""));
-    let mut parts = clock.split(':');
-    let [hour, minute, second] = [(); 3].map(|()| parts.next().and_then(number));
-    let (hour, minute, second) = (hour?, minute?, second?);
-    let nanos = number(&format!("{part:0<9}")[..9])?;
+    // An hour may have one digit.
+    let time: DateTime = format!("{date}T{clock:0>8}").parse().ok()?;
     let zone = zone.trim();
     let offset = match zone.chars().next() {
         Some(sign @ ('+' | '-')) => {
@@ -133,16 +131,9 @@ pub(super) fn time(text: &str) -> Option<u64> {
         }
         _ => 0,
     };
-    let is_day = (1970..2200).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
-    if !is_day || hour > 23 || minute > 59 || second > 60 || zone.contains(char::is_whitespace) {
-        return None;
-    }
-    // Days since 1970 by months that begin with March, so that a leap day is the last of a year.
-    let (from_march, year) = ((month + 9) % 12, if month < 3 { year - 1 } else { year });
-    let days =
-        365 * year + year / 4 - year / 100 + year / 400 + (153 * from_march + 2) / 5 + day - 1 - 719_468;
-    let seconds = ((days * 24 + hour) * 60 + minute - offset) * 60 + second;
-    u64::try_from(seconds * 1_000_000_000 + nanos).ok()
+    let at = time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_nanosecond();
+    let at = u64::try_from(at - i128::from(offset) * 60_000_000_000).ok();
+    at.filter(|_| !zone.contains(char::is_whitespace))
 }
 
 fn number(text: &str) -> Option<i64> {

@@ -18,7 +18,7 @@ fn captured(scheme: &str, database: Option<&str>, text: &str) -> Result<Seen> {
     assert_eq!(path.exists(), recorded.is_ok());
     let (_, missing) = recorded?;
     let (mut templates, mut found) = (Vec::new(), Vec::new());
-    read(&path, |record| match record {
+    read(&path, |_, record| match record {
         Record::Statement { template, .. } => templates.push(template),
         Record::Request(request) => {
             let text = templates[request.statement as usize].replace('\0', "?");
@@ -37,6 +37,11 @@ fn csv(session: &str, at: &str, severity: &str, code: &str, message: &str, rest:
     )
 }
 
+/// A line about a request.
+fn told(session: &str, at: &str, message: &str, rest: &str) -> String {
+    csv(session, at, "LOG", "00000", message, rest)
+}
+
 const NONE: &str = ",,,,,,,";
 
 #[test]
@@ -44,52 +49,37 @@ fn requests_of_postgresql_have_values_errors_and_the_time_of_all_their_steps() {
     let detail = |text: &str| format!("\"{text}\",,,,,,,");
     let failed = ",,,,,\"SELECT 1 / 0\",8,";
     let log = [
-        csv(
-            "a",
-            "00.100",
-            "LOG",
-            "00000",
-            "duration: 1.500 ms  statement: SELECT \"\"x\"\"\nFROM t WHERE n = 7",
-            NONE,
-        ),
-        csv("b", "00.101", "LOG", "00000", "duration: 0.100 ms  parse <unnamed>: SELECT $1, $2", NONE),
-        csv("b", "00.101", "LOG", "00000", "duration: 0.200 ms  bind <unnamed>: SELECT $1, $2", NONE),
-        csv(
+        told("a", "00.100", "duration: 1.500 ms  statement: SELECT \"\"x\"\"\nFROM t WHERE n = 7", NONE),
+        told("b", "00.101", "duration: 0.100 ms  parse <unnamed>: SELECT $1, $2", NONE),
+        told("b", "00.101", "duration: 0.200 ms  bind <unnamed>: SELECT $1, $2", NONE),
+        told(
             "b",
             "00.102",
-            "LOG",
-            "00000",
             "duration: 0.300 ms  execute <unnamed>: SELECT $1, $2",
             &detail("Parameters: $1 = 'it''s, $2 = ''', $2 = NULL"),
         ),
-        csv("b", "00.103", "LOG", "00000", "duration: 0.100 ms  parse s1: SELECT $1", NONE),
-        csv(
+        told("b", "00.103", "duration: 0.100 ms  parse s1: SELECT $1", NONE),
+        told(
             "b",
             "00.103",
-            "LOG",
-            "00000",
             "duration: 0.100 ms  execute s1/c1: SELECT $1",
             &detail("parameters: $1 = 'a: b'"),
         ),
-        csv(
+        told(
             "b",
             "00.104",
-            "LOG",
-            "00000",
             "duration: 0.100 ms  execute s1: SELECT $1",
             &detail("parameters: $1 = 'abcdefghijkl...'"),
         ),
-        csv("b", "00.104", "LOG", "00000", "duration: 0.100 ms  execute s1: SELECT $1", NONE),
-        csv("a", "00.200", "LOG", "00000", "statement: BEGIN", NONE),
-        csv("a", "00.201", "LOG", "00000", "duration: 0.250 ms", NONE),
+        told("b", "00.104", "duration: 0.100 ms  execute s1: SELECT $1", NONE),
+        told("a", "00.200", "statement: BEGIN", NONE),
+        told("a", "00.201", "duration: 0.250 ms", NONE),
         csv("a", "00.202", "ERROR", "22012", "division by zero", failed),
-        csv("a", "00.203", "LOG", "00000", "duration: 0.010 ms  statement: rollback", NONE),
-        csv("a", "00.203", "LOG", "00000", "statement: SELECT 'never told'", NONE),
-        csv(
+        told("a", "00.203", "duration: 0.010 ms  statement: rollback", NONE),
+        told("a", "00.203", "statement: SELECT 'never told'", NONE),
+        told(
             "a",
             "00.204",
-            "LOG",
-            "00000",
             "disconnection: session time: 0:00:00.100 user=app database=shop host=[local]",
             NONE,
         ),
@@ -125,11 +115,9 @@ fn requests_of_postgresql_have_values_errors_and_the_time_of_all_their_steps() {
     assert_eq!((of_first[0].at, of_first[1].at), (0, 102_250_000));
     assert_eq!(of_first[2].error.as_deref(), Some("22012"));
     assert_eq!((about.began_ms, about.known), (1_795_780_800_098, Known::Errors));
-    assert!(missing.iter().any(|what| what.starts_with("requests without a duration: 1")), "{missing:?}");
-    assert!(
-        missing.iter().any(|what| what.starts_with("requests whose values or data are not in the log: 2")),
-        "{missing:?}"
-    );
+    let has = |what: &str| missing.iter().any(|one| one.starts_with(what));
+    assert!(has("requests whose values or data are not in the log: 2"), "{missing:?}");
+    assert!(has("requests without a duration: 1"), "{missing:?}");
 }
 
 #[test]
@@ -261,7 +249,7 @@ fn statements_of_general_query_logs_have_their_lines_and_no_times() {
 #[test]
 fn statements_are_those_that_clients_sent() {
     let csv = |message: &str, tag: &str| {
-        csv("a", "00.1", "LOG", "00000", message, NONE).replace("\"SELECT\"", &format!("{tag:?}"))
+        told("a", "00.1", message, NONE).replace("\"SELECT\"", &format!("{tag:?}"))
     };
     let head = "# Time: 2026-11-27T12:00:00.1Z\n# User@Host: a[a] @ l []  Id:     8\n# Query_time: 0.1  Lock_time: 0 Rows_sent: 0\n";
     let slow = |text: &str| format!("{head}{text}");
@@ -352,7 +340,7 @@ fn connection_ends_with_its_session_and_begins_anew_with_its_number() {
 
 #[test]
 fn log_without_times_is_refused_with_the_settings_that_write_them() {
-    let timeless = csv("a", "00.1", "LOG", "00000", "statement: SELECT 1", NONE);
+    let timeless = told("a", "00.1", "statement: SELECT 1", NONE);
     for (scheme, log, why, setting) in [
         ("mysql", "SELECT 1", "it is no slow or general query log", "long_query_time = 0"),
         ("mysql", "", "it is no slow or general query log", "slow_query_log = ON"),
@@ -402,7 +390,7 @@ proptest! {
     fn any_damage_is_read_or_refused(which in 0_usize..5, at in any::<prop::sample::Index>(), with in prop::collection::vec(any::<u8>(), 0..9)) {
         let head = "# Time: 2026-11-27T12:00:00.1Z\n# User@Host: a[a] @ l []  Id:     8\n# Query_time: 0.1  Rows_sent: 0\n";
         let (scheme, log) = [
-            ("postgres", csv("a", "00.1", "LOG", "00000", "duration: 1.5 ms  execute s/c: SELECT $1", "\"parameters: $1 = 'é', $2 = NULL\",,,,,,,")),
+            ("postgres", told("a", "00.1", "duration: 1.5 ms  execute s/c: SELECT $1", "\"parameters: $1 = 'é', $2 = NULL\",,,,,,,")),
             ("postgres", csv("a", "00.1", "ERROR", "22012", "division by zero", ",,,,,\"SELECT 1 / 0\",8,")),
             ("mysql", format!("{head}use shop;\nSET insert_id=1,timestamp=1795780800;\nSELECT 'é';\n")),
             ("mysql", "2026-11-27T12:00:00.1Z\t    8 Connect\ta@l on shop using TCP/IP\n\t\t    8 Query\tSELECT 'é'\n".to_owned()),

@@ -83,7 +83,7 @@ type Formed = (usize, Vec<Value>);
 /// Reads a capture with samples of the values. `tells`: commands on keys and documents become statements, where they can.
 pub(crate) fn analyse(path: &Path, tells: bool) -> Result<Analysis> {
     let mut reading = Reading { told: tells.then(HashMap::new), ..Reading::default() };
-    let (about, ending) = file::read_with(path, |about, record| reading.take(about, record))?;
+    let (about, ending) = file::read(path, |about, record| reading.take(about, record))?;
     reading.shown.about = about;
     reading.shown.ending = ending;
     Ok(reading.end())

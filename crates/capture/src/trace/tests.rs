@@ -112,7 +112,7 @@ fn made(bytes: &[u8]) -> Result<(Vec<Record>, Totals, Option<String>)> {
     let mut about = About { protocol: "redis".to_owned(), ..About::default() };
     let (totals, rest) = record(Input::open(&from)?, (None, 6_379), protocol, &to, &mut about)?;
     let mut records = Vec::new();
-    crate::file::read(&to, |record| records.push(record)).unwrap();
+    crate::file::read(&to, |_, record| records.push(record)).unwrap();
     assert_eq!(about.began_ms, 1_700_000_000_000);
     Ok((records, totals, rest))
 }

@@ -5,7 +5,7 @@ use kurabe_copy::event::{Event, TableDone};
 use kurabe_copy::issue::Accepted;
 use kurabe_copy::plan::Plan;
 use kurabe_copy::rows::PageSize;
-use kurabe_copy::run::Copy;
+use kurabe_copy::run::{Copy, How};
 use kurabe_copy::sql::Side;
 use kurabe_copy::wanted::Wanted;
 use kurabe_core::Result;
@@ -69,14 +69,14 @@ pub fn copied(
     events: &mut dyn FnMut(Event<'_>),
 ) -> Result<(Plan, Vec<TableDone>)> {
     let mut copy = Copy { source: side(from), target: side(to), stop, begun: false };
-    let plan = copy.plan(wanted)?;
+    let plan = copy.plan(wanted, &mut [])?;
     if let Some(error) = plan.refusal(&wanted.accepted) {
         return Err(error);
     }
     let driver = driver(to);
     let mut namespace = driver.namespace()?;
     namespace.claim("copy")?;
-    let done = copy.run(&plan, &mut *namespace, false, events)?;
+    let done = copy.run(&plan, &mut *namespace, How::default(), events)?;
     Ok((plan, done))
 }
 
@@ -181,7 +181,7 @@ pub fn copy_all(from: &Place, to: &Place) -> Result<(Plan, Vec<TableDone>)> {
 pub fn planned(from: &Place, to: &Place) -> Result<Plan> {
     let stop = AtomicBool::new(false);
     let mut copy = Copy { source: side(&from.url()), target: side(&to.url()), stop: &stop, begun: false };
-    copy.plan(&Wanted::default())
+    copy.plan(&Wanted::default(), &mut [])
 }
 
 /// Whether a plan lists a difference of this kind whose object and detail contain these words.

@@ -16,7 +16,7 @@ use kurabe_copy::event::Event;
 use kurabe_copy::issue::Accepted;
 use kurabe_copy::plan::Plan;
 use kurabe_copy::rows::PageSize;
-use kurabe_copy::run::Copy;
+use kurabe_copy::run::{Copy, How};
 use kurabe_copy::wanted::Wanted;
 use kurabe_core::{Error, ErrorKind};
 use std::fmt::Write as _;
@@ -93,7 +93,7 @@ fn copied(from: &Place, to: &Place, tables: &[&Table], draw: &mut Draw) -> Resul
     loop {
         let stop = AtomicBool::new(false);
         let mut copy = Copy { source: side(&from.url()), target: side(&to.url()), stop: &stop, begun: false };
-        let plan = match copy.plan(&wanted) {
+        let plan = match copy.plan(&wanted, &mut []) {
             Ok(plan) => plan,
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 leave_out(&mut wanted.tables, error, &mut out.refused)?;
@@ -104,7 +104,8 @@ fn copied(from: &Place, to: &Place, tables: &[&Table], draw: &mut Draw) -> Resul
         let driver = driver(&to.url());
         let mut namespace = driver.namespace()?;
         namespace.claim("copy")?;
-        let done = copy.run(&plan, &mut *namespace, std::mem::take(&mut restart), &mut |event| {
+        let how = How { restart: std::mem::take(&mut restart), ..How::default() };
+        let done = copy.run(&plan, &mut *namespace, how, &mut |event| {
             if matches!(event, Event::Progress { .. }) {
                 left = left.saturating_sub(1);
                 stop.store(left == 1, Ordering::Relaxed);

@@ -20,7 +20,7 @@ use std::path::Path;
 /// If it cannot be read, or cannot be replayed.
 pub(super) fn read(path: &Path) -> Result<Traffic> {
     let mut reading = Reading::default();
-    let (about, ending) = file::read_with(path, |about, record| {
+    let (about, ending) = file::read(path, |about, record| {
         if let Some(family) = Family::of(&about.protocol) {
             reading.family = family;
             reading.take(record);

@@ -3,6 +3,7 @@
 use super::join::{self, First};
 use crate::exit::{self, Exit};
 use crate::output::Output;
+use crate::suite::option_of;
 use crate::targets::{self, Opened};
 use crate::{clock, signals, timeout};
 use anyhow::Result;
@@ -65,18 +66,17 @@ impl Asked {
     fn of(matches: &ArgMatches) -> Result<Self> {
         let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
         let count = |name: &str, most: u64| -> kurabe_core::Result<Option<u64>> {
-            let Some(text) = text(name) else { return Ok(None) };
-            let n = units::parse_count(text).map_err(|e| e.context(format!("--{name}")))?;
-            if (1..=most).contains(&n) {
-                return Ok(Some(n));
+            match option_of(matches, name, units::parse_count)? {
+                Some(n) if !(1..=most).contains(&n) => {
+                    let text = text(name).unwrap_or_default();
+                    Err(Error::usage(format!("--{name} {text} is out of range"))
+                        .hint(format!("from 1 to {}", units::count(most))))
+                }
+                n => Ok(n),
             }
-            Err(Error::usage(format!("--{name} {text} is out of range"))
-                .hint(format!("from 1 to {}", units::count(most))))
         };
-        let time = |name: &str| {
-            let time = units::parse_duration(text(name).unwrap_or_default());
-            time.map_err(|e| e.context(format!("--{name}")))
-        };
+        let time =
+            |name: &str| option_of(matches, name, units::parse_duration).map(Option::unwrap_or_default);
         let workers = count("workers", 10_000)?.unwrap_or(16) as usize;
         let pool = count("pool", workers as u64)?;
         let connection = match text("connection") {
@@ -113,9 +113,7 @@ impl Asked {
                 allow_get_writes: matches.get_flag("allow-get-writes"),
             },
             dataset: Dataset { seed, records: count("records", 1_000_000_000)?, slot: 0 },
-            durability: text("durability")
-                .map(|name| DurabilityClass::parse(name).map_err(|e| e.context("--durability")))
-                .transpose()?,
+            durability: option_of(matches, "durability", DurabilityClass::parse)?,
             experiments,
             first,
             named: !wanted.is_empty(),

@@ -6,7 +6,7 @@ use super::report;
 use crate::claims::{Definition, Earlier, Resolved, Work, of_file, on_this_machine, resolve, shipped};
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::suite::parsed;
+use crate::suite::option_of;
 use crate::{clock, places, signals, targets};
 use anyhow::Result;
 use clap::ArgMatches;
@@ -36,7 +36,7 @@ pub(super) fn claims(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         None => shipped(matches)?,
     };
     let chosen = chosen(&all, &ids)?;
-    let budget = parsed("--", "budget", matches.get_one("budget").cloned(), units::parse_duration)?;
+    let budget = option_of(matches, "budget", units::parse_duration)?;
     if budget.is_some_and(|budget| budget.is_zero()) {
         return Err(Error::usage("--budget 0 is out of range").into());
     }

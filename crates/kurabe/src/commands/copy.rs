@@ -152,7 +152,7 @@ fn work(
     let jobs = matches.get_one::<u16>("jobs").copied().unwrap_or(1);
     let mut more = (1..jobs).map(|_| pair()).collect::<kurabe_core::Result<Vec<_>>>()?;
     signals::wait_for("the tables to be read");
-    let plan = copy.plan_with(wanted, &mut more)?;
+    let plan = copy.plan(wanted, &mut more)?;
     let dry = matches.get_flag("dry-run");
     let json = matches.get_one::<String>("report").is_some_and(|format| format == "json");
     if let Some(path) = matches.get_one::<String>("leftovers") {
@@ -206,7 +206,7 @@ fn work(
     };
     let mut progress = Progress::new(*output, &plan);
     let (mut shown, mut on_page, mut tables) = (Ok(()), Ok(()), Vec::new());
-    let done = copy.run_as(&plan, &mut *namespace, how, &mut |event| match event {
+    let done = copy.run(&plan, &mut *namespace, how, &mut |event| match event {
         Event::Done(done) => {
             progress.bar.finish_and_clear();
             let text = if json {

@@ -3,7 +3,7 @@
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::signals;
-use crate::suite::{self, Interleave, until::percentage};
+use crate::suite::{self, Interleave, option_of, until::percentage};
 use anyhow::Result;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -23,8 +23,8 @@ const LONGER: Duration = Duration::from_millis(300);
 pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let number = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let several = |name: &str| matches.get_many::<String>(name).into_iter().flatten().map(String::as_str);
-    let rounds = units::parse_count(number("rounds")).map_err(|error| error.context("--rounds"))?;
-    let time = units::parse_duration(number("duration")).map_err(|error| error.context("--duration"))?;
+    let rounds = option_of(matches, "rounds", units::parse_count)?.unwrap_or_default();
+    let time = option_of(matches, "duration", units::parse_duration)?.unwrap_or_default();
     if rounds == 0 {
         return Err(Error::usage("--rounds 0 is out of range").hint("use at least 1").into());
     }
@@ -48,10 +48,7 @@ pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
                 .collect::<Result<_>>()?,
             separate,
             budget: suite::BUDGET * 4,
-            records: matches
-                .get_one::<String>("records")
-                .map(|text| units::parse_count(text).map_err(|error| error.context("--records")))
-                .transpose()?,
+            records: option_of(matches, "records", units::parse_count)?,
             slice,
             cpu_partition: slice.and_then(|_| CpuPartition::of_this_machine()),
             comparisons: units::parse_count(text)?,

@@ -2,20 +2,20 @@
 
 use crate::exit::{self, Exit};
 use crate::output::Output;
+use crate::suite::option_of;
 use crate::targets::{self, OpenOptions, Opened, SERVED_BY_STACKS, STACK, StackData, start_error};
 use crate::{clock, signals, timeout};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind, units};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 pub(super) fn stack(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let text = |name: &str| matches.get_one::<String>(name).cloned();
     let count = |name: &str| -> kurabe_core::Result<Option<u64>> {
-        let Some(text) = text(name) else { return Ok(None) };
-        let n = units::parse_count(&text).map_err(|error| error.context(format!("--{name}")))?;
-        if n == 0 { Err(Error::usage(format!("--{name} 0 is out of range"))) } else { Ok(Some(n)) }
+        match option_of(matches, name, units::parse_count)? {
+            Some(0) => Err(Error::usage(format!("--{name} 0 is out of range"))),
+            n => Ok(n),
+        }
     };
     let mut url = format!("{STACK}:{}", text("stack").unwrap_or_default());
     if let Some(variant) = text("variant") {
@@ -35,7 +35,12 @@ pub(super) fn stack(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let stop = signals::watch(exit::DONE, output)?;
     let opened = targets::open(&[url], &OpenOptions { stack_data, ..OpenOptions::default() }, output)?;
     signals::wait_for("the stack to end");
-    let ended = announce(&opened, output).and_then(|()| wait(&opened, &stop));
+    let ended = announce(&opened, output).and_then(|()| {
+        signals::until_stopped(&stop, || {
+            let lost = opened.died().map(|why| start_error(ErrorKind::ConnectionLost, &why));
+            lost.map_or(Ok(()), Err)
+        })
+    });
     opened.close(output);
     ended?;
     Ok(exit::DONE)
@@ -50,16 +55,5 @@ fn announce(opened: &Opened, output: &Output) -> kurabe_core::Result<()> {
         }
     }
     output.note("Ctrl-C stops and removes the stack and its tables");
-    Ok(())
-}
-
-/// Waits for the user, or for the end of a part.
-fn wait(opened: &Opened, stop: &AtomicBool) -> kurabe_core::Result<()> {
-    while !stop.load(Ordering::SeqCst) {
-        if let Some(why) = opened.died() {
-            return Err(start_error(ErrorKind::ConnectionLost, &why));
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
     Ok(())
 }

@@ -7,8 +7,6 @@ use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let engine = matches.get_one::<String>("engine").map_or("", String::as_str);
@@ -38,13 +36,13 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     }
     output.note("Ctrl-C stops and removes the server");
     signals::wait_for(format!("{engine} to end"));
-    while !stop.load(Ordering::SeqCst) {
-        if let Some(why) = server.died() {
+    signals::until_stopped(&stop, || match server.died() {
+        None => Ok(()),
+        Some(why) => {
             let text = format!("the server exited: {why}");
-            return Err(targets::start_error(ErrorKind::ConnectionLost, &text).into());
+            Err(targets::start_error(ErrorKind::ConnectionLost, &text))
         }
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    })?;
     server.stop().map_err(|e| Error::new(ErrorKind::Environment, e.to_string()))?;
     Ok(exit::DONE)
 }

@@ -2,9 +2,10 @@
 
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::observation::Sample;
-use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
+use kurabe_core::run::{CellRecord, Outcome};
 use kurabe_engine::run::event::Event;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The object of an event; `None` for an event that asks the listener something.
 pub(super) fn json(
@@ -13,35 +14,42 @@ pub(super) fn json(
     targets: &[String],
     cells: &[CellRecord],
 ) -> Option<Value> {
-    let of_cell = |kind: &str, cell: &CellRecord, operation: Option<&str>| {
+    let of_cell = |kind: &str, cell: &CellRecord| {
         let values = axes.iter().filter_map(|axis| Some((axis.name.to_owned(), cell.axes.get(axis.name)?)));
-        let values: Map<String, Value> = values.map(|(name, value)| (name, json!(value))).collect();
-        let mut object = Map::new();
-        object.insert("event".to_owned(), json!(kind));
-        object.insert("target".to_owned(), json!(targets.get(cell.target)));
-        object.insert("axes".to_owned(), Value::Object(values));
-        object.insert("aa_control".to_owned(), json!(cell.aa_control));
-        if let Some(operation) = operation {
-            object.insert("operation".to_owned(), json!(operation));
-        }
-        object
+        let values: BTreeMap<_, _> = values.collect();
+        let target = targets.get(cell.target);
+        json!({ "event": kind, "target": target, "axes": values, "aa_control": cell.aa_control })
     };
     Some(match event {
-        Event::Loading { cell } => Value::Object(of_cell("loading", cell, None)),
+        Event::Loading { cell } => of_cell("loading", cell),
         Event::Restarting => json!({ "event": "restarting" }),
         Event::TrialBegins { round, cell, operation, ended, planned, left } => {
-            let mut object = of_cell("trial-begins", cell, Some(operation));
-            object.insert("round".to_owned(), json!(round + 1));
-            object.insert("ended".to_owned(), json!(ended));
-            object.insert("planned".to_owned(), json!(planned));
-            object.insert("left_ms".to_owned(), json!(left.map(|left| left.as_millis() as u64)));
-            Value::Object(object)
+            let mut object = of_cell("trial-begins", cell);
+            object["operation"] = json!(operation);
+            object["round"] = json!(round + 1);
+            object["ended"] = json!(ended);
+            object["planned"] = json!(planned);
+            object["left_ms"] = json!(left.map(|left| left.as_millis() as u64));
+            object
         }
         Event::TrialEnds { record } => {
-            let cell = cells.get(record.cell)?;
-            let mut object = of_cell("trial-ends", cell, Some(&record.operation));
-            object.extend(outcome(record));
-            Value::Object(object)
+            let mut object = of_cell("trial-ends", cells.get(record.cell)?);
+            object["operation"] = json!(record.operation);
+            object["round"] = json!(record.round + 1);
+            object["rerun_reason"] = json!(record.rerun_reason);
+            match &record.outcome {
+                Outcome::Measured(measured) => {
+                    object["outcome"] = json!("measured");
+                    object["completed"] = json!(measured.completed);
+                    object["elapsed_ns"] = json!(measured.elapsed_ns);
+                    object["ops_per_second"] = json!(measured.ops_per_second());
+                }
+                Outcome::Failed { reason, .. } => {
+                    object["outcome"] = json!("failed");
+                    object["reason"] = json!(reason);
+                }
+            }
+            object
         }
         Event::AgentLost { why } => json!({ "event": "agent-lost", "why": why }),
         Event::Replanned { plan, .. } => {
@@ -62,26 +70,4 @@ pub(super) fn resources(sample: &Sample) -> Value {
         "disk_waits": sample.disk_waits,
         "network": sample.network,
     })
-}
-
-fn outcome(record: &TrialRecord) -> Map<String, Value> {
-    let mut object = Map::new();
-    let mut put = |name: &str, value: Value| {
-        object.insert(name.to_owned(), value);
-    };
-    put("round", json!(record.round + 1));
-    put("rerun_reason", json!(record.rerun_reason));
-    match &record.outcome {
-        Outcome::Measured(measured) => {
-            put("outcome", json!("measured"));
-            put("completed", json!(measured.completed));
-            put("elapsed_ns", json!(measured.elapsed_ns));
-            put("ops_per_second", json!(measured.ops_per_second()));
-        }
-        Outcome::Failed { reason, .. } => {
-            put("outcome", json!("failed"));
-            put("reason", json!(reason));
-        }
-    }
-    object
 }

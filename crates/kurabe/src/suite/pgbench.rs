@@ -30,7 +30,7 @@ impl Request {
                     .hint(format!("leave out --{ours}")));
             }
         }
-        let count = |name: &str| super::parsed("--", name, text(name), units::parse_count);
+        let count = |name: &str| super::option_of(matches, name, units::parse_count);
         if let Some(clients) = count("client")? {
             self.axes.insert("clients".to_owned(), vec![clients.to_string()]);
         }

@@ -202,7 +202,7 @@ impl Reader<'_> {
                 parse_table(&alone, None, &|name| self.default(name))?
             }
             (None, None) if table.contains_key(PGBENCH) => {
-                let write = custom::may_write_to(&self.targets(table, Vec::new())?, self.matches);
+                let write = custom::may_write(&self.targets(table, Vec::new())?, self.matches);
                 let custom = custom::of_table(self.path, table, self.define(table)?, write)?;
                 let alone = Table::from_iter([(PGBENCH.to_owned(), table[PGBENCH].clone())]);
                 parse_table(&alone, Some(custom), &|name| self.default(name))?
@@ -270,8 +270,7 @@ impl Reader<'_> {
             let define = self.define(run)?;
             let custom = if custom::is_custom(&table) {
                 let targets = table.get("targets").map(|targets| words(targets, "targets")).transpose()?;
-                let write =
-                    custom::may_write_to(&self.targets(run, targets.unwrap_or_default())?, self.matches);
+                let write = custom::may_write(&self.targets(run, targets.unwrap_or_default())?, self.matches);
                 Some(custom::of_file(&path, &text, define, write)?)
             } else if run.contains_key("define") {
                 return Err(Error::usage("it has no variables").hint("leave out 'define'"));
