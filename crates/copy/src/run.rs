@@ -64,7 +64,8 @@ impl Copy<'_> {
             targets.push(target);
         }
         for source in &mut sources {
-            engine.reading.iter().try_for_each(|statement| source.run(statement))?;
+            let statements = engine.each_session.iter().chain(engine.reading);
+            statements.copied().try_for_each(|statement| source.run(statement))?;
         }
         // One transaction, so that all tables are read as they were at one time, where the engine can do that.
         match sources.as_mut_slice() {
@@ -74,7 +75,8 @@ impl Copy<'_> {
         for target in targets {
             let engine = target.engine;
             let data_only = if wanted.parts == Parts::Data { engine.writing_into_keys } else { &[] };
-            engine.writing.iter().chain(data_only).try_for_each(|statement| target.run(statement))?;
+            let statements = engine.each_session.iter().chain(engine.writing).chain(data_only);
+            statements.copied().try_for_each(|statement| target.run(statement))?;
         }
         let mut facts = self.target.engine.dialect.facts(&mut self.target)?;
         facts.same_server =

@@ -1,9 +1,8 @@
 //! Every type that can be a key, with more rows than a page has, from each engine to each engine. Rows are counted by the
 //! engines' own programs.
 
-use super::common::{Place, copied, wanted_all};
+use super::common::{Place, copy_as, wanted_all};
 use kurabe_copy::rows::PageSize;
-use std::sync::atomic::AtomicBool;
 
 /// The engines, each as a source and a target.
 pub const ENGINES: [&str; 5] = ["sqlite", "postgres", "mysql", "mariadb", "firebird"];
@@ -183,8 +182,7 @@ pub fn sweep(engine: &str, chosen: &[&str]) {
     let tables = made(&from, engine, &keys);
     for target in chosen.iter().copied() {
         let Some(to) = Place::new(target) else { continue };
-        let wanted = wanted_all(PageSize::default());
-        let done = copied(&from.url(), &to.url(), &wanted, &AtomicBool::new(false), &mut |_| {});
+        let done = copy_as(&from, &to, &wanted_all(PageSize::default()));
         let (_, done) = done.unwrap_or_else(|error| panic!("{engine} to {target}: {error}"));
         assert_eq!(done.len(), tables.len(), "{engine} to {target}");
         for (table, rows) in &tables {

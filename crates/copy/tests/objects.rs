@@ -1,17 +1,16 @@
 //! Single objects of a schema: each is made as it was, or the plan lists what is lost.
 
-use crate::common::{Place, assert_lists, copied, copy_all, lists, planned, wanted_all};
+use crate::common::{Place, assert_lists, copy_all, copy_as, lists, planned, wanted_all};
 use kurabe_copy::plan::Plan;
 use kurabe_copy::rows::PageSize;
 use kurabe_copy::wanted::Wanted;
 use kurabe_core::Result;
-use std::sync::atomic::AtomicBool;
 
 /// A copy of all tables, with every difference accepted but for what is said.
 fn copy_with(from: &Place, to: &Place, change: impl Fn(&mut Wanted)) -> Result<Plan> {
     let mut wanted = wanted_all(PageSize::default());
     change(&mut wanted);
-    copied(&from.url(), &to.url(), &wanted, &AtomicBool::new(false), &mut |_| {}).map(|(plan, _)| plan)
+    copy_as(from, to, &wanted).map(|(plan, _)| plan)
 }
 
 #[test]
@@ -135,7 +134,7 @@ fn objects_of_postgres_are_carried_to_another_server_of_it() {
     let mut renamed = wanted_all(PageSize::default());
     renamed.rename = vec![("t".to_owned(), "t2".to_owned())];
     let Some(to) = Place::new("postgres") else { return };
-    let plan = copied(&from.url(), &to.url(), &renamed, &AtomicBool::new(false), &mut |_| {}).unwrap().0;
+    let plan = copy_as(&from, &to, &renamed).unwrap().0;
     assert_lists(
         &plan,
         &[("table-option", "t STORAGE EXTERNAL"), ("table-option", "t.tb CLUSTER"), ("comment", "t.tc IS")],

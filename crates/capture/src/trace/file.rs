@@ -8,9 +8,11 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
-/// How files of packets begin: pcapng, and pcap, of which it says the order of bytes (whether the first is the largest) and the
-/// nanoseconds of the second part of a time.
-pub(crate) const MAGIC: [([u8; 4], Option<(bool, u64)>); 5] = [
+/// How a file of packets begins; of pcap also whether numbers are big-endian, and the nanoseconds of the second part of a time.
+type Magic = ([u8; 4], Option<(bool, u64)>);
+
+/// Of pcapng, and of pcap.
+pub(super) const MAGIC: [Magic; 5] = [
     ([0x0a, 0x0d, 0x0d, 0x0a], None),
     ([0xd4, 0xc3, 0xb2, 0xa1], Some((false, 1_000))),
     ([0x4d, 0x3c, 0xb2, 0xa1], Some((false, 1))),

@@ -56,11 +56,13 @@ pub struct Engine {
     pub quote: char,
     /// The maximum length of a name in bytes.
     pub longest_name: usize,
-    /// Statements that prepare a session which reads.
+    /// Statements that prepare each session.
+    pub each_session: &'static [&'static str],
+    /// Statements more for a session that reads.
     pub reading: &'static [&'static str],
     /// The statement that begins a transaction which reads; `None`: the driver's own.
     pub begin_reading: Option<&'static str>,
-    /// Statements that prepare a session which writes.
+    /// Statements more for a session that writes.
     pub writing: &'static [&'static str],
     /// Statements more for a session that writes into tables with keys.
     pub writing_into_keys: &'static [&'static str],
@@ -129,6 +131,7 @@ impl Engine {
             dialect,
             quote: '"',
             longest_name: 63,
+            each_session: &[],
             reading: &[],
             begin_reading: None,
             writing: &[],

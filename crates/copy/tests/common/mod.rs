@@ -172,9 +172,14 @@ impl Place {
     }
 }
 
+/// A copy of what is wanted, to its end.
+pub fn copy_as(from: &Place, to: &Place, wanted: &Wanted) -> Result<(Plan, Vec<TableDone>)> {
+    copied(&from.url(), &to.url(), wanted, &AtomicBool::new(false), &mut |_| {})
+}
+
 /// A copy of all tables with every difference accepted, or its error.
 pub fn copy_all(from: &Place, to: &Place) -> Result<(Plan, Vec<TableDone>)> {
-    copied(&from.url(), &to.url(), &wanted_all(PAGE), &AtomicBool::new(false), &mut |_| {})
+    copy_as(from, to, &wanted_all(PAGE))
 }
 
 /// The plan of a copy of all tables, or its error.

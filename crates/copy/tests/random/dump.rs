@@ -1,7 +1,7 @@
 //! The rows of a table, as the engine's own program writes them.
 
+use super::super::common::Place;
 use super::Table;
-use crate::common::Place;
 use std::collections::BTreeMap;
 
 /// The values of a column by the engine's own program, in the rows' order; `None` is null.

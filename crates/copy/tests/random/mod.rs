@@ -8,7 +8,7 @@ mod draw;
 mod dump;
 mod types;
 
-use crate::common::{Place, driver, side};
+use super::common::{Place, driver, side};
 use compare::compare;
 use draw::{Draw, Form, Literal};
 use dump::dump;

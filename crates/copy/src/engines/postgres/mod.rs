@@ -70,7 +70,7 @@ const OTHERS: &[Others] = &[
 ];
 
 pub(super) static POSTGRES: Engine = Engine {
-    reading: &[
+    each_session: &[
         "SET DateStyle TO ISO, YMD",
         // A large table takes as long as it takes.
         "SET statement_timeout TO 0",
@@ -81,6 +81,8 @@ pub(super) static POSTGRES: Engine = Engine {
         "SET bytea_output TO hex",
         "SET quote_all_identifiers TO off",
         "SET lc_monetary TO 'C'",
+    ],
+    reading: &[
         // The server refuses to read a table of which a policy hides rows.
         "SET row_security TO off",
         // A whole table in the order of its key: the index gives its first rows at once, and needs no space.
@@ -90,20 +92,10 @@ pub(super) static POSTGRES: Engine = Engine {
         "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
     ],
     writing: &[
-        "SET DateStyle TO ISO, YMD",
-        // A large table takes as long as it takes.
-        "SET statement_timeout TO 0",
-        "SET idle_in_transaction_session_timeout TO 0",
-        "SET IntervalStyle TO postgres",
-        "SET TimeZone TO 'UTC'",
-        "SET extra_float_digits TO 1",
-        "SET bytea_output TO hex",
         // As the statements of the source's server, and literals, are meant.
         "SET standard_conforming_strings TO on",
         "SET array_nulls TO on",
         "SET transform_null_equals TO off",
-        "SET quote_all_identifiers TO off",
-        "SET lc_monetary TO 'C'",
     ],
     others: OTHERS,
     // Also for columns whose numbers are always the server's.
