@@ -29,7 +29,7 @@ pub(crate) fn captured(place: &Place, name: &str, options: &[&str], url: &str, s
 
 fn records(path: &str) -> Vec<Record> {
     let mut found = Vec::new();
-    let (_, ending) = file::read(Path::new(path), |record| found.push(record)).unwrap();
+    let (_, ending) = file::read(Path::new(path), |_, record| found.push(record)).unwrap();
     assert!(ending.complete, "{ending:?}");
     found
 }
@@ -212,7 +212,7 @@ fn no_password_is_in_a_capture() {
     assert!(!all.contains("hunter2") && all.contains("CREATE ROLE …"), "{all}");
     let select = found.iter().find(|(text, _)| text == "SELECT count(*) FROM u WHERE password = ?");
     assert!(select.is_some_and(|(_, request)| request.cut && request.digest == 0), "{found:#?}");
-    let (about, _) = file::read(Path::new(&path), |_| {}).unwrap();
+    let (about, _) = file::read(Path::new(&path), |_, _| {}).unwrap();
     assert!(!format!("{about:?}").contains("hunter2"), "{about:?}");
 }
 
@@ -252,7 +252,7 @@ fn capture_of_a_killed_recorder_is_read_and_said_to_be_one() {
     assert!(psql.is_ok_and(|output| Answer::of(&output).out.contains("42")));
     let count = || {
         let mut requests = 0;
-        let read = file::read(Path::new(&path), |record| {
+        let read = file::read(Path::new(&path), |_, record| {
             requests += u64::from(matches!(record, Record::Request(_)));
         });
         read.is_ok().then_some(requests)

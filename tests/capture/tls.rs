@@ -38,7 +38,7 @@ fn is_clean(path: &str) {
     let records = records(path);
     let all = format!("{records:?}");
     assert!(!all.contains(PASSWORD), "{all}");
-    let (about, _) = file::read(Path::new(path), |_| {}).unwrap();
+    let (about, _) = file::read(Path::new(path), |_, _| {}).unwrap();
     assert!(!format!("{about:?}").contains(PASSWORD), "{about:?}");
     for record in &records {
         assert!(!matches!(record, Record::Close { unreadable: Some(_), .. }), "{record:?}");
@@ -208,7 +208,7 @@ fn redis_cli_with_tls_is_captured_as_without() {
     // The URL in the environment is enough, and a capture of rediss: is one of Redis.
     let native = format!("'{KURABE}' doctor \"$KURABE_URL\"");
     is_clean(&captured(&place, "native", &TERMINATE, &url, &native));
-    assert_eq!(file::read(Path::new(&encrypted), |_| {}).unwrap().0.protocol, "redis");
+    assert_eq!(file::read(Path::new(&encrypted), |_, _| {}).unwrap().0.protocol, "redis");
 }
 
 #[test]

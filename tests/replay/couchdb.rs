@@ -97,7 +97,7 @@ fn requests_of_couchdb_are_recorded_and_replayed_as_often_as_the_server_logs() {
         "{report:#}"
     );
     let mut records = Vec::new();
-    file::read(std::path::Path::new(&path), |record| records.push(format!("{record:?}"))).unwrap();
+    file::read(std::path::Path::new(&path), |_, record| records.push(format!("{record:?}"))).unwrap();
     let records = records.concat();
     // The password, and as the header and the log of bytes have it.
     for secret in ["hunter2", "aHVudGVyMg", "104, 117, 110, 116, 101, 114, 50"] {

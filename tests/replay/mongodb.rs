@@ -235,7 +235,7 @@ fn commands_of_mongodb_are_recorded_and_replayed_as_often_as_the_server_counts()
     assert_eq!(report["requests"], sent, "{report:#}");
     assert_counted(&report, &server, &before);
     let (mut records, mut has_password) = (0, false);
-    file::read(Path::new(&path), |record| {
+    file::read(Path::new(&path), |_, record| {
         let shown = format!("{record:?}");
         let bytes = format!("{:?}", b"hunter2");
         (records, has_password) = (records + 1, has_password || shown.contains(&bytes[1..bytes.len() - 1]));
