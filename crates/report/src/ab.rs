@@ -5,8 +5,9 @@
 //! Results are over all rounds together, as ab would print them for one long run. The mean of the rounds, which
 //! other formats show, is an additional line.
 
+use crate::cell::{CellResult, Rate, Status, Totals};
 use crate::finding::Section;
-use crate::summary::{CellResult, Rate, Status, Summary, Totals};
+use crate::summary::Summary;
 use kurabe_core::target::TargetUrl;
 use std::fmt::Write as _;
 

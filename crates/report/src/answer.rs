@@ -1,16 +1,19 @@
 //! The answer to a run's question: what was compared at each place, the best first, with ratios against one of them.
 
 use crate::attribution::{Attribution, Bottleneck, Confidence};
+use crate::cell::{CellResult, Latency, Status};
 use crate::comparison::{TARGET, places, sides};
-use crate::finding::wording::{class_name, ratio_in_table, with_settings};
-use crate::finding::{Comparison, Finding, Interval, Section, Statement, Values, Why};
+use crate::finding::{Comparison, Finding, Section, Statement, Values};
 use crate::format::{capital, figure, list, micros};
 use crate::group::{distinct, grouped};
+use crate::interval::Interval;
 use crate::labels::{Axis, Labels, OperationLabels};
 use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
-use crate::summary::{CellResult, Latency, Status, Summary, Verdict, VerdictResult};
+use crate::summary::Summary;
 use crate::table::{Table, dash};
+use crate::verdict::{Verdict, VerdictResult, Why};
+use crate::wording::{class_name, ratio_in_table, with_settings};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::sort;
 
@@ -43,7 +46,7 @@ impl Against<'_> {
     /// The ratio of the row and its reference.
     pub fn ratio(&self) -> Option<Interval> {
         let verdict = self.verdict;
-        let ratio = Interval { value: verdict.ratio?, low: verdict.low, high: verdict.high };
+        let ratio = verdict.interval()?;
         Some(if self.forward { ratio } else { ratio.inverse() })
     }
 }

@@ -9,12 +9,12 @@
 //!
 //! All other axes have their first value.
 
-use crate::finding::{Limit, Pair, Why};
+use crate::cell::{CellResult, MetricInfo, Status};
 use crate::labels::{Axis, Labels};
 use crate::metrics::{Rounds, samples};
 use crate::noise::Noise;
 use crate::rule::Rule;
-use crate::summary::{CellResult, MetricInfo, Status, Verdict, VerdictResult};
+use crate::verdict::{Limit, Pair, Verdict, VerdictResult, Why};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
 use kurabe_core::metric::{Better, Source, Unit, speed};
@@ -250,8 +250,7 @@ fn plan(labels: &Labels, exists: &dyn Fn(&(usize, Cell)) -> bool) -> Vec<Planned
 /// that is the first of them.
 pub(crate) fn places(labels: &Labels) -> Vec<(Cell, Option<AxisValue>, bool)> {
     let question = &labels.question;
-    let baseline = labels.axes.iter().filter_map(|axis| Some((axis.name.clone(), axis.baseline()?.clone())));
-    let mut places = vec![Cell::new(baseline)];
+    let mut places = vec![Axis::baselines(&labels.axes)];
     let is_chart = |axis: &Axis| labels.chart_axis().is_some_and(|chart| chart.name == axis.name);
     for axis in labels.axes.iter().filter(|axis| question.is_within(&axis.name) && !is_chart(axis)) {
         let each =

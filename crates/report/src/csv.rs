@@ -5,8 +5,9 @@
 //! `--format ab`.
 
 use crate::attribution::Attribution;
+use crate::cell::{CellResult, MetricInfo, MetricResult};
 use crate::format::name_of;
-use crate::summary::{CellResult, MetricInfo, MetricResult, Summary};
+use crate::summary::Summary;
 use csv::{Terminator, WriterBuilder};
 use kurabe_core::metric::Unit;
 use kurabe_core::stats_probe::Counter;

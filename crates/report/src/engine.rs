@@ -1,10 +1,11 @@
 //! Tables of the server's own statistics: counters, wait states of sessions, and statements.
 
+use crate::cell::{CellResult, CounterResult, SessionShare, reported};
 use crate::format::{figure, micros, percent, short_figure};
 use crate::group::grouped;
 use crate::labels::OperationLabels;
 use crate::messages::Message;
-use crate::summary::{CellResult, CounterResult, SessionShare, Summary, reported};
+use crate::summary::Summary;
 use crate::table::{Table, dash};
 use kurabe_core::observation::Observation;
 use kurabe_core::run::Measurement;

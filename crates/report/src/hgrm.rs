@@ -4,8 +4,9 @@
 //! Values are in milliseconds, over all rounds together. A run with several cells has several distributions, each
 //! after a line with its name; the plotter reads one at a time.
 
+use crate::cell::CellResult;
 use crate::finding::Section;
-use crate::summary::{CellResult, Summary};
+use crate::summary::Summary;
 use kurabe_stats::Histogram;
 use std::fmt::Write as _;
 

@@ -6,8 +6,9 @@
 //! unconfirmed.
 
 use crate::compare::{Between, Compared, Row, compare_by};
-use crate::finding::Interval;
-use crate::summary::{Summary, VerdictResult};
+use crate::interval::Interval;
+use crate::summary::Summary;
+use crate::verdict::VerdictResult;
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::Unit;
 use std::collections::BTreeMap;

@@ -1,10 +1,9 @@
 //! Display names of axes, values, operations and targets.
 
-use crate::finding::Scope;
-use crate::format::{list, plural};
+use crate::cell::MetricInfo;
+use crate::format::plural;
 use crate::group::distinct;
 use crate::messages::{Language, Message};
-use crate::summary::{CellResult, MetricInfo};
 use kurabe_core::axis::{AxisValue, Cell, NumberUnit};
 use kurabe_core::compression::COMPRESSION;
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
@@ -48,7 +47,7 @@ impl Axis {
     }
 
     /// Whether its only value is a count of 1, which is not displayed.
-    fn is_one(&self) -> bool {
+    pub fn is_one(&self) -> bool {
         self.kind == Kind::Count && self.baseline() == Some(&AxisValue::Number(1))
     }
 
@@ -94,6 +93,18 @@ impl Axis {
     /// Formats the value of this axis in a cell; empty if the cell has none.
     pub fn show_of(&self, cell: &Cell) -> String {
         cell.get(&self.name).map_or_else(String::new, |value| self.show(value))
+    }
+
+    /// The values of these axes in a cell.
+    pub fn values_of<'a>(axes: impl IntoIterator<Item = &'a Self>, cell: &Cell) -> Cell {
+        let value = |axis: &Self| Some((axis.name.clone(), cell.get(&axis.name)?.clone()));
+        Cell::new(axes.into_iter().filter_map(value))
+    }
+
+    /// The baselines of these axes.
+    pub fn baselines<'a>(axes: impl IntoIterator<Item = &'a Self>) -> Cell {
+        let value = |axis: &Self| Some((axis.name.clone(), axis.baseline()?.clone()));
+        Cell::new(axes.into_iter().filter_map(value))
     }
 
     /// The values, numbers in ascending order.
@@ -224,19 +235,6 @@ impl Labels {
         at.and_then(|at| self.targets.get(at)).map_or_else(target, String::clone)
     }
 
-    pub fn targets_of(&self, names: &[String]) -> String {
-        list(&names.iter().map(|name| self.target(name)).collect::<Vec<_>>())
-    }
-
-    pub fn operations_of(&self, names: &[String]) -> String {
-        list(&names.iter().map(|name| self.plural(name)).collect::<Vec<_>>())
-    }
-
-    /// The operations of a scope, and where it is: `reads on SQLite at 1 kB`.
-    pub fn results_of(&self, scope: &Scope) -> String {
-        self.operations_of(&scope.operations) + &self.place(scope)
-    }
-
     pub fn metric(&self, name: &str) -> Option<&MetricInfo> {
         self.metrics.iter().find(|metric| metric.name == name)
     }
@@ -252,78 +250,15 @@ impl Labels {
         value.map_or_else(|| side.to_owned(), |value| axis.name_value(value))
     }
 
-    /// A side of a comparison with its preposition: `on SQLite`, `with compress zstd`.
+    /// A side of a comparison with its preposition, which Japanese does not have: `on SQLite`, `with compress zstd`.
     pub fn with(&self, axis: &str, side: &str) -> String {
-        let word = if self.axis(axis).is_some() { "with" } else { "on" };
-        format!("{word} {}", self.side(axis, side))
+        let (word, side) = (if self.axis(axis).is_some() { "with" } else { "on" }, self.side(axis, side));
+        if self.language == Language::Japanese { side } else { format!("{word} {side}") }
     }
 
     /// Formats the values of a cell: `layout blob`, `16 clients`.
     pub fn axes_of(&self, cell: &Cell) -> Vec<String> {
         self.axes.iter().filter_map(|axis| Some(axis.name_value(cell.get(&axis.name)?))).collect()
-    }
-
-    /// Formats the constant values of a finding: ` (layout blob, compress none)`.
-    pub fn held(&self, scope: &Scope) -> String {
-        let held = self.axes_of(&scope.axes);
-        if held.is_empty() { String::new() } else { format!(" ({})", held.join(", ")) }
-    }
-
-    /// The scope of a cell and of those that differ from it only in axis `but`.
-    pub fn scope_of(&self, cell: &CellResult, but: &str) -> Scope {
-        let axes = self.axes.iter().filter(|axis| axis.varies() && axis.name != but);
-        let axes = axes.filter_map(|axis| Some((axis.name.clone(), cell.axes.get(&axis.name)?.clone())));
-        let (operations, targets) = (vec![cell.operation.clone()], vec![cell.target.clone()]);
-        Scope { operations, targets, at: Vec::new(), axes: Cell::new(axes) }
-    }
-
-    /// Where a finding holds: ` on SQLite from 10 kB on (layout blob)`.
-    pub fn place(&self, scope: &Scope) -> String {
-        let named = self.several_targets() && !scope.targets.is_empty();
-        let on = if named { format!(" on {}", self.targets_of(&scope.targets)) } else { String::new() };
-        let at = self.range(&scope.at);
-        let at = if at.is_empty() { at } else { format!(" {at}") };
-        format!("{on}{at}{}", self.held(scope))
-    }
-
-    /// Values of the chart axis: `at 1 kB`, `up to 10 kB`, `from 100 kB on`, `at every payload tested`.
-    fn range(&self, chosen: &[AxisValue]) -> String {
-        let Some(axis) = self.chart_axis().filter(|axis| axis.varies() || !axis.is_one()) else {
-            return String::new();
-        };
-        let values = axis.sorted();
-        let name = |at: usize| axis.name_value(&values[at]);
-        let last = values.len().saturating_sub(1);
-        let chosen: Vec<usize> = (0..values.len()).filter(|at| chosen.contains(&values[*at])).collect();
-        if chosen.len() == values.len() && values.len() > 1 {
-            let counted = axis.kind == Kind::Count && axis.name != RATE.name;
-            return format!("at every {}{} tested", if counted { "number of " } else { "" }, axis.name);
-        }
-        let mut runs: Vec<(usize, usize)> = Vec::new();
-        for at in chosen {
-            match runs.last_mut() {
-                Some((_, end)) if *end + 1 == at => *end = at,
-                _ => runs.push((at, at)),
-            }
-        }
-        let piece = |(start, end): &(usize, usize)| match (*start, *end) {
-            (start, end) if start == end => format!("at {}", name(start)),
-            (0, end) => format!("up to {}", name(end)),
-            (start, end) if end == last => format!("from {} on", name(start)),
-            (start, end) => format!("from {} to {}", name(start), name(end)),
-        };
-        list(&runs.iter().map(piece).collect::<Vec<_>>())
-    }
-
-    /// What varied and what was constant: `payload 1 kB and 10 kB`; `clients 1`.
-    pub fn tested(&self) -> (Vec<String>, Vec<String>) {
-        let (varied, held): (Vec<&Axis>, Vec<&Axis>) = self.axes.iter().partition(|axis| axis.varies());
-        let all = |axis: &&Axis| {
-            let values: Vec<String> = axis.sorted().iter().map(|value| axis.show(value)).collect();
-            let values = if self.language == Language::Japanese { values.join("、") } else { list(&values) };
-            format!("{} {values}", axis.name)
-        };
-        (varied.iter().map(all).collect(), held.iter().map(all).collect())
     }
 
     pub fn writes(&self, operation: &str) -> bool {

@@ -16,32 +16,35 @@
 //! | [`suite_table`] | what the runs of a suite measured on which target |
 //! | [`history`] | equal runs over time, and changes |
 
-mod analysis;
 mod anonymise;
 mod answer;
 pub mod attribution;
+mod cell;
 pub mod claim;
 mod comparison;
 mod detail;
 mod engine;
 pub mod finding;
-mod findings;
 mod format;
 mod group;
+mod interval;
 mod labels;
 mod leave_out;
 pub mod messages;
 mod metrics;
 mod noise;
 mod proof;
-mod published;
 mod results;
 mod rule;
+mod scope;
 mod steady;
 pub mod summary;
 mod table;
+mod target;
 mod threshold;
+mod verdict;
 mod view;
+mod wording;
 
 pub mod ab;
 pub mod compare;
@@ -55,9 +58,8 @@ pub mod suite_table;
 pub mod terminal;
 pub mod windows;
 
-pub use analysis::analyse;
 pub use format::{command_line, value_of};
 pub use messages::{Language, Message};
 pub use proof::writes as verified_writes;
-pub use summary::Summary;
+pub use summary::{Summary, analyse};
 pub use view::View;

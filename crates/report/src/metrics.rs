@@ -1,8 +1,8 @@
 //! The metrics of a run, and their values in each cell.
 
-use crate::finding::Interval;
+use crate::cell::{CellResult, MetricInfo, MetricResult};
+use crate::interval::Interval;
 use crate::labels::Labels;
-use crate::summary::{CellResult, MetricInfo, MetricResult};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::cpus::CPUS;
 use kurabe_core::experiment::ExperimentInfo;
@@ -11,7 +11,7 @@ use kurabe_core::metric::{
     Better, COMMON, HIGHEST_RATE, Metric, MetricValue, RESPONSE_P99, SERVICE_P99, Scaling, Source,
     THROUGHPUT, Unit, speed,
 };
-use kurabe_core::run::{Measurement, Outcome, Run, RunSpec, Sampled};
+use kurabe_core::run::{Measurement, Run, RunSpec, Sampled};
 use kurabe_core::sort;
 use kurabe_stats::nested::means_of_blocks;
 use kurabe_stats::{IntervalSettings, Usl, interval_of_mean, mean};
@@ -83,10 +83,7 @@ pub(crate) fn all(run: &Run, info: Option<&ExperimentInfo>) -> Vec<MetricInfo> {
         let declared = own.iter().find(|metric| metric.name == common.name);
         metrics.push(MetricInfo::of(declared.unwrap_or(common)));
     }
-    let measured = run.trials.iter().filter_map(|trial| match &trial.outcome {
-        Outcome::Measured(measured) => Some(&measured.metrics),
-        Outcome::Failed { .. } => None,
-    });
+    let measured = crate::results::measured(run).map(|(_, measured)| &measured.metrics);
     let declared = own.iter().chain(COMMON).map(MetricInfo::of);
     for metric in declared.chain(measured.flatten().map(MetricInfo::unknown)) {
         if !metrics.iter().any(|known| known.name == metric.name) {

@@ -1,11 +1,27 @@
 //! The noise between instances: what two measurements of the same cell in each round differ by.
 
+use crate::cell::{CellResult, MetricInfo, Status};
 use crate::comparison::paired;
-use crate::finding::NoiseFloor;
+use crate::format::percent;
 use crate::labels::Labels;
-use crate::summary::{CellResult, MetricInfo, Status};
+use crate::metrics::is_speed;
+use crate::wording::{joined, say};
 use kurabe_core::run::{RunSpec, Sampled};
 use kurabe_stats::{IntervalSettings, PairedRatio, instance_variance, noise_floor};
+use serde::Serialize;
+
+/// What two instances of one target differ by in an operation, beyond the noise of the rounds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NoiseFloor {
+    /// The target's name.
+    pub target: String,
+    pub operation: String,
+    pub metric: String,
+    /// The relative difference: 0.03 is 3 %.
+    pub noise_floor: f64,
+    /// Whether the A/A control ran on a second instance of the server; otherwise on the same server.
+    pub second_instance: bool,
+}
 
 /// The results of the run's A/A pairs.
 #[derive(Debug, Default)]
@@ -120,4 +136,44 @@ fn original<'a>(cells: &'a [CellResult], aa_control: &CellResult) -> Option<&'a 
             && cell.operation == aa_control.operation
             && cell.axes == aa_control.axes
     })
+}
+
+/// That equal measurements may differ by the largest of these.
+pub(crate) fn sentence(largest: f64, each: &[NoiseFloor], labels: &Labels) -> String {
+    let language = labels.language;
+    let one = |floor: &NoiseFloor| {
+        let (metric, operations) = (&floor.metric, labels.plural(&floor.operation));
+        let what = if is_speed(metric) {
+            operations
+        } else {
+            say!(language, "{metric} of {operations}", "{operations}の {metric}")
+        };
+        format!("{what} {}", percent(floor.noise_floor))
+    };
+    let of_target = |floors: &[NoiseFloor]| {
+        let name = if labels.several_targets() {
+            let name = labels.target(&floors[0].target);
+            say!(language, "{name} ", "{name} の")
+        } else {
+            String::new()
+        };
+        let on = if floors[0].second_instance {
+            say!(language, "on a second instance", "別のインスタンス")
+        } else {
+            say!(language, "on the same server", "同じサーバー")
+        };
+        let each: Vec<String> = floors.iter().map(one).collect();
+        let each = joined(&each, ", ", language);
+        say!(language, "{name}{on}: {each}", "{name}{on}で {each}")
+    };
+    let targets: Vec<String> = each.chunk_by(|a, b| a.target == b.target).map(of_target).collect();
+    let whose = if targets.len() > 1 { "one combination of each target" } else { "one combination" };
+    let targets = joined(&targets, "; ", language);
+    let largest = percent(largest);
+    say!(
+        language,
+        "two equal measurements of {whose} in each round may differ by {largest} more than their rounds explain ({targets}). \
+         No interval includes that.",
+        "同じ条件の 2 つの測定は、ラウンドのばらつきを超えて最大 {largest} 違うことがあります: {targets}。区間はこれを含みません。",
+    )
 }

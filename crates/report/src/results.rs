@@ -1,13 +1,13 @@
 //! The results of each cell and operation, computed from its trials.
 
 use crate::attribution;
+use crate::cell::{CellResult, Latency, MetricInfo, OpenLoopResult, Rate, Status, Totals, Verified};
 use crate::detail;
 use crate::engine;
-use crate::finding::Interval;
+use crate::interval::Interval;
 use crate::metrics;
 use crate::proof;
 use crate::steady;
-use crate::summary::{CellResult, Latency, MetricInfo, OpenLoopResult, Rate, Status, Totals, Verified};
 use kurabe_core::axis::Cell;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::load::Load;
@@ -34,6 +34,14 @@ pub(crate) fn figures(run: &Run, metrics: &[MetricInfo]) -> Vec<CellResult> {
         }
     }
     all
+}
+
+/// The trials that were measured.
+pub(crate) fn measured(run: &Run) -> impl Iterator<Item = (&TrialRecord, &Measurement)> {
+    run.trials.iter().filter_map(|trial| match &trial.outcome {
+        Outcome::Measured(measured) => Some((trial, &**measured)),
+        Outcome::Failed { .. } => None,
+    })
 }
 
 /// Trials by cell and operation, and by round: the last record of each, since earlier ones were disturbed.

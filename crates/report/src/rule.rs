@@ -1,8 +1,6 @@
 //! The analysis plan: when a run is analysed, and when its comparisons are conclusive.
 
-use crate::finding::{Finding, Progress};
-use crate::summary::{Verdict, VerdictResult};
-use kurabe_core::run::{DEFAULT_MARGIN, Run, Sampled, Until};
+use kurabe_core::run::{DEFAULT_MARGIN, Run, Sampled};
 use kurabe_stats::IntervalSettings;
 use kurabe_stats::interim::{Analyses, at_analysis};
 
@@ -15,9 +13,10 @@ pub(crate) struct Rule {
     analyses: Option<(Analyses, u32)>,
     /// If the run has not ended as planned: the number of rounds at the next analysis. Nothing is compared before.
     next: Option<u32>,
-    until: Option<Until>,
+    /// Whether the run adds rounds until all comparisons are conclusive.
+    pub until: bool,
     /// Whether interleaving could detect smaller differences: not if it was used, or a rate is given.
-    slices_help: bool,
+    pub slices_help: bool,
     /// The number of rounds, and of rounds per block, if servers were restarted between blocks.
     blocks: Option<[u32; 2]>,
     /// How long a round took, in seconds; `None` if the run has no end.
@@ -39,7 +38,7 @@ impl Rule {
                 let number = analyses.number(made);
                 (analyses, number)
             }),
-            until: spec.until,
+            until: spec.until.is_some(),
             slices_help: spec.slice_ns.is_none() && spec.arrivals.is_none(),
             blocks: (spec.sampled() == Sampled::AnyStart)
                 .then(|| [made.max(spec.rounds), spec.block_length()]),
@@ -75,31 +74,8 @@ impl Rule {
         self.analyses.as_ref().map_or_else(Vec::new, of)
     }
 
-    /// A finding on undecided comparisons, or on how the run ended, if it had a stopping rule.
-    pub fn finding(&self, verdicts: &[Verdict]) -> Option<Finding> {
-        let compared: Vec<&Verdict> =
-            verdicts.iter().filter(|verdict| verdict.primary && verdict.low.is_some()).collect();
-        let open: Vec<&Verdict> = compared.iter().copied().filter(|verdict| !verdict.conclusive).collect();
-        let until = self.until.is_some();
-        if open.is_empty() {
-            let refused = compared.iter().filter(|verdict| verdict.result == VerdictResult::NotComparable);
-            let (of, not_comparable) = (compared.len() as u32, refused.count() as u32);
-            let all = Progress::AllConclusive { margin: self.margin, of, not_comparable };
-            return (until && of > 0).then_some(all.into());
-        }
-        let further_rounds = open.iter().filter_map(|verdict| verdict.further_rounds).max();
-        let restarts = |further: u32| self.blocks.map(|[rounds, each]| (rounds + further) / each.max(1) - 1);
-        let undecided = Progress::MoreRounds {
-            undecided: open.len() as u32,
-            of: compared.len() as u32,
-            margin: self.margin,
-            decidable: open.iter().filter(|verdict| verdict.further_rounds.is_some()).count() as u32,
-            further_rounds,
-            further_seconds: further_rounds.and_then(|rounds| self.seconds(rounds)),
-            until,
-            slices_help: self.slices_help,
-            restarts: further_rounds.and_then(restarts),
-        };
-        Some(undecided.into())
+    /// The number of restarts with so many further rounds, if servers were restarted between blocks.
+    pub fn restarts(&self, further: u32) -> Option<u32> {
+        self.blocks.map(|[rounds, each]| (rounds + further) / each.max(1) - 1)
     }
 }

@@ -1,6 +1,6 @@
 //! Whether the trials of a cell were steady.
 
-use crate::summary::Steady;
+use crate::cell::Steady;
 use kurabe_core::run::Measurement;
 use kurabe_stats::median;
 use kurabe_stats::steady::{Steadiness, steadiness};

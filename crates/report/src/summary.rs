@@ -1,25 +1,26 @@
 //! The analysed run. A [`Summary`] serialised is the JSON report. Other programs rely on its members;
 //! `docs/schema/report.schema.json` describes them.
 
-use crate::attribution::{Attribution, Bottleneck};
-use crate::detail::Detail;
-use crate::finding::{Interval, Limit, Pair, Section, Statement, Why};
+use crate::comparison::compare;
+use crate::finding::{self, Context, Section, Statement};
 use crate::labels::Labels;
-use crate::messages::Language;
-use kurabe_core::axis::{AxisValue, Cell};
-use kurabe_core::durability::DurabilityClass;
-use kurabe_core::facts::Setting;
-use kurabe_core::metric::{Better, Points, RESPONSE_P99, Source, THROUGHPUT, Unit};
-use kurabe_core::observation::Observation;
+use crate::messages::{Language, Message};
+use crate::metrics;
+use crate::noise::Noise;
+use crate::results::{figures, measured};
+use crate::rule::Rule;
+use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::origin::Origin;
-use kurabe_core::run::{MachineFacts, PublishingClause, RunSpec};
+use kurabe_core::run::{MachineFacts, Run, RunSpec};
 use kurabe_core::sort;
-use kurabe_core::stats_probe::{Counter, CounterScope, WaitState};
-use kurabe_core::verification::Verification;
-use kurabe_stats::Histogram;
 use serde::Serialize;
-use std::collections::BTreeMap;
-use std::num::NonZero;
+
+pub use crate::cell::{
+    CellResult, CounterResult, Latency, MetricInfo, MetricResult, OpenLoopResult, Rate, SessionShare, Status,
+    Steady, Verified,
+};
+pub use crate::target::TargetSummary;
+pub use crate::verdict::{Verdict, VerdictResult};
 
 /// The version of the JSON report.
 pub const REPORT_VERSION: u32 = 4;
@@ -84,7 +85,7 @@ impl Summary {
         self.labels.speak(language);
         let labels = &self.labels;
         let restate = |one: Statement| one.finding.state(one.section, labels);
-        self.findings = std::mem::take(&mut self.findings).into_iter().map(restate).collect();
+        self.findings = self.findings.into_iter().map(restate).collect();
         self
     }
 
@@ -96,471 +97,85 @@ impl Summary {
     pub fn sentences(&self, section: Section) -> Vec<&str> {
         self.statements(section).map(|statement| statement.sentence.as_str()).collect()
     }
+
+    /// The number of rounds; if trials are interleaved, of which the figures are, and of which the ratios.
+    pub(crate) fn rounds_text(&self) -> String {
+        let language = self.labels.language;
+        let one = if self.rounds == 1 { Message::OneRound } else { Message::Rounds };
+        let all = one.with(language, &[("count", &self.rounds.to_string())]);
+        let most = self.cells.iter().filter_map(|cell| Some((cell.interleaved?, cell.rounds))).max();
+        most.map_or(all.clone(), |(interleaved, continuous)| {
+            let (continuous, interleaved) = (continuous.to_string(), interleaved.to_string());
+            let values = [("all", &*all), ("continuous", &continuous), ("interleaved", &interleaved)];
+            Message::RoundsOf.with(language, &values)
+        })
+    }
 }
 
 fn is_unknown(origin: &Origin) -> bool {
     *origin == Origin::default()
 }
 
-/// A metric of the run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MetricInfo {
-    pub name: String,
-    pub unit: Unit,
-    /// Which way is better.
-    pub better: Better,
-    /// Whether it answers the experiment's question.
-    pub primary: bool,
-    /// A description, as a clause; empty if unknown.
-    pub about: String,
-    /// Where its values come from.
-    #[serde(skip)]
-    pub(crate) source: Source,
-}
-
-/// A metric of a cell.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MetricResult {
-    /// The metric's name.
-    pub name: String,
-    pub unit: Unit,
-    /// The mean of the continuous trials.
-    pub value: f64,
-    /// The lower end of its interval; `None` of one trial, which has no interval.
-    pub low: Option<f64>,
-    /// The upper end.
-    pub high: Option<f64>,
-    /// The values by round of the trials that are compared: interleaved ones if there are any.
-    #[serde(skip)]
-    pub(crate) by_round: BTreeMap<u32, f64>,
-    /// Those of the continuous trials.
-    #[serde(skip)]
-    pub(crate) continuous: BTreeMap<u32, f64>,
-}
-
-impl MetricResult {
-    /// The value with its interval.
-    pub fn interval(&self) -> Interval {
-        Interval { value: self.value, low: self.low, high: self.high }
-    }
-}
-
-/// A target of the run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TargetSummary {
-    /// Its name in this run.
-    pub name: String,
-    /// Its URL, without the password.
-    pub url: String,
-    pub engine: String,
-    /// The engine's version.
-    pub version: String,
-    /// The client library.
-    pub client: String,
-    pub transport: String,
-    /// What an acknowledged write survives; `None` if unknown.
-    pub durability: Option<DurabilityClass>,
-    /// The same as a clause.
-    pub durability_promise: String,
-    /// The settings that decide the durability class.
-    pub durability_settings: BTreeMap<String, String>,
-    /// Other settings that affect results.
-    pub settings: BTreeMap<String, String>,
-    /// The licence clause that restricts publishing benchmark results, if there is one.
-    pub publishing: Option<PublishingClause>,
-    /// Other remarks for the reader.
-    pub notes: Vec<String>,
-}
-
-impl TargetSummary {
-    /// The value of a setting.
-    pub(crate) fn setting(&self, name: &str) -> Option<&String> {
-        self.durability_settings.get(name).or_else(|| self.settings.get(name))
-    }
-
-    /// The settings that decide its durability and that another target of its engine has otherwise, with their values.
-    pub(crate) fn own_durability(&self, all: &[Self]) -> Vec<String> {
-        let others = || all.iter().filter(|other| other.engine == self.engine);
-        let own = self.durability_settings.iter().filter(|(name, value)| {
-            others().any(|other| other.durability_settings.get(*name) != Some(value))
-        });
-        own.map(|(name, value)| format!("{name} {value}")).collect()
-    }
-}
-
-/// Settings as a map; the last of equal names wins.
-pub(crate) fn settings(list: &[Setting]) -> BTreeMap<String, String> {
-    sort::map(list.iter().map(|setting| (setting.name.clone(), setting.value.clone())))
-}
-
-/// Whether a cell has results.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Status {
-    /// It was measured, and every reply was correct.
-    Ok,
-    /// A trial of it failed: it has no results.
-    Failed,
-    /// It could not be measured, or was not.
-    #[default]
-    Unavailable,
-}
-
-/// The results of one cell and operation.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct CellResult {
-    /// The target's name.
-    pub target: String,
-    pub engine: String,
-    /// The engine's version.
-    pub version: String,
-    /// The value of each axis.
-    pub axes: Cell,
-    pub operation: String,
-    /// Whether there are results.
-    pub status: Status,
-    /// Why there are none.
-    pub reason: Option<String>,
-    /// Throughput: the geometric mean of the continuous trials with its interval. All values of a cell but its
-    /// verification are of these trials; interleaved ones give the ratios of verdicts.
-    pub ops_per_second: Option<Rate>,
-    /// Service times over all continuous trials, in microseconds.
-    pub latency_us: Option<Latency>,
-    /// The additional results of an open loop; absent for a closed one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub open_loop: Option<OpenLoopResult>,
-    /// CPU time of the client per transaction, in microseconds.
-    pub client_cpu_us_per_op: Option<f64>,
-    /// CPU time of the server's processes per transaction, in microseconds, over the trials in which they were
-    /// observed, including all tiers. Absent if they were not observed, and for an embedded database.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub server_cpu_us_per_op: Option<f64>,
-    /// Time to check a reply, in nanoseconds per transaction.
-    pub verify_ns_per_op: Option<f64>,
-    /// The same as a share of the client's CPU time: 0.02 is 2 %.
-    pub verify_share: Option<f64>,
-    /// The tool's own overhead for this cell, in nanoseconds per operation.
-    pub overhead_ns_per_op: Option<f64>,
-    /// How replies and writes were verified, over all rounds and warm-up.
-    pub verified: Verified,
-    /// Failed transactions in trials with results.
-    pub failed_operations: u64,
-    /// Retried transactions.
-    pub retries: u64,
-    /// What an acknowledged write survives on this target.
-    pub durability: Option<DurabilityClass>,
-    /// Its metrics, in the order of the run's.
-    pub metrics: Vec<MetricResult>,
-    /// The points of its last round, for metrics that have many values in one trial.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub points: Vec<Points>,
-    /// The bottleneck with its evidence; absent without observations.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub attribution: Option<Attribution>,
-    /// The observations of each continuous trial, in order, without the time series of the run file.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub observed: Vec<Observation>,
-    /// The increases of the server's counters, if it reports them, with its own names.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub counters: Vec<CounterResult>,
-    /// Wait states of the clients' sessions, as reported by the server, the most frequent first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub sessions: Vec<SessionShare>,
-    /// Whether its trials were steady; absent if unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub steady: Option<Steady>,
-    /// The number of continuous trials with results.
-    pub rounds: u32,
-    /// The number of interleaved trials with results, which give the ratios of verdicts; absent: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interleaved: Option<NonZero<u32>>,
-    /// Mean bytes per record sent to the database.
-    pub stored_bytes: Option<u64>,
-    /// Whether it is the A/A control of its target.
-    pub aa_control: bool,
-    /// Whether this control ran on a second instance of the server.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub second_instance: bool,
-    /// What instances of its target may make equal cells differ by, as a relative difference of the operation's speed,
-    /// beyond the noise of the rounds; `None` if not measured.
-    pub noise_floor: Option<f64>,
-    /// Its metric of speed.
-    pub metric: &'static str,
-    /// Why its trials should not be relied on: other load on the machine, during the continuous ones or most of the
-    /// interleaved ones.
-    #[serde(skip)]
-    pub(crate) disturbed: Option<String>,
-    /// The target, by position.
-    #[serde(skip)]
-    pub(crate) target_index: usize,
-    /// Totals over all rounds, if there are results.
-    #[serde(skip)]
-    pub(crate) totals: Option<Box<Totals>>,
-    /// What pages show on demand, if there are results.
-    #[serde(skip)]
-    pub(crate) detail: Option<Box<Detail>>,
-    /// Its position among the cells of the summary.
-    #[serde(skip)]
-    pub(crate) index: usize,
-}
-
-/// A server counter, over the rounds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CounterResult {
-    pub what: Counter,
-    /// Its increase, over all rounds.
-    pub total: u64,
-    /// The increase per operation; including those of the warm-up if the counter includes it.
-    pub per_operation: f64,
-    /// Its name in the server's own terms; empty if withheld.
-    pub from: String,
-    /// What it includes.
-    pub scope: CounterScope,
-}
-
-/// The wait states of the clients' sessions.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SessionShare {
-    /// The share of all samples.
-    pub share: f64,
-    pub wait_state: WaitState,
-    /// The state in the server's own terms.
-    pub state: String,
-    /// The wait event in the server's own terms; empty if there is none.
-    pub event: String,
-    /// The statement; empty if there is none.
-    pub statement: String,
-}
-
-/// Totals over all rounds of a cell and operation.
-#[derive(Clone, Debug)]
-pub(crate) struct Totals {
-    /// The number of clients.
-    pub(crate) clients: u64,
-    /// Completed requests.
-    pub(crate) completed: u64,
-    /// Failed requests.
-    pub(crate) failed: u64,
-    /// The total time of all measured phases.
-    pub(crate) elapsed_ns: u64,
-    /// Service times.
-    pub(crate) service: Histogram,
-}
-
-impl Totals {
-    /// Transactions per second over all rounds together.
-    pub(crate) fn pooled(&self) -> f64 {
-        self.completed as f64 * 1e9 / (self.elapsed_ns as f64).max(1.0)
-    }
-}
-
-/// The cells of an operation that reports show.
-pub(crate) fn reported<'a>(cells: &'a [CellResult], operation: &str) -> impl Iterator<Item = &'a CellResult> {
-    cells.iter().filter(move |cell| cell.operation == operation && cell.is_reported())
-}
-
-impl CellResult {
-    /// Its values of a metric.
-    pub fn metric(&self, name: &str) -> Option<&MetricResult> {
-        self.metrics.iter().find(|metric| metric.name == name)
-    }
-
-    /// Whether it has results and is no A/A control, which reports show as the noise floor only.
-    pub(crate) fn is_reported(&self) -> bool {
-        self.status == Status::Ok && !self.aa_control
-    }
-
-    pub(crate) fn counter(&self, what: Counter) -> Option<&CounterResult> {
-        self.counters.iter().find(|counter| counter.what == what)
-    }
-
-    /// Service times; response times in an open loop.
-    pub(crate) fn times(&self) -> Option<Latency> {
-        self.open_loop.map(|open| open.response_us).or(self.latency_us)
-    }
-
-    /// Whether the client was saturated, so that the result is a lower bound.
-    pub fn is_lower_bound(&self) -> bool {
-        self.attribution.as_ref().is_some_and(|found| found.bottleneck == Bottleneck::ClientCpu)
-    }
-
-    /// Whether the given rate was not served in some round. That is an outcome, not a result.
-    pub fn is_overloaded(&self) -> bool {
-        self.metric == RESPONSE_P99.name && self.open_loop.is_some_and(|open| !open.kept_up)
-    }
-
-    /// Whether the load generator was so late that response times are invalid.
-    pub fn is_generator_late(&self) -> bool {
-        self.metric != THROUGHPUT.name && self.open_loop.is_some_and(|open| open.generator_is_late())
-    }
-}
-
-/// Whether the trials of a cell were steady.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Steady {
-    /// The number of trials with windows.
-    pub trials: u32,
-    /// Trials whose throughput changed until their end.
-    pub never: u32,
-    /// Trials that became steady after a faster or slower beginning.
-    pub late: u32,
-    /// The median factor from first to last quarter of trials that were never steady.
-    pub change: Option<f64>,
-}
-
-/// The additional results of an open loop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct OpenLoopResult {
-    /// Transactions due per second; in a rate search, the mean of the found rates.
-    pub due_per_second: f64,
-    /// Response times over all rounds, from when each transaction was due, in microseconds.
-    pub response_us: Latency,
-    /// Dispatch lag: how late the tool started transactions although a client was idle; the 99th percentile in
-    /// microseconds. `None` if no client was ever idle in time.
-    pub dispatch_lag_p99_us: Option<f64>,
-    /// The maximum number of transactions that waited for a client, in any round.
-    pub backlog: u64,
-    /// Dropped transactions, which count in the response times.
-    pub dropped: u64,
-    /// Transactions due, over all rounds.
-    pub offered: u64,
-    /// Whether the requested load was served: at least 99 % of it, and nothing dropped.
-    pub kept_up: bool,
-}
-
-impl OpenLoopResult {
-    /// The share of the response time above which dispatch lag makes it invalid.
-    const LATE: f64 = 0.1;
-
-    /// Whether the load generator was late by more than a tenth of the response time.
-    pub fn generator_is_late(&self) -> bool {
-        self.dispatch_lag_p99_us.is_some_and(|lag| lag > Self::LATE * self.response_us.p99)
-    }
-}
-
-/// A mean rate with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Rate {
-    /// The geometric mean of the rounds, per second.
-    pub mean: f64,
-    /// The interval's lower end; `None` with one round, which has no interval.
-    pub low: Option<f64>,
-    /// The interval's upper end.
-    pub high: Option<f64>,
-}
-
-impl Rate {
-    /// The rate with its interval.
-    pub(crate) fn interval(self) -> Interval {
-        Interval { value: self.mean, low: self.low, high: self.high }
-    }
-}
-
-/// Times in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Latency {
-    /// The median.
-    pub p50: f64,
-    /// The 90th percentile.
-    pub p90: f64,
-    /// The 95th percentile.
-    pub p95: f64,
-    /// The 99th percentile.
-    pub p99: f64,
-    /// The 99.9th percentile.
-    pub p999: f64,
-    /// The maximum.
-    pub max: f64,
-}
-
-/// The verification of a cell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Verified {
-    /// The verification over all trials; `None` if the version that made the run did not record it.
-    #[serde(flatten)]
-    pub proven: Option<Verification>,
-    /// Wrong replies.
-    pub mismatches: u64,
-}
-
-/// The comparison of two cells.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Verdict {
-    pub operation: String,
-    /// The compared metric; the difference: an axis, or `target`; and the two sides.
-    #[serde(flatten)]
-    pub pair: Pair,
-    /// Whether the metric answers the experiment's question.
-    pub primary: bool,
-    /// The target of both, if they differ in an axis.
-    pub target: Option<String>,
-    /// The values that they share.
-    pub at: Cell,
-    /// The result: `a` against `b`.
-    pub result: VerdictResult,
-    /// Why they are not compared.
-    pub why: Option<Why>,
-    /// `a` ÷ `b`, above 1 if `a` is better; the geometric mean of the rounds. If lower values are better: `b` ÷ `a`.
-    pub ratio: Option<f64>,
-    /// The lower end of its interval.
-    pub low: Option<f64>,
-    /// The upper end.
-    pub high: Option<f64>,
-    /// The number of rounds in which both were measured.
-    pub rounds: u32,
-    /// What instances of the targets may make equal sides differ by, as a relative difference; its interval includes it.
-    /// `None` if not measured.
-    pub noise_floor: Option<f64>,
-    /// The smallest detectable difference: 0.12 is 12 %.
-    pub smallest_detectable: Option<f64>,
-    /// The number of comparisons for which its interval was corrected.
-    pub corrected_for: u32,
-    /// Whether the difference is significant, or the whole interval lies within the margin, or more rounds could not
-    /// make it comparable.
-    pub conclusive: bool,
-    /// The expected number of additional rounds to decide it; `None` if it is conclusive, or no predictable number
-    /// would.
-    pub further_rounds: Option<u32>,
-    /// Whether the client of the faster side was saturated, so that the ratio is a lower bound.
-    pub lower_bound: bool,
-    /// The value of the chart axis, if there is one.
-    #[serde(skip)]
-    pub(crate) x: Option<AxisValue>,
-    /// The bottlenecks of the two sides.
-    #[serde(skip)]
-    pub(crate) limits: [Option<Limit>; 2],
-}
-
-/// The result of a comparison, for its first side.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum VerdictResult {
-    /// It is significantly better.
-    Better,
-    /// It is significantly worse.
-    Worse,
-    /// They are equal to within the margin.
-    NoDifference,
-    /// No difference was detected, and one beyond the margin is not excluded.
-    Undecided,
-    /// They cannot be compared.
-    #[default]
-    NotComparable,
-}
-
-impl VerdictResult {
-    /// Whether the difference is significant.
-    pub(crate) fn is_called(self) -> bool {
-        matches!(self, Self::Better | Self::Worse)
-    }
-
-    /// A significant difference as a ratio above 1 with its interval, whichever side is better.
-    pub(crate) fn gain(self, ratio: Option<f64>, low: Option<f64>, high: Option<f64>) -> Option<Interval> {
-        let ratio = Interval { value: ratio?, low, high };
-        match self {
-            Self::Better => Some(ratio),
-            Self::Worse => Some(ratio.inverse()),
-            Self::NoDifference | Self::Undecided | Self::NotComparable => None,
-        }
+/// Computes everything that a report of this run contains. `info` is the experiment's description; without it (a run
+/// of another version) values are shown as recorded.
+///
+/// It is a pure function: the same run gives the same summary. It never fails; what is missing in the run is missing
+/// in the summary.
+pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
+    let header = &run.header;
+    let info = info.filter(|info| info.name == header.spec.experiment);
+    let mut labels = Labels::of(run, info);
+    let targets: Vec<TargetSummary> = header.targets.iter().map(TargetSummary::of).collect();
+    let metrics = metrics::all(run, info);
+    let mut cells = figures(run, &metrics);
+    metrics::derive(&metrics, &labels, &mut cells, &header.spec);
+    labels.metrics = metrics;
+    labels.scatters = labels.metrics.iter().filter(|metric| metric.is_scatter()).cloned().collect();
+    labels.metrics.retain(|metric| cells.iter().any(|cell| cell.metric(&metric.name).is_some()));
+    let noise = Noise::of(&labels, &cells, &header.spec);
+    noise.tell(&labels, &mut cells);
+    let rule = Rule::of(run);
+    // A comparison between two planned analyses would increase the error rate.
+    let (verdicts, comparisons) = match rule.next() {
+        None => compare(&labels, &cells, &noise, &rule, &header.spec),
+        Some(_) => (Vec::new(), [0; 2]),
+    };
+    let rounds = sort::distinct(measured(run).map(|(trial, _)| trial.round)).len() as u32;
+    let findings = finding::all(&Context {
+        run,
+        info,
+        labels: &labels,
+        targets: &targets,
+        cells: &cells,
+        verdicts: &verdicts,
+        noise: &noise,
+        rule: &rule,
+        rounds,
+        comparisons,
+    });
+    Summary {
+        format: REPORT_VERSION,
+        run: header.run.clone(),
+        began: header.began,
+        experiment: header.spec.experiment.clone(),
+        question: info.map(|info| info.question.to_owned()),
+        kurabe: header.kurabe.clone(),
+        command: header.command.clone(),
+        machine: header.machine.clone(),
+        seed: header.spec.seed,
+        spec: header.spec.clone(),
+        complete: run.is_complete(),
+        next_analysis: rule.next(),
+        rounds,
+        noise_floor: noise.largest(),
+        findings,
+        comparisons: comparisons[0],
+        further_comparisons: comparisons[1],
+        metrics: labels.metrics.clone(),
+        verdicts,
+        targets,
+        cells,
+        origin: header.origin.clone(),
+        labels,
     }
 }

@@ -2,13 +2,12 @@
 
 use crate::answer::{limit, rate};
 use crate::attribution::Attribution;
+use crate::cell::{CellResult, Latency, MetricInfo, MetricResult, OpenLoopResult, Rate, Status, reported};
 use crate::format::{capital, list, micros, short_figure, value_of};
 use crate::group::grouped;
 use crate::labels::OperationLabels;
 use crate::messages::Message;
-use crate::summary::{
-    CellResult, Latency, MetricInfo, MetricResult, OpenLoopResult, Rate, Status, Summary, reported,
-};
+use crate::summary::Summary;
 use kurabe_core::metric::{Source, Unit};
 use kurabe_core::units;
 

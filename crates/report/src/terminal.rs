@@ -1,12 +1,12 @@
 //! The report for a terminal: tables, cells without results, and findings.
 
 use crate::answer::{Ranking, rankings, sentences};
+use crate::cell::Status;
 use crate::engine;
-use crate::finding::wording::rounds_of;
 use crate::finding::{Consequence, Finding, Note, Section, Statement};
 use crate::format::{GLUE, command_line, glued, list, origin, timestamp};
 use crate::messages::Message;
-use crate::summary::{Status, Summary};
+use crate::summary::Summary;
 use crate::table::{Lacking, Table, fixed_axes, lacking, tables};
 use crate::threshold;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
@@ -159,7 +159,7 @@ fn detailed(summary: &Summary, options: &Options) -> String {
     page.ranking(summary, &all.iter().collect::<Vec<_>>());
     page.gap();
     page.section(Message::Verdict.text(language), summary.sentences(Section::Verdict));
-    let (fixed, rounds) = (fixed_axes(summary).join(" · "), rounds_of(summary));
+    let (fixed, rounds) = (fixed_axes(summary).join(" · "), summary.rounds_text());
     let labels = &summary.labels;
     let target = (!labels.several_targets()).then(|| format!(" on {}", labels.targets.join("")));
     let target = target.unwrap_or_default();

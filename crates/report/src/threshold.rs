@@ -1,8 +1,9 @@
 //! Results against the limit of response times that the run was given (`--slo`).
 
+use crate::cell::{CellResult, Status};
 use crate::format::{figure, micros};
 use crate::messages::Message;
-use crate::summary::{CellResult, Status, Summary};
+use crate::summary::Summary;
 use kurabe_core::load::Load;
 use kurabe_core::sort;
 

@@ -1,10 +1,9 @@
 //! Views of a run: complete, without some targets, or anonymous.
 
-use crate::analysis::analyse;
 use crate::anonymise::Anonymiser;
 use crate::finding::{Finding, Note, Section, Statement};
 use crate::leave_out::{means, without};
-use crate::summary::Summary;
+use crate::summary::{Summary, analyse};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::{Run, TargetRecord};
 use kurabe_core::sort;

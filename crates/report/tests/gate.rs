@@ -38,7 +38,7 @@ fn judged(first: &Run, second: &Run, margin: f64) -> Compared {
 fn slowdown_beyond_margin_fails_gate_and_one_within_does_not() {
     let (base, slower) = (run(usual, 0.01), run(slow_reads, 0.01));
     let compared = judged(&base, &slower, 0.05);
-    let found = compared.gate.clone().unwrap();
+    let found = compared.gate.clone().unwrap().decided;
     assert_eq!(found.decision, Decision::Failed, "{found:?}");
     for row in compared.rows.iter().filter(|row| row.primary) {
         let wanted = if row.operation == "read" { Judgement::Slower } else { Judgement::Passed };
@@ -51,9 +51,9 @@ fn slowdown_beyond_margin_fails_gate_and_one_within_does_not() {
     assert!(worse > 0 && text.contains(&format!("0 are better in the second and {worse} worse")), "{text}");
     assert!(found.slower > 0 && found.passed > 0 && found.undecided == found.tails, "{found:?}");
     // A margin of 30 % allows 20 % less throughput.
-    assert_eq!(judged(&base, &slower, 0.3).gate.unwrap().decision, Decision::Passed);
+    assert_eq!(judged(&base, &slower, 0.3).gate.unwrap().decided.decision, Decision::Passed);
     // What is faster passes.
-    assert_eq!(judged(&slower, &base, 0.05).gate.unwrap().decision, Decision::Passed);
+    assert_eq!(judged(&slower, &base, 0.05).gate.unwrap().decided.decision, Decision::Passed);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn runs_that_did_not_sample_starts_decide_nothing() {
     };
     for (first, second) in [(these(usual), these(slow_reads)), (run(usual, 0.01), these(slow_reads))] {
         let compared = judged(&first, &second, 0.05);
-        let found = compared.gate.clone().unwrap();
+        let found = compared.gate.clone().unwrap().decided;
         assert_eq!((found.decision, found.slower, found.passed), (Decision::Undecided, 0, 0), "{found:?}");
         let text = compare::terminal(&compared, &terminal::Options::default());
         assert!(text.contains("Nothing is decided"), "{text}");
@@ -127,7 +127,7 @@ fn enough_earlier_runs_decide_and_fewer_or_too_recent_ones_do_not() {
 #[test]
 fn noise_wider_than_margin_is_undecided() {
     let (base, noisy) = (run(usual, 0.2), run(|at| usual(at) * 0.97, 0.2));
-    let found = judged(&base, &noisy, 0.01).gate.unwrap();
+    let found = judged(&base, &noisy, 0.01).gate.unwrap().decided;
     assert_eq!(found.decision, Decision::Undecided, "{found:?}");
     assert!(found.undecided > 0 && found.slower == 0, "{found:?}");
     let text = compare::terminal(&judged(&base, &noisy, 0.01), &terminal::Options::default());
@@ -152,12 +152,12 @@ fn run_on_a_machine_with_other_load_cannot_fail() {
         measured.observed = Some(Box::new(observed.clone()));
     }
     let compared = judged(&base, &slower, 0.05);
-    let found = compared.gate.as_ref().unwrap();
+    let found = &compared.gate.as_ref().unwrap().decided;
     assert_eq!((found.decision, found.slower), (Decision::Undecided, 0), "{found:?}");
     let text = compare::terminal(&compared, &terminal::Options::default());
     assert!(text.contains("processes used the CPU during") && text.contains("--wait-quiet"), "{text}");
     // What is not slower still passes.
-    let same = judged(&slower, &slower, 0.05).gate.unwrap();
+    let same = judged(&slower, &slower, 0.05).gate.unwrap().decided;
     assert_eq!((same.decision, same.undecided), (Decision::Passed, same.tails), "{same:?}");
 }
 
@@ -167,7 +167,7 @@ fn another_machine_is_not_judged() {
     let mut other = run(slow_reads, 0.01);
     other.header.machine.cpu = "Another CPU".to_owned();
     let compared = judged(&base, &other, 0.05);
-    let found = compared.gate.as_ref().unwrap();
+    let found = &compared.gate.as_ref().unwrap().decided;
     assert_eq!((found.decision, found.slower, found.passed), (Decision::Undecided, 0, 0), "{found:?}");
     let text = compare::terminal(&compared, &terminal::Options::default());
     assert!(text.contains("processor differs") && text.contains("Another CPU"), "{text}");
@@ -183,11 +183,11 @@ fn results_that_only_the_base_has_are_not_judged() {
         let kind = kurabe_core::ErrorKind::Server;
         trial.outcome = Outcome::Failed { kind, reason: reason.clone(), mismatches: 0 };
     }
-    let found = judged(&base, &other, 0.05).gate.unwrap();
+    let found = judged(&base, &other, 0.05).gate.unwrap().decided;
     assert_eq!(found.decision, Decision::Undecided, "{found:?}");
     assert_eq!(found.not_judged, 2, "reads and writes of the cell: {found:?}");
     // What the base could not measure either says nothing of the second run.
-    assert_eq!(judged(&other, &base, 0.05).gate.unwrap().decision, Decision::Passed);
+    assert_eq!(judged(&other, &base, 0.05).gate.unwrap().decided.decision, Decision::Passed);
     let fewer = Scenario {
         rounds: 8,
         noise: 0.01,
@@ -196,7 +196,7 @@ fn results_that_only_the_base_has_are_not_judged() {
         layouts: vec!["blob"],
         ..Scenario::default()
     };
-    let found = judged(&base, &of_any_start(fewer.run()), 0.05).gate.unwrap();
+    let found = judged(&base, &of_any_start(fewer.run()), 0.05).gate.unwrap().decided;
     assert!(found.not_judged > 0 && found.decision == Decision::Undecided, "{found:?}");
 }
 
@@ -205,7 +205,7 @@ fn incomplete_run_is_not_judged() {
     let base = run(usual, 0.01);
     let mut stopped = run(slow_reads, 0.01);
     stopped.end = None;
-    let found = judged(&base, &stopped, 0.05).gate.unwrap();
+    let found = judged(&base, &stopped, 0.05).gate.unwrap().decided;
     assert_eq!((found.decision, found.slower), (Decision::Undecided, 0), "{found:?}");
 }
 
@@ -213,7 +213,7 @@ fn incomplete_run_is_not_judged() {
 fn junit_has_a_case_for_each_primary_result() {
     let compared = judged(&run(usual, 0.01), &run(slow_reads, 0.01), 0.05);
     let xml = compare::junit(&compared, "session");
-    let gate = compared.gate.unwrap();
+    let gate = compared.gate.unwrap().decided;
     let all = gate.passed + gate.slower + gate.undecided + gate.not_judged;
     assert_eq!(xml.matches("<testcase ").count() as u32, all, "{xml}");
     assert_eq!(xml.matches("<failure ").count() as u32, gate.slower, "{xml}");
@@ -292,7 +292,7 @@ fn tail_latency_fails_a_gate_though_rates_are_equal() {
     };
     for (slower, p99) in [(None, Some(0.1)), (Some(0.05), Some(0.1)), (Some(0.05), None)] {
         let compared = judged(Criteria { slower, p99 });
-        assert_eq!(compared.gate.as_ref().unwrap().decision, Decision::Failed);
+        assert_eq!(compared.gate.as_ref().unwrap().decided.decision, Decision::Failed);
         for row in compared.rows.iter().filter(|row| row.gate == Some(Judgement::Slower)) {
             assert_eq!((row.operation.as_str(), row.metric.as_str()), ("read", "service p99"));
         }

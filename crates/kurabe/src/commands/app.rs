@@ -377,7 +377,10 @@ fn check(served: &[Served], target: &Target, summaries: Vec<PageSummary>, output
         });
         match found {
             Ok(checked) => {
-                output.note(&format!("{name}: {}", kurabe_report::verified_writes(&checked.verification)));
+                output.note(&format!(
+                    "{name}: {}",
+                    kurabe_report::verified_writes(&checked.verification, kurabe_report::Language::English)
+                ));
             }
             Err(error) if error.kind() == ErrorKind::Mismatch => return Err(error.context(name).into()),
             Err(error) => output.warning(&format!("{name}: could not be verified on the server: {error}")),

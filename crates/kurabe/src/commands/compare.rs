@@ -136,7 +136,7 @@ pub(super) fn judged(
     }
     let junit = || compare::junit(&compared, &first.experiment);
     files.write(|| compare::pull_request(&compared), || compare::json(&compared), junit, output)?;
-    Ok(match compared.gate.map(|gate| gate.decision) {
+    Ok(match compared.gate.map(|gate| gate.decided.decision) {
         None | Some(Decision::Passed) => exit::DONE,
         Some(Decision::Failed) => exit::SLOWER,
         Some(Decision::Undecided) => exit::UNDECIDED,

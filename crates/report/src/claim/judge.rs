@@ -2,11 +2,11 @@
 
 use super::measure::{SAMPLED_CPU, rounds};
 use super::{Answer, Part, Side, Test};
-use crate::analysis::analyse;
-use crate::finding::Interval;
+use crate::cell::{CellResult, Status};
+use crate::interval::Interval;
 use crate::metrics::{arithmetic, interval, samples};
 use crate::rule::Rule;
-use crate::summary::{CellResult, Status, Summary};
+use crate::summary::{Summary, analyse};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::{DATA_RATE, Unit};
@@ -217,7 +217,7 @@ impl Judge<'_> {
         let sides = [cells.subject, baseline];
         let writes = self.summary.labels.writes(&cells.subject.operation);
         if writes && cells.subject.durability != baseline.durability {
-            let class = |cell: &CellResult| crate::finding::wording::class_name(cell.durability);
+            let class = |cell: &CellResult| crate::wording::class_name(cell.durability);
             notes.push(format!("durability differs: {} : {}", class(sides[0]), class(sides[1])));
         }
         let limits = limits(test, sides);

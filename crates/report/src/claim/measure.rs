@@ -1,8 +1,8 @@
 //! The metrics that claims are about: those of reports, and some that follow from what was recorded beside them.
 
+use crate::cell::CellResult;
 use crate::metrics::Rounds;
 use crate::results::latest;
-use crate::summary::CellResult;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::{COMMON, Source, Unit};
 use kurabe_core::run::{Measurement, Outcome, Run};

@@ -12,7 +12,7 @@ mod range;
 mod report;
 mod text;
 
-use crate::finding::Interval;
+use crate::interval::Interval;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::metric::Unit;
 use serde::Serialize;

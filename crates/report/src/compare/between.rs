@@ -1,37 +1,12 @@
 //! What decides a comparison of two runs at different times: whatever sampled the differences between two runs.
 
+use crate::cell::{CellResult, MetricInfo, Status};
+use crate::finding::Between;
 use crate::metrics::samples;
-use crate::summary::{CellResult, MetricInfo, Status, Summary};
+use crate::summary::Summary;
 use kurabe_core::run::Sampled;
-use kurabe_core::units;
 use kurabe_stats::separate::{MAX_RUNS, MIN_RUNS, is_enough};
 use kurabe_stats::{IntervalSettings, PairedRatio, StatsError};
-use serde::Serialize;
-use std::time::Duration;
-
-/// The samples by which two runs are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "by", rename_all = "kebab-case")]
-pub enum Between {
-    /// The starts of servers that both runs sampled.
-    Starts,
-    /// Earlier runs of the suite under the same conditions: their number.
-    Runs {
-        /// The number of runs.
-        runs: u32,
-    },
-    /// Nothing: nothing is decided.
-    Nothing {
-        /// The number of earlier runs of the suite under the same conditions.
-        runs: u32,
-        /// The number that is needed.
-        needed: u32,
-        /// The time that they cover, in seconds.
-        covered: u64,
-        /// The time that is needed: a multiple of that between the two.
-        needed_time: u64,
-    },
-}
 
 impl Between {
     /// What decides a comparison of these runs, with these earlier ones.
@@ -82,39 +57,6 @@ impl Between {
                 let earlier: Vec<f64> = there.map(mean).collect::<Result<_, _>>()?;
                 let ratio = PairedRatio::of_runs(mean(b)?, mean(a)?, &earlier, settings)?;
                 Ok(PairedRatio { interval: ratio.interval.filter(|_| earlier.len() >= MIN_RUNS), ..ratio })
-            }
-        }
-    }
-
-    /// The sentence of a report.
-    pub(crate) fn sentence(self) -> String {
-        const WEAKER: &str = "weaker evidence than a single run with both";
-        match self {
-            Self::Starts => {
-                format!("the runs were made at different times: this is {WEAKER}.")
-            }
-            Self::Runs { runs } => format!(
-                "the runs were made at different times, and are compared by what {runs} earlier runs of this suite \
-                 differ by: {WEAKER}."
-            ),
-            Self::Nothing { runs, needed, covered, needed_time } => {
-                let time = |seconds| units::time(Duration::from_secs(seconds));
-                let lacks = if runs < needed {
-                    format!(
-                        "there are {runs} of {needed} earlier runs of this suite under the same conditions"
-                    )
-                } else {
-                    format!(
-                        "the {runs} earlier runs of this suite cover {}, of {} that are needed",
-                        time(covered),
-                        time(needed_time)
-                    )
-                };
-                format!(
-                    "nothing is decided: the runs were made at different times, not both sampled starts of their \
-                     servers, and {lacks}. Measure both in one run, or throwaway servers with --restarts 3 or more in \
-                     both."
-                )
             }
         }
     }

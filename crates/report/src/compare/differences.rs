@@ -1,7 +1,8 @@
 //! Differences between two runs besides their results: versions, settings, machine, spec.
 
-use crate::finding::wording::class_name;
-use crate::summary::{Summary, TargetSummary};
+use crate::summary::Summary;
+use crate::target::TargetSummary;
+use crate::wording::class_name;
 use kurabe_core::sort;
 use kurabe_core::units;
 use serde::Serialize;

@@ -8,19 +8,17 @@
 //! during which other processes used the CPU is never *slower*, but *undecided*.
 
 use super::{Compared, Difference, Row, is_tail};
-use crate::finding::comparison::reason;
-use crate::finding::{Finding, Runs, Section, Why};
-use crate::format::percent;
+use crate::cell::{CellResult, Status};
+use crate::finding::runs::TAIL;
+use crate::finding::{Criteria, Decision, Finding, Gated, Runs, Section};
 use crate::messages::{Language, Message};
-use crate::summary::{CellResult, Status, Summary};
+use crate::summary::Summary;
+use crate::verdict::Why;
 use kurabe_core::{Error, Result};
 use serde::Serialize;
 
 /// Conditions that make results of two runs incomparable if they differ, as [`Difference::what`] names them.
 const CONDITIONS: [&str; 4] = ["experiment", "processor", "CPUs", "records"];
-
-/// The margin of 99th percentiles that `--fail-on` does not name.
-const TAIL: f64 = 0.2;
 
 /// By how many times more rounds than were made are still advised.
 const FORESEEN: f64 = 30.0;
@@ -55,28 +53,6 @@ impl Judgement {
     }
 }
 
-/// What the gate says of the second run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Decision {
-    /// No result is slower by more than the margin.
-    Passed,
-    /// At least one is.
-    Failed,
-    /// None is shown to be, and for at least one it is not excluded.
-    Undecided,
-}
-
-/// The margins of what is judged: 0.05 is 5 %. `None`: it is not judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Criteria {
-    /// That of primary metrics and of each kind of transaction.
-    pub slower: Option<f64>,
-    /// That of 99th percentiles, if it is named.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub p99: Option<f64>,
-}
-
 impl Criteria {
     /// Reads `slower`, `slower:10%`, `p99:20%` or several with commas; without one, a margin is `default`.
     ///
@@ -106,25 +82,6 @@ impl Criteria {
         let unnamed = self.slower.filter(|_| tail).map(|slower| (slower.max(TAIL), false));
         named.map(|margin| (margin, true)).or(unnamed)
     }
-
-    /// The same in Japanese: `5 % (p99: 20 %) を超えて`.
-    pub(crate) fn japanese(&self) -> String {
-        self.margins().map_or_else(|| "少しでも".to_owned(), |margins| format!("{margins} を超えて"))
-    }
-
-    /// Their words: `more than 5 % (p99: 20 %)`.
-    pub(crate) fn words(&self) -> String {
-        self.margins().map_or_else(|| "any margin".to_owned(), |margins| format!("more than {margins}"))
-    }
-
-    /// The margins: `5 % (p99: 20 %)`.
-    fn margins(&self) -> Option<String> {
-        let tail = |slower: f64| percent(self.p99.unwrap_or(slower.max(TAIL)));
-        match self.slower {
-            Some(slower) => Some(format!("{} (p99: {})", percent(slower), tail(slower))),
-            None => self.p99.map(percent),
-        }
-    }
 }
 
 fn unknown(text: &str) -> Error {
@@ -135,19 +92,8 @@ fn unknown(text: &str) -> Error {
 /// The gate's result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gate {
-    /// The margins.
-    pub criteria: Criteria,
-    pub decision: Decision,
-    /// The number of results for each judgement: passed, slower, undecided, not judged.
-    pub passed: u32,
-    /// Results that are slower by more than the margin.
-    pub slower: u32,
-    /// Results for which that is neither shown nor excluded.
-    pub undecided: u32,
-    /// Of these, 99th percentiles that `--fail-on` does not name, which do not hold the gate up.
-    pub tails: u32,
-    /// Results that could not be compared, including those that only the first run has.
-    pub not_judged: u32,
+    #[serde(flatten)]
+    pub decided: Gated,
     /// Differences between the runs because of which nothing is judged.
     pub obstacles: Vec<Difference>,
 }
@@ -169,7 +115,7 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
     let of = |wanted: Judgement| compared.rows.iter().filter(move |row| row.gate == Some(wanted));
     let count = |wanted: Judgement| of(wanted).count() as u32;
     let is_asked = |row: &&Row| criteria.of(row).is_some_and(|(_, asked)| asked);
-    let mut gate = Gate {
+    let mut decided = Gated {
         criteria,
         decision: Decision::Passed,
         passed: count(Judgement::Passed),
@@ -177,42 +123,34 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
         undecided: count(Judgement::Undecided),
         tails: of(Judgement::Undecided).filter(|row| !is_asked(row)).count() as u32,
         not_judged: count(Judgement::NotJudged) + missing(first, second),
-        obstacles,
     };
-    gate.decision = match &gate {
-        Gate { slower: 1.., .. } => Decision::Failed,
-        Gate { passed: 0, .. } | Gate { not_judged: 1.., .. } => Decision::Undecided,
+    decided.decision = match &decided {
+        Gated { slower: 1.., .. } => Decision::Failed,
+        Gated { passed: 0, .. } | Gated { not_judged: 1.., .. } => Decision::Undecided,
         gate if gate.undecided > gate.tails => Decision::Undecided,
         _ => Decision::Passed,
     };
     let open: Vec<&Row> = of(Judgement::Undecided).filter(is_asked).collect();
-    let unjudged =
-        of(Judgement::NotJudged).find_map(|row| row.why.as_ref()).filter(|_| gate.obstacles.is_empty());
-    let next = if gate.decision == Decision::Undecided {
+    let unjudged = of(Judgement::NotJudged).find_map(|row| row.why.as_ref()).filter(|_| obstacles.is_empty());
+    let next = if decided.decision == Decision::Undecided {
         next(&open, &criteria, first, unjudged)
     } else {
         Vec::new()
     };
-    let obstacles = gate.obstacles.iter().map(|one| Runs::Obstacle {
+    let differing = obstacles.iter().map(|one| Runs::Obstacle {
         what: one.what.clone(),
         first: one.first.clone(),
         second: one.second.clone(),
     });
-    let decided = Runs::Gated {
-        criteria,
-        decision: gate.decision,
-        passed: gate.passed,
-        slower: gate.slower,
-        undecided: gate.undecided,
-        tails: gate.tails,
-        not_judged: gate.not_judged,
-    };
     let state = |finding: Runs| Finding::from(finding).state(Section::Verdict, &first.labels);
-    let said = [state(decided)].into_iter().chain(obstacles.map(state)).chain(next.into_iter().map(state));
+    let said = [state(Runs::Gated(decided.clone()))]
+        .into_iter()
+        .chain(differing.map(state))
+        .chain(next.into_iter().map(state));
     let at = compared.findings.iter().position(|one| one.section != Section::Publishing);
     let at = at.unwrap_or(compared.findings.len());
     compared.findings.splice(at..at, said);
-    compared.gate = Some(gate);
+    compared.gate = Some(Gate { decided, obstacles });
 }
 
 /// What to do about a gate that is undecided, from the results that hold it up.
@@ -234,7 +172,7 @@ fn next(open: &[&Row], criteria: &Criteria, first: &Summary, unjudged: Option<&W
         let needed = (factor < FORESEEN).then(|| (f64::from(rounds) * factor).ceil() as u32 + 1);
         next.push(Runs::MoreRounds { rounds, needed });
     }
-    next.extend(unjudged.map(|why| Runs::NotJudged { reason: reason(why, &Clone::clone) }));
+    next.extend(unjudged.map(|why| Runs::NotJudged { reason: why.clause(Language::English, &Clone::clone) }));
     next
 }
 
@@ -242,7 +180,7 @@ fn next(open: &[&Row], criteria: &Criteria, first: &Summary, unjudged: Option<&W
 pub(super) fn words(row: &Row, judgement: Judgement) -> String {
     match &row.why {
         Some(why @ Why::Disturbed { .. }) => {
-            format!("{} ({})", judgement.words(), reason(why, &Clone::clone))
+            format!("{} ({})", judgement.words(), why.clause(Language::English, &Clone::clone))
         }
         _ => judgement.words().to_owned(),
     }

@@ -16,7 +16,7 @@ pub fn junit(compared: &Compared, experiment: &str) -> String {
         tests += 1;
         let class = escaped(&format!("kurabe.{experiment}.{}", row.target));
         let _ = write!(cases, "    <testcase name=\"{}\" classname=\"{class}\"", escaped(&name(row)));
-        let margin = compared.gate.as_ref().and_then(|gate| gate.criteria.of(row));
+        let margin = compared.gate.as_ref().and_then(|gate| gate.decided.criteria.of(row));
         let margin = margin.unwrap_or_default().0 * 100.0;
         match judgement {
             Judgement::Passed => cases.push_str("/>\n"),

@@ -12,11 +12,17 @@ mod junit;
 mod page;
 mod render;
 
+use crate::cell::{CellResult, MetricInfo, MetricResult, Status};
 use crate::comparison::{bounded, not_comparable, paired, result_of, why_no_results};
-use crate::finding::{Comparison, Finding, Interval, Pair, Runs, Scope, Section, Statement, Why};
+use crate::finding::{Comparison, Finding, Runs, Section, Statement};
+use crate::interval::Interval;
+use crate::labels::Axis;
 use crate::messages::{Language, Message};
 use crate::rule::Rule;
-use crate::summary::{CellResult, MetricInfo, MetricResult, Status, Summary, TargetSummary, VerdictResult};
+use crate::scope::Scope;
+use crate::summary::Summary;
+use crate::target::TargetSummary;
+use crate::verdict::{Pair, VerdictResult, Why};
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::{Better, Source, Unit};
 use kurabe_core::run::{DEFAULT_MARGIN, Run};
@@ -24,9 +30,9 @@ use kurabe_core::sort;
 use kurabe_stats::{IntervalSettings, PairedRatio};
 use serde::Serialize;
 
-pub use between::Between;
+pub use crate::finding::{Between, Criteria, Decision, Gated};
 pub use differences::Difference;
-pub use gate::{Criteria, Decision, Gate, Judgement};
+pub use gate::{Gate, Judgement};
 pub use junit::junit;
 pub use kurabe_stats::separate::MAX_RUNS;
 pub use page::fragment;
@@ -118,6 +124,13 @@ pub struct Row {
     /// The axes in order, with formatted values.
     #[serde(skip)]
     pub(crate) shown: Vec<(String, String)>,
+}
+
+impl Row {
+    /// The ratio with its interval.
+    pub(crate) fn interval(&self) -> Option<Interval> {
+        Some(Interval { value: self.ratio?, low: self.low, high: self.high })
+    }
 }
 
 /// Compares the second run with the first: cells with the same axis values and operation, on targets of the same
@@ -378,16 +391,14 @@ fn verdict(rows: &[Row], first: &Summary, second: &Summary, between: Between) ->
 fn changed(row: &Row, first: &Summary) -> Option<Finding> {
     let labels = &first.labels;
     let chart = labels.chart_axis().map(|axis| axis.name.as_str());
-    let axes = labels.varying().filter(|axis| Some(axis.name.as_str()) != chart);
-    let axes = axes.filter_map(|axis| Some((axis.name.clone(), row.axes.get(&axis.name)?.clone())));
     let scope = Scope {
         operations: vec![row.operation.clone()],
         targets: vec![row.target.clone()],
         at: chart.and_then(|chart| row.axes.get(chart)).cloned().into_iter().collect(),
-        axes: Cell::new(axes),
+        axes: Axis::values_of(labels.varying(), &row.axes),
     };
     let (metric, lower_bound) = (row.metric.clone(), row.lower_bound);
-    if let Some(ratio) = row.result.gain(row.ratio, row.low, row.high) {
+    if let Some(ratio) = row.result.gain(row.interval()) {
         let better = row.result == VerdictResult::Better;
         return Some(Runs::Changed { scope, metric, better, ratio, lower_bound }.into());
     }

@@ -2,15 +2,16 @@
 
 use super::gate::words;
 use super::{Compared, Difference, Judgement, Row};
-use crate::finding::wording::{amount, ratio, ratio_in_table};
-use crate::finding::{Finding, Interval, Runs, Section, Statement};
+use crate::finding::{Finding, Runs, Section, Statement};
 use crate::format::{capital, figure, value_of};
+use crate::interval::Interval;
 use crate::markdown::{escaped, items, markdown_table, publishing};
 use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
-use crate::summary::VerdictResult;
-use crate::table::{Column, Table};
+use crate::table::{Column, Table, dash};
 use crate::terminal::{Options, Page};
+use crate::verdict::VerdictResult;
+use crate::wording::{amount, ratio, ratio_in_table};
 use kurabe_core::metric::Unit;
 use kurabe_core::sort;
 use std::fmt::Write as _;
@@ -100,10 +101,7 @@ fn gate_table(rows: &[&Row], language: Language) -> Table {
         }
         if targets { format!("{name}, {}", row.target) } else { name }
     };
-    let ratio = |row: &Row| {
-        let of = |value| Interval { value, low: row.low, high: row.high };
-        row.ratio.map_or_else(|| "–".to_owned(), |value| ratio_in_table(of(value)))
-    };
+    let ratio = |row: &Row| row.interval().map_or_else(dash, ratio_in_table);
     let mut table = Table { rows: vec![Vec::new(); rows.len()], ..Table::default() };
     let mut add = |head: Message, right, spare, text: &dyn Fn(&Row) -> String| {
         table.add(head.text(language), right, spare, rows.iter().map(|row| text(row)));
@@ -242,10 +240,8 @@ fn value(row: &Row, value: Option<Interval>) -> String {
 }
 
 pub(super) fn change(row: &Row, language: Language) -> String {
-    let how = row
-        .result
-        .gain(row.ratio, row.low, row.high)
-        .map_or_else(String::new, |ratio| amount(ratio, row.lower_bound));
+    let gain = row.result.gain(row.interval());
+    let how = gain.map_or_else(String::new, |ratio| amount(ratio, row.lower_bound));
     let by = |message: Message| message.with(language, &[("how", &how)]);
     match (row.result, is_speed(&row.metric)) {
         (VerdictResult::Better, true) => by(Message::Faster),
@@ -254,12 +250,9 @@ pub(super) fn change(row: &Row, language: Language) -> String {
         (VerdictResult::Worse, false) => by(Message::Worse),
         (VerdictResult::NoDifference, _) => Message::Equal.text(language).to_owned(),
         (VerdictResult::NotComparable, _) => Message::NotCompared.text(language).to_owned(),
-        (VerdictResult::Undecided, _) => row.ratio.map_or_else(
+        (VerdictResult::Undecided, _) => row.interval().map_or_else(
             || Message::Undecided.text(language).to_owned(),
-            |value| {
-                let ratio = ratio(Interval { value, low: row.low, high: row.high });
-                Message::UndecidedAt.with(language, &[("ratio", &ratio)])
-            },
+            |of| Message::UndecidedAt.with(language, &[("ratio", &ratio(of, language))]),
         ),
     }
 }

@@ -1,16 +1,20 @@
-//! Findings on the basis of the results: what was tested and verified, the noise floor, and durability.
+//! The basis of the results: what was tested and verified, the noise floor, and durability.
 
-use super::wording::{class_name, many, promise, rounds, with_version};
+use super::{Context, Finding};
 use crate::format::{list, nanos, percent, settings_list};
-use crate::labels::Labels;
-use crate::metrics::is_speed;
-use crate::proof::writes;
+use crate::labels::{Axis, Labels, OperationLabels};
+use crate::messages::Language;
+use crate::noise::{self, NoiseFloor};
+use crate::proof;
+use crate::results::{measured, overhead_of};
+use crate::wording::{class_name, joined, listed, many, promise, rounds, say, with_version};
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::run::{MIN_INTERLEAVED_ROUNDS, Sampled};
+use kurabe_core::run::{MIN_INTERLEAVED_ROUNDS, Run, Sampled};
+use kurabe_core::sort;
 use kurabe_core::units;
 use kurabe_core::verification::Verification;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Why trials were not interleaved.
@@ -33,19 +37,6 @@ pub enum NotInterleaved {
     },
 }
 
-/// What two instances of one target differ by in an operation, beyond the noise of the rounds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct NoiseFloor {
-    /// The target's name.
-    pub target: String,
-    pub operation: String,
-    pub metric: String,
-    /// The relative difference: 0.03 is 3 %.
-    pub noise_floor: f64,
-    /// Whether the A/A control ran on a second instance of the server; otherwise on the same server.
-    pub second_instance: bool,
-}
-
 /// The tool's own overhead.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Overhead {
@@ -62,30 +53,38 @@ pub struct Agents {
     pub start_spread_ns: u64,
 }
 
+/// What was tested and how.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tested {
+    pub targets: Vec<String>,
+    pub cpus: u64,
+    pub rounds: u32,
+    pub comparisons: u32,
+    pub further_comparisons: u32,
+    /// The slice length, if trials were interleaved.
+    pub slice_ns: Option<u64>,
+    /// Restarts of throwaway servers between blocks of rounds.
+    pub restarts: u32,
+    /// What verdicts claim.
+    pub sampled: Sampled,
+    /// Why trials were not interleaved.
+    pub not_interleaved: Option<NotInterleaved>,
+    /// Rounds; empty if the run was analysed once, at its end.
+    pub analysed_after: Vec<u32>,
+    /// The threads that clients shared, the most of any trial; `None`: each client had its own.
+    pub shared_threads: Option<u64>,
+    /// The agents that ran the clients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<Agents>,
+}
+
 /// The basis of the results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the first lines of each kind and the schema describe its members")]
 pub enum Basis {
-    /// What was tested and how. `slice_ns`: the slice length, if trials were interleaved; `restarts`: restarts of
-    /// throwaway servers between blocks of rounds; `sampled`: what verdicts claim; `not_interleaved`: why trials were not interleaved.
-    /// `analysed_after`: rounds; empty if the run was analysed once, at its end. `shared_threads`: the threads that
-    /// clients shared, the most of any trial; `None`: each client had its own. `fleet`: the agents that ran the clients.
-    Tested {
-        targets: Vec<String>,
-        cpus: u64,
-        rounds: u32,
-        comparisons: u32,
-        further_comparisons: u32,
-        slice_ns: Option<u64>,
-        restarts: u32,
-        sampled: Sampled,
-        not_interleaved: Option<NotInterleaved>,
-        analysed_after: Vec<u32>,
-        shared_threads: Option<u64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        fleet: Option<Agents>,
-    },
+    /// What was tested and how.
+    Tested(Tested),
     /// The noise floors.
     NoiseFloor { largest: Option<f64>, each: Vec<NoiseFloor> },
     /// The tool's own overhead for the baseline.
@@ -104,166 +103,313 @@ pub enum Basis {
 
 impl Basis {
     pub(super) fn sentence(&self, labels: &Labels) -> String {
+        let language = labels.language;
         match self {
-            Self::Tested {
-                targets,
-                cpus,
-                rounds: made,
-                comparisons,
-                further_comparisons,
-                slice_ns,
-                restarts,
-                sampled,
-                not_interleaved,
-                analysed_after,
-                shared_threads,
-                fleet,
-            } => {
-                let (varied, held) = labels.tested();
-                let varied =
-                    if varied.is_empty() { String::new() } else { format!("; {}", varied.join("; ")) };
-                let held =
-                    if held.is_empty() { String::new() } else { format!("; constant: {}", held.join(", ")) };
-                let cpus = match cpus {
-                    0 => String::new(),
-                    n => format!(", on a machine with {}", many(*n, "CPU", "CPUs")),
+            Self::Tested(tested) => tested.sentence(labels),
+            Self::NoiseFloor { largest: Some(largest), each } => noise::sentence(*largest, each, labels),
+            Self::NoiseFloor { largest: None, .. } => say!(
+                language,
+                "what two equal measurements differ by is not known (needs an A/A control and two rounds).",
+                "同じ条件の 2 つの測定の差は不明です(A/A 比較と 2 ラウンドが必要です)。",
+            ),
+            Self::ToolOverhead { each } => {
+                let one = |one: &Overhead| {
+                    let (time, operation) = (nanos(one.ns_per_op), &one.operation);
+                    say!(language, "{time} per {operation}", "{operation} 1 回に {time}")
                 };
-                let agents = fleet.as_ref().map_or_else(String::new, |fleet| format!("; {}", fleet.clause()));
-                let slices = slice_ns.map_or_else(String::new, |ns| {
-                    let slice = units::time(Duration::from_nanos(ns));
-                    format!(
-                        ", the first of each block with continuous trials, which are the figures, the others interleaved \
-                         in slices of {slice}, which give the ratios"
-                    )
-                });
-                let separate = not_interleaved.as_ref().map_or_else(String::new, not_interleaved_because);
-                let compared = compared(*comparisons, *sampled);
-                let further = match further_comparisons {
-                    0 => String::new(),
-                    1 => "; so does that of 1 comparison of another metric, separately".to_owned(),
-                    n => format!("; so do those of {n} comparisons of other metrics, separately"),
-                };
-                let blocks = blocks(*restarts, *sampled);
-                let threads = shared_threads.map_or_else(String::new, |n| {
-                    format!("; where there were more clients, they shared {}", many(n, "thread", "threads"))
-                });
-                let analysed: Vec<String> = analysed_after.iter().map(ToString::to_string).collect();
-                let analysed = (*comparisons > 0 && !analysed.is_empty())
-                    .then(|| format!(", at analyses after {} rounds", list(&analysed)));
-                let analysed = analysed.unwrap_or_default();
-                let (targets, rounds) = (labels.targets_of(targets), rounds(*made));
-                format!(
-                    "tested: {targets}{varied}{held}{cpus}{agents}{threads}. {rounds} in random order{blocks}{slices}{separate}; \
-                     {compared}{analysed}{further}."
+                let all = listed(&each.iter().map(one).collect::<Vec<_>>(), language);
+                say!(
+                    language,
+                    "the tool's own overhead is {all} (baseline, on the null target).",
+                    "道具自身の負荷: {all}(対象 null: で測った基準)。",
                 )
             }
-            Self::NoiseFloor { largest: Some(largest), each } => noise_floors(*largest, each, labels),
-            Self::NoiseFloor { largest: None, .. } => {
-                "what two equal measurements differ by is not known (needs an A/A control and two rounds)."
-                    .to_owned()
-            }
-            Self::ToolOverhead { each } => {
-                let each: Vec<String> = each
-                    .iter()
-                    .map(|one| format!("{} per {}", nanos(one.ns_per_op), one.operation))
-                    .collect();
-                format!("the tool's own overhead is {} (baseline, on the null target).", list(&each))
-            }
             Self::Verified { verification, cpu_share } => {
-                let cost = cpu_share.map_or_else(String::new, |share| {
-                    format!("; checking took at most {} of the client's CPU", percent(share))
+                let cost = cpu_share.map(percent).map_or_else(String::new, |share| {
+                    say!(
+                        language,
+                        "; checking took at most {share} of the client's CPU",
+                        "照合はクライアントの CPU の最大 {share} を使いました。",
+                    )
                 });
                 let Some(all) = verification else {
-                    return format!(
-                        "the version of Kurabe that made the run did not record how it was verified{cost}."
+                    return say!(
+                        language,
+                        "the version of Kurabe that made the run did not record how it was verified{cost}.",
+                        "実行した版の Kurabe は、検証の方法を記録していません。{cost}",
                     );
                 };
-                let answers = format!("{} replies compared byte for byte", units::count(all.answers));
-                match (all.answers, all.writes) {
-                    (0, 0) => format!("nothing was verified{cost}."),
-                    (_, 0) => format!("verified: {answers}{cost}."),
-                    (0, _) => format!("verified: {}{cost}.", writes(all)),
-                    _ => format!("verified: {answers}; {}{cost}.", writes(all)),
+                let answers = units::count(all.answers);
+                let answers = (all.answers > 0).then(|| {
+                    say!(
+                        language,
+                        "{answers} replies compared byte for byte",
+                        "応答 {answers} 件をバイト単位で照合"
+                    )
+                });
+                let writes = (all.writes > 0).then(|| proof::writes(all, language));
+                let all: Vec<String> = answers.into_iter().chain(writes).collect();
+                if all.is_empty() {
+                    return say!(language, "nothing was verified{cost}.", "検証したものはありません。{cost}");
                 }
+                let all = joined(&all, "; ", language);
+                say!(language, "verified: {all}{cost}.", "検証: {all}。{cost}")
             }
             Self::Durability { target, version, class, settings } => {
                 let settings = settings_list(settings);
-                let settings = if settings.is_empty() { settings } else { format!(" ({settings})") };
-                let (target, class_name) = (with_version(target, version, labels), class_name(*class));
-                format!("durability of {target}: {class_name}: {}{settings}.", promise(*class))
+                let space = if language == Language::Japanese { "" } else { " " };
+                let settings = if settings.is_empty() { settings } else { format!("{space}({settings})") };
+                let (target, name) = (with_version(target, version, labels), class_name(*class));
+                let promise = promise(*class, language);
+                say!(
+                    language,
+                    "durability of {target}: {name}: {promise}{settings}.",
+                    "{target} の耐久性は {name}: {promise}ます{settings}。",
+                )
             }
         }
+    }
+}
+
+impl Tested {
+    fn sentence(&self, labels: &Labels) -> String {
+        let (language, tested) = (labels.language, labels.tested());
+        let cpus = match self.cpus {
+            0 => String::new(),
+            n => {
+                let cpus = many(n, "CPU", "CPUs");
+                say!(language, ", on a machine with {cpus}", "、CPU {n} 個のマシン")
+            }
+        };
+        let agents = self.fleet.as_ref().map(|fleet| fleet.clause(language));
+        let agents = agents.map_or_else(String::new, |agents| say!(language, "; {agents}", "、{agents}"));
+        let threads = self.shared_threads.map_or_else(String::new, |n| {
+            let threads = many(n, "thread", "threads");
+            say!(
+                language,
+                "; where there were more clients, they shared {threads}",
+                "、クライアントがそれより多いときはスレッド {n} 本を共有",
+            )
+        });
+        let slices = self.slice_ns.map(|ns| units::time(Duration::from_nanos(ns)));
+        let slices = slices.map_or_else(String::new, |slice| {
+            say!(
+                language,
+                ", the first of each block with continuous trials, which are the figures, the others interleaved in slices of \
+                 {slice}, which give the ratios",
+                "、各ブロックの最初は連続した試行(数値)、ほかは {slice} ごとに交互(倍率)",
+            )
+        });
+        let separate = self.not_interleaved.as_ref().map(|why| why.clause(language)).unwrap_or_default();
+        let (blocks, compared) = (self.blocks(language), self.compared(language));
+        let targets = labels.targets_of(&self.targets);
+        let (n, rounds) = (self.rounds, rounds(self.rounds));
+        say!(
+            language,
+            "tested: {targets}{tested}{cpus}{agents}{threads}. {rounds} in random order{blocks}{slices}{separate}; {compared}.",
+            "条件: {targets}{tested}{cpus}{agents}{threads}。無作為な順の {n} ラウンド{blocks}{slices}{separate}。{compared}",
+        )
+    }
+
+    /// With what confidence the intervals of the comparisons hold, and of what, as a clause; in Japanese as sentences.
+    fn compared(&self, language: Language) -> String {
+        let between = match self.sampled {
+            Sampled::TheseServers => {
+                say!(language, "between these servers as they ran", "そのとき動いていたサーバーどうし")
+            }
+            Sampled::AnyStart => {
+                say!(language, "between any two starts of these servers", "サーバーの任意の起動どうし")
+            }
+        };
+        let after: Vec<String> = self.analysed_after.iter().map(ToString::to_string).collect();
+        let rounds = listed(&after, language);
+        let after = if after.is_empty() {
+            String::new()
+        } else {
+            say!(language, ", at analyses after {rounds} rounds", "、{rounds} ラウンド後の解析で")
+        };
+        let (n, further) = (self.comparisons, self.further_comparisons);
+        let compared = match n {
+            0 => say!(language, "nothing was compared", "何も比較していません。"),
+            _ => {
+                let intervals = if n == 1 {
+                    "the interval of 1 comparison holds".to_owned()
+                } else {
+                    format!("the intervals of {n} comparisons hold together")
+                };
+                say!(
+                    language,
+                    "{intervals} with 95 % confidence {between}{after}",
+                    "比較 {n} 件の区間は、{between}について{after}同時に 95 % で成り立ちます。",
+                )
+            }
+        };
+        let so = if further == 1 {
+            "so does that of 1 comparison of another metric".to_owned()
+        } else {
+            format!("so do those of {further} comparisons of other metrics")
+        };
+        let further = match further {
+            0 => String::new(),
+            n => say!(language, "; {so}, separately", "ほかの指標の比較 {n} 件も、別に同様です。"),
+        };
+        compared + &further
+    }
+
+    /// The blocks of rounds, as a clause; empty without restarts.
+    fn blocks(&self, language: Language) -> String {
+        if self.restarts == 0 {
+            return String::new();
+        }
+        let means = match self.sampled {
+            Sampled::TheseServers => String::new(),
+            Sampled::AnyStart => {
+                say!(language, "; the samples are the means of blocks", "(標本はブロックの平均)")
+            }
+        };
+        let blocks = self.restarts + 1;
+        say!(
+            language,
+            ", in {blocks} blocks with restarts of throwaway servers in between{means}",
+            "、一時サーバーを再起動して {blocks} ブロック{means}",
+        )
     }
 }
 
 impl Agents {
     /// What they did, as a clause.
-    pub(crate) fn clause(&self) -> String {
+    pub(crate) fn clause(&self, language: Language) -> String {
         let spread = units::time(Duration::from_nanos(self.start_spread_ns));
-        let names = list(&self.names);
-        match self.names.len() {
-            1 => format!("clients on agent {names}"),
-            n => format!("clients on {n} agents ({names}), which started at most {spread} apart"),
+        let (n, names) = (self.names.len(), listed(&self.names, language));
+        if n == 1 {
+            return say!(language, "clients on agent {names}", "クライアントはエージェント {names}");
         }
+        say!(
+            language,
+            "clients on {n} agents ({names}), which started at most {spread} apart",
+            "クライアントはエージェント {n} 個({names})、開始の差は最大 {spread}",
+        )
     }
 }
 
-/// With what confidence the intervals of the comparisons hold, and of what, as a clause.
-fn compared(comparisons: u32, sampled: Sampled) -> String {
-    let between = match sampled {
-        Sampled::TheseServers => "between these servers as they ran",
-        Sampled::AnyStart => "between any two starts of these servers",
+impl NotInterleaved {
+    /// The reason as a clause.
+    fn clause(&self, language: Language) -> String {
+        let why = match self {
+            Self::OpenLoop => say!(language, "open loop", "開ループ"),
+            Self::FewRounds => say!(
+                language,
+                "needs {MIN_INTERLEAVED_ROUNDS} rounds",
+                "{MIN_INTERLEAVED_ROUNDS} ラウンドが必要",
+            ),
+            Self::Fleet => say!(language, "on a fleet", "複数のエージェント"),
+            Self::Asked => say!(language, "as requested", "指定による"),
+            Self::Some { cells, operations } => {
+                let results = many((*cells).into(), "result", "results");
+                let (all, names) = (list(operations), operations.join("と"));
+                return say!(
+                    language,
+                    "; {results} of {all} are measured in separate trials (they write to the same tables, need 64 or more \
+                     clients, depend on earlier trials, or are not compared)",
+                    "、{names} の結果 {cells} 件は別々の試行(同じ表への書き込み、64 以上のクライアント、前の試行への依存、または比較なし)",
+                );
+            }
+        };
+        say!(language, "; trials are not interleaved ({why})", "、交互でない試行({why})")
+    }
+}
+
+/// What was tested, noise floor, overhead, verification and durability.
+pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
+    let header = &context.run.header;
+    let (interleaved, separate) = interleaved(context.run);
+    let tested = Basis::Tested(Tested {
+        targets: context.labels.names.clone(),
+        cpus: header.machine.cpus,
+        rounds: context.rounds,
+        comparisons: context.comparisons[0],
+        further_comparisons: context.comparisons[1],
+        slice_ns: header.spec.slice_ns.filter(|_| !interleaved.is_empty()),
+        restarts: header.spec.block(context.rounds.saturating_sub(1)),
+        sampled: header.spec.sampled(),
+        not_interleaved: not_interleaved(context, &separate.difference(&interleaved).copied().collect()),
+        analysed_after: context.rule.analysed_after(),
+        shared_threads: shared_threads(context.run),
+        fleet: agents(context.run),
+    });
+    let noise = Basis::NoiseFloor {
+        largest: context.noise.largest(),
+        each: context.noise.list(|target| context.labels.names[target].clone()),
     };
-    match comparisons {
-        0 => "nothing was compared".to_owned(),
-        1 => format!("the interval of 1 comparison holds with 95 % confidence {between}"),
-        n => format!("the intervals of {n} comparisons hold together with 95 % confidence {between}"),
-    }
-}
-
-/// The blocks of rounds, as a clause; empty without restarts.
-fn blocks(restarts: u32, sampled: Sampled) -> String {
-    if restarts == 0 {
-        return String::new();
-    }
-    let means = if sampled == Sampled::AnyStart { "; the samples are the means of blocks" } else { "" };
-    format!(", in {} blocks with restarts of throwaway servers in between{means}", restarts + 1)
-}
-
-/// Why trials were not interleaved, as a clause.
-fn not_interleaved_because(why: &NotInterleaved) -> String {
-    match why {
-        NotInterleaved::OpenLoop => "; trials are not interleaved (open loop)".to_owned(),
-        NotInterleaved::FewRounds => {
-            format!("; trials are not interleaved (needs {MIN_INTERLEAVED_ROUNDS} rounds)")
-        }
-        NotInterleaved::Fleet => "; trials are not interleaved (on a fleet)".to_owned(),
-        NotInterleaved::Asked => "; trials are not interleaved (as requested)".to_owned(),
-        NotInterleaved::Some { cells, operations } => format!(
-            "; {} of {} are measured in separate trials (they write to the same tables, need 64 or more \
-             clients, depend on earlier trials, or are not compared)",
-            many((*cells).into(), "result", "results"),
-            list(operations)
-        ),
-    }
-}
-
-fn noise_floors(largest: f64, each: &[NoiseFloor], labels: &Labels) -> String {
-    let one = |floor: &NoiseFloor| {
-        let of = if is_speed(&floor.metric) { String::new() } else { format!("{} of ", floor.metric) };
-        format!("{of}{} {}", labels.plural(&floor.operation), percent(floor.noise_floor))
+    let overhead = overhead(context);
+    let overhead = (!overhead.is_empty()).then_some(Basis::ToolOverhead { each: overhead });
+    let verified = Basis::Verified {
+        verification: proof::sum(context.cells.iter().map(|cell| &cell.verified.proven)),
+        cpu_share: context.cells.iter().filter_map(|cell| cell.verify_share).max_by(f64::total_cmp),
     };
-    let of_target = |floors: &[NoiseFloor]| {
-        let name = labels.several_targets().then(|| labels.target(&floors[0].target) + " ");
-        let on = if floors[0].second_instance { "a second instance" } else { "the same server" };
-        let each: Vec<String> = floors.iter().map(one).collect();
-        format!("{}on {on}: {}", name.unwrap_or_default(), each.join(", "))
+    let durability = context.targets.iter().map(|target| Basis::Durability {
+        target: target.name.clone(),
+        version: target.version.clone(),
+        class: target.durability,
+        settings: target.durability_settings.clone(),
+    });
+    let all = [tested, noise].into_iter().chain(overhead).chain([verified]).chain(durability);
+    all.map(Finding::from).collect()
+}
+
+/// Measured operations: the cell's position and the operation's name.
+type Measured<'a> = BTreeSet<(usize, &'a str)>;
+
+/// Those with interleaved trials, and those with separate ones in rounds whose trials are interleaved.
+fn interleaved(run: &Run) -> (Measured<'_>, Measured<'_>) {
+    let (mut interleaved, mut separate) = (BTreeSet::new(), BTreeSet::new());
+    for (trial, measured) in measured(run).filter(|(trial, _)| !run.header.spec.is_continuous(trial.round)) {
+        let of = if measured.slices > 0 { &mut interleaved } else { &mut separate };
+        of.insert((trial.cell, &*trial.operation));
+    }
+    (interleaved, separate)
+}
+
+/// The threads that clients shared, the most of any trial; `None` if each client had its own.
+fn shared_threads(run: &Run) -> Option<u64> {
+    measured(run).map(|(_, measured)| measured.threads).max().filter(|threads| *threads > 0)
+}
+
+/// The agents that ran the clients; `None` without a fleet.
+fn agents(run: &Run) -> Option<Agents> {
+    let names: Vec<String> = run.header.agents.iter().map(|agent| agent.name.clone()).collect();
+    let spread = measured(run).filter_map(|(_, measured)| Some(measured.fleet.as_ref()?.start_spread_ns));
+    (!names.is_empty()).then(|| Agents { names, start_spread_ns: spread.max().unwrap_or(0) })
+}
+
+/// Why the `separate` trials were not interleaved.
+fn not_interleaved(context: &Context<'_>, separate: &Measured<'_>) -> Option<NotInterleaved> {
+    let spec = &context.run.header.spec;
+    if spec.slice_ns.is_some() {
+        let operations = sort::distinct(separate.iter().map(|(_, operation)| *operation));
+        return (!separate.is_empty()).then(|| NotInterleaved::Some {
+            cells: separate.len() as u32,
+            operations: operations.into_iter().map(str::to_owned).collect(),
+        });
+    }
+    Some(if spec.fleet.is_some() {
+        NotInterleaved::Fleet
+    } else if spec.arrivals.is_some() {
+        NotInterleaved::OpenLoop
+    } else if spec.rounds < MIN_INTERLEAVED_ROUNDS {
+        NotInterleaved::FewRounds
+    } else {
+        NotInterleaved::Asked
+    })
+}
+
+/// The tool's overhead for the baseline: that of the first target with it, for each operation.
+fn overhead(context: &Context<'_>) -> Vec<Overhead> {
+    let labels = context.labels;
+    let baseline = Axis::baselines(&labels.axes);
+    let of = |operation: &OperationLabels| {
+        let ns_per_op = overhead_of(&context.run.header.overhead, &baseline, &operation.name)?;
+        Some(Overhead { operation: operation.name.clone(), ns_per_op })
     };
-    let targets: Vec<String> = each.chunk_by(|a, b| a.target == b.target).map(of_target).collect();
-    let whose = if targets.len() > 1 { "one combination of each target" } else { "one combination" };
-    let (largest, targets) = (percent(largest), targets.join("; "));
-    format!(
-        "two equal measurements of {whose} in each round may differ by {largest} more than their rounds \
-         explain ({targets}). No interval includes that."
-    )
+    labels.operations.iter().filter_map(of).collect()
 }

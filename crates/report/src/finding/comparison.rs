@@ -1,13 +1,55 @@
-//! Findings of comparing two sides by a metric.
+//! Results of comparisons: those of one pair with one outcome become one finding.
 
-use super::wording::{amount, gained_over, many, ratio, subject, verb};
-use super::{Limit, Measured, Pair, Promise, Scope, Why};
+use super::{Context, Finding};
 use crate::attribution::{Bottleneck, Confidence};
-use crate::format::{list, percent};
+use crate::comparison::TARGET;
+use crate::format::percent;
+use crate::group::{distinct, grouped};
+use crate::interval::Interval;
 use crate::labels::Labels;
-use kurabe_core::units;
+use crate::messages::Language;
+use crate::metrics::is_speed;
+use crate::scope::Scope;
+use crate::verdict::{Limit, Pair, Verdict, VerdictResult, Why};
+use crate::wording::{
+    amount, gained, is_factor, joined, likely, many, noun, promise, ratio, say, subject, taking,
+    with_settings,
+};
+use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::sort;
 use serde::Serialize;
-use std::time::Duration;
+
+/// A measured ratio of two sides at one value of the chart axis.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// The value of the chart axis; `None` if the experiment has none.
+    pub at: Option<AxisValue>,
+    /// `a` ÷ `b`: the geometric mean of the rounds.
+    pub ratio: f64,
+    /// The lower end of its interval; `None` with one round, which has no interval.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+}
+
+impl Measured {
+    /// The ratio with its interval.
+    pub fn interval(&self) -> Interval {
+        Interval { value: self.ratio, low: self.low, high: self.high }
+    }
+}
+
+/// Targets with the same durability class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Promise {
+    /// The class; `None`: unknown.
+    pub class: Option<DurabilityClass>,
+    pub targets: Vec<String>,
+    /// Their settings that decide it and that another target of the same engine has otherwise: `synchronous_commit off`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<String>,
+}
 
 /// The result of comparing two sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -48,92 +90,289 @@ impl Comparison {
         | Self::NoDifference { scope, pair, .. }
         | Self::Undecided { scope, pair, .. }
         | Self::NotComparable { scope, pair, .. }) = self;
-        let subject = subject(&pair.metric, scope, labels);
+        let (language, subject) = (labels.language, subject(&pair.metric, &scope.operations, labels));
         let (a, b) = (labels.with(&pair.axis, &pair.a), labels.with(&pair.axis, &pair.b));
         let place = labels.place(scope);
         match self {
             Self::Better { measured, lower_bound, limit, durability, .. } => {
-                let verb = verb(&pair.metric);
+                let (verb, than) =
+                    if is_speed(&pair.metric) { ("are", "の速さ") } else { ("is", "良い値") };
                 let gained = gained_over(&pair.metric, measured, *lower_bound, labels);
-                let each = if measured.len() > 1 && !lower_bound {
+                let least = if *lower_bound { "少なくとも " } else { "" };
+                let ratios = each(measured, &|one| ratio(one.interval(), language), labels);
+                let amounts = if measured.len() > 1 && !lower_bound {
                     format!(": {}", each(measured, &|one| amount(one.interval(), false), labels))
                 } else {
                     String::new()
                 };
-                let limit = limited(*limit, &labels.side(&pair.axis, &pair.b));
-                let durability = super::wording::durability(durability, labels);
-                format!("{subject} {a} {verb} {gained} {b}{place}{each}{limit}{durability}.")
+                let limit = limited(*limit, &labels.side(&pair.axis, &pair.b), language);
+                let durability = differing(durability, labels);
+                say!(
+                    language,
+                    "{subject} {a} {verb} {gained} {b}{place}{amounts}{limit}{durability}.",
+                    "{subject}{place}: {a} は {b} に対して {least}{ratios}{than}です。{limit}{durability}",
+                )
             }
             Self::NoDifference { margin, .. } => {
-                format!("{subject} {a} and {b} differ by less than {}{place}.", percent(*margin))
+                let margin = percent(*margin);
+                say!(
+                    language,
+                    "{subject} {a} and {b} differ by less than {margin}{place}.",
+                    "{subject}{place}: {a} と {b} の差は {margin} 未満です。",
+                )
             }
             Self::Undecided { measured, noise_floor, further_rounds, further_seconds, .. } => {
-                let all = each(measured, &|one| ratio(one.interval()), labels);
+                let all = each(measured, &|one| ratio(one.interval(), language), labels);
                 let one_round = if measured.iter().any(|one| one.low.is_none()) {
                     "; one round has no interval"
                 } else {
                     ""
                 };
                 let noise = noise_floor.map_or_else(String::new, |floor| {
-                    format!("; two equal measurements differed by up to {}", percent(floor))
+                    let floor = percent(floor);
+                    say!(
+                        language,
+                        "; two equal measurements differed by up to {floor}",
+                        "同じ条件の 2 つの測定が最大 {floor} 違いました。",
+                    )
                 });
                 let more = further_rounds.map_or_else(String::new, |more| {
-                    let time = further_seconds
-                        .map(|seconds| format!(" ({})", units::time(Duration::from_secs(seconds))));
+                    let time = taking(*further_seconds, language);
                     let which = if measured.len() == 1 { "it" } else { "them" };
                     let rounds = many(more.into(), "more round", "more rounds");
-                    format!("; about {rounds}{} would decide {which}", time.unwrap_or_default())
+                    say!(
+                        language,
+                        "; about {rounds}{time} would decide {which}",
+                        "あと約 {more} ラウンド{time}で決まる見込みです。",
+                    )
                 });
-                format!("{subject} {a} and {b}: undecided{place}: measured {all}{one_round}{noise}{more}.")
+                say!(
+                    language,
+                    "{subject} {a} and {b}: undecided{place}: measured {all}{one_round}{noise}{more}.",
+                    "{subject}{place}: {a} と {b} は未決です。測定値は {all}です。{noise}{more}",
+                )
             }
             Self::NotComparable { why, .. } => {
-                format!(
-                    "{subject} {a} and {b} are not compared{place}: {}.",
-                    reason(why, &|side| labels.side(&pair.axis, side))
+                let why = why.clause(language, &|side| labels.side(&pair.axis, side));
+                say!(
+                    language,
+                    "{subject} {a} and {b} are not compared{place}: {why}.",
+                    "{subject}{place}: {a} と {b} は比較していません。{why}",
                 )
             }
         }
     }
 }
 
+/// The improvement with the word before the other side; of several ratios the least that holds for all.
+fn gained_over(metric: &str, measured: &[Measured], lower_bound: bool, labels: &Labels) -> String {
+    let least = measured.iter().min_by(|a, b| a.low.unwrap_or(a.ratio).total_cmp(&b.low.unwrap_or(b.ratio)));
+    let Some(ratio) = least.map(Measured::interval) else { return String::new() };
+    let least = lower_bound || measured.len() > 1;
+    let word = if is_speed(metric) && is_factor(ratio.value) { "as" } else { "than" };
+    format!("{} {word}", gained(metric, ratio, least, labels))
+}
+
 /// Each measured ratio with its place: `2.1 times (1.8 to 2.5) at 1 kB, …`; only the ratio if there is one.
 fn each(measured: &[Measured], show: &dyn Fn(&Measured) -> String, labels: &Labels) -> String {
-    let all: Vec<String> = measured
-        .iter()
-        .map(|one| match one.at.as_ref().zip(labels.chart_axis()) {
-            Some((at, axis)) if measured.len() > 1 => format!("{} at {}", show(one), axis.name_value(at)),
-            _ => show(one),
-        })
-        .collect();
-    all.join(", ")
+    let language = labels.language;
+    let one = |one: &Measured| match one.at.as_ref().zip(labels.chart_axis()) {
+        Some((at, axis)) if measured.len() > 1 => {
+            let (ratio, at) = (show(one), axis.name_value(at));
+            say!(language, "{ratio} at {at}", "{at} で {ratio}")
+        }
+        _ => show(one),
+    };
+    let all: Vec<String> = measured.iter().map(one).collect();
+    joined(&all, ", ", language)
 }
 
 /// The bottleneck of a side, as a clause.
-fn limited(limit: Option<Limit>, side: &str) -> String {
+fn limited(limit: Option<Limit>, side: &str, language: Language) -> String {
     let Some(Limit { bottleneck, confidence }) = limit else { return String::new() };
-    let likely = if confidence == Confidence::Low { "most likely " } else { "" };
+    let (likely, noun) = (likely(confidence, language), noun(bottleneck, language));
     match bottleneck {
         Bottleneck::Unknown | Bottleneck::Load => String::new(),
-        Bottleneck::Latency => format!("; a round trip to {side} takes longer"),
-        other => format!("; {side}'s bottleneck is {likely}{}", other.noun()),
+        Bottleneck::Latency => {
+            say!(language, "; a round trip to {side} takes longer", "{side} は往復に時間がかかります。")
+        }
+        _ => say!(
+            language,
+            "; {side}'s bottleneck is {likely}{noun}",
+            "{side} のボトルネックは{likely}{noun}です。",
+        ),
     }
 }
 
-/// Why a pair is not compared, as a clause; `name` names a side.
-pub(crate) fn reason(why: &Why, name: &dyn Fn(&String) -> String) -> String {
-    let names = |sides: &[String]| list(&sides.iter().map(name).collect::<Vec<_>>());
-    match why {
-        Why::Failed { side, reason } => format!("{} failed: {reason}", name(side)),
-        Why::Unavailable { side, reason } => format!("{} is not available: {reason}", name(side)),
-        Why::NotMeasured { side } => format!("{} was not measured", name(side)),
-        Why::Unfinished { side } => format!("{} is not complete", name(side)),
-        Why::NotPositive => "a value is zero or below, which has no ratio".to_owned(),
-        Why::NoCommonRound => "they were never measured in the same round".to_owned(),
-        Why::ClientBound { sides } => {
-            format!("the client was saturated on {}, so its result is a lower bound", names(sides))
-        }
-        Why::Overloaded { sides } => format!("{} did not keep up", names(sides)),
-        Why::GeneratorLate { sides } => format!("the load generator was late on {}", names(sides)),
-        Why::Disturbed { sides } => format!("other processes used the CPU during {}", names(sides)),
+/// The clause on durability for a verdict on writes with different classes.
+fn differing(promises: &[Promise], labels: &Labels) -> String {
+    let language = labels.language;
+    let one = |one: &Promise| {
+        let (targets, promise) = (labels.targets_of(&one.targets), promise(one.class, language));
+        let because = with_settings(&one.settings);
+        say!(language, "on {targets} {promise}{because}", "{targets} では{promise}")
+    };
+    let all: Vec<String> = promises.iter().map(one).collect();
+    if all.is_empty() {
+        return String::new();
     }
+    let all = joined(&all, "; ", language);
+    say!(language, ". Durability differs: {all}", "耐久性が異なります: {all}ます。")
+}
+
+/// A pair with an outcome; the faster side is `a`.
+#[derive(PartialEq)]
+struct Outcome {
+    pair: Pair,
+    result: VerdictResult,
+    why: Option<Why>,
+    /// Whether there are intervals.
+    interval: bool,
+    durability: Vec<Promise>,
+}
+
+impl Outcome {
+    fn of(context: &Context<'_>, verdict: &Verdict) -> Self {
+        let (mut pair, mut result) = (verdict.pair.clone(), verdict.result);
+        if result == VerdictResult::Worse {
+            std::mem::swap(&mut pair.a, &mut pair.b);
+            result = VerdictResult::Better;
+        }
+        let called = result == VerdictResult::Better && pair.axis == TARGET && is_speed(&pair.metric);
+        let durability =
+            if called { promises(context, &verdict.operation, &[&pair.a, &pair.b]) } else { Vec::new() };
+        Self { pair, result, why: verdict.why.clone(), interval: verdict.low.is_some(), durability }
+    }
+}
+
+/// The findings of these verdicts, in order; each holds at every point of its scope.
+pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Finding> {
+    let outcomes = grouped(verdicts.iter().map(|verdict| (Outcome::of(context, verdict), *verdict)));
+    // The findings of a pair are adjacent, wins first.
+    let pairs = grouped(outcomes.into_iter().map(|group| {
+        let Pair { metric, axis, a, b } = group.0.pair.clone();
+        let sides = if a < b { (a, b) } else { (b, a) };
+        ((metric, axis, sides), group)
+    }));
+    let mut findings = Vec::new();
+    for (_, mut groups) in pairs {
+        sort::by_key(&mut groups, |(outcome, _)| {
+            (outcome.result != VerdictResult::Better, outcome.result == VerdictResult::NotComparable)
+        });
+        for (outcome, members) in &groups {
+            findings.extend(split(context, outcome, members));
+        }
+    }
+    findings
+}
+
+/// The findings of an outcome: one for each operation, target and combination of the other axes if they have ratios,
+/// otherwise one for each product of operations, targets and values.
+fn split(context: &Context<'_>, outcome: &Outcome, members: &[&Verdict]) -> Vec<Finding> {
+    let has_ratios = !matches!(outcome.result, VerdictResult::NoDifference | VerdictResult::NotComparable);
+    let groups = grouped(members.iter().map(|verdict| {
+        let line = has_ratios.then(|| (verdict.operation.clone(), verdict.target.clone()));
+        ((context.others(verdict), line), *verdict)
+    }));
+    let findings = |((axes, _), members): ((Cell, _), Vec<&Verdict>)| -> Vec<Finding> {
+        let of = |product: Product| finding(context, outcome, &axes, &members, product);
+        products(&members).into_iter().filter_map(of).collect()
+    };
+    groups.into_iter().flat_map(findings).collect()
+}
+
+fn finding(
+    context: &Context<'_>,
+    outcome: &Outcome,
+    axes: &Cell,
+    members: &[&Verdict],
+    (operations, targets, xs): Product,
+) -> Option<Finding> {
+    let here =
+        |verdict: &&Verdict| operations.contains(&verdict.operation) && targets.contains(&verdict.target);
+    let members: Vec<&Verdict> = members.iter().copied().filter(here).collect();
+    let scope = Scope {
+        operations,
+        targets: targets.into_iter().flatten().collect(),
+        at: xs.into_iter().flatten().collect(),
+        axes: axes.clone(),
+    };
+    let (pair, comparisons) = (outcome.pair.clone(), members.len() as u32);
+    let measured = |verdict: &&Verdict| {
+        let ratio = verdict.interval()?;
+        let forward = verdict.pair.a == pair.a;
+        let Interval { value: ratio, low, high } = if forward { ratio } else { ratio.inverse() };
+        Some(Measured { at: verdict.x.clone(), ratio, low, high })
+    };
+    let measured = members.iter().map(measured).collect::<Option<Vec<_>>>();
+    let found = match outcome.result {
+        VerdictResult::Better | VerdictResult::Worse => Comparison::Better {
+            scope,
+            pair,
+            measured: measured?,
+            lower_bound: members.iter().any(|verdict| verdict.lower_bound),
+            limit: limit(&members),
+            durability: outcome.durability.clone(),
+        },
+        VerdictResult::NoDifference => {
+            Comparison::NoDifference { scope, pair, comparisons, margin: context.rule.margin }
+        }
+        VerdictResult::Undecided => {
+            let more: Option<Vec<u32>> = members.iter().map(|verdict| verdict.further_rounds).collect();
+            let further_rounds = more.and_then(|more| more.into_iter().max());
+            let noise = members.iter().filter_map(|verdict| verdict.noise_floor).max_by(f64::total_cmp);
+            Comparison::Undecided {
+                scope,
+                pair,
+                measured: measured?,
+                noise_floor: noise.filter(|floor| *floor > context.rule.margin),
+                further_rounds,
+                further_seconds: further_rounds.and_then(|rounds| context.rule.seconds(rounds)),
+            }
+        }
+        VerdictResult::NotComparable => {
+            Comparison::NotComparable { scope, pair, comparisons, why: outcome.why.clone()? }
+        }
+    };
+    Some(found.into())
+}
+
+/// The durability classes of these targets, if the operation writes and they differ or are unknown.
+fn promises(context: &Context<'_>, operation: &str, names: &[&String]) -> Vec<Promise> {
+    if !context.labels.writes(operation) {
+        return Vec::new();
+    }
+    let class = |name: &str| context.targets.iter().find(|target| target.name == name)?.durability;
+    let promise = |(class, targets): (Option<DurabilityClass>, Vec<String>)| {
+        let of_class = context.targets.iter().filter(|target| targets.contains(&target.name));
+        let settings = distinct(of_class.flat_map(|target| target.own_durability(context.targets)));
+        Promise { class, targets, settings }
+    };
+    let classes = grouped(names.iter().map(|name| (class(name), (*name).clone())));
+    let all: Vec<Promise> = classes.into_iter().map(promise).collect();
+    // Two targets with unknown classes may not be equal.
+    if all.len() > 1 || all.iter().any(|promise| promise.class.is_none()) { all } else { Vec::new() }
+}
+
+/// The bottleneck of the slower side, if targets are compared and it is the same in all comparisons.
+fn limit(members: &[&Verdict]) -> Option<Limit> {
+    let slower = |verdict: &Verdict| verdict.limits[usize::from(verdict.result == VerdictResult::Better)];
+    let first = members.first().filter(|verdict| verdict.target.is_none()).and_then(|v| slower(v))?;
+    let same = members.iter().all(|v| slower(v).is_some_and(|one| one.bottleneck == first.bottleneck));
+    let least = members.iter().filter_map(|v| slower(v)).find(|one| one.confidence != first.confidence);
+    let low = |limit: Limit| Limit { confidence: Confidence::Low, ..limit };
+    same.then_some(least.map_or(first, low))
+}
+
+/// A product of operations, targets and values of the chart axis.
+type Product = (Vec<String>, Vec<Option<String>>, Vec<Option<AxisValue>>);
+
+/// The smallest number of products: joins operations with the same values, then targets with the same operations and
+/// values.
+fn products(members: &[&Verdict]) -> Vec<Product> {
+    let point = |verdict: &&Verdict| ((verdict.operation.clone(), verdict.target.clone()), verdict.x.clone());
+    let lines = grouped(members.iter().map(point));
+    let joined = grouped(lines.into_iter().map(|((operation, target), xs)| ((target, xs), operation)));
+    let all = grouped(joined.into_iter().map(|((target, xs), operations)| ((operations, xs), target)));
+    all.into_iter().map(|((operations, xs), targets)| (operations, targets, xs)).collect()
 }

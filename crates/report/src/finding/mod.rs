@@ -1,34 +1,46 @@
 //! The findings of a report, as typed values with their sentences. The JSON report contains both.
 //!
-//! A family of findings is one file: its kinds with their members, and the sentence of each. `findings` derives them.
-//! A new kind joins its family's enum; the compiler then asks for its sentence.
+//! A family of findings is one file: its kinds with their members, the sentence of each in both languages, and how they
+//! follow from results and verdicts ([`Context`]). A new kind joins its family's enum; the compiler then asks for its
+//! sentence.
 
 mod basis;
-pub(crate) mod comparison;
-mod japanese;
+mod bottlenecks;
+mod comparison;
 mod notes;
 mod progress;
+pub(crate) mod published;
 mod rates;
-mod runs;
+pub(crate) mod runs;
 mod trials;
 mod values;
-pub(crate) mod wording;
 
-pub use basis::{Agents, Basis, NoiseFloor, NotInterleaved, Overhead};
-pub use comparison::Comparison;
+pub use crate::interval::{Interval, Span};
+pub use crate::noise::NoiseFloor;
+pub use crate::scope::Scope;
+pub use crate::verdict::{Limit, Pair, Why};
+pub use basis::{Agents, Basis, NotInterleaved, Overhead, Tested};
+pub use bottlenecks::Bottlenecks;
+pub use comparison::{Comparison, Measured, Promise};
 pub use notes::Note;
 pub use progress::Progress;
+pub use published::{PublishedHere, Reproduction};
 pub use rates::{RatePoint, Rates};
-pub use runs::Runs;
+pub use runs::{Between, Criteria, Decision, Gated, Runs};
 pub use trials::Trials;
-pub use values::{MetricPoint, PublishedHere, SettingValues, TargetRate, Values};
+pub use values::{MetricPoint, SettingValues, TargetRate, Values};
 
-use crate::attribution::{Bottleneck, Confidence};
+use crate::cell::{CellResult, Status};
+use crate::comparison::{TARGET, sides};
 use crate::format::capital;
-use crate::labels::Labels;
-use crate::messages::Language;
+use crate::labels::{Axis, Labels};
+use crate::noise::Noise;
+use crate::rule::Rule;
+use crate::target::TargetSummary;
+use crate::verdict::Verdict;
 use kurabe_core::axis::{AxisValue, Cell};
-use kurabe_core::durability::DurabilityClass;
+use kurabe_core::experiment::{Answer, ExperimentInfo};
+use kurabe_core::run::Run;
 use serde::Serialize;
 
 /// Declares [`Finding`] with a variant for each family.
@@ -51,18 +63,16 @@ macro_rules! families {
         impl Finding {
             /// The finding with its sentence.
             pub(crate) fn state(self, section: Section, labels: &Labels) -> Statement {
-                let japanese = labels.language == Language::Japanese;
-                let sentence = japanese.then(|| japanese::sentence(&self, labels)).flatten();
-                let sentence = sentence.unwrap_or_else(|| match &self {
+                let sentence = match &self {
                     $(Self::$family(finding) => finding.sentence(labels),)*
-                });
+                };
                 Statement { section, sentence: capital(&sentence), finding: self }
             }
         }
     };
 }
 
-families!(Comparison, Values, Rates, Progress, Trials, Note, Basis, Runs);
+families!(Comparison, Values, Reproduction, Rates, Bottlenecks, Progress, Trials, Note, Basis, Runs);
 
 /// What follows from a warning for the results, the most serious first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,160 +136,141 @@ pub enum Section {
     Basis,
 }
 
-/// Where a finding holds: for all of these operations, targets and values.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Scope {
-    pub operations: Vec<String>,
-    /// The targets, by name; empty if the finding compares targets.
-    pub targets: Vec<String>,
-    /// Values of the chart axis; empty if the experiment has none.
-    pub at: Vec<AxisValue>,
-    /// Values of other axes that vary.
-    pub axes: Cell,
+/// The input of all findings.
+pub(crate) struct Context<'a> {
+    pub run: &'a Run,
+    pub info: Option<&'a ExperimentInfo>,
+    pub labels: &'a Labels,
+    pub targets: &'a [TargetSummary],
+    pub cells: &'a [CellResult],
+    pub verdicts: &'a [Verdict],
+    pub noise: &'a Noise,
+    pub rule: &'a Rule,
+    /// The number of rounds with measurements.
+    pub rounds: u32,
+    /// The numbers of comparisons of primary metrics, whose intervals hold together, and of other metrics.
+    pub comparisons: [u32; 2],
 }
 
-impl Scope {
-    /// The scope without its targets, for a sentence that names them elsewhere.
-    fn anywhere(&self) -> Self {
-        Self { targets: Vec::new(), ..self.clone() }
+/// All findings, in the order of their sections.
+pub(crate) fn all(context: &Context<'_>) -> Vec<Statement> {
+    let (verdict, details) = verdicts(context);
+    let sections = [
+        (Section::Publishing, notes::publishing(context)),
+        (Section::Verdict, verdict),
+        (Section::Detail, details),
+        (Section::Bottleneck, bottlenecks::findings(context)),
+        (Section::Warning, warnings(context)),
+        (Section::NotReported, notes::not_reported(context)),
+        (Section::Basis, basis::findings(context)),
+    ];
+    let stated = |(section, findings): (Section, Vec<Finding>)| {
+        findings.into_iter().map(move |finding| finding.state(section, context.labels))
+    };
+    sections.into_iter().flat_map(stated).collect()
+}
+
+/// What a reader must know before relying on results.
+fn warnings(context: &Context<'_>) -> Vec<Finding> {
+    let resumed = context.run.resumptions.iter().filter_map(|resumption| notes::resumed(context, resumption));
+    let mut all: Vec<Finding> = progress::incomplete(context).into_iter().chain(resumed).collect();
+    all.extend(trials::findings(context).into_iter().map(Finding::from));
+    all.extend(notes::before(context));
+    all.extend(notes::rates_apart(context));
+    all.extend(progress::undecided(context));
+    all
+}
+
+/// The answer to the question with further results; and the individual pairs.
+fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
+    if !context.cells.iter().any(|cell| cell.status == Status::Ok) {
+        return (vec![Progress::NoResults.into()], Vec::new());
     }
-}
-
-/// The two sides of a comparison.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-pub struct Pair {
-    /// The compared metric.
-    pub metric: String,
-    /// The axis in which the sides differ, or `target`.
-    pub axis: String,
-    /// One side: a value of the axis, or a target.
-    pub a: String,
-    /// The other side.
-    pub b: String,
-}
-
-/// A measured ratio of two sides at one value of the chart axis.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Measured {
-    /// The value of the chart axis; `None` if the experiment has none.
-    pub at: Option<AxisValue>,
-    /// `a` ÷ `b`: the geometric mean of the rounds.
-    pub ratio: f64,
-    /// The lower end of its interval; `None` with one round, which has no interval.
-    pub low: Option<f64>,
-    /// The upper end.
-    pub high: Option<f64>,
-}
-
-impl Measured {
-    /// The ratio with its interval.
-    pub fn interval(&self) -> Interval {
-        Interval { value: self.ratio, low: self.low, high: self.high }
+    if let Some(next) = context.rule.next() {
+        return (vec![Progress::NotAnalysed { next }.into()], Vec::new());
     }
-}
-
-/// A range of values.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Span {
-    /// The lowest end.
-    pub low: f64,
-    /// The highest end.
-    pub high: f64,
-}
-
-/// A value with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Interval {
-    pub value: f64,
-    /// The lower end; `None` without an interval.
-    pub low: Option<f64>,
-    /// The upper end.
-    pub high: Option<f64>,
-}
-
-impl Interval {
-    /// The interval of a function that keeps the order of its values.
-    pub(crate) fn map(self, of: impl Fn(f64) -> f64) -> Self {
-        Self { value: of(self.value), low: self.low.map(&of), high: self.high.map(&of) }
+    let answer = context.info.map_or(Answer::Comparison, |info| info.answer);
+    let (mut first, answered) = values::findings(context, answer);
+    let (by_rate, mut details) = rates::findings(context);
+    first.extend(by_rate);
+    let (primary, others): (Vec<&Verdict>, Vec<&Verdict>) =
+        context.verdicts.iter().filter(|verdict| !answered(verdict)).partition(|verdict| verdict.primary);
+    let (targets, levels): (Vec<&Verdict>, Vec<&Verdict>) =
+        primary.iter().copied().partition(|verdict| verdict.pair.axis == TARGET);
+    let (targets, levels) = (comparison::findings(context, &targets), comparison::findings(context, &levels));
+    let has_interval = |verdict: &Verdict| verdict.low.is_some();
+    if context.verdicts.iter().any(|verdict| verdict.ratio.is_some())
+        && !context.verdicts.iter().any(has_interval)
+    {
+        first.push(Progress::OneRound.into());
+        details.extend(targets.into_iter().chain(levels));
+    } else {
+        first.extend(targets);
+        let asked =
+            |finding: &Finding| !matches!(finding, Finding::Comparison(Comparison::NotComparable { .. }));
+        let (asked, other): (Vec<Finding>, Vec<Finding>) = levels.into_iter().partition(asked);
+        first.extend(asked);
+        details.extend(other);
     }
+    // There are many verdicts on other metrics; only significant differences are shown.
+    let called: Vec<&Verdict> = others.into_iter().filter(|verdict| verdict.result.is_called()).collect();
+    details.extend(comparison::findings(context, &called));
+    if answer != Answer::Metrics {
+        first.extend(values::values(context));
+    }
+    first.extend(published::findings(context));
+    if first.is_empty() {
+        first.extend(values::throughput(context));
+    }
+    if first.is_empty() {
+        first = std::mem::take(&mut details);
+    }
+    if first.is_empty() {
+        first.push(Progress::NoBaseline.into());
+    }
+    first.extend(bottlenecks::limits_of_scaling(context));
+    first.extend(values::settings(context));
+    (first, details)
+}
 
-    /// The ratio seen from the other side.
-    pub(crate) fn inverse(self) -> Self {
-        let of = |value: f64| 1.0 / value;
-        Self { value: of(self.value), low: self.high.map(of), high: self.low.map(of) }
+impl Context<'_> {
+    /// The cell of a target with all axes at their baselines except the chart axis.
+    pub fn baseline(&self, target: usize, operation: &str, x: Option<&AxisValue>) -> Option<&CellResult> {
+        let chart = self.labels.chart_axis().map(|axis| axis.name.as_str());
+        self.cells.iter().find(|cell| {
+            let is = |axis: &Axis| {
+                let wanted = if chart == Some(axis.name.as_str()) { x } else { axis.baseline() };
+                cell.axes.get(&axis.name) == wanted
+            };
+            cell.target_index == target
+                && cell.operation == operation
+                && !cell.aa_control
+                && self.labels.axes.iter().all(is)
+        })
     }
 
-    /// Formats `12.1k – 12.6k`; a dash without an interval.
-    pub(crate) fn shown(&self, show: &dyn Fn(f64) -> String) -> String {
-        let ends = self.low.zip(self.high);
-        ends.map_or_else(|| "–".to_owned(), |(low, high)| format!("{} – {}", show(low), show(high)))
+    /// The two cells of a comparison.
+    pub fn sides(&self, verdict: &Verdict) -> Option<[&CellResult; 2]> {
+        sides(self.labels, self.cells, verdict)
     }
-}
 
-/// The bottleneck of the slower side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct Limit {
-    pub bottleneck: Bottleneck,
-    pub confidence: Confidence,
-}
+    /// The values of the varying axes, except the chart axis, that the sides of a comparison share.
+    pub fn others(&self, verdict: &Verdict) -> Cell {
+        Axis::values_of(self.labels.varying(), &verdict.at)
+    }
 
-/// Targets with the same durability class.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Promise {
-    /// The class; `None`: unknown.
-    pub class: Option<DurabilityClass>,
-    pub targets: Vec<String>,
-    /// Their settings that decide it and that another target of the same engine has otherwise: `synchronous_commit off`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub settings: Vec<String>,
-}
+    /// The baselines of all varying axes except the chart axis and `but`.
+    pub fn held(&self, but: &str) -> Cell {
+        Axis::baselines(self.labels.varying().filter(|axis| axis.name != but))
+    }
 
-/// Why two cells are not compared.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(tag = "cause", rename_all = "kebab-case")]
-pub enum Why {
-    /// A trial of one of them failed.
-    Failed {
-        /// The side, as the comparison names it.
-        side: String,
-        /// What happened.
-        reason: String,
-    },
-    /// One of them could not be measured.
-    Unavailable {
-        side: String,
-        /// Why not.
-        reason: String,
-    },
-    /// One of them was not planned, or the run ended before it.
-    NotMeasured { side: String },
-    /// One of two runs is not complete.
-    Unfinished {
-        /// The run.
-        side: String,
-    },
-    /// They have no round in common.
-    NoCommonRound,
-    /// A value is zero or negative, so that there is no ratio.
-    NotPositive,
-    /// A client was saturated: the result is a lower bound of the server's capacity.
-    ClientBound {
-        /// The sides with a saturated client.
-        sides: Vec<String>,
-    },
-    /// The rate was not served: response times grow with the trial's length.
-    Overloaded {
-        /// The sides that were overloaded.
-        sides: Vec<String>,
-    },
-    /// The load generator was late by more than a tenth of the response time.
-    GeneratorLate {
-        /// The sides where it was.
-        sides: Vec<String>,
-    },
-    /// Other processes used the CPU, so that a gate cannot fail.
-    Disturbed {
-        /// The sides where they did.
-        sides: Vec<String>,
-    },
+    /// A scope of one operation on one target, at baselines.
+    pub fn scope(&self, operation: &str, target: usize, at: Vec<AxisValue>) -> Scope {
+        Scope {
+            operations: vec![operation.to_owned()],
+            targets: self.labels.names.get(target).cloned().into_iter().collect(),
+            at,
+            axes: self.held(""),
+        }
+    }
 }

@@ -1,8 +1,13 @@
 //! Notes on a run and its targets that trials do not show.
 
-use super::wording::{many, with_version};
-use crate::format::list;
+use super::{Context, Finding};
+use crate::group::{distinct, grouped};
 use crate::labels::Labels;
+use crate::metrics::is_speed;
+use crate::target::TargetSummary;
+use crate::verdict::Verdict;
+use crate::wording::{joined, listed, many, say, with_version};
+use kurabe_core::run::{MachineFacts, Resumption};
 use kurabe_core::units;
 use serde::Serialize;
 
@@ -29,33 +34,144 @@ pub enum Note {
 
 impl Note {
     pub(super) fn sentence(&self, labels: &Labels) -> String {
+        let language = labels.language;
         match self {
+            // What a server or the machine says is as it says it.
             Self::Preflight { warning } => format!("{}.", warning.trim_end_matches('.')),
             Self::Resumed { from_trial, changes } => {
-                let (from, changes) = (units::count(*from_trial), list(changes));
-                format!("trials from number {from} on used {changes}, which may change results.")
+                let (from, changes) = (units::count(*from_trial), listed(changes, language));
+                say!(
+                    language,
+                    "trials from number {from} on used {changes}, which may change results.",
+                    "試行 {from} からは {changes} が変わり、結果に影響しうる状態です。",
+                )
             }
-            Self::TargetNote { target, note } => format!("note on {}: {note}", labels.target(target)),
+            Self::TargetNote { target, note } => {
+                let target = labels.target(target);
+                say!(language, "note on {target}: {note}", "{target} について: {note}")
+            }
             Self::LeftOut { targets, noise_floor_lost } => {
-                let floor = if *noise_floor_lost {
-                    "; what equal measurements differ by is not known, since it was measured on one of them"
-                } else {
-                    ""
-                };
+                let floor = say!(
+                    language,
+                    "; what equal measurements differ by is not known, since it was measured on one of them",
+                    "同じ条件の測定の差は、そのうちの 1 つで測ったため不明です。",
+                );
+                let floor = if *noise_floor_lost { floor } else { String::new() };
                 let verb = if *targets == 1 { "is" } else { "are" };
-                let targets = many((*targets).into(), "target", "targets");
-                format!("{targets} of this run {verb} left out of this report{floor}.")
+                let some = many((*targets).into(), "target", "targets");
+                say!(
+                    language,
+                    "{some} of this run {verb} left out of this report{floor}.",
+                    "この実行の対象のうち {targets} 件は、この報告に含みません。{floor}",
+                )
             }
-            Self::RatesApart { .. } => {
-                "rates are of continuous trials; the ratios, of interleaved ones, decide.".to_owned()
-            }
+            Self::RatesApart { .. } => say!(
+                language,
+                "rates are of continuous trials; the ratios, of interleaved ones, decide.",
+                "毎秒の回数は連続した試行のもの、倍率は交互の試行のものです。判定は倍率によります。",
+            ),
             Self::PublishingRestricted { target, version, says, name, source } => {
                 let target = with_version(target, version, labels);
-                format!("publishing is restricted for {target}: {says} ({name}; {source}).")
+                say!(
+                    language,
+                    "publishing is restricted for {target}: {says} ({name}; {source}).",
+                    "{target} の結果の公表は制限されています: {says}({name}、{source})。",
+                )
             }
             Self::NotReported { target, what, reason } => {
-                format!("not reported by {}: {} ({reason}).", labels.target(target), what.join(", "))
+                let (target, what) = (labels.target(target), joined(what, ", ", language));
+                say!(
+                    language,
+                    "not reported by {target}: {what} ({reason}).",
+                    "{target} が報告しないもの: {what}({reason})。",
+                )
             }
         }
     }
+}
+
+/// What was warned of before the first trial, and the drivers' notes.
+pub(super) fn before(context: &Context<'_>) -> Vec<Finding> {
+    let preflight = context.run.header.warnings.iter();
+    let preflight = preflight.map(|warning| Note::Preflight { warning: warning.clone() });
+    let notes = context.targets.iter().flat_map(|target| {
+        target.notes.iter().map(|note| Note::TargetNote { target: target.name.clone(), note: note.clone() })
+    });
+    preflight.chain(notes).map(Finding::from).collect()
+}
+
+/// Compared rates whose quotient is not the ratio beside them, since the two are of different trials.
+pub(super) fn rates_apart(context: &Context<'_>) -> Option<Finding> {
+    let apart = |verdict: &Verdict| {
+        let cells = context.sides(verdict).filter(|_| verdict.primary && is_speed(&verdict.pair.metric))?;
+        let [a, b] = cells.map(|cell| {
+            let rate = cell.metric(&verdict.pair.metric)?.value;
+            cell.interleaved.map(|_| {
+                context.labels.metric(cell.metric).map_or(rate, |metric| metric.higher_is_better(rate))
+            })
+        });
+        Some((a? / b? / verdict.ratio?).ln().abs() > context.rule.margin.ln_1p())
+    };
+    let all: Vec<bool> = context.verdicts.iter().filter_map(apart).collect();
+    let pairs = all.iter().filter(|apart| **apart).count() as u32;
+    (pairs > 0).then(|| Note::RatesApart { pairs, of: all.len() as u32 }.into())
+}
+
+/// What changed when the run was resumed; `None` if nothing did.
+pub(super) fn resumed(context: &Context<'_>, resumption: &Resumption) -> Option<Finding> {
+    let header = &context.run.header;
+    let mut changes = Vec::new();
+    if resumption.kurabe != header.kurabe {
+        changes.push(format!("Kurabe {} in place of {}", resumption.kurabe, header.kurabe));
+    }
+    if resumption.machine != header.machine {
+        let MachineFacts { cpu, cpus, memory_bytes, system } = &resumption.machine;
+        changes
+            .push(format!("another machine ({cpu}, {cpus} CPUs, {}, {system})", units::size(*memory_bytes)));
+    }
+    for (before, now) in header.targets.iter().zip(&resumption.targets) {
+        let (then, facts) = (&before.facts, &now.facts);
+        if (&then.engine, &then.version) != (&facts.engine, &facts.version) {
+            changes.push(format!(
+                "{} {} in place of {} on {}",
+                facts.engine, facts.version, then.version, before.name
+            ));
+        } else if (&then.durability_settings, &then.settings) != (&facts.durability_settings, &facts.settings)
+        {
+            changes.push(format!("other settings on {}", before.name));
+        }
+    }
+    let from_trial = resumption.trials_before + 1;
+    (!changes.is_empty()).then(|| Note::Resumed { from_trial, changes }.into())
+}
+
+/// One finding for each target whose licence restricts publishing results.
+pub(super) fn publishing(context: &Context<'_>) -> Vec<Finding> {
+    let restricted = |target: &TargetSummary| {
+        let clause = target.publishing.as_ref()?;
+        let (target, version) = (target.name.clone(), target.version.clone());
+        let (says, name, source) = (clause.says.clone(), clause.name.clone(), clause.source.clone());
+        Some(Note::PublishingRestricted { target, version, says, name, source }.into())
+    };
+    context.targets.iter().filter_map(restricted).collect()
+}
+
+/// What servers do not report: one finding for each target and reason.
+pub(super) fn not_reported(context: &Context<'_>) -> Vec<Finding> {
+    let mut all: Vec<((&str, &str), &str)> = Vec::new();
+    for cell in context.cells {
+        for engine in cell.observed.iter().filter_map(|seen| seen.engine.as_ref()) {
+            let sessions = engine.not_sampled.as_deref().map(|why| ("wait states of sessions", why));
+            let counters = engine.unavailable.iter().map(|one| (one.what.as_str(), one.why.as_str()));
+            all.extend(counters.chain(sessions).map(|(what, why)| ((cell.target.as_str(), why), what)));
+        }
+    }
+    let finding = |((target, why), what): ((&str, &str), Vec<&str>)| {
+        // If nothing is reported at all, the rest is implied.
+        let all = what.iter().copied().find(|one| *one == "all statistics");
+        let what = all.map_or_else(|| distinct(what), |all| vec![all]);
+        let what = what.into_iter().map(str::to_owned).collect();
+        Note::NotReported { target: target.to_owned(), what, reason: why.to_owned() }.into()
+    };
+    grouped(all).into_iter().map(finding).collect()
 }

@@ -1,11 +1,13 @@
-//! Findings on how far a run is: what it has not shown yet, and what would.
+//! How far a run is: what it has not shown yet, and what would.
 
-use super::wording::{many, rounds};
+use super::{Context, Finding};
 use crate::format::percent;
 use crate::labels::Labels;
+use crate::verdict::{Verdict, VerdictResult};
+use crate::wording::{many, rounds, say, taking};
+use kurabe_core::run::CellRecord;
 use kurabe_core::units;
 use serde::Serialize;
-use std::time::Duration;
 
 /// Why a run shows no results or verdicts, or not all of them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,75 +43,166 @@ pub enum Progress {
 }
 
 impl Progress {
-    pub(super) fn sentence(&self, _: &Labels) -> String {
+    pub(super) fn sentence(&self, labels: &Labels) -> String {
+        let language = labels.language;
         match self {
-            Self::NoResults => "there are no results.".to_owned(),
-            Self::NotAnalysed { next } => format!(
-                "no verdicts yet: the next planned analysis is after {}. 'kurabe run --resume' continues the run.",
-                rounds(*next)
+            Self::NoResults => say!(language, "there are no results.", "結果がありません。"),
+            Self::NotAnalysed { next } => {
+                let rounds = rounds(*next);
+                say!(
+                    language,
+                    "no verdicts yet: the next planned analysis is after {rounds}. 'kurabe run --resume' continues the run.",
+                    "判定はまだありません。次の解析は {next} ラウンドの後です。'kurabe run --resume' で続けられます。",
+                )
+            }
+            Self::NoBaseline => say!(
+                language,
+                "the baseline has no results, so nothing was compared; the tables show the others.",
+                "基準の結果がないので、何も比較していません。ほかの結果は表にあります。",
             ),
-            Self::NoBaseline => {
-                "the baseline has no results, so nothing was compared; the tables show the others.".to_owned()
-            }
-            Self::OneRound => {
-                "one round has no interval, so no verdict is possible; use more rounds.".to_owned()
-            }
+            Self::OneRound => say!(
+                language,
+                "one round has no interval, so no verdict is possible; use more rounds.",
+                "1 ラウンドでは区間がなく、判定できません。ラウンドを増やしてください。",
+            ),
             Self::Incomplete { made, planned } => {
-                let why = if made > planned {
-                    "it was stopped before its comparisons were conclusive".to_owned()
+                let is_extended = made > planned;
+                let (made, planned) = (units::count(*made), units::count(*planned));
+                let why = if is_extended {
+                    say!(
+                        language,
+                        "it was stopped before its comparisons were conclusive",
+                        "この実行は、決着の前に止められました。",
+                    )
                 } else {
-                    format!("{} of {} planned trials were made", units::count(*made), units::count(*planned))
+                    say!(
+                        language,
+                        "{made} of {planned} planned trials were made",
+                        "この実行は途中です。予定した試行 {planned} 回のうち {made} 回を測りました。",
+                    )
                 };
-                format!("this run is not complete: {why}; 'kurabe run --resume' continues the run.")
+                say!(
+                    language,
+                    "this run is not complete: {why}; 'kurabe run --resume' continues the run.",
+                    "{why}'kurabe run --resume' で続けられます。",
+                )
             }
-            Self::MoreRounds {
-                undecided,
-                of,
-                margin,
-                decidable,
-                further_rounds,
-                further_seconds,
-                until,
-                slices_help,
-                restarts,
-            } => {
+            Self::MoreRounds { undecided, of, margin, slices_help, .. } => {
                 let all = units::count(u64::from(*of));
                 let verb = if *undecided == 1 { "is" } else { "are" };
-                let which = match (*decidable == *undecided, *decidable) {
-                    (true, 1) => "it".to_owned(),
-                    (true, _) => "them".to_owned(),
-                    (false, n) => format!("{n} of them"),
-                };
-                let more = further_rounds.map_or_else(
-                    || "more rounds are not expected to decide that".to_owned(),
-                    |more| {
-                        let how = match restarts {
-                            Some(restarts) => format!("--restarts {restarts}"),
-                            None if *until => "'kurabe run --resume' with more --max-rounds".to_owned(),
-                            None => "--until conclusive".to_owned(),
-                        };
-                        let rounds = many(more.into(), "more round", "more rounds");
-                        let time = further_seconds.map(|all| units::time(Duration::from_secs(all)));
-                        let time = time.map_or_else(String::new, |time| format!(" ({time})"));
-                        format!("about {rounds}{time} would decide {which}: {how}")
-                    },
+                let (margin, more) = (percent(*margin), self.more(labels));
+                let finer = say!(
+                    language,
+                    "; --interleave detects smaller differences",
+                    "--interleave を使うと、より小さな差がわかります。",
                 );
-                let finer = if *slices_help { "; --interleave detects smaller differences" } else { "" };
-                format!(
-                    "{undecided} of {all} comparisons {verb} undecided at ±{}; {more}{finer}.",
-                    percent(*margin)
+                let finer = if *slices_help { finer } else { String::new() };
+                say!(
+                    language,
+                    "{undecided} of {all} comparisons {verb} undecided at ±{margin}; {more}{finer}.",
+                    "比較 {of} 件のうち {undecided} 件は ±{margin} では未決です。{more}{finer}",
                 )
             }
             Self::AllConclusive { margin, of, not_comparable } => {
-                let equal = format!("conclusive: different, or equal to within {}", percent(*margin));
-                let refused = "cannot be made with any number of rounds";
-                match not_comparable {
-                    0 => format!("every comparison is {equal}."),
-                    1 if *of == 1 => format!("the comparison {refused}."),
-                    n if n == of => format!("all {n} comparisons {refused}."),
-                    n => format!("{n} of {of} comparisons {refused}; every other one is {equal}."),
-                }
+                let (margin, decided) = (percent(*margin), of - not_comparable);
+                let all = format!("conclusive: different, or equal to within {margin}");
+                let cannot = "cannot be made with any number of rounds";
+                let english = match not_comparable {
+                    0 => format!("every comparison is {all}."),
+                    1 if *of == 1 => format!("the comparison {cannot}."),
+                    n if n == of => format!("all {n} comparisons {cannot}."),
+                    n => format!("{n} of {of} comparisons {cannot}; every other one is {all}."),
+                };
+                let refused = match not_comparable {
+                    0 => String::new(),
+                    n => format!("{n} 件は、何ラウンド測っても比較できません。"),
+                };
+                let rest = match decided {
+                    0 => String::new(),
+                    n => format!("比較 {n} 件はすべて決着しました。違いがあるか、{margin} 以内で同等です。"),
+                };
+                say!(language, "{english}", "{refused}{rest}")
             }
         }
     }
+
+    /// What more rounds would decide, as a clause; in Japanese as a sentence.
+    fn more(&self, labels: &Labels) -> String {
+        let language = labels.language;
+        let Self::MoreRounds {
+            further_rounds: Some(more),
+            further_seconds,
+            restarts,
+            until,
+            decidable,
+            undecided,
+            ..
+        } = self
+        else {
+            return say!(
+                language,
+                "more rounds are not expected to decide that",
+                "ラウンドを増やしても決まらない見込みです。",
+            );
+        };
+        let how = match restarts {
+            Some(restarts) => format!("--restarts {restarts}"),
+            None if *until => say!(
+                language,
+                "'kurabe run --resume' with more --max-rounds",
+                "--max-rounds を増やした 'kurabe run --resume'",
+            ),
+            None => "--until conclusive".to_owned(),
+        };
+        let which = match (decidable == undecided, decidable) {
+            (true, 1) => "it".to_owned(),
+            (true, _) => "them".to_owned(),
+            (false, n) => format!("{n} of them"),
+        };
+        let rounds = many((*more).into(), "more round", "more rounds");
+        let time = taking(*further_seconds, language);
+        say!(
+            language,
+            "about {rounds}{time} would decide {which}: {how}",
+            "あと約 {more} ラウンド{time}で {decidable} 件が決まる見込みです: {how}。",
+        )
+    }
+}
+
+/// Which part of the planned trials was made, of a run that is not complete.
+pub(super) fn incomplete(context: &Context<'_>) -> Option<Finding> {
+    let run = context.run;
+    let operations = &run.header.spec.operations;
+    let trials = |cell: &CellRecord| operations.iter().filter(|name| cell.refusal(name).is_none()).count();
+    let of_a_round: usize = run.header.cells.iter().map(trials).sum();
+    let planned = (of_a_round * run.header.spec.rounds as usize) as u64;
+    let made = run.trials.iter().filter(|trial| trial.rerun_reason.is_none()).count() as u64;
+    (!run.is_complete()).then(|| Progress::Incomplete { made, planned }.into())
+}
+
+/// The undecided comparisons, or that there are none, if the run had a stopping rule.
+pub(super) fn undecided(context: &Context<'_>) -> Option<Finding> {
+    let rule = context.rule;
+    let compared: Vec<&Verdict> =
+        context.verdicts.iter().filter(|verdict| verdict.primary && verdict.low.is_some()).collect();
+    let open: Vec<&Verdict> = compared.iter().copied().filter(|verdict| !verdict.conclusive).collect();
+    let (of, margin) = (compared.len() as u32, rule.margin);
+    if open.is_empty() {
+        let refused = compared.iter().filter(|verdict| verdict.result == VerdictResult::NotComparable);
+        let all = Progress::AllConclusive { margin, of, not_comparable: refused.count() as u32 };
+        return (rule.until && of > 0).then_some(all.into());
+    }
+    let further_rounds = open.iter().filter_map(|verdict| verdict.further_rounds).max();
+    let undecided = Progress::MoreRounds {
+        undecided: open.len() as u32,
+        of,
+        margin,
+        decidable: open.iter().filter(|verdict| verdict.further_rounds.is_some()).count() as u32,
+        further_rounds,
+        further_seconds: further_rounds.and_then(|rounds| rule.seconds(rounds)),
+        until: rule.until,
+        slices_help: rule.slices_help,
+        restarts: further_rounds.and_then(|further| rule.restarts(further)),
+    };
+    Some(undecided.into())
 }

@@ -1,11 +1,144 @@
-//! Findings of comparing two runs.
+//! Comparisons of two runs, and the decision of a gate.
 
-use super::wording::{gained, many, subject, verb};
-use super::{Interval, Scope};
-use crate::compare::{Between, Criteria, Decision};
+use crate::format::percent;
+use crate::interval::Interval;
 use crate::labels::Labels;
+use crate::messages::Language;
 use crate::metrics::is_speed;
+use crate::scope::Scope;
+use crate::wording::{gained, many, say, subject};
+use kurabe_core::units;
 use serde::Serialize;
+use std::time::Duration;
+
+/// The margin of 99th percentiles that `--fail-on` does not name.
+pub(crate) const TAIL: f64 = 0.2;
+
+/// What the gate says of the second run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// No result is slower by more than the margin.
+    Passed,
+    /// At least one is.
+    Failed,
+    /// None is shown to be, and for at least one it is not excluded.
+    Undecided,
+}
+
+/// The margins of what is judged: 0.05 is 5 %. `None`: it is not judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Criteria {
+    /// That of primary metrics and of each kind of transaction.
+    pub slower: Option<f64>,
+    /// That of 99th percentiles, if it is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p99: Option<f64>,
+}
+
+/// The decision of a gate, and the number of results for each judgement.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Gated {
+    /// The margins.
+    pub criteria: Criteria,
+    pub decision: Decision,
+    pub passed: u32,
+    /// Results that are slower by more than the margin.
+    pub slower: u32,
+    /// Results for which that is neither shown nor excluded.
+    pub undecided: u32,
+    /// Of these, 99th percentiles that `--fail-on` does not name, which do not hold the gate up.
+    pub tails: u32,
+    /// Results that could not be compared, including those that only the first run has.
+    pub not_judged: u32,
+}
+
+impl Criteria {
+    /// Their words: `more than 5 % (p99: 20 %)`.
+    fn words(&self, language: Language) -> String {
+        let tail = |slower: f64| percent(self.p99.unwrap_or(slower.max(TAIL)));
+        let margins = match self.slower {
+            Some(slower) => Some(format!("{} (p99: {})", percent(slower), tail(slower))),
+            None => self.p99.map(percent),
+        };
+        margins.map_or_else(
+            || say!(language, "any margin", "少しでも"),
+            |margins| say!(language, "more than {margins}", "{margins} を超えて"),
+        )
+    }
+}
+
+/// The samples by which two runs are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "by", rename_all = "kebab-case")]
+pub enum Between {
+    /// The starts of servers that both runs sampled.
+    Starts,
+    /// Earlier runs of the suite under the same conditions: their number.
+    Runs {
+        /// The number of runs.
+        runs: u32,
+    },
+    /// Nothing: nothing is decided.
+    Nothing {
+        /// The number of earlier runs of the suite under the same conditions.
+        runs: u32,
+        /// The number that is needed.
+        needed: u32,
+        /// The time that they cover, in seconds.
+        covered: u64,
+        /// The time that is needed: a multiple of that between the two.
+        needed_time: u64,
+    },
+}
+
+impl Between {
+    /// What the two runs lack that one run with both would have.
+    fn sentence(self, language: Language) -> String {
+        let weaker = say!(
+            language,
+            "weaker evidence than a single run with both",
+            "両方を 1 つの実行で測るより弱い証拠です。",
+        );
+        match self {
+            Self::Starts => say!(
+                language,
+                "the runs were made at different times: this is {weaker}.",
+                "2 つの実行は別の時に測りました。{weaker}",
+            ),
+            Self::Runs { runs } => say!(
+                language,
+                "the runs were made at different times, and are compared by what {runs} earlier runs of this suite differ by: \
+                 {weaker}.",
+                "2 つの実行は別の時に測り、この組の以前の実行 {runs} 件の違いを基準に比べました。{weaker}",
+            ),
+            Self::Nothing { runs, needed, covered, needed_time } => {
+                let time = |seconds| units::time(Duration::from_secs(seconds));
+                let (covered, needed_time) = (time(covered), time(needed_time));
+                let lacks = if runs < needed {
+                    say!(
+                        language,
+                        "there are {runs} of {needed} earlier runs of this suite under the same conditions",
+                        "同じ条件の以前の実行が、必要な {needed} 件のうち {runs} 件しかありません。",
+                    )
+                } else {
+                    say!(
+                        language,
+                        "the {runs} earlier runs of this suite cover {covered}, of {needed_time} that are needed",
+                        "以前の実行 {runs} 件の期間が、必要な {needed_time} に対して {covered} です。",
+                    )
+                };
+                say!(
+                    language,
+                    "nothing is decided: the runs were made at different times, not both sampled starts of their servers, and \
+                     {lacks}. Measure both in one run, or throwaway servers with --restarts 3 or more in both.",
+                    "何も判定できません。2 つの実行は別の時に測られ、サーバーの起動を標本にしていません。{lacks}1 つの実行で両方を測るか、\
+                     両方の実行で一時サーバーと --restarts 3 以上を使ってください。",
+                )
+            }
+        }
+    }
+}
 
 /// How two runs differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,15 +159,7 @@ pub enum Runs {
     /// Results that only one of two runs has.
     Unmatched { run: String, results: u32 },
     /// The decision of a gate over the results that it judges.
-    Gated {
-        criteria: Criteria,
-        decision: Decision,
-        passed: u32,
-        slower: u32,
-        undecided: u32,
-        tails: u32,
-        not_judged: u32,
-    },
+    Gated(Gated),
     /// What would decide a gate: about so many rounds instead of these, or another margin.
     MoreRounds { rounds: u32, needed: Option<u32> },
     /// Other load on the machine holds a gate up.
@@ -47,81 +172,136 @@ pub enum Runs {
 
 impl Runs {
     pub(super) fn sentence(&self, labels: &Labels) -> String {
+        let language = labels.language;
         match self {
-            Self::NotCompared { run } => {
-                format!("{run} is not complete: its results are shown, but not compared.")
-            }
+            Self::NotCompared { run } => say!(
+                language,
+                "{run} is not complete: its results are shown, but not compared.",
+                "{run} は途中です。結果は示しますが、比較しません。",
+            ),
             Self::Changed { scope, metric, better, ratio, lower_bound } => {
-                let (subject, place) = (subject(metric, scope, labels), labels.place(scope));
-                let (verb, run) = match (better, is_speed(metric)) {
-                    (true, _) => (verb(metric), "second"),
-                    (false, true) => ("were", "first"),
-                    (false, false) => ("was", "first"),
+                let (subject, place) = (subject(metric, &scope.operations, labels), labels.place(scope));
+                let speed = is_speed(metric);
+                let verb = match (better, speed) {
+                    (true, true) => "are",
+                    (true, false) => "is",
+                    (false, true) => "were",
+                    (false, false) => "was",
                 };
+                let (run, number) = if *better { ("second", 2) } else { ("first", 1) };
+                let than = if speed { "の速さ" } else { "良い値" };
                 let gained = gained(metric, *ratio, *lower_bound, labels);
-                format!("{subject}{place} {verb} {gained} in the {run} run.")
+                say!(
+                    language,
+                    "{subject}{place} {verb} {gained} in the {run} run.",
+                    "{subject}{place}: {number} 番目の実行が {gained}{than}です。",
+                )
             }
             Self::Changes { better, worse, no_difference, undecided, not_comparable } => {
                 let all = better + worse + no_difference + undecided + not_comparable;
                 if all == 0 {
-                    return "the two runs have no results in common.".to_owned();
+                    return say!(
+                        language,
+                        "the two runs have no results in common.",
+                        "2 つの実行に共通の結果がありません。",
+                    );
                 }
-                let rest =
-                    [(no_difference, "equal"), (undecided, "undecided"), (not_comparable, "not comparable")];
-                let rest = rest.iter().filter(|(n, _)| **n > 0).map(|(n, text)| format!(", {n} {text}"));
-                let rest = rest.collect::<Vec<_>>().concat();
-                format!(
-                    "of {all} results in both runs, {better} are better in the second and {worse} worse{rest}."
+                let rest = counts(
+                    &[
+                        (*no_difference, "equal", "同等"),
+                        (*undecided, "undecided", "未決"),
+                        (*not_comparable, "not comparable", "比較不可"),
+                    ],
+                    language,
+                );
+                say!(
+                    language,
+                    "of {all} results in both runs, {better} are better in the second and {worse} worse{rest}.",
+                    "共通の結果 {all} 件のうち、2 番目の実行で良くなったもの {better} 件、悪くなったもの {worse} 件{rest}。",
                 )
             }
-            Self::NotInterleaved { between } => between.sentence(),
-            Self::OnlyIn { run, target } => format!("only {run} has {target}."),
+            Self::NotInterleaved { between } => between.sentence(language),
+            Self::OnlyIn { run, target } => {
+                say!(language, "only {run} has {target}.", "{target} は {run} だけにあります。")
+            }
             Self::Unmatched { run, results } => {
-                let results = many((*results).into(), "result", "results");
-                format!("{results} of {run} have no counterpart: their axis values differ.")
-            }
-            Self::Gated { criteria, decision, passed, slower, undecided, tails, not_judged } => {
-                let all = many((passed + slower + undecided + not_judged).into(), "result", "results");
-                let decision = match decision {
-                    Decision::Passed => "passed",
-                    Decision::Failed => "failed",
-                    Decision::Undecided => "is undecided",
-                };
-                let worse = match slower {
-                    0 => "none is".to_owned(),
-                    1 => "1 is".to_owned(),
-                    n => format!("{n} are"),
-                };
-                let rest = [
-                    (*passed, "passed"),
-                    (undecided - tails, "undecided"),
-                    (*tails, "undecided of p99, which --fail-on does not name"),
-                    (*not_judged, "not judged"),
-                ];
-                let rest = rest.iter().filter(|(n, _)| *n > 0).map(|(n, text)| format!(", {n} {text}"));
-                let rest = rest.collect::<String>();
-                format!("the gate {decision}: of {all}, {worse} worse by {}{rest}.", criteria.words())
-            }
-            Self::MoreRounds { rounds, needed: Some(needed) } => format!(
-                "about {needed} rounds would decide it, in place of {rounds}: add --rounds {needed}, longer trials, or a \
-                 wider margin."
-            ),
-            Self::MoreRounds { needed: None, .. } => {
-                "what is undecided lies at the margin, and more rounds may not decide \
-                 it: give another margin, such as --fail-on slower:10%."
-                    .to_owned()
-            }
-            Self::OtherLoad { results } => format!(
-                "other processes used the CPU during {} that would fail: repeat it on a quiet machine, or with --wait-quiet \
-                 10min.",
-                many((*results).into(), "result", "results")
-            ),
-            Self::NotJudged { reason } => format!("a result is not judged: {reason}."),
-            Self::Obstacle { what, first, second } => {
-                format!(
-                    "no result is judged: {what} differs: {first} in the first run, {second} in the second."
+                let some = many((*results).into(), "result", "results");
+                say!(
+                    language,
+                    "{some} of {run} have no counterpart: their axis values differ.",
+                    "{run} の結果 {results} 件には、軸の値が違うため、対応する結果がありません。",
                 )
             }
+            Self::Gated(gated) => gated.sentence(language),
+            Self::MoreRounds { rounds, needed: Some(needed) } => say!(
+                language,
+                "about {needed} rounds would decide it, in place of {rounds}: add --rounds {needed}, longer trials, or a wider \
+                 margin.",
+                "{rounds} ラウンドでなく約 {needed} ラウンドで決まる見込みです。--rounds {needed}、長い試行、または広い許容差を使ってください。",
+            ),
+            Self::MoreRounds { needed: None, .. } => say!(
+                language,
+                "what is undecided lies at the margin, and more rounds may not decide it: give another margin, such as --fail-on \
+                 slower:10%.",
+                "未決のものは許容差の境にあり、ラウンドを増やしても決まらない見込みです。--fail-on slower:10% のように許容差を変えてください。",
+            ),
+            Self::OtherLoad { results } => {
+                let some = many((*results).into(), "result", "results");
+                say!(
+                    language,
+                    "other processes used the CPU during {some} that would fail: repeat it on a quiet machine, or with \
+                     --wait-quiet 10min.",
+                    "不合格になる結果 {results} 件の測定中、ほかのプロセスが CPU を使いました。空いたマシンで、または --wait-quiet 10min を付けて\
+                     測り直してください。",
+                )
+            }
+            Self::NotJudged { reason } => {
+                say!(language, "a result is not judged: {reason}.", "判定しない結果があります: {reason}。")
+            }
+            Self::Obstacle { what, first, second } => say!(
+                language,
+                "no result is judged: {what} differs: {first} in the first run, {second} in the second.",
+                "どの結果も判定しません。{what} が違います: 1 番目 {first}、2 番目 {second}。",
+            ),
         }
     }
+}
+
+impl Gated {
+    fn sentence(&self, language: Language) -> String {
+        let Self { criteria, decision, passed, slower, undecided, tails, not_judged } = self;
+        let n = passed + slower + undecided + not_judged;
+        let all = many(n.into(), "result", "results");
+        let decision = match decision {
+            Decision::Passed => say!(language, "passed", "合格"),
+            Decision::Failed => say!(language, "failed", "不合格"),
+            Decision::Undecided => say!(language, "is undecided", "未決"),
+        };
+        let worse = match slower {
+            0 => "none is".to_owned(),
+            1 => "1 is".to_owned(),
+            n => format!("{n} are"),
+        };
+        let rest = counts(
+            &[
+                (*passed, "passed", "合格"),
+                (undecided - tails, "undecided", "未決"),
+                (*tails, "undecided of p99, which --fail-on does not name", "--fail-on にない p99 で未決"),
+                (*not_judged, "not judged", "判定なし"),
+            ],
+            language,
+        );
+        let criteria = criteria.words(language);
+        say!(
+            language,
+            "the gate {decision}: of {all}, {worse} worse by {criteria}{rest}.",
+            "ゲートは{decision}です。結果 {n} 件のうち、{criteria} 悪くなったもの {slower} 件{rest}。",
+        )
+    }
+}
+
+/// The counts that are not 0, each with its word.
+fn counts(all: &[(u32, &str, &str)], language: Language) -> String {
+    let all = all.iter().filter(|(n, ..)| *n > 0);
+    all.map(|(n, word, japanese)| say!(language, ", {n} {word}", "、{japanese} {n} 件")).collect()
 }

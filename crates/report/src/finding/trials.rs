@@ -1,32 +1,24 @@
-//! Findings on trials: their bottlenecks, and what makes their results invalid or doubtful.
+//! Trials: what makes their results invalid or doubtful.
 
-use super::Scope;
-use super::wording::{many, of_cells};
-use crate::attribution::{Bottleneck, Confidence};
-use crate::format::{list, percent};
+use super::Context;
+use crate::cell::{CellResult, Status, Steady};
+use crate::format::percent;
+use crate::group::distinct;
 use crate::labels::Labels;
+use crate::results::{latest, measured};
+use crate::scope::Scope;
+use crate::wording::{listed, many, of_cells, say};
+use kurabe_core::run::{Measurement, Outcome, Run};
+use kurabe_core::sort;
 use kurabe_core::units;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
-/// Bottlenecks of trials, and defects that affect their results.
+/// Defects of trials that affect their results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the first lines of each kind and the schema describe its members")]
 pub enum Trials {
-    /// The bottleneck of the scope's cells, with the evidence of one of them. `exact`: the scope contains these cells
-    /// and no others; otherwise it has no values.
-    Bottleneck {
-        scope: Scope,
-        exact: bool,
-        bottleneck: Bottleneck,
-        confidence: Confidence,
-        evidence: String,
-        cells: u32,
-        of: u32,
-    },
-    /// From this number of the server's processors on, the client of the scope's cells was saturated and not the server.
-    /// `known`: the largest number with which the server was not limited by the client; `None` if there is none.
-    ClientLimitsScaling { scope: Scope, from: u64, known: Option<u64> },
     /// Other load on the machine during trials: the number of affected and observed cells, and the reason for one of
     /// them.
     Disturbed { cells: u32, of: u32, targets: Vec<String>, reason: String },
@@ -48,86 +40,223 @@ pub enum Trials {
 
 impl Trials {
     pub(super) fn sentence(&self, labels: &Labels) -> String {
+        let language = labels.language;
         match self {
-            Self::Bottleneck { scope, exact, bottleneck, confidence, evidence, cells, of } => {
-                let what = labels.results_of(scope);
-                let part = if *exact { String::new() } else { of_cells(*cells, *of) };
-                let one = if *cells > 1 { " of one of them" } else { "" };
-                let limit = limited_by(*bottleneck, *confidence);
-                format!("{what}{part}: {limit}. Evidence{one}: {evidence}.")
-            }
-            Self::ClientLimitsScaling { scope, from, known } => {
-                let what = labels.results_of(scope);
-                let beyond = known.map_or_else(String::new, |known| {
-                    format!(" beyond {}", many(known, "processor", "processors"))
-                });
-                format!(
-                    "{what}: from {} of the server on, the client stopped scaling and not the server. How the server \
-                     scales{beyond} is unknown: use a machine with more processors for the client.",
-                    many(*from, "processor", "processors")
-                )
-            }
             Self::Disturbed { cells, of, targets, reason } => {
                 let on = labels.targets_of(targets);
                 let on = if labels.several_targets() { format!(" (on {on})") } else { String::new() };
                 let one = if *cells > 1 { "; in one of them " } else { ": " };
-                let of =
+                let results =
                     if *of == 1 { "the one result".to_owned() } else { format!("{cells} of {of} results") };
-                format!(
-                    "the machine had other load during {of}{on}{one}{reason}. Repeat the run on an idle machine."
+                say!(
+                    language,
+                    "the machine had other load during {results}{on}{one}{reason}. Repeat the run on an idle machine.",
+                    "結果 {of} 件のうち {cells} 件で、マシンにほかの負荷がありました({reason})。空いたマシンで測り直してください。",
                 )
             }
             Self::Rerun { trials, reason } => {
-                let trials = many(*trials, "trial was", "trials were");
-                format!("{trials} disturbed and repeated ({reason}); the disturbed results do not count.")
+                let were = many(*trials, "trial was", "trials were");
+                say!(
+                    language,
+                    "{were} disturbed and repeated ({reason}); the disturbed results do not count.",
+                    "乱された試行 {trials} 回を測り直しました({reason})。乱された結果は数えません。",
+                )
             }
-            Self::FewerAgents { agents, trials, of } => format!(
-                "the run went on without {} {}: {trials} of {} ran on fewer agents. All trials of a round ran on the same agents.",
-                if agents.len() == 1 { "agent" } else { "agents" },
-                list(agents),
-                many(*of, "trial", "trials")
-            ),
+            Self::FewerAgents { agents, trials, of } => {
+                let (word, all) =
+                    (if agents.len() == 1 { "agent" } else { "agents" }, many(*of, "trial", "trials"));
+                let agents = listed(agents, language);
+                say!(
+                    language,
+                    "the run went on without {word} {agents}: {trials} of {all} ran on fewer agents. All trials of a round ran on \
+                     the same agents.",
+                    "エージェント {agents} が抜け、試行 {of} 回のうち {trials} 回は少ないエージェントで測りました。同じラウンドの試行は\
+                     同じエージェントで測っています。",
+                )
+            }
             Self::Failed { cells } => {
-                format!("{} missing because a trial failed.", many(*cells, "result is", "results are"))
+                let are = many(*cells, "result is", "results are");
+                say!(
+                    language,
+                    "{are} missing because a trial failed.",
+                    "試行が失敗したため、結果 {cells} 件がありません。",
+                )
             }
             Self::RecordsExhausted { scope, trials, of, records, needed } => {
-                let what = labels.operations_of(&scope.operations);
-                let trials =
-                    if *of == 1 { "the trial".to_owned() } else { format!("{trials} of {of} trials") };
-                format!(
-                    "{what}: {trials} ended early: a trial changes each of the {} records once. For longer trials use --records {needed}.",
-                    units::count(*records),
+                let (what, records) = (labels.results_of(scope), units::count(*records));
+                let some = if *of == 1 { "the trial".to_owned() } else { format!("{trials} of {of} trials") };
+                say!(
+                    language,
+                    "{what}: {some} ended early: a trial changes each of the {records} records once. For longer trials use \
+                     --records {needed}.",
+                    "{what}: 試行 {of} 回のうち {trials} 回が早く終わりました。{records} 件の各レコードは 1 回だけ変更するためです。長く\
+                     測るには --records {needed} を使ってください。",
                 )
             }
             Self::WrongAnswers { answers } => {
-                format!("{} wrong.", many(*answers, "reply was", "replies were"))
+                let were = many(*answers, "reply was", "replies were");
+                say!(language, "{were} wrong.", "誤った応答が {answers} 件ありました。")
             }
-            Self::Unsteady { scope, change, .. } => {
-                let (word, by) = if *change < 1.0 { ("fell", 1.0 - change) } else { ("rose", change - 1.0) };
-                format!(
-                    "{} marked ~ {word} by up to {} during a trial. Use a longer --duration.",
-                    labels.results_of(scope),
-                    percent(by)
+            Self::Unsteady { scope, change, cells, of } => {
+                let fell = *change < 1.0;
+                let (word, by) = if fell { ("fell", 1.0 - change) } else { ("rose", change - 1.0) };
+                let noun = if fell { "低下" } else { "上昇" };
+                let (what, by, part) =
+                    (labels.results_of(scope), percent(by), of_cells(*cells, *of, language));
+                say!(
+                    language,
+                    "{what} marked ~ {word} by up to {by} during a trial. Use a longer --duration.",
+                    "{what}{part} は安定しませんでした(~ の印)。試行中に速さが最大 {by} {noun}しました。--duration を長くしてください。",
                 )
             }
             Self::SteadyLate { scope, cells, of } => {
-                let (what, cells) = (labels.results_of(scope), of_cells(*cells, *of));
-                format!("{what} became steady only after the warm-up{cells}. Use a longer --duration.")
+                let (what, cells) = (labels.results_of(scope), of_cells(*cells, *of, language));
+                say!(
+                    language,
+                    "{what} became steady only after the warm-up{cells}. Use a longer --duration.",
+                    "{what}{cells} は、ウォームアップの後でようやく安定しました。--duration を長くしてください。",
+                )
             }
         }
     }
 }
 
-/// The bottleneck as a predicate.
-fn limited_by(bottleneck: Bottleneck, confidence: Confidence) -> String {
-    let likely = if confidence == Confidence::Low { "most likely " } else { "" };
-    match bottleneck {
-        Bottleneck::Unknown => "bottleneck unknown".to_owned(),
-        Bottleneck::Load => "the given rate was kept up".to_owned(),
-        Bottleneck::Latency => format!("{likely}limited by round-trip time"),
-        Bottleneck::ClientCpu => {
-            format!("the bottleneck is {likely}{}; the result is a lower bound", bottleneck.noun())
+/// All of them.
+pub(super) fn findings(context: &Context<'_>) -> Vec<Trials> {
+    let run = context.run;
+    let again: Vec<&String> = run.trials.iter().filter_map(|trial| trial.rerun_reason.as_ref()).collect();
+    let rerun =
+        again.first().map(|reason| Trials::Rerun { trials: again.len() as u64, reason: (*reason).clone() });
+    let cells = context.cells.iter().filter(|cell| cell.status == Status::Failed).count() as u64;
+    let failed = (cells > 0).then_some(Trials::Failed { cells });
+    let answers = context.cells.iter().map(|cell| cell.verified.mismatches).sum();
+    let wrong = (answers > 0).then_some(Trials::WrongAnswers { answers });
+    let first = [rerun, fewer_agents(run), failed, wrong].into_iter().flatten();
+    first.chain(exhausted(run)).chain(steadiness(context)).chain(disturbed(context)).collect()
+}
+
+/// The agents without which the run went on; `None` if there are none. A trial with few clients needs few agents.
+fn fewer_agents(run: &Run) -> Option<Trials> {
+    let all: Vec<&String> = run.header.agents.iter().map(|agent| &agent.name).collect();
+    let counted = latest(run).into_values().flat_map(BTreeMap::into_values);
+    let used: Vec<Vec<&String>> = counted
+        .filter_map(|trial| match &trial.outcome {
+            Outcome::Measured(measured) if measured.clients >= all.len() as u64 => {
+                Some(measured.fleet.as_ref()?.agents.iter().map(|agent| &agent.name).collect())
+            }
+            _ => None,
+        })
+        .collect();
+    let fewer = || used.iter().filter(|agents| agents.len() < all.len());
+    let fewest = fewer().min_by_key(|agents| agents.len())?;
+    let missing = all.iter().filter(|name| !fewest.contains(name)).map(|name| (*name).clone());
+    let (trials, of) = (fewer().count() as u64, used.len() as u64);
+    Some(Trials::FewerAgents { agents: missing.collect(), trials, of })
+}
+
+/// Trials that ended early because each record is changed at most once, and how to make them longer.
+fn exhausted(run: &Run) -> Vec<Trials> {
+    let mut findings = Vec::new();
+    for operation in &run.header.spec.operations {
+        let (mut all, mut ended, mut most, mut needed) = (0_u64, 0_u64, 0, 0.0_f64);
+        for (_, measured) in measured(run).filter(|(trial, _)| trial.operation == *operation) {
+            all += 1;
+            let Some(records) = measured.exhausted else { continue };
+            ended += 1;
+            most = most.max(records);
+            needed = needed.max(records as f64 * longer(run, operation, measured));
         }
-        other => format!("the bottleneck is {likely}{}", other.noun()),
+        if ended > 0 {
+            let scope = Scope { operations: vec![operation.clone()], ..Scope::default() };
+            let needed = rounded_up(needed);
+            findings.push(Trials::RecordsExhausted { scope, trials: ended, of: all, records: most, needed });
+        }
+    }
+    findings
+}
+
+/// The factor by which the trial would have been longer, with a margin.
+fn longer(run: &Run, operation: &str, measured: &Measurement) -> f64 {
+    /// The margin, since the next trial may be faster.
+    const ROOM: f64 = 1.3;
+    let took = measured.open.as_ref().map_or(measured.elapsed_ns, |open| open.due_ns).max(1);
+    let by_time = run.header.spec.duration_ns.map(|time| time as f64 / took as f64);
+    let by_requests =
+        run.header.spec.requests.get(operation).map(|n| *n as f64 / measured.offered.max(1) as f64);
+    let times = match (by_time, by_requests) {
+        (Some(time), Some(requests)) => time.min(requests),
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => 1.0,
+    };
+    times.max(1.0) * ROOM
+}
+
+/// Rounds up to a number with two significant digits.
+fn rounded_up(number: f64) -> u64 {
+    let unit = 10_f64.powf((number.max(10.0).log10().floor() - 1.0).max(0.0));
+    ((number / unit).ceil() * unit) as u64
+}
+
+/// Cells with unsteady trials: one finding for each kind and operation.
+fn steadiness(context: &Context<'_>) -> Vec<Trials> {
+    let mut findings = Vec::new();
+    for operation in &context.labels.operations {
+        let here: Vec<(&CellResult, &Steady)> = context
+            .cells
+            .iter()
+            .filter(|cell| cell.operation == operation.name && !cell.aa_control)
+            .filter_map(|cell| Some((cell, cell.steady.as_ref()?)))
+            .collect();
+        let of = here.len() as u32;
+        let part = |wanted: fn(&Steady) -> bool| {
+            let cells: Vec<_> = here.iter().filter(|(_, steady)| wanted(steady)).collect();
+            let mut targets: Vec<String> = cells.iter().map(|(cell, _)| cell.target.clone()).collect();
+            targets.dedup();
+            let operations = vec![operation.name.clone()];
+            (Scope { operations, targets, ..Scope::default() }, cells)
+        };
+        let (scope, never) = part(Steady::is_never);
+        let far = |change: &f64| change.max(f64::MIN_POSITIVE).ln().abs();
+        let most = never.iter().filter_map(|(_, steady)| steady.change);
+        if let Some(change) = most.max_by(|a, b| far(a).total_cmp(&far(b))) {
+            findings.push(Trials::Unsteady { scope, cells: never.len() as u32, of, change });
+        }
+        let (scope, late) = part(Steady::is_late);
+        if !late.is_empty() {
+            findings.push(Trials::SteadyLate { scope, cells: late.len() as u32, of });
+        }
+    }
+    findings
+}
+
+/// Trials with other load on the machine.
+fn disturbed(context: &Context<'_>) -> Option<Trials> {
+    let reason = |cell: &CellResult| cell.disturbed.clone();
+    let is_observed = |cell: &&CellResult| cell.attribution.is_some() || cell.disturbed.is_some();
+    let observed: Vec<&CellResult> = context.cells.iter().filter(is_observed).collect();
+    let disturbed: Vec<&CellResult> =
+        observed.iter().copied().filter(|cell| reason(cell).is_some()).collect();
+    let reason = reason(disturbed.first()?)?;
+    let mut targets: Vec<String> = disturbed.iter().map(|cell| cell.target.clone()).collect();
+    sort::by(&mut targets, Ord::cmp);
+    targets.dedup();
+    Some(Trials::Disturbed { cells: count(&disturbed), of: count(&observed), targets, reason })
+}
+
+/// The number of distinct cells; the baseline and its A/A control count as one.
+fn count(cells: &[&CellResult]) -> u32 {
+    distinct(cells.iter().map(|cell| (cell.target_index, &cell.axes, &cell.operation))).len() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_is_a_round_number_and_enough() {
+        assert_eq!(rounded_up(7.0), 7);
+        assert_eq!(rounded_up(123_456.0), 130_000);
+        assert_eq!(rounded_up(2_000_000.0), 2_000_000);
+        assert_eq!(rounded_up(2_000_001.0), 2_100_000);
     }
 }

@@ -1,11 +1,22 @@
-//! Findings on values: rates, costs, an experiment's metrics, and published ratios.
+//! Values: rates, costs, an experiment's metrics, and settings that differ.
 
-use super::wording::{faster, ratio, with_interval};
-use super::{Interval, Pair, Scope, Span};
+use super::{Context, Finding, comparison};
+use crate::cell::{CellResult, MetricInfo, Status};
 use crate::format::{figure, list, micros, value_of};
-use crate::labels::Labels;
+use crate::group::{distinct, grouped};
+use crate::interval::Interval;
+use crate::labels::{Axis, Labels};
+use crate::messages::Language;
+use crate::metrics::{interval, is_speed, samples};
+use crate::scope::Scope;
+use crate::target::TargetSummary;
+use crate::verdict::{Pair, Verdict};
+use crate::wording::{joined, ratio, say, with_interval};
 use kurabe_core::axis::Cell;
-use kurabe_core::metric::Unit;
+use kurabe_core::experiment::Answer;
+use kurabe_core::metric::{RESPONSE_P99, Source, THROUGHPUT, Unit};
+use kurabe_core::sort;
+use kurabe_stats::IntervalSettings;
 use serde::Serialize;
 
 /// A target's throughput.
@@ -37,16 +48,6 @@ pub struct SettingValues {
     pub values: Vec<Option<String>>,
 }
 
-/// How a target's results compare with published ones.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PublishedHere {
-    pub target: String,
-    /// By how much the value published as faster is faster here.
-    pub ratio: Interval,
-    /// The additional work per request, in microseconds, for which the published ratio would hold.
-    pub other_work_us: Option<Span>,
-}
-
 /// Values, each with its interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -62,80 +63,224 @@ pub enum Values {
     /// The settings in which targets of one engine differ, as the servers report them: of each its values, in the order of
     /// the targets.
     Settings { targets: Vec<String>, differ: Vec<SettingValues> },
-    /// The run's ratio compared with a published one.
-    Published { claim: String, here: Vec<PublishedHere>, ratio: Span, reproduced: bool, otherwise: String },
 }
 
 impl Values {
     pub(super) fn sentence(&self, labels: &Labels) -> String {
+        let language = labels.language;
+        let join = |all: Vec<String>| joined(&all, ", ", language);
         match self {
             Self::Throughput { scope, rates } => {
                 let rate = |rate: &TargetRate| {
                     let name = labels.several_targets().then(|| labels.target(&rate.target) + " ");
-                    let least = if rate.lower_bound { "at least " } else { "" };
-                    format!("{}{least}{}", name.unwrap_or_default(), with_interval(rate.per_second, &figure))
+                    let least = if rate.lower_bound {
+                        say!(language, "at least ", "少なくとも ")
+                    } else {
+                        String::new()
+                    };
+                    let figure = with_interval(rate.per_second, &figure, language);
+                    format!("{}{least}{figure}", name.unwrap_or_default())
                 };
-                let rates: Vec<String> = rates.iter().map(rate).collect();
+                let rates = join(rates.iter().map(rate).collect());
                 let (what, place) =
                     (labels.operations_of(&scope.operations), labels.place(&scope.anywhere()));
-                format!("{what} per second{place}: {}.", rates.join(", "))
+                say!(language, "{what} per second{place}: {rates}.", "{what}{place} の毎秒の回数: {rates}。")
             }
             Self::Cost { scope, pair, cost_us, factor } => {
-                let (verb, cost) = if cost_us.value < 0.0 {
-                    ("saves", Interval { low: cost_us.high, high: cost_us.low, ..*cost_us })
+                let saves = cost_us.value < 0.0;
+                let size = if saves {
+                    Interval { low: cost_us.high, high: cost_us.low, ..*cost_us }
                 } else {
-                    ("costs", *cost_us)
+                    *cost_us
                 };
-                let cost = with_interval(cost, &|us| micros(us.abs()));
-                let (operations, place) = (scope.operations.join(" or "), labels.place(scope));
+                let (verb, adverb) = if saves { ("saves", "短く") } else { ("costs", "長く") };
+                let cost = with_interval(size, &|us| micros(us.abs()), language);
+                let (operation, results) = (scope.operations.join(" or "), labels.results_of(scope));
+                let place = labels.place(scope);
                 let [a, b] = [&pair.a, &pair.b].map(|side| labels.side(&pair.axis, side));
-                let times = ratio(*factor);
-                format!("{a} {verb} {cost} per {operations}{place}, compared with {b}: {times} the time.")
+                let times = ratio(*factor, language);
+                say!(
+                    language,
+                    "{a} {verb} {cost} per {operation}{place}, compared with {b}: {times} the time.",
+                    "{results}: {a} は {b} より 1 回あたり {cost} {adverb}、時間は {times}です。",
+                )
             }
             Self::MetricValues { scope, name, unit, points } => {
                 let value = |point: &MetricPoint| {
-                    let at = labels.axes_of(&point.axes);
-                    let at = if at.is_empty() { String::new() } else { format!(" with {}", list(&at)) };
-                    with_interval(point.figure, &|value| value_of(*unit, value)) + &at
+                    let value = with_interval(point.figure, &|value| value_of(*unit, value), language);
+                    match (labels.axes_of(&point.axes), language) {
+                        (at, _) if at.is_empty() => value,
+                        (at, Language::English) => format!("{value} with {}", list(&at)),
+                        (at, Language::Japanese) => format!("{} で {value}", at.join("、")),
+                    }
                 };
-                let values: Vec<String> = points.iter().map(value).collect();
-                format!("{name} of {}: {}.", labels.results_of(scope), values.join(", "))
+                let values = join(points.iter().map(value).collect());
+                let results = labels.results_of(scope);
+                say!(language, "{name} of {results}: {values}.", "{results} の {name}: {values}。")
             }
             Self::Settings { targets, differ } => {
-                let value =
-                    |value: &Option<String>| value.clone().unwrap_or_else(|| "not reported".to_owned());
+                let value = |value: &Option<String>| {
+                    value.clone().unwrap_or_else(|| say!(language, "not reported", "報告なし"))
+                };
+                let against = if language == Language::Japanese { " と " } else { " against " };
                 let of = |one: &SettingValues| {
                     let values: Vec<String> = one.values.iter().map(value).collect();
-                    format!("{} {}", one.name, values.join(" against "))
+                    format!("{} {}", one.name, values.join(against))
                 };
-                let differ: Vec<String> = differ.iter().map(of).collect();
-                format!("settings of {}: {}.", labels.targets_of(targets), differ.join(", "))
-            }
-            Self::Published { claim, here, reproduced, otherwise, ratio } => {
-                let result = |one: &PublishedHere| {
-                    let faster =
-                        if one.ratio.value > 1.0 { faster(one.ratio, false) } else { "no faster".to_owned() };
-                    format!("{faster} on {}", labels.target(&one.target))
-                };
-                let results = list(&here.iter().map(result).collect::<Vec<_>>());
-                if *reproduced {
-                    return format!("published: {claim}. Here: {results}, which agrees.");
-                }
-                let work = |one: &PublishedHere| {
-                    let Span { low, high } = one.other_work_us?;
-                    Some(format!("{} to {} on {}", micros(low), micros(high), labels.target(&one.target)))
-                };
-                let work: Vec<String> = here.iter().filter_map(work).collect();
-                let Span { low, high } = ratio;
-                let work = match work.as_slice() {
-                    [] => String::new(),
-                    work => format!(
-                        " It would be {high:.1} to {low:.1} times with this much other work per request: {}.",
-                        list(work)
-                    ),
-                };
-                format!("published: {claim}. Here: {results}. {otherwise}.{work}")
+                let (targets, differ) = (labels.targets_of(targets), join(differ.iter().map(of).collect()));
+                say!(language, "settings of {targets}: {differ}.", "{targets} の設定の違い: {differ}。")
             }
         }
     }
+}
+
+/// Whether the answer includes the result of a comparison.
+type Answered = Box<dyn Fn(&Verdict) -> bool>;
+
+/// The answer to the experiment's question, and which comparisons it includes.
+pub(super) fn findings(context: &Context<'_>, answer: Answer) -> (Vec<Finding>, Answered) {
+    let cost = |metric: &MetricInfo| match metric.source {
+        Source::Cost(axis) => Some((metric.name.clone(), axis)),
+        Source::Trial | Source::Slope(_) | Source::Scatter(_) | Source::Scaling(_) => None,
+    };
+    let own = context.info.map_or(&[][..], |info| info.metrics);
+    match (answer, own.iter().find_map(|metric| cost(context.labels.metric(metric.name)?))) {
+        (Answer::Comparison, _) => (Vec::new(), Box::new(|_| false)),
+        (Answer::Throughput, _) => (throughput(context), Box::new(|_| false)),
+        (Answer::Metrics, None) => (values(context), Box::new(|_| false)),
+        (Answer::Metrics, Some((metric, axis))) => {
+            let answered =
+                move |verdict: &Verdict| verdict.pair.axis == axis && is_speed(&verdict.pair.metric);
+            let mut findings = Vec::new();
+            let mut left: Vec<&Verdict> = Vec::new();
+            for verdict in context.verdicts.iter().filter(|verdict| answered(verdict)) {
+                match self::cost(context, verdict, &metric).filter(|cost| is_first(cost, &findings)) {
+                    Some(cost) => findings.push(cost.into()),
+                    None => left.push(verdict),
+                }
+            }
+            findings.extend(comparison::findings(context, &left));
+            findings.extend(values(context));
+            (findings, Box::new(answered))
+        }
+    }
+}
+
+/// Whether there is no finding yet for the cost of this value on this target. The cost at the smallest significant
+/// value of the chart axis stands for the others, since fewer clients wait less for each other.
+fn is_first(cost: &Values, known: &[Finding]) -> bool {
+    let key = |values: &Values| match values {
+        Values::Cost { scope, pair, .. } => {
+            Some((scope.operations.clone(), scope.targets.clone(), pair.a.clone()))
+        }
+        _ => None,
+    };
+    !known.iter().any(|other| matches!(other, Finding::Values(other) if key(other) == key(cost)))
+}
+
+/// The throughput of each target in a closed loop, or at the highest rate: at the smallest and the largest value of
+/// the chart axis.
+pub(super) fn throughput(context: &Context<'_>) -> Vec<Finding> {
+    let xs = context.labels.xs();
+    let ends = if xs.len() > 1 { vec![xs.first(), xs.last()] } else { vec![xs.first()] };
+    let mut findings = Vec::new();
+    for operation in &context.labels.operations {
+        for x in ends.iter().copied().flatten() {
+            let cells = (0..context.labels.names.len())
+                .filter_map(|target| context.baseline(target, &operation.name, x.as_ref()))
+                .filter(|cell| cell.status == Status::Ok && cell.metric != RESPONSE_P99.name);
+            let rates: Vec<TargetRate> = cells.filter_map(rate).collect();
+            if rates.is_empty() {
+                continue;
+            }
+            let mut scope = context.scope(&operation.name, 0, x.iter().cloned().collect());
+            scope.targets = rates.iter().map(|rate| rate.target.clone()).collect();
+            findings.push(Values::Throughput { scope, rates }.into());
+        }
+    }
+    findings
+}
+
+fn rate(cell: &CellResult) -> Option<TargetRate> {
+    let rate = cell.ops_per_second?;
+    Some(TargetRate {
+        target: cell.target.clone(),
+        per_second: rate.interval(),
+        lower_bound: cell.is_lower_bound(),
+    })
+}
+
+/// The cost of a value of an axis compared with its baseline, if the difference is significant.
+fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str) -> Option<Values> {
+    if !verdict.result.is_called() || verdict.pair.metric != THROUGHPUT.name {
+        return None;
+    }
+    let [a, b] = context.sides(verdict)?;
+    let clients = |cell: &CellResult| cell.totals.as_ref().map(|totals| totals.clients as f64);
+    let (clients_a, clients_b) = (clients(a)?, clients(b)?);
+    let rounds = samples(a.metric(metric)?.continuous.clone(), &context.run.header.spec);
+    // If some round had the opposite sign, the cost's interval is unusable; the ratio has one.
+    if rounds.iter().any(|cost| cost.signum() * rounds[0].signum() < 0.0) {
+        return None;
+    }
+    let settings = IntervalSettings::default().for_comparisons(context.comparisons[0].max(1));
+    let cost = interval(&rounds, &context.rule.settings(settings))?;
+    Some(Values::Cost {
+        scope: Scope {
+            operations: vec![verdict.operation.clone()],
+            targets: verdict.target.clone().into_iter().collect(),
+            at: verdict.x.iter().cloned().collect(),
+            axes: context.others(verdict),
+        },
+        pair: Pair { metric: metric.to_owned(), ..verdict.pair.clone() },
+        cost_us: cost.map(|ns| ns / 1e3),
+        // Time is the reciprocal of throughput if both have the same number of clients.
+        factor: verdict.interval()?.inverse().map(|ratio| clients_a / clients_b * ratio),
+    })
+}
+
+/// The settings in which targets of one engine differ.
+pub(super) fn settings(context: &Context<'_>) -> Vec<Finding> {
+    let engines = grouped(context.targets.iter().map(|target| (target.engine.clone(), target)));
+    let of = |(_, targets): (String, Vec<&TargetSummary>)| {
+        let all = targets.iter().flat_map(|target| target.durability_settings.iter().chain(&target.settings));
+        let names: Vec<&String> = sort::distinct(all.map(|(name, _)| name));
+        let values = |name: &String| SettingValues {
+            name: name.clone(),
+            values: targets.iter().map(|target| target.setting(name).cloned()).collect(),
+        };
+        let differ: Vec<SettingValues> = names
+            .into_iter()
+            .map(values)
+            .filter(|one| one.values.iter().any(|value| *value != one.values[0]))
+            .collect();
+        let targets = targets.iter().map(|target| target.name.clone()).collect();
+        (!differ.is_empty()).then(|| Values::Settings { targets, differ }.into())
+    };
+    engines.into_iter().filter_map(of).collect()
+}
+
+/// The values of primary metrics other than speed and costs, for each combination of varying axes.
+pub(super) fn values(context: &Context<'_>) -> Vec<Finding> {
+    let shown = |metric: &&MetricInfo| {
+        metric.primary && !metric.is_speed() && !matches!(metric.source, Source::Cost(_))
+    };
+    let mut findings = Vec::new();
+    for metric in context.labels.metrics.iter().filter(shown) {
+        let chart = context.labels.chart_axis().filter(|_| !metric.source.is_per_cell());
+        let is_told = |name: &str| chart.is_none_or(|chart| chart.name != name);
+        let value = |cell: &CellResult| {
+            let figure = cell.metric(&metric.name)?.interval();
+            let varying = context.labels.axes.iter().filter(|axis| axis.varies() && is_told(&axis.name));
+            let key = (vec![cell.operation.clone()], vec![cell.target.clone()]);
+            Some((key, MetricPoint { axes: Axis::values_of(varying, &cell.axes), figure }))
+        };
+        let cells = context.cells.iter().filter(|cell| cell.is_reported());
+        for ((operations, targets), points) in grouped(cells.filter_map(value)) {
+            let scope = Scope { operations, targets, ..Scope::default() };
+            let (name, unit, points) = (metric.name.clone(), metric.unit, distinct(points));
+            findings.push(Values::MetricValues { scope, name, unit, points }.into());
+        }
+    }
+    findings
 }

@@ -3,9 +3,10 @@
 //! Numbers have the digits that can be seen, and series have no names and no positions that follow from their place: a
 //! page of many cells stays small.
 
+use crate::cell::CellResult;
 use crate::detail::{Detail, Usage, Waits};
 use crate::labels::{Axis, Labels};
-use crate::summary::{CellResult, Summary};
+use crate::summary::Summary;
 use kurabe_core::metric::Unit;
 use kurabe_core::sort;
 use kurabe_core::stats_probe::WaitState;

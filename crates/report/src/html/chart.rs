@@ -3,12 +3,12 @@
 use super::lines::{Line, Panel};
 use super::palette::{DASHES, Px, coordinates, marker};
 use super::scale::{Log, range, ticks};
-use crate::finding::Interval;
+use crate::cell::{CellResult, MetricInfo};
+use crate::finding::published;
 use crate::format::{figure, micros, percent, short_figure, value_of};
+use crate::interval::Interval;
 use crate::labels::{Axis, Kind};
 use crate::messages::{Language, Message};
-use crate::published;
-use crate::summary::{CellResult, MetricInfo};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::load::RATE;
 use kurabe_core::sort;

@@ -4,9 +4,10 @@
 //! combination of the rest is a separate panel, so that no panel has too many lines.
 
 use super::palette::{DASHES, LIGHT};
+use crate::cell::{CellResult, reported};
 use crate::group::grouped;
 use crate::labels::Axis;
-use crate::summary::{CellResult, Summary, reported};
+use crate::summary::Summary;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::sort;
 

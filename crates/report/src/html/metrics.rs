@@ -3,9 +3,10 @@
 use super::chart::{Frame, View};
 use super::lines::{Shares, panels, shares};
 use super::{by_axis, legend};
+use crate::cell::MetricInfo;
 use crate::format::capital;
 use crate::messages::Message;
-use crate::summary::{MetricInfo, Summary};
+use crate::summary::Summary;
 use kurabe_core::metric::Source;
 use maud::{Markup, html};
 

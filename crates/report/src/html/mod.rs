@@ -12,11 +12,11 @@ mod scatter;
 mod sections;
 
 use crate::answer::rankings;
+use crate::finding::published::{self, Published};
 use crate::finding::{Finding, Rates, Section};
 use crate::format::{capital, timestamp};
 use crate::labels::{Axis, OperationLabels};
 use crate::messages::Message;
-use crate::published::{self, Published};
 use crate::summary::Summary;
 use chart::{Frame, View};
 use kurabe_core::load::Load;
@@ -73,7 +73,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
                         (Message::Run.with(language, &[
                             ("run", &summary.run),
                             ("date", &timestamp(summary.began)),
-                            ("rounds", &crate::finding::wording::rounds_of(summary)),
+                            ("rounds", &summary.rounds_text()),
                             ("version", &summary.kurabe),
                         ]))
                     }

@@ -6,13 +6,15 @@ use super::lines::{Property, shares};
 use super::palette::Px;
 use super::scale::{Log, range, ticks};
 use crate::answer::{self, Ranking, Row};
-use crate::finding::Interval;
-use crate::finding::wording::ratio_in_table;
+use crate::cell::CellResult;
 use crate::format::percent;
 use crate::group::grouped;
+use crate::interval::Interval;
 use crate::messages::Message;
 use crate::metrics::is_speed;
-use crate::summary::{CellResult, Summary, Verdict, VerdictResult};
+use crate::summary::Summary;
+use crate::verdict::{Verdict, VerdictResult};
+use crate::wording::ratio_in_table;
 use kurabe_core::run::DEFAULT_MARGIN;
 use maud::{Markup, PreEscaped, html};
 use std::fmt::Write as _;
@@ -35,7 +37,7 @@ pub(super) fn section(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
         .verdicts
         .iter()
         .filter(|verdict| verdict.primary && !is_speed(&verdict.pair.metric))
-        .filter_map(|one| Some((one, Interval { value: one.ratio?, low: one.low, high: one.high })))
+        .filter_map(|one| Some((one, one.interval()?)))
         .collect();
     let mut ratios: Vec<Interval> = rows().filter_map(|row| row.against.as_ref()?.ratio()).collect();
     ratios.extend(others.iter().map(|(_, ratio)| *ratio));

@@ -4,10 +4,11 @@
 use super::chart::{WIDTH, svg};
 use super::palette::{Px, coordinates, marker};
 use super::scale::{Log, range, ticks};
+use crate::cell::{CellResult, MetricInfo};
+use crate::finding::published::{Line, Published};
 use crate::format::{capital, value_of};
 use crate::group::grouped;
-use crate::published::{Line, Published};
-use crate::summary::{CellResult, MetricInfo, Summary};
+use crate::summary::Summary;
 use kurabe_core::metric::{Points, Source};
 use maud::{Markup, html};
 

@@ -1,13 +1,15 @@
 //! The sections of the page besides the charts.
 
 use crate::answer::{self, Ranking};
+use crate::cell::Status;
 use crate::engine;
+use crate::finding::published::Published;
 use crate::finding::{Consequence, Section, Statement};
 use crate::format::{capital, command_line, glued, list, settings_list};
 use crate::messages::{Language, Message};
-use crate::published::Published;
-use crate::summary::{Status, Summary, TargetSummary};
+use crate::summary::Summary;
 use crate::table::{Table, fixed_axes, lacking as lacking_cells, tables};
+use crate::target::TargetSummary;
 use crate::threshold;
 use kurabe_core::sort;
 use kurabe_core::units;
@@ -240,7 +242,7 @@ pub(super) fn targets(summary: &Summary) -> Markup {
 }
 
 fn one_target(target: &TargetSummary, name: &str) -> Markup {
-    let class = crate::finding::wording::class_name(target.durability);
+    let class = crate::wording::class_name(target.durability);
     html! {
         h3 { (name) " " (target.version) }
         dl {

@@ -4,7 +4,7 @@ use super::figures::{Compared, Figures, points, targets};
 use kurabe_core::load::RATE;
 use kurabe_core::metric::THROUGHPUT;
 use kurabe_report::attribution::Confidence;
-use kurabe_report::finding::{Comparison, Finding, Pair, Rates, Scope, Trials, Values, Why};
+use kurabe_report::finding::{Bottlenecks, Comparison, Finding, Pair, Rates, Scope, Values, Why};
 use kurabe_report::summary::{CellResult, Status, VerdictResult};
 
 /// Asserts that the results support the finding.
@@ -108,7 +108,7 @@ pub fn check(figures: &Figures<'_>, finding: &Finding) {
         Finding::Values(Values::Throughput { rates, .. }) => {
             assert!(rates.iter().all(|rate| rate.per_second.value > 0.0));
         }
-        Finding::Trials(Trials::Bottleneck { scope, exact, bottleneck, cells, .. }) => {
+        Finding::Bottlenecks(Bottlenecks::Bottleneck { scope, exact, bottleneck, cells, .. }) => {
             let with = |cell: &&CellResult| {
                 cell.target == scope.targets[0]
                     && cell.operation == scope.operations[0]

@@ -1,13 +1,88 @@
 //! Bottlenecks: one finding for each operation, target and bottleneck.
 
-use super::Context;
+use super::{Context, Finding};
 use crate::attribution::{Attribution, Bottleneck, Confidence};
-use crate::finding::{Finding, Scope, Trials};
+use crate::cell::{CellResult, reported};
 use crate::group::grouped;
-use crate::summary::{CellResult, reported};
+use crate::labels::{Axis, Labels};
+use crate::messages::Language;
+use crate::scope::Scope;
+use crate::wording::{likely, many, noun, of_cells, say};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::cpus::CPUS;
 use kurabe_core::sort;
+use serde::Serialize;
+
+/// The bottlenecks of cells.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the first lines of each kind and the schema describe its members")]
+pub enum Bottlenecks {
+    /// The bottleneck of the scope's cells, with the evidence of one of them. `exact`: the scope contains these cells
+    /// and no others; otherwise it has no values.
+    Bottleneck {
+        scope: Scope,
+        exact: bool,
+        bottleneck: Bottleneck,
+        confidence: Confidence,
+        evidence: String,
+        cells: u32,
+        of: u32,
+    },
+    /// From this number of the server's processors on, the client of the scope's cells was saturated and not the server.
+    /// `known`: the largest number with which the server was not limited by the client; `None` if there is none.
+    ClientLimitsScaling { scope: Scope, from: u64, known: Option<u64> },
+}
+
+impl Bottlenecks {
+    pub(super) fn sentence(&self, labels: &Labels) -> String {
+        let language = labels.language;
+        match self {
+            Self::Bottleneck { scope, exact, bottleneck, confidence, evidence, cells, of } => {
+                let what = labels.results_of(scope);
+                let part = if *exact { String::new() } else { of_cells(*cells, *of, language) };
+                let one = if *cells > 1 { " of one of them" } else { "" };
+                let limit = limited_by(*bottleneck, *confidence, language);
+                say!(
+                    language,
+                    "{what}{part}: {limit}. Evidence{one}: {evidence}.",
+                    "{what}{part}: {limit}根拠: {evidence}。"
+                )
+            }
+            Self::ClientLimitsScaling { scope, from, known } => {
+                let what = labels.results_of(scope);
+                let beyond = known.map_or_else(String::new, |known| {
+                    let processors = many(known, "processor", "processors");
+                    say!(language, " beyond {processors}", "{known} 個を超える")
+                });
+                let processors = many(*from, "processor", "processors");
+                say!(
+                    language,
+                    "{what}: from {processors} of the server on, the client stopped scaling and not the server. How the server \
+                     scales{beyond} is unknown: use a machine with more processors for the client.",
+                    "{what}: サーバーのプロセッサ {from} 個からは、サーバーでなくクライアントが頭打ちです。{beyond}サーバーの伸びは\
+                     わかりません。クライアントにもっと多くのプロセッサを使ってください。",
+                )
+            }
+        }
+    }
+}
+
+/// The bottleneck as a predicate; in Japanese as sentences.
+fn limited_by(bottleneck: Bottleneck, confidence: Confidence, language: Language) -> String {
+    let (likely, noun) = (likely(confidence, language), noun(bottleneck, language));
+    if language == Language::Japanese {
+        let least = if bottleneck == Bottleneck::ClientCpu { "結果は下限です。" } else { "" };
+        return format!("ボトルネックは{likely}{noun}です。{least}");
+    }
+    match bottleneck {
+        Bottleneck::Unknown => "bottleneck unknown".to_owned(),
+        Bottleneck::Load => "the given rate was kept up".to_owned(),
+        Bottleneck::Latency => format!("{likely}limited by round-trip time"),
+        Bottleneck::ClientCpu => format!("the bottleneck is {likely}{noun}; the result is a lower bound"),
+        _ => format!("the bottleneck is {likely}{noun}"),
+    }
+}
 
 /// Each finding has the evidence of the strongest cell.
 pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
@@ -49,7 +124,7 @@ pub(super) fn limits_of_scaling(context: &Context<'_>) -> Vec<Finding> {
             let varying = |name: &String| labels.varying().any(|axis| axis.name == *name);
             let axes = Cell::new(others.into_iter().filter(|(name, _)| varying(name)));
             let scope = Scope { operations: vec![operation], targets: vec![target], at, axes };
-            Some(Trials::ClientLimitsScaling { scope, from, known }.into())
+            Some(Bottlenecks::ClientLimitsScaling { scope, from, known }.into())
         })
         .collect()
 }
@@ -64,7 +139,7 @@ fn finding(
     let (_, most) = cells.iter().min_by_key(|(_, found)| found.confidence == Confidence::Low)?;
     let (first, _) = cells.first()?;
     let labels = context.labels;
-    let values = |axis: &crate::labels::Axis| {
+    let values = |axis: &Axis| {
         axis.sorted()
             .into_iter()
             .filter(|value| cells.iter().any(|(cell, _)| cell.axes.get(&axis.name) == Some(value)))
@@ -75,8 +150,7 @@ fn finding(
         let value = first.axes.get(&axis.name);
         cells.iter().all(|(cell, _)| cell.axes.get(&axis.name) == value)
     });
-    let axes =
-        Cell::new(shared.filter_map(|axis| Some((axis.name.clone(), first.axes.get(&axis.name)?.clone()))));
+    let axes = Axis::values_of(shared, &first.axes);
     let at: Vec<AxisValue> = labels.chart_axis().map(values).unwrap_or_default();
     let here = |cell: &&CellResult| cell.operation == operation && cell.target == target && !cell.aa_control;
     let planned: Vec<&CellResult> = context.cells.iter().filter(here).collect();
@@ -88,7 +162,7 @@ fn finding(
     // A scope lists either all of its cells' values or none.
     let exact = planned.iter().filter(|cell| within(cell)).count() == cells.len();
     let (at, axes) = if exact { (at, axes) } else { (Vec::new(), Cell::default()) };
-    let found = Trials::Bottleneck {
+    let found = Bottlenecks::Bottleneck {
         scope: Scope { operations: vec![operation.to_owned()], targets: vec![target.to_owned()], at, axes },
         exact,
         bottleneck,

@@ -1,11 +1,21 @@
-//! Published results of others, embedded with their source and known problems.
+//! Published results of others, embedded with their source and known problems; and whether the run's ratios agree with
+//! them, and otherwise with how much additional work per request they would.
 //!
 //! They are data (`published/` in this crate): a table as its author printed it, and a description of its columns. An
 //! experiment refers to a set of such tables.
 
+use super::{Context, Finding};
+use crate::cell::CellResult;
+use crate::format::micros;
 use crate::group::grouped;
+use crate::interval::{Interval, Span};
+use crate::labels::Labels;
+use crate::metrics::is_speed;
+use crate::verdict::Verdict;
+use crate::wording::{faster, listed, ratio, say};
+use kurabe_core::metric::THROUGHPUT;
 use kurabe_core::sort;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A table and its description.
@@ -15,8 +25,8 @@ type File = (&'static str, &'static str);
 macro_rules! file {
     ($name:literal) => {
         (
-            include_str!(concat!("../published/", $name, ".csv")),
-            include_str!(concat!("../published/", $name, ".json")),
+            include_str!(concat!("../../published/", $name, ".csv")),
+            include_str!(concat!("../../published/", $name, ".json")),
         )
     };
 }
@@ -164,6 +174,122 @@ impl About {
         let names: Vec<&str> = columns.line.iter().filter_map(field).collect();
         Some(((names.join(" "), operation), (x, rate)))
     }
+}
+
+/// How a target's results compare with published ones.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PublishedHere {
+    pub target: String,
+    /// By how much the value published as faster is faster here.
+    pub ratio: Interval,
+    /// The additional work per request, in microseconds, for which the published ratio would hold.
+    pub other_work_us: Option<Span>,
+}
+
+/// The run's ratios compared with a published one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename = "published")]
+pub struct Reproduction {
+    /// What was claimed, as a clause.
+    pub claim: String,
+    /// The run's ratio on each target.
+    pub here: Vec<PublishedHere>,
+    /// The published ratio.
+    pub ratio: Span,
+    /// Whether all of them agree with it.
+    pub reproduced: bool,
+    /// Why the run's ratio may differ, as a sentence.
+    pub otherwise: String,
+}
+
+impl Reproduction {
+    pub(super) fn sentence(&self, labels: &Labels) -> String {
+        let (language, Self { claim, otherwise, ratio: Span { low, high }, .. }) = (labels.language, self);
+        let result = |one: &PublishedHere| {
+            let (target, ratio) = (labels.target(&one.target), ratio(one.ratio, language));
+            let faster =
+                if one.ratio.value > 1.0 { faster(one.ratio, false) } else { "no faster".to_owned() };
+            say!(language, "{faster} on {target}", "{target} では {ratio}")
+        };
+        let work = |one: &PublishedHere| {
+            let Span { low, high } = one.other_work_us?;
+            let (low, high, target) = (micros(low), micros(high), labels.target(&one.target));
+            Some(say!(language, "{low} to {high} on {target}", "{target} では {low}~{high}"))
+        };
+        let results = listed(&self.here.iter().map(result).collect::<Vec<_>>(), language);
+        let work: Vec<String> = self.here.iter().filter_map(work).collect();
+        if self.reproduced {
+            return say!(
+                language,
+                "published: {claim}. Here: {results}, which agrees.",
+                "公表された結果: {claim}。ここでは {results}。一致します。",
+            );
+        }
+        let all = listed(&work, language);
+        let work = if work.is_empty() {
+            String::new()
+        } else {
+            say!(
+                language,
+                " It would be {high:.1} to {low:.1} times with this much other work per request: {all}.",
+                "要求ごとのほかの処理が次の時間なら {low:.1}~{high:.1} 倍になります: {all}。",
+            )
+        };
+        say!(
+            language,
+            "published: {claim}. Here: {results}. {otherwise}.{work}",
+            "公表された結果: {claim}。ここでは {results}。一致しません。{work}",
+        )
+    }
+}
+
+/// One finding for each published ratio of the experiment.
+pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
+    let sets = context.labels.published.map(load).unwrap_or_default();
+    sets.into_iter().filter_map(|set| finding(context, set.about.shape?)).collect()
+}
+
+fn finding(context: &Context<'_>, shape: Shape) -> Option<Finding> {
+    let mut here: Vec<PublishedHere> = Vec::new();
+    for verdict in context.verdicts {
+        let pair = (&verdict.pair.a, &verdict.pair.b);
+        let forward = pair == (&shape.faster, &shape.slower);
+        let asked = is_speed(&verdict.pair.metric)
+            && verdict.pair.axis == shape.axis
+            && (forward || pair == (&shape.slower, &shape.faster));
+        let Some(target) = verdict.target.clone().filter(|_| asked && verdict.result.is_called()) else {
+            continue;
+        };
+        let Some(ratio) = verdict.interval() else { continue };
+        let ratio = if forward { ratio } else { ratio.inverse() };
+        // The smallest value of the chart axis stands for the others: with one client there is no waiting for others.
+        if !here.iter().any(|known| known.target == target) {
+            let other_work_us = other_work(context, verdict, &shape);
+            here.push(PublishedHere { target, ratio, other_work_us });
+        }
+    }
+    // Two intervals agree if they overlap.
+    let agrees = |one: &PublishedHere| {
+        one.ratio.ends().is_some_and(|(low, high)| low <= shape.high && high >= shape.low)
+    };
+    let reproduced = here.iter().all(agrees);
+    let ratio = Span { low: shape.low, high: shape.high };
+    let (claim, otherwise) = (shape.said, shape.otherwise);
+    (!here.is_empty()).then(|| Reproduction { claim, here, ratio, reproduced, otherwise }.into())
+}
+
+/// The additional work per request, in microseconds, for which the published ratio would hold; `None` if there is
+/// none.
+fn other_work(context: &Context<'_>, verdict: &Verdict, shape: &Shape) -> Option<Span> {
+    let time = |cell: &CellResult| {
+        let rate = cell.metric(THROUGHPUT.name)?.value;
+        Some(1e6 * cell.totals.as_ref()?.clients as f64 / rate)
+    };
+    let [a, b] = context.sides(verdict)?;
+    let (a, b) = (time(a)?, time(b)?);
+    let (fast, slow) = if verdict.pair.a == shape.faster { (a, b) } else { (b, a) };
+    let other = |factor: f64| (slow - factor * fast) / (factor - 1.0);
+    Some(Span { low: other(shape.high), high: other(shape.low) }).filter(|work| work.low > 0.0)
 }
 
 #[cfg(test)]

@@ -1,0 +1,232 @@
+//! The comparison of two cells.
+
+use crate::attribution::{Bottleneck, Confidence};
+use crate::format::list;
+use crate::interval::Interval;
+use crate::messages::Language;
+use crate::wording::say;
+use kurabe_core::axis::{AxisValue, Cell};
+use serde::Serialize;
+
+/// The two sides of a comparison.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Pair {
+    /// The compared metric.
+    pub metric: String,
+    /// The axis in which the sides differ, or `target`.
+    pub axis: String,
+    /// One side: a value of the axis, or a target.
+    pub a: String,
+    /// The other side.
+    pub b: String,
+}
+
+/// The bottleneck of the slower side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Limit {
+    pub bottleneck: Bottleneck,
+    pub confidence: Confidence,
+}
+
+/// Why two cells are not compared.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(tag = "cause", rename_all = "kebab-case")]
+pub enum Why {
+    /// A trial of one of them failed.
+    Failed {
+        /// The side, as the comparison names it.
+        side: String,
+        /// What happened.
+        reason: String,
+    },
+    /// One of them could not be measured.
+    Unavailable {
+        side: String,
+        /// Why not.
+        reason: String,
+    },
+    /// One of them was not planned, or the run ended before it.
+    NotMeasured { side: String },
+    /// One of two runs is not complete.
+    Unfinished {
+        /// The run.
+        side: String,
+    },
+    /// They have no round in common.
+    NoCommonRound,
+    /// A value is zero or negative, so that there is no ratio.
+    NotPositive,
+    /// A client was saturated: the result is a lower bound of the server's capacity.
+    ClientBound {
+        /// The sides with a saturated client.
+        sides: Vec<String>,
+    },
+    /// The rate was not served: response times grow with the trial's length.
+    Overloaded {
+        /// The sides that were overloaded.
+        sides: Vec<String>,
+    },
+    /// The load generator was late by more than a tenth of the response time.
+    GeneratorLate {
+        /// The sides where it was.
+        sides: Vec<String>,
+    },
+    /// Other processes used the CPU, so that a gate cannot fail.
+    Disturbed {
+        /// The sides where they did.
+        sides: Vec<String>,
+    },
+}
+
+impl Why {
+    /// The reason as a clause, in Japanese as a sentence; `name` names a side.
+    pub(crate) fn clause(&self, language: Language, name: &dyn Fn(&String) -> String) -> String {
+        let named = |sides: &[String]| {
+            let names: Vec<String> = sides.iter().map(name).collect();
+            if language == Language::Japanese { names.join("と") } else { list(&names) }
+        };
+        let sides = match self {
+            Self::Failed { side, .. }
+            | Self::Unavailable { side, .. }
+            | Self::NotMeasured { side }
+            | Self::Unfinished { side } => name(side),
+            Self::NoCommonRound | Self::NotPositive => String::new(),
+            Self::ClientBound { sides }
+            | Self::Overloaded { sides }
+            | Self::GeneratorLate { sides }
+            | Self::Disturbed { sides } => named(sides),
+        };
+        match self {
+            Self::Failed { reason, .. } => {
+                say!(language, "{sides} failed: {reason}", "{sides} が失敗しました: {reason}")
+            }
+            Self::Unavailable { reason, .. } => {
+                say!(language, "{sides} is not available: {reason}", "{sides} は利用できません: {reason}")
+            }
+            Self::NotMeasured { .. } => {
+                say!(language, "{sides} was not measured", "{sides} は測っていません。")
+            }
+            Self::Unfinished { .. } => {
+                say!(language, "{sides} is not complete", "{sides} は測り終えていません。")
+            }
+            Self::NotPositive => {
+                say!(
+                    language,
+                    "a value is zero or below, which has no ratio",
+                    "0 以下の値があり、倍率がありません。"
+                )
+            }
+            Self::NoCommonRound => say!(
+                language,
+                "they were never measured in the same round",
+                "同じラウンドで測ったことがありません。",
+            ),
+            Self::ClientBound { .. } => say!(
+                language,
+                "the client was saturated on {sides}, so its result is a lower bound",
+                "{sides} ではクライアントが飽和したので、その結果は下限です。",
+            ),
+            Self::Overloaded { .. } => {
+                say!(language, "{sides} did not keep up", "{sides} は負荷に追いつきませんでした。")
+            }
+            Self::GeneratorLate { .. } => say!(
+                language,
+                "the load generator was late on {sides}",
+                "{sides} では負荷の発生が遅れました。",
+            ),
+            Self::Disturbed { .. } => say!(
+                language,
+                "other processes used the CPU during {sides}",
+                "{sides} の測定中、ほかのプロセスが CPU を使いました。",
+            ),
+        }
+    }
+}
+
+/// The comparison of two cells.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Verdict {
+    pub operation: String,
+    /// The compared metric; the difference: an axis, or `target`; and the two sides.
+    #[serde(flatten)]
+    pub pair: Pair,
+    /// Whether the metric answers the experiment's question.
+    pub primary: bool,
+    /// The target of both, if they differ in an axis.
+    pub target: Option<String>,
+    /// The values that they share.
+    pub at: Cell,
+    /// The result: `a` against `b`.
+    pub result: VerdictResult,
+    /// Why they are not compared.
+    pub why: Option<Why>,
+    /// `a` ÷ `b`, above 1 if `a` is better; the geometric mean of the rounds. If lower values are better: `b` ÷ `a`.
+    pub ratio: Option<f64>,
+    /// The lower end of its interval.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+    /// The number of rounds in which both were measured.
+    pub rounds: u32,
+    /// What instances of the targets may make equal sides differ by, as a relative difference; its interval includes it.
+    /// `None` if not measured.
+    pub noise_floor: Option<f64>,
+    /// The smallest detectable difference: 0.12 is 12 %.
+    pub smallest_detectable: Option<f64>,
+    /// The number of comparisons for which its interval was corrected.
+    pub corrected_for: u32,
+    /// Whether the difference is significant, or the whole interval lies within the margin, or more rounds could not
+    /// make it comparable.
+    pub conclusive: bool,
+    /// The expected number of additional rounds to decide it; `None` if it is conclusive, or no predictable number
+    /// would.
+    pub further_rounds: Option<u32>,
+    /// Whether the client of the faster side was saturated, so that the ratio is a lower bound.
+    pub lower_bound: bool,
+    /// The value of the chart axis, if there is one.
+    #[serde(skip)]
+    pub(crate) x: Option<AxisValue>,
+    /// The bottlenecks of the two sides.
+    #[serde(skip)]
+    pub(crate) limits: [Option<Limit>; 2],
+}
+
+impl Verdict {
+    /// The ratio with its interval.
+    pub(crate) fn interval(&self) -> Option<Interval> {
+        Some(Interval { value: self.ratio?, low: self.low, high: self.high })
+    }
+}
+
+/// The result of a comparison, for its first side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictResult {
+    /// It is significantly better.
+    Better,
+    /// It is significantly worse.
+    Worse,
+    /// They are equal to within the margin.
+    NoDifference,
+    /// No difference was detected, and one beyond the margin is not excluded.
+    Undecided,
+    /// They cannot be compared.
+    #[default]
+    NotComparable,
+}
+
+impl VerdictResult {
+    /// Whether the difference is significant.
+    pub(crate) fn is_called(self) -> bool {
+        matches!(self, Self::Better | Self::Worse)
+    }
+
+    /// A significant difference as a ratio above 1 with its interval, whichever side is better.
+    pub(crate) fn gain(self, ratio: Option<Interval>) -> Option<Interval> {
+        match self {
+            Self::Better => ratio,
+            Self::Worse => ratio.map(Interval::inverse),
+            Self::NoDifference | Self::Undecided | Self::NotComparable => None,
+        }
+    }
+}
