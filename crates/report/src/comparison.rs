@@ -20,7 +20,7 @@ use kurabe_core::load::Load;
 use kurabe_core::metric::{Better, Source, Unit, speed};
 use kurabe_core::run::{RunSpec, Sampled};
 use kurabe_core::sort;
-use kurabe_stats::interim::{further_rounds, is_within};
+use kurabe_stats::interim::further_rounds;
 use kurabe_stats::{IntervalSettings, PairedRatio, judge, minimum_detectable_ratio, noise_floor};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,11 +100,11 @@ fn may_win(ratio: &PairedRatio, cells: [&CellResult; 2]) -> bool {
 
 /// The result of a ratio, given the margin.
 pub(crate) fn result_of(ratio: &PairedRatio, margin: f64) -> VerdictResult {
-    match judge(ratio) {
+    match judge(ratio, margin) {
         kurabe_stats::Verdict::Faster => VerdictResult::Better,
         kurabe_stats::Verdict::Slower => VerdictResult::Worse,
-        _ if is_within(ratio, margin) => VerdictResult::NoDifference,
-        _ => VerdictResult::Undecided,
+        kurabe_stats::Verdict::Equal => VerdictResult::NoDifference,
+        kurabe_stats::Verdict::Undecided => VerdictResult::Undecided,
     }
 }
 
@@ -340,7 +340,7 @@ fn judge_pair(
         verdict.why = Some(why);
         return verdict;
     }
-    let Ok(ratio) = PairedRatio::of(&pair.a, &pair.b, &rule.settings(*once)) else {
+    let Some(ratio) = PairedRatio::of(&pair.a, &pair.b, &rule.settings(*once)) else {
         verdict.why = Some(if pair.rounds == 0 { Why::NoCommonRound } else { Why::NotPositive });
         return verdict;
     };

@@ -150,7 +150,7 @@ impl MetricResult {
 pub(crate) fn interval(values: &[f64], settings: &IntervalSettings) -> Option<Interval> {
     let sign = if *values.first()? < 0.0 { -1.0 } else { 1.0 };
     let sizes: Vec<f64> = values.iter().map(|value| value * sign).collect();
-    let Ok(found) = interval_of_mean(&sizes, settings) else { return arithmetic(values, settings) };
+    let Some(found) = interval_of_mean(&sizes, settings) else { return arithmetic(values, settings) };
     let (one, other) = (found.low * sign, found.high * sign);
     Some(with_ends(found.value * sign, one.min(other), one.max(other), values.len()))
 }

@@ -51,7 +51,7 @@ impl Noise {
             for metric in &labels.metrics {
                 let pair = paired(control, original, metric, spec);
                 let ratio = PairedRatio::of(&pair.a, &pair.b, &IntervalSettings::default());
-                pairs.extend(ratio.ok().map(|ratio| AaPair {
+                pairs.extend(ratio.map(|ratio| AaPair {
                     target: control.target_index,
                     operation: control.operation.clone(),
                     metric: metric.clone(),

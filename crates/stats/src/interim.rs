@@ -14,13 +14,11 @@
 //! second analysis by a half. Between two planned analyses there are no verdicts, because those analyses would have
 //! no part of the 5 % to spend.
 //!
-//! A comparison is conclusive if the subject is called faster or slower, or if its *whole* interval lies within a
-//! predefined margin: then any difference is smaller than what matters (two one-sided tests; Schuirmann, J.
-//! Pharmacokinet. Biopharm. 15, 1987). `tests/interim.rs` shows the error rates on simulated runs.
+//! A comparison is conclusive if its [verdict](crate::verdict) is not undecided. `tests/interim.rs` shows the error rates on
+//! simulated runs.
 
 use crate::interval::IntervalSettings;
 use crate::paired::PairedRatio;
-use crate::verdict::Verdict;
 
 /// The factor from the rounds of one analysis to those of the next.
 const GROWTH: f64 = 1.5;
@@ -93,23 +91,6 @@ pub fn at_analysis(settings: IntervalSettings, analysis: u32) -> IntervalSetting
     IntervalSettings { confidence: 1.0 - (1.0 - settings.confidence) / (k * (k + 1.0)), ..settings }
 }
 
-/// Whether the whole interval lies within the margin: 0.05 allows from 1 ÷ 1.05 to 1.05.
-#[must_use]
-pub fn is_within(ratio: &PairedRatio, margin: f64) -> bool {
-    let most = margin.ln_1p();
-    ratio.interval.is_some_and(|interval| interval.low.ln() >= -most && interval.high.ln() <= most)
-}
-
-/// Whether further rounds could not change the result: the verdict is called, or the interval is within the
-/// margin.
-#[must_use]
-pub fn is_conclusive(verdict: &Verdict, ratio: &PairedRatio, margin: f64) -> bool {
-    match verdict {
-        Verdict::Faster | Verdict::Slower => true,
-        Verdict::Indistinguishable | Verdict::Undecided => is_within(ratio, margin),
-    }
-}
-
 /// About how many more rounds would make a comparison conclusive, assuming the same noise and ratio. `None` if there
 /// is no interval, it is conclusive, or no allowed number would be enough. `analyses`: when the run is analysed, if more than once. `settings` are those of one
 /// analysis.
@@ -150,6 +131,7 @@ pub fn further_rounds(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::{Verdict, judge};
 
     #[test]
     fn all_analyses_together_spend_less_than_available() {
@@ -208,11 +190,11 @@ mod tests {
     #[test]
     fn called_or_whole_interval_within_margin_is_conclusive() {
         let wide = ratio(1.01, 1.05);
-        assert!(!is_conclusive(&Verdict::Indistinguishable, &wide, 0.05));
-        assert!(is_conclusive(&Verdict::Indistinguishable, &wide, 0.07));
-        assert!(is_conclusive(&Verdict::Faster, &ratio(1.5, 1.25), 0.05));
+        assert_eq!(judge(&wide, 0.05), Verdict::Undecided);
+        assert_eq!(judge(&wide, 0.07), Verdict::Equal);
+        assert_eq!(judge(&ratio(1.5, 1.25), 0.05), Verdict::Faster);
         let none = PairedRatio { interval: None, ..wide };
-        assert!(!is_conclusive(&Verdict::Undecided, &none, 10.0));
+        assert_eq!(judge(&none, 10.0), Verdict::Undecided);
     }
 
     #[test]

@@ -7,13 +7,10 @@
 //!
 //! `tests/simulation.rs` checks the promised coverage for normal, lognormal and heavy-tailed noise.
 
-use serde::{Deserialize, Serialize};
-
 use crate::distribution::student_t_quantile;
-use crate::error::StatsError;
 
 /// How an interval is made.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IntervalSettings {
     /// The probability, 0 to 1, with which all of `comparisons` intervals hold at once; usually 0.95.
     pub confidence: f64,
@@ -35,16 +32,6 @@ impl IntervalSettings {
         Self { comparisons, ..self }
     }
 
-    pub(crate) fn check(&self) -> Result<(), StatsError> {
-        if !(self.confidence > 0.0 && self.confidence < 1.0) {
-            return Err(StatsError::Confidence(self.confidence));
-        }
-        if self.comparisons == 0 {
-            return Err(StatsError::ZeroSetting("comparisons"));
-        }
-        Ok(())
-    }
-
     /// Student's quantile for `freedom` degrees of freedom: the half width of an interval in standard errors.
     #[must_use]
     pub fn student(&self, freedom: f64) -> f64 {
@@ -53,7 +40,7 @@ impl IntervalSettings {
 }
 
 /// Two ends, both included, in the unit of what they bound.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     /// The lower end.
     pub low: f64,
@@ -75,7 +62,7 @@ impl Interval {
 }
 
 /// The mean of one cell's rounds with its interval, in the unit of the values.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// The geometric mean of the rounds.
     pub value: f64,
@@ -90,32 +77,21 @@ pub struct Estimate {
 /// The geometric mean of one cell's positive values, such as operations per second, with its interval.
 ///
 /// The quotient of two such means over the same rounds is the [`PairedRatio`](crate::PairedRatio) of the two cells, so
-/// that the results of cells agree with their comparison.
-///
-/// # Errors
-/// No rounds, a value that is not positive and finite, or settings out of range.
-pub fn interval_of_mean(values: &[f64], settings: &IntervalSettings) -> Result<Estimate, StatsError> {
-    settings.check()?;
+/// that the results of cells agree with their comparison. `None` without a round, or with a value that is not positive
+/// and finite.
+#[must_use]
+pub fn interval_of_mean(values: &[f64], settings: &IntervalSettings) -> Option<Estimate> {
     let logs = logarithms(values)?;
     let (centre, error) = mean_and_error(&logs);
     let half = error.map_or(0.0, |error| settings.student((logs.len() - 1) as f64) * error);
     let Interval { low, high } = Interval::around(centre, half);
-    Ok(Estimate { value: exp_finite(centre), low, high, rounds: values.len() })
+    Some(Estimate { value: exp_finite(centre), low, high, rounds: values.len() })
 }
 
-/// The natural logarithms of values that must all be positive and finite, and at least one.
-pub(crate) fn logarithms(values: &[f64]) -> Result<Vec<f64>, StatsError> {
-    if values.is_empty() {
-        return Err(StatsError::Empty);
-    }
-    let logarithm = |(round, &value): (usize, &f64)| {
-        if value > 0.0 && value.is_finite() {
-            Ok(value.ln())
-        } else {
-            Err(StatsError::NotPositive { round, value })
-        }
-    };
-    values.iter().enumerate().map(logarithm).collect()
+/// The natural logarithms of values; `None` if there is no value, or one is not positive and finite.
+pub(crate) fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
+    let logarithm = |value: &f64| (*value > 0.0 && value.is_finite()).then(|| value.ln());
+    values.iter().map(logarithm).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty())
 }
 
 /// The exponential, kept positive and finite so that it has a logarithm again and can be written as JSON.

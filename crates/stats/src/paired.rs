@@ -5,13 +5,10 @@
 //! also makes B against A the exact inverse of A against B (Fleming and Wallace, "How not to lie with
 //! statistics", CACM 29(3), 1986). The interval is that of [`crate::interval`].
 
-use serde::{Deserialize, Serialize};
-
-use crate::error::StatsError;
 use crate::interval::{Interval, IntervalSettings, exp_finite, logarithms, mean_and_error};
 
 /// A factor between two cells, with the interval within which it lies.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedRatio {
     /// The geometric mean over the rounds of subject ÷ baseline; positive, without unit.
     pub ratio: f64,
@@ -29,21 +26,18 @@ pub struct PairedRatio {
 
 impl PairedRatio {
     /// Compares two cells: `subject[i]` and `baseline[i]` are the values of round i, in the same unit, for
-    /// example operations per second.
-    ///
-    /// # Errors
-    /// Slices of different length or without a round, a value that is not positive and finite, or settings out
-    /// of range.
-    pub fn of(subject: &[f64], baseline: &[f64], settings: &IntervalSettings) -> Result<Self, StatsError> {
-        settings.check()?;
+    /// example operations per second. `None` for slices of different length or without a round, or with a value that is
+    /// not positive and finite.
+    #[must_use]
+    pub fn of(subject: &[f64], baseline: &[f64], settings: &IntervalSettings) -> Option<Self> {
         if subject.len() != baseline.len() {
-            return Err(StatsError::UnequalRounds { left: subject.len(), right: baseline.len() });
+            return None;
         }
         let (subject, baseline) = (logarithms(subject)?, logarithms(baseline)?);
         // A difference of logarithms, not the logarithm of a quotient: it is exactly negated by a swap.
         let ratios: Vec<f64> = subject.iter().zip(&baseline).map(|(a, b)| a - b).collect();
         let (centre, error) = mean_and_error(&ratios);
-        Ok(Self::new(centre, error, (ratios.len() - 1) as f64, ratios.len(), settings))
+        Some(Self::new(centre, error, (ratios.len() - 1) as f64, ratios.len(), settings))
     }
 
     /// A ratio with this logarithm, whose standard error rests on so many degrees of freedom.

@@ -10,7 +10,6 @@
 //!
 //! `tests/families.rs` simulates all three.
 
-use crate::error::StatsError;
 use crate::interval::{IntervalSettings, logarithms, mean_and_error};
 use crate::paired::PairedRatio;
 
@@ -31,16 +30,10 @@ pub fn is_enough(runs: usize, span: f64, apart: f64) -> bool {
 impl PairedRatio {
     /// Compares the samples of two runs by what each varies within. That includes all that changes between two runs only if
     /// it changes between two samples of one too (Welch, "The generalization of 'Student's' problem when several different
-    /// population variances are involved", Biometrika 34, 1947).
-    ///
-    /// # Errors
-    /// A side without a sample, a value that is not positive and finite, or settings out of range.
-    pub fn of_separate(
-        subject: &[f64],
-        baseline: &[f64],
-        settings: &IntervalSettings,
-    ) -> Result<Self, StatsError> {
-        settings.check()?;
+    /// population variances are involved", Biometrika 34, 1947). `None` for a side without a sample, or with a value that
+    /// is not positive and finite.
+    #[must_use]
+    pub fn of_separate(subject: &[f64], baseline: &[f64], settings: &IntervalSettings) -> Option<Self> {
         let (subject, baseline) = (logarithms(subject)?, logarithms(baseline)?);
         let ((a, a_error), (b, b_error)) = (mean_and_error(&subject), mean_and_error(&baseline));
         let squares = a_error.zip(b_error).map(|(a, b)| [a * a, b * b]);
@@ -50,20 +43,18 @@ impl PairedRatio {
             ((va + vb).powi(2) / (share(va, &subject) + share(vb, &baseline))).max(1.0)
         });
         let error = squares.map(|[va, vb]| (va + vb).sqrt());
-        Ok(Self::new(a - b, error, freedom, subject.len().min(baseline.len()), settings))
+        Some(Self::new(a - b, error, freedom, subject.len().min(baseline.len()), settings))
     }
 
     /// Compares the means of two runs by what the means of earlier ones vary by. There is no interval with fewer than two.
-    ///
-    /// # Errors
-    /// A value that is not positive and finite, or settings out of range.
+    /// `None` with a value that is not positive and finite.
+    #[must_use]
     pub fn of_runs(
         subject: f64,
         baseline: f64,
         earlier: &[f64],
         settings: &IntervalSettings,
-    ) -> Result<Self, StatsError> {
-        settings.check()?;
+    ) -> Option<Self> {
         let sides = logarithms(&[subject, baseline])?;
         let error = match earlier {
             [_, _, ..] => mean_and_error(&logarithms(earlier)?).1,
@@ -72,7 +63,7 @@ impl PairedRatio {
         // Of the difference of two runs, from that of the mean of all.
         let error = error.map(|error| error * (2.0 * earlier.len() as f64).sqrt());
         let freedom = earlier.len().saturating_sub(1) as f64;
-        Ok(Self::new(sides[0] - sides[1], error, freedom, earlier.len(), settings))
+        Some(Self::new(sides[0] - sides[1], error, freedom, earlier.len(), settings))
     }
 }
 
@@ -91,13 +82,13 @@ mod tests {
         let t = reach(&welch).unwrap() / (5.0_f64 / 3.0).sqrt();
         assert!((t - 3.2215).abs() < 0.01, "{t}");
         assert!(PairedRatio::of_separate(&[1.0], &[2.0, 3.0], &once).unwrap().interval.is_none());
-        assert!(PairedRatio::of_separate(&[], &[1.0], &once).is_err());
+        assert!(PairedRatio::of_separate(&[], &[1.0], &once).is_none());
         // Runs whose logarithms are 1, 2, 3 have a variance of 1; two degrees of freedom, t = 4.3027.
         let runs = PairedRatio::of_runs(2.0, 4.0, &e([1.0, 2.0, 3.0]), &once).unwrap();
         assert!((runs.ratio - 0.5).abs() < 1e-12 && runs.rounds == 3);
         let t = reach(&runs).unwrap() / 2.0_f64.sqrt();
         assert!((t - 4.3027).abs() < 0.001, "{t}");
         assert!(PairedRatio::of_runs(2.0, 4.0, &[1.0], &once).unwrap().interval.is_none());
-        assert!(PairedRatio::of_runs(2.0, 0.0, &[1.0, 2.0], &once).is_err());
+        assert!(PairedRatio::of_runs(2.0, 0.0, &[1.0, 2.0], &once).is_none());
     }
 }

@@ -1,6 +1,6 @@
-//! Decides whether a difference is called faster or slower.
+//! Decides whether a difference is called faster or slower, or the sides equal.
 //!
-//! It is if **the interval excludes 1**: the samples of this comparison do not allow "no difference". The interval is
+//! It is called if **the interval excludes 1**: the samples of this comparison do not allow "no difference". The interval is
 //! corrected for all the comparisons that are shown together (Bonferroni).
 //!
 //! What a verdict claims is what was sampled. If the samples are rounds on servers as they run, it is of **these servers**:
@@ -11,44 +11,45 @@
 //!
 //! `tests/families.rs` shows the error rates of whole runs in both scopes.
 
-use serde::{Deserialize, Serialize};
-
 use crate::paired::PairedRatio;
 
 /// The result of comparing the subject with the baseline.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "verdict", rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The subject is better by more than noise.
     Faster,
     /// The subject is worse by more than noise.
     Slower,
-    /// Any difference is smaller than this run can detect: a normal result, and no proof of equality.
-    /// [`minimum_detectable_ratio`] says how small.
-    Indistinguishable,
-    /// Not yet decidable: there are fewer than two rounds and hence no interval.
+    /// Any difference is smaller than the margin.
+    Equal,
+    /// More rounds may decide it: no difference is shown, and one beyond the margin is not excluded. A single round, which
+    /// has no interval, decides nothing.
     Undecided,
 }
 
-/// Judges a comparison of values of which higher ones are better, by its interval.
-///
-/// A ratio without interval is undecided.
+/// Judges a comparison of values of which higher ones are better, by its interval. `margin`: differences below it do not
+/// matter; 0.05 allows from 1 ÷ 1.05 to 1.05.
 #[must_use]
-pub fn judge(ratio: &PairedRatio) -> Verdict {
-    let Some(interval) = ratio.interval else { return Verdict::Undecided };
-    if ratio.ratio.is_nan() {
-        return Verdict::Undecided;
+pub fn judge(ratio: &PairedRatio, margin: f64) -> Verdict {
+    match ratio.interval {
+        Some(interval) if interval.low > 1.0 => Verdict::Faster,
+        Some(interval) if interval.high < 1.0 => Verdict::Slower,
+        Some(_) if is_within(ratio, margin) => Verdict::Equal,
+        _ => Verdict::Undecided,
     }
-    if interval.contains(1.0) {
-        return Verdict::Indistinguishable;
-    }
-    if ratio.ratio > 1.0 { Verdict::Faster } else { Verdict::Slower }
+}
+
+/// Whether the whole interval lies within the margin, so that any difference is smaller than what matters (two one-sided
+/// tests; Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987).
+fn is_within(ratio: &PairedRatio, margin: f64) -> bool {
+    let most = margin.ln_1p();
+    ratio.interval.is_some_and(|interval| interval.low.ln() >= -most && interval.high.ln() <= most)
 }
 
 /// The smallest factor, at least 1, that this comparison could have called a difference: the interval's wider half.
 ///
 /// 1.12 means: a difference below 12 % (or, downwards, below 1 − 1 ÷ 1.12) would not be detected. It makes
-/// "indistinguishable" informative. `None` if the verdict is undecided.
+/// "undecided" informative. `None` without an interval.
 #[must_use]
 pub fn minimum_detectable_ratio(ratio: &PairedRatio) -> Option<f64> {
     let interval = ratio.interval?;

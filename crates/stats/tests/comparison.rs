@@ -1,7 +1,7 @@
 //! Properties of every interval and verdict, for any values.
 
 use kurabe_stats::{
-    Interval, IntervalSettings, PairedRatio, StatsError, Verdict, instance_variance, interval_of_mean, judge,
+    Interval, IntervalSettings, PairedRatio, Verdict, instance_variance, interval_of_mean, judge,
     minimum_detectable_ratio,
 };
 use proptest::prelude::*;
@@ -50,12 +50,12 @@ proptest! {
         let interval = forth.interval.map(|ends| Interval { low: 1.0 / ends.high, high: 1.0 / ends.low });
         let inverse = PairedRatio { ratio: 1.0 / forth.ratio, interval, ..forth };
         prop_assert!(close_pairs(&inverse, &back), "{:?} {:?}", forth, back);
-        let swapped = match judge(&back) {
+        let swapped = match judge(&back, 0.05) {
             Verdict::Faster => Verdict::Slower,
             Verdict::Slower => Verdict::Faster,
             other => other,
         };
-        prop_assert_eq!(judge(&forth), swapped);
+        prop_assert_eq!(judge(&forth, 0.05), swapped);
     }
 
     #[test]
@@ -77,19 +77,12 @@ proptest! {
     }
 
     #[test]
-    fn a_ratio_is_written_and_read_back((a, b) in rounds()) {
-        let pair = PairedRatio::of(&a, &b, &ONE.for_comparisons(1_000)).unwrap();
-        let text = serde_json::to_string(&pair).unwrap();
-        prop_assert!(close_pairs(&serde_json::from_str::<PairedRatio>(&text).unwrap(), &pair));
-    }
-
-    #[test]
     fn a_called_difference_was_detectable((a, b) in rounds()) {
         let pair = PairedRatio::of(&a, &b, &ONE).unwrap();
         let far = pair.ratio.ln().abs();
-        match (judge(&pair), minimum_detectable_ratio(&pair)) {
+        match (judge(&pair, 0.0), minimum_detectable_ratio(&pair)) {
             (Verdict::Undecided, None) => prop_assert_eq!(pair.rounds, 1),
-            (Verdict::Indistinguishable, Some(least)) => prop_assert!(far <= least.ln() + 1e-9),
+            (Verdict::Undecided | Verdict::Equal, Some(least)) => prop_assert!(far <= least.ln() + 1e-9),
             (_, Some(least)) => prop_assert!(far >= least.ln() - 1e-9),
             (verdict, least) => prop_assert!(false, "{:?} with {:?}", verdict, least),
         }
@@ -103,10 +96,10 @@ fn pair(ratio: f64, reach: f64) -> PairedRatio {
 
 #[test]
 fn a_verdict_needs_an_interval_without_1() {
-    assert_eq!(judge(&pair(1.2, 1.1)), Verdict::Faster);
-    assert_eq!(judge(&pair(0.8, 1.1)), Verdict::Slower);
-    assert_eq!(judge(&pair(1.2, 1.25)), Verdict::Indistinguishable, "the interval holds 1");
-    assert_eq!(judge(&pair(1.02, 1.01)), Verdict::Faster);
+    assert_eq!(judge(&pair(1.2, 1.1), 0.05), Verdict::Faster);
+    assert_eq!(judge(&pair(0.8, 1.1), 0.05), Verdict::Slower);
+    assert_eq!(judge(&pair(1.2, 1.25), 0.05), Verdict::Undecided, "the interval holds 1");
+    assert_eq!(judge(&pair(1.02, 1.01), 0.05), Verdict::Faster);
 }
 
 #[test]
@@ -114,7 +107,7 @@ fn one_round_is_inconclusive() {
     let pair = PairedRatio::of(&[200.0], &[100.0], &ONE).unwrap();
     assert!((pair.ratio - 2.0).abs() < 1e-12);
     assert_eq!((pair.low(), pair.high()), (None, None));
-    assert_eq!(judge(&pair), Verdict::Undecided);
+    assert_eq!(judge(&pair, 0.0), Verdict::Undecided);
     assert_eq!(minimum_detectable_ratio(&pair), None);
     let cell = interval_of_mean(&[200.0], &ONE).unwrap();
     assert_eq!(cell.rounds, 1);
@@ -135,24 +128,12 @@ fn instances_vary_by_what_their_rounds_do_not_explain() {
 
 #[test]
 fn figures_without_logarithm_and_sides_without_partner_are_refused() {
-    let of = |a: &[f64], b: &[f64]| PairedRatio::of(a, b, &ONE).unwrap_err();
-    assert_eq!(of(&[], &[]), StatsError::Empty);
-    assert_eq!(of(&[1.0, 2.0], &[1.0]), StatsError::UnequalRounds { left: 2, right: 1 });
-    assert_eq!(of(&[1.0, 0.0], &[1.0, 1.0]), StatsError::NotPositive { round: 1, value: 0.0 });
-    assert!(matches!(of(&[1.0], &[f64::NAN]), StatsError::NotPositive { round: 0, .. }));
-    assert!(interval_of_mean(&[f64::INFINITY], &ONE).is_err());
-    let bad = IntervalSettings { confidence: 1.0, ..ONE };
-    assert_eq!(interval_of_mean(&[1.0], &bad), Err(StatsError::Confidence(1.0)));
-    assert!(interval_of_mean(&[1.0], &ONE.for_comparisons(0)).is_err());
-}
-
-#[test]
-fn verdicts_have_stable_names_in_files() {
-    let written = |v: &Verdict| serde_json::to_string(v).unwrap();
-    assert_eq!(written(&Verdict::Faster), r#"{"verdict":"faster"}"#);
-    let verdict = Verdict::Indistinguishable;
-    assert_eq!(written(&verdict), r#"{"verdict":"indistinguishable"}"#);
-    assert_eq!(serde_json::from_str::<Verdict>(&written(&verdict)).unwrap(), verdict);
+    let pairs: [(&[f64], &[f64]); 4] =
+        [(&[], &[]), (&[1.0, 2.0], &[1.0]), (&[1.0, 0.0], &[1.0, 1.0]), (&[1.0], &[f64::NAN])];
+    for (a, b) in pairs {
+        assert_eq!(PairedRatio::of(a, b, &ONE), None, "{a:?} {b:?}");
+    }
+    assert_eq!(interval_of_mean(&[f64::INFINITY], &ONE), None);
 }
 
 #[test]

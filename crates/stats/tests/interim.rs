@@ -4,7 +4,7 @@
 //! Seeds are fixed, so a failure is a change of the rule.
 
 use kurabe_stats::distribution::normal_quantile;
-use kurabe_stats::interim::{Analyses, at_analysis, further_rounds, is_conclusive, is_within};
+use kurabe_stats::interim::{Analyses, at_analysis, further_rounds};
 use kurabe_stats::{IntervalSettings, PairedRatio, Rng, Verdict, judge, mix};
 
 /// Rounds at the analyses of a run.
@@ -33,12 +33,6 @@ fn cell(rng: &mut Rng, noise: Noise, rounds: u32, rate: f64) -> Vec<f64> {
         .collect()
 }
 
-fn judged(a: &[f64], b: &[f64], settings: &IntervalSettings) -> (PairedRatio, Verdict) {
-    let ratio = PairedRatio::of(a, b, settings).unwrap();
-    let verdict = judge(&ratio);
-    (ratio, verdict)
-}
-
 /// The number of runs that satisfy `found` at any analysis. `ends`: the rounds after which they end or are extended.
 /// `spending`: whether analyses share the 5 %.
 fn runs_that(
@@ -46,7 +40,7 @@ fn runs_that(
     comparisons: u32,
     factor: f64,
     (ends, spending): (&[u32], bool),
-    found: impl Fn(&PairedRatio, &Verdict) -> bool,
+    found: fn(&PairedRatio) -> bool,
 ) -> f64 {
     const RUNS: u64 = 300;
     let analyses = Analyses::new(PLANNED[0], ends.iter().copied());
@@ -61,18 +55,15 @@ fn runs_that(
             let once = IntervalSettings::default().for_comparisons(comparisons);
             let settings = if spending { at_analysis(once, analyses.number(rounds)) } else { once };
             let rounds = rounds as usize;
-            pairs.iter().any(|(a, b)| {
-                let (ratio, verdict) = judged(&a[..rounds], &b[..rounds], &settings);
-                found(&ratio, &verdict)
-            })
+            pairs.iter().any(|(a, b)| found(&PairedRatio::of(&a[..rounds], &b[..rounds], &settings).unwrap()))
         });
         runs += u64::from(any);
     }
     runs as f64 / RUNS as f64
 }
 
-fn called(_: &PairedRatio, verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Faster | Verdict::Slower)
+fn called(ratio: &PairedRatio) -> bool {
+    matches!(judge(ratio, 0.05), Verdict::Faster | Verdict::Slower)
 }
 
 #[test]
@@ -100,19 +91,22 @@ fn repeated_analysis_without_spending_exceeds_error_rate() {
 #[test]
 fn a_difference_beyond_the_margin_is_said_to_be_within_it_in_at_most_five_percent_of_runs() {
     for noise in [Noise::Normal, Noise::Heavy] {
-        let wrong = runs_that(noise, 1, 1.051, (&[], true), |ratio, _| is_within(ratio, 0.05));
+        let wrong =
+            runs_that(noise, 1, 1.051, (&[], true), |ratio| ratio.high().is_some_and(|high| high <= 1.05));
         assert!(wrong <= 0.05, "{noise:?}: {wrong}");
     }
 }
 
 #[test]
 fn equal_and_five_percent_difference_both_become_conclusive() {
-    let conclusive = |ratio: &PairedRatio, verdict: &Verdict| is_conclusive(verdict, ratio, 0.05);
     for factor in [1.0, 1.08] {
-        let share = runs_that(Noise::Normal, 1, factor, (&[], true), conclusive);
+        let share = runs_that(Noise::Normal, 1, factor, (&[], true), |ratio| {
+            judge(ratio, 0.05) != Verdict::Undecided
+        });
         assert!(share >= 0.95, "×{factor}: {share}");
     }
-    let faster = runs_that(Noise::Normal, 1, 1.08, (&[], true), |_, verdict| *verdict == Verdict::Faster);
+    let faster =
+        runs_that(Noise::Normal, 1, 1.08, (&[], true), |ratio| judge(ratio, 0.05) == Verdict::Faster);
     assert!(faster >= 0.95, "{faster}");
 }
 
@@ -125,16 +119,16 @@ fn predicted_rounds_decide_most_comparisons() {
         let (a, b) =
             (cell(&mut rng, Noise::Normal, 400, 1_000.0), cell(&mut rng, Noise::Normal, 400, 1_000.0));
         let settings = IntervalSettings::default();
-        let (ratio, verdict) = judged(&a[..6], &b[..6], &settings);
-        if is_conclusive(&verdict, &ratio, 0.03) {
+        let of = |rounds: usize| PairedRatio::of(&a[..rounds], &b[..rounds], &settings).unwrap();
+        let ratio = of(6);
+        if judge(&ratio, 0.03) != Verdict::Undecided {
             continue;
         }
         let Some(more) = further_rounds(&ratio, 0.03, None, &settings) else { continue };
         // The estimate of the spread after six rounds is rough: the prediction may be wrong by half.
         let rounds = (6 + more + more / 2).min(400);
-        let (ratio, verdict) = judged(&a[..rounds], &b[..rounds], &settings);
         foreseen += 1;
-        conclusive += u64::from(is_conclusive(&verdict, &ratio, 0.03));
+        conclusive += u64::from(judge(&of(rounds), 0.03) != Verdict::Undecided);
     }
     assert!(foreseen > RUNS / 2, "{foreseen}");
     assert!(conclusive * 2 >= foreseen, "{conclusive} of {foreseen}");

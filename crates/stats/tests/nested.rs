@@ -36,8 +36,8 @@ fn called_different(blocks: u32, length: u32, between: f64, within: f64) -> [u64
             let block = |round: u32| if nested { round / length } else { round };
             let samples = |at: usize| means_of_blocks(sides[at].iter().copied(), block);
             let settings = IntervalSettings::default();
-            let verdict = judge(&PairedRatio::of(&samples(0), &samples(1), &settings).unwrap());
-            *called += u64::from(verdict != Verdict::Indistinguishable);
+            let verdict = judge(&PairedRatio::of(&samples(0), &samples(1), &settings).unwrap(), 0.0);
+            *called += u64::from(verdict != Verdict::Undecided);
         }
     }
     called
@@ -73,7 +73,7 @@ fn nine_blocks_find_five_percent_in_nine_of_ten_runs() {
             let b = b.into_iter().map(|(round, value)| (round, value * effect));
             let means = [a, b.collect()].map(|side| means_of_blocks(side, |round| round / 2));
             let ratio = PairedRatio::of(&means[0], &means[1], &settings).unwrap();
-            judge(&ratio) != Verdict::Indistinguishable
+            judge(&ratio, 0.0) != Verdict::Undecided
         };
         (0..RUNS).filter(one).count() as u64
     };

@@ -50,7 +50,7 @@ fn at_most_five_percent_of_runs_without_any_difference_show_one() {
             for run in 0..RUNS {
                 let mut rng = Rng::new(mix(mix(1, case), mix(rounds as u64, run)));
                 let differs = (0..COMPARISONS).any(|_| {
-                    judge(&compare(&mut rng, noise, rounds, 1.0, COMPARISONS)) != Verdict::Indistinguishable
+                    judge(&compare(&mut rng, noise, rounds, 1.0, COMPARISONS), 0.0) != Verdict::Undecided
                 });
                 called += u32::from(differs);
                 runs += 1;
@@ -96,7 +96,7 @@ fn power(rounds: usize, factor: f64, ratio_noise: f64) -> f64 {
         let settings = IntervalSettings::default().for_comparisons(COMPARISONS);
         let pair = PairedRatio::of(&subject, &baseline, &settings).unwrap();
         let wanted = if factor > 1.0 { Verdict::Faster } else { Verdict::Slower };
-        found += u64::from(judge(&pair) == wanted);
+        found += u64::from(judge(&pair, 0.0) == wanted);
     }
     found as f64 / RUNS as f64
 }

@@ -6,7 +6,7 @@ use crate::metrics::samples;
 use crate::summary::Summary;
 use kurabe_core::run::Sampled;
 use kurabe_stats::separate::{MAX_RUNS, MIN_RUNS, is_enough};
-use kurabe_stats::{IntervalSettings, PairedRatio, StatsError};
+use kurabe_stats::{IntervalSettings, PairedRatio};
 
 impl Between {
     /// What decides a comparison of these runs, with these earlier ones.
@@ -33,7 +33,7 @@ impl Between {
         [b, a]: [(&Summary, &CellResult); 2],
         earlier: &[&Summary],
         settings: &IntervalSettings,
-    ) -> Result<PairedRatio, StatsError> {
+    ) -> Option<PairedRatio> {
         let figures = |(summary, cell): (&Summary, &CellResult)| {
             let rounds = cell.metric(&metric.name).map(|found| &found.continuous);
             let good = |(round, value): (&u32, &f64)| (*round, metric.higher_is_better(*value));
@@ -41,10 +41,10 @@ impl Between {
         };
         let separate = PairedRatio::of_separate(&figures(b), &figures(a), settings)?;
         match self {
-            Self::Starts => Ok(separate),
-            Self::Nothing { .. } => Ok(PairedRatio { interval: None, ..separate }),
+            Self::Starts => Some(separate),
+            Self::Nothing { .. } => Some(PairedRatio { interval: None, ..separate }),
             Self::Runs { .. } => {
-                let mean = |of| Ok(kurabe_stats::interval_of_mean(&figures(of), settings)?.value);
+                let mean = |of| Some(kurabe_stats::interval_of_mean(&figures(of), settings)?.value);
                 let same = |cell: &&CellResult| {
                     cell.target_index == a.1.target_index
                         && cell.operation == a.1.operation
@@ -54,9 +54,9 @@ impl Between {
                 };
                 let earlier = earlier.iter().take(MAX_RUNS);
                 let there = earlier.filter_map(|run| Some((*run, run.cells.iter().find(same)?)));
-                let earlier: Vec<f64> = there.map(mean).collect::<Result<_, _>>()?;
+                let earlier: Vec<f64> = there.map(mean).collect::<Option<_>>()?;
                 let ratio = PairedRatio::of_runs(mean(b)?, mean(a)?, &earlier, settings)?;
-                Ok(PairedRatio { interval: ratio.interval.filter(|_| earlier.len() >= MIN_RUNS), ..ratio })
+                Some(PairedRatio { interval: ratio.interval.filter(|_| earlier.len() >= MIN_RUNS), ..ratio })
             }
         }
     }

@@ -356,7 +356,7 @@ fn row(
         }
         By::Between(between, earlier) => between.ratio(metric, [(second, b), (first, a)], earlier, &once),
     };
-    let Ok(ratio) = ratio else {
+    let Some(ratio) = ratio else {
         row.why = Some(Why::NotPositive);
         return row;
     };
