@@ -1,11 +1,10 @@
-//! The raw windows of all trials as a Parquet file: the rows and columns of [`kurabe_report::windows`].
+//! The raw windows of all trials as a Parquet file: the columns of [`kurabe_report::windows`].
 
-use kurabe_core::axis::AxisValue;
 use kurabe_core::run::Run;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_report::windows::{self, Window};
+use kurabe_report::windows::{Column, Values, columns};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -13,87 +12,18 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 use std::sync::Arc;
 
-/// A column; missing values are null.
-struct Column {
-    name: String,
-    values: Values,
-}
-
-enum Values {
-    Text(Vec<Option<ByteArray>>),
-    Whole(Vec<Option<i64>>),
-    Real(Vec<Option<f64>>),
-    Flag(Vec<Option<bool>>),
-}
-
 /// The file's bytes, compressed by Zstandard. Times are in the units that the columns' names say.
 ///
 /// # Errors
 /// [`Internal`](ErrorKind::Internal) if the file cannot be encoded.
 pub fn render(run: &Run) -> Result<Vec<u8>> {
-    let columns = columns(run);
-    write(run, &columns).map_err(|error| {
+    write(run, columns(run)).map_err(|error| {
         Error::new(ErrorKind::Internal, format!("the windows cannot be written as Parquet: {error}"))
     })
 }
 
-fn columns(run: &Run) -> Vec<Column> {
-    let rows = windows::rows(run);
-    let text = |name: &str, of: &dyn Fn(&Window) -> Option<String>| Column {
-        name: name.to_owned(),
-        values: Values::Text(
-            rows.iter().map(|row| of(row).map(|text| ByteArray::from(text.into_bytes()))).collect(),
-        ),
-    };
-    let whole = |name: &str, of: &dyn Fn(&Window) -> Option<i64>| Column {
-        name: name.to_owned(),
-        values: Values::Whole(rows.iter().map(of).collect()),
-    };
-    let real = |name: &str, of: fn(&Window) -> f64| Column {
-        name: name.to_owned(),
-        values: Values::Real(rows.iter().map(|row| Some(of(row))).collect()),
-    };
-    let mut all = vec![
-        text("run", &|_| Some(run.header.run.clone())),
-        whole("round", &|row| Some(i64::from(row.round))),
-        text("rerun_reason", &|row| row.rerun_reason.clone()),
-        text("target", &|row| Some(row.target.clone())),
-    ];
-    for axis in windows::axes(run) {
-        // An axis whose values are all numbers is a column of numbers.
-        let words = rows.iter().any(|row| matches!(row.axes.get(axis), Some(AxisValue::Word(_))));
-        all.push(if words {
-            text(axis, &|row| {
-                row.axes.get(axis).map(|value| match value {
-                    AxisValue::Number(number) => number.to_string(),
-                    AxisValue::Word(word) => word.clone(),
-                })
-            })
-        } else {
-            whole(axis, &|row| match row.axes.get(axis) {
-                Some(AxisValue::Number(number)) => i64::try_from(*number).ok(),
-                _ => None,
-            })
-        });
-    }
-    all.extend([
-        Column {
-            name: "aa_control".to_owned(),
-            values: Values::Flag(rows.iter().map(|row| Some(row.aa_control)).collect()),
-        },
-        text("operation", &|row| Some(row.operation.clone())),
-        whole("trial_start_ms", &|row| i64::try_from(row.trial_start_ms).ok()),
-        whole("window", &|row| Some(i64::from(row.window))),
-        real("from_s", |row| row.from_s),
-        real("to_s", |row| row.to_s),
-        whole("completed", &|row| i64::try_from(row.completed).ok()),
-        real("ops_per_second", |row| row.ops_per_second),
-    ]);
-    all
-}
-
-fn write(run: &Run, columns: &[Column]) -> std::result::Result<Vec<u8>, ParquetError> {
-    let fields = columns.iter().map(|column| column.values.field(&column.name));
+fn write(run: &Run, columns: Vec<Column>) -> std::result::Result<Vec<u8>, ParquetError> {
+    let fields = columns.iter().map(field);
     let fields = fields.collect::<std::result::Result<Vec<_>, _>>()?;
     let schema = Type::group_type_builder("windows").with_fields(fields).build()?;
     let about = vec![
@@ -109,46 +39,44 @@ fn write(run: &Run, columns: &[Column]) -> std::result::Result<Vec<u8>, ParquetE
     let mut file = SerializedFileWriter::new(&mut bytes, Arc::new(schema), Arc::new(properties))?;
     let mut group = file.next_row_group()?;
     for column in columns {
-        column.values.write(&mut group)?;
+        match column.values {
+            Values::Text(all) => {
+                write_column::<ByteArrayType, _, _>(&mut group, all, |text| Some(text.into_bytes().into()))
+            }
+            Values::Whole(all) => {
+                write_column::<Int64Type, _, _>(&mut group, all, |number| i64::try_from(number).ok())
+            }
+            Values::Real(all, _) => write_column::<DoubleType, _, _>(&mut group, all, Some),
+            Values::Flag(all) => write_column::<BoolType, _, _>(&mut group, all, Some),
+        }?;
     }
     group.close()?;
     file.close()?;
     Ok(bytes)
 }
 
-impl Values {
-    /// The column of the schema.
-    fn field(&self, name: &str) -> std::result::Result<Arc<Type>, ParquetError> {
-        let (physical, logical) = match self {
-            Self::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Self::Whole(_) => (Physical::INT64, None),
-            Self::Real(_) => (Physical::DOUBLE, None),
-            Self::Flag(_) => (Physical::BOOLEAN, None),
-        };
-        let field = Type::primitive_type_builder(name, physical).with_logical_type(logical);
-        field.with_repetition(Repetition::OPTIONAL).build().map(Arc::new)
-    }
-
-    fn write<W: std::io::Write + Send>(
-        &self,
-        group: &mut SerializedRowGroupWriter<'_, W>,
-    ) -> std::result::Result<(), ParquetError> {
-        match self {
-            Self::Text(values) => write_column::<ByteArrayType, W>(group, values),
-            Self::Whole(values) => write_column::<Int64Type, W>(group, values),
-            Self::Real(values) => write_column::<DoubleType, W>(group, values),
-            Self::Flag(values) => write_column::<BoolType, W>(group, values),
-        }
-    }
+/// The column of the schema.
+fn field(column: &Column) -> std::result::Result<Arc<Type>, ParquetError> {
+    let (physical, logical) = match &column.values {
+        Values::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        Values::Whole(_) => (Physical::INT64, None),
+        Values::Real(..) => (Physical::DOUBLE, None),
+        Values::Flag(_) => (Physical::BOOLEAN, None),
+    };
+    let field = Type::primitive_type_builder(&column.name, physical).with_logical_type(logical);
+    field.with_repetition(Repetition::OPTIONAL).build().map(Arc::new)
 }
 
-fn write_column<T: DataType, W: std::io::Write + Send>(
+/// Writes a column; missing values are null.
+fn write_column<T: DataType, W: std::io::Write + Send, V>(
     group: &mut SerializedRowGroupWriter<'_, W>,
-    values: &[Option<T::T>],
+    values: Vec<Option<V>>,
+    of: impl Fn(V) -> Option<T::T>,
 ) -> std::result::Result<(), ParquetError> {
-    let there: Vec<T::T> = values.iter().flatten().cloned().collect();
+    let values: Vec<Option<T::T>> = values.into_iter().map(|value| value.and_then(&of)).collect();
     // 1 for a value, 0 for null.
     let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
+    let there: Vec<T::T> = values.into_iter().flatten().collect();
     let Some(mut column) = group.next_column()? else {
         return Err(ParquetError::General("the schema has too few columns".to_owned()));
     };

@@ -1,108 +1,124 @@
 //! The raw windows of every trial: one row for each equal part of a trial's measured phase, with the transactions completed
 //! in it. A trial without windows has one row with its total.
 
+use crate::results::measured;
 use csv::{Terminator, WriterBuilder};
-use kurabe_core::axis::{AxisValue, Cell};
-use kurabe_core::run::{Outcome, Run};
+use kurabe_core::axis::AxisValue;
+use kurabe_core::run::{CellRecord, Measurement, Run, TrialRecord};
+
+/// A column of the table of windows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    pub name: String,
+    pub values: Values,
+}
+
+/// The value of each window; `None`: it has none.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    Text(Vec<Option<String>>),
+    Whole(Vec<Option<u64>>),
+    /// Numbers, and their digits after the point in a text.
+    Real(Vec<Option<f64>>, usize),
+    Flag(Vec<Option<bool>>),
+}
 
 /// One part of a trial's measured phase.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Window {
-    /// The round, from 1.
-    pub round: u32,
-    /// Why the trial was repeated, if it was.
-    pub rerun_reason: Option<String>,
-    /// The target's name.
-    pub target: String,
-    /// The axis values.
-    pub axes: Cell,
-    /// Whether the trial is an A/A control.
-    pub aa_control: bool,
-    pub operation: String,
-    /// The start of the trial: milliseconds since the run started.
-    pub trial_start_ms: u64,
-    /// The number of the part, from 1.
-    pub window: u32,
-    /// Its begin: seconds since the start of the measured phase.
-    pub from_s: f64,
-    /// Its end.
-    pub to_s: f64,
+struct Window<'a> {
+    trial: &'a TrialRecord,
+    cell: &'a CellRecord,
+    /// Its number, from 0.
+    at: u32,
+    /// The length of each part in seconds.
+    width: f64,
     /// Transactions completed in it.
-    pub completed: u64,
-    /// Their number per second.
-    pub ops_per_second: f64,
+    completed: u64,
 }
 
-/// The names of the axes, in the order of columns.
-pub fn axes(run: &Run) -> impl Iterator<Item = &String> {
-    run.header.spec.axes.keys()
+/// All parts of a trial; none if its cell is not known.
+fn windows<'a>(
+    run: &'a Run,
+    (trial, measured): (&'a TrialRecord, &'a Measurement),
+) -> impl Iterator<Item = Window<'a>> {
+    let windows = match measured.windows.as_slice() {
+        [] => std::slice::from_ref(&measured.completed),
+        windows => windows,
+    };
+    let width = measured.windows_time_ns() as f64 / 1e9 / windows.len() as f64;
+    let cell = run.header.cells.get(trial.cell);
+    let of_cell = cell.into_iter().flat_map(move |cell| (0_u32..).zip(windows).map(move |one| (cell, one)));
+    of_cell.map(move |(cell, (at, completed))| Window { trial, cell, at, width, completed: *completed })
 }
 
-/// All parts of all trials, in the order of execution. Failed trials have none.
-pub fn rows(run: &Run) -> Vec<Window> {
-    let mut rows = Vec::new();
-    for trial in &run.trials {
-        let (Some(cell), Outcome::Measured(measured)) = (run.header.cells.get(trial.cell), &trial.outcome)
-        else {
-            continue;
-        };
-        let windows = match measured.windows.as_slice() {
-            [] => &[measured.completed],
-            windows => windows,
-        };
-        let width = measured.windows_time_ns() as f64 / 1e9 / windows.len() as f64;
-        let target = run.header.targets.get(cell.target).map_or("", |target| &target.name);
-        rows.extend((0_u32..).zip(windows).map(|(at, completed)| Window {
-            round: trial.round + 1,
-            rerun_reason: trial.rerun_reason.clone(),
-            target: target.to_owned(),
-            axes: cell.axes.clone(),
-            aa_control: cell.aa_control,
-            operation: trial.operation.clone(),
-            trial_start_ms: trial.at_ms,
-            window: at + 1,
-            from_s: f64::from(at) * width,
-            to_s: f64::from(at + 1) * width,
-            completed: *completed,
-            ops_per_second: if width > 0.0 { *completed as f64 / width } else { 0.0 },
-        }));
-    }
-    rows
-}
-
-/// The rows as CSV (RFC 4180) with a header line. Lines end with CR LF, and missing values are empty.
-pub fn render(run: &Run) -> String {
-    let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
-    let before = ["run", "round", "rerun_reason", "target"].into_iter();
-    let names = before.chain(axes(run).map(String::as_str)).chain([
-        "aa_control", "operation", "trial_start_ms", "window", "from_s", "to_s", "completed",
-        "ops_per_second",
+/// The columns of all trials' windows, in the order of execution. Failed trials have none.
+pub fn columns(run: &Run) -> Vec<Column> {
+    let rows: Vec<Window<'_>> = measured(run).flat_map(|trial| windows(run, trial)).collect();
+    let column = |name: &str, values| Column { name: name.to_owned(), values };
+    let text = |name: &str, of: &dyn Fn(&Window<'_>) -> Option<String>| {
+        column(name, Values::Text(rows.iter().map(of).collect()))
+    };
+    let whole = |name: &str, of: &dyn Fn(&Window<'_>) -> Option<u64>| {
+        column(name, Values::Whole(rows.iter().map(of).collect()))
+    };
+    let real = |name: &str, digits: usize, of: fn(&Window<'_>) -> f64| {
+        column(name, Values::Real(rows.iter().map(|row| Some(of(row))).collect(), digits))
+    };
+    let target = |row: &Window<'_>| Some(run.header.targets.get(row.cell.target)?.name.clone());
+    let mut all = vec![
+        text("run", &|_| Some(run.header.run.clone())),
+        whole("round", &|row| Some(u64::from(row.trial.round) + 1)),
+        text("rerun_reason", &|row| row.trial.rerun_reason.clone()),
+        text("target", &target),
+    ];
+    all.extend(run.header.spec.axes.keys().map(|axis| {
+        // An axis whose values are all numbers is a column of numbers.
+        if rows.iter().any(|row| matches!(row.cell.axes.get(axis), Some(AxisValue::Word(_)))) {
+            return text(axis, &|row| row.cell.axes.get(axis).map(ToString::to_string));
+        }
+        whole(axis, &|row| match row.cell.axes.get(axis) {
+            Some(AxisValue::Number(number)) => Some(*number),
+            _ => None,
+        })
+    }));
+    all.extend([
+        column("aa_control", Values::Flag(rows.iter().map(|row| Some(row.cell.aa_control)).collect())),
+        text("operation", &|row| Some(row.trial.operation.clone())),
+        // Milliseconds since the run started.
+        whole("trial_start_ms", &|row| Some(row.trial.at_ms)),
+        whole("window", &|row| Some(u64::from(row.at) + 1)),
+        // Seconds since the start of the measured phase.
+        real("from_s", 6, |row| f64::from(row.at) * row.width),
+        real("to_s", 6, |row| f64::from(row.at + 1) * row.width),
+        whole("completed", &|row| Some(row.completed)),
+        real("ops_per_second", 3, |row| if row.width > 0.0 { row.completed as f64 / row.width } else { 0.0 }),
     ]);
+    all
+}
+
+impl Values {
+    /// Their texts; a missing value is empty.
+    fn texts(&self) -> Vec<String> {
+        fn all<T>(values: &[Option<T>], show: impl Fn(&T) -> String) -> Vec<String> {
+            values.iter().map(|value| value.as_ref().map(&show).unwrap_or_default()).collect()
+        }
+        match self {
+            Self::Text(values) => all(values, String::clone),
+            Self::Whole(values) => all(values, ToString::to_string),
+            Self::Real(values, digits) => all(values, |value| format!("{value:.digits$}")),
+            Self::Flag(values) => all(values, ToString::to_string),
+        }
+    }
+}
+
+/// The windows as CSV (RFC 4180) with a header line. Lines end with CR LF, and missing values are empty.
+pub fn render(run: &Run) -> String {
+    let columns = columns(run);
+    let mut texts: Vec<_> = columns.iter().map(|column| column.values.texts().into_iter()).collect();
+    let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
     // Writing to memory cannot fail, and all rows have the same length.
-    let _ = writer.write_record(names);
-    for row in rows(run) {
-        let mut fields = vec![
-            run.header.run.clone(),
-            row.round.to_string(),
-            row.rerun_reason.unwrap_or_default(),
-            row.target,
-        ];
-        fields.extend(axes(run).map(|axis| match row.axes.get(axis) {
-            Some(AxisValue::Number(number)) => number.to_string(),
-            Some(AxisValue::Word(word)) => word.clone(),
-            None => String::new(),
-        }));
-        fields.extend([
-            row.aa_control.to_string(),
-            row.operation,
-            row.trial_start_ms.to_string(),
-            row.window.to_string(),
-            format!("{:.6}", row.from_s),
-            format!("{:.6}", row.to_s),
-            row.completed.to_string(),
-            format!("{:.3}", row.ops_per_second),
-        ]);
-        let _ = writer.write_record(fields);
+    let _ = writer.write_record(columns.iter().map(|column| &column.name));
+    while let Some(row) = texts.iter_mut().map(Iterator::next).collect::<Option<Vec<String>>>() {
+        let _ = writer.write_record(row);
     }
     writer.into_inner().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
