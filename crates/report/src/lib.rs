@@ -13,7 +13,7 @@
 //! | [`View`] | partial and anonymous reports |
 //! | [`compare`] | the comparison of two runs |
 //! | [`claim`] | the answers to claims |
-//! | [`suite_table`] | what the runs of a suite measured on which target |
+//! | [`suite`] | what the runs of a suite measured on which target |
 //! | [`history`] | equal runs over time, and changes |
 
 mod anonymise;
@@ -54,7 +54,7 @@ pub mod history;
 pub mod html;
 pub mod json;
 pub mod markdown;
-pub mod suite_table;
+pub mod suite;
 pub mod terminal;
 pub mod windows;
 

@@ -16,7 +16,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_engine::plan::Plan;
 use kurabe_experiments::registry;
-use kurabe_report::suite_table::{self, Ending, Entry, Row, State, SuiteTable};
+use kurabe_report::suite::{self, Ending, Entry, Row, State, SuiteTable};
 use kurabe_report::terminal;
 use serde_json::json;
 use std::path::Path;
@@ -239,7 +239,7 @@ fn write(table: &SuiteTable, files: &Files, output: &Output) -> Result<()> {
         let options = report::terminal_options(output);
         // Without a terminal, one wide table is easier to read than several.
         let options = terminal::Options { width: output.width.unwrap_or(WIDTH), ..options };
-        output.result(&suite_table::terminal(table, &options))?;
+        output.result(&suite::terminal(table, &options))?;
     }
-    files.write(|| suite_table::markdown(table), || suite_table::json(table), String::new, output)
+    files.write(|| suite::markdown(table), || suite::json(table), String::new, output)
 }

@@ -2,10 +2,11 @@
 
 use super::{Entry, Row, State, SuiteTable};
 use crate::format::{capital, command_line, list, timestamp};
-use crate::group::grouped;
+use crate::group::{distinct, grouped};
 use crate::markdown::{escaped, markdown_table};
 use crate::table::{Column, Table, dash};
 use crate::terminal::{Options, Page};
+use crate::wording::many;
 use kurabe_core::units;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -49,27 +50,18 @@ impl Notes {
 }
 
 impl State {
-    /// Its word in tables.
-    fn word(self) -> &'static str {
-        match self {
-            Self::Measured => "measured",
-            Self::Partly => "part",
-            Self::NotAvailable => "n/a",
-            Self::Failed => "FAILED",
-            Self::Stopped => "stopped",
-            Self::Planned => "planned",
-        }
-    }
+    const ALL: [Self; 6] =
+        [Self::Measured, Self::Partly, Self::Planned, Self::NotAvailable, Self::Failed, Self::Stopped];
 
-    /// What its word means, if that is not plain.
-    fn meaning(self) -> Option<&'static str> {
+    /// Its word in tables, the word by which it is counted, and what it means, if that is not plain.
+    fn texts(self) -> [&'static str; 3] {
         match self {
-            Self::Measured => Some("every answer was verified"),
-            Self::Partly => Some("measured and verified, except what is not available there"),
-            Self::NotAvailable => Some("not available on this target"),
-            Self::Failed => Some("a trial failed, or the target could not be used"),
-            Self::Stopped => Some("stopped by the user before all of it was measured"),
-            Self::Planned => None,
+            Self::Measured => ["measured", "measured", "every answer was verified"],
+            Self::Partly => ["part", "measured", "measured and verified, except what is not available there"],
+            Self::Planned => ["planned", "planned", ""],
+            Self::NotAvailable => ["n/a", "not available", "not available on this target"],
+            Self::Failed => ["FAILED", "failed", "a trial failed, or the target could not be used"],
+            Self::Stopped => ["stopped", "stopped", "stopped by the user before all of it was measured"],
         }
     }
 }
@@ -84,7 +76,7 @@ fn grid(table: &SuiteTable, notes: &Notes) -> Table {
         let mut cells = vec![row.name.clone()];
         cells.extend((0..table.targets.len()).map(|at| {
             let entry = row.cells.iter().find(|entry| entry.target == at);
-            entry.map_or_else(dash, |entry| format!("{}{}", entry.state.word(), notes.mark(entry)))
+            entry.map_or_else(dash, |entry| format!("{}{}", entry.state.texts()[0], notes.mark(entry)))
         }));
         cells.push(units::time(Duration::from_secs_f64(row.seconds.max(0.0))));
         cells
@@ -94,31 +86,24 @@ fn grid(table: &SuiteTable, notes: &Notes) -> Table {
 
 /// `measured: every answer was verified; n/a: …`, of the states that occur.
 fn legend(table: &SuiteTable) -> String {
-    let states =
-        [State::Measured, State::Partly, State::NotAvailable, State::Failed, State::Stopped, State::Planned];
-    let occurs =
-        |state: &State| table.runs.iter().flat_map(|row| &row.cells).any(|entry| entry.state == *state);
-    let meanings = states.into_iter().filter(occurs);
-    let meanings = meanings.filter_map(|state| Some(format!("{}: {}", state.word(), state.meaning()?)));
-    meanings.collect::<Vec<_>>().join("; ")
+    let entries = || table.runs.iter().flat_map(|row| &row.cells);
+    let occur = State::ALL.into_iter().filter(|state| entries().any(|entry| entry.state == *state));
+    let texts = occur.map(State::texts).filter(|[.., meaning]| !meaning.is_empty());
+    texts.map(|[word, _, meaning]| format!("{word}: {meaning}")).collect::<Vec<_>>().join("; ")
 }
 
 /// `3 runs on 2 targets: 5 measured, 1 not available`.
 fn counts(table: &SuiteTable) -> String {
-    let of = |states: &[State]| {
-        table.runs.iter().flat_map(|row| &row.cells).filter(|entry| states.contains(&entry.state)).count()
-    };
-    let counted = [
-        (of(&[State::Measured, State::Partly]), "measured"),
-        (of(&[State::Planned]), "planned"),
-        (of(&[State::NotAvailable]), "not available"),
-        (of(&[State::Failed]), "failed"),
-        (of(&[State::Stopped]), "stopped"),
-    ];
-    let counted: Vec<String> =
-        counted.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
-    let many = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
-    let (runs, targets) = (many(table.runs.len(), "run"), many(table.targets.len(), "target"));
+    let entries = || table.runs.iter().flat_map(|row| &row.cells);
+    let words = distinct(State::ALL.map(|state| state.texts()[1]));
+    let counted: Vec<String> = words
+        .into_iter()
+        .map(|word| (entries().filter(|entry| entry.state.texts()[1] == word).count(), word))
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, word)| format!("{n} {word}"))
+        .collect();
+    let runs = many(table.runs.len() as u64, "run", "runs");
+    let targets = many(table.targets.len() as u64, "target", "targets");
     format!("{runs} on {targets}: {}", counted.join(", "))
 }
 
