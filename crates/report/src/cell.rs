@@ -229,6 +229,11 @@ impl CellResult {
         self.metrics.iter().find(|metric| metric.name == name)
     }
 
+    /// Whether another one is of the same operation and axis values, and an A/A control if this is one.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        (&self.operation, &self.axes, self.aa_control) == (&other.operation, &other.axes, other.aa_control)
+    }
+
     /// Whether it has results and is no A/A control, which reports show as the noise floor only.
     pub(crate) fn is_reported(&self) -> bool {
         self.status == Status::Ok && !self.aa_control

@@ -41,6 +41,7 @@ mod steady;
 pub mod summary;
 mod table;
 mod target;
+mod terminal_page;
 mod threshold;
 mod verdict;
 mod view;

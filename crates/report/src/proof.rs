@@ -1,7 +1,8 @@
 //! How a run was verified.
 
+use crate::format::percent;
 use crate::messages::Language;
-use crate::wording::say;
+use crate::wording::{joined, say};
 use kurabe_core::units::count;
 use kurabe_core::verification::{Proof, Verification};
 
@@ -41,6 +42,40 @@ pub fn writes(all: &Verification, language: Language) -> String {
             "書き込み {writes} 件にサーバーが応答{counted}、読み戻しなし",
         ),
     }
+}
+
+/// What was verified, and the maximum share of the client's CPU for checking. `verification`: `None` if the version that made
+/// the run did not record it.
+pub(crate) fn sentence(
+    verification: Option<&Verification>,
+    cpu_share: Option<f64>,
+    language: Language,
+) -> String {
+    let cost = cpu_share.map(percent).map_or_else(String::new, |share| {
+        say!(
+            language,
+            "; checking took at most {share} of the client's CPU",
+            "照合はクライアントの CPU の最大 {share} を使いました。",
+        )
+    });
+    let Some(all) = verification else {
+        return say!(
+            language,
+            "the version of Kurabe that made the run did not record how it was verified{cost}.",
+            "実行した版の Kurabe は、検証の方法を記録していません。{cost}",
+        );
+    };
+    let answers = count(all.answers);
+    let answers = (all.answers > 0).then(|| {
+        say!(language, "{answers} replies compared byte for byte", "応答 {answers} 件をバイト単位で照合")
+    });
+    let writes = (all.writes > 0).then(|| writes(all, language));
+    let all: Vec<String> = answers.into_iter().chain(writes).collect();
+    if all.is_empty() {
+        return say!(language, "nothing was verified{cost}.", "検証したものはありません。{cost}");
+    }
+    let all = joined(&all, "; ", language);
+    say!(language, "verified: {all}{cost}.", "検証: {all}。{cost}")
 }
 
 /// The verification of a cell over all its trials; `None` if any trial did not record it.

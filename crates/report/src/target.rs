@@ -55,6 +55,12 @@ impl TargetSummary {
         }
     }
 
+    /// The engine of a target, and how many targets before it have the same one: by these, targets of two runs are matched.
+    pub(crate) fn nth_of_engine(all: &[Self], at: usize) -> (&str, usize) {
+        let engine = all[at].engine.as_str();
+        (engine, all[..at].iter().filter(|target| target.engine == engine).count())
+    }
+
     /// The value of a setting.
     pub(crate) fn setting(&self, name: &str) -> Option<&String> {
         self.durability_settings.get(name).or_else(|| self.settings.get(name))

@@ -1,7 +1,7 @@
 //! The evidence for an attribution, in one line.
 
 use super::facts::{Facts, Side};
-use super::rules::{Ground, Rule};
+use super::judged::{Ground, Rule};
 use super::{Bottleneck, Sides};
 use crate::format::micros;
 

@@ -1,10 +1,15 @@
 //! The facts for attribution: the counters of one trial as rates and shares.
 
 use kurabe_core::metric::QUEUE;
-use kurabe_core::observation::{Observation, ProcessUse, ServerUse};
+use kurabe_core::observation::{Observation, ProcessUse, ServerUse, TierUse};
 use kurabe_core::run::{Measurement, OpenLoop};
 use kurabe_core::sort;
 use kurabe_core::stats_probe::{EngineWaits, WaitState};
+
+/// A control group that was throttled for this share of the time has exhausted its limit, …
+const THROTTLED: f64 = 0.2;
+/// … if it used this share of it (the limit is enforced per period).
+const USED: f64 = 0.7;
 
 /// Rates and shares of one trial. CPU usage is in processors: 0.5 is half of one for the whole time.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +78,8 @@ impl AgentFacts {
             let thread = (side.cpu / (agent.threads as f64).max(1.0)).min(busiest);
             Some(Self { name: agent.name.clone(), side, thread })
         });
-        facts.max_by(|a, b| super::rules::agent_fullness(a).1.total_cmp(&super::rules::agent_fullness(b).1))
+        let fullness = |agent: &Self| agent.side.utilisation().max(agent.thread);
+        facts.max_by(|a, b| fullness(a).total_cmp(&fullness(b)))
     }
 }
 
@@ -95,6 +101,18 @@ pub(crate) struct Side {
     pub throttled: f64,
     /// The share of samples with a stopped thread.
     pub stopped: f64,
+}
+
+impl Side {
+    /// The utilisation of its limit, or of the processors that it may use, by this side alone. They may be fewer than
+    /// the machine has, and the other side may use them too.
+    pub fn utilisation(&self) -> f64 {
+        let used = self.cpu / self.capacity;
+        match self.quota {
+            Some(_) if self.throttled >= THROTTLED && used >= USED => used.clamp(0.97, 1.0),
+            _ => used.min(1.0),
+        }
+    }
 }
 
 /// Waits for storage.
@@ -217,7 +235,7 @@ impl Facts {
             round_trip_us: mean_service.unwrap_or(clients * wall / completed / 1e3),
             client,
             server,
-            tiers: super::tiers::of(observed, wall),
+            tiers: tiers(observed, wall),
             in_process,
             unseen: match &observed.server {
                 ServerUse::NotObserved(why) => Some(why.clone()),
@@ -295,7 +313,7 @@ impl Facts {
             round_trip_us: of(&|facts| facts.round_trip_us),
             turn: of(&|facts| facts.turn),
             client: side(&|facts| Some(facts.client), first.client),
-            tiers: super::tiers::mean(all),
+            tiers: mean_of_tiers(all),
             server: first.server.map(|base| side(&|facts| facts.server, base)),
             cores_busy: of(&|facts| facts.cores_busy),
             others: of(&|facts| facts.others),
@@ -322,6 +340,25 @@ impl Facts {
             ..first
         })
     }
+}
+
+/// The CPU usage of each tier, in processors; `None` if it was not observed.
+fn tiers(observed: &Observation, wall: f64) -> Vec<(String, Option<f64>)> {
+    let cpu = |tier: &TierUse| match &tier.used {
+        ServerUse::Seen(seen) => Some(seen.cpu_ns as f64 / wall),
+        ServerUse::InClient | ServerUse::NotObserved(_) => None,
+    };
+    observed.tiers.iter().map(|tier| (tier.name.clone(), cpu(tier))).collect()
+}
+
+/// The means over several trials.
+fn mean_of_tiers(all: &[&Facts]) -> Vec<(String, Option<f64>)> {
+    let first = all.first().map(|facts| facts.tiers.clone()).unwrap_or_default();
+    let of = |at: usize| {
+        let seen: Option<Vec<f64>> = all.iter().map(|facts| facts.tiers.get(at)?.1).collect();
+        seen.map(|seen| seen.iter().sum::<f64>() / seen.len() as f64)
+    };
+    first.into_iter().enumerate().map(|(at, (name, _))| (name, of(at))).collect()
 }
 
 /// The time by which agents started too far apart; `None` if they did not.

@@ -5,16 +5,19 @@
 
 mod evidence;
 mod facts;
+mod judged;
 mod rules;
+mod saturation;
 mod tiers;
+mod waits;
 
-pub use rules::{Ground, Rule};
+pub use judged::{Ground, Rule};
 
 use crate::format::name_of;
 use crate::messages::Language;
 use facts::Facts;
+use judged::Judged;
 use kurabe_core::run::Measurement;
-use rules::Judged;
 use serde::Serialize;
 
 /// The bottleneck of a trial.

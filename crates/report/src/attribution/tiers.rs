@@ -3,29 +3,10 @@
 use super::Bottleneck;
 use super::facts::Facts;
 use crate::format::list;
-use kurabe_core::observation::{Observation, ServerUse, TierUse};
+use kurabe_core::observation::TierUse;
 
 /// The share of the server side's CPU above which it counts as one tier's.
 const MAX: f64 = 0.6;
-
-/// The CPU usage of each tier, in processors; `None` if it was not observed.
-pub(super) fn of(observed: &Observation, wall: f64) -> Vec<(String, Option<f64>)> {
-    let cpu = |tier: &TierUse| match &tier.used {
-        ServerUse::Seen(seen) => Some(seen.cpu_ns as f64 / wall),
-        ServerUse::InClient | ServerUse::NotObserved(_) => None,
-    };
-    observed.tiers.iter().map(|tier| (tier.name.clone(), cpu(tier))).collect()
-}
-
-/// The means over several trials.
-pub(super) fn mean(all: &[&Facts]) -> Vec<(String, Option<f64>)> {
-    let first = all.first().map(|facts| facts.tiers.clone()).unwrap_or_default();
-    let of = |at: usize| {
-        let seen: Option<Vec<f64>> = all.iter().map(|facts| facts.tiers.get(at)?.1).collect();
-        seen.map(|seen| seen.iter().sum::<f64>() / seen.len() as f64)
-    };
-    first.into_iter().enumerate().map(|(at, (name, _))| (name, of(at))).collect()
-}
 
 /// The addition to the evidence, as a clause; empty for a single tier.
 pub(super) fn clause(facts: &Facts, bottleneck: Bottleneck) -> String {

@@ -5,7 +5,7 @@ use crate::format::{figure, timestamp, value_of};
 use crate::interval::Interval;
 use crate::messages::Language;
 use crate::table::{Column, Table};
-use crate::terminal::{Options, Page};
+use crate::terminal_page::{Options, Page};
 use crate::wording::with_interval;
 use kurabe_core::metric::Unit;
 use unicode_width::UnicodeWidthStr;

@@ -46,11 +46,7 @@ impl Between {
             Self::Runs { .. } => {
                 let mean = |of| Some(kurabe_stats::interval_of_mean(&figures(of), settings)?.value);
                 let same = |cell: &&CellResult| {
-                    cell.target_index == a.1.target_index
-                        && cell.operation == a.1.operation
-                        && cell.axes == a.1.axes
-                        && cell.aa_control == a.1.aa_control
-                        && cell.status == Status::Ok
+                    cell.target_index == a.1.target_index && cell.is_like(a.1) && cell.status == Status::Ok
                 };
                 let earlier = earlier.iter().take(MAX_RUNS);
                 let there = earlier.filter_map(|run| Some((*run, run.cells.iter().find(same)?)));

@@ -7,12 +7,14 @@
 //! excluded. A result that cannot be compared is *not judged*. Nor can other load on the machine stop a release: a result
 //! during which other processes used the CPU is never *slower*, but *undecided*.
 
-use super::{Compared, Difference, Row, is_tail};
+use super::rows::{Row, is_tail};
+use super::{Compared, Difference};
 use crate::cell::{CellResult, Status};
 use crate::finding::runs::TAIL;
-use crate::finding::{Criteria, Decision, Finding, Gated, Runs, Section};
-use crate::messages::{Language, Message};
+use crate::finding::{Criteria, Decision, Finding, Gated, Judgement, Runs, Section};
+use crate::messages::Language;
 use crate::summary::Summary;
+use crate::target::TargetSummary;
 use crate::verdict::Why;
 use kurabe_core::{Error, Result};
 use serde::Serialize;
@@ -22,36 +24,6 @@ const CONDITIONS: [&str; 4] = ["experiment", "processor", "CPUs", "records"];
 
 /// By how many times more rounds than were made are still advised.
 const FORESEEN: f64 = 30.0;
-
-/// What the gate says of one result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Judgement {
-    /// A slowdown beyond the margin is excluded.
-    Passed,
-    /// It is slower, or by another metric worse, by more than the margin.
-    Slower,
-    /// A slowdown beyond the margin is neither shown nor excluded.
-    Undecided,
-    /// It could not be compared.
-    NotJudged,
-}
-
-impl Judgement {
-    /// Its words in tables.
-    pub fn words(self) -> &'static str {
-        self.message().text(Language::English)
-    }
-
-    pub(super) fn message(self) -> Message {
-        match self {
-            Self::Passed => Message::Passed,
-            Self::Slower => Message::Slower,
-            Self::Undecided => Message::Undecided,
-            Self::NotJudged => Message::NotJudged,
-        }
-    }
-}
 
 impl Criteria {
     /// Reads `slower`, `slower:10%`, `p99:20%` or several with commas; without one, a margin is `default`.
@@ -200,19 +172,11 @@ fn of_row(row: &Row, margin: f64) -> Option<Judgement> {
 }
 
 /// The number of results that only the first run has.
-fn missing(first: &Summary, second: &Summary) -> u32 {
-    let engine = |run: &Summary, at: usize| {
-        let engine = run.targets[at].engine.clone();
-        let before = run.targets[..at].iter().filter(|target| target.engine == engine).count();
-        (engine, before)
-    };
+fn missing<'a>(first: &'a Summary, second: &'a Summary) -> u32 {
+    let target = |run: &'a Summary, at: usize| TargetSummary::nth_of_engine(&run.targets, at);
     let has = |cell: &&CellResult| {
-        let place = engine(first, cell.target_index);
-        second.cells.iter().any(|other| {
-            !other.aa_control
-                && (&other.operation, &other.axes) == (&cell.operation, &cell.axes)
-                && engine(second, other.target_index) == place
-        })
+        let place = target(first, cell.target_index);
+        second.cells.iter().any(|other| other.is_like(cell) && target(second, other.target_index) == place)
     };
     let results = first.cells.iter().filter(|cell| !cell.aa_control && cell.status == Status::Ok);
     results.filter(|cell| !has(cell)).count() as u32

@@ -9,7 +9,7 @@ use crate::markdown::{escaped, items, markdown_table, publishing};
 use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
 use crate::table::{Column, Table, dash};
-use crate::terminal::{Options, Page};
+use crate::terminal_page::{Options, Page};
 use crate::verdict::VerdictResult;
 use crate::wording::{amount, ratio, ratio_in_table};
 use kurabe_core::metric::Unit;

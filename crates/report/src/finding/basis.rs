@@ -1,13 +1,13 @@
 //! The basis of the results: what was tested and verified, the noise floor, and durability.
 
 use super::{Context, Finding};
-use crate::format::{list, nanos, percent, settings_list};
+use crate::format::{list, nanos, settings_list};
 use crate::labels::{Axis, Labels, OperationLabels};
 use crate::messages::Language;
 use crate::noise::{self, NoiseFloor};
 use crate::proof;
 use crate::results::{measured, overhead_of};
-use crate::wording::{class_name, joined, listed, many, promise, rounds, say, with_version};
+use crate::wording::{class_name, listed, many, promise, rounds, say, with_version};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::run::{MIN_INTERLEAVED_ROUNDS, Run, Sampled};
 use kurabe_core::sort;
@@ -125,35 +125,7 @@ impl Basis {
                 )
             }
             Self::Verified { verification, cpu_share } => {
-                let cost = cpu_share.map(percent).map_or_else(String::new, |share| {
-                    say!(
-                        language,
-                        "; checking took at most {share} of the client's CPU",
-                        "照合はクライアントの CPU の最大 {share} を使いました。",
-                    )
-                });
-                let Some(all) = verification else {
-                    return say!(
-                        language,
-                        "the version of Kurabe that made the run did not record how it was verified{cost}.",
-                        "実行した版の Kurabe は、検証の方法を記録していません。{cost}",
-                    );
-                };
-                let answers = units::count(all.answers);
-                let answers = (all.answers > 0).then(|| {
-                    say!(
-                        language,
-                        "{answers} replies compared byte for byte",
-                        "応答 {answers} 件をバイト単位で照合"
-                    )
-                });
-                let writes = (all.writes > 0).then(|| proof::writes(all, language));
-                let all: Vec<String> = answers.into_iter().chain(writes).collect();
-                if all.is_empty() {
-                    return say!(language, "nothing was verified{cost}.", "検証したものはありません。{cost}");
-                }
-                let all = joined(&all, "; ", language);
-                say!(language, "verified: {all}{cost}.", "検証: {all}。{cost}")
+                proof::sentence(verification.as_ref(), *cpu_share, language)
             }
             Self::Durability { target, version, class, settings } => {
                 let settings = settings_list(settings);

@@ -26,7 +26,7 @@ pub use notes::Note;
 pub use progress::Progress;
 pub use published::{PublishedHere, Reproduction};
 pub use rates::{RatePoint, Rates};
-pub use runs::{Between, Criteria, Decision, Gated, Runs};
+pub use runs::{Between, Criteria, Decision, Gated, Judgement, Runs};
 pub use trials::Trials;
 pub use values::{MetricPoint, SettingValues, TargetRate, Values};
 

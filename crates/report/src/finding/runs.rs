@@ -3,7 +3,7 @@
 use crate::format::percent;
 use crate::interval::Interval;
 use crate::labels::Labels;
-use crate::messages::Language;
+use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
 use crate::scope::Scope;
 use crate::wording::{gained, many, say, subject};
@@ -13,6 +13,36 @@ use std::time::Duration;
 
 /// The margin of 99th percentiles that `--fail-on` does not name.
 pub(crate) const TAIL: f64 = 0.2;
+
+/// What the gate says of one result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judgement {
+    /// A slowdown beyond the margin is excluded.
+    Passed,
+    /// It is slower, or by another metric worse, by more than the margin.
+    Slower,
+    /// A slowdown beyond the margin is neither shown nor excluded.
+    Undecided,
+    /// It could not be compared.
+    NotJudged,
+}
+
+impl Judgement {
+    /// Its words in tables.
+    pub fn words(self) -> &'static str {
+        self.message().text(Language::English)
+    }
+
+    pub(crate) fn message(self) -> Message {
+        match self {
+            Self::Passed => Message::Passed,
+            Self::Slower => Message::Slower,
+            Self::Undecided => Message::Undecided,
+            Self::NotJudged => Message::NotJudged,
+        }
+    }
+}
 
 /// What the gate says of the second run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

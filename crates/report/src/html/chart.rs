@@ -1,17 +1,17 @@
 //! A panel as SVG: lines over logarithmic axes, intervals as bars, labels at the ends of lines.
 
+use super::end_labels::{Label, labels_at_ends};
 use super::lines::{Line, Panel};
 use super::palette::{DASHES, Px, coordinates, marker};
 use super::scale::{Log, range, ticks};
-use crate::cell::{CellResult, MetricInfo};
+use super::view::{View, figure_of, tip};
+use crate::cell::CellResult;
 use crate::finding::published;
-use crate::format::{figure, micros, percent, short_figure, value_of};
-use crate::interval::Interval;
+use crate::format::short_figure;
 use crate::labels::{Axis, Kind};
-use crate::messages::{Language, Message};
+use crate::messages::Language;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::load::RATE;
-use kurabe_core::sort;
 use kurabe_core::units;
 use maud::{Markup, html};
 use std::fmt::Write as _;
@@ -30,60 +30,6 @@ const APART: f64 = 2.4;
 const VALUES: f64 = 62.0;
 /// The maximum number of lines with labels at their ends.
 const NAMED: usize = 8;
-
-/// The value on the vertical axis.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum View<'a> {
-    /// Operations per second: the mean of the rounds with its interval.
-    Rate,
-    /// Service time: the median, with a bar to the 99th percentile and a line of these.
-    Time,
-    /// A metric: the mean of the rounds with its interval.
-    Metric(&'a MetricInfo),
-}
-
-impl<'a> View<'a> {
-    pub fn unit(self, language: Language) -> &'a str {
-        match self {
-            Self::Rate => Message::RateUnit.text(language),
-            Self::Time => Message::TimeUnit.text(language),
-            Self::Metric(metric) => &metric.name,
-        }
-    }
-
-    pub fn class(self) -> &'static str {
-        match self {
-            Self::Rate => "rate",
-            Self::Time => "time",
-            Self::Metric(_) => "metric",
-        }
-    }
-
-    /// The value, and the ends of its bar.
-    pub fn figure(self, cell: &CellResult) -> Option<(f64, f64, f64)> {
-        let ends =
-            |Interval { value, low, high }: Interval| (value, low.unwrap_or(value), high.unwrap_or(value));
-        match self {
-            Self::Rate => cell.ops_per_second.map(|rate| ends(rate.interval())),
-            // Times with a backlog grow with the trial, and those of a late generator are invalid.
-            Self::Time if cell.is_overloaded() || cell.is_generator_late() => None,
-            Self::Time => cell.times().map(|latency| (latency.p50, latency.p50, latency.p99)),
-            // The axis is logarithmic.
-            Self::Metric(metric) => cell
-                .metric(&metric.name)
-                .filter(|found| found.value > 0.0)
-                .map(|found| ends(found.interval())),
-        }
-    }
-
-    fn tick(self, value: f64) -> String {
-        match self {
-            Self::Rate => short_figure(value),
-            Self::Time => micros(value),
-            Self::Metric(metric) => value_of(metric.unit, value),
-        }
-    }
-}
 
 /// The factor by which a chart's range may exceed the values to show intervals.
 const BEYOND: f64 = 100.0;
@@ -210,7 +156,7 @@ impl<'a> Frame<'a> {
                 }
                 @for line in lines { (line) }
                 @for line in &panel.lines { (self.knee(line, xs, &x)) }
-                (labels_at_ends(labels, WIDTH - right + 8.0))
+                (labels_at_ends(labels, WIDTH - right + 8.0, HEIGHT - BOTTOM))
             },
         )
     }
@@ -437,14 +383,6 @@ fn row_label(axis: Option<&Axis>, line: &Line<'_>, cell: &CellResult) -> String 
     }
 }
 
-/// The value of a published point: its rate, or the time per request of each client, in microseconds.
-fn figure_of(reference: &published::Line, view: View<'_>, (x, rate): (f64, f64)) -> f64 {
-    match view {
-        View::Rate => rate,
-        View::Time | View::Metric(_) => 1e6 / rate * if reference.x_is_clients { x } else { 1.0 },
-    }
-}
-
 pub(super) fn svg(height: f64, name: &str, content: &Markup) -> Markup {
     html! { svg viewBox={ "0 0 " (WIDTH) " " (height) } role="img" aria-label=(name) { (content) } }
 }
@@ -452,79 +390,4 @@ pub(super) fn svg(height: f64, name: &str, content: &Markup) -> Markup {
 /// The unit of the vertical axis, above the chart.
 fn unit(view: View<'_>, language: Language) -> Markup {
     html! { text class="unit" x="0" y="10" { (view.unit(language)) } }
-}
-
-struct Label {
-    text: String,
-    color: Option<usize>,
-    x: f64,
-    y: f64,
-}
-
-/// Labels at the ends of lines, moved apart if they overlap, each connected to its line.
-fn labels_at_ends(mut labels: Vec<Label>, x: f64) -> Markup {
-    const STEP: f64 = 13.0;
-    sort::by(&mut labels, |a, b| a.y.total_cmp(&b.y));
-    let mut places: Vec<f64> = labels.iter().map(|label| label.y).collect();
-    for n in 1..places.len() {
-        places[n] = places[n].max(places[n - 1] + STEP);
-    }
-    // Labels moved beyond the end are moved back and move others.
-    let mut most = HEIGHT - BOTTOM;
-    for place in places.iter_mut().rev() {
-        *place = place.min(most);
-        most = *place - STEP;
-    }
-    html! {
-        @for (label, place) in labels.iter().zip(places) {
-            @let class = label.color.map_or_else(|| "reference".to_owned(), |color| format!("c{}", color % 8));
-            @let leader = format!("M{} {}L{} {}", Px(label.x + 5.0), Px(label.y), Px(x - 2.0), Px(place));
-            path class="leader" data-line=(label.text) d=(leader) {}
-            text class={ "name " (class) } data-line=(label.text) x=(Px(x)) y=(Px(place + 4.0)) { (label.text) }
-        }
-    }
-}
-
-/// The tooltip of a point, one fact per line.
-fn tip(label: &str, axis: Option<&Axis>, cell: &CellResult) -> String {
-    let mut text = label.to_owned();
-    if let Some(axis) = axis {
-        let value = cell.axes.get(&axis.name).map_or_else(String::new, |value| axis.name_value(value));
-        let _ = write!(text, ", {value}");
-    }
-    if let Some(rate) = cell.ops_per_second {
-        let _ = write!(text, "\n{} ops/s", figure(rate.mean));
-        if let (Some(low), Some(high)) = (rate.low, rate.high) {
-            let _ = write!(text, " ({} to {}, {} rounds)", figure(low), figure(high), cell.rounds);
-        }
-    }
-    if let Some(found) = &cell.attribution {
-        let least = if cell.is_lower_bound() { ", a lower bound" } else { "" };
-        let _ = write!(text, "\nbottleneck: {}{least}", found.bottleneck.word());
-    }
-    if let Some(latency) = cell.times() {
-        let what = if cell.open_loop.is_some() { "response " } else { "" };
-        let [p50, p95, p99, max] = [latency.p50, latency.p95, latency.p99, latency.max].map(micros);
-        let _ = write!(text, "\n{what}p50 {p50}, p95 {p95}, p99 {p99}, max {max}");
-    }
-    if let Some(open) = cell.open_loop {
-        let [backlog, dropped] = [open.backlog, open.dropped].map(units::count);
-        let _ = write!(text, "\nbacklog {backlog}, dropped {dropped}");
-        if let Some(service) = cell.latency_us {
-            let _ = write!(text, "\nservice p99 {}", micros(service.p99));
-        }
-    }
-    if let Some(cpu) = cell.client_cpu_us_per_op {
-        let _ = write!(text, "\nclient CPU {}", micros(cpu));
-        if let Some(share) = cell.verify_share {
-            let _ = write!(text, ", {} of it for checking", percent(share));
-        }
-    }
-    if let Some(cpu) = cell.server_cpu_us_per_op {
-        let _ = write!(text, "\nserver CPU {}", micros(cpu));
-    }
-    if let Some(bytes) = cell.stored_bytes {
-        let _ = write!(text, "\nstored {}", units::size(bytes));
-    }
-    text
 }

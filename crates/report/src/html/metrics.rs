@@ -1,7 +1,8 @@
 //! Charts of an experiment's metrics: primary ones first, the others folded.
 
-use super::chart::{Frame, View};
+use super::chart::Frame;
 use super::lines::{Shares, panels, shares};
+use super::view::View;
 use super::{by_axis, legend};
 use crate::cell::MetricInfo;
 use crate::format::capital;

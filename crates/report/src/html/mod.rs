@@ -3,6 +3,7 @@
 
 mod cells;
 mod chart;
+mod end_labels;
 mod lines;
 mod metrics;
 mod palette;
@@ -10,6 +11,7 @@ mod ranking;
 mod scale;
 mod scatter;
 mod sections;
+mod view;
 
 use crate::answer::rankings;
 use crate::finding::published::{self, Published};
@@ -18,11 +20,12 @@ use crate::format::{capital, timestamp};
 use crate::labels::{Axis, OperationLabels};
 use crate::messages::Message;
 use crate::summary::Summary;
-use chart::{Frame, View};
+use chart::Frame;
 use kurabe_core::load::Load;
 use lines::{Panel, Property, Shares, panels, shares};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 pub(crate) use sections::one_table;
+use view::View;
 
 use palette::{DARK, DASHES, LIGHT, PAGE, marker, properties};
 

@@ -5,7 +5,7 @@ use crate::format::{capital, command_line, list, timestamp};
 use crate::group::{distinct, grouped};
 use crate::markdown::{escaped, markdown_table};
 use crate::table::{Column, Table, dash};
-use crate::terminal::{Options, Page};
+use crate::terminal_page::{Options, Page};
 use crate::wording::many;
 use kurabe_core::units;
 use std::fmt::Write as _;

@@ -1,0 +1,243 @@
+//! A text for a terminal: wrapped paragraphs, items, and tables without the columns that do not fit.
+
+use crate::format::{GLUE, glued, list};
+use crate::table::Table;
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
+use unicode_width::UnicodeWidthStr;
+
+/// The layout of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The width in columns; at least 60. Text is wrapped, and columns that do not fit are omitted.
+    pub width: usize,
+    /// Whether to use colours and bold type (ANSI escapes).
+    pub color: bool,
+    /// Whether to show everything: all cells, the server's counters, the sentence of every comparison, and the basis of the
+    /// results. Otherwise the answer in 20 lines.
+    pub details: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { width: 100, color: false, details: false }
+    }
+}
+
+pub(crate) struct Page {
+    pub text: String,
+    width: usize,
+    color: bool,
+}
+
+impl Page {
+    pub fn new(options: &Options) -> Self {
+        Self { text: String::new(), width: options.width.clamp(60, 200), color: options.color }
+    }
+
+    /// The number of its lines.
+    pub fn lines(&self) -> usize {
+        self.text.lines().count()
+    }
+
+    /// The number of lines that a paragraph takes.
+    pub fn height(&self, text: &str) -> usize {
+        wrap(text, self.width).len()
+    }
+
+    /// The number of lines that an item takes.
+    pub fn item_height(&self, text: &str) -> usize {
+        wrap(text, self.width - 2).len()
+    }
+
+    /// An item for each sentence, as long as the page has no more than so many lines. Returns how many were left out.
+    pub fn items<'a>(&mut self, sentences: impl Iterator<Item = &'a str>, lines: usize) -> usize {
+        let mut left = 0;
+        for sentence in sentences {
+            if self.lines() + self.item_height(sentence) <= lines {
+                self.item(sentence);
+            } else {
+                left += 1;
+            }
+        }
+        left
+    }
+
+    fn line(&mut self, text: &str) {
+        self.text.push_str(text.trim_end());
+        self.text.push('\n');
+    }
+
+    pub fn gap(&mut self) {
+        self.text.push('\n');
+    }
+
+    fn bold(&self, text: &str) -> String {
+        self.styled(text, "1")
+    }
+
+    pub fn styled(&self, text: &str, code: &str) -> String {
+        if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    pub fn heading(&mut self, text: &str) {
+        let text = self.bold(&plain(text));
+        self.line(&text);
+    }
+
+    pub fn paragraph(&mut self, text: &str) {
+        for part in wrap(text, self.width) {
+            self.line(&part);
+        }
+    }
+
+    /// The publishing restrictions, highlighted.
+    pub fn publishing(&mut self, sentences: &[&str]) {
+        for sentence in sentences {
+            for part in wrap(sentence, self.width) {
+                let part = self.styled(&part, "33");
+                self.line(&part);
+            }
+        }
+    }
+
+    /// A heading with an item for each sentence; nothing if there are none.
+    pub fn section(&mut self, heading: &str, sentences: Vec<&str>) {
+        if sentences.is_empty() {
+            return;
+        }
+        self.heading(heading);
+        for sentence in sentences {
+            self.item(sentence);
+        }
+        self.gap();
+    }
+
+    pub fn item(&mut self, text: &str) {
+        self.marked("•", text);
+    }
+
+    /// A text with a mark before its first line.
+    pub fn marked(&mut self, mark: &str, text: &str) {
+        for (n, part) in wrap(text, self.width - 2).iter().enumerate() {
+            self.line(&format!("{} {part}", if n == 0 { mark } else { " " }));
+        }
+    }
+
+    /// A table between its heading with its legend and an empty line.
+    pub fn table(&mut self, heading: &str, legend: &str, table: &Table) {
+        self.heading(heading);
+        self.paragraph(legend);
+        self.grid(table);
+        self.gap();
+    }
+
+    /// A table, without the columns that do not fit.
+    pub fn grid(&mut self, table: &Table) {
+        let hidden = self.lines_of(table, &[]);
+        if !hidden.is_empty() {
+            self.paragraph(&format!("Not shown in {} columns: {}.", self.width, list(&hidden)));
+        }
+    }
+
+    /// The lines of a table, with headings before some of its rows. Returns the columns that do not fit.
+    pub fn lines_of<'a>(&mut self, table: &'a Table, headings: &[(usize, String)]) -> Vec<&'a str> {
+        let mut grid = comfy_table::Table::new();
+        grid.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        grid.set_header(table.columns.iter().map(|column| &column.head)).add_rows(&table.rows);
+        let widths: Vec<usize> = grid.column_max_content_widths().into_iter().map(usize::from).collect();
+        let shown = fitting(table, &widths, self.width);
+        for (at, column) in table.columns.iter().enumerate() {
+            let Some(cells) = grid.column_mut(at) else { continue };
+            cells.set_padding((0, 2));
+            if column.right {
+                cells.set_cell_alignment(CellAlignment::Right);
+            }
+            if !shown.contains(&at) {
+                cells.set_constraint(ColumnConstraint::Hidden);
+            }
+        }
+        for (n, line) in grid.lines().enumerate() {
+            for (_, heading) in headings.iter().filter(|(row, _)| row + 1 == n) {
+                for part in wrap(heading, self.width) {
+                    self.heading(&part);
+                }
+            }
+            let line = line.trim_end();
+            let line = if n == 0 { self.styled(line, "2") } else { line.to_owned() };
+            self.line(&line);
+        }
+        let hidden = (0..widths.len()).filter(|at| !shown.contains(at));
+        hidden.map(|at| table.columns[at].head.as_str()).collect()
+    }
+}
+
+/// The columns that fit; those with the highest priority of dropping go first.
+fn fitting(table: &Table, widths: &[usize], width: usize) -> Vec<usize> {
+    let mut shown: Vec<usize> = (0..widths.len()).collect();
+    loop {
+        let needed: usize = shown.iter().map(|at| widths[*at] + 2).sum::<usize>().saturating_sub(2);
+        let spare = shown.iter().copied().filter(|at| table.columns[*at].spare > 0);
+        match spare.max_by_key(|at| table.columns[*at].spare) {
+            Some(at) if needed > width => shown.retain(|other| *other != at),
+            _ => return shown,
+        }
+    }
+}
+
+/// Removes control characters, so that a server's message cannot move the cursor.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Breaks a text into lines of at most `width` columns, at spaces only.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in glued(&plain(text)).split(' ').filter(|word| !word.is_empty()) {
+        if !line.is_empty() && line.width() + 1 + word.width() > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.extend(word.chars().map(|c| if c == GLUE { ' ' } else { c }));
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Column;
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let column = |head: &str, right| Column { head: head.to_owned(), right, spare: 0 };
+        let table = Table {
+            columns: vec![column("target", false), column("ops/s", true)],
+            rows: [["比べ", "9"], ["sqlite", "10,000"]].map(|row| row.map(str::to_owned).to_vec()).to_vec(),
+            ..Table::default()
+        };
+        let mut page = Page::new(&Options::default());
+        page.grid(&table);
+        assert_eq!(page.text, "target   ops/s\n比べ         9\nsqlite  10,000\n");
+        assert_eq!(wrap("比べ 比べ 比べ", 9), ["比べ 比べ", "比べ"]);
+    }
+
+    #[test]
+    fn column_with_highest_priority_is_dropped_first() {
+        let column = |head: &str, spare| Column { head: head.to_owned(), right: false, spare };
+        let wide = "x".repeat(25);
+        let table = Table {
+            columns: vec![column("a", 0), column("b", 2), column("c", 1)],
+            rows: vec![vec![wide.clone(), wide.clone(), wide.clone()]],
+            ..Table::default()
+        };
+        let mut page = Page::new(&Options { width: 60, ..Options::default() });
+        page.grid(&table);
+        assert_eq!(page.text.lines().next(), Some(format!("a{}c", " ".repeat(26)).as_str()));
+    }
+}
