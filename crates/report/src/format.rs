@@ -144,7 +144,7 @@ pub(crate) fn capital(text: &str) -> String {
 }
 
 /// Formats seconds since 1970-01-01 as `2026-03-01 14:05 UTC`.
-pub(crate) fn timestamp(seconds: u64) -> String {
+pub fn timestamp(seconds: u64) -> String {
     let time = Timestamp::from_second(i64::try_from(seconds).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
     time.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
@@ -165,7 +165,7 @@ pub(crate) fn origin(origin: &Origin) -> Option<String> {
 }
 
 /// The first digits of a commit's hash.
-fn short_commit(hash: &str) -> &str {
+pub fn short_commit(hash: &str) -> &str {
     hash.get(..12).unwrap_or(hash)
 }
 

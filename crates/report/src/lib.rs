@@ -59,7 +59,7 @@ pub mod suite;
 pub mod terminal;
 pub mod windows;
 
-pub use format::{command_line, value_of};
+pub use format::{command_line, short_commit, timestamp, value_of};
 pub use messages::{Language, Message};
 pub use proof::writes as verified_writes;
 pub use summary::{Summary, analyse};

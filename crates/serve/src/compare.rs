@@ -1,7 +1,6 @@
 //! `/compare?run=A&run=B`: two or more runs. The oldest is compared with each other one.
 
-use crate::failure::Answer;
-use crate::http::Call;
+use crate::http::{Call, Response};
 use crate::{Shared, page, runs};
 use kurabe_core::run::Run;
 use kurabe_core::sort;
@@ -13,7 +12,7 @@ use maud::{Markup, html};
 /// The most runs on one page.
 const MAX: usize = 20;
 
-pub(crate) fn page(call: &Call) -> Answer {
+pub(crate) fn page(call: &Call) -> Result<Response> {
     let language = call.language();
     let mut names: Vec<String> =
         call.query().into_iter().filter(|(name, _)| name == "run").map(|(_, run)| run).collect();

@@ -1,7 +1,6 @@
 //! `/new`: a run from a form that is made from the registry of experiments, with the command line that it equals.
 
 use crate::access::FIELD;
-use crate::failure::Answer;
 use crate::http::{Call, Response, redirect, text};
 use crate::targets::Targets;
 use crate::{Shared, jobs, page};
@@ -41,7 +40,7 @@ pub(crate) fn list(language: Language) -> Response {
     page::layout(language, Message::NewRun.text(language), &body)
 }
 
-pub(crate) fn page(call: &Call) -> Answer {
+pub(crate) fn page(call: &Call) -> Result<Response> {
     let language = call.language();
     let form = form(&call.shared, find(&call.name)?, &call.query(), language);
     let title = Message::NewRunOf.with(language, &[("experiment", &call.name)]);
@@ -202,7 +201,7 @@ fn arguments(
     Ok(all)
 }
 
-pub(crate) fn start(call: &Call) -> Answer {
+pub(crate) fn start(call: &Call) -> Result<Response> {
     let (form, shared) = (call.form(), &call.shared);
     let mut arguments = arguments(find(&call.name)?, &form, &shared.targets, shared.store.dir())?;
     if form.iter().any(|(name, _)| name == "show") {

@@ -1,14 +1,13 @@
 //! `/history/SUITE`: the runs of a suite over time, with the runs at which a result changed.
 
-use crate::failure::Answer;
-use crate::http::Call;
+use crate::http::{Call, Response};
 use crate::{Shared, page, runs};
 use kurabe_core::axis::Cell;
 use kurabe_core::sort;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::{Entry, RunState, RunSummary};
 use kurabe_report::history::{Change, Series, history};
-use kurabe_report::{Language, Message, Summary, value_of};
+use kurabe_report::{Language, Message, Summary, short_commit, timestamp, value_of};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
@@ -33,7 +32,7 @@ fn of_suites(shared: &Shared) -> Result<BTreeMap<String, Vec<RunSummary>>> {
     Ok(suites)
 }
 
-pub(crate) fn list(call: &Call) -> Answer {
+pub(crate) fn list(call: &Call) -> Result<Response> {
     let (suites, language) = (of_suites(&call.shared)?, call.language());
     let body = html! {
         @if suites.is_empty() {
@@ -41,7 +40,7 @@ pub(crate) fn list(call: &Call) -> Answer {
         } @else {
             ul class="plain" {
                 @for (suite, runs) in &suites {
-                    @let newest = runs.first().map(|run| page::date(run.header.began)).unwrap_or_default();
+                    @let newest = runs.first().map(|run| timestamp(run.header.began)).unwrap_or_default();
                     @let values = [("count", &*runs.len().to_string()), ("date", &newest)];
                     li { a href={ "/history/" (runs::in_url(suite)) } { (suite) } (Message::RunsOfSuite.with(language, &values)) }
                 }
@@ -51,7 +50,7 @@ pub(crate) fn list(call: &Call) -> Answer {
     Ok(page::layout(language, Message::History.text(language), &body))
 }
 
-pub(crate) fn page(call: &Call) -> Answer {
+pub(crate) fn page(call: &Call) -> Result<Response> {
     let (shared, suite, language) = (&call.shared, &call.name, call.language());
     let mut found = of_suites(shared)?
         .remove(suite)
@@ -150,7 +149,7 @@ fn words(axes: &Cell, summaries: &[Summary]) -> String {
 }
 
 fn commit(summary: &Summary) -> &str {
-    summary.origin.git.as_ref().map_or("", |git| git.commit.get(..12).unwrap_or(&git.commit))
+    summary.origin.git.as_ref().map_or("", |git| short_commit(&git.commit))
 }
 
 fn sentence(summary: &Summary, change: &Change, language: Language) -> String {

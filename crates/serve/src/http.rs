@@ -1,7 +1,6 @@
 //! Requests and answers. `hyper` reads and writes all of them on one thread; what a page does runs beside it, and may block.
 
 use crate::{Shared, access, compare, failure, form, history, jobs, live, metrics, page, runs};
-use failure::Failure;
 use http_body_util::channel::Channel;
 use http_body_util::{BodyExt as _, Either, Full, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -10,7 +9,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use kurabe_core::{Error, ErrorKind};
+use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_report::Language;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -55,7 +54,7 @@ impl Call {
 }
 
 /// What answers: it may read files and compute.
-type Handler = fn(&Call) -> failure::Answer;
+type Handler = fn(&Call) -> Result<Response>;
 
 /// What is found at a path: for reading, and for changing.
 #[derive(Default)]
@@ -135,7 +134,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Response {
         return *refused;
     }
     let Some(route) = route(head.uri.path()) else {
-        return Failure(Error::new(ErrorKind::NotFound, "there is no such page")).answer(language);
+        return failure::answer(&Error::new(ErrorKind::NotFound, "there is no such page"), language);
     };
     let handler = match head.method {
         Method::GET | Method::HEAD => route.get,
@@ -155,9 +154,9 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Response {
     let query = head.uri.query().unwrap_or_default().to_owned();
     let call = Call { shared, name: route.name, query, headers: head.headers, body };
     let done = tokio::task::spawn_blocking(move || handler(&call)).await;
-    let done = done
-        .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the work for this page panicked").into()));
-    done.unwrap_or_else(|failure| failure.answer(language))
+    let done =
+        done.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the work for this page panicked")));
+    done.unwrap_or_else(|error| failure::answer(&error, language))
 }
 
 /// An answer of this type.

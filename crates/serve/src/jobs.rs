@@ -3,8 +3,7 @@
 //! A job has a folder below the store, `.jobs/ID`, with its command, its process, its progress and its output. So the
 //! page finds its jobs again when it is restarted, and they do not end with it.
 
-use crate::failure::Answer;
-use crate::http::{Call, redirect};
+use crate::http::{Call, Response, redirect};
 use crate::{page, trials};
 use kurabe_core::name::Name;
 use kurabe_core::sort;
@@ -236,7 +235,7 @@ pub(crate) fn command_line(arguments: &[String]) -> String {
     kurabe_report::command_line(&without_passwords(words))
 }
 
-pub(crate) fn page(call: &Call) -> Answer {
+pub(crate) fn page(call: &Call) -> Result<Response> {
     let (shared, id, language) = (&call.shared, &call.name, call.language());
     let say = |message: Message| message.text(language);
     let job = shared.jobs.find(id)?;
@@ -259,7 +258,7 @@ pub(crate) fn page(call: &Call) -> Answer {
     Ok(page::layout(language, say(Message::RunFromHere), &body))
 }
 
-pub(crate) fn stop(Call { shared, name: id, .. }: &Call) -> Answer {
+pub(crate) fn stop(Call { shared, name: id, .. }: &Call) -> Result<Response> {
     shared.jobs.find(id)?.stop()?;
     Ok(redirect(&format!("/jobs/{id}")))
 }

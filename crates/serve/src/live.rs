@@ -4,7 +4,6 @@
 //! which has the rate within a trial. Both are files, so that several people may look at once and a restart of the page
 //! loses nothing.
 
-use crate::failure::Answer;
 use crate::follow::{Follow, LOOK, lock};
 use crate::http::{Call, Response};
 use crate::jobs::Job;
@@ -13,6 +12,7 @@ use http_body_util::Either;
 use http_body_util::channel::Channel;
 use hyper::body::Bytes;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use kurabe_core::Result;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
@@ -81,7 +81,7 @@ struct WatchedRun {
     job: Option<WatchedJob>,
 }
 
-pub(crate) fn run(Call { shared, name, .. }: &Call) -> Answer {
+pub(crate) fn run(Call { shared, name, .. }: &Call) -> Result<Response> {
     let path = runs::find(shared, name)?;
     let follow = shared.followed.run(&path)?;
     // The page has the trials so far.
@@ -137,7 +137,7 @@ struct WatchedJob {
     read: u64,
 }
 
-pub(crate) fn job(Call { shared, name, .. }: &Call) -> Answer {
+pub(crate) fn job(Call { shared, name, .. }: &Call) -> Result<Response> {
     let job = shared.jobs.find(name)?;
     Ok(events(WatchedJob { shared: Arc::clone(shared), job, read: 0 }, look_at_job))
 }

@@ -1,8 +1,7 @@
 //! `/metrics`: the newest continuous trial of each cell of running runs, in the text format of `OpenMetrics`, which Prometheus reads.
 
 use crate::Shared;
-use crate::failure::Answer;
-use crate::http::{Call, of_type};
+use crate::http::{Call, Response, of_type};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::{Entry, RunState};
@@ -25,7 +24,7 @@ struct Families {
     p99: Gauges,
 }
 
-pub(crate) fn page(Call { shared, .. }: &Call) -> Answer {
+pub(crate) fn page(Call { shared, .. }: &Call) -> Result<Response> {
     Ok(of_type("application/openmetrics-text; version=1.0.0; charset=utf-8", of_store(shared)?))
 }
 

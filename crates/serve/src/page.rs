@@ -2,11 +2,8 @@
 
 use crate::http::{Response, of_type};
 use hyper::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
-use jiff::Timestamp;
-use kurabe_core::units;
 use kurabe_report::{Language, Message};
 use maud::{DOCTYPE, Markup, html};
-use std::time::Duration;
 
 /// Only our own style, script and events; no other site may frame a page.
 const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src 'self'; \
@@ -71,15 +68,4 @@ pub(crate) fn style() -> Response {
 
 pub(crate) fn script() -> Response {
     of_type("text/javascript; charset=utf-8", include_str!("script.js").to_owned())
-}
-
-/// `2026-11-20 10:17 UTC`, from seconds since 1970.
-pub(crate) fn date(seconds: u64) -> String {
-    let time = i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-    time.map_or_else(|| "an unknown date".to_owned(), |time| time.strftime("%Y-%m-%d %H:%M UTC").to_string())
-}
-
-/// A time in nanoseconds.
-pub(crate) fn nanos(ns: u64) -> String {
-    units::time(Duration::from_nanos(ns))
 }

@@ -1,8 +1,7 @@
 //! The list of runs, and one run.
 
-use crate::failure::Answer;
 use crate::follow::lock;
-use crate::http::{Call, redirect};
+use crate::http::{Call, Response, redirect};
 use crate::jobs::Job;
 use crate::{Shared, page, trials};
 use hyper::header::{ACCEPT_LANGUAGE, HeaderMap, HeaderValue};
@@ -12,7 +11,7 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_experiments::registry;
 use kurabe_record::{Entry, RunPath, RunState, RunSummary};
 use kurabe_report::finding::Section;
-use kurabe_report::{Language, Message, Summary, html as report_html};
+use kurabe_report::{Language, Message, Summary, html as report_html, short_commit, timestamp};
 use maud::{Markup, html};
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -57,7 +56,7 @@ pub(crate) fn in_url(name: &str) -> String {
     form_urlencoded::byte_serialize(name.as_bytes()).collect()
 }
 
-pub(crate) fn list(call: &Call) -> Answer {
+pub(crate) fn list(call: &Call) -> Result<Response> {
     let shared = &call.shared;
     let language = call.language();
     let search =
@@ -101,7 +100,7 @@ impl<'a> Row<'a> {
                 Language::NAMES
                     .map(|name| state(run.state).text(Language::named(name).unwrap_or_default()).to_owned()),
             );
-            words.push(page::date(header.began));
+            words.push(timestamp(header.began));
         }
         Self { entry, note, verdict: String::new(), text: words.join(" ").to_lowercase() }
     }
@@ -190,7 +189,7 @@ fn one_row(row: &Row<'_>, language: Language) -> Markup {
             Entry::Run(run) => {
                 tr {
                     td { input type="checkbox" name="run" value=(name) aria-label={ (Message::Compare.text(language)) " " (name) }; }
-                    td { a href={ "/runs/" (in_url(name)) } { (name) } br; span class="soft" { (page::date(run.header.began)) } }
+                    td { a href={ "/runs/" (in_url(name)) } { (name) } br; span class="soft" { (timestamp(run.header.began)) } }
                     td { (run.header.spec.experiment) }
                     td class="wrap" { (run.header.spec.targets.join(" ")) }
                     td class="wrap said" lang=(language.name()) { (row.verdict) }
@@ -224,11 +223,11 @@ fn origin(run: &RunSummary) -> Markup {
     html! {
         @if let Some(suite) = &origin.suite { a href={ "/history/" (in_url(suite)) } { (suite) } " " }
         @for label in &origin.labels { (label) " " }
-        @if let Some(git) = &origin.git { code { (git.commit.get(..12).unwrap_or(&git.commit)) } }
+        @if let Some(git) = &origin.git { code { (short_commit(&git.commit)) } }
     }
 }
 
-pub(crate) fn one(call: &Call) -> Answer {
+pub(crate) fn one(call: &Call) -> Result<Response> {
     let (shared, name, language) = (&call.shared, &call.name, call.language());
     let path = find(shared, name)?;
     match Entry::of(path.clone()) {
@@ -236,7 +235,7 @@ pub(crate) fn one(call: &Call) -> Answer {
             let run = kurabe_record::read(&path)?.run;
             Ok(page::layout(language, name, &one_page(shared, &path, &run, summary.state, language)))
         }
-        Entry::Unreadable { error, .. } => Err(error.into()),
+        Entry::Unreadable { error, .. } => Err(error),
     }
 }
 
@@ -250,7 +249,7 @@ fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState, language:
     let job = shared.jobs.of_run(&path.name).filter(Job::is_running);
     html! {
         p class="meta" {
-            (Message::RunOn.with(language, &of)) " · " (page::date(run.header.began)) " · "
+            (Message::RunOn.with(language, &of)) " · " (timestamp(run.header.began)) " · "
             span id="state" class=[(now == RunState::Running).then_some("running")] { (say(state(now))) }
         }
         @match now {
@@ -288,7 +287,7 @@ fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState, language:
     }
 }
 
-pub(crate) fn report(call: &Call) -> Answer {
+pub(crate) fn report(call: &Call) -> Result<Response> {
     let run = kurabe_record::read(&find(&call.shared, &call.name)?)?.run;
     let summary = analyse(&run).in_language(call.language());
     let text = report_html::render(&summary, &report_html::Options::default());
@@ -296,14 +295,14 @@ pub(crate) fn report(call: &Call) -> Answer {
     Ok(page::document(text, HeaderValue::from_static("frame-ancestors 'self'")))
 }
 
-pub(crate) fn note(call: &Call) -> Answer {
+pub(crate) fn note(call: &Call) -> Result<Response> {
     let text = call.form().into_iter().find(|(name, _)| name == "note").map(|(_, text)| text);
     let text = text.ok_or_else(|| Error::usage("the form has no note"))?;
     find(&call.shared, &call.name)?.set_note(&text)?;
     Ok(redirect(&format!("/runs/{}", in_url(&call.name))))
 }
 
-pub(crate) fn stop(Call { shared, name, .. }: &Call) -> Answer {
+pub(crate) fn stop(Call { shared, name, .. }: &Call) -> Result<Response> {
     let job = shared.jobs.of_run(name).ok_or_else(|| {
         Error::usage(format!("the run '{name}' was not started from this page"))
             .hint("stop it where it was started, with Ctrl-C")
@@ -312,7 +311,7 @@ pub(crate) fn stop(Call { shared, name, .. }: &Call) -> Answer {
     Ok(redirect(&format!("/runs/{}", in_url(name))))
 }
 
-pub(crate) fn resume(Call { shared, name, .. }: &Call) -> Answer {
+pub(crate) fn resume(Call { shared, name, .. }: &Call) -> Result<Response> {
     let start = |path: RunPath| {
         let words = ["run", "--resume", &path.name, "--log-format=json"];
         shared.jobs.start(&words.map(str::to_owned))

@@ -1,6 +1,5 @@
 //! What a run's page shows of its trials: figures and charts of the last minutes, and a log.
 
-use crate::page;
 use kurabe_core::observation::{HostUse, Observation, Sample};
 use kurabe_core::run::{Measurement, Outcome, Run, TrialRecord};
 use kurabe_core::sort;
@@ -10,6 +9,7 @@ use kurabe_report::{Language, Message};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The most trials in the log of a page, the newest ones.
 const LOG: usize = 40;
@@ -157,7 +157,7 @@ fn sessions(observed: &Observation) -> Vec<(f64, [f64; 6])> {
 /// The numbers of a trial, for [`COLUMNS`].
 fn shown(measured: &Measurement, [p50, p99]: [Option<u64>; 2]) -> [String; 8] {
     let or_none = |text: Option<String>| text.unwrap_or_else(|| NONE.to_owned());
-    let time = |ns: Option<u64>| or_none(ns.map(page::nanos));
+    let time = |ns: Option<u64>| or_none(ns.map(|ns| units::time(Duration::from_nanos(ns))));
     let observed = measured.observed.as_deref();
     let wall = |observed: &Observation| observed.wall_ns.max(1) as f64;
     let cpus = |cpu_ns: u64, observed: &Observation| format!("{:.2}", cpu_ns as f64 / wall(observed));
