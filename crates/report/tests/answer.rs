@@ -1,8 +1,10 @@
 //! The answer: what was asked is compared, and shown in 20 lines of 80 columns.
 
-use crate::common::{At, INFO, Scenario, bottlenecks, interleaved, open_loop, plausible, troubled};
+use crate::common::{
+    At, INFO, Scenario, bottlenecks, interleaved, measurements, open_loop, plausible, troubled,
+};
 use kurabe_core::question::Question;
-use kurabe_core::run::{Outcome, Run};
+use kurabe_core::run::Run;
 use kurabe_report::summary::Verdict;
 use kurabe_report::{Summary, analyse, terminal};
 use unicode_width::UnicodeWidthStr;
@@ -142,10 +144,8 @@ fn answer_says_where_rates_and_ratios_are_of_different_trials() {
     assert!(said(&with(100)).is_empty(), "{:?}", lines(&with(100)));
     // Also where rankings and other notes would fill the answer.
     let mut full = interleaved(120);
-    for trial in &mut full.trials {
-        if let Outcome::Measured(measured) = &mut trial.outcome {
-            measured.windows = (0..20).map(|n| 2_000 - 60 * n).collect();
-        }
+    for (_, measured) in measurements(&mut full) {
+        measured.windows = (0..20).map(|n| 2_000 - 60 * n).collect();
     }
     let full = asked(&full, question(&["targets"], &["payload", "layout"]));
     let all = lines(&full);

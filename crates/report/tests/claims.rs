@@ -1,7 +1,8 @@
 //! The answers to claims about fixed runs, and their table, page and JSON. `KURABE_BLESS=1` accepts changes of the golden
 //! files.
 
-use crate::common::{INFO, Pattern, Scenario, observed};
+use crate::common::{INFO, Pattern, Scenario, measurements, observed};
+use crate::golden::golden;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::metric::Unit;
@@ -14,8 +15,6 @@ use kurabe_report::claim::{
 use kurabe_report::terminal::Options;
 use kurabe_stats::Interval;
 use proptest::prelude::*;
-use std::fs;
-use std::path::Path;
 
 fn side(target: Option<usize>, axes: &[(&str, &str)]) -> Side {
     let axes = axes.iter().map(|(name, value)| ((*name).to_owned(), AxisValue::Word((*value).to_owned())));
@@ -113,8 +112,7 @@ fn beside_other_load_a_rate_is_a_lower_bound_and_a_ratio_says_so() {
     let host = HostUse { cpus, ..HostUse::default() };
     let server = ServerUse::InClient;
     let busy = Observation { wall_ns: 1_000_000_000, server, host, ..Observation::default() };
-    for trial in &mut run.trials {
-        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+    for (_, measured) in measurements(&mut run) {
         measured.observed = Some(Box::new(busy.clone()));
     }
     let load = "other processes used the CPU during its trials";
@@ -202,9 +200,8 @@ fn failed_trial_is_undecided_and_unavailable_cell_is_not_testable() {
 fn saturated_client_never_decides_what_its_server_could_still_change() {
     let full = |target: usize| {
         let mut run = two().run();
-        for trial in &mut run.trials {
-            let Outcome::Measured(measured) = &mut trial.outcome else { continue };
-            let own = run.header.cells[trial.cell].target == target;
+        for (trial, measured) in measurements(&mut run) {
+            let own = trial.record.target == target;
             let pattern = if own { Pattern::ClientFull } else { Pattern::ServerThreadFull };
             measured.observed = Some(Box::new(observed(pattern, measured)));
         }
@@ -316,16 +313,6 @@ fn report() -> Report {
     report.claims[0].answer = Answer::of(report.claims[0].now.tests.iter().map(|part| part.answer));
     report.claims[0].now.answer = report.claims[0].answer;
     report
-}
-
-fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("KURABE_BLESS").is_some() {
-        fs::write(&path, text).unwrap();
-        return;
-    }
-    let wanted = fs::read_to_string(&path).unwrap_or_default();
-    assert!(wanted == text, "{name} changed; look at it, then accept it with KURABE_BLESS=1\n{text}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! When additional rounds change nothing: the end of `--until conclusive`, and its sentence in the report.
 
-use crate::common::{INFO, Pattern, Scenario, observed};
-use kurabe_core::run::{Outcome, Run, Until};
+use crate::common::{INFO, Pattern, Scenario, measurements, observed};
+use kurabe_core::run::{Run, Until};
 use kurabe_report::summary::{Verdict, VerdictResult};
 use kurabe_report::{Summary, analyse};
 
@@ -20,9 +20,8 @@ fn run(full: [bool; 2], noise: f64, slower: f64) -> Run {
     }
     .run();
     run.header.spec.until = Some(Until { margin: 0.05, max_rounds: 100, budget_ns: None });
-    for trial in &mut run.trials {
-        let target = run.header.cells[trial.cell].target;
-        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+    for (trial, measured) in measurements(&mut run) {
+        let target = trial.record.target;
         if target == 1 {
             measured.elapsed_ns = (measured.elapsed_ns as f64 * slower) as u64;
         }

@@ -1,7 +1,8 @@
 //! Runs of `connect`: metrics that not every trial has, and the comparison with published results.
 
+use crate::common::others::recast;
 use crate::common::{At, Scenario};
-use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
+use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue};
 use kurabe_core::experiment::{Answer, ExperimentInfo, OperationInfo};
 use kurabe_core::metric::{CLOSE, CONNECT, Metric, MetricValue, Unit};
 use kurabe_core::run::{Outcome, Run};
@@ -40,22 +41,10 @@ fn run(rate: fn(At<'_>) -> f64) -> Run {
         rate,
         ..Scenario::default()
     };
-    let mut run = scenario.run();
-    "connect".clone_into(&mut run.header.spec.experiment);
-    let word =
-        |layout: &str| AxisValue::Word(if layout == "blob" { "kept" } else { "per-request" }.to_owned());
-    run.header.spec.axes = [
-        ("connection".to_owned(), vec![word("blob"), word("rows")]),
-        ("clients".to_owned(), vec![AxisValue::Number(1)]),
-    ]
-    .into();
-    for cell in &mut run.header.cells {
-        let connection = word(cell.axes.word("layout").unwrap());
-        cell.axes =
-            Cell::new([("connection".to_owned(), connection), ("clients".to_owned(), AxisValue::Number(1))]);
-    }
-    run.header.overhead.clear();
-    run
+    recast(&scenario, "connect", |cell| {
+        let kept = if cell.word("layout").unwrap() == "blob" { "kept" } else { "per-request" };
+        vec![("connection", AxisValue::Word(kept.to_owned())), ("clients", AxisValue::Number(1))]
+    })
 }
 
 fn twelve_times(at: At<'_>) -> f64 {

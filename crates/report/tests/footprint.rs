@@ -1,5 +1,6 @@
 //! Runs of `footprint`: the cost of each connection, in a sentence and in a chart.
 
+use crate::common::measurements;
 use crate::common::others::{FOOTPRINT as INFO, footprint as run};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::run::{Outcome, Run};
@@ -73,8 +74,7 @@ fn memory_has_a_table_and_a_chart_and_other_runs_have_neither() {
     let value: f64 = csv.lines().nth(1).unwrap().split(',').nth(column.unwrap()).unwrap().parse().unwrap();
     assert!((value / 1e6 - 1.0).abs() < 0.01, "{value}");
     let mut plain = run();
-    for trial in &mut plain.trials {
-        let Outcome::Measured(measured) = &mut trial.outcome else { panic!("{trial:?}") };
+    for (_, measured) in measurements(&mut plain) {
         measured.metrics.clear();
     }
     let summary = analyse(&plain, Some(&INFO));

@@ -1,6 +1,6 @@
 //! The gate of two runs: what it calls slower, and in which forms it says so.
 
-use crate::common::{At, INFO, Scenario, of_any_start};
+use crate::common::{At, INFO, Scenario, measurements, of_any_start};
 use kurabe_core::facts::{ServerFacts, Setting};
 use kurabe_core::observation::{CpuUse, HostUse, Observation, ServerUse};
 use kurabe_core::run::{Outcome, Run};
@@ -78,10 +78,8 @@ fn daily(runs: usize, newest: fn(At<'_>) -> f64) -> Vec<Summary> {
     let of = |day: usize| {
         let mut run = run(if day + 1 == runs { newest } else { usual }, 0.01);
         (run.header.spec.restarts, run.header.began) = (2, 1_000_000 + 86_400 * day as u64);
-        for trial in &mut run.trials {
-            if let Outcome::Measured(measured) = &mut trial.outcome {
-                measured.elapsed_ns = measured.elapsed_ns / 100 * [100, 102, 99, 101][day % 4];
-            }
+        for (_, measured) in measurements(&mut run) {
+            measured.elapsed_ns = measured.elapsed_ns / 100 * [100, 102, 99, 101][day % 4];
         }
         summary(&run)
     };
@@ -147,8 +145,7 @@ fn run_on_a_machine_with_other_load_cannot_fail() {
         host: HostUse { cpus, ..HostUse::default() },
         ..Observation::default()
     };
-    for trial in &mut slower.trials {
-        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+    for (_, measured) in measurements(&mut slower) {
         measured.observed = Some(Box::new(observed.clone()));
     }
     let compared = judged(&base, &slower, 0.05);

@@ -18,7 +18,8 @@ fn without_style(page: &str) -> String {
     format!("{head}<style></style>{rest};</script>{end}\n").replace("><", ">\n<")
 }
 
-fn golden(name: &str, text: &str) {
+/// Compares a text with the golden file of this name.
+pub(crate) fn golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("KURABE_BLESS").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();

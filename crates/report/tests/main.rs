@@ -3,6 +3,7 @@
 
 mod answer;
 mod attribution;
+mod bottlenecks;
 mod claims;
 mod common;
 mod conclusive;
@@ -12,6 +13,7 @@ mod footprint;
 mod gate;
 mod golden;
 mod history;
+mod incomplete;
 mod noise;
 mod page;
 mod restarts;

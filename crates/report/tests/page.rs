@@ -1,8 +1,8 @@
 //! Properties of the HTML page for all names from servers and users.
 
-use crate::common::{INFO, Pattern, Scenario, observed, open_loop, troubled};
+use crate::common::{INFO, Pattern, Scenario, measurements, observed, open_loop, troubled};
 use kurabe_core::observation::Sample;
-use kurabe_core::run::{Outcome, Run, TailCourse};
+use kurabe_core::run::{Run, TailCourse};
 use kurabe_core::stats_probe::{EngineWaits, WaitPoint, WaitState};
 use kurabe_report::finding::Section;
 use kurabe_report::{analyse, html};
@@ -117,8 +117,7 @@ fn whole() -> Run {
 
 /// The run with everything that a trial may have over its time.
 fn observed_over_time(mut run: Run) -> Run {
-    for trial in &mut run.trials {
-        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+    for (_, measured) in measurements(&mut run) {
         measured.windows = (0..20).map(|n| 500 + n % 3).collect();
         let mut seen = observed(Pattern::RoundTrip, measured);
         let sample = |n: u64| Sample {

@@ -1,9 +1,9 @@
 //! Metrics with many values in one trial: a chart with the diagonal, and the points in JSON.
 
-use crate::common::{INFO, Scenario};
+use crate::common::{INFO, Scenario, measurements};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::{Better, Metric, Points, Source, Unit};
-use kurabe_core::run::{Outcome, Run};
+use kurabe_core::run::Run;
 use kurabe_report::{analyse, html, json};
 use serde_json::Value;
 
@@ -16,8 +16,7 @@ static SCATTER: ExperimentInfo = ExperimentInfo {
 /// Each round has other points.
 fn run() -> Run {
     let mut run = Scenario::default().run();
-    for trial in &mut run.trials {
-        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+    for (trial, measured) in measurements(&mut run) {
         let points = vec![(0.0, 1.0), (10.0, 10.0), (1_000.0, 10.0 + f64::from(trial.round))];
         measured.points = vec![Points { metric: "estimated rows".to_owned(), points }];
     }
@@ -62,10 +61,8 @@ fn json_has_points_of_last_round() {
 #[test]
 fn report_without_points_has_no_such_chart() {
     let mut run = run();
-    for trial in &mut run.trials {
-        if let Outcome::Measured(measured) = &mut trial.outcome {
-            measured.points.clear();
-        }
+    for (_, measured) in measurements(&mut run) {
+        measured.points.clear();
     }
     let page = html::render(&analyse(&run, Some(&SCATTER)), &html::Options::default());
     assert!(!page.contains("over counted rows"));

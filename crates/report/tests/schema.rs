@@ -3,7 +3,8 @@
 // As siblings: the full tier has this file and a complete validator beside each other too.
 use super::common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
 use super::common::{
-    At, INFO, Pattern, Scenario, bottlenecks, by_cpus, interleaved, observed, open_loop, troubled,
+    At, INFO, Pattern, Scenario, bottlenecks, by_cpus, interleaved, measurements, observed, open_loop,
+    troubled,
 };
 use super::json_schema::Validator;
 use kurabe_core::experiment::ExperimentInfo;
@@ -25,8 +26,7 @@ fn disturbed() -> Run {
     let targets = vec!["sqlite", "postgres", "memcached"];
     let rate = |at: At<'_>| if at.target == "memcached" { 9_500.0 } else { 10_000.0 };
     let mut run = Scenario { targets, rate, noise: 0.08, ..Scenario::default() }.run();
-    for trial in &mut run.trials {
-        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+    for (trial, measured) in measurements(&mut run) {
         let falls = trial.operation == "write";
         let early = |n: u64| if n < 6 { 500 } else { 1_000 + n % 2 };
         measured.windows = (0..20).map(|n| if falls { 2_000 - 60 * n } else { early(n) }).collect();
@@ -74,11 +74,9 @@ fn reports() -> Vec<Value> {
     let cached = {
         let mut run = Scenario::default().run();
         run.header.spec.cache = Some("memcached://cache.example".to_owned());
-        for trial in &mut run.trials {
-            if let Outcome::Measured(measured) = &mut trial.outcome {
-                measured.metrics.push(MetricValue::new("hit ratio", Unit::Share, 0.9));
-                measured.points = vec![Points { metric: "estimated".to_owned(), points: vec![(1.0, 2.0)] }];
-            }
+        for (_, measured) in measurements(&mut run) {
+            measured.metrics.push(MetricValue::new("hit ratio", Unit::Share, 0.9));
+            measured.points = vec![Points { metric: "estimated".to_owned(), points: vec![(1.0, 2.0)] }];
         }
         run
     };
@@ -114,8 +112,7 @@ fn reports() -> Vec<Value> {
     };
     let late = {
         let mut run = open_loop();
-        for trial in &mut run.trials {
-            let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        for (_, measured) in measurements(&mut run) {
             let open = measured.open.as_mut().unwrap();
             (0..900).for_each(|_| open.lag.record(90_000_000));
         }
@@ -126,10 +123,8 @@ fn reports() -> Vec<Value> {
         let mut run = by_cpus(
             Scenario { payloads, layouts: vec!["blob"], compress: vec!["none"], ..Scenario::default() }.run(),
         );
-        for trial in &mut run.trials {
-            if let Outcome::Measured(measured) = &mut trial.outcome {
-                measured.observed = Some(Box::new(observed(Pattern::ClientFull, measured)));
-            }
+        for (_, measured) in measurements(&mut run) {
+            measured.observed = Some(Box::new(observed(Pattern::ClientFull, measured)));
         }
         run
     };
@@ -150,12 +145,10 @@ fn reports() -> Vec<Value> {
                 labels: BTreeMap::new(),
             })
             .to_vec();
-        for trial in &mut run.trials {
-            if let Outcome::Measured(measured) = &mut trial.outcome {
-                measured.clients = 2;
-                let agents = vec![AgentUse { name: first.clone(), clients: 2, ..AgentUse::default() }];
-                measured.fleet = Some(Box::new(FleetUse { agents, ..FleetUse::default() }));
-            }
+        for (_, measured) in measurements(&mut run) {
+            measured.clients = 2;
+            let agents = vec![AgentUse { name: first.clone(), clients: 2, ..AgentUse::default() }];
+            measured.fleet = Some(Box::new(FleetUse { agents, ..FleetUse::default() }));
         }
         run
     };

@@ -1,27 +1,29 @@
 //! Verdicts are sentences, hold only for what was tested, and never rank what must not be ranked.
 
-use crate::common::{At, INFO, Scenario, bottlenecks, of_any_start, open_loop, plausible, troubled};
+use crate::common::{
+    At, INFO, Scenario, bottlenecks, measurements, of_any_start, open_loop, plausible, troubled,
+};
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::experiment::ExperimentInfo;
-use kurabe_core::run::{Outcome, Resumption, Run, RunEnd, RunHeader, Until};
+use kurabe_core::run::{Outcome, Run};
 use kurabe_report::finding::{Finding, Note, Section, Statement, Trials, Why};
 use kurabe_report::summary::{Status, Summary, Verdict, VerdictResult};
-use kurabe_report::{Language, View, analyse, compare, json, terminal};
+use kurabe_report::{Language, analyse, compare, terminal};
 
-fn summary(run: &Run) -> Summary {
+pub(crate) fn summary(run: &Run) -> Summary {
     analyse(run, Some(&INFO))
 }
 
-fn sentences(summary: &Summary) -> Vec<&str> {
+pub(crate) fn sentences(summary: &Summary) -> Vec<&str> {
     summary.sentences(Section::Verdict)
 }
 
-fn small() -> Scenario {
+pub(crate) fn small() -> Scenario {
     Scenario { payloads: vec![1_000], layouts: vec!["blob"], compress: vec!["none"], ..Scenario::default() }
 }
 
-fn verdict<'a>(summary: &'a Summary, operation: &str, axis: &str, payload: u64) -> &'a Verdict {
+pub(crate) fn verdict<'a>(summary: &'a Summary, operation: &str, axis: &str, payload: u64) -> &'a Verdict {
     let at = |verdict: &&Verdict| {
         verdict.operation == operation
             && verdict.pair.axis == axis
@@ -161,8 +163,7 @@ fn a_rate_that_was_not_kept_up_is_an_outcome_and_never_ranked() {
 fn response_times_bend_where_they_double_in_every_round_and_a_late_generator_has_none() {
     let mut run = open_loop();
     let rates: Vec<u64> = run.header.cells.iter().map(|cell| cell.axes.number("rate").unwrap()).collect();
-    for trial in &mut run.trials {
-        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+    for (trial, measured) in measurements(&mut run) {
         measured.dropped = 0;
         let open = measured.open.as_mut().unwrap();
         measured.elapsed_ns = open.due_ns;
@@ -174,8 +175,7 @@ fn response_times_bend_where_they_double_in_every_round_and_a_late_generator_has
     let bent = "Response p99 of reads on SQLite (layout blob, compress none) is 1 ms at 1,000/s and 38 ms at 5,000/s; it is \
                 at least twice the first from 5,000/s on.";
     assert_eq!(first, bent);
-    for trial in &mut run.trials {
-        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+    for (trial, measured) in measurements(&mut run) {
         let lag = &mut measured.open.as_mut().unwrap().lag;
         (0..9_000).for_each(|_| lag.record(if rates[trial.cell] == 5_000 { 22_000_000 } else { 50_000 }));
     }
@@ -229,27 +229,6 @@ fn one_round_decides_nothing() {
         ["One round has no interval, so no verdict is possible; use more rounds."]
     );
     assert!(summary.cells.iter().filter_map(|cell| cell.ops_per_second).all(|rate| rate.low.is_none()));
-}
-
-#[test]
-fn incomplete_run_is_reported_as_such() {
-    let mut run = Scenario::default().run();
-    run.trials.truncate(30);
-    run.end = None;
-    let summary = summary(&run);
-    assert!(!summary.complete);
-    let warnings = summary.sentences(Section::Warning);
-    assert!(warnings[0].starts_with("This run is not complete: 30 of 182 planned trials were made"));
-}
-
-#[test]
-fn run_without_trials_has_no_findings() {
-    let mut run = Scenario::default().run();
-    run.trials.clear();
-    run.end = None;
-    let summary = summary(&run);
-    assert_eq!(sentences(&summary), ["There are no results."]);
-    assert!(summary.cells.iter().all(|cell| cell.status == Status::Unavailable && cell.reason.is_some()));
 }
 
 #[test]
@@ -307,102 +286,6 @@ fn comparison_of_runs_states_weaker_evidence() {
 }
 
 #[test]
-fn running_run_shows_results_without_verdicts() {
-    fn slower(at: At<'_>) -> f64 {
-        plausible(at) * if at.layout == "rows" { 0.5 } else { 1.0 }
-    }
-    let whole = Scenario { rate: slower, rounds: 6, ..Scenario::default() }.run();
-    assert!(summary(&whole).verdicts.iter().any(|verdict| verdict.result == VerdictResult::Worse));
-    for end in [None, Some(RunEnd { at_ms: 1, complete: false })] {
-        let mut run = whole.clone();
-        run.trials.retain(|trial| trial.round < 4);
-        run.end = end;
-        let summary = summary(&run);
-        assert!(
-            summary.verdicts.is_empty()
-                && summary.sentences(Section::Detail).is_empty()
-                && summary.comparisons == 0
-        );
-        assert_eq!(
-            sentences(&summary),
-            [
-                "No verdicts yet: the next planned analysis is after 6 rounds. 'kurabe run --resume' continues the \
-              run."
-            ]
-        );
-        assert_eq!(summary.next_analysis, Some(6));
-        assert!(summary.cells.iter().any(|cell| cell.ops_per_second.is_some()));
-        let page = terminal::render(&summary, &terminal::Options { details: true, ..Default::default() });
-        assert!(!page.contains("faster") && !page.contains("slower"), "{page}");
-        let compared = compare::compare(&analyse(&whole, Some(&INFO)), &summary, &[]);
-        assert!(
-            compared.rows.iter().all(|row| row.result == VerdictResult::NotComparable && row.low.is_none())
-        );
-        let all = compared.sentences(Section::Verdict);
-        assert!(all[0].contains("is not complete"), "{all:?}");
-    }
-}
-
-#[test]
-fn next_analysis_of_a_run_until_conclusive_is_the_next_planned_one() {
-    let mut run = Scenario { rounds: 28, ..small() }.run();
-    run.header.spec.rounds = 6;
-    run.header.spec.until = Some(Until { margin: 0.05, max_rounds: 100, budget_ns: None });
-    run.end = None;
-    let analyses = [(1, 6), (5, 6), (7, 9), (15, 21), (22, 32), (28, 32)];
-    for (made, next) in analyses {
-        let mut run = run.clone();
-        run.trials.retain(|trial| trial.round < made);
-        assert_eq!(summary(&run).next_analysis, Some(next), "{made} rounds");
-    }
-}
-
-#[test]
-fn extended_run_spends_separate_share_at_each_end() {
-    fn same(_: At<'_>) -> f64 {
-        10_000.0
-    }
-    let targets = vec!["sqlite", "sqlite"];
-    let mut run = Scenario { targets, rate: same, noise: 0.05, rounds: 32, ..small() }.run();
-    run.header.spec.rounds = 6;
-    run.header.spec.until = Some(Until { margin: 0.01, max_rounds: 32, budget_ns: None });
-    let width = |run: &Run| {
-        let summary = summary(run);
-        let verdict = verdict(&summary, "read", "target", 1_000);
-        verdict.high.unwrap() / verdict.low.unwrap()
-    };
-    let once = width(&run);
-    // The same 32 rounds, after an earlier end at 25 rounds.
-    let mut ended = run.clone();
-    ended.header.spec.until = Some(Until { margin: 0.01, max_rounds: 25, budget_ns: None });
-    let RunHeader { machine, targets, kurabe, .. } = run.header.clone();
-    let resumption =
-        Resumption { began: 9, trials_before: 9, max_rounds: Some(32), kurabe, machine, targets };
-    ended.resumptions = vec![resumption];
-    assert!(width(&ended) > once, "the analysis after 25 rounds was paid for");
-}
-
-#[test]
-fn changes_at_resumption_are_reported_and_anonymised() {
-    let mut run = small().run();
-    let RunHeader { machine, targets, kurabe, .. } = run.header.clone();
-    let same = Resumption { began: 9, trials_before: 4, max_rounds: None, kurabe, machine, targets };
-    run.resumptions = vec![same.clone()];
-    assert!(!summary(&run).sentences(Section::Warning).iter().any(|note| note.contains("in place of")));
-    let mut other = Resumption { trials_before: 11, kurabe: "0.3.0".into(), ..same };
-    other.targets[0].facts.version = "3.99".into();
-    run.resumptions.push(other);
-    let notes = summary(&run).sentences(Section::Warning).join("\n");
-    for part in ["from number 12 on", "Kurabe 0.3.0 in place of", "SQLite 3.99 in place of 3.50.4 on sqlite"]
-    {
-        assert!(notes.contains(part), "{part}: {notes}");
-    }
-    let view = View { anonymise: true, ..View::default() };
-    let hidden = json::render(&view.analyse(&run, Some(&INFO)).unwrap());
-    assert!(hidden.contains("version 2 in place of version 1") && !hidden.contains("3.99"), "{hidden}");
-}
-
-#[test]
 fn shares_are_named_as_shares() {
     let mut run = small().run();
     run.header.spec.axes.insert("write-share".into(), vec![AxisValue::Number(5), AxisValue::Number(20)]);
@@ -420,34 +303,6 @@ fn shares_are_named_as_shares() {
     let summary = analyse(&run, Some(&info));
     let basis = summary.sentences(Section::Basis);
     assert!(basis[0].contains("write-share 5 % and 20 %"), "{basis:?}");
-}
-
-#[test]
-fn repeated_analysis_widens_intervals_and_is_reported() {
-    fn same(_: At<'_>) -> f64 {
-        10_000.0
-    }
-    let fixed =
-        Scenario { targets: vec!["sqlite", "sqlite"], rate: same, noise: 0.05, rounds: 14, ..small() }.run();
-    let mut looked = fixed.clone();
-    looked.header.spec.rounds = 6;
-    looked.header.spec.until = Some(Until { margin: 0.01, max_rounds: 100, budget_ns: None });
-    let (fixed, looked) = (summary(&fixed), summary(&looked));
-    let width = |summary: &Summary| {
-        let verdict = verdict(summary, "read", "target", 1_000);
-        verdict.high.unwrap() / verdict.low.unwrap()
-    };
-    assert!(width(&looked) > width(&fixed), "{} {}", width(&looked), width(&fixed));
-    let basis = |summary: &Summary| summary.sentences(Section::Basis)[0].to_owned();
-    assert!(basis(&looked).contains("at analyses after 6, 9 and 14 rounds"), "{}", basis(&looked));
-    assert!(!basis(&fixed).contains("analyses"), "{}", basis(&fixed));
-    let verdict = verdict(&looked, "read", "target", 1_000);
-    assert!(!verdict.conclusive && verdict.further_rounds.is_some(), "{verdict:?}");
-    let warnings = looked.sentences(Section::Warning);
-    assert!(
-        warnings.iter().any(|text| text.contains("±1 %") && text.contains("kurabe run --resume")),
-        "{warnings:?}"
-    );
 }
 
 #[test]
@@ -478,11 +333,9 @@ fn rerun_replaces_first_trial_unconditionally() {
 #[test]
 fn unsteady_cells_are_marked_and_reported() {
     let mut run = small().run();
-    for trial in &mut run.trials {
-        if let Outcome::Measured(measured) = &mut trial.outcome {
-            let falls = trial.operation == "write";
-            measured.windows = (0..20).map(|n| if falls { 2_000 - 60 * n } else { 1_000 + n % 2 }).collect();
-        }
+    for (trial, measured) in measurements(&mut run) {
+        let falls = trial.operation == "write";
+        measured.windows = (0..20).map(|n| if falls { 2_000 - 60 * n } else { 1_000 + n % 2 }).collect();
     }
     let summary = summary(&run);
     let warnings = summary.sentences(Section::Warning);
@@ -495,8 +348,7 @@ fn unsteady_cells_are_marked_and_reported() {
 #[test]
 fn baseline_and_aa_control_count_as_one_disturbed_cell() {
     let mut run = bottlenecks();
-    for trial in &mut run.trials {
-        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+    for (_, measured) in measurements(&mut run) {
         if let Some(seen) = &mut measured.observed {
             seen.host.cpus[0].steal_ns = 300_000_000;
         }

@@ -1,17 +1,15 @@
 //! The raw windows of trials as CSV.
 
-use crate::common::Scenario;
-use kurabe_core::run::{Outcome, Run};
+use crate::common::{Scenario, measurements};
+use kurabe_core::run::Run;
 use kurabe_report::{View, windows};
 
 fn run() -> Run {
     let mut run = Scenario::default().run();
-    for trial in &mut run.trials {
-        if let Outcome::Measured(measured) = &mut trial.outcome {
-            measured.windows = vec![100, 300];
-            // The first client ended after two thirds of the trial.
-            (measured.windows_ns, measured.elapsed_ns) = (600_000_000, 900_000_000);
-        }
+    for (_, measured) in measurements(&mut run) {
+        measured.windows = vec![100, 300];
+        // The first client ended after two thirds of the trial.
+        (measured.windows_ns, measured.elapsed_ns) = (600_000_000, 900_000_000);
     }
     run
 }

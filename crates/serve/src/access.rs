@@ -16,7 +16,6 @@ use hyper::{Method, StatusCode, Uri};
 use kurabe_report::Language;
 use maud::{Markup, html};
 use ring::hmac;
-use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 pub(crate) const FIELD: &str = "form-token";
@@ -62,11 +61,8 @@ impl Access {
     }
 
     fn sign(&self, what: &str) -> String {
-        let mut text = String::new();
-        for byte in hmac::sign(&self.key, what.as_bytes()).as_ref() {
-            let _ = write!(text, "{byte:02x}");
-        }
-        text
+        let tag = hmac::sign(&self.key, what.as_bytes());
+        tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     fn cookie_name(&self) -> String {

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, clippy::panic, reason = "each test file uses a part of it; what cannot go on stops")]
 
-use super::{At, Pattern, Scenario, observed};
+use super::{At, Pattern, Scenario, measurements, observed};
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Answer, ExperimentInfo, OperationInfo};
@@ -108,7 +108,11 @@ pub static CACHE_ASIDE: ExperimentInfo = ExperimentInfo {
 };
 
 /// The run of a scenario as one of another experiment, with new cells from `cell`.
-fn recast(scenario: &Scenario, name: &str, cell: impl Fn(&Cell) -> Vec<(&'static str, AxisValue)>) -> Run {
+pub fn recast(
+    scenario: &Scenario,
+    name: &str,
+    cell: impl Fn(&Cell) -> Vec<(&'static str, AxisValue)>,
+) -> Run {
     let mut run = scenario.run();
     name.clone_into(&mut run.header.spec.experiment);
     let mut axes: BTreeMap<String, Vec<AxisValue>> = BTreeMap::new();
@@ -134,15 +138,6 @@ fn word(text: &str) -> AxisValue {
     AxisValue::Word(text.to_owned())
 }
 
-/// Visits each trial with the target and the axes of its cell.
-fn each_trial(run: &mut Run, mut change: impl FnMut(usize, &Cell, u32, &mut Measurement)) {
-    for trial in &mut run.trials {
-        let record = &run.header.cells[trial.cell];
-        let Outcome::Measured(measured) = &mut trial.outcome else { panic!("{trial:?}") };
-        change(record.target, &record.axes, trial.round, measured);
-    }
-}
-
 /// A run on a server with a process per connection: idle connections take 1 MB, active ones 2 MB, and there is a
 /// fixed cost of 5 MB; slightly more in each round.
 pub fn footprint() -> Run {
@@ -159,7 +154,8 @@ pub fn footprint() -> Run {
         let connections = AxisValue::Number(cell.number("payload").unwrap());
         vec![("connections", connections), ("state", word(if idle { "idle" } else { "active" }))]
     });
-    each_trial(&mut run, |_, axes, round, measured| {
+    for (trial, measured) in measurements(&mut run) {
+        let (axes, round) = (&trial.record.axes, trial.round);
         let count = axes.number("connections").unwrap() as f64;
         let each = if axes.word("state").unwrap() == "idle" { 1e6 } else { 2e6 };
         let added = (5e6 + each * count) * (1.0 + f64::from(round) / 1e3);
@@ -169,7 +165,7 @@ pub fn footprint() -> Run {
             PROCESSES_ADDED.value(count),
             THREADS_ADDED.value(count),
         ];
-    });
+    }
     run
 }
 
@@ -199,10 +195,11 @@ pub fn webapp() -> Run {
     (facts.engine, facts.version) = ("PostgreSQL over HTTP".into(), "17.6".into());
     (facts.durability, facts.durability_settings) = (Some(DurabilityClass::Synced), Vec::new());
     facts.transport = "TCP".into();
-    each_trial(&mut run, |target, axes, _, measured| {
+    for (trial, measured) in measurements(&mut run) {
+        let axes = &trial.record.axes;
         measured.clients = u32::try_from(axes.number("clients").unwrap()).unwrap().into();
         let mean_ns = measured.elapsed_ns as f64 / measured.completed as f64;
-        if target == 0 {
+        if trial.record.target == 0 {
             let part = |name, share: f64| MetricValue::new(name, Unit::Nanoseconds, mean_ns * share);
             measured.metrics = vec![
                 part("log in", 0.4),
@@ -210,7 +207,7 @@ pub fn webapp() -> Run {
                 part("update", 0.02),
                 part("search", 0.05),
             ];
-            return;
+            continue;
         }
         let mut seen = observed(Pattern::ServerThreadFull, measured);
         let used = seen.server_seen().unwrap().clone();
@@ -223,7 +220,7 @@ pub fn webapp() -> Run {
         seen.tiers = vec![tier(TierUse::APPLICATION, 0.75), tier(TierUse::DATABASE, 0.25)];
         measured.metrics = metric::of_tiers(&seen, measured.completed);
         measured.observed = Some(Box::new(seen));
-    });
+    }
     run
 }
 
@@ -252,7 +249,8 @@ pub fn cache_aside() -> Run {
         let after = if cell.word("layout").unwrap() == "blob" { "invalidate" } else { "replace" };
         vec![("cache-size", size), ("after-write", word(after)), ("clients", AxisValue::Number(4))]
     });
-    each_trial(&mut run, |_, axes, round, measured| {
+    for (trial, measured) in measurements(&mut run) {
+        let (axes, round) = (&trial.record.axes, trial.round);
         measured.clients = 4;
         let change = MetricValue::new("change", Unit::Nanoseconds, 210_000.0);
         measured.metrics = match axes.get("cache-size") {
@@ -273,6 +271,6 @@ pub fn cache_aside() -> Run {
             }
             _ => vec![change, MetricValue::new("stale", Unit::Count, 0.0)],
         };
-    });
+    }
     run
 }
