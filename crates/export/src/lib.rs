@@ -11,5 +11,7 @@
 pub mod otlp;
 #[cfg(feature = "otlp")]
 mod otlp_messages;
+#[cfg(feature = "otlp")]
+mod parent;
 #[cfg(feature = "parquet")]
 pub mod parquet;

@@ -2,7 +2,7 @@
 //! (<https://opentelemetry.io/docs/specs/otlp/>). It is sent after the run, so that nothing of it is measured.
 
 use crate::otlp_messages as messages;
-pub use crate::otlp_messages::Parent;
+pub use crate::parent::Parent;
 use kurabe_core::run::Run;
 use kurabe_core::{Error, ErrorKind, Result};
 use opentelemetry_proto::tonic::collector::metrics::v1::{

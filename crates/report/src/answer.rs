@@ -1,17 +1,17 @@
 //! The answer to a run's question: what was compared at each place, the best first, with ratios against one of them.
 
-use crate::attribution::{Attribution, Bottleneck, Confidence};
+use crate::attribution::Attribution;
 use crate::cell::{CellResult, Latency, Status};
 use crate::comparison::{TARGET, places, sides};
 use crate::finding::{Comparison, Finding, Section, Statement, Values};
-use crate::format::{capital, figure, list, micros};
+use crate::format::{capital, list, micros};
 use crate::group::{distinct, grouped};
 use crate::interval::Interval;
 use crate::labels::{Axis, Labels, OperationLabels};
 use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
 use crate::summary::Summary;
-use crate::table::{Table, dash};
+use crate::table::{Table, dash, limit, rate};
 use crate::verdict::{Verdict, VerdictResult, Why};
 use crate::wording::{class_name, ratio_in_table, with_settings};
 use kurabe_core::axis::{AxisValue, Cell};
@@ -171,8 +171,7 @@ fn unranked<'a>(summary: &'a Summary, operation: &OperationLabels) -> Option<Ran
     let shown = |cell: &&CellResult| cell.operation == operation.name && cell.is_reported();
     let row = |cell: &'a CellResult| {
         let target = labels.several_targets().then(|| labels.targets[cell.target_index].clone());
-        let axes = labels.axes.iter().filter(|axis| axis.varies());
-        let values = axes.filter_map(|axis| Some(axis.name_value(cell.axes.get(&axis.name)?)));
+        let values = labels.varying_of(&cell.axes);
         let name = target.into_iter().chain(values).collect::<Vec<_>>().join(", ");
         let name = if name.is_empty() { labels.targets[cell.target_index].clone() } else { name };
         Row { name, cell, against: None }
@@ -299,15 +298,6 @@ pub(crate) fn table(rankings: &[&Ranking<'_>], language: Language) -> (Table, Ve
     (table, headings)
 }
 
-/// The rate of a cell, or why it has none.
-pub(crate) fn rate(cell: &CellResult) -> String {
-    // The client was saturated: the server's capacity is higher.
-    let least = if cell.is_lower_bound() { "≥ " } else { "" };
-    // Throughput changed until the trial ended: a longer one would have another result.
-    let mark = if cell.steady.is_some_and(|steady| steady.is_never()) { "~ " } else { "" };
-    cell.ops_per_second.map_or_else(dash, |rate| format!("{least}{mark}{}", figure(rate.mean)))
-}
-
 /// What stands for the comparison of a reference with itself.
 fn reference(cell: &CellResult, language: Language) -> String {
     let message = match cell.status {
@@ -349,12 +339,4 @@ fn why(why: &Why) -> Message {
         Why::GeneratorLate { .. } => Message::ClientsLate,
         Why::Disturbed { .. } => Message::OtherLoad,
     }
-}
-
-/// `server CPU`; in brackets if it is only the most likely one.
-pub(crate) fn limit(attribution: &Attribution, language: Language) -> String {
-    let likely = attribution.confidence == Confidence::Low
-        && !matches!(attribution.bottleneck, Bottleneck::Unknown | Bottleneck::Load);
-    let word = attribution.bottleneck.message().text(language);
-    if likely { format!("({word})") } else { word.to_owned() }
 }

@@ -11,7 +11,7 @@
 
 use crate::cell::{CellResult, MetricInfo, Status};
 use crate::labels::{Axis, Labels};
-use crate::metrics::{Rounds, samples};
+use crate::metrics::paired;
 use crate::noise::Noise;
 use crate::rule::Rule;
 use crate::verdict::{Limit, Pair, Verdict, VerdictResult, Why};
@@ -26,27 +26,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the difference between two targets.
 pub(crate) const TARGET: &str = "target";
-
-/// A metric of two cells in the rounds in which both were measured; higher is better.
-pub(crate) struct Paired {
-    /// The samples of each, in the order of the rounds.
-    pub a: Vec<f64>,
-    pub b: Vec<f64>,
-    /// The number of rounds that they are made of: one or several per sample.
-    pub rounds: usize,
-}
-
-/// Pairs a metric of two cells of a run.
-pub(crate) fn paired(a: &CellResult, b: &CellResult, metric: &MetricInfo, spec: &RunSpec) -> Paired {
-    let rounds = |cell: &CellResult| cell.metric(&metric.name).map(|found| found.by_round.clone());
-    let (a, b): (Rounds, Rounds) = (rounds(a).unwrap_or_default(), rounds(b).unwrap_or_default());
-    let good = |(round, value): (&u32, &f64)| (*round, metric.higher_is_better(*value));
-    let of = |one: &Rounds, other: &Rounds| {
-        samples(one.iter().filter(|(round, _)| other.contains_key(round)).map(good), spec)
-    };
-    let rounds = a.keys().filter(|round| b.contains_key(round)).count();
-    Paired { a: of(&a, &b), b: of(&b, &a), rounds }
-}
 
 /// Why a pair may not be compared: the sides whose results are not exact. `sides` are the names in the comparison.
 /// Values of an axis are compared as an application sees them, including its client. Targets are compared as servers,

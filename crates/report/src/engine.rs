@@ -2,67 +2,26 @@
 
 use crate::cell::{CellResult, CounterResult, SessionShare, reported};
 use crate::format::{figure, micros, percent, short_figure};
-use crate::group::grouped;
 use crate::labels::OperationLabels;
 use crate::messages::Message;
 use crate::summary::Summary;
 use crate::table::{Table, dash};
 use kurabe_core::observation::Observation;
-use kurabe_core::run::Measurement;
 use kurabe_core::sort;
-use kurabe_core::stats_probe::{Counter, MAX, StatementUse, WaitGroup};
+use kurabe_core::stats_probe::{Counter, StatementUse};
 use kurabe_core::units;
-use std::collections::BTreeMap;
 
 /// The minimum share of session time for a row.
 const MIN: f64 = 0.03;
 /// The maximum number of rows per cell.
 const ROWS: usize = 4;
 
-/// The server's counters over the rounds, if every round reports them.
-pub(crate) fn figures(measured: &BTreeMap<u32, &Measurement>) -> Vec<CounterResult> {
-    let result = |what: &Counter| {
-        let (mut total, mut operations, mut first) = (0, 0, None);
-        for measurement in measured.values() {
-            let count = measurement.observed.as_ref()?.engine.as_ref()?.of(*what)?;
-            total += count.value;
-            operations += measurement.completed + if count.warmup { measurement.warmup } else { 0 };
-            first.get_or_insert(count);
-        }
-        let first = first?;
-        let per_operation = total as f64 / (operations as f64).max(1.0);
-        let (from, scope) = (first.from.clone(), first.scope);
-        Some(CounterResult { what: *what, total, per_operation, from, scope })
-    };
-    Counter::ALL.iter().filter_map(result).collect()
-}
-
-/// The wait states of the clients' sessions, as shares of all samples.
-pub(crate) fn sessions(measured: &BTreeMap<u32, &Measurement>) -> Vec<SessionShare> {
-    let waits = || measured.values().filter_map(|m| m.observed.as_ref()?.waits.as_ref());
-    let looks: u64 = waits().map(|waits| waits.sessions).sum();
-    let groups = waits().flat_map(|waits| &waits.groups);
-    let groups = grouped(groups.map(|group| (WaitGroup { seen: 0, ..group.clone() }, group.seen)));
-    let mut groups: Vec<(WaitGroup, u64)> =
-        groups.into_iter().map(|(group, seen)| (group, seen.iter().sum())).collect();
-    sort::by_key(&mut groups, |(_, seen)| std::cmp::Reverse(*seen));
-    groups.truncate(MAX);
-    let share = |(group, seen): (WaitGroup, u64)| SessionShare {
-        share: seen as f64 / (looks as f64).max(1.0),
-        wait_state: group.wait_state,
-        state: group.state,
-        event: group.event,
-        statement: group.statement,
-    };
-    groups.into_iter().map(share).collect()
-}
-
 pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
     let mut all: Vec<Table> = Vec::new();
     for operation in &summary.labels.operations {
         let cells: Vec<&CellResult> = reported(&summary.cells, &operation.name).collect();
         all.extend(counters(summary, operation, &cells));
-        all.extend(doings(summary, operation, &cells));
+        all.extend(wait_states(summary, operation, &cells));
         all.extend(statements(summary, operation, &cells));
     }
     // A legend is shown once.
@@ -129,7 +88,7 @@ fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult
     Some(table)
 }
 
-fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Table> {
+fn wait_states(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Table> {
     let rows: Vec<(&CellResult, &SessionShare)> = cells
         .iter()
         .flat_map(|cell| {

@@ -261,6 +261,12 @@ impl Labels {
         self.axes.iter().filter_map(|axis| Some(axis.name_value(cell.get(&axis.name)?))).collect()
     }
 
+    /// The same of the axes that vary.
+    pub fn varying_of(&self, cell: &Cell) -> Vec<String> {
+        let varying = self.axes.iter().filter(|axis| axis.varies());
+        varying.filter_map(|axis| Some(axis.name_value(cell.get(&axis.name)?))).collect()
+    }
+
     pub fn writes(&self, operation: &str) -> bool {
         self.operation(operation).is_some_and(|operation| operation.writes)
     }

@@ -3,8 +3,6 @@
 //! Placeholders are in braces, and the same in both. Words that a command line takes (`layout blob`, `--duration`) are the
 //! same in all languages.
 
-use crate::attribution::Bottleneck;
-
 /// A language of reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
@@ -75,23 +73,6 @@ impl Message {
             rest = after;
         }
         text + rest
-    }
-}
-
-impl Bottleneck {
-    /// Its name in tables.
-    pub(crate) fn message(self) -> Message {
-        match self {
-            Self::ClientCpu => Message::ClientCpu,
-            Self::ServerCpu => Message::ServerCpu,
-            Self::ProcessCpu => Message::ProcessCpu,
-            Self::Disk => Message::Disk,
-            Self::Network => Message::Network,
-            Self::Locks => Message::Locks,
-            Self::Latency => Message::Latency,
-            Self::Load => Message::None,
-            Self::Unknown => Message::Unknown,
-        }
     }
 }
 

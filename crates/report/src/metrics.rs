@@ -83,7 +83,7 @@ pub(crate) fn all(run: &Run, info: Option<&ExperimentInfo>) -> Vec<MetricInfo> {
         let declared = own.iter().find(|metric| metric.name == common.name);
         metrics.push(MetricInfo::of(declared.unwrap_or(common)));
     }
-    let measured = crate::results::measured(run).map(|(_, measured)| &measured.metrics);
+    let measured = crate::trials::measured(run).map(|(_, measured)| &measured.metrics);
     let declared = own.iter().chain(COMMON).map(MetricInfo::of);
     for metric in declared.chain(measured.flatten().map(MetricInfo::unknown)) {
         if !metrics.iter().any(|known| known.name == metric.name) {
@@ -100,6 +100,27 @@ pub(crate) fn samples(by_round: impl IntoIterator<Item = (u32, f64)>, spec: &Run
         return by_round.into_iter().map(|(_, value)| value).collect();
     }
     means_of_blocks(by_round, |round| spec.block(round))
+}
+
+/// A metric of two cells in the rounds in which both were measured; higher is better.
+pub(crate) struct Paired {
+    /// The samples of each, in the order of the rounds.
+    pub a: Vec<f64>,
+    pub b: Vec<f64>,
+    /// The number of rounds that they are made of: one or several per sample.
+    pub rounds: usize,
+}
+
+/// Pairs a metric of two cells of a run.
+pub(crate) fn paired(a: &CellResult, b: &CellResult, metric: &MetricInfo, spec: &RunSpec) -> Paired {
+    let rounds = |cell: &CellResult| cell.metric(&metric.name).map(|found| found.by_round.clone());
+    let (a, b): (Rounds, Rounds) = (rounds(a).unwrap_or_default(), rounds(b).unwrap_or_default());
+    let good = |(round, value): (&u32, &f64)| (*round, metric.higher_is_better(*value));
+    let of = |one: &Rounds, other: &Rounds| {
+        samples(one.iter().filter(|(round, _)| other.contains_key(round)).map(good), spec)
+    };
+    let rounds = a.keys().filter(|round| b.contains_key(round)).count();
+    Paired { a: of(&a, &b), b: of(&b, &a), rounds }
 }
 
 /// The value of a metric in one trial.

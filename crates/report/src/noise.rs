@@ -1,10 +1,9 @@
 //! The noise between instances: what two measurements of the same cell in each round differ by.
 
 use crate::cell::{CellResult, MetricInfo, Status};
-use crate::comparison::paired;
 use crate::format::percent;
 use crate::labels::Labels;
-use crate::metrics::is_speed;
+use crate::metrics::{is_speed, paired};
 use crate::wording::{joined, say};
 use kurabe_core::run::{RunSpec, Sampled};
 use kurabe_stats::{IntervalSettings, PairedRatio, instance_variance, noise_floor};

@@ -3,11 +3,12 @@
 use crate::attribution;
 use crate::cell::{CellResult, Latency, MetricInfo, OpenLoopResult, Rate, Status, Totals, Verified};
 use crate::detail;
-use crate::engine;
 use crate::interval::Interval;
 use crate::metrics;
 use crate::proof;
+use crate::statistics;
 use crate::steady;
+use crate::trials::latest;
 use kurabe_core::axis::Cell;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::load::Load;
@@ -34,23 +35,6 @@ pub(crate) fn figures(run: &Run, metrics: &[MetricInfo]) -> Vec<CellResult> {
         }
     }
     all
-}
-
-/// The trials that were measured.
-pub(crate) fn measured(run: &Run) -> impl Iterator<Item = (&TrialRecord, &Measurement)> {
-    run.trials.iter().filter_map(|trial| match &trial.outcome {
-        Outcome::Measured(measured) => Some((trial, &**measured)),
-        Outcome::Failed { .. } => None,
-    })
-}
-
-/// Trials by cell and operation, and by round: the last record of each, since earlier ones were disturbed.
-pub(crate) fn latest(run: &Run) -> BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> {
-    let mut trials: BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> = BTreeMap::new();
-    for trial in &run.trials {
-        trials.entry((trial.cell, &trial.operation)).or_default().insert(trial.round, trial);
-    }
-    trials
 }
 
 fn of_cell(
@@ -104,8 +88,8 @@ fn of_cell(
         figures.detail = Some(Box::new(detail::of_cell(&measured)));
         figures.server_cpu_us_per_op = server_cpu(&measured);
         figures.points = measured.values().next_back().map(|last| last.points.clone()).unwrap_or_default();
-        figures.counters = engine::figures(&measured);
-        figures.sessions = engine::sessions(&measured);
+        figures.counters = statistics::counters(&measured);
+        figures.sessions = statistics::sessions(&measured);
         figures.attribution = attribution::of_trials(measured.values().copied(), figures.overhead_ns_per_op);
         let disturbed = figures.attribution.as_ref().and_then(|found| found.disturbed.clone());
         figures.disturbed = disturbed.or_else(|| mostly_disturbed(&compared));

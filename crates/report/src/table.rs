@@ -1,12 +1,11 @@
 //! The results as tables of text, for all formats.
 
-use crate::answer::{limit, rate};
-use crate::attribution::Attribution;
+use crate::attribution::{Attribution, Bottleneck, Confidence};
 use crate::cell::{CellResult, Latency, MetricInfo, MetricResult, OpenLoopResult, Rate, Status, reported};
-use crate::format::{capital, list, micros, short_figure, value_of};
+use crate::format::{capital, figure, list, micros, short_figure, value_of};
 use crate::group::grouped;
 use crate::labels::OperationLabels;
-use crate::messages::Message;
+use crate::messages::{Language, Message};
 use crate::summary::Summary;
 use kurabe_core::metric::{Source, Unit};
 use kurabe_core::units;
@@ -151,6 +150,23 @@ impl Table {
             row.push(cell);
         }
     }
+}
+
+/// The rate of a cell, or why it has none.
+pub(crate) fn rate(cell: &CellResult) -> String {
+    // The client was saturated: the server's capacity is higher.
+    let least = if cell.is_lower_bound() { "≥ " } else { "" };
+    // Throughput changed until the trial ended: a longer one would have another result.
+    let mark = if cell.steady.is_some_and(|steady| steady.is_never()) { "~ " } else { "" };
+    cell.ops_per_second.map_or_else(dash, |rate| format!("{least}{mark}{}", figure(rate.mean)))
+}
+
+/// `server CPU`; in brackets if it is only the most likely one.
+pub(crate) fn limit(attribution: &Attribution, language: Language) -> String {
+    let likely = attribution.confidence == Confidence::Low
+        && !matches!(attribution.bottleneck, Bottleneck::Unknown | Bottleneck::Load);
+    let word = attribution.bottleneck.message().text(language);
+    if likely { format!("({word})") } else { word.to_owned() }
 }
 
 pub(crate) fn dash() -> String {

@@ -42,9 +42,7 @@ pub(crate) fn sentence(summary: &Summary) -> Option<String> {
 
 fn of_cell(summary: &Summary, cell: &CellResult, limit_us: f64) -> Threshold {
     let labels = &summary.labels;
-    let values = labels.axes.iter().filter(|axis| axis.varies());
-    let values: Vec<String> =
-        values.filter_map(|axis| Some(axis.name_value(cell.axes.get(&axis.name)?))).collect();
+    let values = labels.varying_of(&cell.axes);
     let at = if values.is_empty() { String::new() } else { format!(" at {}", values.join(", ")) };
     let times = cell.times().filter(|_| cell.status == Status::Ok);
     let (reached, passed) = match times {

@@ -32,8 +32,7 @@ impl View {
     /// [`Usage`](kurabe_core::ErrorKind::Usage) if a target to leave out is not in the run, or no target would
     /// remain.
     pub fn analyse(&self, run: &Run, info: Option<&ExperimentInfo>) -> Result<Summary> {
-        let (shown, gone) = self.shown(run)?;
-        Ok(summary(run, &shown, gone, info))
+        Ok(self.analyse_all(&[(run, info)])?.remove(0))
     }
 
     /// The run in this view, for formats of what was recorded.
@@ -41,15 +40,7 @@ impl View {
     /// # Errors
     /// As for [`View::analyse`].
     pub fn run<'a>(&self, run: &'a Run) -> Result<Cow<'a, Run>> {
-        Ok(self.shown(run)?.0)
-    }
-
-    /// The run in this view, and the number of targets that are left out.
-    fn shown<'a>(&self, run: &'a Run) -> Result<(Cow<'a, Run>, usize)> {
-        self.known(&[run])?;
-        let (shown, gone) = self.fewer(run)?;
-        let shown = if self.anonymise { Cow::Owned(Anonymiser::of([&*shown]).run(&shown)) } else { shown };
-        Ok((shown, gone))
+        Ok(self.shown(&[run])?.remove(0).0)
     }
 
     /// The same for runs that are compared, each with its experiment: a database has the same name in all.
@@ -58,16 +49,22 @@ impl View {
     /// As for [`View::analyse`]; a target may be in any of the runs.
     pub fn analyse_all(&self, runs: &[(&Run, Option<&ExperimentInfo>)]) -> Result<Vec<Summary>> {
         let all: Vec<&Run> = runs.iter().map(|(run, _)| *run).collect();
-        self.known(&all)?;
-        let mut shown = all.iter().map(|run| self.fewer(run)).collect::<Result<Vec<_>>>()?;
+        let shown = self.shown(&all)?;
+        let each = runs.iter().zip(&shown);
+        Ok(each.map(|((whole, info), (run, gone))| summary(whole, run, *gone, *info)).collect())
+    }
+
+    /// The runs in this view, each with the number of its targets that are left out.
+    fn shown<'a>(&self, runs: &[&'a Run]) -> Result<Vec<(Cow<'a, Run>, usize)>> {
+        self.known(runs)?;
+        let mut shown = runs.iter().map(|run| self.fewer(run)).collect::<Result<Vec<_>>>()?;
         if self.anonymise {
             let anonymiser = Anonymiser::of(shown.iter().map(|(run, _)| &**run));
             for (run, _) in &mut shown {
                 *run = Cow::Owned(anonymiser.run(run));
             }
         }
-        let each = runs.iter().zip(&shown);
-        Ok(each.map(|((whole, info), (run, gone))| summary(whole, run, *gone, *info)).collect())
+        Ok(shown)
     }
 
     /// The shown targets whose licence restricts publishing.

@@ -8,7 +8,7 @@
 //!   `Sec-Fetch-Site`), and by a token in each form, which only such a page knows. That holds without a token too. Programs
 //!   that send the page's token need no form.
 
-use crate::http::{Response, redirect, with_status};
+use crate::call::{Response, redirect, with_status};
 use crate::page;
 use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, SET_COOKIE};
 use hyper::http::request::Parts;
@@ -16,6 +16,7 @@ use hyper::{Method, StatusCode, Uri};
 use kurabe_report::Language;
 use maud::{Markup, html};
 use ring::hmac;
+use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 pub(crate) const FIELD: &str = "form-token";
@@ -61,8 +62,11 @@ impl Access {
     }
 
     fn sign(&self, what: &str) -> String {
-        let tag = hmac::sign(&self.key, what.as_bytes());
-        tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        let mut text = String::new();
+        for byte in hmac::sign(&self.key, what.as_bytes()).as_ref() {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
     }
 
     fn cookie_name(&self) -> String {
@@ -96,10 +100,7 @@ impl Access {
         let is_own = given.next().is_none()
             && host.is_some_and(|host| self.is_own(host))
             && uri.authority().is_none_or(|authority| self.is_own(authority.as_str()));
-        if is_own {
-            return Ok(());
-        }
-        Err(Refused(
+        is_own.then_some(()).ok_or(Refused(
             StatusCode::MISDIRECTED_REQUEST,
             "This page has another address. Open the URL that kurabe serve printed; \
             its option --host names another one.",

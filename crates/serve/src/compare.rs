@@ -1,6 +1,6 @@
 //! `/compare?run=A&run=B`: two or more runs. The oldest is compared with each other one.
 
-use crate::http::{Call, Response};
+use crate::call::{Call, Response};
 use crate::{Shared, page, runs};
 use kurabe_core::run::Run;
 use kurabe_core::sort;
@@ -45,7 +45,7 @@ fn of_runs(shared: &Shared, names: &[String], language: Language) -> Result<Mark
         Ok(compare(&first, &runs::analyse(second), &earlier).in_language(&first, language))
     });
     let compared = compared.collect::<Result<Vec<_>>>()?;
-    let link = |name: &str| html! { a href={ "/runs/" (runs::in_url(name)) } { (name) } };
+    let link = |name: &str| html! { a href={ "/runs/" (page::in_url(name)) } { (name) } };
     Ok(html! {
         @for compared in &compared {
             h2 { (link(&compared.first)) " → " (link(&compared.second)) }

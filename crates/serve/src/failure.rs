@@ -1,6 +1,6 @@
 //! Errors as pages.
 
-use crate::http::{Response, with_status};
+use crate::call::{Response, with_status};
 use crate::page;
 use hyper::StatusCode;
 use kurabe_core::{Error, ErrorKind};

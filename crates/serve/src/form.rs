@@ -1,7 +1,7 @@
 //! `/new`: a run from a form that is made from the registry of experiments, with the command line that it equals.
 
 use crate::access::FIELD;
-use crate::http::{Call, Response, redirect, text};
+use crate::call::{Call, Response, redirect, text};
 use crate::targets::Targets;
 use crate::{Shared, jobs, page};
 use kurabe_core::axis::AxisInfo;

@@ -1,6 +1,6 @@
 //! `/history/SUITE`: the runs of a suite over time, with the runs at which a result changed.
 
-use crate::http::{Call, Response};
+use crate::call::{Call, Response};
 use crate::{Shared, page, runs};
 use kurabe_core::axis::Cell;
 use kurabe_core::sort;
@@ -42,7 +42,7 @@ pub(crate) fn list(call: &Call) -> Result<Response> {
                 @for (suite, runs) in &suites {
                     @let newest = runs.first().map(|run| timestamp(run.header.began)).unwrap_or_default();
                     @let values = [("count", &*runs.len().to_string()), ("date", &newest)];
-                    li { a href={ "/history/" (runs::in_url(suite)) } { (suite) } (Message::RunsOfSuite.with(language, &values)) }
+                    li { a href={ "/history/" (page::in_url(suite)) } { (suite) } (Message::RunsOfSuite.with(language, &values)) }
                 }
             }
         }
@@ -117,7 +117,7 @@ fn one(series: &Series, summaries: &[Summary], language: Language) -> Markup {
                         @for point in &series.points {
                             @let show = |value: f64| value_of(series.unit, value);
                             tr {
-                                td { a href={ "/runs/" (runs::in_url(&summaries[point.run].run)) } { (summaries[point.run].run) } }
+                                td { a href={ "/runs/" (page::in_url(&summaries[point.run].run)) } { (summaries[point.run].run) } }
                                 td { code { (commit(&summaries[point.run])) } }
                                 td class="num" { (show(point.value.value)) }
                                 td class="num" {

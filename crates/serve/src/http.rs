@@ -1,16 +1,15 @@
-//! Requests and answers. `hyper` reads and writes all of them on one thread; what a page does runs beside it, and may block.
+//! Which page a request is for. `hyper` reads and writes all of them on one thread; what a page does runs beside it, and may block.
 
+use crate::call::{self, Call, Response, text, with_status};
 use crate::{Shared, access, compare, failure, form, history, jobs, live, metrics, page, runs};
-use http_body_util::channel::Channel;
-use http_body_util::{BodyExt as _, Either, Full, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_report::Language;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,36 +21,6 @@ const LARGEST: usize = 1 << 20;
 const HEAD_TIME: Duration = Duration::from_secs(30);
 /// How long nobody is accepted after an accept failed, as when all files are open.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// An answer: a whole text, or events as they come.
-pub(crate) type Response = hyper::Response<Either<Full<Bytes>, Channel<Bytes, Infallible>>>;
-
-/// A request that was let in.
-pub(crate) struct Call {
-    pub(crate) shared: Arc<Shared>,
-    /// The part of the path that names a run, a job, a suite or an experiment; empty in other paths.
-    pub(crate) name: String,
-    query: String,
-    pub(crate) headers: HeaderMap,
-    body: Bytes,
-}
-
-impl Call {
-    /// The values of the query.
-    pub(crate) fn query(&self) -> Vec<(String, String)> {
-        form_urlencoded::parse(self.query.as_bytes()).into_owned().collect()
-    }
-
-    /// The language of the answer.
-    pub(crate) fn language(&self) -> Language {
-        runs::language(&self.shared, &self.headers)
-    }
-
-    /// The fields of the form.
-    pub(crate) fn form(&self) -> Vec<(String, String)> {
-        form_urlencoded::parse(&self.body).into_owned().collect()
-    }
-}
 
 /// What answers: it may read files and compute.
 type Handler = fn(&Call) -> Result<Response>;
@@ -121,7 +90,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
 
 async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Response {
     let (head, body) = request.into_parts();
-    let language = runs::language(&shared, &head.headers);
+    let language = call::language(&shared, &head.headers);
     let needs_field = match access::check(&shared.access, &head) {
         Ok(needs_field) => needs_field,
         Err(refused) => return *refused,
@@ -157,31 +126,4 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Response {
     let done =
         done.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the work for this page panicked")));
     done.unwrap_or_else(|error| failure::answer(&error, language))
-}
-
-/// An answer of this type.
-pub(crate) fn of_type(kind: &'static str, text: String) -> Response {
-    let mut answer = Response::new(Either::Left(Full::new(Bytes::from(text))));
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    answer
-}
-
-/// An answer of plain text.
-pub(crate) fn text(text: String) -> Response {
-    of_type("text/plain; charset=utf-8", text)
-}
-
-/// An answer that leads to another page.
-pub(crate) fn redirect(to: &str) -> Response {
-    let mut answer = with_status(StatusCode::SEE_OTHER, text(String::new()));
-    // A path that no header can hold is no path of a page.
-    let to = HeaderValue::from_str(to).unwrap_or_else(|_| HeaderValue::from_static("/"));
-    answer.headers_mut().insert(LOCATION, to);
-    answer
-}
-
-/// The answer with another status.
-pub(crate) fn with_status(status: StatusCode, mut answer: Response) -> Response {
-    *answer.status_mut() = status;
-    answer
 }

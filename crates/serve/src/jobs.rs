@@ -3,7 +3,7 @@
 //! A job has a folder below the store, `.jobs/ID`, with its command, its process, its progress and its output. So the
 //! page finds its jobs again when it is restarted, and they do not end with it.
 
-use crate::http::{Call, Response, redirect};
+use crate::call::{Call, Response, redirect};
 use crate::{page, trials};
 use kurabe_core::name::Name;
 use kurabe_core::sort;
@@ -245,7 +245,7 @@ pub(crate) fn page(call: &Call) -> Result<Response> {
         p { code { (job.command) } }
         p class="meta" {
             span id="state" class=[running.then_some("running")] { (say(if running { Message::Running } else { Message::Ended })) }
-            @if let Some(run) = &run { " · " (say(Message::RunName)) " " a href={ "/runs/" (crate::runs::in_url(run)) } { (run) } }
+            @if let Some(run) = &run { " · " (say(Message::RunName)) " " a href={ "/runs/" (page::in_url(run)) } { (run) } }
         }
         @if running {
             @let action = format!("/jobs/{id}/stop");

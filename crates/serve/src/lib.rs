@@ -2,7 +2,7 @@
 //!
 //! | module | answers |
 //! |---|---|
-//! | `http` | which page a request is for |
+//! | `http`, `call` | which page a request is for, with what; answers |
 //! | `access` | who may use the page |
 //! | `runs` | the list of runs, and one run with its report |
 //! | `live` | running trials, as server-sent events |
@@ -19,6 +19,7 @@
 //! started elsewhere, and it can be restarted while they work.
 
 mod access;
+mod call;
 mod compare;
 mod failure;
 mod follow;

@@ -4,10 +4,10 @@
 //! which has the rate within a trial. Both are files, so that several people may look at once and a restart of the page
 //! loses nothing.
 
+use crate::call::{Call, Response};
 use crate::follow::{Follow, LOOK, lock};
-use crate::http::{Call, Response};
 use crate::jobs::Job;
-use crate::{Shared, runs};
+use crate::{Shared, page, runs};
 use http_body_util::Either;
 use http_body_util::channel::Channel;
 use hyper::body::Bytes;
@@ -124,7 +124,7 @@ fn look_at_run(watched: &mut WatchedRun) -> Found {
     events.extend(follow.since(watched.trials).map(|trial| event("trial", trial)));
     watched.trials = follow.count();
     if ended {
-        let path = format!("/runs/{}", runs::in_url(&follow.path().name));
+        let path = format!("/runs/{}", page::in_url(&follow.path().name));
         events.push(event("end", &json!({ "path": path }).to_string()));
     }
     Found { events, ended }
@@ -150,7 +150,7 @@ fn look_at_job(watched: &mut WatchedJob) -> Found {
     let ended = !running || watched.shared.stop.load(Ordering::SeqCst);
     if ended {
         let path = match watched.job.run() {
-            Some(run) => format!("/runs/{}", runs::in_url(&run)),
+            Some(run) => format!("/runs/{}", page::in_url(&run)),
             None => format!("/jobs/{}", watched.job.id),
         };
         events.push(event("end", &json!({ "path": path }).to_string()));

@@ -1,7 +1,7 @@
 //! `/metrics`: the newest continuous trial of each cell of running runs, in the text format of `OpenMetrics`, which Prometheus reads.
 
 use crate::Shared;
-use crate::http::{Call, Response, of_type};
+use crate::call::{Call, Response, of_type};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::{Entry, RunState};

@@ -1,6 +1,6 @@
 //! What all pages look like.
 
-use crate::http::{Response, of_type};
+use crate::call::{Response, of_type};
 use hyper::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
 use kurabe_report::{Language, Message};
 use maud::{DOCTYPE, Markup, html};
@@ -68,4 +68,9 @@ pub(crate) fn style() -> Response {
 
 pub(crate) fn script() -> Response {
     of_type("text/javascript; charset=utf-8", include_str!("script.js").to_owned())
+}
+
+/// A name in a URL.
+pub(crate) fn in_url(name: &str) -> String {
+    form_urlencoded::byte_serialize(name.as_bytes()).collect()
 }

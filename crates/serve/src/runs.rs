@@ -1,10 +1,10 @@
 //! The list of runs, and one run.
 
+use crate::call::{Call, Response, redirect};
 use crate::follow::lock;
-use crate::http::{Call, Response, redirect};
 use crate::jobs::Job;
 use crate::{Shared, page, trials};
-use hyper::header::{ACCEPT_LANGUAGE, HeaderMap, HeaderValue};
+use hyper::header::HeaderValue;
 use kurabe_core::name::FileName;
 use kurabe_core::run::Run;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -42,18 +42,6 @@ pub(crate) fn find(shared: &Shared, name: &str) -> Result<RunPath> {
 /// The analysis of a run.
 pub(crate) fn analyse(run: &Run) -> Summary {
     kurabe_report::analyse(run, registry::of(&run.header.spec).ok().map(|experiment| experiment.info))
-}
-
-/// The language of what is said of runs: that which the page was started with, or the first of the browser's that there is.
-pub(crate) fn language(shared: &Shared, headers: &HeaderMap) -> Language {
-    let accepted = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    // Browsers send them in the order of preference.
-    let mut names = accepted.split(',').filter_map(|tag| tag.trim().split(['-', ';']).next());
-    shared.language.or_else(|| names.find_map(Language::named)).unwrap_or_default()
-}
-
-pub(crate) fn in_url(name: &str) -> String {
-    form_urlencoded::byte_serialize(name.as_bytes()).collect()
 }
 
 pub(crate) fn list(call: &Call) -> Result<Response> {
@@ -189,7 +177,7 @@ fn one_row(row: &Row<'_>, language: Language) -> Markup {
             Entry::Run(run) => {
                 tr {
                     td { input type="checkbox" name="run" value=(name) aria-label={ (Message::Compare.text(language)) " " (name) }; }
-                    td { a href={ "/runs/" (in_url(name)) } { (name) } br; span class="soft" { (timestamp(run.header.began)) } }
+                    td { a href={ "/runs/" (page::in_url(name)) } { (name) } br; span class="soft" { (timestamp(run.header.began)) } }
                     td { (run.header.spec.experiment) }
                     td class="wrap" { (run.header.spec.targets.join(" ")) }
                     td class="wrap said" lang=(language.name()) { (row.verdict) }
@@ -221,7 +209,7 @@ fn state(state: RunState) -> Message {
 fn origin(run: &RunSummary) -> Markup {
     let origin = &run.header.origin;
     html! {
-        @if let Some(suite) = &origin.suite { a href={ "/history/" (in_url(suite)) } { (suite) } " " }
+        @if let Some(suite) = &origin.suite { a href={ "/history/" (page::in_url(suite)) } { (suite) } " " }
         @for label in &origin.labels { (label) " " }
         @if let Some(git) = &origin.git { code { (short_commit(&git.commit)) } }
     }
@@ -243,7 +231,7 @@ fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState, language:
     let say = |message: Message| message.text(language);
     let targets = run.header.spec.targets.join(" ");
     let of = [("experiment", &*run.header.spec.experiment), ("targets", &targets)];
-    let url = format!("/runs/{}", in_url(&path.name));
+    let url = format!("/runs/{}", page::in_url(&path.name));
     let field = |action: &str| shared.access.field(&format!("{url}/{action}"));
     let note = path.note().ok().flatten().unwrap_or_default();
     let job = shared.jobs.of_run(&path.name).filter(Job::is_running);
@@ -299,7 +287,7 @@ pub(crate) fn note(call: &Call) -> Result<Response> {
     let text = call.form().into_iter().find(|(name, _)| name == "note").map(|(_, text)| text);
     let text = text.ok_or_else(|| Error::usage("the form has no note"))?;
     find(&call.shared, &call.name)?.set_note(&text)?;
-    Ok(redirect(&format!("/runs/{}", in_url(&call.name))))
+    Ok(redirect(&format!("/runs/{}", page::in_url(&call.name))))
 }
 
 pub(crate) fn stop(Call { shared, name, .. }: &Call) -> Result<Response> {
@@ -308,7 +296,7 @@ pub(crate) fn stop(Call { shared, name, .. }: &Call) -> Result<Response> {
             .hint("stop it where it was started, with Ctrl-C")
     })?;
     job.stop()?;
-    Ok(redirect(&format!("/runs/{}", in_url(name))))
+    Ok(redirect(&format!("/runs/{}", page::in_url(name))))
 }
 
 pub(crate) fn resume(Call { shared, name, .. }: &Call) -> Result<Response> {

@@ -4,7 +4,7 @@
 //! there to be found depends on the scope: between these servers, the difference of these starts; between any two starts,
 //! none. Seeds are fixed, so a failure is a change of the rule.
 
-use kurabe_stats::distribution::normal_quantile;
+use crate::normal;
 use kurabe_stats::interim::{Analyses, at_analysis};
 use kurabe_stats::nested::means_of_blocks;
 use kurabe_stats::separate::{MAX_RUNS, MIN_RUNS, is_enough};
@@ -32,10 +32,6 @@ struct Family {
 
 const TWO: Family =
     Family { targets: 2, cells: 1, blocks: 1, rounds: 16, starts: 0.011, trials: 0.028, until: false };
-
-fn normal(rng: &mut Rng) -> f64 {
-    normal_quantile(rng.unit_f64().max(f64::MIN_POSITIVE))
-}
 
 impl Family {
     /// Whether some interval of the run excludes what is true.

@@ -3,7 +3,7 @@
 //!
 //! Seeds are fixed, so a failure is a change of the rule.
 
-use kurabe_stats::distribution::normal_quantile;
+use crate::normal;
 use kurabe_stats::interim::{Analyses, at_analysis, further_rounds};
 use kurabe_stats::{IntervalSettings, PairedRatio, Rng, Verdict, judge, mix};
 
@@ -17,10 +17,6 @@ enum Noise {
     Normal,
     /// Logarithms with heavy tails: one round in ten varies five times as much.
     Heavy,
-}
-
-fn normal(rng: &mut Rng) -> f64 {
-    normal_quantile(rng.unit_f64().max(f64::MIN_POSITIVE))
 }
 
 /// The rates of one cell, around `rate`, varying by 3 %.

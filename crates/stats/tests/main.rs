@@ -7,3 +7,11 @@ mod histogram;
 mod interim;
 mod nested;
 mod simulation;
+
+use kurabe_stats::Rng;
+use kurabe_stats::distribution::normal_quantile;
+
+/// A draw from the standard normal distribution.
+fn normal(rng: &mut Rng) -> f64 {
+    normal_quantile(rng.unit_f64().max(f64::MIN_POSITIVE))
+}

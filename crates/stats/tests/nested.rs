@@ -2,7 +2,7 @@
 //!
 //! Seeds are fixed, so a failure is a change of the rule.
 
-use kurabe_stats::distribution::normal_quantile;
+use crate::normal;
 use kurabe_stats::nested::means_of_blocks;
 use kurabe_stats::{IntervalSettings, PairedRatio, Rng, Verdict, judge, mix};
 
@@ -10,17 +10,13 @@ const RUNS: u64 = 500;
 /// 5 % of the runs, and two standard deviations of that number.
 const FIVE_PERCENT: u64 = 35;
 
-fn standard_normal(rng: &mut Rng) -> f64 {
-    normal_quantile(rng.unit_f64().max(f64::MIN_POSITIVE))
-}
-
 /// The values of one side by round: each instance of the server, one per block, has its own speed.
 fn side(rng: &mut Rng, blocks: u32, length: u32, between: f64, within: f64) -> Vec<(u32, f64)> {
     let mut figures = Vec::new();
     for block in 0..blocks {
-        let start = 1000.0 * (between * standard_normal(rng)).exp();
+        let start = 1000.0 * (between * normal(rng)).exp();
         for round in 0..length {
-            figures.push((block * length + round, start * (within * standard_normal(rng)).exp()));
+            figures.push((block * length + round, start * (within * normal(rng)).exp()));
         }
     }
     figures

@@ -2,7 +2,7 @@
 //!
 //! Seeds are fixed, so a failure is a change of the rule.
 
-use kurabe_stats::distribution::normal_quantile;
+use crate::normal;
 use kurabe_stats::{IntervalSettings, PairedRatio, Rng, Verdict, judge, mix};
 
 const COMPARISONS: u32 = 40;
@@ -19,17 +19,13 @@ enum Noise {
 
 const NOISES: [Noise; 3] = [Noise::Normal, Noise::LogNormal, Noise::Outliers];
 
-fn standard_normal(rng: &mut Rng) -> f64 {
-    normal_quantile(rng.unit_f64().max(f64::MIN_POSITIVE))
-}
-
 /// Operations per second of one cell over the rounds; `true_rate` without noise.
 fn cell(rng: &mut Rng, noise: Noise, rounds: usize, true_rate: f64) -> Vec<f64> {
     let figure = |rng: &mut Rng| match noise {
-        Noise::Normal => 1.0 + 0.03 * standard_normal(rng),
-        Noise::LogNormal => (0.05 * standard_normal(rng)).exp(),
+        Noise::Normal => 1.0 + 0.03 * normal(rng),
+        Noise::LogNormal => (0.05 * normal(rng)).exp(),
         Noise::Outliers => {
-            let figure = 1.0 + 0.03 * standard_normal(rng);
+            let figure = 1.0 + 0.03 * normal(rng);
             if rng.below(20) == 0 { figure / 2.0 } else { figure }
         }
     };
@@ -90,7 +86,7 @@ fn power(rounds: usize, factor: f64, ratio_noise: f64) -> f64 {
         let mut rng = Rng::new(mix(3, mix(rounds as u64, run)));
         let mut side = |rate: f64| -> Vec<f64> {
             let sd = ratio_noise / std::f64::consts::SQRT_2;
-            (0..rounds).map(|_| rate * (1.0 + sd * standard_normal(&mut rng))).collect()
+            (0..rounds).map(|_| rate * (1.0 + sd * normal(&mut rng))).collect()
         };
         let (subject, baseline) = (side(1000.0 * factor), side(1000.0));
         let settings = IntervalSettings::default().for_comparisons(COMPARISONS);

@@ -14,7 +14,7 @@ mod waits;
 pub use judged::{Ground, Rule};
 
 use crate::format::name_of;
-use crate::messages::Language;
+use crate::messages::{Language, Message};
 use facts::Facts;
 use judged::Judged;
 use kurabe_core::run::Measurement;
@@ -46,6 +46,21 @@ pub enum Bottleneck {
 
 impl Bottleneck {
     /// Its name in tables.
+    pub(crate) fn message(self) -> Message {
+        match self {
+            Self::ClientCpu => Message::ClientCpu,
+            Self::ServerCpu => Message::ServerCpu,
+            Self::ProcessCpu => Message::ProcessCpu,
+            Self::Disk => Message::Disk,
+            Self::Network => Message::Network,
+            Self::Locks => Message::Locks,
+            Self::Latency => Message::Latency,
+            Self::Load => Message::None,
+            Self::Unknown => Message::Unknown,
+        }
+    }
+
+    /// The same in English.
     pub fn word(self) -> &'static str {
         self.message().text(Language::English)
     }

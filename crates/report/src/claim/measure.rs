@@ -2,7 +2,7 @@
 
 use crate::cell::CellResult;
 use crate::metrics::Rounds;
-use crate::results::latest;
+use crate::trials::latest;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::{COMMON, Source, Unit};
 use kurabe_core::run::{Measurement, Outcome, Run};

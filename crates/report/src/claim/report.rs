@@ -1,6 +1,9 @@
 //! The answers to several claims, and their JSON.
 
 use super::{Answer, Part, Test, judge};
+use crate::group::distinct;
+use crate::json::indented;
+use crate::wording::many;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::{MachineFacts, Run};
@@ -115,29 +118,17 @@ impl Judgement {
 
     /// Why there is no answer, as far as that is known: the claim's own reason, or those of its tests.
     pub fn reasons(&self) -> Vec<String> {
-        let own = self.why.clone().into_iter();
-        let mut found: Vec<String> = own.collect();
-        for part in &self.tests {
-            let Some(why) = &part.why else { continue };
+        let of_part = |part: &Part| {
             let at = if part.target.is_empty() { String::new() } else { format!("{}: ", part.target) };
-            let reason = format!("{at}{why}");
-            if !found.contains(&reason) {
-                found.push(reason);
-            }
-        }
-        found
+            Some(format!("{at}{}", part.why.as_ref()?))
+        };
+        distinct(self.why.clone().into_iter().chain(self.tests.iter().filter_map(of_part)))
     }
 
     /// The servers with their versions: `MySQL 9.7.4, PostgreSQL 15.18`.
     pub(super) fn servers(&self) -> String {
-        let mut found: Vec<String> = Vec::new();
-        for target in &self.targets {
-            let server = format!("{} {}", target.engine, target.version);
-            if !found.contains(&server) {
-                found.push(server);
-            }
-        }
-        found.join(", ")
+        let server = |target: &Tested| format!("{} {}", target.engine, target.version);
+        distinct(self.targets.iter().map(server)).join(", ")
     }
 }
 
@@ -203,30 +194,21 @@ impl Report {
 
     /// The number of claims with each answer: `3 hold, 2 do not hold, 1 is undecided, 4 are not testable here`.
     pub fn counts(&self) -> String {
-        let count = |answer: Answer| self.claims.iter().filter(|card| card.answer == answer).count();
-        let words = |answer: Answer, count: usize| {
-            let one = count == 1;
-            let verb = match (answer, one) {
-                (Answer::Holds, true) => "holds",
-                (Answer::Holds, false) => "hold",
-                (Answer::DoesNotHold, true) => "does not hold",
-                (Answer::DoesNotHold, false) => "do not hold",
-                (Answer::Undecided, true) => "is undecided",
-                (Answer::Undecided, false) => "are undecided",
-                (Answer::NotTestable, true) => "is not testable here",
-                (Answer::NotTestable, false) => "are not testable here",
+        let of = |answer: Answer| {
+            let [one, several] = match answer {
+                Answer::Holds => ["holds", "hold"],
+                Answer::DoesNotHold => ["does not hold", "do not hold"],
+                Answer::Undecided => ["is undecided", "are undecided"],
+                Answer::NotTestable => ["is not testable here", "are not testable here"],
             };
-            format!("{count} {verb}")
+            let count = self.claims.iter().filter(|card| card.answer == answer).count() as u64;
+            (count > 0).then(|| many(count, one, several))
         };
-        let found = Answer::ALL.into_iter().map(|answer| (answer, count(answer)));
-        let found: Vec<String> =
-            found.filter(|(_, count)| *count > 0).map(|(answer, count)| words(answer, count)).collect();
-        found.join(", ")
+        Answer::ALL.into_iter().filter_map(of).collect::<Vec<_>>().join(", ")
     }
 }
 
 /// The report as JSON that ends with a newline.
 pub fn json(report: &Report) -> String {
-    let text = serde_json::to_string_pretty(report);
-    text.map(|text| text + "\n").unwrap_or_default()
+    indented(report)
 }

@@ -5,10 +5,11 @@ use super::{Compared, Difference, Judgement, Row};
 use crate::finding::{Finding, Runs, Section, Statement};
 use crate::format::{capital, figure, value_of};
 use crate::interval::Interval;
+use crate::json::indented;
 use crate::markdown::{escaped, items, markdown_table, publishing};
 use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
-use crate::table::{Column, Table, dash};
+use crate::table::{Table, dash};
 use crate::terminal_page::{Options, Page};
 use crate::verdict::VerdictResult;
 use crate::wording::{amount, ratio, ratio_in_table};
@@ -89,8 +90,7 @@ fn judged(compared: &Compared) -> Vec<&Row> {
 /// judgement.
 fn gate_table(rows: &[&Row], language: Language) -> Table {
     let targets = rows.iter().any(|row| row.target != rows[0].target);
-    let varies = |at: &usize| rows.iter().any(|row| row.shown[*at] != rows[0].shown[*at]);
-    let axes: Vec<usize> = (0..rows.first().map_or(0, |row| row.shown.len())).filter(varies).collect();
+    let axes = varying(rows);
     let name = |row: &Row| {
         // The kinds of a workload's one operation have names of their own.
         let own = row.of_kind && !row.metric.starts_with("service") && !row.metric.starts_with("response");
@@ -197,37 +197,35 @@ pub(super) fn tables(compared: &Compared, language: Language) -> Vec<Table> {
 
 /// The comparison as one JSON object, indented, with a final newline.
 pub fn json(compared: &Compared) -> String {
-    serde_json::to_string_pretty(compared).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}")) + "\n"
+    indented(compared)
 }
 
 fn rows_table(rows: &[Row], title: String, language: Language) -> Table {
-    let head = |message: Message, right| column(message.text(language), right);
-    let count = rows.first().map_or(0, |row| row.shown.len());
-    let varies = |at: &usize| {
-        let mut values = rows.iter().map(|row| row.shown.get(*at));
-        let first = values.next();
-        values.any(|value| Some(value) != first)
+    let mut table = Table { title, rows: vec![Vec::new(); rows.len()], ..Table::default() };
+    let mut add = |head: &str, right: bool, text: &dyn Fn(&Row) -> String| {
+        table.add(head, right, 0, rows.iter().map(text));
     };
-    let axes: Vec<usize> = (0..count).filter(varies).collect();
-    let several = rows.iter().any(|row| row.metric != rows[0].metric);
-    let mut columns: Vec<Column> = several.then(|| head(Message::Metric, false)).into_iter().collect();
-    columns.extend([head(Message::Operation, false), head(Message::Target, false)]);
-    columns.extend(axes.iter().map(|at| column(&rows[0].shown[*at].0, false)));
-    columns.extend([Message::First, Message::Second, Message::Change].map(|message| head(message, true)));
-    let gated = rows.iter().any(|row| row.gate.is_some());
-    columns.extend(gated.then(|| head(Message::Gate, false)));
-    let cells = |row: &Row| {
-        let mut cells: Vec<String> = several.then(|| row.metric.clone()).into_iter().collect();
-        cells.extend([row.operation.clone(), row.target.clone()]);
-        cells.extend(axes.iter().map(|at| row.shown[*at].1.clone()));
-        cells.extend([value(row, row.first), value(row, row.second), change(row, language)]);
-        cells.extend(
-            gated.then(|| row.gate.map_or_else(|| "–".to_owned(), |judgement| words(row, judgement))),
-        );
-        cells
-    };
-    let rows = rows.iter().map(cells).collect();
-    Table { title, columns, rows, ..Table::default() }
+    if rows.iter().any(|row| row.metric != rows[0].metric) {
+        add(Message::Metric.text(language), false, &|row| row.metric.clone());
+    }
+    add(Message::Operation.text(language), false, &|row| row.operation.clone());
+    add(Message::Target.text(language), false, &|row| row.target.clone());
+    for at in varying(&rows.iter().collect::<Vec<_>>()) {
+        add(&rows[0].shown[at].0, false, &|row| row.shown[at].1.clone());
+    }
+    add(Message::First.text(language), true, &|row| value(row, row.first));
+    add(Message::Second.text(language), true, &|row| value(row, row.second));
+    add(Message::Change.text(language), true, &|row| change(row, language));
+    if rows.iter().any(|row| row.gate.is_some()) {
+        add(Message::Gate.text(language), false, &|row| row.gate.map_or_else(dash, |one| words(row, one)));
+    }
+    table
+}
+
+/// The axes whose values vary among these rows, by position.
+fn varying(rows: &[&Row]) -> Vec<usize> {
+    let varies = |at: &usize| rows.iter().any(|row| row.shown[*at] != rows[0].shown[*at]);
+    (0..rows.first().map_or(0, |row| row.shown.len())).filter(varies).collect()
 }
 
 /// A row's value on one side.
@@ -258,12 +256,11 @@ pub(super) fn change(row: &Row, language: Language) -> String {
 }
 
 fn differences(compared: &Compared) -> Table {
-    let row = |one: &Difference| vec![one.what.clone(), one.first.clone(), one.second.clone()];
-    let rows = compared.differences.iter().map(row).collect();
-    let columns = ["what", "first", "second"].map(|head| column(head, false)).into_iter().collect();
-    Table { title: "Other differences".to_owned(), columns, rows, ..Table::default() }
-}
-
-fn column(head: &str, right: bool) -> Column {
-    Column { head: head.to_owned(), right, spare: 0 }
+    let all = &compared.differences;
+    let (title, rows) = ("Other differences".to_owned(), vec![Vec::new(); all.len()]);
+    let mut table = Table { title, rows, ..Table::default() };
+    table.add("what", false, 0, all.iter().map(|one| one.what.clone()));
+    table.add("first", false, 0, all.iter().map(|one| one.first.clone()));
+    table.add("second", false, 0, all.iter().map(|one| one.second.clone()));
+    table
 }

@@ -1,9 +1,10 @@
 //! The results of two sides, row by row: two runs, or two targets of one.
 
 use crate::cell::{CellResult, MetricInfo, MetricResult, Status};
-use crate::comparison::{bounded, not_comparable, paired, result_of, why_no_results};
+use crate::comparison::{bounded, not_comparable, result_of, why_no_results};
 use crate::finding::{Between, Judgement};
 use crate::interval::Interval;
+use crate::metrics::paired;
 use crate::rule::Rule;
 use crate::summary::Summary;
 use crate::verdict::{VerdictResult, Why};

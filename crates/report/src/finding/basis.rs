@@ -6,7 +6,8 @@ use crate::labels::{Axis, Labels, OperationLabels};
 use crate::messages::Language;
 use crate::noise::{self, NoiseFloor};
 use crate::proof;
-use crate::results::{measured, overhead_of};
+use crate::results::overhead_of;
+use crate::trials::measured;
 use crate::wording::{class_name, listed, many, promise, rounds, say, with_version};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::run::{MIN_INTERLEAVED_ROUNDS, Run, Sampled};
@@ -201,20 +202,19 @@ impl Tested {
             say!(language, ", at analyses after {rounds} rounds", "、{rounds} ラウンド後の解析で")
         };
         let (n, further) = (self.comparisons, self.further_comparisons);
-        let compared = match n {
-            0 => say!(language, "nothing was compared", "何も比較していません。"),
-            _ => {
-                let intervals = if n == 1 {
-                    "the interval of 1 comparison holds".to_owned()
-                } else {
-                    format!("the intervals of {n} comparisons hold together")
-                };
-                say!(
-                    language,
-                    "{intervals} with 95 % confidence {between}{after}",
-                    "比較 {n} 件の区間は、{between}について{after}同時に 95 % で成り立ちます。",
-                )
-            }
+        let intervals = if n == 1 {
+            "the interval of 1 comparison holds".to_owned()
+        } else {
+            format!("the intervals of {n} comparisons hold together")
+        };
+        let compared = if n == 0 {
+            say!(language, "nothing was compared", "何も比較していません。")
+        } else {
+            say!(
+                language,
+                "{intervals} with 95 % confidence {between}{after}",
+                "比較 {n} 件の区間は、{between}について{after}同時に 95 % で成り立ちます。",
+            )
         };
         let so = if further == 1 {
             "so does that of 1 comparison of another metric".to_owned()

@@ -4,7 +4,7 @@
 use super::chart::{WIDTH, svg};
 use super::palette::{Px, coordinates, marker};
 use super::scale::{Log, range, ticks};
-use crate::cell::{CellResult, MetricInfo};
+use crate::cell::MetricInfo;
 use crate::finding::published::{Line, Published};
 use crate::format::{capital, value_of};
 use crate::group::grouped;
@@ -38,7 +38,7 @@ fn section(summary: &Summary, metric: &MetricInfo, published: &[&Line]) -> Marku
     let Source::Scatter(reference) = metric.source else { return html! {} };
     let series = summary.cells.iter().filter(|cell| cell.is_reported()).filter_map(|cell| {
         let points = cell.points.iter().find(|points| points.metric == metric.name)?;
-        Some((title(summary, cell), (cell.target_index, points)))
+        Some((summary.labels.varying_of(&cell.axes).join(", "), (cell.target_index, points)))
     });
     let panels: Vec<(String, Vec<Series<'_>>)> = grouped(series);
     if panels.is_empty() {
@@ -79,13 +79,6 @@ fn section(summary: &Summary, metric: &MetricInfo, published: &[&Line]) -> Marku
             }
         }
     }
-}
-
-/// The varying axes of a cell.
-fn title(summary: &Summary, cell: &CellResult) -> String {
-    let varying = summary.labels.axes.iter().filter(|axis| axis.varies());
-    let values = varying.filter_map(|axis| Some(axis.name_value(cell.axes.get(&axis.name)?)));
-    values.collect::<Vec<_>>().join(", ")
 }
 
 fn panel(

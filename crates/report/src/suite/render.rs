@@ -3,6 +3,7 @@
 use super::{Entry, Row, State, SuiteTable};
 use crate::format::{capital, command_line, list, timestamp};
 use crate::group::{distinct, grouped};
+use crate::json::indented;
 use crate::markdown::{escaped, markdown_table};
 use crate::table::{Column, Table, dash};
 use crate::terminal_page::{Options, Page};
@@ -187,6 +188,5 @@ pub fn markdown(table: &SuiteTable) -> String {
 }
 
 pub fn json(table: &SuiteTable) -> String {
-    // Plain structs cannot fail to be written to memory.
-    serde_json::to_string_pretty(table).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}")) + "\n"
+    indented(table)
 }
