@@ -1,6 +1,7 @@
 //! The account of one connection: traffic, round trips, statements.
 
-use crate::decoder::{Decoder, Request, Seen, Step, TlsRefusal};
+use crate::decoder::{Decoder, Request, Seen, TlsRefusal};
+use crate::view::Step;
 use kurabe_core::text::printable;
 pub use kurabe_relay::End;
 use serde::Serialize;

@@ -1,5 +1,7 @@
 //! What a decoder of a protocol learns from the bytes of a connection.
 
+use crate::reader::{Stop, UntilStop};
+use crate::view::Step;
 use kurabe_relay::Way;
 
 /// A decoder, for one connection. It reads a copy of the stream, in pieces of any size, and never fails: of a stream that
@@ -8,8 +10,47 @@ pub trait Decoder: Send {
     /// Reads what the client sent next.
     fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>);
 
+    /// Reads what the server sent next.
+    fn received(&mut self, bytes: &[u8], seen: &mut Vec<Seen>);
+}
+
+/// Decodes the requests of one protocol, until it stops.
+pub(crate) trait Decode: Send {
+    /// Reads what the client sent next.
+    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) -> Result<(), Stop>;
+
     /// Reads what the server sent next. Most protocols need none of it.
-    fn received(&mut self, _bytes: &[u8], _seen: &mut Vec<Seen>) {}
+    fn received(&mut self, _bytes: &[u8], _seen: &mut Vec<Seen>) -> Result<(), Stop> {
+        Ok(())
+    }
+}
+
+impl<D: Decode> Decoder for UntilStop<D> {
+    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) {
+        let checked = self.checked(bytes);
+        let Some(decoder) = self.reader() else { return };
+        if let Err(stop) = checked.and_then(|bytes| decoder.sent(&bytes, seen)) {
+            self.stop();
+            seen.push(stop.into());
+        }
+    }
+
+    fn received(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) {
+        let Some(decoder) = self.reader() else { return };
+        if let Err(stop) = decoder.received(bytes, seen) {
+            self.stop();
+            seen.push(stop.into());
+        }
+    }
+}
+
+impl From<Stop> for Seen {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Encrypted => Self::Encrypted,
+            Stop::Unreadable(why) => Self::Unreadable(why),
+        }
+    }
 }
 
 /// One thing that was seen.
@@ -38,19 +79,6 @@ pub struct Request {
     pub step: Step,
     /// Whether it sets up the connection or asks about the server, as drivers do on their own account.
     pub is_setup: bool,
-}
-
-/// How a statement is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// As a text or command that is executed at once.
-    Text,
-    /// Prepared, to be executed later.
-    Prepare,
-    /// Executed after it was prepared.
-    Execute,
-    /// Prepared, bound and executed in one go (PostgreSQL's unnamed statement).
-    Bound,
 }
 
 /// Removes the offer of TLS from a connection, so that its statements can be read.

@@ -1,57 +1,121 @@
-//! The messages of one direction of a connection, whose bodies are read as they arrive.
+//! The messages of one direction of a connection, of protocols whose messages begin with their length.
 
-/// Splits a stream into messages that begin with `H` bytes.
+use crate::input::Input;
+use crate::reader::Stop;
+use kurabe_protocol::{Found, Header};
+
+/// Splits a stream into messages, and keeps the first bytes of each.
 #[derive(Debug)]
-pub(crate) struct Frames<const H: usize> {
-    header: [u8; H],
-    have: usize,
-    /// The bytes of the body that have not arrived.
+pub(crate) struct Frames<H> {
+    input: Input,
+    /// The number of bytes of a message that are kept.
+    most: usize,
+    arriving: Option<Arriving<H>>,
+}
+
+/// The message that arrives.
+#[derive(Debug)]
+struct Arriving<H> {
+    message: Message<H>,
+    /// The bytes of its frame that have not arrived.
     left: u64,
+    /// Whether another frame continues it.
+    continues: bool,
+    /// Whether its body is passed on in parts, and not kept.
+    is_passed_on: Option<bool>,
 }
 
-/// A piece of a message's body.
-pub(crate) struct Part<'a, const H: usize> {
-    pub(crate) header: [u8; H],
-    pub(crate) bytes: &'a [u8],
-    /// Whether the message is complete.
-    pub(crate) ends: bool,
-}
-
-impl<const H: usize> Default for Frames<H> {
-    fn default() -> Self {
-        Self { header: [0; H], have: 0, left: 0 }
-    }
-}
-
-impl<const H: usize> Frames<H> {
-    /// Takes the next part from `bytes`; `None` if it needs more. `length` reads the length of the body from a header.
-    pub(crate) fn next<'a>(
-        &mut self,
-        bytes: &mut &'a [u8],
-        length: impl Fn([u8; H]) -> Option<u64>,
-    ) -> Result<Option<Part<'a, H>>, WrongLength> {
-        if self.have < H {
-            while self.have < H {
-                let Some((first, rest)) = bytes.split_first() else { return Ok(None) };
-                self.header[self.have] = *first;
-                self.have += 1;
-                *bytes = rest;
-            }
-            self.left = length(self.header).ok_or(WrongLength)?;
-        } else if bytes.is_empty() {
-            return Ok(None);
-        }
-        let taken = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
-        let (piece, rest) = bytes.split_at(taken);
-        *bytes = rest;
-        self.left -= taken as u64;
-        if self.left == 0 {
-            self.have = 0;
-        }
-        Ok(Some(Part { header: self.header, bytes: piece, ends: self.left == 0 }))
-    }
-}
-
-/// A length that no message has.
+/// A message.
 #[derive(Debug)]
-pub(crate) struct WrongLength;
+pub(crate) struct Message<H> {
+    /// The position of its first byte in the stream.
+    pub(crate) at: u64,
+    /// The header of its first frame.
+    pub(crate) header: H,
+    /// The bytes that were kept.
+    pub(crate) body: Vec<u8>,
+    /// Whether others were not.
+    pub(crate) is_cut: bool,
+}
+
+/// What follows in the stream.
+pub(crate) enum Piece<'a, H> {
+    /// A part of a message that is passed on.
+    Part(H, &'a [u8]),
+    /// Such a message is complete.
+    PartsEnd(H),
+    Message(Message<H>),
+}
+
+impl<H: Header> Frames<H> {
+    /// Keeps this number of bytes of each message.
+    pub(crate) fn keeping(most: usize) -> Self {
+        Self { input: Input::default(), most, arriving: None }
+    }
+
+    /// The rest of the stream, whose messages have another header. Keeps this number of bytes of each.
+    pub(crate) fn rest<T: Header>(&mut self, most: usize) -> Frames<T> {
+        Frames { input: std::mem::take(&mut self.input), most, arriving: None }
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.input.push(bytes);
+    }
+
+    /// Whether a message has begun to arrive.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.arriving.is_some() || !self.input.waiting().is_empty()
+    }
+
+    /// What follows; `None` if it has not arrived. `is_passed_on`: of a message with this header and this first byte of its
+    /// body, whether its parts are passed on.
+    ///
+    /// # Errors
+    /// With `invalid` if no message has such a header.
+    pub(crate) fn next(
+        &mut self,
+        invalid: &'static str,
+        is_passed_on: impl Fn(H, Option<u8>) -> bool,
+    ) -> Result<Option<Piece<'_, H>>, Stop> {
+        loop {
+            let waiting = self.input.waiting();
+            let has_header = self.arriving.as_ref().is_some_and(|one| one.left > 0 || !one.continues);
+            if !has_header {
+                let header = match H::find(waiting) {
+                    Found::Need(_) => return Ok(None),
+                    Found::Invalid(_) => return Err(Stop::Unreadable(invalid)),
+                    Found::Header(header) => header,
+                };
+                let at = self.input.position();
+                let new = || Arriving {
+                    message: Message { at, header, body: Vec::new(), is_cut: false },
+                    left: 0,
+                    continues: false,
+                    is_passed_on: None,
+                };
+                let arriving = self.arriving.get_or_insert_with(new);
+                (arriving.left, arriving.continues) = (header.body(), header.continues());
+                self.input.pass(H::LENGTH as u64);
+                continue;
+            }
+            let Some(arriving) = &mut self.arriving else { return Ok(None) };
+            let header = arriving.message.header;
+            if arriving.left == 0 {
+                let is_passed_on = arriving.is_passed_on.unwrap_or_else(|| is_passed_on(header, None));
+                let message = self.arriving.take().map(|one| one.message);
+                return Ok(message.map(|message| {
+                    if is_passed_on { Piece::PartsEnd(header) } else { Piece::Message(message) }
+                }));
+            }
+            let Some(first) = waiting.first().copied() else { return Ok(None) };
+            if *arriving.is_passed_on.get_or_insert_with(|| is_passed_on(header, Some(first))) {
+                return Ok(self.input.part(&mut arriving.left).map(|part| Piece::Part(header, part)));
+            }
+            let message = &mut arriving.message;
+            let part = self.input.part(&mut arriving.left).unwrap_or_default();
+            let kept = part.get(..self.most - message.body.len()).unwrap_or(part);
+            message.is_cut |= kept.len() < part.len();
+            message.body.extend_from_slice(kept);
+        }
+    }
+}

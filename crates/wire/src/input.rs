@@ -17,8 +17,6 @@ pub(crate) struct Input {
     skip: u64,
     /// The position in the stream of the first byte that was not taken.
     position: u64,
-    /// Whether the stream is not decoded any further.
-    closed: bool,
 }
 
 /// A message, or its first bytes.
@@ -44,9 +42,6 @@ pub(crate) struct TooLong;
 impl Input {
     /// Appends the next piece of the stream.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        if self.closed {
-            return;
-        }
         let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX).min(bytes.len());
         self.skip -= skipped as u64;
         self.position += skipped as u64;
@@ -101,51 +96,14 @@ impl Input {
         Ok(Some(Message { at, bytes }))
     }
 
-    /// Forgets all bytes, those to come included: the stream cannot be decoded any further.
-    pub(crate) fn close(&mut self) {
-        *self = Self { closed: true, ..Self::default() };
+    /// Takes what has arrived of so many bytes, and lowers their number; `None` if nothing has.
+    pub(crate) fn part(&mut self, left: &mut u64) -> Option<&[u8]> {
+        let start = self.taken;
+        let there = usize::try_from(*left).unwrap_or(usize::MAX).min(self.waiting().len());
+        self.pass(there as u64);
+        *left -= there as u64;
+        self.buffer.get(start..start + there).filter(|part| !part.is_empty())
     }
-}
-
-/// Whether a stream begins with a `ClientHello` of TLS (RFC 8446, sections 4 and 5.1); `None` if that is not known yet.
-pub(crate) fn begins_with_tls(bytes: &[u8]) -> Option<bool> {
-    let expected = |at: usize, byte: u8| match at {
-        0 => byte == 22,
-        1 => byte == 3,
-        2 => byte <= 4,
-        5 => byte == 1,
-        _ => true,
-    };
-    let fits = bytes.iter().take(6).enumerate().all(|(at, byte)| expected(at, *byte));
-    if !fits {
-        Some(false)
-    } else if bytes.len() < 6 {
-        None
-    } else {
-        Some(true)
-    }
-}
-
-/// Two bytes as a number, the lowest first; 0 if they are missing.
-pub(crate) fn short(bytes: &[u8], at: usize) -> u16 {
-    bytes.get(at..at.saturating_add(2)).and_then(|two| two.try_into().ok()).map_or(0, u16::from_le_bytes)
-}
-
-/// Four bytes as a number, the lowest first; 0 if they are missing.
-pub(crate) fn word(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at.saturating_add(4)).and_then(|four| four.try_into().ok()).map_or(0, u32::from_le_bytes)
-}
-
-/// Four bytes as a number, the highest first; 0 if they are missing.
-pub(crate) fn word_be(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at.saturating_add(4)).and_then(|four| four.try_into().ok()).map_or(0, u32::from_be_bytes)
-}
-
-/// The bytes before the first zero from `at` on, and the position after it.
-pub(crate) fn until_zero(bytes: &[u8], at: usize) -> (&[u8], usize) {
-    let rest = bytes.get(at..).unwrap_or_default();
-    let end = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
-    (rest.get(..end).unwrap_or_default(), at.saturating_add(end).saturating_add(1))
 }
 
 #[cfg(test)]
@@ -175,15 +133,6 @@ mod tests {
         assert_eq!(input.line(), Ok(None));
         input.push(b"x");
         assert_eq!(input.line(), Err(TooLong));
-    }
-
-    #[test]
-    fn client_hello_is_recognised_when_six_bytes_are_there() {
-        let hello = b"\x16\x03\x01\x02\x00\x01\xff";
-        assert_eq!(begins_with_tls(&hello[..5]), None);
-        assert_eq!(begins_with_tls(hello), Some(true));
-        assert_eq!(begins_with_tls(b"GET"), Some(false));
-        assert_eq!(begins_with_tls(b"\x16\x03\x01\x00\x00\x00"), Some(false));
     }
 
     proptest! {

@@ -20,6 +20,7 @@ pub mod mongodb {
     pub use crate::protocols::mongodb_shape::{QUIET, text};
 }
 mod protocols;
+mod reader;
 pub mod registry;
 pub mod relay;
 pub mod render;

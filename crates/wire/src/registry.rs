@@ -1,6 +1,6 @@
 //! The protocols that can be decoded, one line each.
 
-use crate::decoder::{Decoder, TlsRefusal, TlsStart};
+use crate::decoder::{Decode, Decoder, TlsRefusal, TlsStart};
 use crate::environment::Variables;
 use crate::protocols::direct_tls::DirectStart;
 use crate::protocols::http::Http;
@@ -17,7 +17,8 @@ use crate::protocols::postgres_tls::{PostgresStart, PostgresTls};
 use crate::protocols::postgres_view::Postgres as PostgresView;
 use crate::protocols::redis::Redis;
 use crate::protocols::redis_view::Redis as RedisView;
-use crate::view::View;
+use crate::reader::UntilStop;
+use crate::view::{ReadExchanges, View};
 use std::fmt;
 
 pub struct Protocol {
@@ -46,14 +47,26 @@ impl fmt::Debug for Protocol {
 /// All of them.
 #[rustfmt::skip]
 pub static PROTOCOLS: &[Protocol] = &[
-    Protocol { schemes: &["mysql", "mariadb"], port: 3306, decoder: || Box::<Mysql>::default(), view: || Box::<MysqlView>::default(), refusal: Some(|| Box::<MysqlTls>::default()), start: || Box::<MysqlStart>::default(), variables: Variables::MYSQL },
-    Protocol { schemes: &["postgres", "postgresql"], port: 5432, decoder: || Box::<Postgres>::default(), view: || Box::<PostgresView>::default(), refusal: Some(|| Box::<PostgresTls>::default()), start: || Box::<PostgresStart>::default(), variables: Variables::POSTGRES },
-    Protocol { schemes: &["redis", "valkey"], port: 6379, decoder: || Box::<Redis>::default(), view: || Box::<RedisView>::default(), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::REDIS },
-    Protocol { schemes: &["memcached"], port: 11211, decoder: || Box::<Memcached>::default(), view: || Box::<MemcachedView>::default(), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::MEMCACHED },
-    Protocol { schemes: &["mongodb"], port: 27017, decoder: || Box::<Mongodb>::default(), view: || Box::<MongodbView>::default(), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::MONGODB },
-    Protocol { schemes: &["couchdb"], port: 5984, decoder: || Box::new(Http::couchdb()), view: || Box::new(HttpView::couchdb()), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::COUCHDB },
-    Protocol { schemes: &["http"], port: 80, decoder: || Box::<Http>::default(), view: || Box::<HttpView>::default(), refusal: None, start: || Box::<DirectStart>::default(), variables: Variables::NONE },
+    Protocol { schemes: &["mysql", "mariadb"], port: 3306, decoder: || Box::new(UntilStop::after_greeting(Mysql::default())), view: || Box::new(UntilStop::after_greeting(MysqlView::default())), refusal: Some(|| Box::<MysqlTls>::default()), start: || Box::<MysqlStart>::default(), variables: Variables::MYSQL },
+    Protocol { schemes: &["postgres", "postgresql"], port: 5432, decoder: decoder::<Postgres>, view: view::<PostgresView>, refusal: Some(|| Box::<PostgresTls>::default()), start: || Box::<PostgresStart>::default(), variables: Variables::POSTGRES },
+    Protocol { schemes: &["redis", "valkey"], port: 6379, decoder: decoder::<Redis>, view: view::<RedisView>, refusal: None, start: direct_tls, variables: Variables::REDIS },
+    Protocol { schemes: &["memcached"], port: 11211, decoder: decoder::<Memcached>, view: view::<MemcachedView>, refusal: None, start: direct_tls, variables: Variables::MEMCACHED },
+    Protocol { schemes: &["mongodb"], port: 27017, decoder: decoder::<Mongodb>, view: view::<MongodbView>, refusal: None, start: direct_tls, variables: Variables::MONGODB },
+    Protocol { schemes: &["couchdb"], port: 5984, decoder: || Box::new(UntilStop::new(Http::couchdb())), view: || Box::new(UntilStop::new(HttpView::couchdb())), refusal: None, start: direct_tls, variables: Variables::COUCHDB },
+    Protocol { schemes: &["http"], port: 80, decoder: decoder::<Http>, view: view::<HttpView>, refusal: None, start: direct_tls, variables: Variables::NONE },
 ];
+
+fn decoder<D: Decode + Default + 'static>() -> Box<dyn Decoder> {
+    Box::new(UntilStop::new(D::default()))
+}
+
+fn view<R: ReadExchanges + Default + 'static>() -> Box<dyn View> {
+    Box::new(UntilStop::new(R::default()))
+}
+
+fn direct_tls() -> Box<dyn TlsStart> {
+    Box::<DirectStart>::default()
+}
 
 /// The protocol of a URL's scheme.
 pub fn of_scheme(scheme: &str) -> Option<&'static Protocol> {

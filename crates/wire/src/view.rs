@@ -1,5 +1,7 @@
 //! What a recorder learns from the bytes of a connection: requests with their values, and the shape of each answer.
 
+use crate::bounded::Size;
+use crate::reader::{Stop, UntilStop};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -7,8 +9,6 @@ use std::time::Instant;
 pub(crate) const KEPT: usize = 1 << 20;
 /// The maximum size of the requests of a connection that wait for an answer, in bytes.
 pub(crate) const WAITING: usize = 16 << 20;
-/// Why a connection with more than that is not recorded any further.
-pub(crate) const TOO_MANY: &str = "too many requests wait for answers";
 
 /// Reads the messages of one connection, in pieces of any size, and never fails: of a stream that it cannot read it says so
 /// once, with [`Event::Unreadable`].
@@ -20,12 +20,71 @@ pub trait View: Send {
     fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>);
 
     /// The server has closed the connection, and nothing of what it sent is missing: an answer that ends so is complete.
-    fn closed(&mut self, now: Instant, events: &mut Vec<Event>) {
-        let _ = (now, events);
-    }
+    fn closed(&mut self, now: Instant, events: &mut Vec<Event>);
 
     /// Gives the requests that were never answered, as the connection ends.
     fn end(&mut self, events: &mut Vec<Event>);
+}
+
+/// Reads requests and answers of one protocol, until it stops.
+pub(crate) trait ReadExchanges: Send {
+    /// Whether clients do not say what they are.
+    const IS_ANONYMOUS: bool = false;
+
+    /// Reads what the client sent next.
+    fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop>;
+
+    /// Reads what the server sent next.
+    fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop>;
+
+    /// See [`View::closed`].
+    fn closed(&mut self, _now: Instant, _events: &mut Vec<Event>) {}
+
+    /// See [`View::end`].
+    fn end(&mut self, events: &mut Vec<Event>);
+}
+
+impl<R: ReadExchanges> View for UntilStop<R> {
+    fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
+        let was_pending = self.is_pending();
+        let checked = self.checked(bytes);
+        if R::IS_ANONYMOUS && was_pending && !self.is_pending() {
+            events.push(Event::Client(Vec::new()));
+        }
+        let Some(reader) = self.reader() else { return };
+        let read = checked.and_then(|bytes| reader.sent(&bytes, now, events));
+        self.end_where_it_stops(read, events);
+    }
+
+    fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
+        let Some(reader) = self.reader() else { return };
+        let read = reader.received(bytes, now, events);
+        self.end_where_it_stops(read, events);
+    }
+
+    fn closed(&mut self, now: Instant, events: &mut Vec<Event>) {
+        if let Some(reader) = self.reader() {
+            reader.closed(now, events);
+        }
+    }
+
+    fn end(&mut self, events: &mut Vec<Event>) {
+        if let Some(mut reader) = self.stop() {
+            reader.end(events);
+        }
+    }
+}
+
+impl<R: ReadExchanges> UntilStop<R> {
+    fn end_where_it_stops(&mut self, read: Result<(), Stop>, events: &mut Vec<Event>) {
+        if let Err(stop) = read {
+            self.end(events);
+            events.push(Event::Unreadable(match stop {
+                Stop::Encrypted => "the connection is encrypted",
+                Stop::Unreadable(why) => why,
+            }));
+        }
+    }
 }
 
 /// One thing that was seen.
@@ -128,49 +187,86 @@ pub struct Exchange {
     pub transaction: Transaction,
 }
 
-/// Requests of a connection that wait for an answer, the oldest first. What exceeds the limit of their size is not kept.
-#[derive(Default)]
-pub(crate) struct Waiting {
-    requests: VecDeque<Exchange>,
+/// Requests of a connection that wait for an answer, the oldest first, each with what its protocol has to know of it. What
+/// exceeds the limit of their size is not kept.
+pub(crate) struct Waiting<T = ()> {
+    requests: VecDeque<(T, Exchange)>,
     /// The memory of their values and texts, in bytes.
     size: usize,
 }
 
-impl Waiting {
-    pub(crate) fn push(&mut self, mut request: Exchange) {
-        if self.size + size_of(&request) > WAITING {
+impl<T> Default for Waiting<T> {
+    fn default() -> Self {
+        Self { requests: VecDeque::new(), size: 0 }
+    }
+}
+
+impl<T> Waiting<T> {
+    /// # Errors
+    /// If more wait than can be kept, even without their values.
+    pub(crate) fn push(&mut self, known: T, mut request: Exchange) -> Result<(), Stop> {
+        if self.size + request.size() > WAITING {
             (request.parameters, request.cut) = (Vec::new(), true);
         }
-        self.size += size_of(&request);
-        self.requests.push_back(request);
+        self.size += request.size();
+        self.requests.push_back((known, request));
+        let is_full = self.requests.len() > WAITING / 64 || self.size > 2 * WAITING;
+        if is_full { Err(Stop::Unreadable("too many requests wait for answers")) } else { Ok(()) }
     }
 
-    /// Whether more wait than can be kept, even without their values.
-    pub(crate) fn is_full(&self) -> bool {
-        self.requests.len() > WAITING / 64 || self.size > 2 * WAITING
+    pub(crate) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
     }
 
+    /// The oldest.
     pub(crate) fn first(&self) -> Option<&Exchange> {
-        self.requests.front()
+        self.requests.front().map(|(_, request)| request)
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Exchange> {
-        let request = self.requests.pop_front()?;
-        self.size -= size_of(&request);
-        Some(request)
+    pub(crate) fn first_mut(&mut self) -> Option<(&T, &mut Exchange)> {
+        self.requests.front_mut().map(|(known, request)| (&*known, request))
     }
 
-    /// Gives all of them, as the connection ends.
-    pub(crate) fn end(&mut self, events: &mut Vec<Event>) {
-        events.extend(self.requests.drain(..).map(|request| Event::Exchange(Box::new(request))));
+    /// What is known of each.
+    pub(crate) fn known(&self) -> impl DoubleEndedIterator<Item = &T> {
+        self.requests.iter().map(|(known, _)| known)
+    }
+
+    /// The request that was sent last of those of which this is known.
+    pub(crate) fn last(&self, is_known: impl Fn(&T) -> bool) -> Option<&Exchange> {
+        self.requests.iter().rev().find(|(known, _)| is_known(known)).map(|(_, request)| request)
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<(T, Exchange)> {
+        let (known, request) = self.requests.pop_front()?;
+        self.size -= request.size();
+        Some((known, request))
+    }
+
+    /// Gives those of which this is known, as the connection ends.
+    pub(crate) fn end(&mut self, is_request: impl Fn(&T) -> bool, events: &mut Vec<Event>) {
+        let requests = self.requests.drain(..).filter(|(known, _)| is_request(known));
+        events.extend(requests.map(|(_, request)| Event::Exchange(Box::new(request))));
         self.size = 0;
     }
 }
 
-/// About the memory of a request, in bytes.
-fn size_of(request: &Exchange) -> usize {
-    let values = request.parameters.iter().map(|one| one.value.as_ref().map_or(0, Vec::len) + 32);
-    request.text.len() + values.sum::<usize>()
+impl Size for Exchange {
+    /// About the memory of its values and its text.
+    fn size(&self) -> usize {
+        let values = self.parameters.iter().map(|one| one.value.as_ref().map_or(0, Vec::len) + 32);
+        self.text.len() + values.sum::<usize>()
+    }
+}
+
+/// Passes on bulk data of the client, which is part of its oldest request.
+pub(crate) fn push_data(data: &[u8], request: Option<&Exchange>, events: &mut Vec<Event>) {
+    if let Some(Event::Data { bytes, .. }) = events.last_mut() {
+        bytes.extend_from_slice(data);
+    } else if !data.is_empty() {
+        let of = request.map(|request| request.text.clone()).unwrap_or_default();
+        events.push(Event::Data { bytes: data.to_vec(), of });
+    }
 }
 
 /// The lower half of a checksum of all rows of a cursor that gave them in parts and in any order.
@@ -235,7 +331,15 @@ pub(crate) mod tests {
     static SOME: OnceLock<Instant> = OnceLock::new();
 
     /// What is seen of a conversation in pieces of this size: whether the client speaks, and what it says.
-    pub(crate) fn seen_of(view: &mut dyn View, conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
+    pub(crate) fn seen_of(
+        reader: impl ReadExchanges,
+        conversation: &[(bool, Vec<u8>)],
+        piece: usize,
+    ) -> Vec<Event> {
+        seen_by(&mut UntilStop::new(reader), conversation, piece)
+    }
+
+    pub(crate) fn seen_by(view: &mut dyn View, conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
         let (now, mut events) = (*SOME.get_or_init(Instant::now), Vec::new());
         for (is_client, bytes) in conversation {
             for piece in bytes.chunks(piece) {

@@ -1,7 +1,7 @@
 //! TLS from the first byte of a connection, as of `rediss:`.
 
 use crate::decoder::{Act, TlsStart};
-use crate::input::begins_with_tls;
+use crate::reader::begins_with_tls;
 use kurabe_relay::Way;
 
 /// Looks whether the client begins with TLS.

@@ -1,8 +1,10 @@
 //! Requests of HTTP/1.1 (RFC 9112): `CouchDB`, and applications.
 
-use crate::decoder::{Decoder, Request, Seen, Step};
-use crate::input::{Input, Message, begins_with_tls};
+use crate::decoder::{Decode, Request, Seen};
+use crate::input::{Input, Message};
+use crate::reader::Stop;
 use crate::resource::FIELDS;
+use crate::view::Step;
 
 /// Paths by which clients of `CouchDB` ask about the server.
 const SETUP: [&str; 4] = ["/", "/_session", "/_up", "/_all_dbs"];
@@ -25,22 +27,20 @@ impl Http {
     }
 }
 
-impl Decoder for Http {
-    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) {
+impl Decode for Http {
+    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) -> Result<(), Stop> {
         self.requests.push(bytes);
-        while let Some(next) = self.requests.next() {
-            match next {
-                Next::Head(head) => self.head(*head, seen),
-                Next::Body(_) | Next::End { .. } => {}
-                Next::Encrypted => seen.push(Seen::Encrypted),
-                Next::Unreadable(why) => seen.push(Seen::Unreadable(why)),
+        while let Some(next) = self.requests.next()? {
+            if let Next::Head(head) = next {
+                self.head(*head, seen)?;
             }
         }
+        Ok(())
     }
 }
 
 impl Http {
-    fn head(&mut self, head: Head, seen: &mut Vec<Seen>) {
+    fn head(&mut self, head: Head, seen: &mut Vec<Seen>) -> Result<(), Stop> {
         if let Some(agent) = head.agent.filter(|_| !std::mem::replace(&mut self.named, true)) {
             seen.push(Seen::Client(agent));
         }
@@ -53,9 +53,9 @@ impl Http {
         let text = format!("{} {path}", head.method);
         seen.push(Seen::Request(Request { at: head.at, text, step: Step::Text, is_setup }));
         if head.may_change {
-            seen.push(Seen::Unreadable("the connection may change its protocol after an upgrade"));
-            self.requests.close();
+            return Err("the connection may change its protocol after an upgrade".into());
         }
+        Ok(())
     }
 }
 
@@ -78,11 +78,7 @@ pub(super) enum Next {
     /// The next part of its body.
     Body(Vec<u8>),
     /// The request is complete. Whether parts of its body were not kept.
-    End {
-        is_cut: bool,
-    },
-    Encrypted,
-    Unreadable(&'static str),
+    End { is_cut: bool },
 }
 
 #[derive(Default)]
@@ -142,45 +138,25 @@ impl Requests {
         self.client.push(bytes);
     }
 
-    /// Reads nothing any more.
-    pub(super) fn close(&mut self) {
-        self.client.close();
-    }
-
     /// Whether a part of a body has arrived.
     pub(super) fn has_body(&self) -> bool {
         self.kept > 0 || self.is_cut || !self.client.waiting().is_empty()
     }
 
-    /// What follows; `None` if it has not arrived. Nothing follows [`Next::Encrypted`] and [`Next::Unreadable`].
-    pub(super) fn next(&mut self) -> Option<Next> {
+    /// What follows; `None` if it has not arrived.
+    pub(super) fn next(&mut self) -> Result<Option<Next>, Stop> {
         let mut found = None;
-        while found.is_none() {
-            match self.read(&mut found) {
-                Ok(read) => read?,
-                Err(next) => {
-                    self.client.close();
-                    return Some(next);
-                }
-            }
-        }
-        found
+        while found.is_none() && self.read(&mut found)? {}
+        Ok(found)
     }
 
-    /// Reads the next line or part of a body; `None` if it is not complete.
-    fn read(&mut self, found: &mut Option<Next>) -> Result<Option<()>, Next> {
+    /// Reads the next line or part of a body. Returns whether it was complete.
+    fn read(&mut self, found: &mut Option<Next>) -> Result<bool, Stop> {
         if let Part::Body(size) | Part::Data(size) = self.part {
-            return Ok(self.body(size, found));
+            return Ok(self.body(size, found).is_some());
         }
-        if self.client.position() == 0 {
-            match begins_with_tls(self.client.waiting()) {
-                Some(false) => {}
-                Some(true) => return Err(Next::Encrypted),
-                None => return Ok(None),
-            }
-        }
-        let line = self.client.line().map_err(|_| Next::Unreadable("a line is too long for HTTP"))?;
-        let Some(line) = line else { return Ok(None) };
+        let line = self.client.line().map_err(|_| "a line is too long for HTTP")?;
+        let Some(line) = line else { return Ok(false) };
         let text = line.text();
         match std::mem::take(&mut self.part) {
             Part::Start if text.is_empty() => {}
@@ -199,19 +175,19 @@ impl Requests {
                 self.part = Part::Fields(head);
             }
             Part::Chunk => {
-                self.part = match chunk_size(&text).ok_or(Next::Unreadable("a chunk has no size"))? {
+                self.part = match chunk_size(&text).ok_or("a chunk has no size")? {
                     0 => Part::Trailers,
                     size => Part::Data(size),
                 };
             }
             Part::ChunkEnd if text.is_empty() => self.part = Part::Chunk,
-            Part::ChunkEnd => return Err(Next::Unreadable("a chunk has another size than it says")),
+            Part::ChunkEnd => return Err("a chunk has another size than it says".into()),
             Part::Trailers if text.is_empty() => *found = Some(Next::End { is_cut: self.is_cut }),
             Part::Trailers => self.part = Part::Trailers,
             // Read before.
             Part::Body(_) | Part::Data(_) => {}
         }
-        Ok(Some(()))
+        Ok(true)
     }
 
     /// Reads a body, or a chunk, of this size, of which only the first bytes are kept.
@@ -239,18 +215,18 @@ pub(super) fn chunk_size(line: &str) -> Option<u64> {
 }
 
 /// Reads the line of a request.
-fn start(line: &Message) -> Result<Head, Next> {
+fn start(line: &Message) -> Result<Head, &'static str> {
     let text = line.text();
     if text == "PRI * HTTP/2.0" {
-        return Err(Next::Unreadable("HTTP/2 is not decoded"));
+        return Err("HTTP/2 is not decoded");
     }
     let words: Vec<&str> = text.split(' ').collect();
     let &[method, target, version] = words.as_slice() else {
-        return Err(Next::Unreadable("the client does not speak HTTP"));
+        return Err("the client does not speak HTTP");
     };
     let is_token = method.bytes().all(|byte| byte.is_ascii_alphabetic()) && !method.is_empty();
     if !version.starts_with("HTTP/1.") || !is_token || target.contains(|c: char| c.is_control()) {
-        return Err(Next::Unreadable("the client does not speak HTTP/1.1"));
+        return Err("the client does not speak HTTP/1.1");
     }
     Ok(Head {
         at: line.at,
@@ -264,26 +240,26 @@ fn start(line: &Message) -> Result<Head, Next> {
 }
 
 /// Reads a field.
-fn field(head: &mut Head, line: &str) -> Result<(), Next> {
+fn field(head: &mut Head, line: &str) -> Result<(), &'static str> {
     if line.starts_with([' ', '\t']) {
-        return Err(Next::Unreadable("a field of HTTP goes on in another line"));
+        return Err("a field of HTTP goes on in another line");
     }
     let Some((name, value)) = line.split_once(':') else { return Ok(()) };
     let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
     match name.as_str() {
         "content-length" => {
             let length = value.parse().map(Length::Bytes);
-            let length = length.map_err(|_| Next::Unreadable("a body has no length"))?;
+            let length = length.map_err(|_| "a body has no length")?;
             match head.length {
                 Length::Chunked => {}
                 known if known == length || known == Length::None => head.length = length,
-                _ => return Err(Next::Unreadable("a body has two lengths")),
+                _ => return Err("a body has two lengths"),
             }
         }
         "transfer-encoding" => {
             let (before, last) = value.rsplit_once(',').unwrap_or(("", value));
             if !last.trim().eq_ignore_ascii_case("chunked") {
-                return Err(Next::Unreadable("a body has no length"));
+                return Err("a body has no length");
             }
             // It is stronger than a number of bytes. What is compressed besides is not kept.
             head.length = Length::Chunked;

@@ -9,8 +9,9 @@ use super::http_answer::{Answer, LARGEST, NOT_HTTP};
 use super::http_body::{Body, Kind};
 use crate::conceal;
 use crate::input::Input;
+use crate::reader::Stop;
 use crate::resource::{self, FIELDS, Place};
-use crate::view::{Event, Exchange, KEPT, Parameter, TOO_MANY, Transaction, View, Waiting};
+use crate::view::{Event, Exchange, KEPT, Parameter, ReadExchanges, Transaction, Waiting};
 use std::time::Instant;
 
 /// Why it is not known what follows.
@@ -25,18 +26,8 @@ pub(crate) struct Http {
     server: Input,
     part: Part,
     answer: Answer,
-    stage: Stage,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// The client has sent nothing.
-    New,
-    Read,
-    /// The body of the last request may follow, or another request.
-    Unsure,
-    /// Nothing more is read.
-    Closed,
+    /// Whether the body of the last request may follow, or another request.
+    is_unsure: bool,
 }
 
 /// A request that is being read.
@@ -74,25 +65,20 @@ impl Default for Http {
             server: Input::default(),
             part: Part::Status,
             answer: Answer::default(),
-            stage: Stage::New,
+            is_unsure: false,
         }
     }
 }
 
-impl View for Http {
-    fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
-        if bytes.is_empty() {
-            return;
+impl ReadExchanges for Http {
+    const IS_ANONYMOUS: bool = true;
+
+    fn sent(&mut self, bytes: &[u8], now: Instant, _: &mut Vec<Event>) -> Result<(), Stop> {
+        if self.is_unsure && !bytes.is_empty() {
+            return Err(HELD_BACK.into());
         }
-        match self.stage {
-            Stage::New => events.push(Event::Client(Vec::new())),
-            Stage::Read => {}
-            Stage::Unsure => return self.give_up(HELD_BACK, events),
-            Stage::Closed => return,
-        }
-        self.stage = Stage::Read;
         self.requests.push(bytes);
-        while let Some(next) = self.requests.next() {
+        while let Some(next) = self.requests.next()? {
             match next {
                 Next::Head(head) => self.head(*head, now),
                 Next::Body(bytes) => {
@@ -100,38 +86,26 @@ impl View for Http {
                         current.body.extend(bytes);
                     }
                 }
-                Next::End { is_cut } => self.request(is_cut, events),
-                Next::Encrypted => self.give_up("the connection is encrypted", events),
-                Next::Unreadable(why) => self.give_up(why, events),
-            }
-            if self.stage == Stage::Closed {
-                return;
+                Next::End { is_cut } => self.request(is_cut)?,
             }
         }
+        Ok(())
     }
 
-    fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
-        if self.stage == Stage::Closed {
-            return;
-        }
+    fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         self.server.push(bytes);
-        while self.stage != Stage::Closed {
-            match self.read(now, events) {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(why) => self.give_up(why, events),
-            }
-        }
+        while self.read(now, events)? {}
+        Ok(())
     }
 
     fn closed(&mut self, now: Instant, events: &mut Vec<Event>) {
-        if self.stage != Stage::Closed && self.part == Part::Rest {
+        if self.part == Part::Rest {
             self.answered(now, events);
         }
     }
 
     fn end(&mut self, events: &mut Vec<Event>) {
-        self.waiting.end(events);
+        self.waiting.end(|()| true, events);
         // Its values may be those of a secret that has not arrived.
         if let Some(Current { request, .. }) = self.current.take() {
             events.push(Event::Exchange(Box::new(Exchange { cut: true, parameters: Vec::new(), ..request })));
@@ -156,7 +130,7 @@ impl Http {
         let request = Exchange {
             text: format!("{} {}", head.method, target.unwrap_or(&head.target)),
             parameters: head.fields.into_iter().map(parameter).collect(),
-            pipelined: self.waiting.first().is_some(),
+            pipelined: !self.waiting.is_empty(),
             began: Some(now),
             ..Exchange::default()
         };
@@ -164,23 +138,16 @@ impl Http {
     }
 
     /// A request is complete.
-    fn request(&mut self, is_cut: bool, events: &mut Vec<Event>) {
+    fn request(&mut self, is_cut: bool) -> Result<(), Stop> {
         // One that was answered before is not there any more.
-        let Some(Current { mut request, body, .. }) = self.current.take() else { return };
+        let Some(Current { mut request, body, .. }) = self.current.take() else { return Ok(()) };
         request.cut = is_cut || self.is_secret(&request, &body);
         if request.cut {
             request.parameters.clear();
         } else if !body.is_empty() {
             request.parameters.insert(0, Parameter { value: Some(body), ..Parameter::default() });
         }
-        self.push(request, events);
-    }
-
-    fn push(&mut self, request: Exchange, events: &mut Vec<Event>) {
-        self.waiting.push(request);
-        if self.waiting.is_full() {
-            self.give_up(TOO_MANY, events);
-        }
+        self.waiting.push((), request)
     }
 
     /// Whether a request may contain a password: by its words, or since it is about users or settings of the server. What is
@@ -195,14 +162,14 @@ impl Http {
     }
 
     /// Reads the next line or part of an answer. Returns whether there may be more.
-    fn read(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<bool, &'static str> {
+    fn read(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<bool, Stop> {
         let there = self.server.waiting().len() as u64;
         if there == 0 {
             return Ok(false);
         }
         match self.part {
-            Part::Status if self.waiting.first().is_none() && self.current.is_none() => {
-                return Err("the server answered without a request");
+            Part::Status if self.waiting.is_empty() && self.current.is_none() => {
+                return Err("the server answered without a request".into());
             }
             Part::Length(left) | Part::Data(left) => {
                 let here = left.min(there);
@@ -226,7 +193,7 @@ impl Http {
             _ => {}
         }
         let line = self.server.line().map_err(|_| NOT_HTTP)?;
-        let Some(line) = line else { return self.looks_right().then_some(false).ok_or(NOT_HTTP) };
+        let Some(line) = line else { return Ok(self.looks_right().then_some(false).ok_or(NOT_HTTP)?) };
         let text = line.text();
         match self.part {
             Part::Status => {
@@ -236,7 +203,7 @@ impl Http {
                 self.answer = Answer { status: status.ok_or(NOT_HTTP)?, ..Answer::default() };
                 self.part = Part::Fields;
                 if !version.starts_with("HTTP/1.") {
-                    return Err(NOT_HTTP);
+                    return Err(NOT_HTTP.into());
                 }
             }
             Part::Fields if text.is_empty() => self.begin(now, events)?,
@@ -248,7 +215,7 @@ impl Http {
                 };
             }
             Part::ChunkEnd if text.is_empty() => self.part = Part::Chunk,
-            Part::ChunkEnd => return Err(NOT_HTTP),
+            Part::ChunkEnd => return Err(NOT_HTTP.into()),
             Part::Trailers if text.is_empty() => self.answered(now, events),
             _ => {}
         }
@@ -269,22 +236,22 @@ impl Http {
     }
 
     /// The fields of an answer are complete: a body follows, or nothing.
-    fn begin(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<(), &'static str> {
+    fn begin(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         let Answer { status, length, is_chunked, is_coded, .. } = self.answer;
         if status == 101 {
-            return Err("the connection has changed its protocol after an upgrade");
+            return Err("the connection has changed its protocol after an upgrade".into());
         }
         if status < 200 {
             self.part = Part::Status;
             return Ok(());
         }
-        if self.waiting.first().is_none() {
-            self.hurry(events);
+        if self.waiting.is_empty() {
+            self.hurry()?;
         }
         let request = self.waiting.first().ok_or(NOT_HTTP)?;
         let place = Place::of(&request.text);
         if place.method == "CONNECT" && status < 300 {
-            return Err("the connection is a tunnel");
+            return Err("the connection is a tunnel".into());
         }
         let kind = if !self.is_couchdb {
             Kind::Bytes
@@ -310,21 +277,19 @@ impl Http {
     }
 
     /// The request that is being read is answered although its body has not arrived.
-    fn hurry(&mut self, events: &mut Vec<Event>) {
-        let Some(Current { mut request, body, waits }) = self.current.take() else { return };
+    fn hurry(&mut self) -> Result<(), Stop> {
+        let Some(Current { mut request, body, waits }) = self.current.take() else { return Ok(()) };
         // A client that held it back may send it now, or another request.
-        if waits && body.is_empty() && !self.requests.has_body() {
-            self.stage = Stage::Unsure;
-        }
+        self.is_unsure = waits && body.is_empty() && !self.requests.has_body();
         request.cut = true;
         request.parameters.clear();
-        self.push(request, events);
+        self.waiting.push((), request)
     }
 
     fn answered(&mut self, now: Instant, events: &mut Vec<Event>) {
         let mut answer = std::mem::take(&mut self.answer);
         self.part = Part::Status;
-        let Some(mut request) = self.waiting.pop() else { return };
+        let Some(((), mut request)) = self.waiting.pop() else { return };
         (request.ended, request.transaction) = (Some(now), Transaction::None);
         let place = Place::of(&request.text);
         let is_change = match place.method {
@@ -355,12 +320,6 @@ impl Http {
             request.affected = u64::from(is_change);
         }
         events.push(Event::Exchange(Box::new(request)));
-    }
-
-    fn give_up(&mut self, why: &'static str, events: &mut Vec<Event>) {
-        self.stage = Stage::Closed;
-        self.end(events);
-        events.push(Event::Unreadable(why));
     }
 }
 

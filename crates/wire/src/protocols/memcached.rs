@@ -1,91 +1,127 @@
 //! memcached: the text and meta commands (`protocol.txt`), and the requests of the binary protocol.
 
-use crate::decoder::{Decoder, Request, Seen, Step};
-use crate::input::{Input, begins_with_tls, word_be};
+use crate::decoder::{Decode, Request, Seen};
+use crate::input::{Input, Message};
+use crate::reader::Stop;
+use crate::view::Step;
+use kurabe_protocol::memcached::{Binary, place_of_size, size};
+use kurabe_protocol::{Found, Header as _};
 
-/// The first byte of a request of the binary protocol.
-const BINARY: u8 = 0x80;
-/// The length of its header, in bytes.
-const HEADER: usize = 24;
 /// The longest key, in bytes.
 const KEY: usize = 250;
+/// Why a stream cannot be read.
+pub(super) const NOT_MEMCACHED: &str = "the client does not speak the protocol of memcached";
+
+/// Reads what a client sends.
+#[derive(Default)]
+pub(super) struct Requests {
+    input: Input,
+    /// A request whose value has not arrived: its line, and the size of the value.
+    stored: Option<(Message, u64)>,
+    /// Bytes of a value that are kept. Longer values are not kept.
+    most: u64,
+}
+
+/// What follows in the stream.
+pub(super) enum Next {
+    /// A request: its line, and its value, if it has one.
+    Command { line: Message, value: Option<Value> },
+    /// A request of the binary protocol, which [`Requests::binary`] reads.
+    Binary,
+}
+
+/// The value of a request; `None` if it is too long to be kept.
+pub(super) type Value = Option<Vec<u8>>;
+
+impl Requests {
+    /// Keeps values of at most so many bytes.
+    pub(super) fn keeping(most: u64) -> Self {
+        Self { most, ..Self::default() }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.input.push(bytes);
+    }
+
+    /// What follows; `None` if it has not arrived.
+    pub(super) fn next(&mut self) -> Result<Option<Next>, Stop> {
+        loop {
+            if let Some((line, size)) = self.stored.take() {
+                let kept = if size <= self.most { size } else { 0 };
+                // The value, and the end of its line.
+                let Some(value) = self.input.take(size + 2, usize::try_from(kept).unwrap_or_default()) else {
+                    self.stored = Some((line, size));
+                    return Ok(None);
+                };
+                let value = (size == kept).then_some(value.bytes);
+                return Ok(Some(Next::Command { line, value: Some(value) }));
+            }
+            if self.input.waiting().first() == Some(&Binary::MAGIC) {
+                return Ok(Some(Next::Binary));
+            }
+            let Some(line) = self.input.line().map_err(|_| NOT_MEMCACHED)? else { return Ok(None) };
+            let words: Vec<_> = words(&line.bytes).collect();
+            let Some((command, words)) = words.split_first() else { continue };
+            if !command.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_') {
+                return Err(NOT_MEMCACHED.into());
+            }
+            let Some(place) = place_of_size(command) else {
+                return Ok(Some(Next::Command { line, value: None }));
+            };
+            let size = words.get(place).and_then(|word| size(word)).ok_or(NOT_MEMCACHED)?;
+            self.stored = Some((line, size));
+        }
+    }
+
+    /// Reads a request of the binary protocol, without its value; `None` if it has not arrived.
+    fn binary(&mut self) -> Result<Option<(Binary, Message)>, Stop> {
+        let header = match Binary::find(self.input.waiting()) {
+            Found::Need(_) => return Ok(None),
+            Found::Invalid(_) => return Err(NOT_MEMCACHED.into()),
+            Found::Header(header) => header,
+        };
+        let kept = Binary::LENGTH + header.extras + header.key.min(KEY);
+        let message = self.input.take(Binary::LENGTH as u64 + header.body(), kept);
+        Ok(message.map(|message| (header, message)))
+    }
+}
+
+/// The words of a line.
+pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|byte| *byte == b' ').filter(|word| !word.is_empty())
+}
 
 /// The decoder.
 #[derive(Default)]
-pub(crate) struct Memcached {
-    client: Input,
-}
+pub(crate) struct Memcached(Requests);
 
-impl Decoder for Memcached {
-    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) {
-        self.client.push(bytes);
-        while self.next(seen).is_some() {}
+impl Decode for Memcached {
+    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) -> Result<(), Stop> {
+        self.0.push(bytes);
+        while let Some(next) = self.0.next()? {
+            let (at, text, is_setup) = match next {
+                Next::Command { line, .. } => {
+                    let shown: Vec<_> = words(&line.bytes).take(2).map(String::from_utf8_lossy).collect();
+                    (line.at, shown.join(" "), shown.first().is_some_and(|name| SETUP.contains(&&**name)))
+                }
+                Next::Binary => {
+                    let Some((header, message)) = self.0.binary()? else { return Ok(()) };
+                    let (name, is_setup) = opcode(header.code);
+                    let key = message.bytes.get(Binary::LENGTH + header.extras..).unwrap_or_default();
+                    let text = [name.as_bytes(), key].join(&b' ');
+                    let text = String::from_utf8_lossy(&text).trim_end().to_owned();
+                    (message.at, text, is_setup)
+                }
+            };
+            seen.push(Seen::Request(Request { at, text, step: Step::Text, is_setup }));
+        }
+        Ok(())
     }
 }
 
-impl Memcached {
-    /// Reads the next request; `None` if it is not complete.
-    fn next(&mut self, seen: &mut Vec<Seen>) -> Option<()> {
-        let waiting = self.client.waiting();
-        if *waiting.first()? == BINARY {
-            return self.binary(seen);
-        }
-        if self.client.position() == 0 && begins_with_tls(waiting)? {
-            seen.push(Seen::Encrypted);
-            self.client.close();
-            return None;
-        }
-        let Ok(line) = self.client.line() else { return self.give_up(seen) };
-        let line = line?;
-        let text = line.text();
-        let mut words = text.split_whitespace();
-        let Some(command) = words.next() else { return Some(()) };
-        if !command.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') {
-            return self.give_up(seen);
-        }
-        let words: Vec<&str> = words.collect();
-        let size = match command {
-            "ms" => words.get(1),
-            "set" | "add" | "replace" | "append" | "prepend" | "cas" => words.get(3),
-            _ => None,
-        };
-        if let Some(size) = size {
-            // The value with its end of line; the first versions of `ms` wrote S before its size.
-            let Ok(size) = size.trim_start_matches('S').parse::<u64>() else { return self.give_up(seen) };
-            self.client.pass(size.saturating_add(2));
-        }
-        let is_setup = matches!(
-            command,
-            "version" | "verbosity" | "stats" | "mn" | "quit" | "watch" | "refresh_certs" | "shutdown"
-        );
-        let shown = words.first().map_or_else(String::new, |word| format!(" {word}"));
-        let text = format!("{command}{shown}");
-        seen.push(Seen::Request(Request { at: line.at, text, step: Step::Text, is_setup }));
-        Some(())
-    }
-
-    fn binary(&mut self, seen: &mut Vec<Seen>) -> Option<()> {
-        let header = self.client.waiting().get(..HEADER)?;
-        let (code, key) = (header[1], usize::from(u16::from_be_bytes([header[2], header[3]])));
-        let (extras, body) = (usize::from(header[4]), u64::from(word_be(header, 8)));
-        if (key + extras) as u64 > body {
-            return self.give_up(seen);
-        }
-        let message = self.client.take(HEADER as u64 + body, HEADER + extras + key.min(KEY))?;
-        let (name, is_setup) = opcode(code);
-        let key = message.bytes.get(HEADER + extras..).unwrap_or_default();
-        let text =
-            if key.is_empty() { name.to_owned() } else { format!("{name} {}", String::from_utf8_lossy(key)) };
-        seen.push(Seen::Request(Request { at: message.at, text, step: Step::Text, is_setup }));
-        Some(())
-    }
-
-    fn give_up(&mut self, seen: &mut Vec<Seen>) -> Option<()> {
-        seen.push(Seen::Unreadable("the client does not speak the protocol of memcached"));
-        self.client.close();
-        None
-    }
-}
+/// Commands by which clients set up a connection or ask about the server.
+const SETUP: [&str; 8] =
+    ["version", "verbosity", "stats", "mn", "quit", "watch", "refresh_certs", "shutdown"];
 
 /// The name of a binary request, and whether it sets up the connection or asks about the server.
 fn opcode(code: u8) -> (&'static str, bool) {

@@ -1,19 +1,12 @@
-//! The answer to a command of MongoDB, read in pieces without keeping its documents.
+//! The answer to a command of MongoDB.
 
-use super::bson::{self, ARRAY, DOCUMENT, INT64, REGEX, Size};
-use super::mongodb::{HEADER, LONGEST, OP_COMPRESSED, OP_MSG};
-use crate::input::word;
 use crate::view::Digest;
+use kurabe_protocol::bytes::word;
+use kurabe_protocol::mongodb::bson::{ARRAY, DOCUMENT, Element, INT64, elements};
+use kurabe_protocol::mongodb::frame::{Message, Msg, OP_COMPRESSED, OP_MSG, OP_REPLY, flag};
 
-/// The answer to an `OP_QUERY`.
-const OP_REPLY: u32 = 1;
-/// Flags of `OP_MSG`: a checksum follows, and more messages follow that answer the same request.
-pub(super) const CHECKSUM: u32 = 1;
-pub(super) const MORE_TO_COME: u32 = 2;
-/// Flags that must be known.
-pub(super) const REQUIRED: u32 = 0xffff;
-/// The part of a name that is kept, in bytes.
-const NAME: usize = 16;
+/// Why an answer cannot be read.
+pub(super) const NO_SERVER: &str = "the server does not speak MongoDB's protocol";
 
 /// What an answer says.
 pub(super) struct Answer {
@@ -34,64 +27,20 @@ pub(super) struct Answer {
     failed: bool,
     code: Option<i64>,
     write_code: Option<i64>,
-    reader: Reader,
-}
-
-/// What the next bytes are.
-enum Stage {
-    Header,
-    /// Flags and the kind of the first section.
-    Head,
-    /// The length of a document that is entered.
-    Document(Role),
-    Kind,
-    Name(u8),
-    /// A value of so many bytes.
-    Fixed(u8, usize),
-    /// The number before a value.
-    Counted(u8, Size),
-    /// So many bytes of a value; whether they are part of a row.
-    Rest(u64, bool),
-    /// So many texts that end with a zero byte; whether they are part of a row.
-    Texts(u8, bool),
-    End,
-}
-
-/// What an open document is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Answer,
-    Cursor,
-    Rows,
-    Errors,
-    Error,
-    Upserted,
-    /// What `findAndModify` did.
-    Change,
-}
-
-struct Reader {
-    stage: Stage,
-    /// Bytes of the stage that have arrived.
-    token: Vec<u8>,
-    name: Vec<u8>,
-    position: u64,
-    /// Where the message ends, and where its document must.
-    end: u64,
-    document_end: u64,
-    /// The open documents, and where they end.
-    open: Vec<(Role, u64)>,
 }
 
 impl Answer {
-    /// One of which nothing was read.
-    pub(super) fn new() -> Self {
-        Self {
-            answers: 0,
-            is_old: false,
+    /// Reads a message. `digest` has the rows before those of this answer.
+    ///
+    /// # Errors
+    /// With the reason if it cannot be read.
+    pub(super) fn read(header: Message, body: &[u8], digest: Digest) -> Result<Self, &'static str> {
+        let mut answer = Self {
+            answers: header.answers,
+            is_old: header.opcode == OP_REPLY,
             more_to_come: false,
             rows: 0,
-            digest: Digest::new(false),
+            digest,
             found: None,
             modified: None,
             upserted: 0,
@@ -99,21 +48,19 @@ impl Answer {
             failed: false,
             code: None,
             write_code: None,
-            reader: Reader {
-                stage: Stage::Header,
-                token: Vec::new(),
-                name: Vec::new(),
-                position: 0,
-                end: HEADER as u64,
-                document_end: 0,
-                open: Vec::new(),
-            },
+        };
+        match header.opcode {
+            OP_REPLY => Ok(answer),
+            OP_MSG => {
+                let message = Msg::read(body, false).filter(|message| message.is_known(flag::MORE_TO_COME));
+                let message = message.ok_or(NO_SERVER)?;
+                answer.more_to_come = message.flags & flag::MORE_TO_COME != 0;
+                answer.document(message.document().ok_or(NO_SERVER)?).ok_or(NO_SERVER)?;
+                Ok(answer)
+            }
+            OP_COMPRESSED => Err(super::mongodb::COMPRESSED),
+            _ => Err(NO_SERVER),
         }
-    }
-
-    /// Whether nothing was read of it.
-    pub(super) fn is_new(&self) -> bool {
-        self.reader.position == 0
     }
 
     /// The code of the error.
@@ -122,257 +69,83 @@ impl Answer {
         code.map(|code| code.to_string())
     }
 
-    /// Reads on. Returns whether the answer is complete.
-    ///
-    /// # Errors
-    /// With the reason if it cannot be read.
-    pub(super) fn read(&mut self, bytes: &mut &[u8]) -> Result<bool, &'static str> {
-        const WRONG: &str = "the server does not speak MongoDB's protocol";
-        while !matches!(self.reader.stage, Stage::End) {
-            if bytes.is_empty() {
-                return Ok(false);
+    fn document(&mut self, document: &[u8]) -> Option<()> {
+        each(document, |field| {
+            match (field.name, field.kind) {
+                (b"cursor", DOCUMENT) => return self.cursor(field.value),
+                (b"values", ARRAY) => return self.rows(field.value),
+                (b"writeErrors", ARRAY) => {
+                    return each(field.value, |error| {
+                        let code = error.document().and_then(|error| number(error, b"code"));
+                        self.write_code = self.write_code.or(code);
+                        Some(())
+                    });
+                }
+                (b"upserted", ARRAY) => {
+                    return each(field.value, |_| {
+                        self.upserted += 1;
+                        Some(())
+                    });
+                }
+                // What `findAndModify` did.
+                (b"lastErrorObject", DOCUMENT) => self.found = number(field.value, b"n").or(self.found),
+                // The document that was found and changed.
+                (b"value", DOCUMENT) => self.row(field),
+                _ => {}
             }
-            let left = self.reader.end - self.reader.position;
-            let there = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
-            let (piece, _) = bytes.split_at(there);
-            let before = self.reader.position;
-            self.step(piece).ok_or_else(|| {
-                let is_packed =
-                    self.reader.token.len() == HEADER && word(&self.reader.token, 12) == OP_COMPRESSED;
-                if is_packed { super::mongodb::COMPRESSED } else { WRONG }
-            })?;
-            let taken = usize::try_from(self.reader.position - before).unwrap_or(usize::MAX);
-            *bytes = bytes.get(taken..).unwrap_or_default();
-            if self.reader.position == self.reader.end && !matches!(self.reader.stage, Stage::End) {
-                return Err(WRONG);
+            if let Some(number) = field.number() {
+                match field.name {
+                    b"ok" => self.failed = number == 0,
+                    b"code" => self.code = Some(number),
+                    b"n" => self.found = Some(number),
+                    b"nModified" => self.modified = Some(number),
+                    _ => {}
+                }
             }
-        }
-        Ok(true)
+            Some(())
+        })
     }
 
-    /// Reads the next part of a message from a piece that is not empty, and does not exceed it; `None` if it is invalid.
-    fn step(&mut self, piece: &[u8]) -> Option<()> {
-        match self.reader.stage {
-            Stage::Header => {
-                let true = self.reader.fill(piece, HEADER) else { return Some(()) };
-                let [length, answers, code] = [0, 8, 12].map(|at| word(&self.reader.token, at));
-                self.answers = answers;
-                self.is_old = code == OP_REPLY;
-                let least = if self.is_old { 36 } else { HEADER as u32 + 10 };
-                let is_known = code == OP_MSG || self.is_old;
-                if !is_known || !(least..=LONGEST).contains(&length) {
-                    return None;
-                }
-                self.reader.end = u64::from(length);
-                let rest = self.reader.end - HEADER as u64;
-                self.reader.go(if self.is_old { Stage::Rest(rest, false) } else { Stage::Head });
+    fn cursor(&mut self, cursor: &[u8]) -> Option<()> {
+        each(cursor, |field| match (field.name, field.kind) {
+            (b"firstBatch" | b"nextBatch", ARRAY) => self.rows(field.value),
+            (b"id", INT64) => {
+                self.cursor = field.number()?;
+                Some(())
             }
-            Stage::Head => {
-                let true = self.reader.fill(piece, 5) else { return Some(()) };
-                let flags = word(&self.reader.token, 0);
-                let is_known = flags & REQUIRED & !(CHECKSUM | MORE_TO_COME) == 0;
-                if !is_known || self.reader.token.get(4) != Some(&0) {
-                    return None;
-                }
-                self.more_to_come = flags & MORE_TO_COME != 0;
-                self.reader.document_end = self.reader.end - if flags & CHECKSUM == 0 { 0 } else { 4 };
-                self.reader.go(Stage::Document(Role::Answer));
-            }
-            Stage::Document(role) => {
-                let true = self.reader.fill(piece, 4) else { return Some(()) };
-                let length = word(&self.reader.token, 0);
-                let end = self.reader.position - 4 + u64::from(length);
-                let is_answer = role == Role::Answer;
-                let fits =
-                    if is_answer { end == self.reader.document_end } else { end < self.reader.limit() };
-                if length < 5 || !fits {
-                    return None;
-                }
-                self.reader.open.push((role, end));
-                self.reader.go(Stage::Kind);
-            }
-            Stage::Kind => {
-                self.reader.position += 1;
-                match *piece.first()? {
-                    0 => self.reader.close()?,
-                    kind => self.reader.go(Stage::Name(kind)),
-                }
-            }
-            Stage::Name(kind) => {
-                let end = piece.iter().position(|byte| *byte == 0);
-                let text = piece.get(..end.unwrap_or(piece.len()))?;
-                let room = NAME.saturating_sub(self.reader.token.len());
-                self.reader.token.extend(text.iter().take(room));
-                self.reader.position += text.len() as u64 + u64::from(end.is_some());
-                if end.is_some() {
-                    self.reader.name = std::mem::take(&mut self.reader.token);
-                    self.value(kind)?;
-                }
-            }
-            Stage::Fixed(kind, length) => {
-                let true = self.reader.fill(piece, length) else { return Some(()) };
-                self.scalar(kind);
-                self.reader.go(Stage::Kind);
-            }
-            Stage::Counted(kind, size) => {
-                let true = self.reader.fill(piece, 4) else { return Some(()) };
-                let rest = size.rest(word(&self.reader.token, 0))?;
-                if self.reader.position + rest >= self.reader.limit() {
-                    return None;
-                }
-                let is_row = self.begin_row(kind);
-                if is_row {
-                    self.digest.push(&self.reader.token);
-                }
-                self.pass(rest, is_row);
-            }
-            Stage::Rest(left, is_row) => {
-                let here = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
-                if is_row {
-                    self.digest.push(piece.get(..here)?);
-                }
-                self.reader.position += here as u64;
-                self.pass(left - here as u64, is_row);
-            }
-            Stage::Texts(left, is_row) => {
-                let end = piece.iter().position(|byte| *byte == 0);
-                let here = end.map_or(piece.len(), |end| end + 1);
-                if is_row {
-                    self.digest.push(piece.get(..here)?);
-                }
-                self.reader.position += here as u64;
-                match (end, left) {
-                    (None, _) => {}
-                    (Some(_), 1) => self.pass(0, is_row),
-                    (Some(_), left) => self.reader.go(Stage::Texts(left - 1, is_row)),
-                }
-            }
-            Stage::End => {}
-        }
-        Some(())
+            _ => Some(()),
+        })
     }
 
-    /// Goes on in a value of which so many bytes have not arrived.
-    fn pass(&mut self, left: u64, is_row: bool) {
-        if left > 0 {
-            return self.reader.go(Stage::Rest(left, is_row));
-        }
-        if is_row {
-            self.digest.end_row();
-        }
-        let has_ended = self.reader.open.is_empty();
-        self.reader.go(if has_ended { Stage::End } else { Stage::Kind });
+    fn rows(&mut self, rows: &[u8]) -> Option<()> {
+        each(rows, |row| {
+            self.row(row);
+            Some(())
+        })
     }
 
-    /// A value begins.
-    fn value(&mut self, kind: u8) -> Option<()> {
-        let role = self.reader.role();
-        let entered = match (role, self.reader.name.as_slice(), kind) {
-            (Role::Answer, b"cursor", DOCUMENT) => Some(Role::Cursor),
-            (Role::Cursor, b"firstBatch" | b"nextBatch", ARRAY) | (Role::Answer, b"values", ARRAY) => {
-                Some(Role::Rows)
-            }
-            (Role::Answer, b"writeErrors", ARRAY) => Some(Role::Errors),
-            (Role::Answer, b"upserted", ARRAY) => Some(Role::Upserted),
-            (Role::Answer, b"lastErrorObject", DOCUMENT) => Some(Role::Change),
-            (Role::Errors, _, DOCUMENT) => Some(Role::Error),
-            _ => None,
-        };
-        self.upserted += i64::from(role == Role::Upserted);
-        if let Some(role) = entered {
-            self.reader.go(Stage::Document(role));
-            return Some(());
+    fn row(&mut self, row: &Element<'_>) {
+        self.rows += 1;
+        if row.kind != DOCUMENT {
+            self.digest.push(&[row.kind]);
         }
-        match bson::size(kind) {
-            Some(Size::Fixed(length)) => {
-                if self.reader.position + length as u64 >= self.reader.limit() {
-                    return None;
-                }
-                if length > 0 {
-                    self.reader.go(Stage::Fixed(kind, length));
-                } else {
-                    self.reader.token.clear();
-                    self.scalar(kind);
-                    self.reader.go(Stage::Kind);
-                }
-            }
-            Some(size) => self.reader.go(Stage::Counted(kind, size)),
-            None if kind == REGEX => {
-                let is_row = self.begin_row(kind);
-                self.reader.go(Stage::Texts(2, is_row));
-            }
-            None => return None,
-        }
-        Some(())
-    }
-
-    /// Whether the value that begins is a row: a document of a cursor, a distinct value, or the document that was found and changed.
-    fn begin_row(&mut self, kind: u8) -> bool {
-        let is_found = self.reader.role() == Role::Answer && self.reader.name == b"value" && kind == DOCUMENT;
-        let is_row = is_found || self.reader.role() == Role::Rows;
-        self.rows += u64::from(is_row);
-        if is_row && kind != DOCUMENT {
-            self.digest.push(&[kind]);
-        }
-        is_row
-    }
-
-    /// A value of a fixed length.
-    fn scalar(&mut self, kind: u8) {
-        if self.begin_row(kind) {
-            self.digest.push(&self.reader.token);
-            self.digest.end_row();
-        }
-        let Some(number) = bson::number(kind, &self.reader.token) else { return };
-        match (self.reader.role(), self.reader.name.as_slice()) {
-            (Role::Answer, b"ok") => self.failed = number == 0,
-            (Role::Answer, b"code") => self.code = Some(number),
-            (Role::Error, b"code") => {
-                self.write_code.get_or_insert(number);
-            }
-            (Role::Answer | Role::Change, b"n") => self.found = Some(number),
-            (Role::Answer, b"nModified") => self.modified = Some(number),
-            (Role::Cursor, b"id") if kind == INT64 => self.cursor = number,
-            _ => {}
-        }
+        self.digest.push(row.value);
+        self.digest.end_row();
     }
 }
 
-impl Reader {
-    /// Takes bytes until the stage has this many. Returns whether it has.
-    fn fill(&mut self, piece: &[u8], length: usize) -> bool {
-        let here = piece.get(..length - self.token.len()).unwrap_or(piece);
-        self.token.extend_from_slice(here);
-        self.position += here.len() as u64;
-        self.token.len() == length
+/// Gives each element of a document; `None` if it cannot be read to its end.
+fn each(document: &[u8], mut work: impl FnMut(&Element<'_>) -> Option<()>) -> Option<()> {
+    (document.len() == word(document, 0) as usize).then_some(())?;
+    let mut elements = elements(document);
+    for element in elements.by_ref() {
+        element.is_whole.then_some(())?;
+        work(&element)?;
     }
+    elements.has_ended().then_some(())
+}
 
-    fn go(&mut self, stage: Stage) {
-        self.stage = stage;
-        self.token.clear();
-    }
-
-    fn role(&self) -> Role {
-        self.open.last().map_or(Role::Answer, |(role, _)| *role)
-    }
-
-    /// Where the innermost document ends.
-    fn limit(&self) -> u64 {
-        self.open.last().map_or(self.end, |(_, end)| *end)
-    }
-
-    /// Ends the innermost document; `None` if it does not end here.
-    fn close(&mut self) -> Option<()> {
-        let (_, end) = self.open.pop()?;
-        if end != self.position {
-            return None;
-        }
-        let checksum = self.end - self.document_end;
-        self.go(match (self.open.is_empty(), checksum) {
-            (false, _) => Stage::Kind,
-            (true, 0) => Stage::End,
-            (true, left) => Stage::Rest(left, false),
-        });
-        Some(())
-    }
+/// The number with this name.
+fn number(document: &[u8], name: &[u8]) -> Option<i64> {
+    elements(document).find(|element| element.name == name)?.number()
 }

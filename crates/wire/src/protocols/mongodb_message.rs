@@ -1,8 +1,9 @@
 //! A message of MongoDB's protocol, made of a command's text and its values, as `mongodb_shape` has them.
 
-use super::bson::{self, ARRAY, DOCUMENT, INT32, INT64, REGEX, TEXT};
-use super::mongodb::{LONGEST, OP_MSG};
 use super::mongodb_shape::{CURSOR, DATABASE, DEPTH, ORDER, VALUE, is_plain};
+use kurabe_protocol::Header as _;
+use kurabe_protocol::mongodb::bson::{ARRAY, DOCUMENT, INT32, INT64, TEXT, is_kind};
+use kurabe_protocol::mongodb::frame::{LONGEST, Message, OP_MSG};
 use std::borrow::Cow;
 
 /// A field that a text names.
@@ -76,14 +77,14 @@ pub fn message(
 ) -> Option<Vec<u8>> {
     let own = parameters.iter().position(|(kind, _)| *kind >= DATABASE).unwrap_or(parameters.len());
     let (values, more) = parameters[..own].split_at_checked(slots(text))?;
-    let out = [&[0; 4][..], &number.to_le_bytes(), &[0; 4], &OP_MSG.to_le_bytes()];
-    let mut writer = Writer { reader: Reader { text, at: 0 }, values, more, out: out.concat(), cursor };
-    writer.out.extend([0, 0, 0, 0, 0]);
-    let start = writer.out.len();
-    writer.out.extend([0; 4]);
+    // Flags, and the kind of the only section, are 0.
+    let start = Message::LENGTH + 5;
+    let mut writer = Writer { reader: Reader { text, at: 0 }, values, more, out: vec![0; start + 4], cursor };
     writer.command(database)?;
     writer.end(start)?;
-    writer.end_message()
+    let mut message = writer.out;
+    Message::write(&mut message, number, OP_MSG);
+    (message.len() <= LONGEST).then_some(message)
 }
 
 /// The number of `?` in a text.
@@ -194,7 +195,7 @@ impl Writer<'_> {
     }
 
     fn value(&mut self, name: &[u8], is_further: bool, is_cursor: bool, depth: usize) -> Option<()> {
-        if depth > DEPTH + 1 || self.out.len() > LONGEST as usize {
+        if depth > DEPTH + 1 || self.out.len() > LONGEST {
             return None;
         }
         match self.reader.peek()? {
@@ -252,7 +253,7 @@ impl Writer<'_> {
     }
 
     fn scalar(&mut self, name: &[u8], kind: u32, value: Option<&[u8]>) -> Option<()> {
-        let kind = u8::try_from(kind).ok().filter(|kind| bson::size(*kind).is_some() || *kind == REGEX)?;
+        let kind = u8::try_from(kind).ok().filter(|kind| is_kind(*kind))?;
         self.out.push(kind);
         self.out.extend(name);
         self.out.push(0);
@@ -280,11 +281,5 @@ impl Writer<'_> {
         let length = u32::try_from(self.out.len() - start).ok()?;
         self.out.get_mut(start..start + 4)?.copy_from_slice(&length.to_le_bytes());
         Some(())
-    }
-
-    fn end_message(mut self) -> Option<Vec<u8>> {
-        let length = u32::try_from(self.out.len()).ok().filter(|length| *length <= LONGEST)?;
-        self.out.get_mut(..4)?.copy_from_slice(&length.to_le_bytes());
-        Some(self.out)
     }
 }

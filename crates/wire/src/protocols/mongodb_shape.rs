@@ -5,9 +5,10 @@
 //! of a list from the first element of each shape; then for each list the shapes of its elements, and the values of the others;
 //! then the database, and the cursor that the answer opened.
 
-use super::bson::{self, ARRAY, DOCUMENT, Element, NULL, TEXT};
 use super::mongodb::SETUP;
 use crate::view::Parameter;
+use kurabe_protocol::bytes::word;
+use kurabe_protocol::mongodb::bson::{self, ARRAY, DOCUMENT, Element, NULL, TEXT};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -273,7 +274,7 @@ impl<'a> Iterator for Sequence<'a> {
     type Item = Element<'a>;
 
     fn next(&mut self) -> Option<Element<'a>> {
-        let length = crate::input::word(self.0, 0) as usize;
+        let length = word(self.0, 0) as usize;
         if self.0.is_empty() {
             return None;
         }

@@ -3,16 +3,18 @@
 //! A request is a command, whose text has its collection and the names of its fields, with `?` in place of values; these are its
 //! parameters. Of an answer, the documents of a cursor are its rows.
 
-use super::bson::{self, INT64};
-use super::mongodb::{
-    COMPRESSED, HEADER, LONGEST, NOT_MONGODB, OP_COMPRESSED, OP_MSG, OP_QUERY, SETUP, driver, queried,
-};
-use super::mongodb_answer::{Answer, CHECKSUM, MORE_TO_COME, REQUIRED};
+use super::mongodb::{COMPRESSED, NOT_MONGODB, SETUP};
+use super::mongodb_answer::{Answer, NO_SERVER};
 use super::mongodb_message::{Field, fields};
 use super::mongodb_shape::{CURSOR, QUIET, Shape};
-use crate::input::{Input, begins_with_tls, until_zero, word};
-use crate::view::{Digest, Event, Exchange, KEPT, Parameter, TOO_MANY, Transaction, View, Waiting};
-use std::collections::{HashMap, VecDeque};
+use crate::frames::{self, Frames, Piece};
+use crate::reader::Stop;
+use crate::view::{Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Transaction, Waiting};
+use kurabe_protocol::mongodb::bson::{self, INT64};
+use kurabe_protocol::mongodb::frame::{
+    LONGEST, Message, Msg, OP_COMPRESSED, OP_MSG, OP_QUERY, driver, flag, query,
+};
+use std::collections::HashMap;
 use std::time::Instant;
 
 /// The maximum number of open cursors whose order is remembered.
@@ -22,22 +24,36 @@ const CURSORS: usize = 10_000;
 const PARTIAL: [&str; 9] =
     ["limit", "skip", "$collStats", "$currentDate", "$indexStats", "$limit", "$rand", "$sample", "$skip"];
 
+/// Why requests of older drivers are not recorded.
+const TOO_OLD: &str = "it sends messages of MongoDB before 3.6, which are not recorded";
+
 /// The view.
-#[derive(Default)]
 pub(crate) struct Mongodb {
-    client: Input,
+    client: Frames<Message>,
     /// When the first byte of the next request was seen.
     began: Option<Instant>,
-    waiting: Waiting,
-    /// For each of these, what its answer needs.
-    asked: VecDeque<Asked>,
-    answer: Option<Answer>,
+    /// With what the answer to each needs.
+    waiting: Waiting<Asked>,
+    server: Frames<Message>,
     /// Whether answers follow that no request asks for any more.
     streams: bool,
     /// Cursors that are open, with the checksum of all documents so far.
     cursors: HashMap<i64, (Documents, Digest)>,
     has_begun: bool,
-    closed: bool,
+}
+
+impl Default for Mongodb {
+    fn default() -> Self {
+        Self {
+            client: Frames::keeping(KEPT),
+            began: None,
+            waiting: Waiting::default(),
+            server: Frames::keeping(LONGEST),
+            streams: false,
+            cursors: HashMap::new(),
+            has_begun: false,
+        }
+    }
 }
 
 /// Which documents a cursor gives.
@@ -64,115 +80,100 @@ struct Asked {
     cursor: Option<i64>,
 }
 
-impl View for Mongodb {
-    fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
-        if self.closed {
-            return;
-        }
+impl ReadExchanges for Mongodb {
+    fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         self.client.push(bytes);
-        loop {
-            if !self.client.waiting().is_empty() {
-                self.began.get_or_insert(now);
-            }
-            if self.next(now, events).is_none() || self.closed {
-                return;
-            }
+        let read = self.requests(now, events);
+        if read.is_err() {
+            self.begin(None, events);
         }
+        read
     }
 
-    fn received(&mut self, mut bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
-        while !self.closed && !bytes.is_empty() {
-            if self.asked.is_empty() && !self.streams {
-                return self.give_up("the server answered without a request", events);
+    fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        self.server.push(bytes);
+        loop {
+            let asked = self.waiting.known().next();
+            if asked.is_none() && !self.streams && self.server.has_begun() {
+                return Err("the server answered without a request".into());
             }
-            let asked = self.asked.front();
             let cursor = asked.and_then(|asked| self.cursors.get(&asked.cursor?));
-            let documents = asked.map_or(Documents::All, |asked| asked.documents);
-            let answer = self.answer.get_or_insert_with(Answer::new);
-            if answer.is_new() {
-                // Of a cursor without an order no answer has the same documents again, and only all of them are the same.
-                answer.digest = match cursor {
-                    Some((Documents::All, so_far)) => *so_far,
-                    Some((documents, _)) => Digest::new(*documents == Documents::Ordered),
-                    None => Digest::new(documents == Documents::Ordered),
-                };
-            }
-            match answer.read(&mut bytes) {
-                Ok(false) => {}
-                Ok(true) => self.answered(now, events),
-                Err(why) => self.give_up(why, events),
-            }
+            // Of a cursor without an order no answer has the same documents again, and only all of them are the same.
+            let digest = match (cursor, asked) {
+                (Some((Documents::All, so_far)), _) => *so_far,
+                (Some((documents, _)), _) | (None, Some(Asked { documents, .. })) => {
+                    Digest::new(*documents == Documents::Ordered)
+                }
+                (None, None) => Digest::new(false),
+            };
+            let Some(Piece::Message(message)) = self.server.next(NO_SERVER, |_, _| false)? else {
+                return Ok(());
+            };
+            let answer = Answer::read(message.header, &message.body, digest)?;
+            self.answered(answer, now, events)?;
         }
     }
 
     fn end(&mut self, events: &mut Vec<Event>) {
-        self.waiting.end(events);
-        self.asked.clear();
+        self.waiting.end(|_| true, events);
     }
 }
 
 impl Mongodb {
-    /// Reads the next request; `None` if it is not complete.
-    fn next(&mut self, now: Instant, events: &mut Vec<Event>) -> Option<()> {
-        let waiting = self.client.waiting();
-        if self.client.position() == 0 && begins_with_tls(waiting)? {
-            self.give_up("the connection is encrypted", events);
-            return None;
+    /// Reads the requests that have arrived.
+    fn requests(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        loop {
+            if self.client.has_begun() {
+                self.began.get_or_insert(now);
+            }
+            match self.client.next(NOT_MONGODB, |_, _| false)? {
+                Some(Piece::Message(message)) => {
+                    let began = self.began.take().unwrap_or(now);
+                    match message.header.opcode {
+                        OP_MSG => self.command(&message, [began, now], events)?,
+                        OP_QUERY => self.old(&message, began, events)?,
+                        OP_COMPRESSED => return Err(COMPRESSED.into()),
+                        _ => return Err(TOO_OLD.into()),
+                    }
+                }
+                _ => return Ok(()),
+            }
         }
-        let header = waiting.get(..HEADER)?;
-        let (length, number, opcode) = (word(header, 0), word(header, 4), word(header, 12));
-        if !(HEADER as u32..=LONGEST).contains(&length) {
-            self.give_up(NOT_MONGODB, events);
-            return None;
-        }
-        let message = self.client.take(length.into(), KEPT)?.bytes;
-        let began = self.began.take().unwrap_or(now);
-        let is_cut = (message.len() as u64) < u64::from(length);
-        match opcode {
-            OP_MSG => self.command(&message, is_cut, number, [began, now], events),
-            OP_QUERY => self.old(&message, number, began, events),
-            OP_COMPRESSED => self.give_up(COMPRESSED, events),
-            _ => self.give_up("it sends messages of MongoDB before 3.6, which are not recorded", events),
-        }
-        Some(())
     }
 
     /// An `OP_QUERY`, by which older drivers begin.
-    fn old(&mut self, message: &[u8], number: u32, began: Instant, events: &mut Vec<Event>) {
-        let (collection, document) = queried(message);
+    fn old(
+        &mut self,
+        message: &frames::Message<Message>,
+        began: Instant,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Stop> {
+        let (collection, document) = query(&message.body);
         // With a read preference, the command is within.
         let inner = document.and_then(|document| bson::element(document, "$query")?.document());
         let document = inner.or(document);
         let shape = document.filter(|_| collection.ends_with(b".$cmd"));
         let shape = shape.and_then(|document| Shape::of(document, &[]));
-        let Some(shape) = shape.filter(|shape| SETUP.contains(&shape.text.as_str())) else {
-            return self.give_up("it sends messages of MongoDB before 3.6, which are not recorded", events);
-        };
+        let shape = shape.filter(|shape| SETUP.contains(&shape.text.as_str())).ok_or(TOO_OLD)?;
         self.begin(document, events);
-        let asked = Asked { number, is_old: true, ..Asked::default() };
-        self.request(shape, asked, began, events);
+        let asked = Asked { number: message.header.number, is_old: true, ..Asked::default() };
+        self.request(shape, asked, began)
     }
 
     /// An `OP_MSG`.
     fn command(
         &mut self,
-        message: &[u8],
-        is_cut: bool,
-        number: u32,
+        message: &frames::Message<Message>,
         [began, now]: [Instant; 2],
         events: &mut Vec<Event>,
-    ) {
-        let flags = word(message, HEADER);
-        let end = message.len() - if flags & CHECKSUM != 0 && !is_cut { 4 } else { 0 };
-        let parts = message.get(HEADER + 4..end).and_then(sections);
-        let is_known = flags & REQUIRED & !(CHECKSUM | MORE_TO_COME) == 0;
-        let Some((document, sequences)) = parts.filter(|_| is_known) else {
-            return self.give_up(NOT_MONGODB, events);
-        };
+    ) -> Result<(), Stop> {
+        let (number, is_cut) = (message.header.number, message.is_cut);
+        let content = Msg::read(&message.body, is_cut);
+        let content = content.filter(|content| content.is_known(flag::MORE_TO_COME)).ok_or(NOT_MONGODB)?;
+        let (document, sequences) = content.parts().ok_or(NOT_MONGODB)?;
         // What is cut off may be the command itself, if documents precede it.
-        let Some(mut shape) = document.and_then(|document| Shape::of(document, &sequences)) else {
-            return self.give_up(if is_cut { "a request is too long" } else { NOT_MONGODB }, events);
-        };
+        let why = if is_cut { "a request is too long" } else { NOT_MONGODB };
+        let mut shape = document.and_then(|document| Shape::of(document, &sequences)).ok_or(why)?;
         self.begin(document, events);
         shape.cut |= is_cut;
         let (command, _, named) = fields(&shape.text);
@@ -191,11 +192,12 @@ impl Mongodb {
             let first = document.and_then(|document| bson::elements(document).next());
             asked.cursor = first.filter(|first| first.kind == INT64).and_then(|first| first.number());
         }
-        if flags & MORE_TO_COME != 0 {
+        if content.flags & flag::MORE_TO_COME != 0 {
             shape.text.push_str(QUIET);
         }
-        self.request(shape, asked, began, events);
+        self.request(shape, asked, began)?;
         self.give_quiet(now, events);
+        Ok(())
     }
 
     /// Says who the client is, before its first request.
@@ -207,43 +209,37 @@ impl Mongodb {
         events.push(Event::Client(name.into_iter().collect()));
     }
 
-    fn request(&mut self, mut shape: Shape, asked: Asked, began: Instant, events: &mut Vec<Event>) {
+    fn request(&mut self, mut shape: Shape, asked: Asked, began: Instant) -> Result<(), Stop> {
         let request = Exchange {
             parameters: shape.parameters(),
             text: shape.text,
             cut: shape.cut,
-            pipelined: self.waiting.first().is_some(),
+            pipelined: !self.waiting.is_empty(),
             began: Some(began),
             ..Exchange::default()
         };
-        self.waiting.push(request);
-        self.asked.push_back(asked);
-        if self.waiting.is_full() {
-            self.give_up(TOO_MANY, events);
-        }
+        self.waiting.push(asked, request)
     }
 
     /// Gives the requests that have no answer, once all before them have theirs.
     fn give_quiet(&mut self, now: Instant, events: &mut Vec<Event>) {
         while self.waiting.first().is_some_and(|request| request.text.ends_with(QUIET)) {
-            self.asked.pop_front();
-            let Some(mut request) = self.waiting.pop() else { return };
+            let Some((_, mut request)) = self.waiting.pop() else { return };
             (request.ended, request.transaction) = (Some(now), Transaction::None);
             events.push(Event::Exchange(Box::new(request)));
         }
     }
 
-    fn answered(&mut self, now: Instant, events: &mut Vec<Event>) {
-        let Some(mut answer) = self.answer.take() else { return };
+    fn answered(&mut self, mut answer: Answer, now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         if std::mem::replace(&mut self.streams, answer.more_to_come) {
             // Another answer to `hello`, whose request has its first one.
-            return;
+            return Ok(());
         }
         let is_wanted = |asked: &Asked| answer.answers == asked.number && answer.is_old == asked.is_old;
-        if !self.asked.front().is_some_and(is_wanted) {
-            return self.give_up("the server answered another request", events);
+        if !self.waiting.known().next().is_some_and(is_wanted) {
+            return Err("the server answered another request".into());
         }
-        let (Some(asked), Some(mut request)) = (self.asked.pop_front(), self.waiting.pop()) else { return };
+        let Some((asked, mut request)) = self.waiting.pop() else { return Ok(()) };
         let command = request.text.split(' ').next().unwrap_or_default();
         let is_setup = SETUP.contains(&command);
         if command == "count" {
@@ -274,10 +270,10 @@ impl Mongodb {
         };
         events.push(Event::Exchange(Box::new(request)));
         if self.streams && !is_setup {
-            return self
-                .give_up("it reads a cursor without asking for each part, which is not recorded", events);
+            return Err("it reads a cursor without asking for each part, which is not recorded".into());
         }
         self.give_quiet(now, events);
+        Ok(())
     }
 
     /// Notes the cursor that an answer opened or closed.
@@ -299,41 +295,11 @@ impl Mongodb {
         let value = Some(answer.cursor.to_le_bytes().to_vec());
         request.parameters.push(Parameter { kind: CURSOR, binary: true, value });
     }
-
-    fn give_up(&mut self, why: &'static str, events: &mut Vec<Event>) {
-        self.begin(None, events);
-        self.closed = true;
-        self.client.close();
-        self.end(events);
-        events.push(Event::Unreadable(why));
-    }
 }
 
 /// Whether a command ends a transaction.
 fn is_end(text: &str) -> bool {
     ["commitTransaction", "abortTransaction"].contains(&text.split(' ').next().unwrap_or_default())
-}
-
-/// Sequences of documents, by name.
-type Sequences<'a> = Vec<(&'a [u8], &'a [u8])>;
-
-/// The document and the sequences of a message, as far as they are there; `None` if it has other parts.
-fn sections(message: &[u8]) -> Option<(Option<&[u8]>, Sequences<'_>)> {
-    let (mut document, mut sequences, mut rest) = (None, Vec::new(), message);
-    while let Some((kind, section)) = rest.split_first() {
-        let length = (word(section, 0) as usize).max(4);
-        let own = section.get(..length.min(section.len()))?;
-        rest = section.get(own.len()..)?;
-        match kind {
-            0 if document.is_none() => document = Some(own),
-            1 => {
-                let (name, at) = until_zero(own, 4);
-                sequences.push((name, own.get(at..).unwrap_or_default()));
-            }
-            _ => return None,
-        }
-    }
-    Some((document, sequences))
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The offer of TLS in MySQL's greeting. Without it, a client that does not insist connects without TLS. With it, a client
 //! that wants TLS sends the beginning of its first packet, then its handshake, and then the whole packet.
 
-use super::mysql::{SSL as SSL_FLAG, SSL_REQUEST};
 use crate::decoder::{Act, TlsRefusal, TlsStart};
-use crate::input::word;
+use kurabe_protocol::mysql::frame::Packet;
+use kurabe_protocol::mysql::message::{HandshakeResponse, SSL_REQUEST};
+use kurabe_protocol::{Found, Header as _};
 use kurabe_relay::Way;
 
 /// Bytes between the version and the flags: zero 1, connection 4, scramble 8, filler 1.
@@ -60,13 +61,12 @@ pub(crate) struct MysqlStart {
 impl TlsStart for MysqlStart {
     fn sent(&mut self, bytes: &[u8], acts: &mut Vec<Act>) {
         self.held.extend_from_slice(bytes);
-        // The length of the packet's body; its number is the fourth byte.
-        let length = word(&self.held, 0) & 0xff_ffff;
-        if self.held.len() >= 4 && u64::from(length) + 4 != SSL_REQUEST {
+        if matches!(Packet::find(&self.held), Found::Header(packet) if packet.length != SSL_REQUEST) {
             return self.plain(acts);
         }
-        let Some((request, handshake)) = self.held.split_at_checked(SSL_REQUEST as usize) else { return };
-        if word(request, 4) & SSL_FLAG == 0 {
+        let length = Packet::LENGTH + SSL_REQUEST;
+        let Some((request, handshake)) = self.held.split_at_checked(length) else { return };
+        if !HandshakeResponse::is_ssl_request(&request[Packet::LENGTH..]) {
             return self.plain(acts);
         }
         acts.push(Act::Tell(Way::ToServer, request.to_vec()));

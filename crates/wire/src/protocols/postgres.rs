@@ -2,22 +2,97 @@
 
 use crate::bounded::Texts;
 use crate::conceal;
-use crate::decoder::{Decoder, Request, Seen, Step};
-use crate::input::{Input, KEPT, begins_with_tls, until_zero, word_be};
+use crate::decoder::{Decode, Request, Seen};
+use crate::frames::{Frames, Message, Piece};
+use crate::input::KEPT;
+use crate::reader::Stop;
 use crate::sql;
+use crate::view::Step;
+use kurabe_protocol::postgres::frame::{CANCEL_REQUEST, GSS_REQUEST, SSL_REQUEST, Start, Tagged, frontend};
+use kurabe_protocol::postgres::message::{self, Target};
 
-/// Codes in place of the protocol's version.
-pub(super) const CANCEL: u32 = 80_877_102;
-pub(super) const SSL_REQUEST: u32 = 80_877_103;
-pub(super) const GSS_REQUEST: u32 = 80_877_104;
-/// The longest message before the server knows the client, in bytes (`MAX_STARTUP_PACKET_LENGTH`).
-const LONGEST_START: u32 = 10_000;
+/// Why a stream cannot be read.
+pub(super) const NOT_POSTGRES: &str = "the client does not speak PostgreSQL's protocol";
+
+/// The text of a statement whose preparation was not seen.
+const UNKNOWN: &str = "a prepared statement";
+/// The text of a call of a function.
+pub(super) const FUNCTION_CALL: &str = "a function call";
+
+/// Reads what a client sends.
+pub(super) struct Requests {
+    phase: Phase,
+    /// Bytes of a message that are kept.
+    most: usize,
+}
+
+enum Phase {
+    /// Before the first message that has a tag.
+    Start(Frames<Start>),
+    Messages(Frames<Tagged>),
+}
+
+/// What follows in the stream.
+pub(super) enum Next<'a> {
+    /// A request for encryption, before the first message.
+    Encryption,
+    /// A request to cancel one of another connection.
+    Cancel,
+    /// The first message, with settings.
+    Start(Message<Start>),
+    /// A part of COPY's data.
+    Data(&'a [u8]),
+    Message(Message<Tagged>),
+}
+
+impl Requests {
+    /// Keeps this number of bytes of each message.
+    pub(super) fn keeping(most: usize) -> Self {
+        Self { phase: Phase::Start(Frames::keeping(KEPT)), most }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        match &mut self.phase {
+            Phase::Start(start) => start.push(bytes),
+            Phase::Messages(messages) => messages.push(bytes),
+        }
+    }
+
+    /// Whether a message with a tag has begun to arrive.
+    pub(super) fn has_begun(&self) -> bool {
+        matches!(&self.phase, Phase::Messages(messages) if messages.has_begun())
+    }
+
+    /// What follows; `None` if it has not arrived.
+    pub(super) fn next(&mut self) -> Result<Option<Next<'_>>, Stop> {
+        if let Phase::Start(start) = &mut self.phase {
+            let Some(Piece::Message(first)) = start.next(NOT_POSTGRES, |_, _| false)? else {
+                return Ok(None);
+            };
+            let next = match first.header.code {
+                SSL_REQUEST | GSS_REQUEST => return Ok(Some(Next::Encryption)),
+                CANCEL_REQUEST => Next::Cancel,
+                _ => Next::Start(first),
+            };
+            self.phase = Phase::Messages(start.rest(self.most));
+            return Ok(Some(next));
+        }
+        let Phase::Messages(messages) = &mut self.phase else { return Ok(None) };
+        let is_data = |header: Tagged, _| header.tag == frontend::COPY_DATA;
+        let next = messages.next("a message's length is wrong", is_data)?;
+        Ok(next.map(|piece| match piece {
+            Piece::Part(_, data) => Next::Data(data),
+            Piece::PartsEnd(_) => Next::Data(&[]),
+            Piece::Message(message) => Next::Message(message),
+        }))
+    }
+}
 
 /// The decoder.
-#[derive(Default)]
 pub(crate) struct Postgres {
-    client: Input,
-    phase: Phase,
+    requests: Requests,
+    /// Whether the server has to say whether it encrypts.
+    has_asked: bool,
     statements: Texts<Vec<u8>>,
     /// The statement of each portal.
     portals: Texts<Vec<u8>>,
@@ -27,101 +102,55 @@ pub(crate) struct Postgres {
     begins: Option<u64>,
 }
 
-/// Where the conversation is.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Phase {
-    /// Before the first message that has a kind.
-    #[default]
-    Starts,
-    /// There, and the server has to say whether it encrypts.
-    Asked,
-    Started,
-    /// The rest cannot be read.
-    Over,
-}
-
-impl Decoder for Postgres {
-    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) {
-        if self.phase == Phase::Over {
-            return;
-        }
-        self.client.push(bytes);
-        while self.phase != Phase::Over && self.next(seen).is_some() {}
-        if self.phase == Phase::Over {
-            self.client.close();
+impl Default for Postgres {
+    fn default() -> Self {
+        Self {
+            requests: Requests::keeping(KEPT),
+            has_asked: false,
+            statements: Texts::default(),
+            portals: Texts::default(),
+            unnamed: false,
+            begins: None,
         }
     }
+}
 
-    fn received(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) {
-        if self.phase == Phase::Asked {
-            self.phase = Phase::Starts;
-            if matches!(bytes.first(), Some(b'S' | b'G')) {
-                seen.push(Seen::Encrypted);
-                self.phase = Phase::Over;
+impl Decode for Postgres {
+    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) -> Result<(), Stop> {
+        self.requests.push(bytes);
+        while let Some(next) = self.requests.next()? {
+            match next {
+                Next::Encryption => self.has_asked = true,
+                Next::Cancel => {
+                    seen.push(Seen::Note("it cancels a request of another connection".to_owned()));
+                }
+                Next::Start(first) => settings(&first.body, seen),
+                Next::Data(_) => {}
+                Next::Message(message) => self.message(&message, seen)?,
             }
         }
+        Ok(())
+    }
+
+    fn received(&mut self, bytes: &[u8], _: &mut Vec<Seen>) -> Result<(), Stop> {
+        let has_agreed = std::mem::take(&mut self.has_asked) && matches!(bytes.first(), Some(b'S' | b'G'));
+        if has_agreed { Err(Stop::Encrypted) } else { Ok(()) }
     }
 }
 
 impl Postgres {
-    /// Reads the next message; `None` if it is not complete.
-    fn next(&mut self, seen: &mut Vec<Seen>) -> Option<()> {
-        if self.phase != Phase::Started {
-            return self.start(seen);
-        }
-        let waiting = self.client.waiting();
-        let kind = *waiting.first()?;
-        let length = word_be(waiting.get(..5)?, 1);
-        if length < 4 {
-            self.give_up("a message's length is wrong", seen);
-            return None;
-        }
-        let message = self.client.take(u64::from(length) + 1, KEPT)?;
-        self.message(kind, message.at, message.bytes.get(5..).unwrap_or_default(), seen);
-        Some(())
-    }
-
-    /// The messages before the first one that has a kind.
-    fn start(&mut self, seen: &mut Vec<Seen>) -> Option<()> {
-        let waiting = self.client.waiting();
-        if begins_with_tls(waiting)? {
-            seen.push(Seen::Encrypted);
-            self.phase = Phase::Over;
-            return None;
-        }
-        let length = word_be(waiting.get(..4)?, 0);
-        if !(8..=LONGEST_START).contains(&length) {
-            self.give_up("the client does not speak PostgreSQL's protocol", seen);
-            return None;
-        }
-        let message = self.client.take(length.into(), KEPT)?;
-        match word_be(&message.bytes, 4) {
-            SSL_REQUEST | GSS_REQUEST => self.phase = Phase::Asked,
-            CANCEL => {
-                seen.push(Seen::Note("it cancels a request of another connection".to_owned()));
-                self.phase = Phase::Started;
-            }
-            _ => {
-                self.phase = Phase::Started;
-                parameters(&message.bytes, seen);
-            }
-        }
-        Some(())
-    }
-
-    fn message(&mut self, kind: u8, at: u64, body: &[u8], seen: &mut Vec<Seen>) {
+    fn message(&mut self, message: &Message<Tagged>, seen: &mut Vec<Seen>) -> Result<(), Stop> {
+        let at = message.at;
         let mut request = |at: u64, text: String, step: Step, is_setup: bool| {
             seen.push(Seen::Request(Request { at, text, step, is_setup }));
         };
-        match kind {
-            b'Q' => {
-                let text = String::from_utf8_lossy(until_zero(body, 0).0);
+        match message::Request::read(message.header.tag, &message.body).ok_or(NOT_POSTGRES)? {
+            message::Request::Query(text) => {
+                let text = String::from_utf8_lossy(text);
                 request(at, conceal::sql(&text), Step::Text, sql::is_setup(&text));
             }
-            // Parse: the statement's name and text.
-            b'P' => {
-                let (name, next) = until_zero(body, 0);
-                let text = String::from_utf8_lossy(until_zero(body, next).0);
+            message::Request::Parse { name, text, .. } => {
+                let text = String::from_utf8_lossy(text);
                 let shown = conceal::sql(&text);
                 self.statements.insert(name.to_vec(), shown.as_str());
                 if name.is_empty() {
@@ -130,55 +159,33 @@ impl Postgres {
                     request(at, shown, Step::Prepare, sql::is_setup(&text));
                 }
             }
-            // Bind: the portal's name and the statement's.
-            b'B' => {
-                let (portal, next) = until_zero(body, 0);
-                let (statement, _) = until_zero(body, next);
-                let text = self.statements.get(&statement.to_vec()).cloned();
-                self.portals.insert(portal.to_vec(), text.as_deref().unwrap_or("a prepared statement"));
-                self.unnamed = statement.is_empty();
+            message::Request::Bind(bind) => {
+                let text = self.statements.get(&bind.statement.to_vec()).cloned();
+                self.portals.insert(bind.portal.to_vec(), text.as_deref().unwrap_or(UNKNOWN));
+                self.unnamed = bind.statement.is_empty();
                 self.begins = self.begins.or(Some(at));
             }
-            // Execute: the portal's name.
-            b'E' => {
-                let (portal, _) = until_zero(body, 0);
+            message::Request::Execute { portal, .. } => {
                 let text = self.portals.get(&portal.to_vec()).cloned();
-                let text = text.unwrap_or_else(|| "a prepared statement".to_owned());
+                let text = text.unwrap_or_else(|| UNKNOWN.to_owned());
                 let is_setup = sql::is_setup(&text);
                 let step = if self.unnamed { Step::Bound } else { Step::Execute };
                 request(self.begins.take().unwrap_or(at), text, step, is_setup);
             }
-            // Close: of a statement or a portal.
-            b'C' => {
-                let (name, _) = until_zero(body, 1);
-                let texts =
-                    if body.first() == Some(&b'S') { &mut self.statements } else { &mut self.portals };
-                texts.remove(&name.to_vec());
-            }
-            b'F' => request(at, "a function call".to_owned(), Step::Text, false),
-            b'S' => self.begins = None,
-            // COPY's data, passwords, Describe, Flush, Terminate.
-            b'd' | b'c' | b'f' | b'p' | b'D' | b'H' | b'X' => {}
-            _ => self.give_up("the client does not speak PostgreSQL's protocol", seen),
+            message::Request::Close(Target::Statement(name)) => self.statements.remove(&name.to_vec()),
+            message::Request::Close(Target::Portal(name)) => self.portals.remove(&name.to_vec()),
+            message::Request::FunctionCall => request(at, FUNCTION_CALL.to_owned(), Step::Text, false),
+            message::Request::Sync => self.begins = None,
+            message::Request::Describe(_) | message::Request::Other => {}
         }
-    }
-
-    fn give_up(&mut self, why: &'static str, seen: &mut Vec<Seen>) {
-        seen.push(Seen::Unreadable(why));
-        self.phase = Phase::Over;
+        Ok(())
     }
 }
 
 /// The client's name, and what else it sets in its first message.
-fn parameters(message: &[u8], seen: &mut Vec<Seen>) {
-    let mut at = 8;
+fn settings(body: &[u8], seen: &mut Vec<Seen>) {
     let mut names = Vec::new();
-    loop {
-        let (name, next) = until_zero(message, at);
-        let (value, next) = until_zero(message, next);
-        if name.is_empty() {
-            break;
-        }
+    for (name, value) in message::settings(body) {
         let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
         match &*name {
             "application_name" => seen.push(Seen::Client(value.into_owned())),
@@ -186,7 +193,6 @@ fn parameters(message: &[u8], seen: &mut Vec<Seen>) {
             // Settings that others send as statements.
             _ => names.push(name.into_owned()),
         }
-        at = next;
     }
     if !names.is_empty() {
         seen.push(Seen::Note(format!("its start-up message sets {}", names.join(", "))));

@@ -1,8 +1,8 @@
 //! The request for encryption before PostgreSQL's first message. The relay refuses it, as a server without TLS does, or has
 //! TLS end at itself.
 
-use super::postgres::{GSS_REQUEST, SSL_REQUEST};
 use crate::decoder::{Act, TlsRefusal, TlsStart};
+use kurabe_protocol::postgres::frame::{GSS_REQUEST, SSL_REQUEST};
 use kurabe_relay::Way;
 
 /// The length of a request for encryption, in bytes.

@@ -1,7 +1,10 @@
 //! RESP, of Redis and Valkey: what clients send is arrays of texts, or lines.
 
-use crate::decoder::{Decoder, Request, Seen, Step};
-use crate::input::{Input, begins_with_tls};
+use crate::decoder::{Decode, Request, Seen};
+use crate::input::Input;
+use crate::reader::Stop;
+use crate::view::Step;
+use kurabe_protocol::resp::{Line, number};
 
 /// Words of a request that are read.
 const WORDS: usize = 4;
@@ -19,6 +22,9 @@ const SETUP: [&str; 17] = [
     "QUIT", "READONLY", "RESET", "ROLE", "SELECT", "SENTINEL",
 ];
 
+/// Why a stream cannot be read.
+const NOT_REDIS: &str = "the client does not speak the protocol of Redis";
+
 /// The decoder.
 pub(crate) struct Redis(Requests);
 
@@ -28,21 +34,15 @@ impl Default for Redis {
     }
 }
 
-impl Decoder for Redis {
-    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) {
+impl Decode for Redis {
+    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) -> Result<(), Stop> {
         self.0.push(bytes);
-        while let Some(next) = self.0.next() {
-            match next {
-                Next::Command(request) => tell(&request, seen),
-                Next::Encrypted => seen.push(Seen::Encrypted),
-                Next::Unreadable => seen.push(Seen::Unreadable(NOT_REDIS)),
-            }
+        while let Some(request) = self.0.next()? {
+            tell(&request, seen);
         }
+        Ok(())
     }
 }
-
-/// Why a stream cannot be read.
-pub(super) const NOT_REDIS: &str = "the client does not speak the protocol of Redis";
 
 /// Reads requests from what a client sends.
 pub(super) struct Requests {
@@ -67,13 +67,6 @@ pub(super) struct Command {
     pub(super) cut: bool,
 }
 
-/// What follows in the stream.
-pub(super) enum Next {
-    Command(Command),
-    Encrypted,
-    Unreadable,
-}
-
 impl Requests {
     pub(super) fn new(words: usize, word: usize) -> Self {
         Self { client: Input::default(), request: None, words, word }
@@ -83,28 +76,24 @@ impl Requests {
         self.client.push(bytes);
     }
 
-    /// The next request; `None` if it has not arrived. Nothing follows [`Next::Encrypted`] and [`Next::Unreadable`].
-    pub(super) fn next(&mut self) -> Option<Next> {
+    /// The next request; `None` if it has not arrived.
+    pub(super) fn next(&mut self) -> Result<Option<Command>, Stop> {
         loop {
-            if let Some(words) = self.request.take_if(|request| request.left == 0) {
-                return Some(Next::Command(words));
+            if let Some(request) = self.request.take_if(|request| request.left == 0) {
+                return Ok(Some(request));
             }
-            match self.read() {
-                Ok(read) => read?,
-                Err(next) => {
-                    self.client.close();
-                    return Some(next);
-                }
+            if !self.read()? {
+                return Ok(None);
             }
         }
     }
 
-    /// Reads the next line or word; `None` if it is not complete.
-    fn read(&mut self) -> Result<Option<()>, Next> {
+    /// Reads the next line or word. Returns whether it was complete.
+    fn read(&mut self) -> Result<bool, Stop> {
         if let Some(request) = &mut self.request
             && let Some(length) = request.length
         {
-            let Some(word) = self.client.take(length.saturating_add(2), self.word) else { return Ok(None) };
+            let Some(word) = self.client.take(length + 2, self.word) else { return Ok(false) };
             request.length = None;
             request.left -= 1;
             let end = usize::try_from(length).unwrap_or(usize::MAX).min(word.bytes.len());
@@ -114,25 +103,19 @@ impl Requests {
             } else {
                 request.cut = true;
             }
-            return Ok(Some(()));
+            return Ok(true);
         }
-        if self.client.position() == 0 {
-            match begins_with_tls(self.client.waiting()) {
-                Some(true) => return Err(Next::Encrypted),
-                Some(false) => {}
-                None => return Ok(None),
-            }
-        }
-        let Some(line) = self.client.line().map_err(|_| Next::Unreadable)? else { return Ok(None) };
-        let text = line.text();
-        let number = |text: &str| text.get(1..).and_then(|digits| digits.parse::<i64>().ok());
-        match (text.bytes().next(), &mut self.request) {
+        let Some(line) = self.client.line().map_err(|_| NOT_REDIS)? else { return Ok(false) };
+        match (line.bytes.first(), &mut self.request) {
             (Some(b'$'), Some(request)) => {
-                let length = number(&text).ok_or(Next::Unreadable)?;
-                request.length = Some(length.max(0).unsigned_abs());
+                request.length = Some(match Line::read(&line.bytes) {
+                    Some(Line::Text(length)) => length,
+                    Some(Line::Null) => 0,
+                    _ => return Err(NOT_REDIS.into()),
+                });
             }
             (Some(b'*'), None) => {
-                let count = number(&text).ok_or(Next::Unreadable)?;
+                let count = number(&line.bytes[1..]).ok_or(NOT_REDIS)?;
                 if count > 0 {
                     self.request =
                         Some(Command { at: line.at, left: count.unsigned_abs(), ..Command::default() });
@@ -140,15 +123,16 @@ impl Requests {
             }
             // A command in one line, as by telnet.
             (Some(first), None) if first.is_ascii_alphabetic() => {
+                let text = line.text();
                 let words = text.split_whitespace().take(self.words);
                 let words = words.map(|word| word.as_bytes().to_vec()).collect();
                 self.request = Some(Command { at: line.at, words, ..Command::default() });
             }
             (None, None) => {}
             // No word of an array, or no request.
-            _ => return Err(Next::Unreadable),
+            _ => return Err(NOT_REDIS.into()),
         }
-        Ok(Some(()))
+        Ok(true)
     }
 }
 

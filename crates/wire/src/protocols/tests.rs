@@ -1,8 +1,8 @@
 //! Tests of all protocols: a conversation each, in pieces of any size, and any bytes.
 
-use crate::decoder::{Decoder, Seen, Step};
+use crate::decoder::{Decoder, Seen};
 use crate::registry;
-use crate::view::Event;
+use crate::view::{Event, Step};
 use proptest::prelude::*;
 
 /// What one side sent: whether the client did, and the bytes.
@@ -437,8 +437,8 @@ mod fuzz {
             let conversation = any_conversation(input);
             for scheme in ["http", "couchdb"] {
                 let make = registry::of_scheme(scheme).unwrap().view;
-                let whole = crate::view::tests::seen_of(&mut *make(), &conversation, usize::MAX >> 1);
-                assert_eq!(whole, crate::view::tests::seen_of(&mut *make(), &conversation, 1));
+                let whole = crate::view::tests::seen_by(&mut *make(), &conversation, usize::MAX >> 1);
+                assert_eq!(whole, crate::view::tests::seen_by(&mut *make(), &conversation, 1));
                 let ends = |one: &&Event| matches!(one, Event::Unreadable(_));
                 assert!(whole.iter().filter(ends).count() <= 1);
             }

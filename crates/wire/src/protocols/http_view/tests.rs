@@ -13,7 +13,7 @@ fn told(text: &str) -> (bool, Vec<u8>) {
 }
 
 fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
-    seen_of(&mut Http::couchdb(), conversation, piece)
+    seen_of(Http::couchdb(), conversation, piece)
 }
 
 const LOGIN: &str =
@@ -84,8 +84,8 @@ fn answer_that_ends_with_the_connection_is_complete_when_the_server_has_closed_i
     let now = Instant::now();
     let of = |is_closed: bool| {
         let (mut view, mut events) = (Http::default(), Vec::new());
-        view.sent(b"GET /a HTTP/1.0\r\n\r\n", now, &mut events);
-        view.received(b"HTTP/1.0 200 OK\r\n\r\nhello", now, &mut events);
+        view.sent(b"GET /a HTTP/1.0\r\n\r\n", now, &mut events).unwrap();
+        view.received(b"HTTP/1.0 200 OK\r\n\r\nhello", now, &mut events).unwrap();
         if is_closed {
             view.closed(now, &mut events);
         }
@@ -227,8 +227,8 @@ proptest! {
         let conversation: Vec<_> =
             said.iter().map(|(is_client, words)| (*is_client, words.iter().flat_map(word).collect())).collect();
         for make in [Http::couchdb, Http::default] {
-            let whole = seen_of(&mut make(), &conversation, usize::MAX >> 1);
-            prop_assert_eq!(&seen_of(&mut make(), &conversation, piece), &whole);
+            let whole = seen_of(make(), &conversation, usize::MAX >> 1);
+            prop_assert_eq!(&seen_of(make(), &conversation, piece), &whole);
             let ends = whole.iter().filter(|event| matches!(event, Event::Unreadable(_))).count();
             prop_assert!(ends <= 1);
         }

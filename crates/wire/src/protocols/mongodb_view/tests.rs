@@ -88,7 +88,7 @@ fn cursor_of(name: &str, rows: &[V], id: i64) -> V {
 }
 
 pub(super) fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
-    seen_of(&mut Mongodb::default(), conversation, piece)
+    seen_of(Mongodb::default(), conversation, piece)
 }
 
 pub(super) fn given(one: &Exchange) -> Vec<(u32, Option<&[u8]>)> {
@@ -150,7 +150,7 @@ pub(super) fn conversation() -> Vec<(bool, Vec<u8>)> {
         done(8, &[("values", values)]),
         asked(9, &commit),
         told(9, &[("ok", V::Double(0.0)), ("errmsg", text("no")), ("code", int(251))]),
-        (true, op_msg(10, 0, MORE_TO_COME, &[&[0], &delete])),
+        (true, op_msg(10, 0, flag::MORE_TO_COME, &[&[0], &delete])),
         asks(11, &[("count", text("items")), ("query", of(&[])), ("readConcern", concern)]),
         done(11, &[("n", int(4))]),
         asks(12, &[("createUser", text("bob")), ("pwd", text("hunter2"))]),

@@ -73,7 +73,7 @@ fn conversation() -> Vec<(bool, Vec<u8>)> {
 }
 
 fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
-    seen_of(&mut Postgres::default(), conversation, piece)
+    seen_of(Postgres::default(), conversation, piece)
 }
 
 #[test]

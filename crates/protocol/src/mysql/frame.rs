@@ -1,0 +1,101 @@
+//! Packets: the length of the payload (3 bytes), a sequence number, and the payload ("MySQL Packets"); and the frames around
+//! compressed ones ("Compressed Packet").
+
+use crate::{Found, Header};
+
+/// The longest payload. Another packet continues one of this length.
+pub const MAX: usize = 0xff_ffff;
+
+/// The header of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The length of the payload.
+    pub length: usize,
+    pub sequence: u8,
+}
+
+impl Packet {
+    /// Appends the header.
+    #[inline]
+    pub fn push(self, out: &mut Vec<u8>) {
+        let [a, b, c, ..] = self.length.to_le_bytes();
+        out.extend_from_slice(&[a, b, c, self.sequence]);
+    }
+}
+
+impl Header for Packet {
+    const LENGTH: usize = 4;
+
+    #[inline]
+    fn find(bytes: &[u8]) -> Found<Self> {
+        match bytes.first_chunk() {
+            Some(&[a, b, c, sequence]) => Found::Header(Self { length: length([a, b, c]), sequence }),
+            None => Found::Need(Self::LENGTH),
+        }
+    }
+
+    fn body(self) -> u64 {
+        self.length as u64
+    }
+
+    fn continues(self) -> bool {
+        self.length == MAX
+    }
+}
+
+/// The header of a frame around packets that may be compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compressed {
+    /// The length of the content, as it is sent.
+    pub length: usize,
+    pub sequence: u8,
+    /// The length of the content before compression; 0 if it is not compressed.
+    pub content: usize,
+}
+
+impl Compressed {
+    /// The header's bytes.
+    pub fn bytes(self) -> [u8; Self::LENGTH] {
+        let ([a, b, c, ..], [d, e, f, ..]) = (self.length.to_le_bytes(), self.content.to_le_bytes());
+        [a, b, c, self.sequence, d, e, f]
+    }
+}
+
+impl Header for Compressed {
+    const LENGTH: usize = 7;
+
+    fn find(bytes: &[u8]) -> Found<Self> {
+        match bytes.first_chunk() {
+            Some(&[a, b, c, sequence, d, e, f]) => {
+                Found::Header(Self { length: length([a, b, c]), sequence, content: length([d, e, f]) })
+            }
+            None => Found::Need(Self::LENGTH),
+        }
+    }
+
+    fn body(self) -> u64 {
+        self.length as u64
+    }
+}
+
+fn length([a, b, c]: [u8; 3]) -> usize {
+    u32::from_le_bytes([a, b, c, 0]) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_that_was_written_is_found() {
+        let packet = Packet { length: 0x01_0203, sequence: 7 };
+        let mut out = Vec::new();
+        packet.push(&mut out);
+        assert_eq!(out, [3, 2, 1, 7]);
+        assert_eq!(Packet::find(&out), Found::Header(packet));
+        assert_eq!(Packet::find(&out[..3]), Found::Need(4));
+        let compressed = Compressed { length: 260, sequence: 1, content: 10_000 };
+        assert_eq!(compressed.bytes(), [4, 1, 0, 1, 0x10, 0x27, 0]);
+        assert_eq!(Compressed::find(&compressed.bytes()), Found::Header(compressed));
+    }
+}

@@ -1,0 +1,439 @@
+//! Commands and answers ("Connection Phase", "Command Phase"). What was cut off is read as far as it is there.
+
+use crate::bytes::{chunk, short, until_zero, word};
+
+/// The first byte of a command.
+pub mod command {
+    pub const QUIT: u8 = 0x01;
+    pub const INIT_DB: u8 = 0x02;
+    pub const QUERY: u8 = 0x03;
+    pub const FIELD_LIST: u8 = 0x04;
+    pub const STATISTICS: u8 = 0x09;
+    pub const PING: u8 = 0x0e;
+    pub const CHANGE_USER: u8 = 0x11;
+    pub const STMT_PREPARE: u8 = 0x16;
+    pub const STMT_EXECUTE: u8 = 0x17;
+    pub const STMT_SEND_LONG_DATA: u8 = 0x18;
+    pub const STMT_CLOSE: u8 = 0x19;
+    pub const STMT_RESET: u8 = 0x1a;
+    pub const STMT_FETCH: u8 = 0x1c;
+    pub const RESET_CONNECTION: u8 = 0x1f;
+    /// MariaDB's `COM_STMT_BULK_EXECUTE`.
+    pub const STMT_BULK_EXECUTE: u8 = 0xfa;
+}
+
+/// Capabilities of both ends ("Capabilities Flags").
+pub mod capability {
+    pub const LONG_PASSWORD: u32 = 1;
+    /// Updates count rows that were found, and not those that were changed.
+    pub const FOUND_ROWS: u32 = 1 << 1;
+    pub const LONG_FLAG: u32 = 1 << 2;
+    pub const CONNECT_WITH_DB: u32 = 1 << 3;
+    /// Packets are in frames that are compressed by zlib, from the end of the handshake.
+    pub const COMPRESS: u32 = 1 << 5;
+    /// The server may request a file of `LOAD DATA LOCAL`.
+    pub const LOCAL_FILES: u32 = 1 << 7;
+    pub const PROTOCOL_41: u32 = 1 << 9;
+    pub const SSL: u32 = 1 << 11;
+    pub const TRANSACTIONS: u32 = 1 << 13;
+    pub const SECURE_CONNECTION: u32 = 1 << 15;
+    /// The server may send several results for a query, such as `CALL`.
+    pub const MULTI_RESULTS: u32 = 1 << 17;
+    /// The same for prepared statements.
+    pub const PS_MULTI_RESULTS: u32 = 1 << 18;
+    pub const PLUGIN_AUTH: u32 = 1 << 19;
+    pub const CONNECT_ATTRS: u32 = 1 << 20;
+    pub const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
+    /// Answers have no EOF packets.
+    pub const DEPRECATE_EOF: u32 = 1 << 24;
+    pub const OPTIONAL_METADATA: u32 = 1 << 25;
+    /// As `COMPRESS`, by zstd.
+    pub const ZSTD_COMPRESSION: u32 = 1 << 26;
+    pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
+    /// MariaDB only, in a separate field: a client may keep the column definitions received at preparation.
+    pub const MARIADB_CACHE_METADATA: u32 = 1 << 4;
+}
+
+/// The server's status in OK and EOF packets ("`SERVER_STATUS_flags_enum`").
+pub mod status {
+    pub const IN_TRANSACTION: u16 = 1;
+    /// Another result follows.
+    pub const MORE_RESULTS: u16 = 1 << 3;
+    /// Rows are fetched from a cursor later.
+    pub const CURSOR: u16 = 1 << 6;
+    /// These were the last rows of a cursor.
+    pub const LAST_ROW_SENT: u16 = 1 << 7;
+}
+
+/// The first byte of an answer. In front of rows it is the number of columns.
+pub mod answer {
+    pub const OK: u8 = 0;
+    /// The server requests a file.
+    pub const LOCAL_INFILE: u8 = 0xfb;
+    /// EOF, or OK in its place.
+    pub const EOF: u8 = 0xfe;
+    pub const ERR: u8 = 0xff;
+}
+
+/// Types of columns and parameters (`field_types.h`) that are not sent as text or bytes.
+pub mod kind {
+    pub const TINY: u8 = 1;
+    pub const SHORT: u8 = 2;
+    pub const LONG: u8 = 3;
+    pub const FLOAT: u8 = 4;
+    pub const DOUBLE: u8 = 5;
+    pub const NULL: u8 = 6;
+    pub const TIMESTAMP: u8 = 7;
+    pub const LONGLONG: u8 = 8;
+    pub const INT24: u8 = 9;
+    pub const DATE: u8 = 10;
+    pub const TIME: u8 = 11;
+    pub const DATETIME: u8 = 12;
+    pub const YEAR: u8 = 13;
+}
+
+/// MariaDB's number of the statement that was prepared last.
+pub const LAST_STATEMENT: u32 = u32::MAX;
+
+/// The length of the payload of the request for TLS, in bytes (`Protocol::SSLRequest`).
+pub const SSL_REQUEST: usize = 32;
+
+/// The server's first packet, up to its second part of the nonce (`Protocol::HandshakeV10`).
+#[derive(Clone, Copy, Debug)]
+pub struct Greeting<'a> {
+    pub version: &'a [u8],
+    /// The server's number of this connection.
+    pub connection: u32,
+    pub capabilities: u32,
+    /// MariaDB's own capabilities; 0 of MySQL.
+    pub mariadb: u32,
+    /// The first part of the nonce, and the length of all of it.
+    pub nonce: [u8; 8],
+    pub nonce_length: u8,
+    /// What follows: the second part of the nonce, and the name of the authentication plugin.
+    pub rest: &'a [u8],
+}
+
+impl<'a> Greeting<'a> {
+    /// The version of the protocol.
+    pub const VERSION: u8 = 10;
+
+    /// Reads a payload: protocol (1), version (up to 0), connection (4), nonce (8), filler (1), capabilities (2), character
+    /// set (1), status (2), capabilities (2), nonce length (1), filler (6), MariaDB's capabilities (4).
+    pub fn read(payload: &'a [u8]) -> Option<Self> {
+        let (version, at) = until_zero(payload, 1);
+        let (fixed, rest) = payload.get(at..)?.split_first_chunk::<31>()?;
+        let capabilities = u32::from_le_bytes([fixed[13], fixed[14], fixed[18], fixed[19]]);
+        // MySQL sets this bit, and leaves MariaDB's field empty.
+        let is_mysql = capabilities & capability::LONG_PASSWORD != 0;
+        Some(Self {
+            version,
+            connection: word(fixed, 0),
+            capabilities,
+            mariadb: if is_mysql { 0 } else { word(fixed, 27) },
+            nonce: chunk(fixed, 4)?,
+            nonce_length: fixed[20],
+            rest,
+        })
+    }
+}
+
+/// The client's first packet, without its password (`Protocol::HandshakeResponse41`).
+#[derive(Clone, Copy, Debug)]
+pub struct HandshakeResponse<'a> {
+    pub capabilities: u32,
+    pub user: &'a [u8],
+    /// What follows the name.
+    rest: &'a [u8],
+}
+
+impl<'a> HandshakeResponse<'a> {
+    /// Reads a payload: capabilities (4), longest packet (4), character set (1), filler (23), user (up to 0).
+    pub fn read(payload: &'a [u8]) -> Self {
+        let (user, at) = until_zero(payload, 32);
+        Self { capabilities: word(payload, 0), user, rest: payload.get(at..).unwrap_or_default() }
+    }
+
+    /// Whether it is the request for TLS.
+    pub fn is_ssl_request(payload: &[u8]) -> bool {
+        payload.len() == SSL_REQUEST && word(payload, 0) & capability::SSL != 0
+    }
+
+    fn has(&self, flag: u32) -> bool {
+        self.capabilities & flag != 0
+    }
+
+    /// The client's name and version from its connection attributes.
+    pub fn client(&self) -> Option<(&'a [u8], Option<&'a [u8]>)> {
+        let mut at = if self.has(capability::PLUGIN_AUTH_LENENC) {
+            text(self.rest, 0)?.1
+        } else if self.has(capability::SECURE_CONNECTION) {
+            1 + usize::from(*self.rest.first()?)
+        } else {
+            until_zero(self.rest, 0).1
+        };
+        for flag in [capability::CONNECT_WITH_DB, capability::PLUGIN_AUTH] {
+            if self.has(flag) {
+                at = until_zero(self.rest, at).1;
+            }
+        }
+        if !self.has(capability::CONNECT_ATTRS) {
+            return None;
+        }
+        let (mut attributes, _) = text(self.rest, at)?;
+        let (mut name, mut version) = (None, None);
+        while !attributes.is_empty() {
+            let (key, next) = text(attributes, 0)?;
+            let (value, next) = text(attributes, next)?;
+            attributes = attributes.get(next..)?;
+            match key {
+                b"_client_name" => name = Some(value),
+                b"_client_version" => version = Some(value),
+                _ => {}
+            }
+        }
+        Some((name?, version))
+    }
+}
+
+/// A command of the client.
+#[derive(Clone, Copy, Debug)]
+pub enum Command<'a> {
+    InitDb(&'a [u8]),
+    /// A statement; `None` if it is behind query attributes that are cut off.
+    Query(Option<&'a [u8]>),
+    /// The table.
+    FieldList(&'a [u8]),
+    Prepare(&'a [u8]),
+    /// Executes a statement of this number once, or with many rows (MariaDB).
+    Execute {
+        statement: u32,
+        is_bulk: bool,
+    },
+    /// A piece of a parameter. It has no answer, as the next two have none.
+    LongData {
+        statement: u32,
+        parameter: u16,
+        data: &'a [u8],
+    },
+    CloseStatement(u32),
+    Quit,
+    Other(u8),
+}
+
+impl<'a> Command<'a> {
+    /// Reads a payload that was sent under these capabilities; `None` if it is empty.
+    pub fn read(payload: &'a [u8], capabilities: u32) -> Option<Self> {
+        let (code, rest) = payload.split_first()?;
+        Some(match *code {
+            command::INIT_DB => Self::InitDb(rest),
+            command::QUERY if capabilities & capability::QUERY_ATTRIBUTES != 0 => {
+                Self::Query(after_attributes(rest))
+            }
+            command::QUERY => Self::Query(Some(rest)),
+            command::FIELD_LIST => Self::FieldList(until_zero(rest, 0).0),
+            command::STMT_PREPARE => Self::Prepare(rest),
+            command::STMT_EXECUTE => Self::Execute { statement: word(rest, 0), is_bulk: false },
+            command::STMT_BULK_EXECUTE => Self::Execute { statement: word(rest, 0), is_bulk: true },
+            command::STMT_SEND_LONG_DATA => Self::LongData {
+                statement: word(rest, 0),
+                parameter: short(rest, 4),
+                data: rest.get(6..).unwrap_or_default(),
+            },
+            command::STMT_CLOSE => Self::CloseStatement(word(rest, 0)),
+            command::QUIT => Self::Quit,
+            other => Self::Other(other),
+        })
+    }
+}
+
+/// The parameters of an execution (`COM_STMT_EXECUTE`): command (1), statement (4), flags (1), iterations (4), NULL bitmap,
+/// whether types follow, types, values.
+#[derive(Clone, Copy, Debug)]
+pub struct Execution<'a> {
+    payload: &'a [u8],
+    /// Whether parameters have names, and their number is sent.
+    has_attributes: bool,
+}
+
+impl<'a> Execution<'a> {
+    /// Of a payload that was sent under these capabilities.
+    pub fn of(payload: &'a [u8], capabilities: u32) -> Self {
+        Self { payload, has_attributes: capabilities & capability::QUERY_ATTRIBUTES != 0 }
+    }
+
+    /// Gives each parameter of a statement with so many: its place, its type, and its bytes as [`value`] has them, `None` for
+    /// NULL. `kinds` are the types that were sent last, which new ones replace. `is_sent` says of a parameter whether its
+    /// value was sent before. Returns `None` if the payload is cut off.
+    pub fn parameters(
+        self,
+        parameters: usize,
+        kinds: &mut Vec<u16>,
+        is_sent: impl Fn(usize) -> bool,
+        mut each: impl FnMut(usize, u16, bool, Option<&'a [u8]>),
+    ) -> Option<()> {
+        let Self { payload, has_attributes } = self;
+        let (mut count, mut at) = (parameters, 10);
+        if has_attributes && (count > 0 || payload.get(5)? & 8 != 0) {
+            let (all, next) = number(payload, at)?;
+            (count, at) = (usize::try_from(all).ok().filter(|all| *all <= payload.len())?, next);
+        }
+        if count == 0 {
+            return Some(());
+        }
+        let nulls = payload.get(at..at + count.div_ceil(8))?;
+        at += nulls.len() + 1;
+        if payload.get(at - 1) == Some(&1) {
+            kinds.clear();
+            for _ in 0..count {
+                kinds.push(chunk(payload, at).map(u16::from_le_bytes)?);
+                at += 2;
+                at = if has_attributes { text(payload, at)?.1 } else { at };
+            }
+        }
+        for n in 0..count {
+            let kind = *kinds.get(n)?;
+            let is_null = nulls.get(n / 8)? >> (n % 8) & 1 == 1 || kind as u8 == kind::NULL;
+            if is_null || is_sent(n) {
+                each(n, kind, false, None);
+            } else {
+                let (is_binary, bytes, next) = value(payload, at, kind as u8)?;
+                each(n, kind, is_binary, Some(bytes));
+                at = next;
+            }
+        }
+        Some(())
+    }
+}
+
+/// The answer to a statement that was prepared (`COM_STMT_PREPARE_OK`): 0, statement (4), columns (2), parameters (2), more.
+#[derive(Clone, Copy, Debug)]
+pub struct PrepareOk {
+    pub statement: u32,
+    pub columns: u16,
+    pub parameters: u16,
+}
+
+impl PrepareOk {
+    /// Reads a payload.
+    pub fn read(payload: &[u8]) -> Option<Self> {
+        let &[answer::OK, a, b, c, d, columns_low, columns_high, low, high] = payload.first_chunk()? else {
+            return None;
+        };
+        Some(Self {
+            statement: u32::from_le_bytes([a, b, c, d]),
+            columns: u16::from_le_bytes([columns_low, columns_high]),
+            parameters: u16::from_le_bytes([low, high]),
+        })
+    }
+}
+
+/// A number of one to nine bytes and the position after it (`int<lenenc>`).
+pub fn number(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    let size = match *bytes.get(at)? {
+        0xfc => 2,
+        0xfd => 3,
+        0xfe => 8,
+        0xff => return None,
+        small => return Some((small.into(), at + 1)),
+    };
+    let digits = bytes.get(at + 1..at + 1 + size)?;
+    Some((digits.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)), at + 1 + size))
+}
+
+/// Encoded size of a length, in bytes.
+pub fn length_width(length: usize) -> usize {
+    match length {
+        0..0xfb => 1,
+        0xfb..0x1_0000 => 3,
+        0x1_0000..0x100_0000 => 4,
+        _ => 9,
+    }
+}
+
+/// Appends a length (`int<lenenc>`).
+pub fn push_length(out: &mut Vec<u8>, length: usize) {
+    let (marker, width) = match length_width(length) {
+        1 => (None, 1),
+        3 => (Some(0xfc), 2),
+        4 => (Some(0xfd), 3),
+        _ => (Some(0xfe), 8),
+    };
+    out.extend(marker);
+    out.extend_from_slice(&(length as u64).to_le_bytes()[..width]);
+}
+
+/// A text and the position after it (`string<lenenc>`).
+pub fn text(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
+    let (length, at) = number(bytes, at)?;
+    let end = at.checked_add(usize::try_from(length).ok()?)?;
+    Some((bytes.get(at..end)?, end))
+}
+
+/// A value of this type ("Binary Protocol Value"): whether it is no text, its bytes, and the position after it. The length
+/// before a date or a time is none of its bytes.
+pub fn value(bytes: &[u8], at: usize, kind: u8) -> Option<(bool, &[u8], usize)> {
+    let (start, size) = match kind {
+        kind::NULL => (at, 0),
+        kind::TINY => (at, 1),
+        kind::SHORT | kind::YEAR => (at, 2),
+        kind::LONG | kind::FLOAT | kind::INT24 => (at, 4),
+        kind::DOUBLE | kind::LONGLONG => (at, 8),
+        kind::TIMESTAMP | kind::DATE..=kind::DATETIME => (at + 1, usize::from(*bytes.get(at)?)),
+        _ => {
+            let (value, next) = text(bytes, at)?;
+            return Some((false, value, next));
+        }
+    };
+    Some((true, bytes.get(start..start + size)?, start + size))
+}
+
+/// The statement behind query attributes (`COM_QUERY` with `CLIENT_QUERY_ATTRIBUTES`).
+pub fn after_attributes(bytes: &[u8]) -> Option<&[u8]> {
+    let (count, at) = number(bytes, 0)?;
+    let (_, mut at) = number(bytes, at)?;
+    if count == 0 {
+        return bytes.get(at..);
+    }
+    let count = usize::try_from(count).ok().filter(|count| *count <= bytes.len())?;
+    let nulls = bytes.get(at..at + count.div_ceil(8))?;
+    at += nulls.len();
+    // Types always follow in a query.
+    (bytes.get(at) == Some(&1)).then_some(())?;
+    at += 1;
+    let mut kinds = Vec::new();
+    for _ in 0..count {
+        kinds.push(*bytes.get(at)?);
+        at = text(bytes, at + 2)?.1;
+    }
+    for (n, kind) in kinds.into_iter().enumerate() {
+        if nulls.get(n / 8)? >> (n % 8) & 1 == 0 {
+            at = value(bytes, at, kind)?.2;
+        }
+    }
+    bytes.get(at..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn length_that_was_written_reads_back() {
+        for length in [0, 0xfa, 0xfb, 0xff, 0x1_0000, 0xff_ffff, 0x100_0000, 1 << 40] {
+            let mut out = Vec::new();
+            push_length(&mut out, length);
+            assert_eq!(number(&out, 0), Some((length as u64, length_width(length))), "{length}");
+            assert_eq!(number(&out[..out.len() - 1], 0), None, "{length}");
+        }
+    }
+
+    #[test]
+    fn statement_is_found_behind_attributes_of_any_type() {
+        // Two attributes: a null, and a number of two bytes.
+        let query = b"\x02\x01\x01\x01\xfd\0\x01a\x02\0\x01b\x05\0SELECT 1";
+        assert_eq!(after_attributes(query), Some(&b"SELECT 1"[..]));
+        assert_eq!(after_attributes(b"\0\x01SELECT 1"), Some(&b"SELECT 1"[..]));
+        assert_eq!(after_attributes(b"\xff"), None);
+    }
+}

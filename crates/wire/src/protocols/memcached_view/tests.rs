@@ -1,0 +1,117 @@
+//! Conversations of memcached, as views see them.
+
+use super::*;
+use crate::view::tests::{exchanges, seen_of};
+
+fn asked(text: &str) -> (bool, Vec<u8>) {
+    (true, text.as_bytes().to_vec())
+}
+
+fn told(text: &str) -> (bool, Vec<u8>) {
+    (false, text.as_bytes().to_vec())
+}
+
+fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
+    seen_of(Memcached::default(), conversation, piece)
+}
+
+#[test]
+fn requests_have_their_words_and_answers_their_shape_in_pieces_of_any_size() {
+    let conversation = [
+        asked("set login 0 0 12\r\nbob hunter22\r\n"),
+        told("CLIENT_ERROR authentication failure\r\n"),
+        asked("set login 0 0 11\r\nbob hunter2\r\n"),
+        told("STORED\r\n"),
+        asked("set a 5 0 4\r\n1\r\n2\r\n"),
+        told("STORED\r\n"),
+        asked("get a b c\r\nadd a 0 0 1 noreply\r\nx\r\nincr n 2\r\n"),
+        told("VALUE a 5 4\r\n1\r\n2\r\nVALUE c 0 0\r\n\r\nEND\r\n7\r\n"),
+        asked("cas a 0 60 2 99\r\nok\r\n"),
+        told("EXISTS\r\n"),
+        asked("mg a v t\r\nms b 3 T9\r\nabc\r\nmn\r\n"),
+        told("VA 4 t-1\r\n1\r\n2\r\nHD\r\nMN\r\n"),
+        asked("delete a\r\nstats\r\n"),
+        told("NOT_FOUND\r\nSTAT pid 1\r\nSTAT uptime 2\r\nEND\r\n"),
+        asked("set long 0 0 x\r\n"),
+    ];
+    let whole = seen(&conversation, usize::MAX >> 1);
+    assert!(!format!("{whole:?}").contains("hunter2"));
+    for piece in [1, 2, 3, 7] {
+        assert_eq!(seen(&conversation, piece), whole);
+    }
+    let all = exchanges(&whole);
+    let shown: Vec<_> =
+        all.iter().map(|one| (one.text.as_str(), one.parameters.len(), one.rows, one.affected)).collect();
+    let expected = [
+        ("set ?", 3, 0, 0),
+        ("set ?", 3, 0, 1),
+        ("set ?", 4, 0, 1),
+        ("get ?", 3, 2, 0),
+        ("add ? noreply", 4, 0, 0),
+        ("incr ?", 2, 0, 1),
+        ("cas ?", 5, 0, 0),
+        ("mg ?", 3, 1, 0),
+        ("ms ?", 3, 0, 1),
+        ("mn", 0, 0, 0),
+        ("delete ?", 1, 0, 0),
+        ("stats", 0, 2, 0),
+    ];
+    assert_eq!(shown, expected);
+    assert!(all[0].cut && all[1].cut && !all[2].cut);
+    assert!(all[4].pipelined && all[5].pipelined && !all[3].pipelined);
+    assert_eq!(all[2].parameters[3].value.as_deref(), Some(&b"1\r\n2"[..]));
+    assert!(matches!(whole.last(), Some(Event::Unreadable(_))), "{whole:?}");
+}
+
+#[test]
+fn values_flags_and_keys_make_the_digest_and_numbers_of_the_server_do_not() {
+    let of = |command: &str, answer: &str| exchanges(&seen(&[asked(command), told(answer)], 3))[0].digest;
+    let gets = |flags: u8, cas: u8, value: &str| {
+        of("gets a\r\n", &format!("VALUE a {flags} 1 {cas}\r\n{value}\r\nEND\r\n"))
+    };
+    assert_eq!(gets(0, 1, "x"), gets(0, 2, "x"));
+    assert_ne!(gets(0, 1, "x"), gets(0, 1, "y"));
+    assert_ne!(gets(0, 1, "x"), gets(1, 1, "x"));
+    let mg = |flags: &str, value: &str| of("mg a v t\r\n", &format!("VA 1 {flags}\r\n{value}\r\n"));
+    assert_eq!(mg("t-1", "x"), mg("t7", "x"));
+    assert_ne!(mg("t-1", "x"), mg("t-1", "y"));
+    assert_ne!(of("delete a\r\n", "DELETED\r\n"), of("delete a\r\n", "NOT_FOUND\r\n"));
+}
+
+#[test]
+fn stream_that_cannot_be_read_is_said_once_and_ends_the_recording() {
+    for conversation in [
+        vec![asked("watch\r\n"), told("OK\r\n")],
+        vec![asked("get a\r\n"), told("HTTP/1.1 400 Bad Request\r\n\r\n")],
+        vec![(true, vec![0x80, 0, 0, 1])],
+        vec![asked("mg a v q\r\nmn\r\n"), told("MN\r\n")],
+        vec![asked("get a\r\n"), told("VALUE a 0 2\r\nabcd\r\nEND\r\n")],
+        vec![asked("get a\r\n"), told("VALUE a 0 -2\r\n")],
+        vec![told("STORED\r\n")],
+        vec![asked("set a 0 0 99999999999\r\n")],
+    ] {
+        let events = seen(&conversation, 4);
+        let unreadable = events.iter().filter(|event| matches!(event, Event::Unreadable(_))).count();
+        assert_eq!(unreadable, 1, "{events:?}");
+    }
+}
+
+#[test]
+fn random_bytes_never_panic_and_stay_bounded() {
+    let mut state = 7_u64;
+    for _ in 0..300 {
+        let mut conversation = Vec::new();
+        for turn in 0..20 {
+            let words: [&[u8]; 12] = [
+                b"set", b" ", b"\r\n", b"get", b"mg", b"VALUE", b"2", b"-1", b"END", b"HD", b"noreply", b"q",
+            ];
+            let piece = (0..9).flat_map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+                words[(state >> 33) as usize % words.len()].to_vec()
+            });
+            conversation.push((turn % 2 == 0, piece.collect()));
+        }
+        let events = seen(&conversation, 9);
+        assert!(events.iter().filter(|event| matches!(event, Event::Unreadable(_))).count() <= 1);
+    }
+}

@@ -1,0 +1,122 @@
+//! Conversations of MySQL, as views see them.
+
+use super::*;
+use crate::view::tests::{exchanges, seen_of};
+use proptest::prelude::*;
+
+fn packet(sequence: u8, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len()).unwrap().to_le_bytes();
+    [&[length[0], length[1], length[2], sequence], body].concat()
+}
+
+fn packets(bodies: &[&[u8]]) -> Vec<u8> {
+    bodies.iter().enumerate().flat_map(|(n, body)| packet(n as u8 + 1, body)).collect()
+}
+
+/// Whether the client speaks, and what it says. After the manual's "Command Phase".
+fn conversation() -> Vec<(bool, Vec<u8>)> {
+    let mut greeting = b"\x0a8.0\0\x01\0\0\0abcdefgh\0\x09\x82\x2d\x02\0\x08\0\x15".to_vec();
+    greeting.extend([0; 10]);
+    let response = [&[0x09, 0x82, 0x08, 0, 0, 0, 0, 1, 45][..], &[0; 23], b"bob\0\x07hunter2"].concat();
+    let ok = |status: u8| packet(1, &[0, 2, 0, status, 0, 0, 0]);
+    let (eof, eof_open) = (b"\xfe\0\0\x02\0", b"\xfe\0\0\x03\0");
+    let execute = b"\x17\x07\0\0\0\0\x01\0\0\0\x02\x01\x03\0\xfd\0\x05\0\0\0";
+    vec![
+        (false, packet(0, &greeting)),
+        (true, packet(1, &response)),
+        (false, packets(&[b"\x01\x03"])),
+        (false, packet(3, b"\0\0\0\x02\0\0\0")),
+        (true, packet(0, b"\x03BEGIN")),
+        (false, ok(3)),
+        (true, packet(0, b"\x16SELECT a FROM t WHERE b = ? AND c = ?")),
+        (false, packets(&[b"\0\x07\0\0\0\x01\0\x02\0\0\0\0", b"def", b"def", eof, b"def", eof])),
+        (true, packet(0, execute)),
+        (false, packets(&[b"\x01", b"def", eof, b"\0\0\x01x", b"\0\0\x01y", eof_open])),
+        (true, packet(0, b"\x03LOAD DATA LOCAL INFILE 'f' INTO TABLE t")),
+        (false, packets(&[b"\xfbf"])),
+        (true, [packet(2, b"1\n2\n"), packet(3, b"")].concat()),
+        (false, ok(3)),
+        (true, packet(0, b"\x03SELECT 1; SELECT 2")),
+        (
+            false,
+            packets(&[
+                b"\x01", b"def", eof, b"\x011", b"\xfe\0\0\x0a\0", b"\x01", b"def", eof, b"\x012", eof,
+            ]),
+        ),
+        (true, packet(0, b"\x03INSERT 1")),
+        (false, packets(&[b"\xff\x26\x04#23000no"])),
+        (true, packet(0, b"\x0e")),
+    ]
+}
+
+fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
+    seen_of(Mysql::default(), conversation, piece)
+}
+
+/// After a request for TLS, which the view does not see, numbers of packets are one higher, and passwords may be in clear.
+#[test]
+fn login_over_tls_that_ended_before_is_read_as_any_other_and_no_password_is_seen() {
+    let plain = conversation();
+    let mut ended = plain.clone();
+    ended[1].1[3] += 1;
+    // The server asks for the password itself, as caching_sha2_password does; the client sends it.
+    let asks = [
+        (false, packet(3, b"\xfecaching_sha2_password\0abcdefghabcdefghabcd\0")),
+        (true, packet(4, &[b'h'; 32])),
+        (false, packet(5, b"\x01\x04")),
+        (true, packet(6, b"hunter2\0")),
+        (false, packet(7, b"\0\0\0\x02\0\0\0")),
+    ];
+    ended.splice(2..4, asks);
+    let (plain, ended) = (seen(&plain, usize::MAX), seen(&ended, 3));
+    assert_eq!(ended, plain);
+    assert!(!format!("{ended:?}").contains("hunter2"), "{ended:?}");
+}
+
+#[test]
+fn requests_are_seen_with_values_and_the_shapes_of_their_answers() {
+    let events = seen(&conversation(), usize::MAX);
+    assert!(
+        !format!("{events:?}").contains("hunter2") && format!("{events:?}").contains("bob"),
+        "{events:?}"
+    );
+    let data = events.iter().any(|event| matches!(event, Event::Data { bytes, .. } if bytes == b"1\n2\n"));
+    assert!(data, "{events:?}");
+    let found = exchanges(&events);
+    let shape = |one: &&Exchange| {
+        (one.text.clone(), one.step, one.rows, one.affected, one.error.clone(), one.transaction)
+    };
+    let select = "SELECT a FROM t WHERE b = ? AND c = ?".to_owned();
+    let shapes: Vec<_> = found.iter().map(shape).collect();
+    assert_eq!(
+        shapes,
+        [
+            ("BEGIN".to_owned(), Step::Text, 0, 2, None, Transaction::Open),
+            (select.clone(), Step::Prepare, 0, 0, None, Transaction::Unknown),
+            (select, Step::Execute, 2, 0, None, Transaction::Open),
+            ("LOAD DATA LOCAL INFILE 'f' INTO TABLE t".to_owned(), Step::Text, 0, 2, None, Transaction::Open),
+            ("SELECT 1; SELECT 2".to_owned(), Step::Text, 2, 0, None, Transaction::None),
+            ("INSERT 1".to_owned(), Step::Text, 0, 0, Some("1062".to_owned()), Transaction::Unknown),
+            ("COM_PING".to_owned(), Step::Text, 0, 0, None, Transaction::Unknown),
+        ]
+    );
+    let parameter =
+        |kind, binary, value: Option<&[u8]>| Parameter { kind, binary, value: value.map(<[u8]>::to_vec) };
+    assert_eq!(found[2].parameters, [parameter(3, true, Some(&[5, 0, 0, 0])), parameter(0xfd, false, None)]);
+    assert!(found.iter().all(|one| !one.cut && !one.pipelined) && found[6].ended.is_none());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn pieces_do_not_matter_and_any_lie_is_read_or_given_up(piece in 1_usize..40, at in any::<prop::sample::Index>(), with in prop::collection::vec(any::<u8>(), 1..6)) {
+        prop_assert_eq!(seen(&conversation(), piece), seen(&conversation(), usize::MAX));
+        let mut lying = conversation();
+        let which = at.index(lying.len());
+        let bytes = &mut lying[which].1;
+        let at = at.index(bytes.len());
+        bytes.splice(at..(at + with.len()).min(bytes.len()), with);
+        let _ = seen(&lying, piece);
+    }
+}
