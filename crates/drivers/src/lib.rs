@@ -15,6 +15,8 @@ pub use kurabe_driver_common::{cancel, embedded, info, sql};
 
 pub mod application;
 pub mod caution;
+#[cfg(any(feature = "mongodb", feature = "mysql"))]
+mod compression;
 #[cfg(feature = "couchdb")]
 pub mod couchdb;
 #[cfg(any(feature = "mysql", feature = "postgres"))]

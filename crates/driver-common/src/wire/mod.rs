@@ -8,8 +8,8 @@
 mod connect;
 mod deadline;
 mod digits;
+mod frame;
 mod laps;
-mod line;
 pub mod link;
 mod outbox;
 mod place;

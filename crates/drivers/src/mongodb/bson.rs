@@ -2,19 +2,10 @@
 //! Source: <https://bsonspec.org/spec.html>.
 
 use crate::prelude::*;
+use kurabe_protocol::mongodb::bson::{
+    self, ARRAY, BINARY, BOOL, DATE_TIME, DOCUMENT, DOUBLE, INT32, INT64, NULL, OBJECT_ID, TEXT,
+};
 use std::fmt;
-
-const DOUBLE: u8 = 0x01;
-const STRING: u8 = 0x02;
-const DOCUMENT: u8 = 0x03;
-const ARRAY: u8 = 0x04;
-const BINARY: u8 = 0x05;
-const OBJECT_ID: u8 = 0x07;
-const BOOL: u8 = 0x08;
-const DATE_TIME: u8 = 0x09;
-const NULL: u8 = 0x0a;
-const INT32: u8 = 0x10;
-const INT64: u8 = 0x12;
 
 /// The subtypes of binary values that Kurabe writes.
 const GENERIC: u8 = 0;
@@ -106,7 +97,7 @@ impl Writer {
     }
 
     pub(super) fn text(&mut self, name: &str, text: &str) -> &mut Self {
-        self.field(STRING, name, &(text.len() as i32 + 1).to_le_bytes());
+        self.field(TEXT, name, &(text.len() as i32 + 1).to_le_bytes());
         self.bytes.extend_from_slice(text.as_bytes());
         self.bytes.push(0);
         self
@@ -416,7 +407,7 @@ impl<'a> Elements<'a> {
         let name = take_name(from)?;
         let element = match kind {
             DOUBLE => Element::Double(f64::from_le_bytes(take_array(from)?)),
-            STRING => Element::Text(take_text(from)?),
+            TEXT => Element::Text(take_text(from)?),
             DOCUMENT => Element::Document(take_document(from)?),
             ARRAY => Element::Array(take_document(from)?),
             BINARY => {
@@ -433,27 +424,10 @@ impl<'a> Elements<'a> {
             NULL => Element::Null,
             INT32 => Element::Int32(i32::from_le_bytes(take_array(from)?)),
             INT64 => Element::Int64(i64::from_le_bytes(take_array(from)?)),
-            // Undefined, and the smallest and the largest key.
-            0x06 | 0x7f | 0xff => Element::Other,
-            // A regular expression.
-            0x0b => take_name(from).and_then(|_| take_name(from)).map(|_| Element::Other)?,
-            // A pointer.
-            0x0c => take_text(from).and_then(|_| take(from, 12)).map(|_| Element::Other)?,
-            // Code and a symbol.
-            0x0d | 0x0e => take_text(from).map(|_| Element::Other)?,
-            // Code with its scope. The length is that of all.
-            0x0f => {
-                let length = take_length(from)?.checked_sub(4).ok_or_else(invalid)?;
-                let mut all = take(from, length)?;
-                take_text(&mut all)?;
-                take_document(&mut all)?;
-                Element::Other
+            kind => {
+                let length = bson::length(kind, from).ok_or_else(invalid)?;
+                take(from, length).map(|_| Element::Other)?
             }
-            // The timestamp of a log.
-            0x11 => take(from, 8).map(|_| Element::Other)?,
-            // A decimal number.
-            0x13 => take(from, 16).map(|_| Element::Other)?,
-            _ => return Err(invalid()),
         };
         Ok((name, element))
     }

@@ -6,14 +6,16 @@
 use super::bson::{Document, Element, Raw, Writer};
 use super::config::Config;
 use super::errors;
-use super::frame::{self, Compressor, HEAD, HEADER, Header};
+use super::frame::{self, HEAD, HEADER};
 use super::hello::Hello;
 use super::tail::{Lsid, Tail, Tails};
 use crate::cancel;
+use crate::compression::Compressor;
 use crate::prelude::*;
 use crate::wire::{LONG, Peer, Stream, Wire};
 use kurabe_core::compression::Compression;
 use kurabe_core::statements::Running;
+use kurabe_protocol::mongodb::frame::{Message, OP_COMPRESSED, OP_MSG};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +28,7 @@ const ENDS: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 enum Held {
     Nothing,
-    /// In the receive buffer: the document, and the length of the message.
+    /// In the receive buffer: the document, and the length of the message behind its header.
     Inbox(Range<usize>, usize),
     /// In the buffer of long answers.
     Long(Range<usize>),
@@ -239,7 +241,7 @@ impl<S: Peer> Client<S> {
         frame::seal(message, self.number);
         match &mut self.compressor {
             None => Ok(()),
-            Some(compressor) => compressor.compress(message, &mut self.packed),
+            Some(compressor) => frame::compress(compressor, message, &mut self.packed),
         }
     }
 
@@ -252,30 +254,31 @@ impl<S: Peer> Client<S> {
 
     #[inline]
     fn receive_whole(&mut self) -> Result<()> {
-        let header = Header::read(self.wire.peek(HEADER)?)?;
-        if header.answers != self.number {
+        let header: Message = self.wire.header()?;
+        if !matches!((header.rest, header.opcode), (5.., OP_MSG | OP_COMPRESSED)) {
+            return Err(malformed("the server sent a message that is not MongoDB's protocol"));
+        }
+        if header.answers != self.number as u32 {
             let what =
                 "the server sent the answer to another request, or more answers than there were requests";
             return Err(malformed(what).hint(
                 "the results of such a trial are unreliable: check for a proxy between client and server",
             ));
         }
-        if header.rest <= LONG && !header.is_compressed {
-            let length = HEADER + header.rest;
-            let document = frame::document(&self.wire.peek(length)?[HEADER..])?;
-            self.held = Held::Inbox(HEADER + document.start..HEADER + document.end, length);
+        if header.rest <= LONG && header.opcode == OP_MSG {
+            let document = frame::document(self.wire.peek(header.rest)?)?;
+            self.held = Held::Inbox(document, header.rest);
         } else {
-            self.receive_long(&header)?;
+            self.receive_long(header)?;
         }
         self.document().map(drop)
     }
 
-    fn receive_long(&mut self, header: &Header) -> Result<()> {
-        self.wire.consume(HEADER);
+    fn receive_long(&mut self, header: Message) -> Result<()> {
         let mut content = std::mem::take(&mut self.long);
         content.clear();
         self.wire.take_into(header.rest, &mut content)?;
-        if header.is_compressed {
+        if header.opcode == OP_COMPRESSED {
             let length = frame::content_length(&content)?;
             self.wire.check_held(length)?;
             frame::decompress(&content, length, &mut self.packed)?;

@@ -6,7 +6,7 @@
 
 use super::concerns::{ReadPreference, WriteConcern};
 use super::credential::Credential;
-use super::frame::{Method, ZLIB_LEVEL};
+use crate::compression::Method;
 use crate::info::OptionInfo;
 use crate::prelude::*;
 use crate::url::{number, place, truth};
@@ -152,7 +152,7 @@ impl Config {
     pub(super) fn offered(&self, compression: Compression) -> Vec<Method> {
         match compression {
             Compression::Off => self.compressors.clone(),
-            Compression::Zlib => vec![Method::Zlib(ZLIB_LEVEL)],
+            Compression::Zlib => vec![Method::Zlib(Method::ZLIB_LEVEL)],
             Compression::Zstd => vec![Method::Zstd],
         }
     }
@@ -211,7 +211,7 @@ pub(super) fn host(text: &str) -> Option<Place> {
 fn compressors(url: &TargetUrl) -> Result<Vec<Method>> {
     let level: Option<i32> = number(url, "zlibCompressionLevel")?;
     let level = match level {
-        None | Some(-1) => ZLIB_LEVEL,
+        None | Some(-1) => Method::ZLIB_LEVEL,
         Some(level @ 0..=9) => level.unsigned_abs(),
         Some(level) => return Err(url.wrong(format!("zlibCompressionLevel={level} is not from -1 to 9"))),
     };

@@ -15,11 +15,11 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Appends the header.
+    /// The header's bytes.
     #[inline]
-    pub fn push(self, out: &mut Vec<u8>) {
+    pub fn bytes(self) -> [u8; Self::LENGTH] {
         let [a, b, c, ..] = self.length.to_le_bytes();
-        out.extend_from_slice(&[a, b, c, self.sequence]);
+        [a, b, c, self.sequence]
     }
 }
 
@@ -89,11 +89,9 @@ mod tests {
     #[test]
     fn header_that_was_written_is_found() {
         let packet = Packet { length: 0x01_0203, sequence: 7 };
-        let mut out = Vec::new();
-        packet.push(&mut out);
-        assert_eq!(out, [3, 2, 1, 7]);
-        assert_eq!(Packet::find(&out), Found::Header(packet));
-        assert_eq!(Packet::find(&out[..3]), Found::Need(4));
+        assert_eq!(packet.bytes(), [3, 2, 1, 7]);
+        assert_eq!(Packet::find(&packet.bytes()), Found::Header(packet));
+        assert_eq!(Packet::find(&packet.bytes()[..3]), Found::Need(4));
         let compressed = Compressed { length: 260, sequence: 1, content: 10_000 };
         assert_eq!(compressed.bytes(), [4, 1, 0, 1, 0x10, 0x27, 0]);
         assert_eq!(Compressed::find(&compressed.bytes()), Found::Header(compressed));

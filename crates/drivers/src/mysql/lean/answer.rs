@@ -1,11 +1,13 @@
 //! Replies to commands ("Text Protocol", "Binary Protocol Resultset", `OK_Packet`, `ERR_Packet`).
 
-use super::packets::{MAX, Packets};
+use super::packets::Packets;
 use crate::mysql::errors;
 use crate::prelude::*;
 use crate::wire::link::Outcome;
 use crate::wire::{Peer, malformed};
 use kurabe_driver_common::usable;
+use kurabe_protocol::mysql::frame::MAX;
+use kurabe_protocol::mysql::message::{answer, kind, status};
 use std::ops::ControlFlow;
 
 /// Agreed capabilities that affect the format of replies.
@@ -39,21 +41,18 @@ impl Kind {
     fn of(number: u8, flags: u16) -> Self {
         let int = |bytes| Self::Int { bytes, signed: flags & 0x20 == 0 };
         match number {
-            1 => int(1),
-            2 | 13 => int(2),
-            3 | 9 => int(4),
-            8 => int(8),
-            4 => Self::Real { bytes: 4 },
-            5 => Self::Real { bytes: 8 },
-            7 | 10 | 12 => Self::Time,
+            kind::TINY => int(1),
+            kind::SHORT | kind::YEAR => int(2),
+            kind::LONG | kind::INT24 => int(4),
+            kind::LONGLONG => int(8),
+            kind::FLOAT => Self::Real { bytes: 4 },
+            kind::DOUBLE => Self::Real { bytes: 8 },
+            kind::TIMESTAMP | kind::DATE | kind::DATETIME => Self::Time,
             0 | 15 | 16 | 245..=255 => Self::Bytes,
             _ => Self::Foreign,
         }
     }
 }
-
-/// Status flag of a result that another one follows (`SERVER_MORE_RESULTS_EXISTS`).
-const MORE_RESULTS: u64 = 8;
 
 /// The end of one result.
 struct Ended {
@@ -103,8 +102,8 @@ impl<S: Peer> Packets<S> {
         loop {
             self.next()?;
             match (self.first()?, &mut *rows) {
-                (0xff, _) => return self.error().map(Err),
-                (0xfe, _) if self.left() < MAX => return self.end_of_rows().map(Ok),
+                (answer::ERR, _) => return self.error().map(Err),
+                (answer::EOF, _) if self.left() < MAX => return self.end_of_rows().map(Ok),
                 (0, Rows::Binary(columns, bitmap)) => self.binary_row(columns, bitmap, out)?,
                 (0, Rows::Paged(columns, bitmap, pages)) => {
                     self.binary_row(columns, bitmap, out)?;
@@ -130,33 +129,37 @@ impl<S: Peer> Packets<S> {
         }
     }
 
-    /// Reads `OK_Packet`, or `EOF_Packet` from a server that ends rows with one.
     fn end_of_rows(&mut self) -> Result<Ended> {
+        let status = self.status()?;
+        Ok(Ended { rows: true, more: status & status::MORE_RESULTS != 0 })
+    }
+
+    /// Reads the status of `OK_Packet`, or of `EOF_Packet` from a server that ends rows with one.
+    pub(super) fn status(&mut self) -> Result<u16> {
         if self.agreed.no_eof {
-            return self.ok().map(|(_, more)| Ended { rows: true, more });
+            return self.ok().map(|(_, status)| status);
         }
         // 0xfe and the number of warnings.
         self.int(3)?;
-        let more = self.more_results()?;
-        Ok(Ended { rows: true, more })
+        self.last_status()
     }
 
-    /// Reads `OK_Packet`: the number of affected rows, and whether another result follows.
-    fn ok(&mut self) -> Result<(u64, bool)> {
+    /// Reads `OK_Packet`: the number of affected rows, and the status.
+    fn ok(&mut self) -> Result<(u64, u16)> {
         self.int(1)?;
         let affected = self.length()?.ok_or_else(|| malformed("an invalid number of rows"))?;
         if self.left() > 0 {
             // The last AUTO_INCREMENT value.
             self.length()?;
         }
-        Ok((affected, self.more_results()?))
+        Ok((affected, self.last_status()?))
     }
 
     /// Reads the status and the rest of the packet.
-    fn more_results(&mut self) -> Result<bool> {
+    fn last_status(&mut self) -> Result<u16> {
         let status = if self.left() >= 2 { self.int(2)? } else { 0 };
         self.skip_rest()?;
-        Ok(status & MORE_RESULTS != 0)
+        Ok(status as u16)
     }
 
     /// Reads the start of a result: OK, an error, or the columns.
@@ -167,29 +170,38 @@ impl<S: Peer> Packets<S> {
     ) -> Outcome<ControlFlow<Ended, usize>> {
         self.next()?;
         match self.first()? {
-            0 => {
-                let (affected, more) = self.ok()?;
+            answer::OK => {
+                let (affected, status) = self.ok()?;
                 out.set_affected(affected);
+                let more = status & status::MORE_RESULTS != 0;
                 return Ok(Ok(ControlFlow::Break(Ended { rows: false, more })));
             }
-            0xff => return self.error().map(Err),
-            0xfb => return Err(malformed("the server requests a local file")),
+            answer::ERR => return self.error().map(Err),
+            answer::LOCAL_INFILE => return Err(malformed("the server requests a local file")),
             _ => {}
         }
+        let (count, _) = self.columns(columns)?;
+        Ok(Ok(ControlFlow::Continue(count)))
+    }
+
+    /// Reads the number of columns and their definitions, whose types it stores in `columns`. Returns the number, and the status
+    /// of the EOF packet after them, if there is one.
+    pub(super) fn columns(&mut self, columns: Option<&mut Vec<Kind>>) -> Result<(usize, Option<u16>)> {
         self.rest()?;
         let count = self.length()?.filter(|count| (1..=0xffff).contains(count));
         let count = count.ok_or_else(|| malformed("an invalid number of columns"))? as usize;
         let definitions_follow = !(self.agreed.cached_columns && self.left() > 0 && self.first()? == 0);
-        if definitions_follow {
-            self.read_columns(count, columns)?;
-        } else if !self.agreed.no_eof {
-            self.next()?;
-        }
-        Ok(Ok(ControlFlow::Continue(count)))
+        let status =
+            if definitions_follow { self.read_columns(count, columns)? } else { self.end_of_columns()? };
+        Ok((count, status))
     }
 
     /// Reads `count` column definitions and stores their types in `columns`.
-    pub(super) fn read_columns(&mut self, count: usize, mut columns: Option<&mut Vec<Kind>>) -> Result<()> {
+    pub(super) fn read_columns(
+        &mut self,
+        count: usize,
+        mut columns: Option<&mut Vec<Kind>>,
+    ) -> Result<Option<u16>> {
         if let Some(columns) = &mut columns {
             columns.clear();
         }
@@ -199,13 +211,18 @@ impl<S: Peer> Packets<S> {
                 columns.push(column(self.rest()?)?);
             }
         }
-        if count > 0 && !self.agreed.no_eof {
-            self.next()?;
-            if self.first()? != 0xfe {
-                return Err(malformed("no EOF packet after the columns"));
-            }
+        if count > 0 { self.end_of_columns() } else { Ok(None) }
+    }
+
+    fn end_of_columns(&mut self) -> Result<Option<u16>> {
+        if self.agreed.no_eof {
+            return Ok(None);
         }
-        Ok(())
+        self.next()?;
+        if self.first()? != answer::EOF {
+            return Err(malformed("no EOF packet after the columns"));
+        }
+        self.status().map(Some)
     }
 
     fn binary_row(&mut self, columns: &[Kind], bitmap: &mut Vec<u8>, out: &mut Reply) -> Result<()> {
@@ -230,8 +247,7 @@ impl<S: Peer> Packets<S> {
                     out.push_bytes(text.as_bytes());
                 }
                 Kind::Time => {
-                    let time = self.datetime()?;
-                    out.push_time(time.micros().ok_or_else(|| Error::unsupported("an invalid date"))?);
+                    out.push_time(datetime(|bytes| self.int(bytes))?);
                 }
                 Kind::Bytes => {
                     let length = self.length()?.ok_or_else(|| malformed("an invalid length"))?;
@@ -262,21 +278,9 @@ impl<S: Peer> Packets<S> {
         out.push_bytes_with(|to| self.take_into(length, to))
     }
 
-    /// Reads a date and time; the server may omit trailing parts that are zero ("Binary Protocol Value").
-    fn datetime(&mut self) -> Result<DateTime> {
-        let length = self.int(1)?;
-        if !matches!(length, 0 | 4 | 7 | 11) {
-            return Err(malformed(format!("a timestamp of {length} bytes")));
-        }
-        let mut part = |from: u64, bytes: usize| if length > from { self.int(bytes) } else { Ok(0) };
-        let (year, month, day) = (part(0, 2)? as u16, part(0, 1)? as u8, part(0, 1)? as u8);
-        let (hour, minute, second) = (part(4, 1)? as u8, part(4, 1)? as u8, part(4, 1)? as u8);
-        Ok(DateTime { year, month, day, hour, minute, second, micros: part(7, 4)? as u32 })
-    }
-
     /// Reads the current packet as `ERR_Packet`.
     pub(super) fn error(&mut self) -> Result<Error> {
-        let [0xff, low, high, message @ ..] = self.rest()? else {
+        let [answer::ERR, low, high, message @ ..] = self.rest()? else {
             return Err(malformed("an invalid error packet"));
         };
         let number = u16::from_le_bytes([*low, *high]);
@@ -292,6 +296,21 @@ impl<S: Peer> Packets<S> {
     }
 }
 
+/// Reads a date and time in microseconds since 1970, by `int`, which reads integers of so many bytes. The server may omit trailing
+/// parts that are zero ("Binary Protocol Value").
+#[inline]
+pub(super) fn datetime(mut int: impl FnMut(usize) -> Result<u64>) -> Result<i64> {
+    let length = int(1)?;
+    if !matches!(length, 0 | 4 | 7 | 11) {
+        return Err(malformed(format!("a timestamp of {length} bytes")));
+    }
+    let mut part = |from: u64, bytes: usize| if length > from { int(bytes) } else { Ok(0) };
+    let (year, month, day) = (part(0, 2)? as u16, part(0, 1)? as u8, part(0, 1)? as u8);
+    let (hour, minute, second) = (part(4, 1)? as u8, part(4, 1)? as u8, part(4, 1)? as u8);
+    let time = DateTime { year, month, day, hour, minute, second, micros: part(7, 4)? as u32 };
+    time.micros().ok_or_else(|| Error::unsupported("an invalid date"))
+}
+
 /// The error of a statement with more than one set of rows.
 fn several_sets() -> Error {
     Error::unsupported("the statement returns several sets of rows; one is supported")
@@ -300,7 +319,7 @@ fn several_sets() -> Error {
 
 /// Reads the type from a column definition (`Protocol::ColumnDefinition41`). The last 13 bytes are its fixed-length
 /// fields: 0x0c, character set (2), length (4), type (1), flags (2), decimals (1), filler (2).
-pub(super) fn column(definition: &[u8]) -> Result<Kind> {
+fn column(definition: &[u8]) -> Result<Kind> {
     match definition.last_chunk::<13>() {
         Some(&[0x0c, _, _, _, _, _, _, number, low, high, ..]) => {
             Ok(Kind::of(number, u16::from_le_bytes([low, high])))

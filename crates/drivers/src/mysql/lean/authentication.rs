@@ -5,6 +5,7 @@ use super::{ed25519, key, scramble};
 use crate::mysql::config::{Config, ServerKey};
 use crate::wire::{Peer, malformed};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_protocol::mysql::message::answer;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plugin {
@@ -86,10 +87,10 @@ pub(super) fn finish<S: Peer>(
     for _ in 0..8 {
         packets.next()?;
         match packets.first()? {
-            0 => return packets.skip_rest(),
-            0xff => return Err(packets.error()?),
+            answer::OK => return packets.skip_rest(),
+            answer::ERR => return Err(packets.error()?),
             // "Protocol::AuthSwitchRequest"
-            0xfe => {
+            answer::EOF => {
                 let body = packets.rest()?.get(1..).unwrap_or_default();
                 let (name, data) = split(body);
                 plugin = Plugin::named(name).ok_or_else(|| unknown(name))?;
@@ -128,7 +129,7 @@ fn ask_for_key<S: Peer>(packets: &mut Packets<S>) -> Result<Vec<u8>> {
     packets.next()?;
     match packets.first()? {
         1 => {}
-        0xff => return Err(packets.error()?),
+        answer::ERR => return Err(packets.error()?),
         other => return Err(malformed(format!("byte {other:#04x} instead of an RSA key"))),
     }
     let key = packets.rest()?[1..].to_vec();

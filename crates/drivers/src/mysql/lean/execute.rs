@@ -1,9 +1,9 @@
 //! Request that executes a prepared statement (`COM_STMT_EXECUTE`, "Binary Protocol Value").
 
-use super::packets::{length_width, push_length};
 use crate::packed::bytes_of;
 use crate::prelude::*;
 use crate::wire::{Outbox, Peer};
+use kurabe_protocol::mysql::message::{command, kind as kinds, length_width, push_length};
 
 /// Command, statement (4), flags, iterations (4).
 const HEAD: usize = 10;
@@ -12,8 +12,8 @@ const HEAD: usize = 10;
 fn kind(value: &Value<'_>, before: u8) -> u8 {
     match value {
         Value::Null => before,
-        Value::Int(_) | Value::Bool(_) => 8,
-        Value::Time(_) => 12,
+        Value::Int(_) | Value::Bool(_) => kinds::LONGLONG,
+        Value::Time(_) => kinds::DATETIME,
         // Bytes must not be converted from the connection's character set.
         Value::Bytes(_) => 252,
         Value::Text(_) => 253,
@@ -61,7 +61,7 @@ pub(super) fn head(
     parameters: &[Value<'_>],
     with_types: bool,
 ) {
-    out.push(0x17);
+    out.push(command::STMT_EXECUTE);
     out.extend_from_slice(&statement.to_le_bytes());
     out.extend_from_slice(&[0, 1, 0, 0, 0]);
     if parameters.is_empty() {

@@ -2,10 +2,11 @@
 
 use super::answer::Agreed;
 use super::authentication::{self, Plugin};
-use super::compressed::{Framed, ZSTD_LEVEL};
-use super::packets::{Packets, push_length};
-use super::{COM_QUERY, Connection, Lean};
+use super::compressed::Framed;
+use super::packets::Packets;
+use super::{Connection, Lean};
 use crate::charset::Charset;
+use crate::compression::Method;
 use crate::mysql::READ_ONLY;
 use crate::mysql::config::Config;
 use crate::mysql::version::NEEDED;
@@ -15,35 +16,10 @@ use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
 use kurabe_core::compression::Compression;
 use kurabe_core::driver::Access;
 use kurabe_core::statements::Running;
+use kurabe_protocol::mysql::message::{self, answer, capability, command, push_length};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
-
-/// Capabilities ("Capabilities Flags").
-const LONG_PASSWORD: u32 = 1;
-pub(super) const FOUND_ROWS: u32 = 1 << 1;
-const LONG_FLAG: u32 = 1 << 2;
-const CONNECT_WITH_DB: u32 = 1 << 3;
-/// Packets are in frames that are compressed by zlib, from the end of the handshake.
-const COMPRESS: u32 = 1 << 5;
-/// The server may request a file of `LOAD DATA LOCAL`. Only rows in memory are sent, in answer to our own statement.
-const LOCAL_FILES: u32 = 1 << 7;
-const PROTOCOL_41: u32 = 1 << 9;
-const TLS: u32 = 1 << 11;
-const TRANSACTIONS: u32 = 1 << 13;
-const SECURE_CONNECTION: u32 = 1 << 15;
-/// The server may send several results for a query, such as `CALL`.
-const MULTI_RESULTS: u32 = 1 << 17;
-/// The same for prepared statements.
-const PS_MULTI_RESULTS: u32 = 1 << 18;
-const PLUGIN_AUTH: u32 = 1 << 19;
-const CONNECT_ATTRS: u32 = 1 << 20;
-const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
-pub(super) const DEPRECATE_EOF: u32 = 1 << 24;
-/// As [`COMPRESS`], by zstd.
-const ZSTD_COMPRESSION: u32 = 1 << 26;
-/// MariaDB only, in a separate field: a client may keep the column definitions received at preparation.
-const MARIADB_CACHE_METADATA: u32 = 1 << 4;
 
 /// `utf8mb4_general_ci`, which every version has.
 const UTF8MB4: u8 = 45;
@@ -95,11 +71,11 @@ impl Lean<Connection> {
         let mut lean = Self::over(packets, ours.agreed(), allowed);
         lean.number = greeting.number;
         if config.charset == Charset::Statement {
-            lean.simple(COM_QUERY, b"SET NAMES utf8mb4", &mut Reply::new())?;
+            lean.simple(command::QUERY, b"SET NAMES utf8mb4", &mut Reply::new())?;
             times.set_up += laps.lap();
         }
         if options.access == Access::ReadOnly {
-            lean.simple(COM_QUERY, READ_ONLY.as_bytes(), &mut Reply::new())?;
+            lean.simple(command::QUERY, READ_ONLY.as_bytes(), &mut Reply::new())?;
             times.set_up += laps.lap();
         }
         times.round_trips = lean.packets.wire.stream().inner().round_trips();
@@ -183,51 +159,47 @@ impl Greeting {
     pub(super) fn read<S: Peer>(packets: &mut Packets<S>) -> Result<Self> {
         packets.next()?;
         match packets.first()? {
-            10 => {}
-            0xff => return Err(packets.error()?),
+            message::Greeting::VERSION => {}
+            answer::ERR => return Err(packets.error()?),
             other => return Err(Error::unsupported(format!("protocol version {other}")).hint(NEEDED)),
         }
-        let greeting = Self::parse(&packets.rest()?[1..]).ok_or_else(|| malformed("a truncated greeting"))?;
+        let greeting = Self::parse(packets.rest()?).ok_or_else(|| malformed("a truncated greeting"))?;
         packets.skip_rest()?;
         Ok(greeting)
     }
 
-    /// Version (up to 0), thread (4), nonce (8), filler (1), capabilities (2), character set (1), status (2),
-    /// capabilities (2), nonce length (1), filler (6), MariaDB's capabilities (4), nonce, plugin (up to 0).
-    fn parse(body: &[u8]) -> Option<Self> {
-        let version = body.iter().position(|b| *b == 0)?;
-        let (fixed, rest) = body.get(version + 1..)?.split_first_chunk::<31>()?;
-        let capabilities = u32::from_le_bytes([fixed[13], fixed[14], fixed[18], fixed[19]]);
-        // MySQL sets this bit, and leaves MariaDB's field empty.
-        let of_mariadb = capabilities & LONG_PASSWORD == 0;
-        let mariadb = u32::from_le_bytes([fixed[27], fixed[28], fixed[29], fixed[30]]);
+    fn parse(payload: &[u8]) -> Option<Self> {
+        let greeting = message::Greeting::read(payload)?;
         // The second part is at least 13 bytes long.
-        let second = usize::from(fixed[20]).saturating_sub(8).max(13);
-        let (nonce, rest) = rest.split_at_checked(second).unwrap_or((rest, &[]));
-        let nonce = [&fixed[4..12], nonce].concat();
-        let plugin = if capabilities & PLUGIN_AUTH == 0 {
+        let second = usize::from(greeting.nonce_length).saturating_sub(8).max(13);
+        let (nonce, rest) = greeting.rest.split_at_checked(second).unwrap_or((greeting.rest, &[]));
+        let plugin = if greeting.capabilities & capability::PLUGIN_AUTH == 0 {
             &b"mysql_native_password"[..]
         } else {
             rest.split(|b| *b == 0).next()?
         };
-        let mariadb = if of_mariadb { mariadb } else { 0 };
-        let number = u32::from_le_bytes([fixed[0], fixed[1], fixed[2], fixed[3]]);
-        Some(Self { number, capabilities, mariadb, nonce, plugin: plugin.to_vec() })
+        Some(Self {
+            number: greeting.connection,
+            capabilities: greeting.capabilities,
+            mariadb: greeting.mariadb,
+            nonce: [&greeting.nonce, nonce].concat(),
+            plugin: plugin.to_vec(),
+        })
     }
 
     /// The capabilities to use: those that both sides support.
     pub(super) fn agree(&self, tls: bool, compression: Compression) -> Result<Ours> {
-        let needed = PROTOCOL_41 | SECURE_CONNECTION;
+        let needed = capability::PROTOCOL_41 | capability::SECURE_CONNECTION;
         if self.capabilities & needed != needed {
             return Err(Error::unsupported("the server is older than MySQL 4.1").hint(NEEDED));
         }
-        if tls && self.capabilities & TLS == 0 {
+        if tls && self.capabilities & capability::SSL == 0 {
             return Err(Error::unsupported("the server does not support TLS").hint("remove tls="));
         }
         let compress = match compression {
             Compression::Off => 0,
-            Compression::Zlib => COMPRESS,
-            Compression::Zstd => ZSTD_COMPRESSION,
+            Compression::Zlib => capability::COMPRESS,
+            Compression::Zstd => capability::ZSTD_COMPRESSION,
         };
         if self.capabilities & compress != compress {
             return Err(Error::unsupported(format!(
@@ -236,22 +208,26 @@ impl Greeting {
             .hint("MySQL 8.0.18 and newer: protocol_compression_algorithms; MariaDB has zlib only"));
         }
         let wanted = needed
-            | LONG_PASSWORD
+            | capability::LONG_PASSWORD
             // Count matched rows, even if an update does not change them.
-            | FOUND_ROWS
-            | LONG_FLAG
-            | CONNECT_WITH_DB
-            | TRANSACTIONS
-            | LOCAL_FILES
-            | MULTI_RESULTS
-            | PS_MULTI_RESULTS
-            | PLUGIN_AUTH
-            | CONNECT_ATTRS
-            | PLUGIN_AUTH_LENENC
-            | DEPRECATE_EOF
+            | capability::FOUND_ROWS
+            | capability::LONG_FLAG
+            | capability::CONNECT_WITH_DB
+            | capability::TRANSACTIONS
+            // Only rows in memory are sent, in answer to our own statement.
+            | capability::LOCAL_FILES
+            | capability::MULTI_RESULTS
+            | capability::PS_MULTI_RESULTS
+            | capability::PLUGIN_AUTH
+            | capability::CONNECT_ATTRS
+            | capability::PLUGIN_AUTH_LENENC
+            | capability::DEPRECATE_EOF
             | compress
-            | if tls { TLS } else { 0 };
-        Ok(Ours { capabilities: wanted & self.capabilities, mariadb: MARIADB_CACHE_METADATA & self.mariadb })
+            | if tls { capability::SSL } else { 0 };
+        Ok(Ours {
+            capabilities: wanted & self.capabilities,
+            mariadb: capability::MARIADB_CACHE_METADATA & self.mariadb,
+        })
     }
 }
 
@@ -259,9 +235,9 @@ impl Ours {
     /// The part that affects the format of replies.
     pub(super) fn agreed(self) -> Agreed {
         Agreed {
-            no_eof: self.capabilities & DEPRECATE_EOF != 0,
-            cached_columns: self.mariadb & MARIADB_CACHE_METADATA != 0,
-            compressed: self.capabilities & (COMPRESS | ZSTD_COMPRESSION) != 0,
+            no_eof: self.capabilities & capability::DEPRECATE_EOF != 0,
+            cached_columns: self.mariadb & capability::MARIADB_CACHE_METADATA != 0,
+            compressed: self.capabilities & (capability::COMPRESS | capability::ZSTD_COMPRESSION) != 0,
         }
     }
 
@@ -292,19 +268,19 @@ fn response(config: &Config, ours: Ours, plugin: Plugin, proof: &[u8]) -> Result
         Ok(())
     };
     text(&mut out, &config.user)?;
-    if ours.has(PLUGIN_AUTH_LENENC) {
+    if ours.has(capability::PLUGIN_AUTH_LENENC) {
         push_length(&mut out, proof.len());
     } else {
         out.push(u8::try_from(proof.len()).map_err(|_| Error::usage("the password is too long"))?);
     }
     out.extend_from_slice(proof);
-    if ours.has(CONNECT_WITH_DB) {
+    if ours.has(capability::CONNECT_WITH_DB) {
         text(&mut out, &config.database)?;
     }
-    if ours.has(PLUGIN_AUTH) {
+    if ours.has(capability::PLUGIN_AUTH) {
         text(&mut out, plugin.name())?;
     }
-    if ours.has(CONNECT_ATTRS) {
+    if ours.has(capability::CONNECT_ATTRS) {
         let mut attributes = Vec::new();
         for text in ["program_name", "kurabe", "_client_version", env!("CARGO_PKG_VERSION")] {
             push_length(&mut attributes, text.len());
@@ -313,8 +289,8 @@ fn response(config: &Config, ours: Ours, plugin: Plugin, proof: &[u8]) -> Result
         push_length(&mut out, attributes.len());
         out.extend_from_slice(&attributes);
     }
-    if ours.has(ZSTD_COMPRESSION) {
-        out.push(ZSTD_LEVEL);
+    if ours.has(capability::ZSTD_COMPRESSION) {
+        out.push(Method::ZSTD_LEVEL);
     }
     Ok(out)
 }

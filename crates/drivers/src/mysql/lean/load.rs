@@ -4,14 +4,15 @@
 //! ends it (MySQL Source Code Documentation, "LOCAL INFILE Request"). No file is ever opened: only this statement has
 //! its request answered.
 
+use super::Lean;
 use super::answer::Rows;
-use super::packets::{MAX, push_header};
-use super::{COM_QUERY, Lean};
 use crate::packed::bytes_of;
 use crate::prelude::*;
 use crate::sql::RowsText;
 use crate::wire::{Peer, malformed, push_number};
 use kurabe_driver_common::usable;
+use kurabe_protocol::mysql::frame::MAX;
+use kurabe_protocol::mysql::message::{answer, command};
 
 /// Bytes of a packet of rows: few packets, and they stay in the processor's cache.
 const CHUNK: usize = 64 * 1024;
@@ -25,11 +26,11 @@ impl<S: Peer + Send> Lean<S> {
             text.table, text.columns
         );
         self.exchange(|this| {
-            this.command(COM_QUERY, sql.as_bytes())?;
+            this.command(command::QUERY, sql.as_bytes())?;
             this.packets.next()?;
             match this.packets.first()? {
-                0xfb => this.packets.skip_rest()?,
-                0xff => return this.packets.error().map(|error| Err(refused(error))),
+                answer::LOCAL_INFILE => this.packets.skip_rest()?,
+                answer::ERR => return this.packets.error().map(|error| Err(refused(error))),
                 other => {
                     return Err(malformed(format!("an answer to LOAD DATA that starts with {other:#04x}")));
                 }
@@ -62,12 +63,10 @@ impl<S: Peer + Send> Lean<S> {
 
     /// Sends a packet of the file.
     fn send_piece(&mut self, piece: &[u8], number: &mut u8) -> Result<()> {
-        let mut header = Vec::with_capacity(4);
-        push_header(&mut header, piece.len(), *number);
+        self.packets.wire.begin()?;
+        self.packets.push(piece, *number)?;
         *number = number.wrapping_add(1);
-        let wire = &mut self.packets.wire;
-        wire.begin()?;
-        wire.push_parts([&header, piece, &[]])
+        Ok(())
     }
 }
 

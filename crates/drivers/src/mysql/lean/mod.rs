@@ -29,7 +29,9 @@ use answer::{Agreed, Kind, Rows};
 use compressed::Framed;
 use kurabe_core::statements::Running;
 use kurabe_driver_common::usable;
-use packets::{MAX, Packets, push_header};
+use kurabe_protocol::mysql::frame::{MAX, Packet};
+use kurabe_protocol::mysql::message::{PrepareOk, answer as first, capability, command};
+use packets::Packets;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -63,8 +65,6 @@ pub(crate) struct Lean<S> {
 
 /// Bytes of a command that closes a statement.
 const CLOSE: usize = 9;
-/// A statement as text (`COM_QUERY`).
-const COM_QUERY: u8 = 3;
 
 pub(crate) struct Statement {
     number: u32,
@@ -141,7 +141,7 @@ impl<S: Peer> Lean<S> {
         let fits = length < MAX;
         if fits {
             self.out.append(&mut self.closes);
-            push_header(&mut self.out, length, 0);
+            self.out.extend_from_slice(&Packet { length, sequence: 0 }.bytes());
         } else if !self.closes.is_empty() {
             self.packets.wire.send(&self.closes)?;
             self.closes.clear();
@@ -163,23 +163,20 @@ impl<S: Peer> Lean<S> {
 
     /// Queues the closing of a statement (`COM_STMT_CLOSE`), which has no reply.
     fn close_with_next_request(&mut self, statement: u32) {
-        push_header(&mut self.closes, 5, 0);
-        self.closes.push(0x19);
+        self.closes.extend_from_slice(&Packet { length: 5, sequence: 0 }.bytes());
+        self.closes.push(command::STMT_CLOSE);
         self.closes.extend_from_slice(&statement.to_le_bytes());
     }
 
     /// Sends the content of `out` as one command of several packets.
     fn send_long(&mut self) -> Result<()> {
         self.packets.wire.begin()?;
-        let mut header = Vec::with_capacity(4);
         let mut sent = 0;
         // An empty packet follows a last piece that fills its packet.
         for at in (0..=self.out.len()).step_by(MAX) {
             let piece = &self.out[at..self.out.len().min(at + MAX)];
-            header.clear();
-            push_header(&mut header, piece.len(), sent as u8);
+            let result = self.packets.push(piece, sent as u8);
             sent += 1;
-            let result = self.packets.wire.push_parts([&header, piece, &[]]);
             if let Err(error) = result {
                 self.packets.expect_answer(sent);
                 return Err(self.server_reason(error));
@@ -195,7 +192,7 @@ impl<S: Peer> Lean<S> {
     fn server_reason(&mut self, error: Error) -> Error {
         if error.kind() == ErrorKind::ConnectionLost
             && self.packets.next().is_ok()
-            && self.packets.first() == Ok(0xff)
+            && self.packets.first() == Ok(first::ERR)
             && let Ok(reason) = self.packets.error()
         {
             return reason;
@@ -212,7 +209,7 @@ impl<S: Peer> Lean<S> {
         let mut allowed = self.allowed.load(Ordering::Relaxed);
         if allowed == 0 {
             let mut reply = Reply::new();
-            self.command(3, b"SELECT @@max_allowed_packet")?;
+            self.command(command::QUERY, b"SELECT @@max_allowed_packet")?;
             usable!(self.packets.read(&mut Rows::Text, &mut reply)?);
             let text = reply.field_bytes(0, 0).and_then(|text| std::str::from_utf8(text).ok());
             allowed = text.and_then(|text| text.parse().ok()).unwrap_or(usize::MAX);
@@ -257,14 +254,14 @@ impl<S: Peer> Lean<S> {
 
 impl<S: Peer + Send> Query for Lean<S> {
     fn query(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
-        self.simple(COM_QUERY, sql.as_bytes(), out)
+        self.simple(command::QUERY, sql.as_bytes(), out)
     }
 
     fn quit(&mut self) -> Result<()> {
         if self.broken {
             return Ok(());
         }
-        let said = self.command(1, b"");
+        let said = self.command(command::QUIT, b"");
         self.broken = true;
         said
     }
@@ -280,7 +277,7 @@ impl<S: Peer + Send> Query for Lean<S> {
             return Ok(());
         }
         match wire.peek(5) {
-            Ok([_, _, _, 0, 0xff]) => Ok(()),
+            Ok([_, _, _, 0, first::ERR]) => Ok(()),
             _ => Err(wire.surplus()),
         }
     }
@@ -305,30 +302,26 @@ impl<S: Peer + Send> Link for Lean<S> {
     type Statement = Statement;
 
     fn ping(&mut self) -> Result<()> {
-        self.simple(14, b"", &mut Reply::new())
+        self.simple(command::PING, b"", &mut Reply::new())
     }
 
-    /// `COM_STMT_PREPARE_OK`: 0, statement (4), columns (2), parameters (2), filler (1), warnings (2).
     fn prepare(&mut self, sql: &str) -> Result<Statement> {
         self.exchange(|this| {
-            this.command(0x16, sql.as_bytes())?;
+            this.command(command::STMT_PREPARE, sql.as_bytes())?;
             this.packets.next()?;
             match this.packets.first()? {
-                0 => {}
-                0xff => return this.packets.error().map(Err),
+                first::OK => {}
+                first::ERR => return this.packets.error().map(Err),
                 other => {
                     return Err(malformed(format!(
                         "a reply to a prepared statement that starts with {other:#04x}"
                     )));
                 }
             }
-            let body = this.packets.rest()?;
-            let Some(&[_, a, b, c, d, columns_low, columns_high, low, high]) = body.first_chunk::<9>() else {
-                return Err(malformed("a truncated reply to a prepared statement"));
-            };
-            let number = u32::from_le_bytes([a, b, c, d]);
-            let columns = usize::from(u16::from_le_bytes([columns_low, columns_high]));
-            let parameters = usize::from(u16::from_le_bytes([low, high]));
+            let prepared = PrepareOk::read(this.packets.rest()?)
+                .ok_or_else(|| malformed("a truncated reply to a prepared statement"))?;
+            let (number, columns) = (prepared.statement, usize::from(prepared.columns));
+            let parameters = usize::from(prepared.parameters);
             this.packets.read_columns(parameters, None)?;
             let mut column_kinds = Vec::with_capacity(columns);
             this.packets.read_columns(columns, Some(&mut column_kinds))?;
@@ -401,7 +394,7 @@ impl<S: Peer> RawMessages for Lean<S> {
     }
 
     fn flags(&mut self) -> u32 {
-        handshake::FOUND_ROWS | if self.packets.agreed.no_eof { handshake::DEPRECATE_EOF } else { 0 }
+        capability::FOUND_ROWS | if self.packets.agreed.no_eof { capability::DEPRECATE_EOF } else { 0 }
     }
 
     fn database(&mut self) -> Option<&str> {

@@ -1,12 +1,11 @@
-//! Packets: pieces of at most 16 MB, each with a length and a sequence number (MySQL Source Code Documentation,
-//! "MySQL Packets").
+//! A connection that reads and writes packets.
 
 use super::answer::Agreed;
 use crate::wire::{Peer, Wire, malformed};
 use kurabe_core::Result;
-
-/// Maximum payload of a packet. Another packet follows a payload of this length.
-pub(super) const MAX: usize = 0xff_ffff;
+use kurabe_protocol::Header as _;
+use kurabe_protocol::mysql::frame::Packet;
+use kurabe_protocol::mysql::message::answer;
 
 /// A connection that reads packets. The packet being read is the current one.
 pub(super) struct Packets<S> {
@@ -39,10 +38,15 @@ impl<S: Peer> Packets<S> {
     /// Sends a packet while connecting.
     pub(super) fn send(&mut self, payload: &[u8]) -> Result<()> {
         let mut out = Vec::with_capacity(payload.len() + 4);
-        push_header(&mut out, payload.len(), self.number);
+        out.extend_from_slice(&Packet { length: payload.len(), sequence: self.number }.bytes());
         self.number = self.number.wrapping_add(1);
         out.extend_from_slice(payload);
         self.wire.send(&out)
+    }
+
+    /// Sends one of several packets.
+    pub(super) fn push(&mut self, payload: &[u8], sequence: u8) -> Result<()> {
+        self.wire.push_parts([&Packet { length: payload.len(), sequence }.bytes(), payload, &[]])
     }
 
     /// Prepares for the reply to a command of `sent` packets, whose numbers continue from there.
@@ -59,20 +63,18 @@ impl<S: Peer> Packets<S> {
     }
 
     fn header(&mut self) -> Result<()> {
-        let &[a, b, c, number] = self.wire.peek(4)? else {
-            return Err(malformed("a packet without a header"));
-        };
-        self.wire.consume(4);
-        self.left = u32::from_le_bytes([a, b, c, 0]) as usize;
+        let header: Packet = self.wire.header()?;
+        let number = header.sequence;
+        self.left = header.length;
         // When a server closes an idle connection, it sends an unsolicited ERR packet with sequence number 0.
-        let unsolicited = number == 0 && self.left > 0 && self.wire.peek(1)?[0] == 0xff;
+        let unsolicited = number == 0 && self.left > 0 && self.wire.peek(1)?[0] == answer::ERR;
         // Compressed packets have the number of a frame, or of none: both ends check those of frames instead.
         if number != self.number && !unsolicited && !self.agreed.compressed {
             let what = format!("MySQL packet out of order: sequence {number}, expected {}", self.number);
             return Err(malformed(what));
         }
         self.number = number.wrapping_add(1);
-        self.continued = self.left == MAX;
+        self.continued = header.continues();
         Ok(())
     }
 
@@ -151,40 +153,19 @@ impl<S: Peer> Packets<S> {
 
     /// Reads a length-encoded integer; `None` for NULL in a text row (`Protocol::LengthEncodedInteger`).
     pub(super) fn length(&mut self) -> Result<Option<u64>> {
-        Ok(Some(match self.int(1)? {
-            0xfb => return Ok(None),
-            0xfc => self.int(2)?,
-            0xfd => self.int(3)?,
-            0xfe => self.int(8)?,
-            0xff => return Err(malformed("an invalid length")),
-            short => short,
-        }))
+        length(|bytes| self.int(bytes))
     }
 }
 
-/// Encoded size of a length, in bytes.
-pub(super) fn length_width(length: usize) -> usize {
-    match length {
-        0..0xfb => 1,
-        0xfb..0x1_0000 => 3,
-        0x1_0000..0x100_0000 => 4,
-        _ => 9,
-    }
-}
-
-/// Appends a length-encoded integer.
-pub(super) fn push_length(out: &mut Vec<u8>, length: usize) {
-    let (marker, width) = match length_width(length) {
-        1 => (None, 1),
-        3 => (Some(0xfc), 2),
-        4 => (Some(0xfd), 3),
-        _ => (Some(0xfe), 8),
-    };
-    out.extend(marker);
-    out.extend_from_slice(&(length as u64).to_le_bytes()[..width]);
-}
-
-pub(super) fn push_header(out: &mut Vec<u8>, length: usize, number: u8) {
-    let [a, b, c, ..] = length.to_le_bytes();
-    out.extend_from_slice(&[a, b, c, number]);
+/// Reads a length-encoded integer by `int`, which reads integers of so many bytes.
+#[inline]
+pub(super) fn length(mut int: impl FnMut(usize) -> Result<u64>) -> Result<Option<u64>> {
+    Ok(Some(match int(1)? {
+        0xfb => return Ok(None),
+        0xfc => int(2)?,
+        0xfd => int(3)?,
+        0xfe => int(8)?,
+        0xff => return Err(malformed("an invalid length")),
+        short => short,
+    }))
 }

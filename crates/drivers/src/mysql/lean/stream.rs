@@ -3,22 +3,17 @@
 //! MySQL Source Code Documentation, "`COM_STMT_EXECUTE`", "`COM_STMT_FETCH`", "Binary Protocol Resultset". A cursor's rows
 //! are collected on the server before the first is sent.
 
-use super::answer::{Kind, column, int};
-use super::packets::{MAX, Packets};
+use super::answer::{Kind, datetime, int};
+use super::packets::{Packets, length};
 use super::{Lean, Statement};
 use crate::prelude::*;
 use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome};
 use crate::wire::{Peer, malformed};
 use kurabe_driver_common::usable;
+use kurabe_protocol::mysql::frame::MAX;
+use kurabe_protocol::mysql::message::{answer, command, status};
 
-/// Status of a result that is read from a cursor (`SERVER_STATUS_CURSOR_EXISTS`), …
-const CURSOR: u16 = 0x40;
-/// … and of its last part (`SERVER_STATUS_LAST_ROW_SENT`).
-const LAST_PART: u16 = 0x80;
-
-const COM_STMT_EXECUTE: u8 = 0x17;
-const COM_STMT_FETCH: u8 = 0x1c;
 /// A cursor that only reads (`CURSOR_TYPE_READ_ONLY`).
 const READ_ONLY_CURSOR: u8 = 1;
 
@@ -45,20 +40,22 @@ impl<S: Peer + Send> Lean<S> {
         let cursor = if part.is_some() { READ_ONLY_CURSOR } else { 0 };
         self.packets.wire.widen();
         let once = [cursor, 1, 0, 0, 0];
-        self.command(COM_STMT_EXECUTE, &[&number[..], &once].concat())?;
+        self.command(command::STMT_EXECUTE, &[&number[..], &once].concat())?;
         let columns = &mut statement.column_kinds;
         // With preparing.
         let (mut received, mut round_trips) = (0, 2);
-        let mut status = usable!(self.packets.columns(columns)?).filter(|status| status & CURSOR != 0);
+        let mut status = usable!(self.packets.table(columns)?).filter(|status| status & status::CURSOR != 0);
         loop {
             let status = match status.take() {
                 Some(status) => status,
                 None => usable!(self.packets.rows(columns, row, &mut received)?),
             };
-            let Some(part) = part.filter(|_| status & CURSOR != 0 && status & LAST_PART == 0) else {
+            let Some(part) =
+                part.filter(|_| status & status::CURSOR != 0 && status & status::LAST_ROW_SENT == 0)
+            else {
                 return Ok(Ok(Moved { rows: received, round_trips: Some(round_trips) }));
             };
-            self.command(COM_STMT_FETCH, &[number, part.to_le_bytes()].concat())?;
+            self.command(command::STMT_FETCH, &[number, part.to_le_bytes()].concat())?;
             round_trips += 1;
         }
     }
@@ -66,32 +63,21 @@ impl<S: Peer + Send> Lean<S> {
 
 impl<S: Peer> Packets<S> {
     /// Reads the start of a result: its columns. Returns the status of the EOF packet after them, if there is one.
-    fn columns(&mut self, columns: &mut Vec<Kind>) -> Outcome<Option<u16>> {
+    fn table(&mut self, columns: &mut Vec<Kind>) -> Outcome<Option<u16>> {
         self.next()?;
         match self.first()? {
-            0xff => return self.error().map(Err),
-            0 | 0xfb => return Err(malformed("a result without rows instead of a table")),
+            answer::ERR => return self.error().map(Err),
+            answer::OK | answer::LOCAL_INFILE => {
+                return Err(malformed("a result without rows instead of a table"));
+            }
             _ => {}
         }
-        let count = self.length()?.and_then(|count| usize::try_from(count).ok());
-        if count != Some(columns.len()) {
-            return Err(malformed("a result with other columns than the prepared statement"));
+        let expected = columns.len();
+        let (count, status) = self.columns(Some(columns))?;
+        if count == expected {
+            return Ok(Ok(status));
         }
-        let definitions_follow = !(self.agreed.cached_columns && self.left() > 0 && self.first()? == 0);
-        if definitions_follow {
-            for kind in columns {
-                self.next()?;
-                *kind = column(self.rest()?)?;
-            }
-        }
-        if self.agreed.no_eof {
-            return Ok(Ok(None));
-        }
-        self.next()?;
-        if self.first()? != 0xfe {
-            return Err(malformed("no EOF packet after the columns"));
-        }
-        self.status().map(|status| Ok(Some(status)))
+        Err(malformed("a result with other columns than the prepared statement"))
     }
 
     /// Reads rows up to the end of the result, or of a part of it, and returns its status.
@@ -105,27 +91,11 @@ impl<S: Peer> Packets<S> {
                     binary_row(self.rest()?, columns, row)?;
                     *received += 1;
                 }
-                0xff => return self.error().map(Err),
-                0xfe if self.left() < MAX => return self.status().map(Ok),
+                answer::ERR => return self.error().map(Err),
+                answer::EOF if self.left() < MAX => return self.status().map(Ok),
                 other => return Err(malformed(format!("a row that starts with {other:#04x}"))),
             }
         }
-    }
-
-    /// Reads the status of the current packet, which is an EOF packet or an OK packet in its place.
-    fn status(&mut self) -> Result<u16> {
-        self.int(1)?;
-        if self.agreed.no_eof {
-            // Changed rows and the last AUTO_INCREMENT value.
-            self.length()?;
-            self.length()?;
-        } else {
-            // Warnings.
-            self.int(2)?;
-        }
-        let status = self.int(2)? as u16;
-        self.skip_rest()?;
-        Ok(status)
     }
 }
 
@@ -169,45 +139,20 @@ impl<'b> Rest<'b> {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// A length-encoded integer.
-    fn length(&mut self) -> Result<usize> {
-        let length = match self.int(1)? {
-            0xfc => self.int(2)?,
-            0xfd => self.int(3)?,
-            0xfe => self.int(8)?,
-            0xfb | 0xff => return Err(malformed("an invalid length")),
-            short => short,
-        };
-        usize::try_from(length).map_err(|_| malformed("a value of invalid length"))
-    }
-
     #[inline]
     fn value(&mut self, kind: Kind) -> Result<Value<'b>> {
         Ok(match kind {
             Kind::Bytes => {
-                let length = self.length()?;
-                Value::Bytes(self.take(length)?)
+                let length = length(|bytes| self.int(bytes))?.and_then(|length| usize::try_from(length).ok());
+                Value::Bytes(self.take(length.ok_or_else(|| malformed("a value of invalid length"))?)?)
             }
             Kind::Int { bytes, signed } => Value::Int(int(self.int(bytes.into())?, bytes, signed)?),
-            Kind::Time => Value::Time(self.datetime()?),
+            Kind::Time => Value::Time(datetime(|bytes| self.int(bytes))?),
             Kind::Real { .. } | Kind::Foreign => {
                 let what = "the table has a value that is not text, bytes, an integer or a timestamp";
                 return Err(Error::unsupported(what));
             }
         })
-    }
-
-    /// A date and time in microseconds since 1970; the server omits trailing parts that are zero.
-    fn datetime(&mut self) -> Result<i64> {
-        let length = self.int(1)?;
-        if !matches!(length, 0 | 4 | 7 | 11) {
-            return Err(malformed(format!("a timestamp of {length} bytes")));
-        }
-        let mut part = |from: u64, bytes: usize| if length > from { self.int(bytes) } else { Ok(0) };
-        let (year, month, day) = (part(0, 2)? as u16, part(0, 1)? as u8, part(0, 1)? as u8);
-        let (hour, minute, second) = (part(4, 1)? as u8, part(4, 1)? as u8, part(4, 1)? as u8);
-        let time = DateTime { year, month, day, hour, minute, second, micros: part(7, 4)? as u32 };
-        time.micros().ok_or_else(|| Error::unsupported("an invalid date"))
     }
 }
 

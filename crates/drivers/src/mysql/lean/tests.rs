@@ -1,10 +1,10 @@
-use super::packets::push_length;
 use super::*;
 use crate::mysql::config::Config;
 use crate::wire::Wire;
 use crate::wire::script::{Parts, Script};
 use kurabe_core::compression::Compression;
 use kurabe_core::target::TargetUrl;
+use kurabe_protocol::mysql::message::push_length;
 use proptest::prelude::*;
 
 /// The bytes of hexadecimal digits.
@@ -28,7 +28,7 @@ fn over(answers: Vec<u8>, piece: usize, agreed: Agreed) -> Lean<Script> {
 fn packets(first: u8, payloads: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, payload) in payloads.iter().enumerate() {
-        push_header(&mut out, payload.len(), first.wrapping_add(at as u8));
+        out.extend(Packet { length: payload.len(), sequence: first.wrapping_add(at as u8) }.bytes());
         out.extend_from_slice(payload);
     }
     out

@@ -6,6 +6,8 @@ use crate::prelude::*;
 use crate::wire::link::Outcome;
 use crate::wire::{Peer, Wire, malformed};
 use kurabe_core::driver::Access;
+use kurabe_protocol::postgres::frame::{Tagged, backend};
+use kurabe_protocol::postgres::message::{Types, command_complete, error_field};
 
 /// Maximum message other than a row: the description of 65,535 columns with long names is shorter.
 const LONGEST: usize = 16 * 1024 * 1024;
@@ -39,14 +41,14 @@ pub(super) fn read<S: Peer>(
 ) -> Outcome<()> {
     let mut ended = Ok(());
     loop {
-        let (kind, length) = match header(wire) {
+        let Tagged { tag, length } = match header(wire) {
             Ok(header) => header,
             // If the server sent an error before it closed the connection, that error is the more specific one.
             Err(error) => return ended.and(Err(error)),
         };
-        match kind {
-            b'D' => row(wire, length, rows)?,
-            b'Z' => {
+        match tag {
+            backend::DATA_ROW => row(wire, length, rows)?,
+            backend::READY_FOR_QUERY => {
                 wire.peek(length)?;
                 wire.consume(length);
                 syncs -= 1;
@@ -54,42 +56,42 @@ pub(super) fn read<S: Peer>(
                     return Ok(ended);
                 }
             }
-            b'C' => {
-                let affected = affected(body(wire, length)?);
-                wire.consume(length);
+            backend::COMMAND_COMPLETE => {
+                let affected = whole(wire, length, affected)?;
                 if let (Rows::Text(out) | Rows::Typed(_, out), Some(affected)) = (&mut *rows, affected) {
                     out.set_affected(affected);
                 }
             }
-            b'E' => {
-                let error = error(body(wire, length)?)?;
-                wire.consume(length);
-                ended = ended.and(Err(error));
-            }
-            b't' | b'T' => {
-                let body = body(wire, length)?;
-                if let Rows::Described(described) = rows {
-                    if kind == b't' {
-                        described.parameter_types = parameter_types(body)?;
-                    } else {
-                        described.column_forms = column_forms(body)?;
-                    }
+            backend::ERROR_RESPONSE => ended = ended.and(Err(whole(wire, length, error)??)),
+            backend::PARAMETER_DESCRIPTION | backend::ROW_DESCRIPTION => match rows {
+                Rows::Described(described) if tag == backend::PARAMETER_DESCRIPTION => {
+                    described.parameter_types = whole(wire, length, parameter_types)??;
                 }
-                wire.consume(length);
-            }
-            b'S' if access == Access::ReadOnly => {
-                let writes = read_only::reported(body(wire, length)?) == Some(false);
-                wire.consume(length);
-                if writes {
+                Rows::Described(described) => {
+                    described.column_forms = whole(wire, length, column_forms)??;
+                }
+                _ => wire.skip(length)?,
+            },
+            backend::PARAMETER_STATUS if access == Access::ReadOnly => {
+                if whole(wire, length, read_only::reported)? == Some(false) {
                     ended = ended.and(Err(read_only::switched_off()));
                 }
             }
-            // Parse, Bind and Close completed; NoData; EmptyQueryResponse; ParameterStatus; notices, notifications.
-            b'1' | b'2' | b'3' | b'n' | b'I' | b'S' | b'N' | b'A' => wire.skip(length)?,
+            backend::PARSE_COMPLETE
+            | backend::BIND_COMPLETE
+            | backend::CLOSE_COMPLETE
+            | backend::NO_DATA
+            | backend::EMPTY_QUERY_RESPONSE
+            | backend::PARAMETER_STATUS => wire.skip(length)?,
             // Includes CopyInResponse and similar, to which Kurabe's statements do not lead.
-            other => return Err(malformed(format!("unexpected message '{}'", other.escape_ascii()))),
+            other => return Err(unexpected(other, "")),
         }
     }
+}
+
+/// The error of a message that the protocol does not have here.
+pub(super) fn unexpected(tag: u8, place: &str) -> Error {
+    malformed(format!("unexpected message '{}'{place}", tag.escape_ascii()))
 }
 
 /// Reads to the end of the connection. Only unsolicited messages may precede it: notices, notifications, settings, and
@@ -99,31 +101,36 @@ pub(super) fn until_end<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
         if !matches!(wire.buffered(), [b'N' | b'A' | b'S' | b'E', ..]) {
             return Err(wire.surplus());
         }
-        let (_, length) = header(wire)?;
-        wire.skip(length)?;
+        let header: Tagged = wire.header()?;
+        wire.skip(header.length)?;
     }
     Ok(())
 }
 
-/// The type of the next message, and the number of bytes that follow.
-pub(super) fn header<S: Peer>(wire: &mut Wire<S>) -> Result<(u8, usize)> {
-    let &[kind, a, b, c, d] = wire.peek(5)? else {
-        return Err(malformed("a message without a header"));
-    };
-    let length = u32::from_be_bytes([a, b, c, d]);
-    wire.consume(5);
-    match (length as usize).checked_sub(4) {
-        Some(length) if i32::try_from(length).is_ok() => Ok((kind, length)),
-        _ => Err(malformed(format!("a message of {length} bytes"))),
+/// The header of the next message. Notices and notifications are skipped.
+#[inline]
+pub(super) fn header<S: Peer>(wire: &mut Wire<S>) -> Result<Tagged> {
+    loop {
+        let header: Tagged = wire.header()?;
+        if !matches!(header.tag, backend::NOTICE_RESPONSE | backend::NOTIFICATION_RESPONSE) {
+            return Ok(header);
+        }
+        wire.skip(header.length)?;
     }
 }
 
-/// Reads a whole message other than a row.
-pub(super) fn body<S: Peer>(wire: &mut Wire<S>, length: usize) -> Result<&[u8]> {
+/// Reads a whole message other than a row, and consumes it.
+pub(super) fn whole<S: Peer, T>(
+    wire: &mut Wire<S>,
+    length: usize,
+    read: impl FnOnce(&[u8]) -> T,
+) -> Result<T> {
     if length > LONGEST {
         return Err(malformed(format!("a message of {length} bytes")));
     }
-    wire.peek(length)
+    let found = read(wire.peek(length)?);
+    wire.consume(length);
+    Ok(found)
 }
 
 /// `DataRow`.
@@ -174,13 +181,10 @@ fn row<S: Peer>(wire: &mut Wire<S>, length: usize, rows: &mut Rows<'_>) -> Resul
     Ok(())
 }
 
-/// `CommandComplete`: the number of rows that a statement changed; `None` if it only reads.
+/// The number of rows that a statement changed; `None` if it only reads.
 fn affected(body: &[u8]) -> Option<u64> {
-    let mut words = body.strip_suffix(b"\0")?.split(|b| *b == b' ');
-    if !matches!(words.next()?, b"INSERT" | b"UPDATE" | b"DELETE" | b"MERGE") {
-        return None;
-    }
-    std::str::from_utf8(words.next_back()?).ok()?.parse().ok()
+    let (command, count) = command_complete(body);
+    count.filter(|_| matches!(command, b"INSERT" | b"UPDATE" | b"DELETE" | b"MERGE"))
 }
 
 /// `ErrorResponse`: fields with a letter each (manual, "Error and Notice Message Fields").
@@ -190,11 +194,7 @@ pub(super) fn error(body: &[u8]) -> Result<Error> {
     if body.last() != Some(&0) || !(fields.is_empty() || fields.ends_with(b"\0")) {
         return Err(truncated());
     }
-    let all = fields.split(|byte| *byte == 0).filter_map(<[u8]>::split_first);
-    let field = |wanted: u8| {
-        let found = all.clone().find(|(letter, _)| **letter == wanted);
-        found.map(|(_, text)| String::from_utf8_lossy(text))
-    };
+    let field = |letter: u8| error_field(fields, letter).map(String::from_utf8_lossy);
     let (state, message) = (field(b'C').unwrap_or_default(), field(b'M'));
     let mut error = errors::server(&state, message.as_deref().unwrap_or("an error without a message"));
     let number = |letter: u8| field(letter).and_then(|text| text.parse().ok());
@@ -213,12 +213,11 @@ pub(super) fn error(body: &[u8]) -> Result<Error> {
 
 /// `ParameterDescription`.
 fn parameter_types(body: &[u8]) -> Result<Vec<u32>> {
-    let (count, types) = body.split_first_chunk::<2>().ok_or_else(|| malformed("no count of parameters"))?;
-    let (types, rest) = types.as_chunks::<4>();
-    if types.len() != usize::from(u16::from_be_bytes(*count)) || !rest.is_empty() {
+    let types = Types::after_count(body);
+    if !types.is_whole() {
         return Err(malformed("a parameter description with a wrong count"));
     }
-    Ok(types.iter().map(|number| u32::from_be_bytes(*number)).collect())
+    Ok(types.numbers().collect())
 }
 
 /// `RowDescription`. Each column has a name, table (4 bytes), number (2), type (4), and 8 more bytes.

@@ -5,6 +5,7 @@ use crate::postgres::config::{ChannelBinding, Config};
 use crate::scram::{Begun, Binding, Hash, Proved};
 use crate::wire::{Peer, Stream, Wire, malformed};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_protocol::postgres::frame::{Tagged, backend};
 use std::time::{Duration, Instant};
 
 /// The name of the mechanism.
@@ -51,20 +52,16 @@ pub(super) fn authenticate<S: Peer>(
     let mut scram = Scram::NotRequested;
     let mut out = Vec::new();
     loop {
-        let (kind, length) = answer::header(wire)?;
-        match kind {
-            b'R' => {}
-            b'E' => return Err(answer::error(answer::body(wire, length)?)?),
-            b'N' | b'v' => {
+        let Tagged { tag, length } = answer::header(wire)?;
+        let body = match tag {
+            backend::AUTHENTICATION => answer::whole(wire, length, <[u8]>::to_vec)?,
+            backend::ERROR_RESPONSE => return Err(answer::whole(wire, length, answer::error)??),
+            backend::NEGOTIATE_PROTOCOL_VERSION => {
                 wire.skip(length)?;
                 continue;
             }
-            other => {
-                let what = format!("unexpected message '{}' during authentication", other.escape_ascii());
-                return Err(malformed(what));
-            }
-        }
-        let body = answer::body(wire, length)?;
+            other => return Err(answer::unexpected(other, " during authentication")),
+        };
         let requested = *requested.get_or_insert_with(Instant::now);
         let (number, data) = body
             .split_first_chunk::<4>()
@@ -81,10 +78,7 @@ pub(super) fn authenticate<S: Peer>(
             0 if matches!(scram, Scram::Begun(_) | Scram::Proved(_)) => {
                 return Err(malformed("the server did not prove that it knows the password"));
             }
-            0 => {
-                wire.consume(length);
-                return Ok(took);
-            }
+            0 => return Ok(took),
             3 if channel.private => {
                 let secret = [password(config)?, b"\0"].concat();
                 request::password(&mut out, &secret)?;
@@ -123,7 +117,6 @@ pub(super) fn authenticate<S: Peer>(
                 );
             }
         }
-        wire.consume(length);
         if !out.is_empty() {
             wire.send(&out)?;
             took = requested.elapsed();

@@ -3,12 +3,13 @@
 use crate::postgres::values::{Encoded, Form};
 use crate::prelude::*;
 use crate::wire::{Outbox, Peer};
+use kurabe_protocol::postgres::frame::frontend;
 
 /// Maximum message that the server accepts (`PQ_LARGE_MESSAGE_LIMIT`).
 const LONGEST: usize = 0x3fff_fffe;
 
 /// Execute of portal "" without a row limit, and Sync.
-const TAIL: [u8; 15] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
+const TAIL: [u8; 15] = [frontend::EXECUTE, 0, 0, 0, 9, 0, 0, 0, 0, 0, frontend::SYNC, 0, 0, 0, 4];
 
 fn text(out: &mut Vec<u8>, text: &str) -> Result<()> {
     if text.contains('\0') {
@@ -43,20 +44,20 @@ fn message(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>) -> Resul
 }
 
 pub(super) fn query(out: &mut Vec<u8>, sql: &str) -> Result<()> {
-    message(out, b'Q', |out| text(out, sql))
+    message(out, frontend::QUERY, |out| text(out, sql))
 }
 
 pub(super) fn sync(out: &mut Vec<u8>) {
-    out.extend_from_slice(&[b'S', 0, 0, 0, 4]);
+    out.extend_from_slice(&[frontend::SYNC, 0, 0, 0, 4]);
 }
 
 pub(super) fn terminate(out: &mut Vec<u8>) {
-    out.extend_from_slice(&[b'X', 0, 0, 0, 4]);
+    out.extend_from_slice(&[frontend::TERMINATE, 0, 0, 0, 4]);
 }
 
 /// `PasswordMessage`, `SASLResponse`.
 pub(super) fn password(out: &mut Vec<u8>, secret: &[u8]) -> Result<()> {
-    message(out, b'p', |out| {
+    message(out, frontend::PASSWORD, |out| {
         out.extend_from_slice(secret);
         Ok(())
     })
@@ -64,13 +65,13 @@ pub(super) fn password(out: &mut Vec<u8>, secret: &[u8]) -> Result<()> {
 
 /// Parse without parameter types, Describe of the statement, Sync.
 pub(super) fn prepare(out: &mut Vec<u8>, name: &str, sql: &str) -> Result<()> {
-    message(out, b'P', |out| {
+    message(out, frontend::PARSE, |out| {
         text(out, name)?;
         text(out, sql)?;
         out.extend_from_slice(&[0, 0]);
         Ok(())
     })?;
-    message(out, b'D', |out| {
+    message(out, frontend::DESCRIBE, |out| {
         out.push(b'S');
         text(out, name)
     })?;
@@ -80,7 +81,7 @@ pub(super) fn prepare(out: &mut Vec<u8>, name: &str, sql: &str) -> Result<()> {
 
 pub(super) fn close(out: &mut Vec<u8>, name: &str) {
     // Cannot fail: the names are generated and short.
-    let _ = message(out, b'C', |out| {
+    let _ = message(out, frontend::CLOSE, |out| {
         out.push(b'S');
         text(out, name)
     });
@@ -104,7 +105,7 @@ fn push_formats(out: &mut Vec<u8>, forms: &[Form]) {
 
 /// Builds the start of every Bind of a statement, with a blank length, for parameters of these forms.
 pub(super) fn bind_head(name: &str, parameter_forms: &[Form]) -> Vec<u8> {
-    let mut head = vec![b'B', 0, 0, 0, 0, 0];
+    let mut head = vec![frontend::BIND, 0, 0, 0, 0, 0];
     head.extend_from_slice(name.as_bytes());
     head.push(0);
     push_formats(&mut head, parameter_forms);
@@ -114,7 +115,7 @@ pub(super) fn bind_head(name: &str, parameter_forms: &[Form]) -> Vec<u8> {
 
 /// Bind of the unnamed portal to a statement without parameters, for columns of these forms.
 pub(super) fn open_portal(out: &mut Vec<u8>, name: &str, column_forms: &[Form]) -> Result<()> {
-    message(out, b'B', |out| {
+    message(out, frontend::BIND, |out| {
         out.push(0);
         text(out, name)?;
         // No parameters: neither formats nor values.
@@ -126,14 +127,14 @@ pub(super) fn open_portal(out: &mut Vec<u8>, name: &str, column_forms: &[Form]) 
 
 /// Execute of the unnamed portal for at most so many rows, and Flush: unlike Sync, it keeps the portal open.
 pub(super) fn fetch(out: &mut Vec<u8>, rows: u32) {
-    out.extend_from_slice(&[b'E', 0, 0, 0, 9, 0]);
+    out.extend_from_slice(&[frontend::EXECUTE, 0, 0, 0, 9, 0]);
     out.extend_from_slice(&rows.to_be_bytes());
-    out.extend_from_slice(&[b'H', 0, 0, 0, 4]);
+    out.extend_from_slice(&[frontend::FLUSH, 0, 0, 0, 4]);
 }
 
 /// `CopyDone`.
 pub(super) fn copy_done(out: &mut Vec<u8>) {
-    out.extend_from_slice(&[b'c', 0, 0, 0, 4]);
+    out.extend_from_slice(&[frontend::COPY_DONE, 0, 0, 0, 4]);
 }
 
 /// Builds the bytes after the parameters: the column formats, which end Bind; Execute; and Sync.

@@ -9,17 +9,9 @@ use crate::prelude::*;
 use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
 use kurabe_core::driver::Access;
 use kurabe_core::statements::Running;
+use kurabe_protocol::postgres::frame::{CANCEL_REQUEST, SSL_REQUEST, Tagged, VERSION, backend};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Protocol 3.0.
-const VERSION: u32 = 196_608;
-
-/// `SSLRequest`: its length and request code.
-const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
-
-/// The code of a `CancelRequest`.
-const CANCEL_REQUEST: [u8; 4] = [4, 210, 22, 46];
 
 /// How long a request to cancel may take.
 const REACHES: Duration = Duration::from_secs(2);
@@ -89,7 +81,7 @@ fn cancel_statement(config: &Config, options: &ConnectOptions, key: &[u8]) -> Re
         wire = Wire::new(wire.into_stream()?.encrypt(&config.tls, host)?);
     }
     let mut out = vec![0; 4];
-    out.extend_from_slice(&CANCEL_REQUEST);
+    out.extend_from_slice(&CANCEL_REQUEST.to_be_bytes());
     out.extend_from_slice(key);
     request::close_message(&mut out, 0)?;
     wire.send(&out)?;
@@ -109,7 +101,7 @@ fn with_hint(error: Error, config: &Config) -> Error {
 }
 
 fn request_tls<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
-    wire.send(&SSL_REQUEST)?;
+    wire.send(&[8_u32.to_be_bytes(), SSL_REQUEST.to_be_bytes()].concat())?;
     let answer = wire.peek(1)?[0];
     wire.consume(1);
     match answer {
@@ -169,30 +161,17 @@ struct Started {
 fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<Started> {
     let mut started = Started::default();
     loop {
-        let (kind, length) = answer::header(wire)?;
-        match kind {
-            b'Z' => return wire.skip(length).map(|()| started),
-            b'S' => {
-                started.read_only = read_only::reported(answer::body(wire, length)?).or(started.read_only);
-                wire.consume(length);
+        let Tagged { tag, length } = answer::header(wire)?;
+        match tag {
+            backend::READY_FOR_QUERY => return wire.skip(length).map(|()| started),
+            backend::PARAMETER_STATUS => {
+                let reported = answer::whole(wire, length, read_only::reported)?;
+                started.read_only = reported.or(started.read_only);
             }
-            b'K' => {
-                started.key = Some(answer::body(wire, length)?.to_vec());
-                wire.consume(length);
-            }
-            b'E' => {
-                let error = answer::error(answer::body(wire, length)?)?;
-                wire.consume(length);
-                return Err(error);
-            }
-            // NoticeResponse, NegotiateProtocolVersion.
-            b'N' | b'v' => wire.skip(length)?,
-            other => {
-                return Err(malformed(format!(
-                    "unexpected message '{}' during start-up",
-                    other.escape_ascii()
-                )));
-            }
+            backend::BACKEND_KEY_DATA => started.key = Some(answer::whole(wire, length, <[u8]>::to_vec)?),
+            backend::ERROR_RESPONSE => return Err(answer::whole(wire, length, answer::error)??),
+            backend::NEGOTIATE_PROTOCOL_VERSION => wire.skip(length)?,
+            other => return Err(answer::unexpected(other, " during start-up")),
         }
     }
 }

@@ -10,6 +10,8 @@ use crate::sql::RowsText;
 use crate::wire::link::Outcome;
 use crate::wire::{Peer, Wire};
 use kurabe_driver_common::usable;
+use kurabe_protocol::postgres::frame::{Tagged, backend, frontend};
+use kurabe_protocol::postgres::message::command_complete;
 
 /// Bytes of one `CopyData` message: few messages, and they stay in the processor's cache.
 const CHUNK: usize = 64 * 1024;
@@ -76,42 +78,18 @@ impl<S: Peer + Send> Lean<S> {
             this.begin_simple();
             usable!(request::query(&mut this.out, &sql));
             this.send()?;
-            let (mut received, mut ended, mut began) = (0, Ok(()), false);
-            loop {
-                let wire = &mut this.wire;
-                // Each row has all of the time allowed.
-                wire.begin()?;
-                let (kind, length) = answer::header(wire)?;
-                match kind {
-                    b'd' => {
-                        let mut rest = answer::body(wire, length)?;
-                        if !began {
-                            rest = after_header(rest)?;
-                            began = true;
-                        }
-                        while !rest.is_empty() && rest != END {
-                            rest = tuple(rest, &forms, row)?;
-                            received += 1;
-                        }
-                        wire.consume(length);
-                    }
-                    b'E' => {
-                        let error = answer::error(answer::body(wire, length)?)?;
-                        wire.consume(length);
-                        ended = ended.and(Err(error));
-                    }
-                    b'Z' => {
-                        wire.skip(length)?;
-                        if !this.queued_sync() {
-                            let moved = Moved { rows: received, round_trips: Some(2) };
-                            return Ok(ended.map(|()| moved));
-                        }
-                    }
-                    // CopyOutResponse, CopyDone, CommandComplete, Close completed, settings and notices.
-                    b'H' | b'c' | b'C' | b'3' | b'S' | b'N' | b'A' => wire.skip(length)?,
-                    other => return Err(unexpected(other)),
+            let (mut received, mut began) = (0, false);
+            let ended = this.copied(None, |mut rest| {
+                if !std::mem::replace(&mut began, true) {
+                    rest = after_header(rest)?;
                 }
-            }
+                while !rest.is_empty() && rest != END {
+                    rest = tuple(rest, &forms, row)?;
+                    received += 1;
+                }
+                Ok(())
+            })?;
+            Ok(ended.map(|_| Moved { rows: received, round_trips: Some(2) }))
         })
     }
 
@@ -123,10 +101,8 @@ impl<S: Peer + Send> Lean<S> {
             this.begin_simple();
             usable!(request::query(&mut this.out, &sql));
             this.send()?;
-            if let Err(error) = this.until_copy_in()? {
-                return Ok(Err(error));
-            }
-            let mut chunk = vec![b'd', 0, 0, 0, 0];
+            usable!(this.copied(Some(backend::COPY_IN_RESPONSE), |_| Ok(()))?);
+            let mut chunk = vec![frontend::COPY_DATA, 0, 0, 0, 0];
             chunk.extend_from_slice(&SIGNATURE);
             chunk.extend_from_slice(&[0; 8]);
             loop {
@@ -147,7 +123,8 @@ impl<S: Peer + Send> Lean<S> {
                 }
                 chunk.truncate(5);
             }
-            this.copied_in()
+            let ended = this.copied(None, |_| Ok(()))?;
+            Ok(ended.map(|rows| Moved { rows, round_trips: Some(3) }))
         })
     }
 
@@ -157,12 +134,10 @@ impl<S: Peer + Send> Lean<S> {
             this.begin_simple();
             usable!(request::query(&mut this.out, sql));
             this.send()?;
-            if let Err(error) = this.until_copy_in()? {
-                return Ok(Err(error));
-            }
+            usable!(this.copied(Some(backend::COPY_IN_RESPONSE), |_| Ok(()))?);
             for part in rows.chunks(CHUNK) {
                 this.out.clear();
-                this.out.extend_from_slice(&[b'd', 0, 0, 0, 0]);
+                this.out.extend_from_slice(&[frontend::COPY_DATA, 0, 0, 0, 0]);
                 this.out.extend_from_slice(part);
                 request::close_message(&mut this.out, 1)?;
                 this.wire.send(&this.out)?;
@@ -170,7 +145,7 @@ impl<S: Peer + Send> Lean<S> {
             this.out.clear();
             request::copy_done(&mut this.out);
             this.wire.send(&this.out)?;
-            this.copied_in().map(|ended| ended.map(|moved| moved.rows))
+            this.copied(None, |_| Ok(()))
         })
     }
 
@@ -204,66 +179,45 @@ impl<S: Peer + Send> Lean<S> {
         queued
     }
 
-    /// Reads up to `CopyInResponse`, or to the end of a query that failed.
-    fn until_copy_in(&mut self) -> Outcome<()> {
-        let mut failed = None;
-        loop {
-            let wire = &mut self.wire;
-            let (kind, length) = answer::header(wire)?;
-            match kind {
-                b'G' => return wire.skip(length).map(Ok),
-                b'E' => {
-                    failed = Some(answer::error(answer::body(wire, length)?)?);
-                    wire.consume(length);
-                }
-                b'Z' => {
-                    wire.skip(length)?;
-                    if let (false, Some(error)) = (self.queued_sync(), failed.take()) {
-                        return Ok(Err(error));
-                    }
-                }
-                b'3' | b'S' | b'N' | b'A' => wire.skip(length)?,
-                other => return Err(unexpected(other)),
-            }
-        }
-    }
-
-    /// Reads the answer to `CopyDone`.
-    fn copied_in(&mut self) -> Outcome<Moved> {
+    /// Reads the answer to COPY, or up to a message with the tag `until`: passes on its data, and returns the number of rows.
+    fn copied(&mut self, until: Option<u8>, mut data: impl FnMut(&[u8]) -> Result<()>) -> Outcome<u64> {
         let (mut copied, mut ended) = (None, Ok(()));
         loop {
             let wire = &mut self.wire;
-            let (kind, length) = answer::header(wire)?;
-            match kind {
-                b'C' => {
-                    copied = rows_copied(answer::body(wire, length)?);
-                    wire.consume(length);
+            let Tagged { tag, length } = answer::header(wire)?;
+            match tag {
+                tag if Some(tag) == until => return wire.skip(length).map(|()| ended.map(|()| 0)),
+                backend::COPY_DATA => {
+                    answer::whole(wire, length, &mut data)??;
+                    // Each message has all of the time allowed.
+                    wire.begin()?;
                 }
-                b'E' => {
-                    let error = answer::error(answer::body(wire, length)?)?;
-                    wire.consume(length);
-                    ended = ended.and(Err(error));
+                backend::COMMAND_COMPLETE => copied = answer::whole(wire, length, rows_copied)?,
+                backend::ERROR_RESPONSE => {
+                    ended = ended.and(Err(answer::whole(wire, length, answer::error)??))
                 }
-                b'Z' => {
+                backend::READY_FOR_QUERY => {
                     wire.skip(length)?;
-                    let Some(rows) = copied else {
-                        return Ok(ended.and(Err(malformed("COPY ended without a number of rows"))));
-                    };
-                    return Ok(ended.map(|()| Moved { rows, round_trips: Some(3) }));
+                    if !self.queued_sync() {
+                        let missing = || malformed("COPY ended without a number of rows");
+                        return Ok(ended.and_then(|()| copied.ok_or_else(missing)));
+                    }
                 }
-                b'S' | b'N' | b'A' => wire.skip(length)?,
-                other => return Err(unexpected(other)),
+                backend::COPY_OUT_RESPONSE
+                | backend::COPY_DONE
+                | backend::CLOSE_COMPLETE
+                | backend::PARAMETER_STATUS => wire.skip(length)?,
+                other => return Err(answer::unexpected(other, TRANSFER)),
             }
         }
     }
 }
 
+/// Where an unexpected message came.
+const TRANSFER: &str = " in a transfer of rows";
+
 /// Ends the tuples of the binary format.
 const END: [u8; 2] = [0xff, 0xff];
-
-fn unexpected(kind: u8) -> Error {
-    malformed(format!("unexpected message '{}' in a transfer of rows", kind.escape_ascii()))
-}
 
 /// Reads a part of a portal's rows.
 fn part<S: Peer>(
@@ -275,26 +229,22 @@ fn part<S: Peer>(
     loop {
         // Each row has all of the time allowed.
         wire.begin()?;
-        let (kind, length) = answer::header(wire)?;
-        match kind {
-            b'D' => {
-                let rest = tuple(answer::body(wire, length)?, forms, row)?;
-                if !rest.is_empty() {
+        let Tagged { tag, length } = answer::header(wire)?;
+        match tag {
+            backend::DATA_ROW => {
+                let is_whole = |body: &[u8]| tuple(body, forms, row).map(<[u8]>::is_empty);
+                if !answer::whole(wire, length, is_whole)?? {
                     return Err(malformed("a row longer than its fields"));
                 }
-                wire.consume(length);
                 *received += 1;
             }
-            b's' => return wire.skip(length).map(|()| Part::Suspended),
-            b'C' => return wire.skip(length).map(|()| Part::Complete),
-            b'E' => {
-                let error = answer::error(answer::body(wire, length)?)?;
-                wire.consume(length);
-                return Ok(Part::Failed(error));
+            backend::PORTAL_SUSPENDED => return wire.skip(length).map(|()| Part::Suspended),
+            backend::COMMAND_COMPLETE => return wire.skip(length).map(|()| Part::Complete),
+            backend::ERROR_RESPONSE => return answer::whole(wire, length, answer::error)?.map(Part::Failed),
+            backend::BIND_COMPLETE | backend::CLOSE_COMPLETE | backend::PARAMETER_STATUS => {
+                wire.skip(length)?
             }
-            // Bind and Close completed; settings and notices.
-            b'2' | b'3' | b'S' | b'N' | b'A' => wire.skip(length)?,
-            other => return Err(unexpected(other)),
+            other => return Err(answer::unexpected(other, TRANSFER)),
         }
     }
 }
@@ -353,8 +303,8 @@ fn after_header(body: &[u8]) -> Result<&[u8]> {
 
 /// The number in `COPY 1000`.
 fn rows_copied(body: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(body.strip_suffix(b"\0")?).ok()?;
-    text.strip_prefix("COPY ")?.parse().ok()
+    let (command, count) = command_complete(body);
+    count.filter(|_| command == b"COPY")
 }
 
 #[cfg(test)]

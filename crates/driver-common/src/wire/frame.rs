@@ -1,9 +1,25 @@
-//! Lines, in protocols of text.
+//! Headers of frames, and lines in protocols of text.
 
 use super::{Peer, Wire, malformed};
 use kurabe_core::Result;
+use kurabe_protocol::{Found, Header};
 
 impl<S: Peer> Wire<S> {
+    /// Receives the header of the next frame, and consumes it.
+    #[inline]
+    pub fn header<H: Header>(&mut self) -> Result<H> {
+        loop {
+            match H::find(self.buffered()) {
+                Found::Header(header) => {
+                    self.consume(H::LENGTH);
+                    return Ok(header);
+                }
+                Found::Need(length) => self.peek(length).map(drop)?,
+                Found::Invalid(length) => return Err(malformed(format!("a message of {length} bytes"))),
+            }
+        }
+    }
+
     /// Receives the next line, without consuming it, and returns its length with its end; `None` if it is longer than
     /// `most` bytes.
     #[inline]
