@@ -56,3 +56,55 @@ pub fn number(word: &[u8]) -> Option<i64> {
     // `parse` accepts a plus sign too.
     std::str::from_utf8(word).ok().filter(|word| !word.starts_with('+'))?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of the specification's examples.
+    #[test]
+    fn each_kind_of_line_is_read_and_what_is_none_is_refused() {
+        for (line, expected) in [
+            ("+OK", Line::Simple),
+            (",1.23", Line::Simple),
+            ("#t", Line::Simple),
+            ("(3492890328409238509324850943850943825024385", Line::Simple),
+            ("-ERR unknown", Line::Error(b"ERR unknown")),
+            (":-5", Line::Int(-5)),
+            ("_", Line::Null),
+            ("$-1", Line::Null),
+            ("*-1", Line::Null),
+            ("$5", Line::Text(5)),
+            ("=15", Line::Text(15)),
+            ("!21", Line::LongError(21)),
+            ("*3", Line::Items(3)),
+            ("~5", Line::Items(5)),
+            ("%2", Line::Pairs(2)),
+            (">4", Line::Push(4)),
+            ("|1", Line::Attributes(1)),
+        ] {
+            assert_eq!(Line::read(line.as_bytes()), Some(expected), "{line}");
+        }
+        for line in ["", "HTTP/1.1 400", ":", ":1x", "$-2", "$?", "$17179869185", "*-5", "_x"] {
+            assert_eq!(Line::read(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn only_whole_numbers_in_range_are_parsed() {
+        for (word, expected) in [
+            (&b"0"[..], Some(0)),
+            (b"-1", Some(-1)),
+            (b"9223372036854775807", Some(i64::MAX)),
+            (b"-9223372036854775808", Some(i64::MIN)),
+            (b"9223372036854775808", None),
+            (b"-9223372036854775809", None),
+            (b"", None),
+            (b"-", None),
+            (b"+1", None),
+            (b"1 ", None),
+        ] {
+            assert_eq!(number(word), expected, "{word:?}");
+        }
+    }
+}

@@ -8,10 +8,13 @@
 mod connect;
 mod deadline;
 mod digits;
+mod errors;
+mod exchanges;
 mod frame;
 mod laps;
 pub mod link;
 mod outbox;
+mod peer;
 mod place;
 mod resolve;
 mod socket;
@@ -19,17 +22,20 @@ mod stream;
 pub mod tls;
 
 pub use digits::{UNRESERVED, hex, percent, push_number, unhex, version};
+pub use errors::{lost, malformed, too_much};
+pub use exchanges::Exchanges;
 pub use laps::Laps;
 pub use outbox::Outbox;
+pub use peer::{Peer, receive_by_read};
 pub use place::Place;
 pub use socket::Socket;
 pub use stream::Stream;
 
-use crate::cancel;
+use errors::failed_before;
 use kurabe_core::driver::{RawMessages, Receive};
 use kurabe_core::value::Reply;
-use kurabe_core::{Error, ErrorKind, Result, units};
-use std::io::{self, IoSlice, Read, Write};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::io::{self, IoSlice};
 use std::time::{Duration, Instant};
 
 /// Size of a connection's receive buffer, in bytes: 16 MB for a thousand clients.
@@ -50,57 +56,6 @@ pub const MAX: u64 = 24 << 20;
 
 /// Length from which a parameter is sent without copying it into the request.
 pub const LONG: usize = 16 * 1024;
-
-/// The transport of a [`Wire`].
-pub trait Peer: Read + Write {
-    /// Receives once and appends to `out`, at most about `most` bytes; returns the number of bytes.
-    fn receive(&mut self, most: usize, out: &mut Vec<u8>) -> io::Result<usize>
-    where
-        Self: Sized,
-    {
-        receive_by_read(self, most, out)
-    }
-
-    /// Sends some of `out` or receives into `inbox`, whichever is possible first; returns the numbers of bytes. A peer
-    /// without buffers that fill up may only send.
-    fn exchange(&mut self, out: &[u8], inbox: &mut [u8]) -> io::Result<(usize, usize)> {
-        let _ = inbox;
-        self.write(out).map(|sent| (sent, 0))
-    }
-
-    /// Starts the deadline of a request and its answer.
-    fn begin(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// Ends connecting, whose requests share one deadline.
-    fn ready(&mut self) {}
-
-    /// Limits the time of each further exchange.
-    fn limit(&mut self, _allowed: Duration) {}
-
-    /// Starts a command of a protocol that counts what it sends from each command.
-    fn begin_command(&mut self) {}
-
-    /// Size limit of an answer, in bytes.
-    fn most(&self) -> u64 {
-        MAX
-    }
-
-    /// The transport to the server, for [`kurabe_core::facts::ServerFacts`].
-    fn transport(&self) -> String {
-        String::new()
-    }
-}
-
-/// Receives once into zeroed memory, as [`Peer::receive`] does.
-pub fn receive_by_read(from: &mut impl Read, most: usize, out: &mut Vec<u8>) -> io::Result<usize> {
-    let before = out.len();
-    out.resize(before + most.min(INBOX), 0);
-    let got = from.read(&mut out[before..]);
-    out.truncate(before + got.as_ref().map_or(0, |got| *got));
-    got
-}
 
 /// A stream with a receive buffer.
 pub struct Wire<S> {
@@ -487,62 +442,6 @@ impl<S: Peer> Wire<S> {
             }
         }
     }
-}
-
-/// The error of an answer that violates the protocol.
-pub fn malformed(what: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Protocol, what)
-}
-
-/// The error of an answer that exceeds the size limit.
-pub fn too_much(most: u64) -> Error {
-    let most = units::size(most);
-    malformed(format!("the server's answer is larger than {most}, which is more than was asked for"))
-        .hint("it may be a different kind of server, or the statement returns too much")
-}
-
-/// The error of using a failed connection.
-#[cold]
-fn failed_before() -> Error {
-    if cancel::is_cut() {
-        return cancel::error();
-    }
-    let what = "the connection failed in an earlier operation and is not used again";
-    Error::new(ErrorKind::ConnectionLost, what)
-}
-
-/// Converts an error of a connected socket.
-pub fn lost(error: &io::Error) -> Error {
-    if cancel::is_cut() {
-        return cancel::error();
-    }
-    if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-        return tls::failed(error);
-    }
-    // A layer below the protocol found it violated.
-    if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
-        return error.clone();
-    }
-    let lost = match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            Error::new(ErrorKind::Timeout, "the server did not send its whole answer within the time allowed")
-                .hint("--timeout allows more")
-        }
-        io::ErrorKind::UnexpectedEof
-        | io::ErrorKind::ConnectionReset
-        | io::ErrorKind::ConnectionAborted
-        | io::ErrorKind::BrokenPipe
-        | io::ErrorKind::WriteZero => {
-            Error::new(ErrorKind::ConnectionLost, "the server closed the connection")
-        }
-        _ => Error::new(ErrorKind::ConnectionLost, format!("the connection failed: {error}")),
-    };
-    lost.caused_by(copy_of(error))
-}
-
-/// The same error of the operating system, to be kept as a source.
-fn copy_of(error: &io::Error) -> io::Error {
-    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
 #[cfg(any(test, feature = "testing"))]

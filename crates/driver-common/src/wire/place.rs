@@ -64,7 +64,7 @@ impl Place {
             _ => Error::new(ErrorKind::Unreachable, format!("cannot reach {self}: {error}"))
                 .hint("are host and port right?"),
         };
-        unreachable.caused_by(super::copy_of(error))
+        unreachable.caused_by(super::errors::copy_of(error))
     }
 }
 

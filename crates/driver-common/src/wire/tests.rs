@@ -1,6 +1,7 @@
 use super::script::{Parts, Script};
 use super::*;
 use proptest::prelude::*;
+use std::io::{Read, Write};
 
 #[test]
 fn parts_are_sent_completely_after_short_writes() {

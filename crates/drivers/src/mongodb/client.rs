@@ -12,9 +12,8 @@ use super::tail::{Lsid, Tail, Tails};
 use crate::cancel;
 use crate::compression::Compressor;
 use crate::prelude::*;
-use crate::wire::{LONG, Peer, Stream, Wire};
+use crate::wire::{Exchanges, LONG, Peer, Stream, Wire};
 use kurabe_core::compression::Compression;
-use kurabe_core::statements::Running;
 use kurabe_protocol::mongodb::frame::{Message, OP_COMPRESSED, OP_MSG};
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,13 +31,6 @@ enum Held {
     Inbox(Range<usize>, usize),
     /// In the buffer of long answers.
     Long(Range<usize>),
-}
-
-/// Ends what a connection executes on the server.
-pub(super) struct Killer {
-    pub(super) running: Arc<Running>,
-    /// Whether the server was told to.
-    pub(super) has_killed: Arc<AtomicBool>,
 }
 
 /// A connection.
@@ -59,10 +51,10 @@ pub(super) struct Client<S> {
     number: i32,
     held: Held,
     long: Vec<u8>,
-    /// Whether an answer was lost or malformed: later bytes cannot be matched to requests.
-    is_broken: bool,
+    pub(super) exchanges: Exchanges,
     pub(super) times: Option<ConnectTimes>,
-    pub(super) killer: Option<Killer>,
+    /// Whether the server was told to kill what this connection executes.
+    pub(super) has_killed: Arc<AtomicBool>,
 }
 
 impl<S: Peer> Client<S> {
@@ -79,9 +71,9 @@ impl<S: Peer> Client<S> {
             number: 0,
             held: Held::Nothing,
             long: Vec::new(),
-            is_broken: false,
+            exchanges: Exchanges::default(),
             times: None,
-            killer: None,
+            has_killed: Arc::default(),
         }
     }
 
@@ -91,7 +83,7 @@ impl<S: Peer> Client<S> {
     }
 
     pub(super) fn is_broken(&self) -> bool {
-        self.is_broken || self.wire.has_failed()
+        self.exchanges.is_broken() || self.wire.has_failed()
     }
 
     /// Executes a command on the target's database, and returns its answer.
@@ -143,28 +135,17 @@ impl<S: Peer> Client<S> {
     }
 
     fn begin(&mut self) -> Result<()> {
-        if self.is_broken {
-            return Err(Error::new(ErrorKind::ConnectionLost, "the connection failed before"));
-        }
+        self.exchanges.begin()?;
         self.release();
-        // Until the answer has been received, even on unwinding.
-        self.is_broken = true;
-        if let Some(killer) = &self.killer {
-            killer.running.turn();
-        }
         Ok(())
     }
 
     fn end(&mut self, done: Result<()>) -> Result<()> {
-        if let Err(error) = done {
-            return Err(self.leave(error));
-        }
-        self.is_broken = false;
-        match &self.killer {
-            None => Ok(()),
-            Some(killer) => {
-                killer.running.turn();
-                if killer.running.was_ended() { Err(cancel::error()) } else { Ok(()) }
+        match done {
+            Err(error) => Err(self.leave(error)),
+            Ok(()) => {
+                self.exchanges.end(Ok(()))?;
+                if self.exchanges.was_ended() { Err(cancel::error()) } else { Ok(()) }
             }
         }
     }
@@ -172,17 +153,12 @@ impl<S: Peer> Client<S> {
     /// Ends the operation on the server if its answer was not awaited, and waits until it has ended.
     #[cold]
     fn leave(&mut self, error: Error) -> Error {
-        let Some(killer) = self.killer.take() else { return error };
-        if error.kind() == ErrorKind::Timeout && !cancel::is_cut() {
-            killer.running.end();
-            if killer.has_killed.load(Ordering::SeqCst) {
-                self.wire.stream_mut().limit(ENDS);
-                let _ = self.wire.stream_mut().begin();
-                // Its answer is the error that it was killed.
-                let _ = self.wire.peek(HEADER);
-            }
-        } else if killer.running.was_ended() {
-            return cancel::error();
+        let (is_ending, error) = self.exchanges.leave(error);
+        if is_ending && self.has_killed.load(Ordering::SeqCst) {
+            self.wire.stream_mut().limit(ENDS);
+            let _ = self.wire.stream_mut().begin();
+            // Its answer is the error that it was killed.
+            let _ = self.wire.peek(HEADER);
         }
         error
     }

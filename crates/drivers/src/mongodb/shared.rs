@@ -4,7 +4,7 @@
 //! are asked until one is the primary, as long as `serverSelectionTimeoutMS` allows.
 
 use super::bson::{Element, Raw};
-use super::client::{Client, Killer};
+use super::client::Client;
 use super::config::Config;
 use super::connect::{log_in, reach};
 use super::facts::Deployment;
@@ -18,7 +18,7 @@ use kurabe_core::statements::Running;
 use kurabe_reactor::Lock;
 use ring::rand::{SystemRandom, generate};
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -155,15 +155,14 @@ impl Shared {
         link.set_tails(&self.config);
         if let Some(Lsid { id, .. }) = link.session {
             let (shared, place, timeout) = (Arc::clone(self), place.clone(), options.timeout.min(REACHES));
-            let has_killed = Arc::new(AtomicBool::new(false));
-            let killed = Arc::clone(&has_killed);
+            let has_killed = Arc::clone(&link.has_killed);
             let running = Running::new(options.trial, move || {
                 // A server that cannot be reached any more executes nothing for this client that could be killed.
                 if shared.kill(&place, &ConnectOptions::within(timeout), id) == Ok(true) {
-                    killed.store(true, Ordering::SeqCst);
+                    has_killed.store(true, Ordering::SeqCst);
                 }
             });
-            link.killer = Some(Killer { running, has_killed });
+            link.exchanges.watch(running);
         }
         link
     }

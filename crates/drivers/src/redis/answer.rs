@@ -1,9 +1,10 @@
 //! Conversion of answers into replies.
 
 use super::plan::{Column, Plan, Verb};
-use super::protocol::{Client, Head, number, unexpected};
+use super::protocol::{Client, Head, unexpected};
 use crate::prelude::*;
 use crate::wire::Peer;
+use kurabe_protocol::resp::number;
 use std::ops::Range;
 
 /// The rows of a hash, to be sorted. Redis returns them in any order, so the client sorts them, as an application

@@ -1,15 +1,12 @@
-//! RESP3: requests are arrays of strings, and answers begin with a line that has their type. Source:
-//! <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
+//! A connection that speaks RESP3.
 
 use super::errors;
 use crate::prelude::*;
 use crate::wire::{Peer, Wire, malformed, push_number};
+use kurabe_protocol::resp::Line;
 
 /// Length limit of a line, in bytes: errors are the longest lines, and far shorter.
 const LINE: usize = 4_096;
-
-/// The maximum announced length. A server can allow more, but does not send such answers.
-const MAX: i64 = 1 << 34;
 
 /// Maximum nesting of arrays: `EXEC` has two levels, `HELLO` three.
 const DEPTH: usize = 8;
@@ -38,25 +35,18 @@ pub(super) enum Head {
 impl Head {
     /// Parses a line, without its end.
     fn parse(line: &[u8]) -> Result<Self> {
-        let Some((kind, rest)) = line.split_first() else { return Err(strange(line)) };
-        let length = |most: i64| match number(rest) {
-            Some(n) if (0..=most).contains(&n) => Ok(n as usize),
-            _ => Err(strange(line)),
-        };
-        Ok(match kind {
-            b'+' | b',' | b'#' | b'(' => Self::Simple,
-            b'-' => Self::Refused(Box::new(errors::of(rest))),
-            b':' => Self::Int(number(rest).ok_or_else(|| strange(line))?),
-            // The null of RESP2, which some servers still use.
-            b'$' | b'*' if rest == b"-1" => Self::Null,
-            b'_' if rest.is_empty() => Self::Null,
-            b'$' | b'=' => Self::Bulk(length(MAX)?),
-            b'!' => Self::LongRefused(length(LINE as i64)?),
-            b'*' | b'~' => Self::Items(length(MAX)?),
-            b'%' => Self::Items(length(MAX)?.saturating_mul(2)),
-            b'|' => Self::Unasked(length(MAX)?.saturating_mul(2)),
-            b'>' => Self::Unasked(length(MAX)?),
-            _ => return Err(strange(line)),
+        Ok(match Line::read(line).ok_or_else(|| strange(line))? {
+            Line::Simple => Self::Simple,
+            Line::Int(number) => Self::Int(number),
+            Line::Error(text) => Self::Refused(Box::new(errors::of(text))),
+            Line::Null => Self::Null,
+            Line::Text(length) => Self::Bulk(length as usize),
+            Line::LongError(length) if length > LINE as u64 => return Err(strange(line)),
+            Line::LongError(length) => Self::LongRefused(length as usize),
+            Line::Items(count) => Self::Items(count as usize),
+            Line::Pairs(count) => Self::Items(2 * count as usize),
+            Line::Push(count) => Self::Unasked(count as usize),
+            Line::Attributes(count) => Self::Unasked(2 * count as usize),
         })
     }
 }
@@ -94,11 +84,6 @@ impl Node {
     pub(super) fn pairs(&self) -> impl Iterator<Item = (String, String)> {
         self.items().chunks_exact(2).map(|pair| (pair[0].text(), pair[1].text()))
     }
-}
-
-pub(super) fn number(word: &[u8]) -> Option<i64> {
-    // `parse` accepts a plus sign too.
-    std::str::from_utf8(word).ok().filter(|word| !word.starts_with('+'))?.parse().ok()
 }
 
 fn strange(line: &[u8]) -> Error {

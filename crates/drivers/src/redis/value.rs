@@ -127,7 +127,7 @@ fn one(
         for digit in &mut digits[..*left] {
             [*digit] = from.bytes::<1>()?;
         }
-        let value = super::protocol::number(&digits[..*left]);
+        let value = kurabe_protocol::resp::number(&digits[..*left]);
         *left = 0;
         match value {
             None => return Ok(false),

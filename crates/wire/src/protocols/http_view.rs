@@ -324,4 +324,4 @@ impl Http {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -257,4 +257,4 @@ impl Answer {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

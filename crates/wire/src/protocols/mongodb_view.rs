@@ -305,4 +305,4 @@ fn is_end(text: &str) -> bool {
 #[cfg(test)]
 mod any;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

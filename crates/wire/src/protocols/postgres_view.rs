@@ -349,4 +349,4 @@ impl Size for Statement {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -251,4 +251,4 @@ fn code(text: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

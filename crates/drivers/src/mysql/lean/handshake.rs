@@ -87,7 +87,7 @@ impl Lean<Connection> {
     /// Has the statements of this session ended on the server when nobody waits for them any more.
     pub(crate) fn watch(mut self, config: &Arc<Config>, options: &ConnectOptions) -> Self {
         let (config, timeout, number) = (Arc::clone(config), options.timeout.min(REACHES), self.number);
-        self.running = Some(Running::new(options.trial, move || {
+        self.exchanges.watch(Running::new(options.trial, move || {
             // A server that cannot be reached any more executes nothing for this client that could be ended.
             let _ = end_connection(&config, &ConnectOptions::within(timeout), number);
         }));

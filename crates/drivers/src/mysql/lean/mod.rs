@@ -20,14 +20,12 @@ mod tests;
 
 use super::errors::located;
 use super::estimate::PlanFormat;
-use crate::cancel;
 use crate::prelude::*;
 use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome, Query};
-use crate::wire::{Outbox, Peer, Stream, malformed};
+use crate::wire::{Exchanges, Outbox, Peer, Stream, malformed};
 use answer::{Agreed, Kind, Rows};
 use compressed::Framed;
-use kurabe_core::statements::Running;
 use kurabe_driver_common::usable;
 use kurabe_protocol::mysql::frame::{MAX, Packet};
 use kurabe_protocol::mysql::message::{PrepareOk, answer as first, capability, command};
@@ -54,13 +52,11 @@ pub(crate) struct Lean<S> {
     closes: Vec<u8>,
     /// `max_allowed_packet`, shared by the driver's connections; 0 until one of them reads it.
     allowed: Arc<AtomicUsize>,
-    /// Whether a reply was lost or malformed: later bytes cannot be matched to requests.
-    broken: bool,
+    exchanges: Exchanges,
     times: Option<ConnectTimes>,
     plans: PlanFormat,
     /// The server's number of this connection.
     number: u32,
-    running: Option<Arc<Running>>,
 }
 
 /// Bytes of a command that closes a statement.
@@ -85,44 +81,19 @@ impl<S: Peer> Lean<S> {
             bitmap,
             closes,
             allowed,
-            broken: false,
+            exchanges: Exchanges::default(),
             times: None,
             plans,
             number: 0,
-            running: None,
         }
     }
 
     fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
-        if self.broken {
-            return Err(Error::new(ErrorKind::ConnectionLost, "the connection failed before"));
+        self.exchanges.begin()?;
+        match work(self) {
+            Ok(result) => self.exchanges.end(result),
+            Err(error) => Err(self.exchanges.leave(error).1),
         }
-        // Until the reply has been read completely, even on unwinding.
-        self.broken = true;
-        if let Some(running) = &self.running {
-            running.turn();
-        }
-        let result = work(self).map_err(|error| self.leave(error))?;
-        self.broken = false;
-        match &self.running {
-            Some(running) => {
-                running.turn();
-                result.map_err(|error| if running.was_ended() { cancel::error() } else { error })
-            }
-            None => result,
-        }
-    }
-
-    /// Ends the statement on the server if its answer was not awaited.
-    #[cold]
-    fn leave(&mut self, error: Error) -> Error {
-        let Some(running) = self.running.take() else { return error };
-        if error.kind() == ErrorKind::Timeout && !cancel::is_cut() {
-            running.end();
-        } else if running.was_ended() {
-            return cancel::error();
-        }
-        error
     }
 
     /// Starts a command of this length; returns whether it fits into one packet. Queued commands are sent with it, or
@@ -258,17 +229,12 @@ impl<S: Peer + Send> Query for Lean<S> {
     }
 
     fn quit(&mut self) -> Result<()> {
-        if self.broken {
-            return Ok(());
-        }
-        let said = self.command(command::QUIT, b"");
-        self.broken = true;
-        said
+        if self.exchanges.close() { self.command(command::QUIT, b"") } else { Ok(()) }
     }
 
     /// Accepts an ERR packet as the last data: the server may have closed the connection with a reason.
     fn quit_checked(&mut self) -> Result<()> {
-        if self.broken {
+        if self.exchanges.is_broken() {
             return Ok(());
         }
         let _ = self.quit();

@@ -12,16 +12,13 @@ mod tests;
 mod transfer;
 
 use super::values::{self, Form};
-use crate::cancel;
 use crate::prelude::*;
 use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome, Query};
-use crate::wire::{Outbox, Peer, Wire};
+use crate::wire::{Exchanges, Outbox, Peer, Wire};
 use answer::{Described, Rows};
 use kurabe_core::driver::Access;
-use kurabe_core::statements::Running;
 use kurabe_driver_common::usable;
-use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) const CLIENT: &str = "Kurabe's lean client";
@@ -40,14 +37,12 @@ pub(crate) struct Lean<S> {
     closes: Vec<u8>,
     /// Syncs that were sent before a transfer of rows and are not answered yet.
     syncs: usize,
-    /// Whether a reply was lost or malformed: later bytes cannot be matched to requests.
-    broken: bool,
+    exchanges: Exchanges,
     /// What the session's statements may do. The server says if one changes that.
     access: Access,
     times: Option<ConnectTimes>,
     /// The server process that was named at the start, and the key that allows to cancel what it executes.
     key: Option<Vec<u8>>,
-    running: Option<Arc<Running>>,
 }
 
 pub(crate) struct Statement {
@@ -86,11 +81,10 @@ impl<S: Peer> Lean<S> {
             prepared: 0,
             closes,
             syncs: 0,
-            broken: false,
+            exchanges: Exchanges::default(),
             access: Access::ReadWrite,
             times: None,
             key: None,
-            running: None,
         }
     }
 
@@ -111,37 +105,22 @@ impl<S: Peer> Lean<S> {
     }
 
     fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
-        if self.broken {
-            return Err(Error::new(ErrorKind::ConnectionLost, "the connection failed before"));
-        }
-        // Until the reply has been read completely, even on unwinding.
-        self.broken = true;
-        if let Some(running) = &self.running {
-            running.turn();
-        }
-        let result = work(self).map_err(|error| self.leave(error))?;
-        self.broken = false;
-        match &self.running {
-            Some(running) => {
-                running.turn();
-                result.map_err(|error| if running.was_ended() { cancel::error() } else { error })
-            }
-            None => result,
+        self.exchanges.begin()?;
+        match work(self) {
+            Ok(result) => self.exchanges.end(result),
+            Err(error) => Err(self.leave(error)),
         }
     }
 
     /// Ends the statement on the server if its answer was not awaited, and waits until it has ended.
     #[cold]
     fn leave(&mut self, error: Error) -> Error {
-        let Some(running) = self.running.take() else { return error };
-        if error.kind() == ErrorKind::Timeout && !cancel::is_cut() {
-            running.end();
+        let (is_ending, error) = self.exchanges.leave(error);
+        if is_ending {
             // The server closes the connection when it reads this, after the statement.
             self.out.clear();
             request::terminate(&mut self.out);
             self.wire.drain(&self.out, ENDS);
-        } else if running.was_ended() {
-            return cancel::error();
         }
         error
     }
@@ -208,17 +187,16 @@ impl<S: Peer + Send> Query for Lean<S> {
     }
 
     fn quit(&mut self) -> Result<()> {
-        if self.broken {
+        if !self.exchanges.close() {
             return Ok(());
         }
-        self.broken = true;
         self.out.clear();
         request::terminate(&mut self.out);
         self.wire.send(&self.out)
     }
 
     fn quit_checked(&mut self) -> Result<()> {
-        if self.broken {
+        if self.exchanges.is_broken() {
             return Ok(());
         }
         let _ = self.quit();

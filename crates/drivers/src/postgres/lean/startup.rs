@@ -64,7 +64,7 @@ impl Lean<Stream> {
     pub(crate) fn watch(mut self, config: &Arc<Config>, options: &ConnectOptions) -> Self {
         if let Some(key) = self.key.clone() {
             let (config, timeout) = (Arc::clone(config), options.timeout.min(REACHES));
-            self.running = Some(Running::new(options.trial, move || {
+            self.exchanges.watch(Running::new(options.trial, move || {
                 // A server that cannot be reached any more executes nothing for this client that could be ended.
                 let _ = cancel_statement(&config, &ConnectOptions::within(timeout), &key);
             }));

@@ -57,27 +57,6 @@ proptest! {
     }
 
     #[test]
-    fn garbage_and_lying_lengths_never_panic_and_are_read_alike_in_any_pieces(
-        cuts in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
-        kept in any::<prop::sample::Index>(),
-        piece in 1_usize..40,
-    ) {
-        let mut conversation = conversation();
-        for (at, byte) in cuts {
-            let message = at.index(conversation.len());
-            let said = &mut conversation[message].1;
-            let place = at.index(said.len().min(64));
-            said[place] = byte;
-        }
-        let last = kept.index(conversation.len());
-        let length = kept.index(conversation[last].1.len());
-        conversation[last].1.truncate(length);
-        let whole = seen(&conversation, usize::MAX >> 1);
-        prop_assert_eq!(&seen(&conversation, piece), &whole);
-        prop_assert!(whole.iter().filter(|event| matches!(event, Event::Unreadable(_))).count() <= 1);
-    }
-
-    #[test]
     fn message_of_any_text_and_values_is_bounded(
         text in "(find|getMore|killCursors|\"a\")( a| \"b\"| of| )?[\\[\\]{}?\", a:]{0,20}",
         values in prop::collection::vec((prop_oneof![Just(0_u32), 0_u32..260], prop::option::of("[0-9a]{0,20}")), 0..6),

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::view::tests::{exchanges, seen_of};
-use proptest::prelude::*;
 
 fn packet(sequence: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len()).unwrap().to_le_bytes();
@@ -14,7 +13,7 @@ fn packets(bodies: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Whether the client speaks, and what it says. After the manual's "Command Phase".
-fn conversation() -> Vec<(bool, Vec<u8>)> {
+pub(crate) fn conversation() -> Vec<(bool, Vec<u8>)> {
     let mut greeting = b"\x0a8.0\0\x01\0\0\0abcdefgh\0\x09\x82\x2d\x02\0\x08\0\x15".to_vec();
     greeting.extend([0; 10]);
     let response = [&[0x09, 0x82, 0x08, 0, 0, 0, 0, 1, 45][..], &[0; 23], b"bob\0\x07hunter2"].concat();
@@ -104,19 +103,4 @@ fn requests_are_seen_with_values_and_the_shapes_of_their_answers() {
         |kind, binary, value: Option<&[u8]>| Parameter { kind, binary, value: value.map(<[u8]>::to_vec) };
     assert_eq!(found[2].parameters, [parameter(3, true, Some(&[5, 0, 0, 0])), parameter(0xfd, false, None)]);
     assert!(found.iter().all(|one| !one.cut && !one.pipelined) && found[6].ended.is_none());
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-
-    #[test]
-    fn pieces_do_not_matter_and_any_lie_is_read_or_given_up(piece in 1_usize..40, at in any::<prop::sample::Index>(), with in prop::collection::vec(any::<u8>(), 1..6)) {
-        prop_assert_eq!(seen(&conversation(), piece), seen(&conversation(), usize::MAX));
-        let mut lying = conversation();
-        let which = at.index(lying.len());
-        let bytes = &mut lying[which].1;
-        let at = at.index(bytes.len());
-        bytes.splice(at..(at + with.len()).min(bytes.len()), with);
-        let _ = seen(&lying, piece);
-    }
 }

@@ -18,7 +18,7 @@ fn ready(status: u8) -> Vec<u8> {
 }
 
 /// A conversation: whether the client speaks, and what it says. After the manual's "Message Flow".
-fn conversation() -> Vec<(bool, Vec<u8>)> {
+pub(crate) fn conversation() -> Vec<(bool, Vec<u8>)> {
     let start = b"\0\x03\0\0user\0bob\0application_name\0shop\0\0";
     let start = [&u32::try_from(start.len() + 4).unwrap().to_be_bytes()[..], start].concat();
     let bind = b"\0s\0\0\x01\0\x01\0\x02\0\0\0\x04\0\0\0\x07\xff\xff\xff\xff\0\0";
@@ -151,10 +151,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn pieces_do_not_matter_and_a_cut_loses_only_what_follows(piece in 1_usize..40, end in any::<prop::sample::Index>()) {
+    fn cut_loses_only_what_follows(piece in 1_usize..40, end in any::<prop::sample::Index>()) {
         let whole = seen(&conversation(), usize::MAX);
-        let pieces = seen(&conversation(), piece);
-        prop_assert_eq!(exchanges(&pieces), exchanges(&whole));
         let mut cut = conversation();
         cut.truncate(1 + end.index(cut.len()));
         let last = &mut cut.last_mut().unwrap().1;
@@ -165,15 +163,5 @@ proptest! {
             prop_assert!(one.ended.is_none() || (one.rows, &one.error, &one.text) == (whole[at].rows, &whole[at].error, &whole[at].text));
             prop_assert_eq!((&one.text, &one.parameters), (&whole[at].text, &whole[at].parameters));
         }
-    }
-
-    #[test]
-    fn any_lie_is_read_or_given_up(at in any::<prop::sample::Index>(), with in prop::collection::vec(any::<u8>(), 1..6), piece in 1_usize..40) {
-        let mut lying = conversation();
-        let which = at.index(lying.len());
-        let bytes = &mut lying[which].1;
-        let at = at.index(bytes.len());
-        bytes.splice(at..(at + with.len()).min(bytes.len()), with);
-        let _ = seen(&lying, piece);
     }
 }
