@@ -4,13 +4,17 @@ use crate::input::Input;
 use crate::reader::Stop;
 use kurabe_protocol::{Found, Header};
 
-/// Splits a stream into messages, and keeps the first bytes of each.
+/// Splits a stream into messages, and keeps at most the first `MOST` bytes of each.
 #[derive(Debug)]
-pub(crate) struct Frames<H> {
+pub(crate) struct Frames<H, const MOST: usize> {
     input: Input,
-    /// The number of bytes of a message that are kept.
-    most: usize,
     arriving: Option<Arriving<H>>,
+}
+
+impl<H, const MOST: usize> Default for Frames<H, MOST> {
+    fn default() -> Self {
+        Self { input: Input::default(), arriving: None }
+    }
 }
 
 /// The message that arrives.
@@ -47,15 +51,10 @@ pub(crate) enum Piece<'a, H> {
     Message(Message<H>),
 }
 
-impl<H: Header> Frames<H> {
-    /// Keeps this number of bytes of each message.
-    pub(crate) fn keeping(most: usize) -> Self {
-        Self { input: Input::default(), most, arriving: None }
-    }
-
-    /// The rest of the stream, whose messages have another header. Keeps this number of bytes of each.
-    pub(crate) fn rest<T: Header>(&mut self, most: usize) -> Frames<T> {
-        Frames { input: std::mem::take(&mut self.input), most, arriving: None }
+impl<H: Header, const MOST: usize> Frames<H, MOST> {
+    /// The rest of the stream, whose messages have another header.
+    pub(crate) fn rest<T: Header>(&mut self) -> Frames<T, MOST> {
+        Frames { input: std::mem::take(&mut self.input), arriving: None }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
@@ -113,7 +112,7 @@ impl<H: Header> Frames<H> {
             }
             let message = &mut arriving.message;
             let part = self.input.part(&mut arriving.left).unwrap_or_default();
-            let kept = part.get(..self.most - message.body.len()).unwrap_or(part);
+            let kept = part.get(..MOST - message.body.len()).unwrap_or(part);
             message.is_cut |= kept.len() < part.len();
             message.body.extend_from_slice(kept);
         }

@@ -3,12 +3,13 @@
 //! Answers are matched to requests by their numbers. A long answer, or a compressed one, is received into a buffer of its
 //! own; a short one is read where it arrived.
 
-use super::bson::{Document, Element, Raw, Writer};
+use super::bson::{Document, Element, Raw};
 use super::config::Config;
 use super::errors;
 use super::frame::{self, HEAD, HEADER};
 use super::hello::Hello;
 use super::tail::{Lsid, Tail, Tails};
+use super::writer::Writer;
 use crate::cancel;
 use crate::compression::Compressor;
 use crate::prelude::*;
@@ -141,13 +142,9 @@ impl<S: Peer> Client<S> {
     }
 
     fn end(&mut self, done: Result<()>) -> Result<()> {
-        match done {
-            Err(error) => Err(self.leave(error)),
-            Ok(()) => {
-                self.exchanges.end(Ok(()))?;
-                if self.exchanges.was_ended() { Err(cancel::error()) } else { Ok(()) }
-            }
-        }
+        done.map_err(|error| self.leave(error))?;
+        self.exchanges.end(Ok(()))?;
+        if self.exchanges.was_ended() { Err(cancel::error()) } else { Ok(()) }
     }
 
     /// Ends the operation on the server if its answer was not awaited, and waits until it has ended.

@@ -2,11 +2,12 @@
 //! (<https://www.mongodb.com/docs/manual/core/authentication/>; the conversation is in MongoDB's specifications,
 //! "Authentication").
 
-use super::bson::{Document, Element, Raw, Writer};
+use super::bson::{Document, Element, Raw};
 use super::client::Client;
 use super::config::Config;
 use super::credential::{Credential, Mechanism};
 use super::hello::{Hello, OLDEST};
+use super::writer::Writer;
 use crate::compression::Compressor;
 use crate::prelude::*;
 use crate::scram::{Begun, Binding, Hash, Kept, Proved};

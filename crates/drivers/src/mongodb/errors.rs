@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn write_errors_in_an_answer_are_errors() {
-        let answer = |fill: fn(&mut super::super::bson::Writer)| {
+        let answer = |fill: fn(&mut super::super::writer::Writer)| {
             let document = Document::of(|out| {
                 out.int("n", 1);
                 fill(out);

@@ -1,11 +1,12 @@
 //! Server facts: version, durability, settings and limits.
 
-use super::bson::{Document, Element, Raw, Writer};
+use super::bson::{Document, Element, Raw};
 use super::concerns::{Acknowledged, WriteConcern};
 use super::config::Config;
 use super::durability::{Evidence, durability};
 use super::hello::Hello;
 use super::shared::Link;
+use super::writer::Writer;
 use crate::prelude::*;
 use crate::wire::Peer as _;
 use kurabe_core::ErrorKind::{ConnectionLost, Protocol, Timeout, Unreachable};

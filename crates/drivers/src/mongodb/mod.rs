@@ -28,6 +28,7 @@ mod session;
 mod shared;
 mod tail;
 mod transfer;
+mod writer;
 
 use crate::info::DriverInfo;
 use crate::lease::Claim;

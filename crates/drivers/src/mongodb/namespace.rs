@@ -7,11 +7,12 @@
 //! holder renews three times a minute. A claim that was not renewed for a minute has expired; another run takes it over
 //! by a conditional update.
 
-use super::bson::{Document, Element, Raw, Writer};
+use super::bson::{Document, Element, Raw};
 use super::errors::written;
 use super::plan::name;
 use super::session::exists;
 use super::shared::{Link, Shared};
+use super::writer::Writer;
 use crate::lease::{self, Claim, ClaimStore};
 use crate::ownership::{self, MADE_BY, MARKER, NamespaceOps, Words};
 use crate::prelude::*;

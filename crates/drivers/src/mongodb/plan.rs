@@ -5,10 +5,11 @@
 //!
 //! Commands: <https://www.mongodb.com/docs/manual/reference/command/>.
 
-use super::bson::{Element, Raw, Writer};
+use super::bson::{Element, Raw};
 use super::concerns::{Acknowledged, WriteConcern};
 use super::config::Config;
 use super::frame::HEAD;
+use super::writer::Writer;
 use crate::prelude::*;
 use ring::rand::{SystemRandom, generate};
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
 //! What a command ends with: the database, the session and its number, and the members that may answer it.
 
-use super::bson::Writer;
+use super::writer::Writer;
 use super::config::Config;
 use super::hello::Hello;
 

@@ -16,7 +16,7 @@ const KEPT_FIELDS: usize = 16 << 10;
 pub(crate) struct Http {
     /// Whether some paths are questions about the server, as `CouchDB`'s are.
     is_couchdb: bool,
-    requests: Requests,
+    requests: Requests<0>,
     named: bool,
 }
 
@@ -59,13 +59,11 @@ impl Http {
     }
 }
 
-/// Reads requests from what a client sends.
+/// Reads requests from what a client sends, and keeps at most `MOST` bytes of each body.
 #[derive(Default)]
-pub(super) struct Requests {
+pub(super) struct Requests<const MOST: usize> {
     client: Input,
     part: Part,
-    /// Bytes of a body that are kept.
-    most: usize,
     /// Bytes of the body being read that were kept, and whether others were not.
     kept: usize,
     is_cut: bool,
@@ -128,12 +126,7 @@ pub(super) struct Head {
     pub(super) is_cut: bool,
 }
 
-impl Requests {
-    /// Keeps this number of bytes of each body.
-    pub(super) fn keeping(most: usize) -> Self {
-        Self { most, ..Self::default() }
-    }
-
+impl<const MOST: usize> Requests<MOST> {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.client.push(bytes);
     }
@@ -192,7 +185,7 @@ impl Requests {
 
     /// Reads a body, or a chunk, of this size, of which only the first bytes are kept.
     fn body(&mut self, size: u64, found: &mut Option<Next>) -> Option<()> {
-        let left = self.most - self.kept;
+        let left = MOST - self.kept;
         self.is_cut |= size > left as u64;
         if size == 0 {
             self.part = Part::Start;

@@ -18,9 +18,10 @@ use std::time::Instant;
 const HELD_BACK: &str = "the server answered before it had a body that the client held back";
 
 /// The view.
+#[derive(Default)]
 pub(crate) struct Http {
     is_couchdb: bool,
-    requests: Requests,
+    requests: Requests<KEPT>,
     current: Option<Current>,
     waiting: Waiting,
     server: Input,
@@ -53,21 +54,6 @@ enum Part {
     Trailers,
     /// A body that ends with the connection.
     Rest,
-}
-
-impl Default for Http {
-    fn default() -> Self {
-        Self {
-            is_couchdb: false,
-            requests: Requests::keeping(KEPT),
-            current: None,
-            waiting: Waiting::default(),
-            server: Input::default(),
-            part: Part::Status,
-            answer: Answer::default(),
-            is_unsure: false,
-        }
-    }
 }
 
 impl ReadExchanges for Http {

@@ -12,14 +12,12 @@ const KEY: usize = 250;
 /// Why a stream cannot be read.
 pub(super) const NOT_MEMCACHED: &str = "the client does not speak the protocol of memcached";
 
-/// Reads what a client sends.
+/// Reads what a client sends, and keeps values of at most `MOST` bytes. Longer values are not kept.
 #[derive(Default)]
-pub(super) struct Requests {
+pub(super) struct Requests<const MOST: usize> {
     input: Input,
     /// A request whose value has not arrived: its line, and the size of the value.
     stored: Option<(Message, u64)>,
-    /// Bytes of a value that are kept. Longer values are not kept.
-    most: u64,
 }
 
 /// What follows in the stream.
@@ -33,12 +31,7 @@ pub(super) enum Next {
 /// The value of a request; `None` if it is too long to be kept.
 pub(super) type Value = Option<Vec<u8>>;
 
-impl Requests {
-    /// Keeps values of at most so many bytes.
-    pub(super) fn keeping(most: u64) -> Self {
-        Self { most, ..Self::default() }
-    }
-
+impl<const MOST: usize> Requests<MOST> {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.input.push(bytes);
     }
@@ -47,7 +40,7 @@ impl Requests {
     pub(super) fn next(&mut self) -> Result<Option<Next>, Stop> {
         loop {
             if let Some((line, size)) = self.stored.take() {
-                let kept = if size <= self.most { size } else { 0 };
+                let kept = if size <= MOST as u64 { size } else { 0 };
                 // The value, and the end of its line.
                 let Some(value) = self.input.take(size + 2, usize::try_from(kept).unwrap_or_default()) else {
                     self.stored = Some((line, size));
@@ -93,7 +86,7 @@ pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The decoder.
 #[derive(Default)]
-pub(crate) struct Memcached(Requests);
+pub(crate) struct Memcached(Requests<0>);
 
 impl Decode for Memcached {
     fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) -> Result<(), Stop> {

@@ -23,8 +23,9 @@ const QUIET: [&str; 6] = ["delete", "incr", "decr", "touch", "flush_all", "verbo
 const NO_SERVER: &str = "the server does not speak the protocol of memcached";
 
 /// The view.
+#[derive(Default)]
 pub(crate) struct Memcached {
-    requests: Requests,
+    requests: Requests<KEPT>,
     /// Whether the client has said that nothing follows.
     has_quit: bool,
     waiting: Waiting,
@@ -32,19 +33,6 @@ pub(crate) struct Memcached {
     answer: Answer,
     /// Whether the server answered a request other than with a refusal: a login is over.
     is_let_in: bool,
-}
-
-impl Default for Memcached {
-    fn default() -> Self {
-        Self {
-            requests: Requests::keeping(KEPT as u64),
-            has_quit: false,
-            waiting: Waiting::default(),
-            server: Input::default(),
-            answer: Answer::default(),
-            is_let_in: false,
-        }
-    }
 }
 
 impl ReadExchanges for Memcached {

@@ -20,13 +20,8 @@ pub(super) const NOT_MONGODB: &str = "the client does not speak MongoDB's protoc
 pub(super) const COMPRESSED: &str = "its messages are compressed";
 
 /// The decoder.
-pub(crate) struct Mongodb(Frames<Message>);
-
-impl Default for Mongodb {
-    fn default() -> Self {
-        Self(Frames::keeping(KEPT))
-    }
-}
+#[derive(Default)]
+pub(crate) struct Mongodb(Frames<Message, KEPT>);
 
 impl Decode for Mongodb {
     fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) -> Result<(), Stop> {

@@ -28,32 +28,19 @@ const PARTIAL: [&str; 9] =
 const TOO_OLD: &str = "it sends messages of MongoDB before 3.6, which are not recorded";
 
 /// The view.
+#[derive(Default)]
 pub(crate) struct Mongodb {
-    client: Frames<Message>,
+    client: Frames<Message, KEPT>,
     /// When the first byte of the next request was seen.
     began: Option<Instant>,
     /// With what the answer to each needs.
     waiting: Waiting<Asked>,
-    server: Frames<Message>,
+    server: Frames<Message, LONGEST>,
     /// Whether answers follow that no request asks for any more.
     streams: bool,
     /// Cursors that are open, with the checksum of all documents so far.
     cursors: HashMap<i64, (Documents, Digest)>,
     has_begun: bool,
-}
-
-impl Default for Mongodb {
-    fn default() -> Self {
-        Self {
-            client: Frames::keeping(KEPT),
-            began: None,
-            waiting: Waiting::default(),
-            server: Frames::keeping(LONGEST),
-            streams: false,
-            cursors: HashMap::new(),
-            has_begun: false,
-        }
-    }
 }
 
 /// Which documents a cursor gives.

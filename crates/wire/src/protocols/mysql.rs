@@ -20,9 +20,10 @@ use kurabe_protocol::mysql::message::{
 /// The part of a server's packet that is read.
 const READ: usize = 512;
 
-/// Reads what a client sends.
-pub(super) struct Requests {
-    packets: Frames<Packet>,
+/// Reads what a client sends, and keeps at most `MOST` bytes of each command.
+#[derive(Default)]
+pub(super) struct Requests<const MOST: usize> {
+    packets: Frames<Packet, MOST>,
     /// The server's capabilities, once it has greeted.
     pub(super) offered: u32,
     /// The capabilities of both, once the client has answered.
@@ -42,12 +43,7 @@ pub(super) enum Next<'a> {
     Other,
 }
 
-impl Requests {
-    /// Keeps this number of bytes of each command.
-    pub(super) fn keeping(most: usize) -> Self {
-        Self { packets: Frames::keeping(most), offered: 0, agreed: None, sends_file: false }
-    }
-
+impl<const MOST: usize> Requests<MOST> {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.packets.push(bytes);
     }
@@ -91,9 +87,10 @@ impl Requests {
 }
 
 /// The decoder.
+#[derive(Default)]
 pub(crate) struct Mysql {
-    requests: Requests,
-    server: Frames<Packet>,
+    requests: Requests<KEPT>,
+    server: Frames<Packet, READ>,
     has_greeted: bool,
     prepared: Texts<u32>,
     last: Option<String>,
@@ -101,20 +98,6 @@ pub(crate) struct Mysql {
     preparing: Option<String>,
     /// Whether a text was sent that the server may answer by requesting a file.
     may_request_file: bool,
-}
-
-impl Default for Mysql {
-    fn default() -> Self {
-        Self {
-            requests: Requests::keeping(KEPT),
-            server: Frames::keeping(READ),
-            has_greeted: false,
-            prepared: Texts::default(),
-            last: None,
-            preparing: None,
-            may_request_file: false,
-        }
-    }
 }
 
 impl Decode for Mysql {

@@ -20,9 +20,10 @@ use std::time::Instant;
 const ANSWER: usize = 512;
 
 /// The view.
+#[derive(Default)]
 pub(crate) struct Mysql {
-    requests: Requests,
-    server: Frames<Packet>,
+    requests: Requests<KEPT>,
+    server: Frames<Packet, ANSWER>,
     began: Option<Instant>,
     has_greeted: bool,
     /// Whether the server has let the client in.
@@ -54,22 +55,6 @@ enum Stage {
         rows: bool,
     },
     Rows,
-}
-
-impl Default for Mysql {
-    fn default() -> Self {
-        Self {
-            requests: Requests::keeping(KEPT),
-            server: Frames::keeping(ANSWER),
-            began: None,
-            has_greeted: false,
-            has_started: false,
-            statements: Texts::default(),
-            waiting: Waiting::default(),
-            stage: Stage::First,
-            digest: None,
-        }
-    }
 }
 
 impl ReadExchanges for Mysql {

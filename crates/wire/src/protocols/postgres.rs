@@ -19,17 +19,17 @@ const UNKNOWN: &str = "a prepared statement";
 /// The text of a call of a function.
 pub(super) const FUNCTION_CALL: &str = "a function call";
 
-/// Reads what a client sends.
-pub(super) struct Requests {
-    phase: Phase,
-    /// Bytes of a message that are kept.
-    most: usize,
+/// Reads what a client sends, and keeps at most `MOST` bytes of each message.
+pub(super) enum Requests<const MOST: usize> {
+    /// Before the first message that has a tag.
+    Start(Frames<Start, MOST>),
+    Messages(Frames<Tagged, MOST>),
 }
 
-enum Phase {
-    /// Before the first message that has a tag.
-    Start(Frames<Start>),
-    Messages(Frames<Tagged>),
+impl<const MOST: usize> Default for Requests<MOST> {
+    fn default() -> Self {
+        Self::Start(Frames::default())
+    }
 }
 
 /// What follows in the stream.
@@ -45,27 +45,22 @@ pub(super) enum Next<'a> {
     Message(Message<Tagged>),
 }
 
-impl Requests {
-    /// Keeps this number of bytes of each message.
-    pub(super) fn keeping(most: usize) -> Self {
-        Self { phase: Phase::Start(Frames::keeping(KEPT)), most }
-    }
-
+impl<const MOST: usize> Requests<MOST> {
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        match &mut self.phase {
-            Phase::Start(start) => start.push(bytes),
-            Phase::Messages(messages) => messages.push(bytes),
+        match self {
+            Self::Start(start) => start.push(bytes),
+            Self::Messages(messages) => messages.push(bytes),
         }
     }
 
     /// Whether a message with a tag has begun to arrive.
     pub(super) fn has_begun(&self) -> bool {
-        matches!(&self.phase, Phase::Messages(messages) if messages.has_begun())
+        matches!(self, Self::Messages(messages) if messages.has_begun())
     }
 
     /// What follows; `None` if it has not arrived.
     pub(super) fn next(&mut self) -> Result<Option<Next<'_>>, Stop> {
-        if let Phase::Start(start) = &mut self.phase {
+        if let Self::Start(start) = self {
             let Some(Piece::Message(first)) = start.next(NOT_POSTGRES, |_, _| false)? else {
                 return Ok(None);
             };
@@ -74,10 +69,10 @@ impl Requests {
                 CANCEL_REQUEST => Next::Cancel,
                 _ => Next::Start(first),
             };
-            self.phase = Phase::Messages(start.rest(self.most));
+            *self = Self::Messages(start.rest());
             return Ok(Some(next));
         }
-        let Phase::Messages(messages) = &mut self.phase else { return Ok(None) };
+        let Self::Messages(messages) = self else { return Ok(None) };
         let is_data = |header: Tagged, _| header.tag == frontend::COPY_DATA;
         let next = messages.next("a message's length is wrong", is_data)?;
         Ok(next.map(|piece| match piece {
@@ -89,8 +84,9 @@ impl Requests {
 }
 
 /// The decoder.
+#[derive(Default)]
 pub(crate) struct Postgres {
-    requests: Requests,
+    requests: Requests<KEPT>,
     /// Whether the server has to say whether it encrypts.
     has_asked: bool,
     statements: Texts<Vec<u8>>,
@@ -100,19 +96,6 @@ pub(crate) struct Postgres {
     unnamed: bool,
     /// Where the messages of the statement that is bound now begin.
     begins: Option<u64>,
-}
-
-impl Default for Postgres {
-    fn default() -> Self {
-        Self {
-            requests: Requests::keeping(KEPT),
-            has_asked: false,
-            statements: Texts::default(),
-            portals: Texts::default(),
-            unnamed: false,
-            begins: None,
-        }
-    }
 }
 
 impl Decode for Postgres {

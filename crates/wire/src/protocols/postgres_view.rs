@@ -18,9 +18,10 @@ const NO_SERVER: &str = "the server does not speak PostgreSQL's protocol";
 const NO_REQUEST: &str = "an answer has no request";
 
 /// The view.
+#[derive(Default)]
 pub(crate) struct Postgres {
-    requests: Requests,
-    server: Frames<Tagged>,
+    requests: Requests<KEPT>,
+    server: Frames<Tagged, ANSWER>,
     has_started: bool,
     statements: Texts<Vec<u8>, Statement>,
     portals: Texts<Vec<u8>, Exchange>,
@@ -52,22 +53,6 @@ enum Expected {
 impl Expected {
     fn is_request(&self) -> bool {
         matches!(self, Self::Request)
-    }
-}
-
-impl Default for Postgres {
-    fn default() -> Self {
-        Self {
-            requests: Requests::keeping(KEPT),
-            server: Frames::keeping(ANSWER),
-            has_started: false,
-            statements: Texts::default(),
-            portals: Texts::default(),
-            began: None,
-            waiting: Waiting::default(),
-            done: Vec::new(),
-            digest: None,
-        }
     }
 }
 

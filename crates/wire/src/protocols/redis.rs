@@ -26,13 +26,8 @@ const SETUP: [&str; 17] = [
 const NOT_REDIS: &str = "the client does not speak the protocol of Redis";
 
 /// The decoder.
-pub(crate) struct Redis(Requests);
-
-impl Default for Redis {
-    fn default() -> Self {
-        Self(Requests::new(WORDS, WORD))
-    }
-}
+#[derive(Default)]
+pub(crate) struct Redis(Requests<WORDS, WORD>);
 
 impl Decode for Redis {
     fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) -> Result<(), Stop> {
@@ -44,14 +39,12 @@ impl Decode for Redis {
     }
 }
 
-/// Reads requests from what a client sends.
-pub(super) struct Requests {
+/// Reads requests from what a client sends, and keeps at most `WORDS` words of each, and `WORD` bytes of each word.
+#[derive(Default)]
+pub(super) struct Requests<const WORDS: usize, const WORD: usize> {
     client: Input,
     /// The request that is being read.
     request: Option<Command>,
-    /// Words of a request, and bytes of a word, that are kept.
-    words: usize,
-    word: usize,
 }
 
 /// A request.
@@ -67,11 +60,7 @@ pub(super) struct Command {
     pub(super) cut: bool,
 }
 
-impl Requests {
-    pub(super) fn new(words: usize, word: usize) -> Self {
-        Self { client: Input::default(), request: None, words, word }
-    }
-
+impl<const WORDS: usize, const WORD: usize> Requests<WORDS, WORD> {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.client.push(bytes);
     }
@@ -93,11 +82,11 @@ impl Requests {
         if let Some(request) = &mut self.request
             && let Some(length) = request.length
         {
-            let Some(word) = self.client.take(length + 2, self.word) else { return Ok(false) };
+            let Some(word) = self.client.take(length + 2, WORD) else { return Ok(false) };
             request.length = None;
             request.left -= 1;
             let end = usize::try_from(length).unwrap_or(usize::MAX).min(word.bytes.len());
-            if request.words.len() < self.words {
+            if request.words.len() < WORDS {
                 request.cut |= (end as u64) < length;
                 request.words.push(word.bytes.get(..end).unwrap_or_default().to_vec());
             } else {
@@ -124,7 +113,7 @@ impl Requests {
             // A command in one line, as by telnet.
             (Some(first), None) if first.is_ascii_alphabetic() => {
                 let text = line.text();
-                let words = text.split_whitespace().take(self.words);
+                let words = text.split_whitespace().take(WORDS);
                 let words = words.map(|word| word.as_bytes().to_vec()).collect();
                 self.request = Some(Command { at: line.at, words, ..Command::default() });
             }

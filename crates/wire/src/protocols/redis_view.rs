@@ -27,25 +27,14 @@ const UNORDERED: [&str; 11] =
 const NO_SERVER: &str = "the server does not speak the protocol of Redis";
 
 /// The view.
+#[derive(Default)]
 pub(crate) struct Redis {
-    requests: Requests,
+    requests: Requests<WORDS, KEPT>,
     waiting: Waiting,
     /// Whether a request of `MULTI` was answered, and not yet what ends it.
     in_transaction: bool,
     server: Input,
     answer: Option<Answer>,
-}
-
-impl Default for Redis {
-    fn default() -> Self {
-        Self {
-            requests: Requests::new(WORDS, KEPT),
-            waiting: Waiting::default(),
-            in_transaction: false,
-            server: Input::default(),
-            answer: None,
-        }
-    }
 }
 
 impl ReadExchanges for Redis {

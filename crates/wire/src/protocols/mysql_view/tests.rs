@@ -3,7 +3,7 @@
 use super::*;
 use crate::view::tests::{exchanges, seen_of};
 
-fn packet(sequence: u8, body: &[u8]) -> Vec<u8> {
+pub(crate) fn packet(sequence: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len()).unwrap().to_le_bytes();
     [&[length[0], length[1], length[2], sequence], body].concat()
 }
