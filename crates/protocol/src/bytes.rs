@@ -6,23 +6,24 @@ pub fn short(bytes: &[u8], at: usize) -> u16 {
 }
 
 /// Four bytes as a number, the lowest first; 0 if they are missing.
+#[inline]
 pub fn word(bytes: &[u8], at: usize) -> u32 {
     chunk(bytes, at).map_or(0, u32::from_le_bytes)
 }
 
 /// Four bytes as a number, the highest first; 0 if they are missing.
-pub fn word_be(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn word_be(bytes: &[u8], at: usize) -> u32 {
     chunk(bytes, at).map_or(0, u32::from_be_bytes)
 }
 
 /// The bytes from `at` on, if all of them are there.
 #[inline]
-pub fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+pub(crate) fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
 /// The bytes before the first zero from `at` on, and the position after it.
-pub fn until_zero(bytes: &[u8], at: usize) -> (&[u8], usize) {
+pub(crate) fn until_zero(bytes: &[u8], at: usize) -> (&[u8], usize) {
     let rest = bytes.get(at..).unwrap_or_default();
     let end = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
     (rest.get(..end).unwrap_or_default(), at.saturating_add(end).saturating_add(1))

@@ -14,7 +14,9 @@ pub mod mongodb {
 /// The protocol of MySQL and MariaDB: MySQL Source Code Documentation, "Client/Server Protocol"; MariaDB's documentation,
 /// "Clients & Connectors: Protocol".
 pub mod mysql {
+    pub mod capability;
     pub mod frame;
+    pub mod handshake;
     pub mod message;
 }
 /// PostgreSQL's protocol, version 3: manual, "Frontend/Backend Protocol".
@@ -46,6 +48,7 @@ pub trait Header: Copy {
     fn body(self) -> u64;
 
     /// Whether the next frame continues the message.
+    #[inline]
     fn continues(self) -> bool {
         false
     }

@@ -21,6 +21,7 @@ pub fn size(word: &[u8]) -> Option<u64> {
 }
 
 /// A number of at most [`MAX`].
+#[inline]
 pub fn length(word: &[u8]) -> Option<u64> {
     // `parse` accepts a plus sign too.
     let word = std::str::from_utf8(word).ok().filter(|word| !word.starts_with('+'))?;

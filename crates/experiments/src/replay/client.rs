@@ -7,6 +7,7 @@ use super::traffic::{Sent, Traffic, Unit};
 use super::{http, memcached, mongodb, mysql, postgres, redis};
 use crate::prelude::*;
 use kurabe_core::driver::RawMessages;
+use kurabe_protocol::mysql::message;
 use kurabe_wire::registry::of_scheme;
 use kurabe_wire::view::{Event, Exchange, Step, View};
 use std::collections::HashMap;
@@ -14,8 +15,6 @@ use std::time::Instant;
 
 /// The maximum size of a message with bulk data, in bytes.
 pub(super) const PIECE: usize = 1 << 20;
-/// What MySQL answers to `LOAD DATA LOCAL`.
-const FILE_WANTED: u8 = 0xfb;
 
 /// One connection of a replay.
 pub(super) struct Client<'a> {
@@ -62,7 +61,7 @@ impl<'a> Client<'a> {
             view.sent(b"\0\0\0\x09\0\x03\0\0\0", now, events);
         } else if self.traffic.family == Family::Mysql {
             let [a, b, c, d] = flags.to_le_bytes();
-            let greeting = [&[10, 0][..], &[0; 13], &[a, b, 0, 0, 0, c, d, 0]].concat();
+            let greeting = [&[10, 0][..], &[0; 13], &[a, b, 0, 0, 0, c, d, 0], &[0; 10]].concat();
             let response = [&[a, b, c, d][..], &[0; 30]].concat();
             view.received(&packet(0, &greeting), now, events);
             view.sent(&packet(1, &response), now, events);
@@ -235,7 +234,7 @@ impl<'a> Client<'a> {
             if let Some(kept) = kept {
                 kept.extend_from_slice(piece);
             }
-            if head.get(4) == Some(&FILE_WANTED) {
+            if head.get(4) == Some(&message::answer::LOCAL_INFILE) {
                 let mut sequence = head[3];
                 for piece in data.chunks(PIECE).chain([&[][..]]) {
                     sequence = sequence.wrapping_add(1);

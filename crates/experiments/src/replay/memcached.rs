@@ -4,6 +4,7 @@ use super::commands::{command, values};
 use super::traffic::Sent;
 use kurabe_capture::record::Value as Recorded;
 use kurabe_core::Result;
+use kurabe_protocol::memcached::place_of_size;
 
 /// A request with one answer, after those that have none.
 pub(super) const SYNC: &[u8] = b"version\r\n";
@@ -30,11 +31,7 @@ pub(super) fn keys(text: &str, sent: &Sent) -> impl Iterator<Item = String> {
 /// Appends a request: its line, and its value, whose size is in the line.
 pub(super) fn push(out: &mut Vec<u8>, text: &str, sent: &Sent) -> Result<()> {
     let mut given = values(sent)?;
-    let place = match command(text) {
-        "set" | "add" | "replace" | "append" | "prepend" => Some(3),
-        "ms" => Some(1),
-        _ => None,
-    };
+    let place = place_of_size(command(text).as_bytes());
     let value = place.and_then(|_| given.pop());
     let size = value.map_or_else(String::new, |value| value.len().to_string());
     if let Some(place) = place {

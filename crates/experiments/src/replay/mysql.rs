@@ -3,6 +3,8 @@
 use super::commands::value;
 use super::traffic::Sent;
 use crate::prelude::*;
+use kurabe_protocol::mysql::frame::{MAX, Packet};
+use kurabe_protocol::mysql::message::{command, kind, push_length};
 use kurabe_wire::view::Step;
 use std::collections::HashMap;
 
@@ -15,21 +17,21 @@ pub(super) fn push(
 ) -> Result<()> {
     let request = &sent.request;
     let (code, rest) = match text.strip_prefix("COM_") {
-        Some("PING") => (0x0e, String::new()),
-        Some(name) => (0x02, name.trim_start_matches("INIT_DB ").to_owned()),
-        None => (0x03, text),
+        Some("PING") => (command::PING, String::new()),
+        Some(name) => (command::INIT_DB, name.trim_start_matches("INIT_DB ").to_owned()),
+        None => (command::QUERY, text),
     };
     match request.step {
         Step::Text | Step::Bound => out.extend(packet(0, &[&[code], rest.as_bytes()].concat())),
         Step::Prepare => {
             if let Some(number) = prepared.remove(&rest) {
-                out.extend(packet(0, &[&[0x19][..], &number.to_le_bytes()].concat()));
+                out.extend(packet(0, &[&[command::STMT_CLOSE][..], &number.to_le_bytes()].concat()));
             }
-            out.extend(packet(0, &[&[0x16], rest.as_bytes()].concat()));
+            out.extend(packet(0, &[&[command::STMT_PREPARE], rest.as_bytes()].concat()));
         }
         Step::Execute => {
             let number = prepared.get(&rest).copied().unwrap_or(0);
-            let mut body = [&[0x17][..], &number.to_le_bytes(), &[0, 1, 0, 0, 0]].concat();
+            let mut body = [&[command::STMT_EXECUTE][..], &number.to_le_bytes(), &[0, 1, 0, 0, 0]].concat();
             let values: Vec<Option<&[u8]>> = request.parameters.iter().map(value).collect::<Result<_>>()?;
             let mut nulls = vec![0; values.len().div_ceil(8)];
             for (n, _) in values.iter().enumerate().filter(|(_, value)| value.is_none()) {
@@ -43,7 +45,9 @@ pub(super) fn push(
             for (parameter, bytes) in request.parameters.iter().zip(values) {
                 let Some(bytes) = bytes else { continue };
                 // Dates and times have one byte of length.
-                if !parameter.binary || matches!(parameter.kind & 0xff, 7 | 10..=12) {
+                if !parameter.binary
+                    || matches!(parameter.kind as u8, kind::TIMESTAMP | kind::DATE..=kind::DATETIME)
+                {
                     push_length(&mut body, bytes.len());
                 }
                 body.extend(bytes);
@@ -56,31 +60,15 @@ pub(super) fn push(
 
 /// A command of MySQL in packets.
 pub(super) fn packet(mut sequence: u8, body: &[u8]) -> Vec<u8> {
-    const LONGEST: usize = 0xff_ffff;
     let mut out = Vec::with_capacity(body.len() + 8);
-    let mut pieces = body.chunks(LONGEST);
+    let mut pieces = body.chunks(MAX);
     loop {
         let piece = pieces.next().unwrap_or_default();
-        let [a, b, c, _] = (piece.len() as u32).to_le_bytes();
-        out.extend([a, b, c, sequence]);
+        out.extend(Packet { length: piece.len(), sequence }.bytes());
         out.extend(piece);
         sequence = sequence.wrapping_add(1);
-        if piece.len() < LONGEST {
+        if piece.len() < MAX {
             return out;
-        }
-    }
-}
-
-/// A length of MySQL's protocol (`int<lenenc>`).
-fn push_length(out: &mut Vec<u8>, length: usize) {
-    let [a, b, c, ..] = (length as u64).to_le_bytes();
-    match length {
-        0..=250 => out.push(a),
-        251..=0xffff => out.extend([0xfc, a, b]),
-        0x1_0000..=0xff_ffff => out.extend([0xfd, a, b, c]),
-        _ => {
-            out.push(0xfe);
-            out.extend((length as u64).to_le_bytes());
         }
     }
 }

@@ -4,6 +4,7 @@ use super::client::PIECE;
 use super::commands::value;
 use super::traffic::Sent;
 use crate::prelude::*;
+use kurabe_protocol::postgres::frame::frontend;
 use kurabe_wire::view::Step;
 use std::collections::{HashMap, HashSet};
 
@@ -47,7 +48,7 @@ pub(super) fn push(
         let mut body = [name.as_bytes(), b"\0", text.as_bytes(), b"\0"].concat();
         push_count(&mut body, types.len())?;
         body.extend(types.iter().flat_map(|kind| kind.to_be_bytes()));
-        message(out, b'P', &body);
+        message(out, frontend::PARSE, &body);
         Ok(())
     };
     let name = match request.step {
@@ -64,7 +65,7 @@ pub(super) fn push(
             let known = prepared.get(text).copied();
             let name = format!("r{}", known.unwrap_or(next));
             if known.is_some() {
-                message(out, b'C', &[b"S", name.as_bytes(), b"\0"].concat());
+                message(out, frontend::CLOSE, &[b"S", name.as_bytes(), b"\0"].concat());
             }
             parse(out, &name, &sent.types)?;
             prepared.insert(text.to_owned(), known.unwrap_or(next));
@@ -82,12 +83,12 @@ pub(super) fn push(
     let portal = if request.limit > 0 || request.goes_on { format!("c{number}\0") } else { "\0".to_owned() };
     let execute = [portal.as_bytes(), &request.limit.to_be_bytes()].concat();
     if request.goes_on && known.is_some() {
-        message(out, b'E', &execute);
+        message(out, frontend::EXECUTE, &execute);
         return Ok(());
     }
     if request.limit > 0 {
         portals.insert(text.to_owned(), number);
-        message(out, b'C', &[b"P", portal.as_bytes()].concat());
+        message(out, frontend::CLOSE, &[b"P", portal.as_bytes()].concat());
     }
     let mut bind = [portal.as_bytes(), name.as_bytes(), b"\0"].concat();
     push_count(&mut bind, request.parameters.len())?;
@@ -106,15 +107,15 @@ pub(super) fn push(
     }
     push_count(&mut bind, request.formats.len())?;
     bind.extend(request.formats.iter().flat_map(|binary| [0, u8::from(*binary)]));
-    message(out, b'B', &bind);
-    message(out, b'E', &execute);
+    message(out, frontend::BIND, &bind);
+    message(out, frontend::EXECUTE, &execute);
     push_data(out, text, &sent.data);
     Ok(())
 }
 
 /// A statement as a text.
 pub(super) fn push_text(out: &mut Vec<u8>, text: &str) {
-    message(out, b'Q', &[text.as_bytes(), b"\0"].concat());
+    message(out, frontend::QUERY, &[text.as_bytes(), b"\0"].concat());
 }
 
 /// A message of PostgreSQL.
@@ -128,8 +129,8 @@ pub(super) fn message(out: &mut Vec<u8>, kind: u8, body: &[u8]) {
 fn push_data(out: &mut Vec<u8>, text: &str, data: &[u8]) {
     let start = text.get(..6).unwrap_or_default();
     if !data.is_empty() || start.trim_start().get(..4).is_some_and(|word| word.eq_ignore_ascii_case("copy")) {
-        data.chunks(PIECE).for_each(|piece| message(out, b'd', piece));
-        message(out, b'c', b"");
+        data.chunks(PIECE).for_each(|piece| message(out, frontend::COPY_DATA, piece));
+        message(out, frontend::COPY_DONE, b"");
     }
 }
 

@@ -14,7 +14,7 @@ pub const BOOL: u8 = 0x08;
 pub const DATE_TIME: u8 = 0x09;
 pub const NULL: u8 = 0x0a;
 /// A regular expression: two texts, which end with a zero byte each.
-pub const REGEX: u8 = 0x0b;
+const REGEX: u8 = 0x0b;
 const POINTER: u8 = 0x0c;
 const CODE: u8 = 0x0d;
 const SYMBOL: u8 = 0x0e;
@@ -49,18 +49,13 @@ impl<'a> Element<'a> {
 
     /// A number of any type, or a truth value, as a whole number.
     pub fn number(&self) -> Option<i64> {
-        number(self.kind, self.value)
-    }
-}
-
-/// A value as a whole number, if it is a number or a truth value.
-pub fn number(kind: u8, value: &[u8]) -> Option<i64> {
-    match kind {
-        DOUBLE => Some(f64::from_le_bytes(value.try_into().ok()?) as i64),
-        BOOL => value.first().map(|truth| i64::from(*truth)),
-        INT32 => Some(i64::from(i32::from_le_bytes(value.try_into().ok()?))),
-        INT64 => Some(i64::from_le_bytes(value.try_into().ok()?)),
-        _ => None,
+        match self.kind {
+            DOUBLE => Some(f64::from_le_bytes(self.value.try_into().ok()?) as i64),
+            BOOL => self.value.first().map(|truth| i64::from(*truth)),
+            INT32 => Some(i64::from(i32::from_le_bytes(self.value.try_into().ok()?))),
+            INT64 => Some(i64::from_le_bytes(self.value.try_into().ok()?)),
+            _ => None,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ pub const OP_MSG: u32 = 2013;
 
 /// Flags of `OP_MSG`. Those below 16 must be known.
 pub mod flag {
-    pub const CHECKSUM_PRESENT: u32 = 1;
+    pub(super) const CHECKSUM_PRESENT: u32 = 1;
     /// More messages follow that answer the same request; of a request, none answers it.
     pub const MORE_TO_COME: u32 = 2;
     pub(super) const REQUIRED: u32 = 0xffff;
@@ -59,6 +59,7 @@ impl Header for Message {
         }
     }
 
+    #[inline]
     fn body(self) -> u64 {
         self.rest as u64
     }
@@ -83,6 +84,7 @@ impl<'a> Msg<'a> {
     }
 
     /// Whether it has no flags that must be known, but these.
+    #[inline]
     pub fn is_known(self, known: u32) -> bool {
         self.flags & flag::REQUIRED & !(flag::CHECKSUM_PRESENT | known) == 0
     }

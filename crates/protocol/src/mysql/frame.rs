@@ -34,10 +34,12 @@ impl Header for Packet {
         }
     }
 
+    #[inline]
     fn body(self) -> u64 {
         self.length as u64
     }
 
+    #[inline]
     fn continues(self) -> bool {
         self.length == MAX
     }
@@ -73,6 +75,7 @@ impl Header for Compressed {
         }
     }
 
+    #[inline]
     fn body(self) -> u64 {
         self.length as u64
     }

@@ -1,5 +1,6 @@
-//! Commands and answers ("Connection Phase", "Command Phase"). What was cut off is read as far as it is there.
+//! Commands and answers ("Command Phase"). What was cut off is read as far as it is there.
 
+use super::capability;
 use crate::bytes::{chunk, short, until_zero, word};
 
 /// The first byte of a command.
@@ -15,43 +16,9 @@ pub mod command {
     pub const STMT_EXECUTE: u8 = 0x17;
     pub const STMT_SEND_LONG_DATA: u8 = 0x18;
     pub const STMT_CLOSE: u8 = 0x19;
-    pub const STMT_RESET: u8 = 0x1a;
     pub const STMT_FETCH: u8 = 0x1c;
-    pub const RESET_CONNECTION: u8 = 0x1f;
     /// MariaDB's `COM_STMT_BULK_EXECUTE`.
     pub const STMT_BULK_EXECUTE: u8 = 0xfa;
-}
-
-/// Capabilities of both ends ("Capabilities Flags").
-pub mod capability {
-    pub const LONG_PASSWORD: u32 = 1;
-    /// Updates count rows that were found, and not those that were changed.
-    pub const FOUND_ROWS: u32 = 1 << 1;
-    pub const LONG_FLAG: u32 = 1 << 2;
-    pub const CONNECT_WITH_DB: u32 = 1 << 3;
-    /// Packets are in frames that are compressed by zlib, from the end of the handshake.
-    pub const COMPRESS: u32 = 1 << 5;
-    /// The server may request a file of `LOAD DATA LOCAL`.
-    pub const LOCAL_FILES: u32 = 1 << 7;
-    pub const PROTOCOL_41: u32 = 1 << 9;
-    pub const SSL: u32 = 1 << 11;
-    pub const TRANSACTIONS: u32 = 1 << 13;
-    pub const SECURE_CONNECTION: u32 = 1 << 15;
-    /// The server may send several results for a query, such as `CALL`.
-    pub const MULTI_RESULTS: u32 = 1 << 17;
-    /// The same for prepared statements.
-    pub const PS_MULTI_RESULTS: u32 = 1 << 18;
-    pub const PLUGIN_AUTH: u32 = 1 << 19;
-    pub const CONNECT_ATTRS: u32 = 1 << 20;
-    pub const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
-    /// Answers have no EOF packets.
-    pub const DEPRECATE_EOF: u32 = 1 << 24;
-    pub const OPTIONAL_METADATA: u32 = 1 << 25;
-    /// As `COMPRESS`, by zstd.
-    pub const ZSTD_COMPRESSION: u32 = 1 << 26;
-    pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
-    /// MariaDB only, in a separate field: a client may keep the column definitions received at preparation.
-    pub const MARIADB_CACHE_METADATA: u32 = 1 << 4;
 }
 
 /// The server's status in OK and EOF packets ("`SERVER_STATUS_flags_enum`").
@@ -94,107 +61,6 @@ pub mod kind {
 
 /// MariaDB's number of the statement that was prepared last.
 pub const LAST_STATEMENT: u32 = u32::MAX;
-
-/// The length of the payload of the request for TLS, in bytes (`Protocol::SSLRequest`).
-pub const SSL_REQUEST: usize = 32;
-
-/// The server's first packet, up to its second part of the nonce (`Protocol::HandshakeV10`).
-#[derive(Clone, Copy, Debug)]
-pub struct Greeting<'a> {
-    pub version: &'a [u8],
-    /// The server's number of this connection.
-    pub connection: u32,
-    pub capabilities: u32,
-    /// MariaDB's own capabilities; 0 of MySQL.
-    pub mariadb: u32,
-    /// The first part of the nonce, and the length of all of it.
-    pub nonce: [u8; 8],
-    pub nonce_length: u8,
-    /// What follows: the second part of the nonce, and the name of the authentication plugin.
-    pub rest: &'a [u8],
-}
-
-impl<'a> Greeting<'a> {
-    /// The version of the protocol.
-    pub const VERSION: u8 = 10;
-
-    /// Reads a payload: protocol (1), version (up to 0), connection (4), nonce (8), filler (1), capabilities (2), character
-    /// set (1), status (2), capabilities (2), nonce length (1), filler (6), MariaDB's capabilities (4).
-    pub fn read(payload: &'a [u8]) -> Option<Self> {
-        let (version, at) = until_zero(payload, 1);
-        let (fixed, rest) = payload.get(at..)?.split_first_chunk::<31>()?;
-        let capabilities = u32::from_le_bytes([fixed[13], fixed[14], fixed[18], fixed[19]]);
-        // MySQL sets this bit, and leaves MariaDB's field empty.
-        let is_mysql = capabilities & capability::LONG_PASSWORD != 0;
-        Some(Self {
-            version,
-            connection: word(fixed, 0),
-            capabilities,
-            mariadb: if is_mysql { 0 } else { word(fixed, 27) },
-            nonce: chunk(fixed, 4)?,
-            nonce_length: fixed[20],
-            rest,
-        })
-    }
-}
-
-/// The client's first packet, without its password (`Protocol::HandshakeResponse41`).
-#[derive(Clone, Copy, Debug)]
-pub struct HandshakeResponse<'a> {
-    pub capabilities: u32,
-    pub user: &'a [u8],
-    /// What follows the name.
-    rest: &'a [u8],
-}
-
-impl<'a> HandshakeResponse<'a> {
-    /// Reads a payload: capabilities (4), longest packet (4), character set (1), filler (23), user (up to 0).
-    pub fn read(payload: &'a [u8]) -> Self {
-        let (user, at) = until_zero(payload, 32);
-        Self { capabilities: word(payload, 0), user, rest: payload.get(at..).unwrap_or_default() }
-    }
-
-    /// Whether it is the request for TLS.
-    pub fn is_ssl_request(payload: &[u8]) -> bool {
-        payload.len() == SSL_REQUEST && word(payload, 0) & capability::SSL != 0
-    }
-
-    fn has(&self, flag: u32) -> bool {
-        self.capabilities & flag != 0
-    }
-
-    /// The client's name and version from its connection attributes.
-    pub fn client(&self) -> Option<(&'a [u8], Option<&'a [u8]>)> {
-        let mut at = if self.has(capability::PLUGIN_AUTH_LENENC) {
-            text(self.rest, 0)?.1
-        } else if self.has(capability::SECURE_CONNECTION) {
-            1 + usize::from(*self.rest.first()?)
-        } else {
-            until_zero(self.rest, 0).1
-        };
-        for flag in [capability::CONNECT_WITH_DB, capability::PLUGIN_AUTH] {
-            if self.has(flag) {
-                at = until_zero(self.rest, at).1;
-            }
-        }
-        if !self.has(capability::CONNECT_ATTRS) {
-            return None;
-        }
-        let (mut attributes, _) = text(self.rest, at)?;
-        let (mut name, mut version) = (None, None);
-        while !attributes.is_empty() {
-            let (key, next) = text(attributes, 0)?;
-            let (value, next) = text(attributes, next)?;
-            attributes = attributes.get(next..)?;
-            match key {
-                b"_client_name" => name = Some(value),
-                b"_client_version" => version = Some(value),
-                _ => {}
-            }
-        }
-        Some((name?, version))
-    }
-}
 
 /// A command of the client.
 #[derive(Clone, Copy, Debug)]
@@ -342,6 +208,7 @@ pub fn number(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
 }
 
 /// Encoded size of a length, in bytes.
+#[inline]
 pub fn length_width(length: usize) -> usize {
     match length {
         0..0xfb => 1,
@@ -352,6 +219,7 @@ pub fn length_width(length: usize) -> usize {
 }
 
 /// Appends a length (`int<lenenc>`).
+#[inline]
 pub fn push_length(out: &mut Vec<u8>, length: usize) {
     let (marker, width) = match length_width(length) {
         1 => (None, 1),
@@ -389,7 +257,7 @@ pub fn value(bytes: &[u8], at: usize, kind: u8) -> Option<(bool, &[u8], usize)> 
 }
 
 /// The statement behind query attributes (`COM_QUERY` with `CLIENT_QUERY_ATTRIBUTES`).
-pub fn after_attributes(bytes: &[u8]) -> Option<&[u8]> {
+fn after_attributes(bytes: &[u8]) -> Option<&[u8]> {
     let (count, at) = number(bytes, 0)?;
     let (_, mut at) = number(bytes, at)?;
     if count == 0 {

@@ -83,6 +83,7 @@ impl Header for Tagged {
         }
     }
 
+    #[inline]
     fn body(self) -> u64 {
         self.length as u64
     }
@@ -113,6 +114,7 @@ impl Header for Start {
         Found::Header(Self { code: word_be(bytes, 4), length: length - Self::LENGTH as u32 })
     }
 
+    #[inline]
     fn body(self) -> u64 {
         self.length.into()
     }

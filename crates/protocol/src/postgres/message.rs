@@ -154,6 +154,7 @@ pub fn error_field(body: &[u8], letter: u8) -> Option<&[u8]> {
 }
 
 /// The command of `CommandComplete`, and its number of rows: `INSERT 0 3`, `COPY 3`.
+#[inline]
 pub fn command_complete(body: &[u8]) -> (&[u8], Option<u64>) {
     let (tag, _) = until_zero(body, 0);
     let mut words = tag.split(|byte| *byte == b' ');

@@ -1,5 +1,6 @@
 //! Requests of HTTP/1.1 (RFC 9112): `CouchDB`, and applications.
 
+use super::http_framing::{self, Framing};
 use crate::decoder::{Decode, Request, Seen};
 use crate::input::{Input, Message};
 use crate::reader::Stop;
@@ -85,26 +86,7 @@ enum Part {
     #[default]
     Start,
     Fields(Box<Head>),
-    /// A body of this length.
-    Body(u64),
-    /// The line with a chunk's size.
-    Chunk,
-    /// A chunk of this size.
-    Data(u64),
-    /// The line after a chunk.
-    ChunkEnd,
-    /// Fields after the last chunk.
-    Trailers,
-}
-
-/// How long a body is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Length {
-    /// There is none.
-    #[default]
-    None,
-    Bytes(u64),
-    Chunked,
+    Body(Framing),
 }
 
 /// A request without its body.
@@ -117,7 +99,8 @@ pub(super) struct Head {
     /// Fields that are kept: the place in [`FIELDS`], and the value.
     pub(super) fields: Vec<(usize, String)>,
     agent: Option<String>,
-    length: Length,
+    /// How its body ends; `None` if it has none.
+    length: Option<Framing>,
     /// Whether it asks for another protocol.
     pub(super) may_change: bool,
     /// Whether the client waits before it sends the body.
@@ -145,8 +128,21 @@ impl<const MOST: usize> Requests<MOST> {
 
     /// Reads the next line or part of a body. Returns whether it was complete.
     fn read(&mut self, found: &mut Option<Next>) -> Result<bool, Stop> {
-        if let Part::Body(size) | Part::Data(size) = self.part {
-            return Ok(self.body(size, found).is_some());
+        if let Part::Body(framing) = &mut self.part {
+            match framing.next(&mut self.client)? {
+                None => return Ok(false),
+                Some(http_framing::Part::Bytes(bytes)) => {
+                    let kept = bytes.get(..MOST - self.kept).unwrap_or(bytes);
+                    self.is_cut |= kept.len() < bytes.len();
+                    self.kept += kept.len();
+                    *found = (!kept.is_empty()).then(|| Next::Body(kept.to_vec()));
+                }
+                Some(http_framing::Part::End) => {
+                    self.part = Part::Start;
+                    *found = Some(Next::End { is_cut: self.is_cut });
+                }
+            }
+            return Ok(true);
         }
         let line = self.client.line().map_err(|_| "a line is too long for HTTP")?;
         let Some(line) = line else { return Ok(false) };
@@ -155,11 +151,7 @@ impl<const MOST: usize> Requests<MOST> {
             Part::Start if text.is_empty() => {}
             Part::Start => self.part = Part::Fields(Box::new(start(&line)?)),
             Part::Fields(head) if text.is_empty() => {
-                self.part = match head.length {
-                    Length::None => Part::Body(0),
-                    Length::Bytes(length) => Part::Body(length),
-                    Length::Chunked => Part::Chunk,
-                };
+                self.part = Part::Body(head.length.unwrap_or(Framing::Length(0)));
                 (self.kept, self.is_cut) = (0, head.is_cut);
                 *found = Some(Next::Head(head));
             }
@@ -167,44 +159,11 @@ impl<const MOST: usize> Requests<MOST> {
                 field(&mut head, &text)?;
                 self.part = Part::Fields(head);
             }
-            Part::Chunk => {
-                self.part = match chunk_size(&text).ok_or("a chunk has no size")? {
-                    0 => Part::Trailers,
-                    size => Part::Data(size),
-                };
-            }
-            Part::ChunkEnd if text.is_empty() => self.part = Part::Chunk,
-            Part::ChunkEnd => return Err("a chunk has another size than it says".into()),
-            Part::Trailers if text.is_empty() => *found = Some(Next::End { is_cut: self.is_cut }),
-            Part::Trailers => self.part = Part::Trailers,
             // Read before.
-            Part::Body(_) | Part::Data(_) => {}
+            Part::Body(_) => {}
         }
         Ok(true)
     }
-
-    /// Reads a body, or a chunk, of this size, of which only the first bytes are kept.
-    fn body(&mut self, size: u64, found: &mut Option<Next>) -> Option<()> {
-        let left = MOST - self.kept;
-        self.is_cut |= size > left as u64;
-        if size == 0 {
-            self.part = Part::Start;
-            *found = Some(Next::End { is_cut: self.is_cut });
-            return Some(());
-        }
-        let bytes = self.client.take(size, left)?.bytes;
-        self.kept += bytes.len();
-        self.part = if matches!(self.part, Part::Data(_)) { Part::ChunkEnd } else { Part::Body(0) };
-        *found = (!bytes.is_empty()).then_some(Next::Body(bytes));
-        Some(())
-    }
-}
-
-/// The size of a chunk, by its line.
-pub(super) fn chunk_size(line: &str) -> Option<u64> {
-    let digits = line.split(';').next().unwrap_or_default().trim();
-    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    u64::from_str_radix(digits, 16).ok().filter(|_| is_number)
 }
 
 /// Reads the line of a request.
@@ -241,12 +200,10 @@ fn field(head: &mut Head, line: &str) -> Result<(), &'static str> {
     let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
     match name.as_str() {
         "content-length" => {
-            let length = value.parse().map(Length::Bytes);
-            let length = length.map_err(|_| "a body has no length")?;
-            match head.length {
-                Length::Chunked => {}
-                known if known == length || known == Length::None => head.length = length,
-                _ => return Err("a body has two lengths"),
+            let length = value.parse().map(Framing::Length).map_err(|_| "a body has no length")?;
+            let known = *head.length.get_or_insert(length);
+            if known != Framing::Chunk && known != length {
+                return Err("a body has two lengths");
             }
         }
         "transfer-encoding" => {
@@ -255,7 +212,7 @@ fn field(head: &mut Head, line: &str) -> Result<(), &'static str> {
                 return Err("a body has no length");
             }
             // It is stronger than a number of bytes. What is compressed besides is not kept.
-            head.length = Length::Chunked;
+            head.length = Some(Framing::Chunk);
             head.is_cut |= !before.is_empty();
         }
         "upgrade" => head.may_change = true,

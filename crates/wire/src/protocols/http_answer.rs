@@ -1,13 +1,12 @@
 //! The fields of an answer of HTTP, which say how its body ends and what it is.
 
 use super::http_body::Body;
+use super::http_framing::LARGEST;
 use flate2::write::MultiGzDecoder;
 use std::io::Write as _;
 
 /// Why a connection cannot be read.
 pub(super) const NOT_HTTP: &str = "the server does not speak HTTP/1.1";
-/// The largest body of an answer, in bytes.
-pub(super) const LARGEST: u64 = 1 << 50;
 
 /// An answer that is being read.
 #[derive(Default)]

@@ -4,9 +4,10 @@
 //! parameters are the body, and fields that decide what the answer is. A status from 400 on is an error. Of an answer of
 //! `CouchDB`, the elements of its array are its rows; of others, a body is one.
 
-use super::http::{Head, Next, Requests, chunk_size};
-use super::http_answer::{Answer, LARGEST, NOT_HTTP};
+use super::http::{Head, Next, Requests};
+use super::http_answer::{Answer, NOT_HTTP};
 use super::http_body::{Body, Kind};
+use super::http_framing::{self, Framing};
 use crate::conceal;
 use crate::input::Input;
 use crate::reader::Stop;
@@ -45,15 +46,7 @@ enum Part {
     #[default]
     Status,
     Fields,
-    /// This number of bytes, which end the body.
-    Length(u64),
-    /// The line with a chunk's size, a part of a chunk, and the line after it.
-    Chunk,
-    Data(u64),
-    ChunkEnd,
-    Trailers,
-    /// A body that ends with the connection.
-    Rest,
+    Body(Framing),
 }
 
 impl ReadExchanges for Http {
@@ -85,7 +78,7 @@ impl ReadExchanges for Http {
     }
 
     fn closed(&mut self, now: Instant, events: &mut Vec<Event>) {
-        if self.part == Part::Rest {
+        if self.part == Part::Body(Framing::Rest) {
             self.answered(now, events);
         }
     }
@@ -149,34 +142,19 @@ impl Http {
 
     /// Reads the next line or part of an answer. Returns whether there may be more.
     fn read(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<bool, Stop> {
-        let there = self.server.waiting().len() as u64;
-        if there == 0 {
+        if let Part::Body(framing) = &mut self.part {
+            match framing.next(&mut self.server).map_err(|_| NOT_HTTP)? {
+                None => return Ok(false),
+                Some(http_framing::Part::Bytes(bytes)) => self.answer.push(bytes),
+                Some(http_framing::Part::End) => self.answered(now, events),
+            }
+            return Ok(true);
+        }
+        if self.server.waiting().is_empty() {
             return Ok(false);
         }
-        match self.part {
-            Part::Status if self.waiting.is_empty() && self.current.is_none() => {
-                return Err("the server answered without a request".into());
-            }
-            Part::Length(left) | Part::Data(left) => {
-                let here = left.min(there);
-                self.take(here);
-                let is_chunk = matches!(self.part, Part::Data(_));
-                self.part = match (left - here, is_chunk) {
-                    (0, false) => {
-                        self.answered(now, events);
-                        return Ok(true);
-                    }
-                    (0, true) => Part::ChunkEnd,
-                    (left, false) => Part::Length(left),
-                    (left, true) => Part::Data(left),
-                };
-                return Ok(true);
-            }
-            Part::Rest => {
-                self.take(there);
-                return Ok(false);
-            }
-            _ => {}
+        if self.part == Part::Status && self.waiting.is_empty() && self.current.is_none() {
+            return Err("the server answered without a request".into());
         }
         let line = self.server.line().map_err(|_| NOT_HTTP)?;
         let Some(line) = line else { return Ok(self.looks_right().then_some(false).ok_or(NOT_HTTP)?) };
@@ -192,18 +170,9 @@ impl Http {
                     return Err(NOT_HTTP.into());
                 }
             }
-            Part::Fields if text.is_empty() => self.begin(now, events)?,
+            Part::Fields if text.is_empty() => self.begin()?,
             Part::Fields => self.answer.field(&text)?,
-            Part::Chunk => {
-                self.part = match chunk_size(&text).filter(|size| *size <= LARGEST).ok_or(NOT_HTTP)? {
-                    0 => Part::Trailers,
-                    size => Part::Data(size),
-                };
-            }
-            Part::ChunkEnd if text.is_empty() => self.part = Part::Chunk,
-            Part::ChunkEnd => return Err(NOT_HTTP.into()),
-            Part::Trailers if text.is_empty() => self.answered(now, events),
-            _ => {}
+            Part::Body(_) => {}
         }
         Ok(true)
     }
@@ -215,14 +184,8 @@ impl Http {
         self.part != Part::Status || start.get(..length) == b"HTTP/1.".get(..length)
     }
 
-    fn take(&mut self, length: u64) {
-        let bytes = usize::try_from(length).ok().and_then(|length| self.server.waiting().get(..length));
-        self.answer.push(bytes.unwrap_or_default());
-        self.server.pass(length);
-    }
-
     /// The fields of an answer are complete: a body follows, or nothing.
-    fn begin(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+    fn begin(&mut self) -> Result<(), Stop> {
         let Answer { status, length, is_chunked, is_coded, .. } = self.answer;
         if status == 101 {
             return Err("the connection has changed its protocol after an upgrade".into());
@@ -250,15 +213,12 @@ impl Http {
         };
         let has_none = place.method == "HEAD" || matches!(status, 204 | 304);
         self.answer.body = Some(Body::new(kind));
-        self.part = match length {
-            _ if has_none => Part::Length(0),
-            _ if is_chunked => Part::Chunk,
-            Some(length) if !is_coded => Part::Length(length),
-            _ => Part::Rest,
-        };
-        if self.part == Part::Length(0) {
-            self.answered(now, events);
-        }
+        self.part = Part::Body(match length {
+            _ if has_none => Framing::Length(0),
+            _ if is_chunked => Framing::Chunk,
+            Some(length) if !is_coded => Framing::Length(length),
+            _ => Framing::Rest,
+        });
         Ok(())
     }
 

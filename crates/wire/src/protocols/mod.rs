@@ -4,6 +4,7 @@ pub(crate) mod direct_tls;
 pub(crate) mod http;
 mod http_answer;
 mod http_body;
+mod http_framing;
 pub(crate) mod http_view;
 pub(crate) mod memcached;
 pub(crate) mod memcached_view;

@@ -12,10 +12,10 @@ use crate::reader::Stop;
 use crate::sql;
 use crate::view::Step;
 use kurabe_protocol::bytes::word;
+use kurabe_protocol::mysql::capability;
 use kurabe_protocol::mysql::frame::Packet;
-use kurabe_protocol::mysql::message::{
-    Command, Greeting, HandshakeResponse, LAST_STATEMENT, PrepareOk, answer, capability, command,
-};
+use kurabe_protocol::mysql::handshake::{Greeting, HandshakeResponse};
+use kurabe_protocol::mysql::message::{Command, LAST_STATEMENT, PrepareOk, answer, command};
 
 /// The part of a server's packet that is read.
 const READ: usize = 512;

@@ -3,7 +3,7 @@
 
 use crate::decoder::{Act, TlsRefusal, TlsStart};
 use kurabe_protocol::mysql::frame::Packet;
-use kurabe_protocol::mysql::message::{HandshakeResponse, SSL_REQUEST};
+use kurabe_protocol::mysql::handshake::{HandshakeResponse, SSL_REQUEST};
 use kurabe_protocol::{Found, Header as _};
 use kurabe_relay::Way;
 

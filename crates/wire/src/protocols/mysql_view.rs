@@ -8,10 +8,11 @@ use crate::view::{
     Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Transaction, Waiting, push_data,
 };
 use kurabe_protocol::bytes::short;
+use kurabe_protocol::mysql::capability;
 use kurabe_protocol::mysql::frame::{MAX, Packet};
+use kurabe_protocol::mysql::handshake::{Greeting, HandshakeResponse};
 use kurabe_protocol::mysql::message::{
-    Command, Execution, Greeting, HandshakeResponse, LAST_STATEMENT, PrepareOk, answer, capability, command,
-    number, status,
+    Command, Execution, LAST_STATEMENT, PrepareOk, answer, command, number, status,
 };
 use std::collections::HashMap;
 use std::time::Instant;

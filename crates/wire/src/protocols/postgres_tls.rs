@@ -2,15 +2,22 @@
 //! TLS end at itself.
 
 use crate::decoder::{Act, TlsRefusal, TlsStart};
-use kurabe_protocol::postgres::frame::{GSS_REQUEST, SSL_REQUEST};
+use kurabe_protocol::postgres::frame::{GSS_REQUEST, SSL_REQUEST, Start};
+use kurabe_protocol::{Found, Header as _};
 use kurabe_relay::Way;
 
-/// The length of a request for encryption, in bytes.
-const LENGTH: u32 = 8;
-
-/// The request for the encryption with this number.
-fn request(code: u32) -> Vec<u8> {
-    [LENGTH.to_be_bytes(), code.to_be_bytes()].concat()
+/// Takes a request for encryption from the front: its code, `None` if there is none. Nothing if more has to arrive.
+fn take_request(held: &mut Vec<u8>) -> Option<Option<u32>> {
+    let code = match Start::find(held) {
+        Found::Need(_) => return None,
+        Found::Header(start) if start.body() == 0 => Some(start.code),
+        _ => None,
+    };
+    let code = code.filter(|code| matches!(*code, SSL_REQUEST | GSS_REQUEST));
+    if code.is_some() {
+        held.drain(..Start::LENGTH);
+    }
+    Some(code)
 }
 
 /// Answers requests for TLS and GSSAPI encryption with `N`.
@@ -24,21 +31,18 @@ pub(crate) struct PostgresTls {
 
 impl TlsRefusal for PostgresTls {
     fn sent(&mut self, bytes: &[u8], to_server: &mut Vec<u8>, to_client: &mut Vec<u8>) {
-        for (n, byte) in bytes.iter().enumerate() {
-            if self.over {
-                to_server.extend_from_slice(bytes.get(n..).unwrap_or_default());
-                return;
-            }
-            self.held.push(*byte);
-            let requests = [SSL_REQUEST, GSS_REQUEST].map(request);
-            if requests.contains(&self.held) {
-                self.held.clear();
-                self.refused = true;
+        self.held.extend_from_slice(bytes);
+        while !self.over
+            && let Some(code) = take_request(&mut self.held)
+        {
+            if code.is_some() {
                 to_client.push(b'N');
-            } else if !requests.iter().any(|request| request.starts_with(&self.held)) {
-                self.over = true;
-                to_server.append(&mut self.held);
             }
+            self.refused |= code.is_some();
+            self.over = code.is_none();
+        }
+        if self.over {
+            to_server.append(&mut self.held);
         }
     }
 
@@ -83,19 +87,17 @@ impl TlsStart for PostgresStart {
 
 impl PostgresStart {
     fn look(&mut self, acts: &mut Vec<Act>) {
-        let (tls, gss) = (request(SSL_REQUEST), request(GSS_REQUEST));
-        while !self.asked {
-            if self.held.starts_with(&gss) {
-                self.held.drain(..gss.len());
-                acts.push(Act::Tell(Way::ToClient, b"N".to_vec()));
-            } else if self.held.starts_with(&tls) {
-                self.held.drain(..tls.len());
-                self.asked = true;
-                acts.push(Act::Tell(Way::ToServer, tls.clone()));
-            } else if tls.starts_with(&self.held) || gss.starts_with(&self.held) {
-                return;
-            } else {
-                return self.plain(acts);
+        while !self.asked
+            && let Some(code) = take_request(&mut self.held)
+        {
+            match code {
+                Some(SSL_REQUEST) => {
+                    self.asked = true;
+                    let request = [8_u32.to_be_bytes(), SSL_REQUEST.to_be_bytes()].concat();
+                    acts.push(Act::Tell(Way::ToServer, request));
+                }
+                Some(_) => acts.push(Act::Tell(Way::ToClient, b"N".to_vec())),
+                None => return self.plain(acts),
             }
         }
     }

@@ -16,7 +16,8 @@ use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
 use kurabe_core::compression::Compression;
 use kurabe_core::driver::Access;
 use kurabe_core::statements::Running;
-use kurabe_protocol::mysql::message::{self, answer, capability, command, push_length};
+use kurabe_protocol::mysql::message::{answer, command, push_length};
+use kurabe_protocol::mysql::{capability, handshake};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -159,7 +160,7 @@ impl Greeting {
     pub(super) fn read<S: Peer>(packets: &mut Packets<S>) -> Result<Self> {
         packets.next()?;
         match packets.first()? {
-            message::Greeting::VERSION => {}
+            handshake::Greeting::VERSION => {}
             answer::ERR => return Err(packets.error()?),
             other => return Err(Error::unsupported(format!("protocol version {other}")).hint(NEEDED)),
         }
@@ -169,7 +170,7 @@ impl Greeting {
     }
 
     fn parse(payload: &[u8]) -> Option<Self> {
-        let greeting = message::Greeting::read(payload)?;
+        let greeting = handshake::Greeting::read(payload)?;
         // The second part is at least 13 bytes long.
         let second = usize::from(greeting.nonce_length).saturating_sub(8).max(13);
         let (nonce, rest) = greeting.rest.split_at_checked(second).unwrap_or((greeting.rest, &[]));
