@@ -74,7 +74,10 @@ pub(crate) fn fill(
         Some(whole) => (whole, per_request),
         None => (session.prepare(&Operation::Insert { collection: Arc::clone(collection) })?, 1),
     };
-    let rest = if count % most > 0 { prepare_insert(session, collection, count % most)? } else { None };
+    let rest = match count % most {
+        0 => None,
+        rest => prepare_insert(session, collection, rest)?,
+    };
     let deep = if pipelines { TOGETHER } else { 1 };
     let mut buffers = vec![Vec::new(); (deep * most) as usize * width];
     let mut replies: Vec<Reply> = (0..deep).map(|_| Reply::new()).collect();
