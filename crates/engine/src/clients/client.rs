@@ -160,13 +160,12 @@ impl<'a> Worker<'a> {
     fn end(&mut self) {
         self.settle_last();
         let Outcome { done, recorded, elapsed, .. } = &mut *self.outcome;
-        done.completed += recorded.completed;
         let recorder = std::mem::take(&mut self.recorder);
         if recorder.measures() {
             let (spans, retries) = recorder.measured();
             (recorded.spans, recorded.retries) = (Spans(spans.to_vec()), retries);
         }
-        *done = recorder.into_summary(done.client, done.completed);
+        *done = recorder.into_summary(done.client, recorded.warmup + recorded.completed);
         recorded.clients.push(ClientResult {
             index: done.client.index,
             completed: done.completed,
@@ -229,7 +228,6 @@ impl<'a> Worker<'a> {
             self.transact()?;
             self.transaction.check(&mut self.recorder)?;
             self.outcome.recorded.warmup += self.shared.pipeline;
-            self.outcome.done.completed += self.shared.pipeline;
             let Some(until) = until else { continue };
             let now = Instant::now();
             let even = self.shared.warmup_detector.as_ref().is_none_or(|warmup_detector| {

@@ -91,10 +91,9 @@ impl Runner<'_> {
             let fixture = &mut fixtures[self.plan.cells[id.0].slot];
             let judged =
                 executed.and_then(|(executed, slices)| judge(trial, executed, slices, fixture, self.cancel));
-            let (judged, disturbed) = self.judge_disturbance(judged, rerun);
-            let Some(outcome) = self.outcome(judged) else { return Ok(None) };
-            self.check_refused_write(&self.plan.cells[id.0], &outcome)?;
-            outcomes.push((outcome, disturbed));
+            let settled = self.settle(&self.plan.cells[id.0], judged, rerun, emit)?;
+            let Some(settled) = settled else { return Ok(None) };
+            outcomes.push(settled);
         }
         let took = started.elapsed() / group.len() as u32;
         let mut attempts = Vec::with_capacity(group.len());

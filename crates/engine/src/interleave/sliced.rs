@@ -118,10 +118,8 @@ impl Worker<'_> {
         self.recorder.take_back(std::mem::take(&mut mark.spans), mark.retries);
         let recorded = &mut self.outcome.recorded;
         self.outcome.elapsed = mark.elapsed;
-        let made = recorded.completed - mark.completed;
-        recorded.warmup += made;
+        recorded.warmup += recorded.completed - mark.completed;
         (recorded.completed, recorded.offered) = (mark.completed, mark.offered);
         recorded.connections = mark.connections;
-        self.outcome.done.completed += made;
     }
 }

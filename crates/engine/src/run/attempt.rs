@@ -55,13 +55,7 @@ impl Runner<'_> {
         let fixture = &mut fixtures[cell.slot];
         let is_rerun = rerun.is_some();
         let outcome = caught("the trial", || self.trial(round, cell, operation, is_rerun, fixture, emit));
-        let (outcome, mut disturbed) = self.judge_disturbance(outcome, rerun);
-        if let Some(why) = self.lost_agents(&outcome) {
-            emit(Event::AgentLost { why: &why })?;
-            disturbed = Some(Disturbance { why, kind: DisturbanceKind::LostAgent });
-        }
-        let Some(outcome) = self.outcome(outcome) else { return Ok(None) };
-        self.check_refused_write(cell, &outcome)?;
+        let Some((outcome, disturbed)) = self.settle(cell, outcome, rerun, emit)? else { return Ok(None) };
         let loading = fixtures[cell.slot].as_mut().map_or(Duration::ZERO, Fixture::take_loading);
         if matches!(outcome, Outcome::Failed { .. }) {
             // The next trial on this target uses a new connection and new data.
@@ -74,6 +68,25 @@ impl Runner<'_> {
         Ok(Some(TrialResult { record, took: started.elapsed(), loading, disturbed }))
     }
 
+    /// What becomes of a trial that has ended: its outcome for the run file, and what disturbed it. `None` if the user
+    /// stopped it.
+    pub(crate) fn settle(
+        &self,
+        cell: &RunCell,
+        trial: Result<Measurement, Failure>,
+        rerun: Option<&Rerun>,
+        emit: Emit<'_>,
+    ) -> Result<Option<(Outcome, Option<Disturbance>)>> {
+        let (trial, mut disturbed) = self.judge_disturbance(trial, rerun);
+        if let Some(why) = self.lost_agents(&trial) {
+            emit(Event::AgentLost { why: &why })?;
+            disturbed = Some(Disturbance { why, kind: DisturbanceKind::LostAgent });
+        }
+        let Some(outcome) = self.outcome(trial) else { return Ok(None) };
+        self.check_refused_write(cell, &outcome)?;
+        Ok(Some((outcome, disturbed)))
+    }
+
     /// The agents that a failed trial lost, as a clause, if the run goes on without them. A wrong reply is a result.
     fn lost_agents(&self, trial: &Result<Measurement, Failure>) -> Option<String> {
         let failure = trial.as_ref().err()?;
@@ -82,7 +95,7 @@ impl Runner<'_> {
     }
 
     /// The disturbance of a trial, if any. If Kurabe itself stood still, the last allowed rerun fails the trial.
-    pub(crate) fn judge_disturbance(
+    fn judge_disturbance(
         &self,
         trial: Result<Measurement, Failure>,
         rerun: Option<&Rerun>,
@@ -118,7 +131,7 @@ impl Runner<'_> {
     }
 
     /// The outcome for the run file; `None` if the user stopped the trial.
-    pub(crate) fn outcome(&self, trial: Result<Measurement, Failure>) -> Option<Outcome> {
+    fn outcome(&self, trial: Result<Measurement, Failure>) -> Option<Outcome> {
         match trial {
             Ok(measured) => Some(Outcome::Measured(Box::new(measured))),
             Err(failure) if failure.error.kind() == ErrorKind::Interrupted => None,
@@ -133,7 +146,7 @@ impl Runner<'_> {
 
     /// Ends the run if a trial failed because the server refused to write in a session that the cell wants to be
     /// read-only: nothing was changed, and no later trial would do better.
-    pub(crate) fn check_refused_write(&self, cell: &RunCell, outcome: &Outcome) -> Result<()> {
+    fn check_refused_write(&self, cell: &RunCell, outcome: &Outcome) -> Result<()> {
         let reads = cell.available().is_some_and(|cell| cell.policy.access == Access::ReadOnly);
         match outcome {
             Outcome::Failed { kind: ErrorKind::ReadOnly, reason, .. } if reads => {
