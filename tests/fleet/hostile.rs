@@ -70,8 +70,8 @@ fn order(experiment: &str, axes: &Value, url: &str) -> Value {
     json!({ "load": { "part": { "number": 0, "of": 1 }, "url": url, "order": {
         "cell": { "experiment": experiment, "axes": axes, "seed": 1, "records": 10, "slot": 0, "target": 0,
             "second_instance": false, "durability": null, "timeout_ns": null, "largest_answer": 1_000, "threads": null },
-        "operation": "read", "number": 1, "requests": 10, "duration_ns": null, "least_ns": null, "rate": null,
-        "arrivals": "poisson", "seed": 1, "clients": 1,
+        "operation": "read", "number": 1, "stop": { "requests": 10, "duration": null, "min": null },
+        "load_model": "closed", "seed": 1, "clients": 1,
     } } })
 }
 
