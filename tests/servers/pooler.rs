@@ -145,7 +145,8 @@ fn pooler_that_keeps_prepared_statements_is_used_and_others_keep_their_settings(
     // One run may use both ways.
     run(&[&pooler.url(), server.url()]).success();
     // What needs a session of its own is refused by name.
-    place.run(&["copy", &pooler.url(), "sqlite:copied.db"]).exit_code(3).err_has("shares the connections");
+    let copied = format!("sqlite:{}", place.at("copied.db"));
+    place.run(&["copy", &pooler.url(), &copied]).exit_code(3).err_has("shares the connections");
     let with = format!("{}?search_path=public", pooler.url());
     place.run(&["doctor", &with]).exit_code(3);
     // Nothing of ours is left on the connections that others get.
