@@ -17,6 +17,7 @@ use crate::facts::ServerFacts;
 use crate::memory::LimitedServer;
 use crate::observation::Endpoint;
 use crate::operation::Operation;
+use crate::remote::RemoteAddress;
 use crate::stats_probe::StatsProbe;
 use crate::transfer::{Fetch, Moved, Pages, RowSink, RowSource, Transfer};
 use crate::value::{Reply, Value};
@@ -172,8 +173,8 @@ where
         self.inner.links()
     }
 
-    fn links_mut(&mut self) -> Option<&mut dyn Links> {
-        self.inner.links_mut()
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        self.inner.add_remote(remote);
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -22,6 +22,7 @@ use kurabe_driver_common::{contain, info, prelude, probe, reported, slots, sql, 
 use crate::info::{BenchmarkClause, Connections};
 use crate::prelude::*;
 use config::Config;
+use kurabe_core::remote::RemoteAddress;
 use link::Link;
 use session::OracleSession;
 use std::sync::Arc;
@@ -138,9 +139,7 @@ impl Driver for Oracle {
         ))
     }
 
-    fn links_mut(&mut self) -> Option<&mut dyn Links> {
-        None
-    }
+    fn add_remote(&mut self, _: RemoteAddress) {}
 
     /// No server was available to verify which processes belong to a listener.
     fn endpoint(&self) -> Endpoint {

@@ -2,17 +2,13 @@
 
 use super::{Driver, Support};
 use crate::error::{Error, Result};
-use crate::remote::{Link, RemoteAddress, RemoteServer};
+use crate::remote::{Link, RemoteServer};
 use std::path::PathBuf;
 
 /// A database that can be linked to others.
 pub trait Links {
     /// The file of an embedded database, which another database may attach; `None` if it has no such file.
     fn file(&self) -> Option<PathBuf>;
-
-    /// Gives the driver the address of a remote server, to which later namespaces and sessions can link. Nothing is
-    /// contacted yet. An address that it cannot link to is a reason for [`Links::supports`].
-    fn add_remote(&mut self, remote: RemoteAddress);
 
     /// The driver of a remote server, for what the client does there over connections of its own.
     ///

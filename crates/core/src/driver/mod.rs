@@ -92,8 +92,10 @@ pub trait Driver: Send + Sync {
     /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if Kurabe knows no way to link this database.
     fn links(&self) -> Result<&dyn Links>;
 
-    /// As [`Driver::links`], to add a remote; `None` where that fails.
-    fn links_mut(&mut self) -> Option<&mut dyn Links>;
+    /// Gives the driver the address of a remote server, to which later namespaces and sessions can link. Nothing is
+    /// contacted yet. An address that it cannot link to is a reason for [`Links::supports`]. A driver without links
+    /// ignores it.
+    fn add_remote(&mut self, remote: RemoteAddress);
 
     /// Opens the part of the database that Kurabe may change.
     fn namespace(&self) -> Result<Box<dyn Namespace>>;
@@ -104,15 +106,6 @@ pub trait Driver: Send + Sync {
     /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if there are none, or they are not installed; or
     /// as for [`Driver::connect`].
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>>;
-}
-
-impl dyn Driver + '_ {
-    /// As [`Links::add_remote`]; does nothing where there are no links.
-    pub fn add_remote(&mut self, remote: RemoteAddress) {
-        if let Some(links) = self.links_mut() {
-            links.add_remote(remote);
-        }
-    }
 }
 
 /// [`Driver::supports_transfer`] of a driver without [`Bulk`].

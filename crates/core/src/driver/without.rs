@@ -46,9 +46,7 @@ macro_rules! without {
             Err($crate::Error::unsupported(why))
         }
 
-        fn links_mut(&mut self) -> Option<&mut dyn $crate::driver::Links> {
-            None
-        }
+        fn add_remote(&mut self, _: $crate::remote::RemoteAddress) {}
     };
     (dump_tool) => {
         fn dump_tool(&self) -> $crate::error::Result<Box<dyn $crate::dump::DumpTool>> {

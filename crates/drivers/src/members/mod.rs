@@ -219,8 +219,8 @@ impl Driver for Composite {
         Ok(self)
     }
 
-    fn links_mut(&mut self) -> Option<&mut dyn Links> {
-        Some(self)
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        self.own.add_remote(remote);
     }
 
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
@@ -235,10 +235,6 @@ impl Driver for Composite {
 impl Links for Composite {
     fn file(&self) -> Option<PathBuf> {
         self.own.links().ok()?.file()
-    }
-
-    fn add_remote(&mut self, remote: RemoteAddress) {
-        self.own.add_remote(remote);
     }
 
     fn remote(&self, server: RemoteServer) -> Result<&dyn Driver> {

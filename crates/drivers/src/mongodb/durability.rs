@@ -23,6 +23,7 @@ pub(super) struct Evidence<'a> {
 /// Returns the durability class, and adds explanations to `notes`.
 pub(super) fn durability(evidence: &Evidence<'_>, notes: &mut Vec<String>) -> DurabilityClass {
     let Evidence { deployment, storage_engine, journal, default, asked } = evidence;
+    let hello = &deployment.hello;
     if deployment.engine == "FerretDB" {
         notes.push(
             "FerretDB passes each write to its backend before it acknowledges it, and ignores w and journal. It does \
@@ -46,15 +47,15 @@ pub(super) fn durability(evidence: &Evidence<'_>, notes: &mut Vec<String>) -> Du
         return DurabilityClass::Memory;
     }
     // In a set of one member a majority write waits for that member's journal (writeConcernMajorityJournalDefault).
-    let majority = matches!(w, Some(Acknowledged::Majority)) && deployment.replica_set.is_some();
+    let majority = matches!(w, Some(Acknowledged::Majority)) && hello.set.is_some();
     let another = match w {
-        Some(Acknowledged::Majority) => deployment.members >= 2,
+        Some(Acknowledged::Majority) => hello.members.len() >= 2,
         Some(Acknowledged::By(n)) => *n >= 2,
         _ => false,
     };
     // A second member counts only if it, and this one, have the write in their journals: a majority has by default.
     let flushed = *journal != Some(false) && (synced || matches!(w, Some(Acknowledged::Majority)));
-    if another && (deployment.replica_set.is_some() || deployment.mongos) {
+    if another && (hello.set.is_some() || hello.is_router) {
         if flushed {
             return DurabilityClass::Replicated;
         }
@@ -72,7 +73,7 @@ pub(super) fn durability(evidence: &Evidence<'_>, notes: &mut Vec<String>) -> Du
     if let Some(Acknowledged::As(name)) = w {
         notes.push(format!("w={name} is defined by the replica set; Kurabe assumes one member."));
     }
-    if deployment.mongos {
+    if hello.is_router {
         notes.push(
             "A mongos does not report the storage of its shards; Kurabe assumes WiredTiger with a journal."
                 .into(),
@@ -101,6 +102,7 @@ pub(super) fn writes_for(class: DurabilityClass, asked: &WriteConcern) -> Option
 
 #[cfg(test)]
 mod tests {
+    use super::super::hello::Hello;
     use super::*;
 
     fn class(
@@ -118,37 +120,52 @@ mod tests {
         WriteConcern { w, journal, timeout: None }
     }
 
-    fn alone() -> Deployment {
-        Deployment { engine: "MongoDB", ..Deployment::default() }
+    /// A server of a replica set with so many members, or alone.
+    fn server(members: usize) -> Deployment {
+        let hello = Hello {
+            set: (members > 0).then(|| "rs".to_owned()),
+            members: vec![String::new(); members],
+            ..Hello::default()
+        };
+        Deployment { engine: "MongoDB", hello, ..Deployment::default() }
     }
 
     #[test]
-    fn journal_decides_on_a_standalone_server() {
-        let tiger = Some("wiredTiger");
+    fn class_depends_on_write_concern_members_and_storage() {
+        use Acknowledged::{By, Majority};
+        use DurabilityClass::{Memory, PeriodicSync, Replicated, Synced};
         let nothing = WriteConcern::default();
-        assert_eq!(class(&alone(), tiger, &nothing, None), DurabilityClass::PeriodicSync);
-        assert_eq!(
-            class(&alone(), tiger, &writes(Some(Acknowledged::By(1)), Some(true)), None),
-            DurabilityClass::Synced
-        );
-        // The majority of a standalone server is that server.
-        assert_eq!(
-            class(&alone(), tiger, &writes(Some(Acknowledged::Majority), None), None),
-            DurabilityClass::PeriodicSync
-        );
-        let default = writes(Some(Acknowledged::By(1)), Some(true));
-        assert_eq!(class(&alone(), tiger, &nothing, Some(default)), DurabilityClass::Synced);
-        assert_eq!(
-            class(&alone(), Some("inMemory"), &writes(None, Some(true)), None),
-            DurabilityClass::Memory
-        );
+        let majority = || writes(Some(Majority), None);
+        for (members, engine, asked, default, expected) in [
+            (0, "wiredTiger", nothing.clone(), None, PeriodicSync),
+            (0, "wiredTiger", writes(Some(By(1)), Some(true)), None, Synced),
+            // The majority of a standalone server is that server.
+            (0, "wiredTiger", majority(), None, PeriodicSync),
+            (0, "wiredTiger", nothing.clone(), Some(writes(Some(By(1)), Some(true))), Synced),
+            (0, "inMemory", writes(None, Some(true)), None, Memory),
+            (3, "wiredTiger", majority(), None, Replicated),
+            (1, "wiredTiger", majority(), None, Synced),
+            // The default since version 5.
+            (3, "wiredTiger", nothing, Some(majority()), Replicated),
+            (3, "wiredTiger", writes(Some(By(1)), None), None, PeriodicSync),
+            (3, "wiredTiger", writes(Some(By(1)), Some(true)), None, Synced),
+            (3, "wiredTiger", writes(Some(By(2)), Some(true)), None, Replicated),
+            (3, "wiredTiger", writes(Some(By(2)), None), None, PeriodicSync),
+        ] {
+            let found = class(&server(members), Some(engine), &asked, default);
+            assert_eq!(found, expected, "{members} {engine} {asked:?}");
+        }
+        let (deployment, asked) = (&server(3), &majority());
+        let storage_engine = Some("wiredTiger".to_owned());
+        let evidence = Evidence { deployment, storage_engine, journal: Some(false), default: None, asked };
+        assert_eq!(durability(&evidence, &mut Vec::new()), Memory);
     }
 
     #[test]
     fn unreported_storage_gets_the_lowest_class() {
         let asked = writes(None, Some(true));
         let evidence = Evidence {
-            deployment: &alone(),
+            deployment: &server(0),
             storage_engine: None,
             journal: None,
             default: None,
@@ -162,46 +179,10 @@ mod tests {
     }
 
     #[test]
-    fn majority_decides_in_a_replica_set() {
-        let set = |members| Deployment { replica_set: Some("rs".to_owned()), members, ..alone() };
-        let tiger = Some("wiredTiger");
-        let majority = writes(Some(Acknowledged::Majority), None);
-        assert_eq!(class(&set(3), tiger, &majority, None), DurabilityClass::Replicated);
-        assert_eq!(class(&set(1), tiger, &majority, None), DurabilityClass::Synced);
-        // The default since version 5.
-        assert_eq!(
-            class(&set(3), tiger, &WriteConcern::default(), Some(majority)),
-            DurabilityClass::Replicated
-        );
-        assert_eq!(
-            class(&set(3), tiger, &writes(Some(Acknowledged::By(1)), None), None),
-            DurabilityClass::PeriodicSync
-        );
-        assert_eq!(
-            class(&set(3), tiger, &writes(Some(Acknowledged::By(1)), Some(true)), None),
-            DurabilityClass::Synced
-        );
-        let two = |journal| writes(Some(Acknowledged::By(2)), journal);
-        assert_eq!(class(&set(3), tiger, &two(Some(true)), None), DurabilityClass::Replicated);
-        assert_eq!(class(&set(3), tiger, &two(None), None), DurabilityClass::PeriodicSync);
-        let asked = writes(Some(Acknowledged::Majority), None);
-        let deployment = &set(3);
-        let without_journal = Evidence {
-            deployment,
-            storage_engine: tiger.map(ToOwned::to_owned),
-            journal: Some(false),
-            default: None,
-            asked: &asked,
-        };
-        assert_eq!(durability(&without_journal, &mut Vec::new()), DurabilityClass::Memory);
-    }
-
-    #[test]
     fn requested_class_is_the_reported_class() {
-        let set = Deployment { replica_set: Some("rs".to_owned()), members: 3, ..alone() };
         for wanted in [DurabilityClass::PeriodicSync, DurabilityClass::Synced, DurabilityClass::Replicated] {
             let asked = writes_for(wanted, &WriteConcern::default()).unwrap();
-            assert_eq!(class(&set, Some("wiredTiger"), &asked, None), wanted);
+            assert_eq!(class(&server(3), Some("wiredTiger"), &asked, None), wanted);
         }
         assert_eq!(writes_for(DurabilityClass::Memory, &WriteConcern::default()), None);
     }

@@ -23,14 +23,9 @@ pub(super) struct Deployment {
     pub(super) version: String,
     /// The MongoDB version that another server claims compatibility with.
     pub(super) like: Option<String>,
-    pub(super) replica_set: Option<String>,
-    /// Data-bearing members, as far as the server reports them.
-    pub(super) members: usize,
-    pub(super) mongos: bool,
+    pub(super) hello: Hello,
     /// Why it has no transactions; `None` if it has them.
     pub(super) no_transactions: Option<String>,
-    pub(super) document_bytes: Option<u64>,
-    pub(super) message_bytes: Option<u64>,
 }
 
 impl Deployment {
@@ -46,30 +41,18 @@ impl Deployment {
         // FerretDB 1 reports its version in a field, FerretDB 2 in a nested document.
         let nested = || build.document("ferretdb").and_then(|document| document.text("version"));
         let ferret = build.text("ferretdbVersion").or_else(nested);
-        let (replica_set, mongos) = (hello.set.clone(), hello.is_router);
-        let no_transactions = match (&ferret, replica_set.is_some() || mongos) {
+        let no_transactions = match (&ferret, hello.set.is_some() || hello.is_router) {
             (Some(_), _) => Some("FerretDB has no transactions of several requests".to_owned()),
             (None, true) if hello.has_sessions => None,
             (None, _) => {
                 Some("MongoDB has transactions on replica sets only, and this server is in none".to_owned())
             }
         };
-        let members = hello.members.len();
         let (engine, version, like) = match ferret {
             Some(ferret) => ("FerretDB", ferret.trim_start_matches('v').to_owned(), Some(version)),
             None => ("MongoDB", version, None),
         };
-        Self {
-            engine,
-            version,
-            like,
-            replica_set,
-            members,
-            mongos,
-            no_transactions,
-            document_bytes: hello.document_bytes,
-            message_bytes: hello.message_bytes,
-        }
+        Self { engine, version, like, hello: hello.clone(), no_transactions }
     }
 }
 
@@ -114,7 +97,7 @@ pub(super) fn read(link: &mut Link, config: &Config, deployment: &Deployment) ->
         ("storageEngine", evidence.storage_engine.clone()),
         ("storage.journal.enabled", evidence.journal.map(|on| on.to_string())),
         ("journalCommitInterval", commit_interval.map(|ms| format!("{ms} ms"))),
-        ("replicaSet", deployment.replica_set.clone()),
+        ("replicaSet", deployment.hello.set.clone()),
     ]);
 
     notes.push(
@@ -197,7 +180,7 @@ fn settings(config: &Config, deployment: &Deployment, status: Raw<'_>) -> Vec<Se
     };
     known([
         ("MongoDB version it is like", deployment.like.clone()),
-        ("kind", deployment.mongos.then(|| "mongos".to_owned())),
+        ("kind", deployment.hello.is_router.then(|| "mongos".to_owned())),
         ("wiredTiger cache", cache.map(|bytes| format!("{bytes} B"))),
         ("readConcernLevel", config.reads.clone()),
         ("readPreference", config.preference.as_ref().map(|preference| preference.name().to_owned())),
@@ -209,7 +192,7 @@ fn settings(config: &Config, deployment: &Deployment, status: Raw<'_>) -> Vec<Se
 fn limits(deployment: &Deployment, status: Raw<'_>) -> Limits {
     let connection = |name: &str| status.document("connections")?.size(name);
     let (current, available) = (connection("current"), connection("available"));
-    let document = deployment.document_bytes;
+    let document = deployment.hello.document_bytes;
     Limits {
         connections: current.zip(available).map(|(current, available)| {
             Limit::new(current + available, "net.maxIncomingConnections".to_owned())
@@ -222,7 +205,7 @@ fn limits(deployment: &Deployment, status: Raw<'_>) -> Limits {
         }),
         // A command is a document too; the larger maxMessageSizeBytes applies to several documents in one message.
         request_bytes: document
-            .min(deployment.message_bytes.or(document))
+            .min(deployment.hello.message_bytes.or(document))
             .map(|most| Limit::new(most, "maxBsonObjectSize (a command is a document)")),
         parameters: None,
         ..Limits::default()
@@ -260,9 +243,9 @@ mod tests {
         let members = ["a:1", "b:1", "c:1"].map(str::to_owned).to_vec();
         let member = Hello { set: Some("rs".to_owned()), members, ..alone.clone() };
         let member = Deployment::of(&member, build.raw());
-        assert_eq!((member.no_transactions, member.members), (None, 3));
+        assert_eq!((member.no_transactions, member.hello.members.len()), (None, 3));
         let router = Deployment::of(&Hello { is_router: true, ..alone }, build.raw());
-        assert!(router.mongos && router.no_transactions.is_none());
+        assert!(router.hello.is_router && router.no_transactions.is_none());
     }
 
     #[test]

@@ -225,7 +225,7 @@ fn fill(
     }
     link.complete(tail);
     let bytes = link.out.length() as u64;
-    if deployment.document_bytes.is_none_or(|most| bytes <= most + COMMAND_ROOM) {
+    if deployment.hello.document_bytes.is_none_or(|most| bytes <= most + COMMAND_ROOM) {
         return Ok(());
     }
     let message = format!("mongodb: a request of {bytes} bytes exceeds the server's limit");

@@ -4,7 +4,7 @@ use super::option_file::OptionFile;
 use crate::account;
 use crate::charset::Charset;
 use crate::prelude::*;
-use crate::url::own_tls_option;
+use crate::url::{own_tls_option, truth};
 use crate::wire::{Place, tls};
 use std::path::PathBuf;
 
@@ -44,7 +44,7 @@ impl Config {
     ) -> Result<Self> {
         let place = place(url, file)?;
         let tls = tls_of(url, file, &place)?;
-        let cleartext = url.choice("enable_cleartext_plugin", &[("false", false), ("true", true)])?;
+        let cleartext = truth(url, "enable_cleartext_plugin")?.unwrap_or(false);
         if cleartext && !tls.checks_host() {
             let what = "enable_cleartext_plugin=true requires a verified certificate";
             return Err(url.wrong(what).hint("add tls=verify"));
@@ -99,10 +99,8 @@ pub(crate) enum ServerKey {
 
 /// Reads `server_public_key_path` and `get_server_public_key`, from the URL, else from the option file.
 fn server_key(url: &TargetUrl, file: &OptionFile) -> Result<ServerKey> {
-    let asked = match url.option("get_server_public_key") {
-        Some(_) => url.choice("get_server_public_key", &[("false", false), ("true", true)])?,
-        None => file.is_on("get-server-public-key"),
-    };
+    let asked = truth(url, "get_server_public_key")?;
+    let asked = asked.unwrap_or_else(|| file.is_on("get-server-public-key"));
     let path = url.option("server_public_key_path").map(str::to_owned);
     match path.or_else(|| file.get("server-public-key-path")) {
         Some(path) => std::fs::read(&path)

@@ -326,8 +326,8 @@ impl Driver for Mysql {
         Ok(self)
     }
 
-    fn links_mut(&mut self) -> Option<&mut dyn Links> {
-        Some(self)
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        self.remotes.push((remote.server, foreign::address(&remote.url)));
     }
 
     without!(limited_memory);
@@ -336,10 +336,6 @@ impl Driver for Mysql {
 impl Links for Mysql {
     fn file(&self) -> Option<std::path::PathBuf> {
         None
-    }
-
-    fn add_remote(&mut self, remote: RemoteAddress) {
-        self.remotes.push((remote.server, foreign::address(&remote.url)));
     }
 
     fn remote(&self, server: RemoteServer) -> Result<&dyn Driver> {

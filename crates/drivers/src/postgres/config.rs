@@ -96,34 +96,25 @@ impl Config {
     ) -> Result<Vec<Self>> {
         let charset = Charset::from_url(url)?;
         // As libpq names them: an option of the URL, else its variable.
-        let parameter =
-            |option: &str, name: &str| url.option(option).map(ToOwned::to_owned).or_else(|| variable(name));
-        let user = url.user.clone().or_else(|| parameter("user", "PGUSER")).or_else(account);
+        let parameter = |name: &str| {
+            url.option(name).map(ToOwned::to_owned).or_else(|| variable(service::variable_of(name)))
+        };
+        let user = url.user.clone().or_else(|| parameter("user")).or_else(account);
         let user = user.ok_or_else(|| url.wrong("no user is given").hint("postgres://user@host/database"))?;
         let path = Some(url.path.clone()).filter(|path| !path.is_empty());
-        let database = path.or_else(|| parameter("dbname", "PGDATABASE")).unwrap_or_else(|| user.clone());
-        let options = parameter("options", "PGOPTIONS");
+        let database = path.or_else(|| parameter("dbname")).unwrap_or_else(|| user.clone());
+        let options = parameter("options");
         let search_path = url.option("search_path").map(ToOwned::to_owned);
-        let application_name =
-            parameter("application_name", "PGAPPNAME").unwrap_or_else(|| "kurabe".to_owned());
+        let application_name = parameter("application_name").unwrap_or_else(|| "kurabe".to_owned());
         let texts = [Some(&user), Some(&database), options.as_ref(), search_path.as_ref()];
         if texts.into_iter().flatten().chain([&application_name]).any(|text| text.contains('\0')) {
             return Err(url.wrong("a name or a setting contains a zero byte"));
         }
         let password = url.password.clone().or_else(|| variable("PGPASSWORD").map(Secret::new));
-        let attributes = choice(
-            url,
-            "target_session_attrs",
-            parameter("target_session_attrs", "PGTARGETSESSIONATTRS"),
-            &hosts::ATTRIBUTES,
-        )?;
-        let channel_binding = choice(
-            url,
-            "channel_binding",
-            parameter("channel_binding", "PGCHANNELBINDING"),
-            &CHANNEL_BINDING,
-        )?;
-        let seconds = parameter("connect_timeout", "PGCONNECT_TIMEOUT").map(|text| {
+        let attributes =
+            choice(url, "target_session_attrs", parameter("target_session_attrs"), &hosts::ATTRIBUTES)?;
+        let channel_binding = choice(url, "channel_binding", parameter("channel_binding"), &CHANNEL_BINDING)?;
+        let seconds = parameter("connect_timeout").map(|text| {
             let wrong = |_| url.wrong(format!("connect_timeout={text} is not a whole number of seconds"));
             text.parse().map_err(wrong)
         });

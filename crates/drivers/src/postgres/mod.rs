@@ -215,8 +215,8 @@ impl Driver for Postgres {
         Ok(self)
     }
 
-    fn links_mut(&mut self) -> Option<&mut dyn Links> {
-        Some(self)
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        self.remotes.push((remote.server, foreign::address(&remote.url)));
     }
 
     without!(compression, limited_memory);
@@ -225,10 +225,6 @@ impl Driver for Postgres {
 impl Links for Postgres {
     fn file(&self) -> Option<std::path::PathBuf> {
         None
-    }
-
-    fn add_remote(&mut self, remote: RemoteAddress) {
-        self.remotes.push((remote.server, foreign::address(&remote.url)));
     }
 
     fn remote(&self, server: RemoteServer) -> Result<&dyn Driver> {

@@ -25,6 +25,11 @@ const PARAMETERS: [(&str, &str); 17] = [
     ("sslcrl", "PGSSLCRL"),
 ];
 
+/// The environment variable of a parameter.
+pub(super) fn variable_of(parameter: &str) -> &'static str {
+    PARAMETERS.iter().find(|(name, _)| *name == parameter).map_or("", |(_, variable)| variable)
+}
+
 /// The parameters of a service, by the environment variables that they replace.
 pub(super) type Service = BTreeMap<&'static str, String>;
 

@@ -1,6 +1,7 @@
 //! How the connections of PostgreSQL are encrypted, by Kurabe's options or libpq's.
 
 use super::config::{Variable, with_service};
+use super::service::variable_of;
 use crate::prelude::*;
 use crate::url::own_tls_option;
 use crate::wire::{Place, tls};
@@ -13,23 +14,18 @@ pub(super) fn of_url(url: &TargetUrl) -> Result<tls::Mode> {
     read(url, &variable, &Place::Tcp { host: String::new(), port: 0 })
 }
 
-const SSL: [(&str, &str); 5] = [
-    ("sslmode", "PGSSLMODE"),
-    ("sslrootcert", "PGSSLROOTCERT"),
-    ("sslcert", "PGSSLCERT"),
-    ("sslkey", "PGSSLKEY"),
-    ("sslcrl", "PGSSLCRL"),
-];
+/// libpq's parameters of TLS.
+const SSL: [&str; 5] = ["sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl"];
 
 /// Reads the TLS mode from Kurabe's options, else from libpq's parameters, else from libpq's variables. The variables
 /// do not apply to a Unix socket.
 pub(super) fn read(url: &TargetUrl, variable: Variable<'_>, place: &Place) -> Result<tls::Mode> {
-    let libpq = SSL.iter().map(|(name, _)| *name).find(|name| url.option(name).is_some());
+    let libpq = SSL.into_iter().find(|name| url.option(name).is_some());
     let own = own_tls_option(url, libpq)?;
     let [mode, roots, certificate, key, crl] = match libpq {
-        Some(_) => SSL.map(|(name, _)| url.option(name).map(ToOwned::to_owned)),
+        Some(_) => SSL.map(|name| url.option(name).map(ToOwned::to_owned)),
         None if own.is_some() || matches!(place, Place::Unix(_)) => return tls::Mode::from_url(url, false),
-        None => SSL.map(|(_, name)| variable(name)),
+        None => SSL.map(|name| variable(variable_of(name))),
     };
     // The default of each file is libpq's default location.
     let or_usual = |named: Option<String>, usual: &str| {

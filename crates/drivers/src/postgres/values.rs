@@ -118,7 +118,7 @@ impl Form {
                 Encoded::Eight(micros.to_be_bytes())
             }
             (form, value) => {
-                let message = format!("a parameter of form {form:?} was given {}", kind_of(&value));
+                let message = format!("a parameter of form {form:?} was given {}", value.type_name());
                 return Err(Error::new(ErrorKind::Internal, message));
             }
         })
@@ -185,18 +185,6 @@ impl Encoded<'_> {
             Self::Short(text) => Some(text.as_bytes()),
             Self::Slice(bytes) => Some(bytes),
         }
-    }
-}
-
-/// Describes a value's type without its content.
-fn kind_of(value: &Value<'_>) -> &'static str {
-    match value {
-        Value::Null => "NULL",
-        Value::Int(_) => "an integer",
-        Value::Text(_) => "text",
-        Value::Bytes(_) => "bytes",
-        Value::Time(_) => "a timestamp",
-        Value::Bool(_) => "a boolean",
     }
 }
 

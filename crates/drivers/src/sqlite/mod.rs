@@ -250,8 +250,10 @@ impl Driver for Sqlite {
         Ok(self)
     }
 
-    fn links_mut(&mut self) -> Option<&mut dyn Links> {
-        Some(self)
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        let mut remotes = attach::Remotes::clone(&self.remotes);
+        remotes.push((remote.server, attach::file(&remote.url)));
+        self.remotes = Arc::new(remotes);
     }
 
     without!(compression, limited_memory);
@@ -260,12 +262,6 @@ impl Driver for Sqlite {
 impl Links for Sqlite {
     fn file(&self) -> Option<PathBuf> {
         std::path::absolute(self.place.path()).ok()
-    }
-
-    fn add_remote(&mut self, remote: RemoteAddress) {
-        let mut remotes = attach::Remotes::clone(&self.remotes);
-        remotes.push((remote.server, attach::file(&remote.url)));
-        self.remotes = Arc::new(remotes);
     }
 
     fn remote(&self, server: RemoteServer) -> Result<&dyn Driver> {
