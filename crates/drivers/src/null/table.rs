@@ -232,12 +232,12 @@ impl Table {
                 return Ok(());
             }
             // Further fields of the index come before the key.
-            rows.extend(found.map(|(_, row)| (self.entry(row, &[by]), Arc::clone(row))));
+            rows.extend(found.map(|(_, row)| (Self::entry(row, &[by]), Arc::clone(row))));
         } else if self.collection.key == [by] {
             // A key of one field has no sorted copy: this table is optimized for reads by key.
             for shard in &self.shards {
                 let all = read(shard);
-                let entries = all.iter().map(|row| (self.entry(row, &[by]), row));
+                let entries = all.iter().map(|row| (Self::entry(row, &[by]), row));
                 let found = entries
                     .filter(|(entry, _)| entry.as_ref().is_some_and(|entry| (from..to).contains(&entry)));
                 rows.extend(found.map(|(entry, row)| (entry, Arc::clone(row))));
@@ -254,7 +254,7 @@ impl Table {
     }
 
     /// The order-preserving encoding of some fields of a row; `None` if one of them is `Null`.
-    fn entry(&self, row: &[u8], fields: &[usize]) -> Option<Vec<u8>> {
+    fn entry(row: &[u8], fields: &[usize]) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         let mut row = Fields::of(row::parts(row).1);
         for (i, field) in fields.iter().enumerate() {
@@ -307,7 +307,7 @@ impl Table {
 
     fn reorder(&self, before: Option<&Row>, after: Option<&Row>) {
         for (fields, order) in &self.orders {
-            let entry = |row: &Row| self.entry(row, fields);
+            let entry = |row: &Row| Self::entry(row, fields);
             let (old, new) = (before.and_then(entry), after.and_then(entry));
             let mut order = write(order);
             if let Some(old) = old {
