@@ -42,7 +42,7 @@ impl Compressor {
         let coder = match method {
             Method::Zlib(level) => Coder::Zlib(Compress::new(flate2::Compression::new(level), true)),
             Method::Zstd => Coder::Zstd(
-                zstd::bulk::Compressor::new(Method::ZSTD_LEVEL.into()).map_err(refused)?,
+                zstd::bulk::Compressor::new(Method::ZSTD_LEVEL.into()).map_err(|error| refused(&error))?,
                 Vec::new(),
             ),
         };
@@ -80,6 +80,6 @@ impl Compressor {
 }
 
 /// The error of a library that cannot be set up.
-pub(crate) fn refused(error: io::Error) -> Error {
+pub(crate) fn refused(error: &io::Error) -> Error {
     Error::new(ErrorKind::Environment, format!("zstd cannot be set up: {error}"))
 }

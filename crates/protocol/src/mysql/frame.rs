@@ -58,8 +58,8 @@ pub struct Compressed {
 impl Compressed {
     /// The header's bytes.
     pub fn bytes(self) -> [u8; Self::LENGTH] {
-        let ([a, b, c, ..], [d, e, f, ..]) = (self.length.to_le_bytes(), self.content.to_le_bytes());
-        [a, b, c, self.sequence, d, e, f]
+        let (length, content) = (self.length.to_le_bytes(), self.content.to_le_bytes());
+        [length[0], length[1], length[2], self.sequence, content[0], content[1], content[2]]
     }
 }
 
@@ -67,10 +67,12 @@ impl Header for Compressed {
     const LENGTH: usize = 7;
 
     fn find(bytes: &[u8]) -> Found<Self> {
-        match bytes.first_chunk() {
-            Some(&[a, b, c, sequence, d, e, f]) => {
-                Found::Header(Self { length: length([a, b, c]), sequence, content: length([d, e, f]) })
-            }
+        match bytes.first_chunk::<{ Self::LENGTH }>() {
+            Some(&[_, _, _, sequence, ..]) => Found::Header(Self {
+                length: length([bytes[0], bytes[1], bytes[2]]),
+                sequence,
+                content: length([bytes[4], bytes[5], bytes[6]]),
+            }),
             None => Found::Need(Self::LENGTH),
         }
     }

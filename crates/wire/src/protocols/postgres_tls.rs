@@ -6,18 +6,16 @@ use kurabe_protocol::postgres::frame::{GSS_REQUEST, SSL_REQUEST, Start};
 use kurabe_protocol::{Found, Header as _};
 use kurabe_relay::Way;
 
-/// Takes a request for encryption from the front: its code, `None` if there is none. Nothing if more has to arrive.
-fn take_request(held: &mut Vec<u8>) -> Option<Option<u32>> {
-    let code = match Start::find(held) {
-        Found::Need(_) => return None,
-        Found::Header(start) if start.body() == 0 => Some(start.code),
-        _ => None,
-    };
-    let code = code.filter(|code| matches!(*code, SSL_REQUEST | GSS_REQUEST));
-    if code.is_some() {
-        held.drain(..Start::LENGTH);
+/// Takes a request for encryption from the front: its code. [`Found::Invalid`] if there is none.
+fn take_request(held: &mut Vec<u8>) -> Found<u32> {
+    match Start::find(held) {
+        Found::Header(start) if start.body() == 0 && matches!(start.code, SSL_REQUEST | GSS_REQUEST) => {
+            held.drain(..Start::LENGTH);
+            Found::Header(start.code)
+        }
+        Found::Header(_) | Found::Invalid(_) => Found::Invalid(0),
+        Found::Need(length) => Found::Need(length),
     }
-    Some(code)
 }
 
 /// Answers requests for TLS and GSSAPI encryption with `N`.
@@ -32,18 +30,17 @@ pub(crate) struct PostgresTls {
 impl TlsRefusal for PostgresTls {
     fn sent(&mut self, bytes: &[u8], to_server: &mut Vec<u8>, to_client: &mut Vec<u8>) {
         self.held.extend_from_slice(bytes);
-        while !self.over
-            && let Some(code) = take_request(&mut self.held)
-        {
-            if code.is_some() {
-                to_client.push(b'N');
+        while !self.over {
+            match take_request(&mut self.held) {
+                Found::Need(_) => return,
+                Found::Invalid(_) => self.over = true,
+                Found::Header(_) => {
+                    self.refused = true;
+                    to_client.push(b'N');
+                }
             }
-            self.refused |= code.is_some();
-            self.over = code.is_none();
         }
-        if self.over {
-            to_server.append(&mut self.held);
-        }
+        to_server.append(&mut self.held);
     }
 
     fn has_refused(&self) -> bool {
@@ -87,17 +84,16 @@ impl TlsStart for PostgresStart {
 
 impl PostgresStart {
     fn look(&mut self, acts: &mut Vec<Act>) {
-        while !self.asked
-            && let Some(code) = take_request(&mut self.held)
-        {
-            match code {
-                Some(SSL_REQUEST) => {
+        while !self.asked {
+            match take_request(&mut self.held) {
+                Found::Need(_) => return,
+                Found::Invalid(_) => return self.plain(acts),
+                Found::Header(SSL_REQUEST) => {
                     self.asked = true;
                     let request = [8_u32.to_be_bytes(), SSL_REQUEST.to_be_bytes()].concat();
                     acts.push(Act::Tell(Way::ToServer, request));
                 }
-                Some(_) => acts.push(Act::Tell(Way::ToClient, b"N".to_vec())),
-                None => return self.plain(acts),
+                Found::Header(_) => acts.push(Act::Tell(Way::ToClient, b"N".to_vec())),
             }
         }
     }

@@ -51,7 +51,7 @@ impl<S> Framed<S> {
         };
         let decompressor = match method {
             Method::Zlib(_) => Decompressor::Zlib(Decompress::new(true)),
-            Method::Zstd => Decompressor::zstd().map_err(refused)?,
+            Method::Zstd => Decompressor::zstd().map_err(|error| refused(&error))?,
         };
         self.frames = Some(Box::new(Frames::new(Compressor::new(method)?, decompressor)));
         Ok(())

@@ -194,7 +194,7 @@ impl<S: Peer + Send> Lean<S> {
                 }
                 backend::COMMAND_COMPLETE => copied = answer::whole(wire, length, rows_copied)?,
                 backend::ERROR_RESPONSE => {
-                    ended = ended.and(Err(answer::whole(wire, length, answer::error)??))
+                    ended = ended.and(Err(answer::whole(wire, length, answer::error)??));
                 }
                 backend::READY_FOR_QUERY => {
                     wire.skip(length)?;
@@ -242,7 +242,7 @@ fn part<S: Peer>(
             backend::COMMAND_COMPLETE => return wire.skip(length).map(|()| Part::Complete),
             backend::ERROR_RESPONSE => return answer::whole(wire, length, answer::error)?.map(Part::Failed),
             backend::BIND_COMPLETE | backend::CLOSE_COMPLETE | backend::PARAMETER_STATUS => {
-                wire.skip(length)?
+                wire.skip(length)?;
             }
             other => return Err(answer::unexpected(other, TRANSFER)),
         }

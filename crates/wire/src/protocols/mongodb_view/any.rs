@@ -63,7 +63,7 @@ proptest! {
     ) {
         let values: Vec<_> = values.iter().map(|(kind, value)| (*kind, value.as_ref().map(String::as_bytes))).collect();
         let made = message(&text, &values, 1, "d", &|cursor| cursor);
-        prop_assert!(made.is_none_or(|made| made.len() <= LONGEST as usize));
+        prop_assert!(made.is_none_or(|made| made.len() <= LONGEST));
         let _ = (fields(&text), cursors(&text, values));
     }
 }
