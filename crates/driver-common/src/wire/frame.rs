@@ -15,7 +15,11 @@ impl<S: Peer> Wire<S> {
                     return Ok(header);
                 }
                 Found::Need(length) => self.peek(length).map(drop)?,
-                Found::Invalid(length) => return Err(malformed(format!("a message of {length} bytes"))),
+                Found::Invalid(length) => {
+                    let what =
+                        format!("a message of {length} bytes, which the server's protocol does not have");
+                    return Err(malformed(what));
+                }
             }
         }
     }
