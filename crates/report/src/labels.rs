@@ -172,19 +172,15 @@ impl Labels {
 
     pub fn of(run: &Run, info: Option<&ExperimentInfo>) -> Self {
         let axes = axes(&run.header, info);
-        let chart = match info {
-            // A list of rates is for a chart of latency against load.
-            _ if axes.iter().any(|axis| axis.name == RATE.name && axis.varies()) => {
-                axes.iter().position(|axis| axis.name == RATE.name)
-            }
-            _ if axes.iter().any(|axis| axis.name == CPUS.name && axis.varies()) => {
-                axes.iter().position(|axis| axis.name == CPUS.name)
-            }
-            Some(info) => axes.iter().position(|axis| axis.name == info.chart_axis),
+        let position = |name: &str| axes.iter().position(|axis| axis.name == name);
+        // A list of rates is for a chart of latency against load, one of processors for a chart of scaling.
+        let varying = |name: &str| position(name).filter(|at| axes[*at].varies());
+        let chart = varying(RATE.name).or_else(|| varying(CPUS.name)).or_else(|| match info {
+            Some(info) => position(info.chart_axis),
             None => {
                 (0..axes.len()).filter(|i| axes[*i].kind != Kind::Word).max_by_key(|i| axes[*i].values.len())
             }
-        };
+        });
         let question = run.header.spec.question.clone().unwrap_or_else(|| of_earlier_version(&axes, chart));
         Self {
             question,
@@ -296,42 +292,33 @@ fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
     let own = info.map_or(&[][..], |info| info.axes);
     let common = [&RATE, &CPUS, &CPU_PLACEMENT, &COMPRESSION].into_iter();
     let common = common.filter(|axis| !own.iter().any(|known| known.name == axis.name));
-    let known: Vec<Axis> = own
-        .iter()
-        .chain(common)
-        .filter_map(|axis| {
-            let meanings = axis.kind.words;
-            let kind = match axis.kind.numbers.map(|numbers| numbers.unit) {
-                Some(NumberUnit::Size) if meanings.is_empty() => Kind::Size,
-                Some(NumberUnit::Size) => Kind::NamedSize,
-                Some(NumberUnit::Count) => Kind::Count,
-                Some(NumberUnit::Percent) => Kind::Percent,
-                Some(NumberUnit::Decimal) | None => Kind::Word,
-            };
-            Some(Axis {
-                name: axis.name.to_owned(),
-                kind,
-                values: distinct(spec.get(axis.name)?.iter().cloned()),
-                meanings,
-                language: Language::default(),
-            })
-        })
-        .collect();
-    let named: Vec<String> = known.iter().map(|axis| axis.name.clone()).collect();
-    // Axes of another version that are unknown here are shown too.
-    let others = spec.iter().filter(|(name, _)| !named.contains(*name)).map(|(name, values)| {
-        let number = values.iter().all(|value| matches!(value, AxisValue::Number(_)));
-        let kind = if number { Kind::Count } else { Kind::Word };
-        Axis {
-            name: name.clone(),
-            kind,
-            values: distinct(values.iter().cloned()),
-            meanings: &[],
-            language: Language::default(),
-        }
+    let axis = |name: &str, kind, meanings, values: &[AxisValue]| Axis {
+        name: name.to_owned(),
+        kind,
+        values: distinct(values.iter().cloned()),
+        meanings,
+        language: Language::default(),
+    };
+    let known = own.iter().chain(common).filter_map(|info| {
+        let meanings = info.kind.words;
+        let kind = match info.kind.numbers.map(|numbers| numbers.unit) {
+            Some(NumberUnit::Size) if meanings.is_empty() => Kind::Size,
+            Some(NumberUnit::Size) => Kind::NamedSize,
+            Some(NumberUnit::Count) => Kind::Count,
+            Some(NumberUnit::Percent) => Kind::Percent,
+            Some(NumberUnit::Decimal) | None => Kind::Word,
+        };
+        Some(axis(info.name, kind, meanings, spec.get(info.name)?))
     });
-    let others: Vec<Axis> = others.collect();
-    known.into_iter().chain(others).collect()
+    let mut all: Vec<Axis> = known.collect();
+    // Axes of another version that are unknown here are shown too.
+    for (name, values) in spec {
+        if !all.iter().any(|known| known.name == *name) {
+            let number = values.iter().all(|value| matches!(value, AxisValue::Number(_)));
+            all.push(axis(name, if number { Kind::Count } else { Kind::Word }, &[], values));
+        }
+    }
+    all
 }
 
 fn operation(run: &Run, name: &str, info: Option<&ExperimentInfo>) -> OperationLabels {
