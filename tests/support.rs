@@ -250,13 +250,22 @@ pub(crate) fn signal(child: &Child, signal: &str) {
 }
 
 /// How the program ended, and its output.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Answer {
     /// The arguments, for messages; empty if only the output was given.
     pub(crate) command: String,
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
+}
+
+/// Without the command, which may have the password that a test looks for in the output.
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { code, out, err, .. } = self;
+        let mut answer = f.debug_struct("Answer");
+        answer.field("code", code).field("out", out).field("err", err).finish_non_exhaustive()
+    }
 }
 
 impl Answer {
@@ -290,14 +299,18 @@ impl Answer {
     /// Checks that standard output contains a text.
     #[track_caller]
     pub(crate) fn out_has(self, part: &str) -> Self {
-        assert!(self.out.contains(part), "'{part}' is not in the output: {self:?}");
+        assert!(self.out.contains(part), "kurabe {}: '{part}' is not in the output: {self:?}", self.command);
         self
     }
 
     /// Checks that standard error contains a text.
     #[track_caller]
     pub(crate) fn err_has(self, part: &str) -> Self {
-        assert!(self.err.contains(part), "'{part}' is not in the messages: {self:?}");
+        assert!(
+            self.err.contains(part),
+            "kurabe {}: '{part}' is not in the messages: {self:?}",
+            self.command
+        );
         self
     }
 
