@@ -108,7 +108,7 @@ fn language(matches: &ArgMatches) -> Language {
 
 /// An error with its contexts. A message of the libraries says its own causes.
 pub(crate) fn shown(error: &anyhow::Error) -> String {
-    let last = error.chain().position(|one| one.is::<Error>()).unwrap_or(usize::MAX);
+    let last = error.chain().position(<dyn std::error::Error>::is::<Error>).unwrap_or(usize::MAX);
     let texts: Vec<String> = error.chain().take(last.saturating_add(1)).map(ToString::to_string).collect();
     texts.join(": ")
 }

@@ -30,7 +30,7 @@ pub(super) fn command() -> Command {
     EXPERIMENTS
         .iter()
         .fold(measurement::added_to(command, more), |command, experiment| {
-            command.subcommand(of_experiment(*experiment))
+            command.subcommand(of_experiment(experiment))
         })
         .subcommand(pgbench())
         .subcommand(replay())

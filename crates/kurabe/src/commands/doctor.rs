@@ -161,7 +161,7 @@ fn available(target: &Target) -> Vec<(&'static str, String)> {
                 let dataset = Dataset { seed: 1, records: Some(1_000), slot: 0 };
                 let made = info.baseline(&[(axis.name, word)]).and_then(|cell| {
                     let is_application = target.driver.capabilities().is_application;
-                    planned(*experiment, &cell, &dataset, is_application)
+                    planned(experiment, &cell, &dataset, is_application)
                 });
                 let reason = match made {
                     Ok(planned) => target.refusal(&planned.demand),

@@ -177,7 +177,7 @@ impl Request {
     /// Checks that the experiment uses the cache and the second server, if there are any.
     fn check_other_targets(&self, experiment: &Experiment) -> Result<()> {
         let refuse = |option: &str, what: &str, takes: fn(&Experiment) -> bool| {
-            let all = registry::EXPERIMENTS.iter().filter(|experiment| takes(**experiment));
+            let all = registry::EXPERIMENTS.iter().filter(|experiment| takes(experiment));
             let names: Vec<&str> = all.map(|experiment| experiment.info.name).collect();
             Err(Error::usage(format!("{} does not use {what}", experiment.info.name))
                 .hint(format!("--{option} is available for {}", names.join(", "))))
