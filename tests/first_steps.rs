@@ -255,7 +255,7 @@ const PLANS: [(&str, &[&str]); 7] = [
         "session null: --layout blob,rows --compress none,lz4 --payload 1k --rounds 3",
         &["4 combinations", "3 rounds"],
     ),
-    ("copy sqlite:", &["plain", "types", "out", "into"]),
+    ("copy sqlite: --where second", &["plain", "types", "out", "into"]),
     ("net up:tcp --buffer 64KiB --write-size 8KiB", &["stream, round-trip", "buffer 65.5 kB"]),
     ("reload sqlite: --order key,index,random --tool engine,kurabe", &["key", "index", "random", "kurabe"]),
     (

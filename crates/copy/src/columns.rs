@@ -41,7 +41,7 @@ impl OneTable<'_> {
     /// Plans the table.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) for names and values that are too long.
+    /// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for names and values that are too long.
     pub fn plan(&mut self, names: &mut Names) -> Result<TablePlan> {
         self.check_names()?;
         let (table, made) = (self.table, self.made);

@@ -122,7 +122,7 @@ pub struct Plan {
 /// on the target, if only rows are copied.
 ///
 /// # Errors
-/// [`NotFound`](ErrorKind::NotFound) for a table that does not exist; [`Unsupported`](ErrorKind::Unsupported) for what
+/// [`NotFound`](kurabe_core::ErrorKind::NotFound) for a table that does not exist; [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for what
 /// no acceptance can map, such as names that are too long.
 pub fn plan(
     source: &mut Side,

@@ -1,4 +1,4 @@
-//! The form in which verification compares values: from the texts that [`Engine::check`](crate::engines::Engine::check) has
+//! The form in which verification compares values: from the texts that `Dialect::check` has
 //! each server write of a value, by a parser that the copying does not use.
 //!
 //! Between servers of one kind the texts themselves are compared. Otherwise numbers are compared by their digits without

@@ -1,7 +1,7 @@
 //! Verification of a copied table, which shares no reader, no expression and no form of values with the copying.
 //!
 //! Both servers count their rows. Both sides are read whole, by one query each without a key or an order, as the texts that
-//! [`Engine::check`] has the server write, which [`form`] parses. Each row adds its digest of 128 bits to one of `CHUNKS`
+//! `Dialect::check` has the server write, which [`form`] parses. Each row adds its digest of 128 bits to one of `CHUNKS`
 //! sums, that of its key. Equal sums are equal rows, in whatever order they came. Where sums differ, the rows of the first
 //! such chunk are read again, to name a row that differs.
 

@@ -1,8 +1,8 @@
 //! What a command ends with: the database, the session and its number, and the members that may answer it.
 
-use super::writer::Writer;
 use super::config::Config;
 use super::hello::Hello;
+use super::writer::Writer;
 
 /// What a command on the target's database ends with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -59,7 +59,7 @@ impl Plan {
     /// Plans a run on open targets. The spec is not changed.
     ///
     /// # Errors
-    /// [`Usage`](ErrorKind::Usage) if axis values are incompatible, or there is no such axis or operation.
+    /// [`Usage`](kurabe_core::ErrorKind::Usage) if axis values are incompatible, or there is no such axis or operation.
     pub fn new(experiment: &'static Experiment, spec: &RunSpec, targets: &[Target]) -> Result<Self> {
         let applications: Vec<bool> =
             targets.iter().map(|target| target.driver.capabilities().is_application).collect();

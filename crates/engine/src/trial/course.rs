@@ -19,6 +19,8 @@ const PARTS: usize = 32;
 /// The maximum number of parts of each thread, in a trial of more threads than [`MANY`]: they need a kilobyte each.
 const FEW_PARTS: usize = 8;
 const MANY: usize = 64;
+/// By so many bits are buckets of ends wider in a trial of more threads than [`MANY`]: they need 3 kilobytes each.
+const WIDER: u32 = 2;
 /// The initial length of a part is two to the power of this, in nanoseconds: about a millisecond.
 const FIRST: u32 = 20;
 /// The minimum number of transactions of a part: of fewer, the percentile would be the maximum.
@@ -28,9 +30,11 @@ const MIN: u64 = 100;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Course {
-    /// Transactions by their end.
+    /// Transactions by their end: one count of two to the power of `shift` neighbouring buckets of [`ENDS`].
     #[serde(with = "sparse")]
     ends: Vec<u32>,
+    #[serde(default, skip_serializing_if = "is_zero", deserialize_with = "shift")]
+    shift: u32,
     /// Transactions by the time that they took, in parts of the trial; `None` of interleaved trials.
     parts: Option<Parts>,
 }
@@ -40,14 +44,15 @@ impl Course {
     pub(crate) fn new(threads: usize, has_parts: bool) -> Self {
         let parts = if threads > MANY { FEW_PARTS } else { PARTS };
         let parts = || Parts { counts: vec![0; parts * TIMES.buckets()], length: FIRST };
-        Self { ends: vec![0; ENDS.buckets()], parts: has_parts.then(parts) }
+        let shift = if threads > MANY { WIDER } else { 0 };
+        Self { ends: vec![0; ENDS.buckets() >> shift], shift, parts: has_parts.then(parts) }
     }
 
     /// Counts so many transactions that ended at `at` and took `took`, both in nanoseconds.
     #[inline]
     pub(crate) fn record(&mut self, at: u64, took: u64, count: u64) {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
-        add(&mut self.ends, ENDS.bucket(at), count);
+        add(&mut self.ends, ENDS.bucket(at) >> self.shift, count);
         if let Some(parts) = &mut self.parts {
             parts.record(at, took, count);
         }
@@ -55,25 +60,52 @@ impl Course {
 
     /// Forgets the transactions that ended after this time.
     pub(crate) fn rewind(&mut self, at: u64) {
-        self.ends.iter_mut().skip(ENDS.bucket(at) + 1).for_each(|count| *count = 0);
+        self.ends.iter_mut().skip((ENDS.bucket(at) >> self.shift) + 1).for_each(|count| *count = 0);
     }
 
     /// Adds the transactions of other threads.
     pub(crate) fn merge(&mut self, other: &Self) {
-        merge(&mut self.ends, &other.ends);
+        let shift = self.shift.max(other.shift);
+        self.widen(shift);
+        for (at, count) in other.ends.iter().enumerate().filter(|(_, count)| **count > 0) {
+            add(&mut self.ends, at >> (shift - other.shift), *count);
+        }
         match (&mut self.parts, &other.parts) {
             (Some(parts), Some(other)) => parts.merge(other),
             (parts, other) => *parts = parts.take().or_else(|| other.clone()),
         }
     }
 
+    /// Merges neighbouring buckets of ends.
+    fn widen(&mut self, shift: u32) {
+        if shift > self.shift {
+            let wide = self.ends.chunks(1 << (shift - self.shift));
+            self.ends =
+                wide.map(|narrow| narrow.iter().fold(0, |sum, count| count.saturating_add(sum))).collect();
+            self.shift = shift;
+        }
+    }
+
+    /// The longest time of a bucket of ends, in nanoseconds.
+    fn longest(&self, bucket: usize) -> u64 {
+        ENDS.longest(((bucket + 1) << self.shift) - 1)
+    }
+
+    /// The last end of a bucket before this time, in nanoseconds, and how many transactions were completed until then.
+    pub(crate) fn completed_before(&self, at: u64) -> (u64, u64) {
+        let bucket = ENDS.bucket(at) >> self.shift;
+        let completed = self.ends.iter().take(bucket).map(|count| u64::from(*count)).sum();
+        (bucket.checked_sub(1).map_or(0, |last| self.longest(last)), completed)
+    }
+
     /// Transactions completed until this time, of a course that ended at `end`: interpolated linearly between the times at
     /// which some were.
     pub(crate) fn completed_until(&self, at: f64, end: u64) -> f64 {
         let (mut before, mut completed) = (0.0, 0.0);
-        let some = self.ends.iter().enumerate().take(ENDS.buckets()).filter(|(_, count)| **count > 0);
+        let all = self.ends.iter().enumerate().take(ENDS.buckets() >> self.shift);
+        let some = all.filter(|(_, count)| **count > 0);
         for (bucket, count) in some {
-            let (until, count) = (ENDS.longest(bucket).min(end) as f64, f64::from(*count));
+            let (until, count) = (self.longest(bucket).min(end) as f64, f64::from(*count));
             if at < until {
                 return completed + count * ((at - before) / (until - before)).max(0.0);
             }
@@ -229,6 +261,16 @@ mod sparse {
     }
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(shift: &u32) -> bool {
+    *shift == 0
+}
+
+fn shift<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    let shift = u32::deserialize(from)?;
+    (shift <= WIDER).then_some(shift).ok_or_else(|| D::Error::custom("buckets of ends have no such width"))
+}
+
 fn length<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     let length = u32::deserialize(from)?;
     let is_known = (FIRST..u64::BITS).contains(&length);
@@ -255,6 +297,7 @@ mod tests {
         assert_eq!(completed(&read), completed(&course));
         for wrong in [
             r#"{"ends":[[8192,1]],"parts":null}"#,
+            r#"{"ends":[],"shift":3,"parts":null}"#,
             r#"{"ends":[],"parts":{"counts":[],"length":64}}"#,
             r#"{"ends":[],"parts":{"counts":[],"length":19}}"#,
         ] {
@@ -311,6 +354,7 @@ mod tests {
         let parts = |course: &Course| course.parts.as_ref().unwrap().len();
         assert_eq!((parts(&short), parts(&long)), (FEW_PARTS, PARTS));
         let mut sum = short;
+        assert!(sum.ends.len() * 4 == long.ends.len());
         sum.merge(&long);
         sum.merge(&Course::new(2, false));
         let counts = &sum.parts.as_ref().unwrap().counts;
@@ -318,6 +362,22 @@ mod tests {
         let whole = sum.completed_until(f64::MAX, u64::MAX);
         assert!((whole - 11_000.0).abs() < 1e-6, "{whole}");
         assert_eq!(sum.tail().unwrap().part_ns, long.tail().unwrap().part_ns);
+    }
+
+    #[test]
+    fn completed_before_is_exact_at_the_end_of_a_bucket_of_few_and_many_threads() {
+        for threads in [1, MANY + 1] {
+            let mut course = Course::new(threads, false);
+            for n in 1..=10_000 {
+                course.record(n * MS, MS, 1);
+            }
+            for at in [777 * MS, 5_000 * MS, 9_999 * MS] {
+                let (time, completed) = course.completed_before(at);
+                assert!(time < at && time >= at - at / 31, "{at}: {time}");
+                assert_eq!(completed, time / MS, "{at}");
+            }
+        }
+        assert_eq!(Course::new(1, false).completed_before(0), (0, 0));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //!   with time.
 //! - A client starves if its last reply came later than twice the median of all clients' ends, for example because it
 //!   waited for a lock. What it did after the others had ended is not part of the common throughput: that is then what
-//!   all clients had completed at the median end, divided by that time. Clients with fewer than ten transactions never
+//!   all clients had completed just before the median end, divided by that time. Clients with fewer than ten transactions never
 //!   count as starved: chance alone spreads their ends that far.
 
 use crate::trial::course::Course;
@@ -63,7 +63,11 @@ impl<'a> Throughput<'a> {
     pub(crate) fn elapsed_ns(&self) -> u64 {
         let (median, starved) = self.starved();
         if starved > 0 {
-            return (self.completed() as f64 * median as f64 / self.completed_until(median as f64)) as u64;
+            let (time, made) = match self.course.completed_before(median) {
+                (_, 0) => (median, self.completed_until(median as f64)),
+                (time, made) => (time, made as f64),
+            };
+            return (self.completed() as f64 * time as f64 / made) as u64;
         }
         let all: u128 = self.ends.iter().map(|(end, _)| u128::from(*end)).sum();
         (all / self.ends.len() as u128) as u64

@@ -1,7 +1,7 @@
 //! The findings of a report, as typed values with their sentences. The JSON report contains both.
 //!
 //! A family of findings is one file: its kinds with their members, the sentence of each in both languages, and how they
-//! follow from results and verdicts ([`Context`]). A new kind joins its family's enum; the compiler then asks for its
+//! follow from results and verdicts (`Context`). A new kind joins its family's enum; the compiler then asks for its
 //! sentence.
 
 mod basis;

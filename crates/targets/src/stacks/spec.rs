@@ -123,7 +123,7 @@ pub(crate) fn connections(urls: &[TargetUrl]) -> u64 {
 /// Adds the database to a stack's URL that names none; other targets stay.
 ///
 /// # Errors
-/// [`Usage`](ErrorKind::Usage) if either is not a URL.
+/// [`Usage`](kurabe_core::ErrorKind::Usage) if either is not a URL.
 pub fn with_database(text: &str, database: &str) -> Result<String> {
     let mut url = TargetUrl::parse(text)?;
     if url.scheme != STACK {
