@@ -5,6 +5,7 @@
 //! their length doubles. So memory is bounded for trials of any length, and nothing is allocated while measuring. Parts
 //! are multiples of the same length in all threads, so that they can be added up.
 
+use crate::trial::scale::Scale;
 use kurabe_core::run::TailCourse;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -210,37 +211,6 @@ fn p99(counts: &[u32], count: u64) -> Option<u64> {
         seen >= rank
     });
     found.map(|bucket| TIMES.longest(bucket))
-}
-
-/// Buckets of times.
-struct Scale {
-    /// Times below two to the power of this, in nanoseconds, are not distinguished.
-    low: u32,
-    /// Two to the power of this is the number of buckets in which a doubling of the time is divided.
-    fine: u32,
-    /// The number of doublings; the last bucket includes all times above.
-    octaves: usize,
-}
-
-impl Scale {
-    const fn buckets(&self) -> usize {
-        self.octaves << self.fine
-    }
-
-    #[inline]
-    fn bucket(&self, ns: u64) -> usize {
-        let ns = ns.max(1 << self.low);
-        let octave = ns.ilog2();
-        let fine = (ns >> (octave - self.fine)) & ((1 << self.fine) - 1);
-        ((((octave - self.low) as usize) << self.fine) | fine as usize).min(self.buckets() - 1)
-    }
-
-    /// The longest time of a bucket, in nanoseconds.
-    fn longest(&self, bucket: usize) -> u64 {
-        let octave = self.low + (bucket >> self.fine) as u32;
-        let fine = (bucket & ((1 << self.fine) - 1)) as u64;
-        (((1 << self.fine) + fine + 1) << (octave - self.fine)) - 1
-    }
 }
 
 /// Counts are sent as those that are not zero, with their positions.

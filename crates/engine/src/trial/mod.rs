@@ -7,6 +7,7 @@ pub(crate) mod job;
 pub(crate) mod judge;
 pub(crate) mod rate_search;
 pub(crate) mod recorded;
+mod scale;
 pub(crate) mod server_stats;
 pub(crate) mod spans;
 pub(crate) mod standstill;
