@@ -363,9 +363,9 @@ fn part_result() -> PartResult {
         service.record(80_000 + n * n % 900_000);
     }
     let mut part = serde_json::to_value(PartResult::default()).unwrap();
-    let ends: Vec<(u32, u32)> = (0..800).map(|bucket| (bucket + 1_000, 100)).collect();
+    let shares: Vec<(u32, u32)> = (0..800).map(|bucket| (bucket + 1_000, 100)).collect();
     let times: Vec<(u32, u32)> = (0..800).map(|bucket| (bucket * 10, 100)).collect();
-    let course = serde_json::json!({ "ends": ends, "parts": { "counts": times, "length": 26 } });
+    let course = serde_json::json!({ "shares": shares, "parts": { "counts": times, "length": 26 } });
     part["recorded"]["times"] = serde_json::json!({ "service": service, "course": course });
     part["recorded"]["completed"] = 80_000.into();
     serde_json::from_value(part).unwrap()

@@ -36,6 +36,7 @@ const TIMED_CHECKS: u64 = 64;
 pub(crate) const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 /// Warm-up takes at most this part of the trial's time.
 const WARMUP_TIME_PART: u32 = 10;
+
 /// What all clients of a trial share.
 pub(crate) struct Shared<'a> {
     pub(crate) trial: &'a Trial<'a>,
@@ -153,7 +154,10 @@ impl<'a> Worker<'a> {
     fn open_course(&self) {
         let times = &mut *self.times.borrow_mut();
         let threads = if times.queue.is_some() { 1 } else { self.shared.trial.cell.policy.clients };
-        times.course.get_or_insert_with(|| Course::new(threads, self.shared.lane.is_none()));
+        times.course.get_or_insert_with(|| match &self.shared.schedule {
+            Some(_) => Course::of_open_loop(threads),
+            None => Course::new(threads, self.shared.lane.is_none()),
+        });
     }
 
     /// Takes what the transaction has noted, and closes a kept connection.

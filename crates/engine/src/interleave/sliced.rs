@@ -3,6 +3,7 @@
 use crate::clients::client::Worker;
 use crate::clients::connections::Connections;
 use crate::interleave::slices::Lane;
+use crate::trial::course::Course;
 use crate::trial::recorded::{Recorded, Times};
 use kurabe_core::Result;
 use kurabe_core::experiment::Span;
@@ -17,6 +18,7 @@ pub(crate) struct Kept {
     slice: u64,
     service: Histogram,
     queue: Histogram,
+    course: Option<Course>,
 }
 
 /// The results of a client when its last slice began.
@@ -32,9 +34,9 @@ pub(crate) struct Mark {
 }
 
 impl Times {
-    /// Keeps the times of a slice that began after so much work, or drops them. The first client of the thread does it for all: none of them works in
+    /// Keeps the times of a slice, or drops them. The first client of the thread does it for all: none of them works in
     /// the next slice before each has ended this one.
-    fn settle(&mut self, slice: u64, is_void: bool, worked: Duration) {
+    fn settle(&mut self, slice: u64, is_void: bool) {
         let kept = self.kept.get_or_insert_default();
         if kept.slice >= slice {
             return;
@@ -50,16 +52,19 @@ impl Times {
             }
             queue.clear();
         }
-        if let (true, Some(course)) = (is_void, &mut self.course) {
-            course.rewind(worked.as_nanos() as u64);
+        if let Some(course) = &mut self.course {
+            if !is_void {
+                kept.course.get_or_insert_with(|| course.empty()).merge(course);
+            }
+            course.clear();
         }
     }
 
     /// The times of all slices that count.
     pub(crate) fn of_counted_slices(mut self) -> Self {
         if let Some(kept) = self.kept.take() {
-            let Kept { service, queue, .. } = *kept;
-            self.service = service;
+            let Kept { service, queue, course, .. } = *kept;
+            (self.service, self.course) = (service, course);
             self.queue = self.queue.map(|_| Box::new(queue));
         }
         self
@@ -111,7 +116,7 @@ impl Worker<'_> {
     /// no part of the results.
     fn settle(&mut self, is_void: bool) {
         let Some(mark) = self.mark.as_mut().filter(|mark| mark.slice > 0) else { return };
-        self.times.borrow_mut().settle(mark.slice, is_void, mark.elapsed);
+        self.times.borrow_mut().settle(mark.slice, is_void);
         if !is_void {
             return;
         }

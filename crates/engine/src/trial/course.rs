@@ -10,9 +10,12 @@ use kurabe_core::run::TailCourse;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Times from an eighth of a millisecond to more than an hour, in buckets of at most a 128th: those at which transactions
-/// end. A client that waits much longer than all others does not make the others' times less exact.
-const ENDS: Scale = Scale { low: 17, fine: 7, octaves: 25 };
+/// Times from an eighth of a millisecond to more than three days, in buckets of at most a 128th: those at which
+/// transactions are made. A client that waits much longer than all others does not make the others' times less exact.
+const WHEN: Scale = Scale { low: 17, fine: 7, octaves: 31 };
+/// A transaction counts as so many shares, evenly over the time that it took: clients whose transactions end together
+/// work evenly nevertheless.
+const SHARES: u32 = 16;
 /// Times from a quarter of a microsecond to 18 minutes, in buckets of at most an eighth: those that transactions take.
 const TIMES: Scale = Scale { low: 8, fine: 3, octaves: 32 };
 /// The maximum number of parts. A trial of more than 32 ms has at least half as many.
@@ -20,7 +23,7 @@ const PARTS: usize = 32;
 /// The maximum number of parts of each thread, in a trial of more threads than [`MANY`]: they need a kilobyte each.
 const FEW_PARTS: usize = 8;
 const MANY: usize = 64;
-/// By so many bits are buckets of ends wider in a trial of more threads than [`MANY`]: they need 3 kilobytes each.
+/// By so many bits are buckets of [`WHEN`] wider in a trial of more threads than [`MANY`]: they need 4 kilobytes each.
 const WIDER: u32 = 2;
 /// The initial length of a part is two to the power of this, in nanoseconds: about a millisecond.
 const FIRST: u32 = 20;
@@ -31,9 +34,10 @@ const MIN: u64 = 100;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Course {
-    /// Transactions by their end: one count of two to the power of `shift` neighbouring buckets of [`ENDS`].
+    /// The shares of transactions by their time: one count of two to the power of `shift` neighbouring buckets of
+    /// [`WHEN`]. Empty of an open loop, whose throughput is not read from it.
     #[serde(with = "sparse")]
-    ends: Vec<u32>,
+    shares: Vec<u32>,
     #[serde(default, skip_serializing_if = "is_zero", deserialize_with = "shift")]
     shift: u32,
     /// Transactions by the time that they took, in parts of the trial; `None` of interleaved trials.
@@ -41,35 +45,63 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// A course of one of so many threads. `has_parts`: it records how long transactions take, too.
+    /// A course of one of so many threads, in a closed loop. `has_parts`: it records how long transactions take, too.
     pub(crate) fn new(threads: usize, has_parts: bool) -> Self {
-        let parts = if threads > MANY { FEW_PARTS } else { PARTS };
-        let parts = || Parts { counts: vec![0; parts * TIMES.buckets()], length: FIRST };
         let shift = if threads > MANY { WIDER } else { 0 };
-        Self { ends: vec![0; ENDS.buckets() >> shift], shift, parts: has_parts.then(parts) }
+        let parts = has_parts.then(|| Parts::new(threads));
+        Self { shares: vec![0; WHEN.buckets() >> shift], shift, parts }
+    }
+
+    /// A course of one of so many threads, in an open loop.
+    pub(crate) fn of_open_loop(threads: usize) -> Self {
+        Self { shares: Vec::new(), shift: 0, parts: Some(Parts::new(threads)) }
     }
 
     /// Counts so many transactions that ended at `at` and took `took`, both in nanoseconds.
     #[inline]
     pub(crate) fn record(&mut self, at: u64, took: u64, count: u64) {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
-        add(&mut self.ends, ENDS.bucket(at) >> self.shift, count);
+        if took < at >> 8 {
+            // Less than half of a bucket.
+            add(&mut self.shares, WHEN.bucket(at) >> self.shift, count.saturating_mul(SHARES));
+        } else {
+            self.spread(at, took, count);
+        }
         if let Some(parts) = &mut self.parts {
             parts.record(at, took, count);
         }
     }
 
-    /// Forgets the transactions that ended after this time.
-    pub(crate) fn rewind(&mut self, at: u64) {
-        self.ends.iter_mut().skip((ENDS.bucket(at) >> self.shift) + 1).for_each(|count| *count = 0);
+    #[cold]
+    fn spread(&mut self, at: u64, took: u64, count: u32) {
+        let took = took.min(at);
+        for share in 0..u64::from(SHARES) {
+            let until = took / u64::from(2 * SHARES) * (2 * share + 1);
+            add(&mut self.shares, WHEN.bucket(at - took + until) >> self.shift, count);
+        }
+    }
+
+    /// One of the same size without transactions.
+    pub(crate) fn empty(&self) -> Self {
+        let mut empty = self.clone();
+        empty.clear();
+        empty
+    }
+
+    /// Forgets all transactions.
+    pub(crate) fn clear(&mut self) {
+        self.shares.fill(0);
+        if let Some(parts) = &mut self.parts {
+            parts.counts.fill(0);
+        }
     }
 
     /// Adds the transactions of other threads.
     pub(crate) fn merge(&mut self, other: &Self) {
         let shift = self.shift.max(other.shift);
         self.widen(shift);
-        for (at, count) in other.ends.iter().enumerate().filter(|(_, count)| **count > 0) {
-            add(&mut self.ends, at >> (shift - other.shift), *count);
+        for (at, count) in other.shares.iter().enumerate().filter(|(_, count)| **count > 0) {
+            add(&mut self.shares, at >> (shift - other.shift), *count);
         }
         match (&mut self.parts, &other.parts) {
             (Some(parts), Some(other)) => parts.merge(other),
@@ -77,42 +109,42 @@ impl Course {
         }
     }
 
-    /// Merges neighbouring buckets of ends.
+    /// Merges neighbouring buckets of shares.
     fn widen(&mut self, shift: u32) {
         if shift > self.shift {
-            let wide = self.ends.chunks(1 << (shift - self.shift));
-            self.ends =
-                wide.map(|narrow| narrow.iter().fold(0, |sum, count| count.saturating_add(sum))).collect();
+            let wide = self.shares.chunks(1 << (shift - self.shift));
+            self.shares =
+                wide.map(|narrow| narrow.iter().fold(0, |sum, more| more.saturating_add(sum))).collect();
             self.shift = shift;
         }
     }
 
-    /// The longest time of a bucket of ends, in nanoseconds.
+    /// The longest time of a bucket of shares, in nanoseconds.
     fn longest(&self, bucket: usize) -> u64 {
-        ENDS.longest(((bucket + 1) << self.shift) - 1)
+        WHEN.longest(((bucket + 1) << self.shift) - 1)
     }
 
-    /// The last end of a bucket before this time, in nanoseconds, and how many transactions were completed until then.
-    pub(crate) fn completed_before(&self, at: u64) -> (u64, u64) {
-        let bucket = ENDS.bucket(at) >> self.shift;
-        let completed = self.ends.iter().take(bucket).map(|count| u64::from(*count)).sum();
-        (bucket.checked_sub(1).map_or(0, |last| self.longest(last)), completed)
+    /// The end of the bucket that has this time, in nanoseconds, and how many transactions were made until then.
+    pub(crate) fn made_with(&self, at: u64) -> (u64, f64) {
+        let bucket = WHEN.bucket(at) >> self.shift;
+        let shares: u64 = self.shares.iter().take(bucket + 1).map(|count| u64::from(*count)).sum();
+        (self.longest(bucket), shares as f64 / f64::from(SHARES))
     }
 
-    /// Transactions completed until this time, of a course that ended at `end`: interpolated linearly between the times at
-    /// which some were.
-    pub(crate) fn completed_until(&self, at: f64, end: u64) -> f64 {
-        let (mut before, mut completed) = (0.0, 0.0);
-        let all = self.ends.iter().enumerate().take(ENDS.buckets() >> self.shift);
-        let some = all.filter(|(_, count)| **count > 0);
-        for (bucket, count) in some {
-            let (until, count) = (self.longest(bucket).min(end) as f64, f64::from(*count));
+    /// Transactions made until this time, of a course that ended at `end`: interpolated linearly between the times of
+    /// their shares.
+    pub(crate) fn made_until(&self, at: f64, end: u64) -> f64 {
+        let (mut before, mut made) = (0.0, 0.0);
+        let all = self.shares.iter().enumerate().take(WHEN.buckets() >> self.shift);
+        for (bucket, count) in all.filter(|(_, count)| **count > 0) {
+            let (until, count) =
+                (self.longest(bucket).min(end) as f64, f64::from(*count) / f64::from(SHARES));
             if at < until {
-                return completed + count * ((at - before) / (until - before)).max(0.0);
+                return made + count * ((at - before) / (until - before)).max(0.0);
             }
-            (before, completed) = (until, completed + count);
+            (before, made) = (until, made + count);
         }
-        completed
+        made
     }
 
     /// The 99th percentile in each part until the last transaction; `None` if no part has enough of them.
@@ -146,6 +178,11 @@ struct Parts {
 }
 
 impl Parts {
+    fn new(threads: usize) -> Self {
+        let parts = if threads > MANY { FEW_PARTS } else { PARTS };
+        Self { counts: vec![0; parts * TIMES.buckets()], length: FIRST }
+    }
+
     fn len(&self) -> usize {
         self.counts.len() / TIMES.buckets()
     }
@@ -238,7 +275,9 @@ fn is_zero(shift: &u32) -> bool {
 
 fn shift<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     let shift = u32::deserialize(from)?;
-    (shift <= WIDER).then_some(shift).ok_or_else(|| D::Error::custom("buckets of ends have no such width"))
+    (shift <= WIDER)
+        .then_some(shift)
+        .ok_or_else(|| D::Error::custom("the times of transactions have no such width"))
 }
 
 fn length<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
@@ -263,13 +302,13 @@ mod tests {
         let read: Course = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), text);
         assert!(course.tail().is_some() && read.tail() == course.tail());
-        let completed = |course: &Course| course.completed_until(4e12, u64::MAX).to_bits();
+        let completed = |course: &Course| course.made_until(4e12, u64::MAX).to_bits();
         assert_eq!(completed(&read), completed(&course));
         for wrong in [
-            r#"{"ends":[[8192,1]],"parts":null}"#,
-            r#"{"ends":[],"shift":3,"parts":null}"#,
-            r#"{"ends":[],"parts":{"counts":[],"length":64}}"#,
-            r#"{"ends":[],"parts":{"counts":[],"length":19}}"#,
+            r#"{"shares":[[8192,1]],"parts":null}"#,
+            r#"{"shares":[],"shift":3,"parts":null}"#,
+            r#"{"shares":[],"parts":{"counts":[],"length":64}}"#,
+            r#"{"shares":[],"parts":{"counts":[],"length":19}}"#,
         ] {
             assert!(serde_json::from_str::<Course>(wrong).is_err(), "{wrong}");
         }
@@ -277,7 +316,7 @@ mod tests {
 
     #[test]
     fn bucket_holds_the_time_and_is_as_narrow_as_its_scale_says() {
-        for (scale, part) in [(TIMES, 8), (ENDS, 128)] {
+        for (scale, part) in [(TIMES, 8), (WHEN, 128)] {
             for exponent in 0..60 {
                 for ns in [1_u64 << exponent, (1 << exponent) + 1, (3 << exponent) / 2, (2 << exponent) - 1] {
                     let longest = scale.longest(scale.bucket(ns));
@@ -324,30 +363,29 @@ mod tests {
         let parts = |course: &Course| course.parts.as_ref().unwrap().len();
         assert_eq!((parts(&short), parts(&long)), (FEW_PARTS, PARTS));
         let mut sum = short;
-        assert!(sum.ends.len() * 4 == long.ends.len());
+        assert!(sum.shares.len() * 4 == long.shares.len());
         sum.merge(&long);
         sum.merge(&Course::new(2, false));
         let counts = &sum.parts.as_ref().unwrap().counts;
         assert_eq!(counts.iter().map(|count| u64::from(*count)).sum::<u64>(), 11_000);
-        let whole = sum.completed_until(f64::MAX, u64::MAX);
+        let whole = sum.made_until(f64::MAX, u64::MAX);
         assert!((whole - 11_000.0).abs() < 1e-6, "{whole}");
         assert_eq!(sum.tail().unwrap().part_ns, long.tail().unwrap().part_ns);
     }
 
     #[test]
-    fn completed_before_is_exact_at_the_end_of_a_bucket_of_few_and_many_threads() {
+    fn made_with_is_exact_at_the_end_of_a_bucket_of_few_and_many_threads() {
         for threads in [1, MANY + 1] {
             let mut course = Course::new(threads, false);
             for n in 1..=10_000 {
                 course.record(n * MS, MS, 1);
             }
-            for at in [777 * MS, 5_000 * MS, 9_999 * MS] {
-                let (time, completed) = course.completed_before(at);
-                assert!(time < at && time >= at - at / 31, "{at}: {time}");
-                assert_eq!(completed, time / MS, "{at}");
+            for at in [777 * MS, 5_000 * MS, 9_600 * MS] {
+                let (time, made) = course.made_with(at);
+                assert!(time >= at && time <= at + at / 31, "{at}: {time}");
+                assert!((made - time as f64 / MS as f64).abs() < 1.1, "{at}: {made}");
             }
         }
-        assert_eq!(Course::new(1, false).completed_before(0), (0, 0));
     }
 
     #[test]
@@ -366,17 +404,16 @@ mod tests {
     }
 
     #[test]
-    fn completed_transactions_are_known_at_any_time_and_taken_back() {
+    fn transactions_are_known_at_any_time_and_forgotten() {
         let mut course = Course::new(1, false);
         for ms in 1..=1_000 {
             course.record(ms * MS, MS, 3);
         }
         for ms in [100, 333, 1_000] {
-            let found = course.completed_until((ms * MS) as f64, 1_000 * MS);
+            let found = course.made_until((ms * MS) as f64, 1_000 * MS);
             assert!((found - 3.0 * ms as f64).abs() <= 0.01 * ms as f64 + 3.0, "{ms}: {found}");
         }
-        course.rewind(500 * MS);
-        let found = course.completed_until(1e9, 1_000 * MS);
-        assert!((1_500.0..=1_515.0).contains(&found), "{found}");
+        course.clear();
+        assert_eq!(course, Course::new(1, false));
     }
 }

@@ -313,6 +313,14 @@ mod tests {
             let (state, event, statement) = (String::new(), String::new(), String::new());
             Ok(vec![SessionSample { wait_state: WaitState::Running, state, event, statement }])
         }
+
+        fn background(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn port(&self) -> Option<u16> {
+            None
+        }
     }
 
     fn samples(takes: Duration, time: Duration) -> EngineWaits {

@@ -9,9 +9,9 @@
 //! - A client without any requests, since there are fewer requests than clients, counts neither with transactions nor
 //!   with time.
 //! - A client starves if its last reply came later than twice the median of all clients' ends, for example because it
-//!   waited for a lock. What it did after the others had ended is not part of the common throughput: that is then what
-//!   all clients had completed just before the median end, divided by that time. Clients with fewer than ten transactions never
-//!   count as starved: chance alone spreads their ends that far.
+//!   waited for a lock. What it did after the others had ended is not part of the common throughput: it counts with what
+//!   it had made until then. Clients with fewer than ten transactions never count as starved: chance alone spreads
+//!   their ends that far.
 
 use crate::trial::course::Course;
 use crate::trial::recorded::ClientResult;
@@ -46,36 +46,35 @@ impl<'a> Throughput<'a> {
         self.ends.iter().map(|(_, completed)| completed).sum()
     }
 
-    fn completed_until(&self, at: f64) -> f64 {
+    fn made_until(&self, at: f64) -> f64 {
         let end = self.ends.last().map_or(0, |(end, _)| *end);
-        self.course.completed_until(at, end)
+        self.course.made_until(at, end)
     }
 
-    /// The median end, and the number of clients that starved.
-    fn starved(&self) -> (u64, usize) {
+    /// The number of clients that starved.
+    fn starved(&self) -> usize {
         // The lower of two, since one of two clients can starve.
         let (median, completed) = self.ends[(self.ends.len() - 1) / 2];
         let late = self.ends.iter().filter(|(end, _)| *end > median.saturating_mul(LATE)).count();
-        (median, if completed < MIN { 0 } else { late })
+        if completed < MIN { 0 } else { late }
     }
 
     /// The time in which all completed transactions are made at the trial's throughput, in nanoseconds.
     pub(crate) fn elapsed_ns(&self) -> u64 {
-        let (median, starved) = self.starved();
-        if starved > 0 {
-            let (time, made) = match self.course.completed_before(median) {
-                (_, 0) => (median, self.completed_until(median as f64)),
-                (time, made) => (time, made as f64),
-            };
-            return (self.completed() as f64 * time as f64 / made) as u64;
-        }
-        let all: u128 = self.ends.iter().map(|(end, _)| u128::from(*end)).sum();
-        (all / self.ends.len() as u128) as u64
+        let (on_time, late) = self.ends.split_at(self.ends.len() - self.starved());
+        let time: u128 = on_time.iter().map(|(end, _)| u128::from(*end)).sum();
+        let mean = time as f64 / on_time.len() as f64;
+        let made: u64 = on_time.iter().map(|(_, completed)| completed).sum();
+        let (Some((last, _)), false) = (on_time.last(), late.is_empty()) else { return mean as u64 };
+        // What the starving clients had made when the others had ended.
+        let (until, all) = self.course.made_with(*last);
+        let starving = (all - made as f64).max(0.0) / until as f64;
+        (self.completed() as f64 / (made as f64 / mean + starving)) as u64
     }
 
     /// The number of starved clients, if any.
     pub(crate) fn metric(&self) -> Option<MetricValue> {
-        let (_, starved) = self.starved();
+        let starved = self.starved();
         (starved > 0).then(|| STARVED.value(starved as f64))
     }
 
@@ -86,7 +85,7 @@ impl<'a> Throughput<'a> {
             return (Vec::new(), 0);
         }
         let time = self.ends[0].0;
-        let until = |window: usize| self.completed_until(time as f64 * window as f64 / WINDOWS as f64);
+        let until = |window: usize| self.made_until(time as f64 * window as f64 / WINDOWS as f64);
         let ends: Vec<f64> = (0..=WINDOWS).map(until).collect();
         (ends.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0).round() as u64).collect(), time)
     }
@@ -104,12 +103,34 @@ mod tests {
         for ms in (1..=until).chain((end > until).then_some(end)) {
             let completed = if ms > until { 1 } else { rate(ms) };
             for left in 0..completed {
-                course.record(ms * 1_000_000 - left * 1_000_000 / completed, 1_000, 1);
+                let took = if ms > until { end - until } else { 1 } * 1_000_000 / completed;
+                course.record(ms * 1_000_000 - left * 1_000_000 / completed, took, 1);
             }
             measured += completed;
         }
         let elapsed_ns = end * 1_000_000;
         (ClientResult { index: 0, completed: measured, rows_written: 0, elapsed_ns, measured }, course)
+    }
+
+    /// A client whose transactions take about so long, in milliseconds, until `end`.
+    fn slow(each: u64, varies: u64, end: u64) -> (ClientResult, Course) {
+        let (mut course, mut at, mut measured) = (Course::new(1, false), 0, 0);
+        while at < end {
+            let took = each + (at * 7 + measured * 13) % (2 * varies + 1) - varies;
+            at += took;
+            measured += 1;
+            course.record(at * 1_000_000, took * 1_000_000, 1);
+        }
+        (
+            ClientResult {
+                index: 0,
+                completed: measured,
+                rows_written: 0,
+                elapsed_ns: at * 1_000_000,
+                measured,
+            },
+            course,
+        )
     }
 
     fn together(all: Vec<(ClientResult, Course)>) -> (Vec<ClientResult>, Course) {
@@ -154,6 +175,25 @@ mod tests {
     }
 
     #[test]
+    fn clients_of_few_long_transactions_count_whole_beside_a_starving_one() {
+        for (each, varies) in [(1_000, 0), (1_000, 50), (300, 15)] {
+            let others = (0..15).map(|client| slow(each, varies * (1 + client % 3) / 3, 10_000));
+            check(others.chain([client(0, |_| 1, 30_000)]).collect(), 15_000.0 / each as f64, 1);
+        }
+    }
+
+    #[test]
+    fn long_transactions_that_end_together_have_even_windows() {
+        for (clients, each) in [(64, 1_000), (64, 600), (16, 600)] {
+            let (windows, time) = windows((0..clients).map(|_| slow(each, 0, 12_000)).collect());
+            let wanted = (clients * time / 1_000_000 / each) as f64 / WINDOWS as f64;
+            assert_eq!(windows.len(), WINDOWS);
+            let near = |made: &u64| (*made as f64 / wanted - 1.0).abs() < 0.12;
+            assert!(windows.iter().all(near), "{clients} clients, {each} ms: {windows:?}");
+        }
+    }
+
+    #[test]
     fn client_that_works_only_after_the_other_has_ended_adds_nothing() {
         // Two clients compete for a lock: one makes a thousand transactions in the first second, the other 1,500 later.
         let late = client(2_500, |ms| u64::from(ms > 1_000), 2_500);
@@ -174,6 +214,12 @@ mod tests {
             assert_eq!(windows.len(), WINDOWS);
             assert!(windows.iter().all(|n| n.abs_diff(wanted) * 10 <= wanted), "{ms}: {windows:?}");
         }
+    }
+
+    #[test]
+    fn windows_of_many_hours_are_even() {
+        let (windows, _) = windows(vec![slow(1_000, 0, 30_000_000)]);
+        assert!(windows.len() == WINDOWS && windows.iter().all(|n| n.abs_diff(1_500) < 20), "{windows:?}");
     }
 
     #[test]
