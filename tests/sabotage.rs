@@ -94,7 +94,7 @@ fn without_fault_every_trial_has_results() {
 
 #[test]
 fn dropped_last_piece_is_detected() {
-    caught(Lie::DropsLastPiece, "rows", &["write"], "rows of acknowledged sessions, expected");
+    caught(Lie::DropsLastPiece, "rows", &["write"], "rows of written sessions, expected");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn truncated_value_is_detected() {
 
 #[test]
 fn evicted_session_is_detected() {
-    caught(Lie::Evicts, "blob", &["write"], "rows of acknowledged sessions, expected");
+    caught(Lie::Evicts, "blob", &["write"], "rows of written sessions, expected");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn expired_session_that_comes_back_and_lost_change_are_detected() {
 
 #[test]
 fn operation_that_is_never_sent_is_detected() {
-    caught(Lie::NeverWrites, "blob", &["write"], "rows of acknowledged sessions, expected");
+    caught(Lie::NeverWrites, "blob", &["write"], "rows of written sessions, expected");
     caught(Lie::NeverReads, "blob", &["read"], "is missing");
     caught(Lie::NeverReads, "rows", &["read"], "is missing");
 }

@@ -164,7 +164,7 @@ pub fn plan(
     differ(made.iter().map(|table| table.name.as_str()))?;
     differ_in_more_than_case(facts.folds_tables, made.iter().map(|table| table.name.as_str()), "tables")?;
     for (table, made) in tables.iter().zip(&made) {
-        check_table(target, facts, wanted, made)?;
+        check_table(target, facts, wanted, table, made)?;
         let (page, issues, accepted) = (wanted.page, &mut plan.issues, &wanted.accepted);
         let mut one = OneTable { source, target, facts, table, made, accepted, casts: &casts, page, issues };
         let mut planned = one.plan(&mut names)?;
@@ -197,7 +197,13 @@ pub fn plan(
 }
 
 /// Refuses a table whose name is too long, or that has no key where the server requires one.
-fn check_table(target: &Engine, facts: &TargetFacts, wanted: &Wanted, made: &Table) -> Result<()> {
+fn check_table(
+    target: &Engine,
+    facts: &TargetFacts,
+    wanted: &Wanted,
+    table: &Table,
+    made: &Table,
+) -> Result<()> {
     let (name, most) = (&made.name, target.longest_name);
     if name.len() > most {
         let why = format!("table {name}: {} names have at most {most} bytes", target.name);
@@ -208,8 +214,11 @@ fn check_table(target: &Engine, facts: &TargetFacts, wanted: &Wanted, made: &Tab
         Some(setting) => {
             let why =
                 format!("table {name} has no primary key, and the target requires one ({setting} = ON)");
-            Err(Error::unsupported(why)
-                .hint("add one, leave the table out with --exclude, or have the setting changed"))
+            let hint = format!(
+                "add one, leave the table out with --exclude {}, or have the setting changed",
+                table.name
+            );
+            Err(Error::unsupported(why).hint(hint))
         }
     }
 }

@@ -160,12 +160,7 @@ fn not_written(error: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn sh(script: &str) -> Command {
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", script]).stdin(Stdio::null());
-        command
-    }
+    use crate::program::tests::sh;
 
     #[test]
     fn dump_is_given_back_whole_with_what_it_begins_with() {

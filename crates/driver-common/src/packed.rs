@@ -286,6 +286,9 @@ mod tests {
         assert_eq!(back[0], Value::Bytes(b"id"));
         assert_eq!(back[1..], fields[1..]);
         assert_eq!([3, 0, 6].map(|i| all.at(i)), [back[3], back[0], Value::Null]);
+        let new = [Value::Int(7), Value::Bytes(b"new")];
+        let merged: Vec<Value<'_>> = changed(&row, fields.len(), &[4, 1], &new).collect();
+        assert_eq!(merged, [back[0], new[1], back[2], back[3], new[0], back[5]]);
         for cut in 0..row.len() {
             assert_eq!(Fields::of(&row[..cut]).at(5), Value::Null);
         }

@@ -63,4 +63,8 @@ impl<C: Send> StatsProbe for Counters<C> {
     fn port(&self) -> Option<u16> {
         (self.port)(&self.client)
     }
+
+    fn background(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

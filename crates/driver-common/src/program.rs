@@ -148,10 +148,10 @@ fn read_errors(mut from: ChildStderr) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn sh(script: &str) -> Command {
+    pub(crate) fn sh(script: &str) -> Command {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).stdin(Stdio::null());
         command

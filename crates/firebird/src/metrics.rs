@@ -106,6 +106,14 @@ impl StatsProbe for FirebirdStatsProbe {
     fn sample_sessions(&mut self, _: &Clients) -> Result<Vec<SessionSample>> {
         Ok(self.sessions()?.iter().map(|row| session_sample(row)).collect())
     }
+
+    fn background(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn port(&self) -> Option<u16> {
+        None
+    }
 }
 
 /// Derives a session sample from the session's ID, its statement's state and text, and its transactions.

@@ -69,25 +69,29 @@ pub(crate) fn line_of_error(
 ) -> Option<usize> {
     let message = error.to_string();
     let whole = without_lines(entries);
-    let helps = |table: Table| read(&table).err().is_none_or(|error| error.to_string() != message);
     let axes = find(entries, "axes").and_then(|entry| entry.node.table()).unwrap_or_default();
-    let without_axis = |axis: &&Entry| {
+    let without_axis = |axis: &Entry| {
         let mut table = whole.clone();
         if let Some(Value::Table(axes)) = table.get_mut("axes") {
             axes.remove(&axis.key);
         }
-        helps(table)
+        table
     };
-    let without_key = |entry: &&Entry| {
+    let without_key = |entry: &Entry| {
         let mut table = whole.clone();
         table.remove(&entry.key);
-        !is_base(&entry.key) && helps(table)
+        table
     };
-    if let Some(axis) = axes.iter().find(without_axis) {
-        return Some(axis.line);
-    }
-    let mut keys = entries.iter().filter(without_key);
-    keys.next().filter(|_| keys.next().is_none()).map(|entry| entry.line)
+    let line = |helps: &dyn Fn(Table) -> bool| {
+        if let Some(axis) = axes.iter().find(|axis| helps(without_axis(axis))) {
+            return Some(axis.line);
+        }
+        let mut keys = entries.iter().filter(|entry| !is_base(&entry.key) && helps(without_key(entry)));
+        keys.next().filter(|_| keys.next().is_none()).map(|entry| entry.line)
+    };
+    // Another error may have been hidden by this one, or have hidden it: what makes the table right is looked for first.
+    line(&|table| read(&table).is_ok())
+        .or_else(|| line(&|table| read(&table).err().is_none_or(|error| error.to_string() != message)))
 }
 
 type Line<'a> = &'a dyn Fn(Range<usize>) -> usize;
@@ -162,6 +166,38 @@ mod tests {
         assert_eq!(lines(z), of(&[("b", 3), ("a", 4), ("test", 8)]));
         assert_eq!(lines(z[1].node.table().unwrap()), of(&[("x", 4), ("y", 5)]));
         assert_eq!(z[1].node.value().get("y").unwrap().as_array().unwrap().len(), 2);
+        let of_elements = |node: &Node| match node {
+            Node::Array(values) => values.iter().map(|(line, _)| *line).collect(),
+            _ => Vec::new(),
+        };
+        assert_eq!(of_elements(&z[2].node), [8]);
+        let runs = read("\n\n[[run]]\na = 1\n\n\n[[run]]\na = 2\n").unwrap();
+        assert_eq!(of_elements(&runs[0].node), [3, 7]);
+        let inline = read("run = [{ a = 1 },\n { a = 2 }]\n").unwrap();
+        assert_eq!(of_elements(&inline[0].node), [1, 2]);
+    }
+
+    #[test]
+    fn line_of_an_error_is_that_of_its_key_also_if_another_key_hides_another_error() {
+        let read_table = |table: &Table| match (table.get("rounds"), table.contains_key("arrivals")) {
+            (Some(Value::Integer(0)), _) if !table.contains_key("axes") => {
+                Err(Error::usage("a rate is missing"))
+            }
+            (Some(Value::Integer(0)), _) => Err(Error::usage("rounds 0 is out of range")),
+            (_, true) if !table.contains_key("margin") => Err(Error::usage("a margin is missing")),
+            _ => Ok(()),
+        };
+        for (text, line) in
+            [("axes = { rate = 5 }\nrounds = 0\n", Some(2)), ("a = 1\naxes = {}\n\nrounds = 0\n", Some(4))]
+        {
+            let entries = read(text).unwrap();
+            let error = read_table(&without_lines(&entries)).unwrap_err();
+            assert_eq!(line_of_error(&entries, &error, |_| false, read_table), line, "{text}");
+        }
+        // Two mistakes: no key alone makes it right, but one changes what is said first.
+        let two = read("arrivals = 'poisson'\naxes = {}\nrounds = 0\n").unwrap();
+        let error = read_table(&without_lines(&two)).unwrap_err();
+        assert_eq!(line_of_error(&two, &error, |key| key == "axes", read_table), Some(3));
     }
 
     #[test]

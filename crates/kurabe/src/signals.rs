@@ -17,10 +17,10 @@ use std::time::Duration;
 const CUT: Duration = Duration::from_secs(3);
 /// How long the program waits for servers that are ending statements, before it exits.
 pub(crate) const ENDS: Duration = Duration::from_secs(5);
-/// The pause between two looks at what may end by itself.
-const LOOK: Duration = Duration::from_millis(100);
 /// Time after that until the program exits.
 const LEAVE: Duration = Duration::from_millis(1_500);
+/// The pause between two looks at what may end by itself.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The flag that [`watch`] returned: there is one handler for all runs of the program.
 static WATCHED: OnceLock<Arc<AtomicBool>> = OnceLock::new();

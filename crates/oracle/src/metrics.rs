@@ -78,6 +78,14 @@ impl StatsProbe for OracleStatsProbe {
         })?;
         Ok(found.iter().map(|row| session_sample(row)).collect())
     }
+
+    fn background(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn port(&self) -> Option<u16> {
+        None
+    }
 }
 
 /// Derives a session sample from the name, status, state, wait class, event and statement.

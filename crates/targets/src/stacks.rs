@@ -31,6 +31,7 @@ pub const STACK: &str = "stack";
 pub const DB: &str = "db";
 /// The experiments that stacks serve.
 pub const SERVED: [&str; 3] = ["kv", "connect", "webapp"];
+
 /// The data that stacks serve.
 #[derive(Clone, Debug, Default)]
 pub struct StackData {

@@ -15,6 +15,7 @@ use crate::{StartOptions, TestbedError, affinity, environment, programs, registr
 
 /// Added to a server's time limit, for the supervisor's work before and after.
 const MARGIN: Duration = Duration::from_secs(30);
+
 /// Starts a throwaway server, and returns when it answers.
 ///
 /// It runs until [`Server::stop`], until the `Server` is dropped, or until this process ends in any way.

@@ -24,7 +24,7 @@ const PGBENCH: Side = Side {
     command: "pgbench -n -S -M prepared -c $CLIENTS -j 1 -T 2 \"$URL\"",
     // `tps = 50229.479920 (without initial connection time)`
     read: |ran, _| Some(rate(ran.after("tps =")?, ran.work)),
-    ..Side::OURS
+    ..Side::PLAIN
 };
 
 const PGBENCH_CAPTURED: Side = Side {
@@ -40,7 +40,7 @@ const REDIS: Side = Side {
     command: "taskset -c $SERVER redis-benchmark -p $PORT -c $CLIENTS -n 100000 -t get --csv",
     // `"GET","58651.03","0.24",…`
     read: |ran, _| Some(rate(ran.after("\"GET\",\"")?, ran.work)),
-    ..Side::OURS
+    ..Side::PLAIN
 };
 
 const REDIS_CAPTURED: Side = Side {

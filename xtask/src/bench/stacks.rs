@@ -25,7 +25,7 @@ const AB: Side = Side {
     program: ["ab", "apache2-utils"],
     command: "$AB -t 1 -n 100000000 \"$URL/$PAGE\" >/dev/null && $AB -t $SECONDS_EACH -n 100000000 \"$URL/$PAGE\"",
     read: |ran, _| Some(vec![ab_rate(ran)?]),
-    ..Side::OURS
+    ..Side::PLAIN
 };
 
 /// The control takes the other half.

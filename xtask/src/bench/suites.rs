@@ -48,7 +48,7 @@ const PGBENCH: Tool = Tool {
                 ran.after("progress: 1.0 s,")?,
             )
         },
-        ..Side::OURS
+        ..Side::PLAIN
     },
     load: "pgbench -i -q -s 10 \"$URL\"",
     clean: "pgbench -i -I d \"$URL\"",

@@ -35,14 +35,10 @@ pub trait StatsProbe: Send {
 
     /// The server's own work in the background at the last sample of sessions, in the server's terms, such as
     /// `checkpointer`; empty if there was none, or if the server does not report it.
-    fn background(&self) -> Vec<String> {
-        Vec::new()
-    }
+    fn background(&self) -> Vec<String>;
 
     /// The local TCP port of its connection, if it uses TCP. The traffic of that port is not a client's.
-    fn port(&self) -> Option<u16> {
-        None
-    }
+    fn port(&self) -> Option<u16>;
 }
 
 /// When a snapshot is taken.

@@ -24,4 +24,12 @@ impl StatsProbe for ProcessStatsProbe {
     fn sample_sessions(&mut self, _: &Clients) -> Result<Vec<SessionSample>> {
         Err(Error::unsupported("it works within the client: it has no server sessions"))
     }
+
+    fn background(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn port(&self) -> Option<u16> {
+        None
+    }
 }

@@ -37,7 +37,8 @@ pub trait SqlNamespaceOps: Send {
     /// Whether a table, a view or another object with this name exists where Kurabe would create it.
     fn table_exists(&mut self, name: &str) -> Result<bool>;
 
-    /// Like [`TableStatistics::missing`](kurabe_core::driver::TableStatistics::missing), for a table whose name contains neither quotes nor backslashes.
+    /// Like [`TableStatistics::missing`](kurabe_core::driver::TableStatistics::missing), for a table whose name contains
+    /// neither quotes nor backslashes.
     fn unanalysed_table(&mut self, _table: &str) -> Result<Option<String>> {
         Ok(None)
     }

@@ -66,7 +66,9 @@ pub fn add_facts(facts: &mut ServerFacts, members: &[Member]) {
                 (format!("remote {}", server.name()), format!("{} beside it", role.word()))
             }
         };
-        let value = format!("{} {} ({})", of.engine, of.version, Setting::list(&of.settings));
+        let settings: Vec<String> =
+            of.settings.iter().map(|one| format!("{} = {}", one.name, one.value)).collect();
+        let value = format!("{} {} ({})", of.engine, of.version, settings.join("; "));
         facts.settings.push(Setting::new(name, value));
         let note = format!("{about} is {} {}", of.engine, of.version);
         if !facts.notes.contains(&note) {

@@ -85,6 +85,10 @@ impl StatsProbe for CompositeProbe {
         Ok(all)
     }
 
+    fn background(&self) -> Vec<String> {
+        self.own.background()
+    }
+
     fn port(&self) -> Option<u16> {
         self.own.port()
     }

@@ -245,6 +245,10 @@ impl StatsProbe for MysqlStatsProbe {
     fn port(&self) -> Option<u16> {
         self.link.port()
     }
+
+    fn background(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Derives a session sample from the command, state, statement and transaction state.

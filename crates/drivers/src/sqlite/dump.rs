@@ -22,6 +22,14 @@ impl SqliteDump {
         let names = format!("sqlite3 {}", program::version(&program));
         Ok(Self { connection, path: path.to_owned(), program, names })
     }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        // Without the user's own settings; it waits for locks, and stops at the first error.
+        command.args(["-init", "/dev/null", "-batch", "-bail", "-cmd", ".timeout 30000"]);
+        command.arg(&self.path).stdin(Stdio::null());
+        command
+    }
 }
 
 impl Programs for SqliteDump {
@@ -34,7 +42,7 @@ impl Programs for SqliteDump {
 
     /// Rows are dumped in the order of their numbers (rowid), in which they were inserted.
     fn dump(&self, table: &Collection, _order: RowOrder) -> Command {
-        let mut command = self.restore();
+        let mut command = self.command();
         command.arg(format!(".dump '{}'", table.name));
         command
     }
@@ -44,11 +52,7 @@ impl Programs for SqliteDump {
     }
 
     fn restore(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        // Without the user's own settings; it waits for locks, and stops at the first error.
-        command.args(["-init", "/dev/null", "-batch", "-bail", "-cmd", ".timeout 30000"]);
-        command.arg(&self.path).stdin(Stdio::null());
-        command
+        self.command()
     }
 
     fn stored_bytes(&mut self, table: &Collection) -> Result<Option<u64>> {

@@ -55,9 +55,14 @@ impl Moving {
     }
 
     fn prepare_insert(&self, session: &mut dyn Session, rows: u64) -> Result<Prepared> {
-        let prepared = fill::prepare_insert(session, &self.written, rows)?;
-        prepared
-            .ok_or_else(|| Error::unsupported("this database does not insert several rows in one request"))
+        let mut refused = None;
+        for insert in self.inserts(rows) {
+            match session.prepare(&insert) {
+                Err(error) if error.kind() == ErrorKind::Unsupported => refused = Some(error),
+                prepared => return prepared,
+            }
+        }
+        Err(refused.unwrap_or_else(|| Error::unsupported("this database inserts no rows")))
     }
 
     fn source<'a, 'w>(&'a self, work: Option<&'a mut Work<'w>>) -> Source<'a, 'w> {

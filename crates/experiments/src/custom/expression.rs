@@ -226,7 +226,10 @@ impl Reader<'_> {
             return Ok(left);
         };
         self.at += 1;
-        Ok(Expr::Call(operator, vec![left, self.above(*level)?]))
+        let right = self.above(*level)?;
+        // As pgbench does, which matters if both sides draw: `a > b` is `b < a`.
+        let is_exchanged = matches!(operator.name, ">" | ">=");
+        Ok(Expr::Call(operator, if is_exchanged { vec![right, left] } else { vec![left, right] }))
     }
 
     fn is_something(&mut self, value: Expr) -> Result<Expr> {

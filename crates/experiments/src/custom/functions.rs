@@ -61,6 +61,8 @@ pub(super) const RANDOM_ZIPFIAN: Function =
     function("random_zipfian", 3, 3, |rng, v| drawn(random::zipfian, rng, v));
 pub(super) const LESS: Function =
     function("<", 2, 2, |_, v| compared(v, |order| order == Some(Ordering::Less)));
+pub(super) const LESS_OR_EQUAL: Function =
+    function("<=", 2, 2, |_, v| compared(v, |order| order != Some(Ordering::Greater)));
 pub(super) const ADD: Function = function("+", 2, 2, |_, v| numbers(v, |a, b| a + b, i64::checked_add));
 /// A Zipf distribution with a small exponent, which pgbench's language lacks.
 pub(super) const ZIPFIAN_BELOW_ONE: Function =
@@ -91,10 +93,10 @@ pub(super) mod binding {
 /// The binary operators that evaluate both sides, with their precedence.
 pub(super) static BINARY: &[(u8, Function)] = &[
     (binding::COMPARISON, LESS),
-    (binding::COMPARISON, function(">", 2, 2, |_, v| compared(v, |order| order == Some(Ordering::Greater)))),
+    (binding::COMPARISON, LESS_OR_EQUAL),
+    (binding::COMPARISON, function(">", 2, 2, LESS.apply)),
+    (binding::COMPARISON, function(">=", 2, 2, LESS_OR_EQUAL.apply)),
     (binding::COMPARISON, function("=", 2, 2, |_, v| compared(v, |order| order == Some(Ordering::Equal)))),
-    (binding::COMPARISON, function("<=", 2, 2, |_, v| compared(v, |order| order != Some(Ordering::Greater)))),
-    (binding::COMPARISON, function(">=", 2, 2, |_, v| compared(v, |order| order != Some(Ordering::Less)))),
     (binding::COMPARISON, function("<>", 2, 2, |_, v| compared(v, |order| order != Some(Ordering::Equal)))),
     (binding::COMPARISON, function("!=", 2, 2, |_, v| compared(v, |order| order != Some(Ordering::Equal)))),
     (binding::BITS, function("|", 2, 2, |_, v| Ok(Datum::Int(whole(v[0])? | whole(v[1])?)))),

@@ -78,7 +78,7 @@ impl SessionWorkload {
     fn check_writes(&self, session: &mut dyn Session, done: &[ClientSummary]) -> Result<Verification> {
         let writes: u64 = done.iter().map(|done| done.completed).sum();
         let rows: u64 = done.iter().map(|done| done.rows_written).sum();
-        let counted = check_count(session, &self.write_to, rows, "rows of acknowledged sessions")?;
+        let counted = check_count(session, &self.write_to, rows, "rows of written sessions")?;
         let keys = done.iter().flat_map(|done| own(0, done.client).take(done.completed as usize));
         let read_back = self
             .read_back(session, &self.write_to, keys.map(|key| (key, Some(0))), &mut 0)

@@ -163,7 +163,7 @@ impl Workload for WebWorkload {
     fn after(&self, After { session, clients: done, .. }: After<'_>) -> Result<Checked> {
         let acknowledged = acknowledged_rows(done, "lines of the log were written")?;
         let written = self.written(done);
-        let counted = check_count(session, &self.store.log, acknowledged, "acknowledged lines of the log")?;
+        let counted = check_count(session, &self.store.log, acknowledged, "lines of the log")?;
         let lines = written.lines.iter().map(|(line, user, _)| (*line, *user));
         let versions = written.versions.iter().map(|(user, version)| (*user, *version));
         let read_back =

@@ -220,7 +220,7 @@ impl Session<'_> {
             origin: Origin { suite: Some(definition.suite.clone()), labels, git: None },
             dry: self.dry,
             stop_rule: StopRule::Claim(&decided),
-            ..Job::of(&request, self.store.clone())?
+            ..Job::of(&request, request.spec()?, self.store.clone())?
         };
         let held = earlier.held(None, &job.spec.targets, info, &resolved);
         let judgement = match execute(&job, self.output) {

@@ -97,10 +97,10 @@ impl Job<'_> {
         }
     }
 
-    /// The run that is asked for.
-    pub(super) fn of(request: &Request, store: Store) -> kurabe_core::Result<Self> {
+    /// The run that is asked for; `spec`: its spec.
+    pub(super) fn of(request: &Request, spec: RunSpec, store: Store) -> kurabe_core::Result<Self> {
         let (free, beside) = (request.free()?, request.beside.clone());
-        Ok(Self { free, beside, ..Self::new(request.spec()?, request.target_urls(), store) })
+        Ok(Self { free, beside, ..Self::new(spec, request.target_urls(), store) })
     }
 }
 

@@ -68,14 +68,13 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         quiet::wait(matches, output)?;
     }
     let job = Job {
-        spec,
         html: !matches.get_flag("no-html"),
         otlp: push::collector(matches)?,
         origin,
         may_be_long: matches.get_flag("yes") || request.names_budget(),
         dry,
         print: files.criteria.is_none() && !files.prints(),
-        ..Job::of(&request, store.clone())?
+        ..Job::of(&request, spec, store.clone())?
     };
     let (exit, made) = execute(&job, output)?;
     let Some(made) = made.filter(|_| exit != exit::INTERRUPTED) else { return Ok(exit) };

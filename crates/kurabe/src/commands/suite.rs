@@ -125,7 +125,7 @@ fn job(path: &Path, run: &SuiteRun, files: &Files, matches: &ArgMatches) -> Resu
         dry,
         print: !files.prints(),
         in_suite: Some(InSuite { shared: None }),
-        ..Job::of(&run.request, store)?
+        ..Job::of(&run.request, run.request.spec()?, store)?
     })
 }
 

@@ -1,8 +1,7 @@
 //! The spec of a run: what was asked for, with all defaults.
 
 use super::{BUDGET, ROUNDS, Request, axes_of};
-use kurabe_core::axis::AxisInfo;
-use kurabe_core::axis::AxisValue;
+use kurabe_core::axis::{AxisInfo, AxisValue};
 use kurabe_core::compression::COMPRESSION;
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
 use kurabe_core::experiment::{Experiment, ExperimentInfo};

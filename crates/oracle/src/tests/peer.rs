@@ -27,7 +27,7 @@ pub(super) enum Answer {
     Rows(u64),
     /// An ORA number and its text.
     Error(u32, &'static str),
-    /// Unsolicited batch errors, for which the crate has `todo!()`.
+    /// Unsolicited batch errors, at which the crate panics.
     BatchErrors,
     /// Invalid bytes.
     Nonsense,

@@ -112,7 +112,7 @@ fn endless_resend_requests_time_out() {
 
 #[test]
 fn panic_at_unknown_packet_is_contained() {
-    // An acknowledgement instead of an accept: `todo!()` in the crate.
+    // An acknowledgement instead of an accept: the crate panics.
     let error = of(
         |mut stream| {
             receive_connect(&mut stream);

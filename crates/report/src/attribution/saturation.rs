@@ -91,7 +91,7 @@ fn client_cpu(facts: &Facts) -> Bottleneck {
     }
 }
 
-/// The same, nearly.
+/// A side that was nearly saturated, or the processors that both sides share.
 pub(super) fn nearly(facts: &Facts) -> Option<Judged> {
     if facts.served() {
         return None;

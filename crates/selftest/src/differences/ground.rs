@@ -27,6 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Records in the store: few, so that loading and checking are fast.
 const RECORDS: u64 = 500;
+
 /// The context of comparisons.
 pub(super) struct Ground<'a> {
     pub(super) engine: &'a Engine,

@@ -7,12 +7,26 @@ use super::*;
 use proptest::prelude::*;
 
 fn value(text: &str) -> Result<Datum> {
+    drawn(text, 1)
+}
+
+fn drawn(text: &str, seed: u64) -> Result<Datum> {
     let expr = parse(text, &mut |name| match name {
         "scale" | "default_seed" => Ok(0),
         other => Err(Error::usage(format!("no {other}"))),
     })?;
     let values = |_| Datum::Int(10);
-    Scope { values: &values, rng: &mut Rng::new(1) }.value(&expr)
+    Scope { values: &values, rng: &mut Rng::new(seed) }.value(&expr)
+}
+
+#[test]
+fn right_side_of_greater_draws_first_as_in_pgbench() {
+    for seed in 0..50 {
+        for (greater, less) in [(">", "<"), (">=", "<=")] {
+            let of = |operator| drawn(&format!("random(1, 3) {operator} random(1, 3)"), seed);
+            assert_eq!(of(greater), of(less), "{seed}");
+        }
+    }
 }
 
 #[test]
