@@ -14,7 +14,7 @@ pub(crate) enum Method {
 impl Method {
     /// zlib's default level.
     pub(crate) const ZLIB_LEVEL: u32 = 6;
-    /// zstd's default level.
+    /// zstd's default level. A client of MySQL announces the level at which the server is to compress, too.
     pub(crate) const ZSTD_LEVEL: u8 = 3;
 
     pub(crate) fn name(self) -> &'static str {

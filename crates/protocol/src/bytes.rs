@@ -23,7 +23,7 @@ pub(crate) fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> 
 }
 
 /// The bytes before the first zero from `at` on, and the position after it.
-pub(crate) fn until_zero(bytes: &[u8], at: usize) -> (&[u8], usize) {
+pub fn until_zero(bytes: &[u8], at: usize) -> (&[u8], usize) {
     let rest = bytes.get(at..).unwrap_or_default();
     let end = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
     (rest.get(..end).unwrap_or_default(), at.saturating_add(end).saturating_add(1))

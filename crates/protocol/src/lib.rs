@@ -1,7 +1,7 @@
 //! Frames and messages of the protocols of databases: the headers, the constants of tags and commands, and the parts of
 //! messages, read where they are. The native clients read answers by it, and `wire` reads both directions by it.
 //!
-//! It allocates nothing on the way, keeps nothing, and takes any bytes.
+//! The readers of frames allocate nothing. Nothing is kept, and any bytes are taken.
 
 pub mod bytes;
 /// memcached's protocol: `protocol.txt` and `proxy.txt` of its source, and the binary protocol.

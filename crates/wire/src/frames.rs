@@ -20,7 +20,7 @@ impl<H, const MOST: usize> Default for Frames<H, MOST> {
 /// The message that arrives.
 #[derive(Debug)]
 struct Arriving<H> {
-    message: Message<H>,
+    message: Framed<H>,
     /// The bytes of its frame that have not arrived.
     left: u64,
     /// Whether another frame continues it.
@@ -31,7 +31,7 @@ struct Arriving<H> {
 
 /// A message.
 #[derive(Debug)]
-pub(crate) struct Message<H> {
+pub(crate) struct Framed<H> {
     /// The position of its first byte in the stream.
     pub(crate) at: u64,
     /// The header of its first frame.
@@ -48,7 +48,7 @@ pub(crate) enum Piece<'a, H> {
     Part(H, &'a [u8]),
     /// Such a message is complete.
     PartsEnd(H),
-    Message(Message<H>),
+    Message(Framed<H>),
 }
 
 impl<H: Header, const MOST: usize> Frames<H, MOST> {
@@ -87,7 +87,7 @@ impl<H: Header, const MOST: usize> Frames<H, MOST> {
                 };
                 let at = self.input.position();
                 let new = || Arriving {
-                    message: Message { at, header, body: Vec::new(), is_cut: false },
+                    message: Framed { at, header, body: Vec::new(), is_cut: false },
                     left: 0,
                     continues: false,
                     is_passed_on: None,

@@ -37,6 +37,9 @@ pub(crate) trait ReadExchanges: Send {
     /// Reads what the server sent next.
     fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop>;
 
+    /// It cannot read on.
+    fn stopped(&mut self, _events: &mut Vec<Event>) {}
+
     /// See [`View::closed`].
     fn closed(&mut self, _now: Instant, _events: &mut Vec<Event>) {}
 
@@ -78,6 +81,9 @@ impl<R: ReadExchanges> View for UntilStop<R> {
 impl<R: ReadExchanges> UntilStop<R> {
     fn end_where_it_stops(&mut self, read: Result<(), Stop>, events: &mut Vec<Event>) {
         if let Err(stop) = read {
+            if let Some(reader) = self.reader() {
+                reader.stopped(events);
+            }
             self.end(events);
             events.push(Event::Unreadable(match stop {
                 Stop::Encrypted => "the connection is encrypted",
@@ -252,10 +258,10 @@ impl<T> Waiting<T> {
 }
 
 impl Size for Exchange {
-    /// About the memory of its values and its text.
+    /// About its memory: its members, its values and its text.
     fn size(&self) -> usize {
         let values = self.parameters.iter().map(|one| one.value.as_ref().map_or(0, Vec::len) + 32);
-        self.text.len() + values.sum::<usize>()
+        200 + self.text.len() + values.sum::<usize>()
     }
 }
 

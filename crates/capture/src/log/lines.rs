@@ -121,7 +121,8 @@ pub(super) fn time(text: &str) -> Option<u64> {
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != ':' && c != '.').unwrap_or(rest.len());
     let (clock, zone) = rest.split_at(end);
     // An hour may have one digit.
-    let time: DateTime = format!("{date}T{clock:0>8}").parse().ok()?;
+    let pad = if clock.find(':') == Some(1) { "0" } else { "" };
+    let time: DateTime = format!("{date}T{pad}{clock}").parse().ok()?;
     let zone = zone.trim();
     let offset = match zone.chars().next() {
         Some(sign @ ('+' | '-')) => {
@@ -163,6 +164,7 @@ mod tests {
             ("2000-03-01T00:00:00Z", 951_868_800.0),
             ("2026-11-27 09:05:07.25 +05:30", 1_795_770_307.25 - 19_800.0),
             ("261127  9:05:07", 1_795_770_307.0),
+            ("261127  9:05:07.250000", 1_795_770_307.25),
             ("1970-01-01 00:00:00 GMT", 0.0),
         ] {
             assert_eq!(seconds(text), Some(expected), "{text}");

@@ -336,7 +336,8 @@ mod tests {
         const WORDS: &[&str] = &[
             "{", "}", "[", "]", ":", ",", "\"_id\":", "\"!k\"", "\"_rev\":\"1-a\"", "\"word\":", "\"data\":",
             "\"AP8=\"", "\"number\":", "\"at\":", "\"9007199254740992\"", "null", "-1", "1e400",
-            "\"\\ud800\"", "\"rows\":", "\"id\":", "\"doc\":", "\"docs\":", "true",
+            "\"\\ud800\"", "\"rows\":", "\"id\":", "\"doc\":", "\"docs\":", "true", "\"error\":",
+            "\"reason\":", "\"missing\"",
         ];
 
         /// The body is the input itself, or text with words of a document.
@@ -350,6 +351,7 @@ mod tests {
                 for status in [200, 401, 404, 413, 500] {
                     let _ = errors::of_answer(status, &body, &config);
                 }
+                let _ = errors::reason(&body);
                 let (collection, all) = (collection(), [0, 1, 2, 3, 4]);
                 let reply = |object: &Object<'_>| {
                     let _ = object.reply(&collection, &all, &mut Reply::new());

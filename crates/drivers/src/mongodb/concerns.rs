@@ -102,12 +102,12 @@ impl ReadPreference {
         if mode != Mode::Primary {
             return Ok(Some(Self { mode, tags, staleness }));
         }
-        match (staleness, &*tags) {
-        (None, []) => Ok(None),
-        _ => Err(url
-            .wrong("readPreferenceTags and maxStalenessSeconds select secondaries, and readPreference=primary none")
-            .hint("use readPreference=secondaryPreferred")),
-    }
+        if staleness.is_none() && tags.is_empty() {
+            return Ok(None);
+        }
+        const WRONG: &str =
+            "readPreferenceTags and maxStalenessSeconds select secondaries, and readPreference=primary none";
+        Err(url.wrong(WRONG).hint("use readPreference=secondaryPreferred"))
     }
 
     pub(super) fn name(&self) -> &'static str {

@@ -14,7 +14,7 @@ pub const BOOL: u8 = 0x08;
 pub const DATE_TIME: u8 = 0x09;
 pub const NULL: u8 = 0x0a;
 /// A regular expression: two texts, which end with a zero byte each.
-const REGEX: u8 = 0x0b;
+pub const REGEX: u8 = 0x0b;
 const POINTER: u8 = 0x0c;
 const CODE: u8 = 0x0d;
 const SYMBOL: u8 = 0x0e;
@@ -62,6 +62,11 @@ impl<'a> Element<'a> {
 /// Whether a type is known.
 pub fn is_kind(kind: u8) -> bool {
     fixed(kind).is_some() || counted(kind).is_some() || kind == REGEX
+}
+
+/// Whether all values of a type have the same length.
+pub fn is_fixed(kind: u8) -> bool {
+    fixed(kind).is_some()
 }
 
 /// The length of a value of this type at the front of these bytes; `None` if the type is unknown, or no value begins so. It may

@@ -79,8 +79,15 @@ impl<'a> Msg<'a> {
     pub fn read(rest: &'a [u8], is_cut: bool) -> Option<Self> {
         let (flags, sections) = rest.split_first_chunk()?;
         let flags = u32::from_le_bytes(*flags);
-        let checksum = if flags & flag::CHECKSUM_PRESENT == 0 || is_cut { 0 } else { CHECKSUM };
+        let whole = Self { flags, sections };
+        let checksum = if is_cut { 0 } else { whole.checksum() };
         Some(Self { flags, sections: sections.get(..sections.len().checked_sub(checksum)?)? })
+    }
+
+    /// The length of the checksum behind the sections.
+    #[inline]
+    pub fn checksum(self) -> usize {
+        if self.flags & flag::CHECKSUM_PRESENT == 0 { 0 } else { CHECKSUM }
     }
 
     /// Whether it has no flags that must be known, but these.

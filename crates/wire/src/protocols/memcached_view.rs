@@ -39,6 +39,9 @@ impl ReadExchanges for Memcached {
     const IS_ANONYMOUS: bool = true;
 
     fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        if self.has_quit {
+            return Ok(());
+        }
         self.requests.push(bytes);
         while !self.has_quit
             && let Some(next) = self.requests.next()?
@@ -95,7 +98,7 @@ impl Memcached {
             return Err("a command of memcached that is not recorded".into());
         }
         let is_meta = matches!(&*command, "mg" | "ms" | "md" | "ma");
-        if is_meta && words.contains(&&b"q"[..]) {
+        if is_meta && words.iter().skip(1).any(|word| *word == b"q") {
             return Err("it gets no answers to meta commands, which is not recorded".into());
         }
         let takes_noreply = place.is_some() && !is_meta || QUIET.contains(&&*command);

@@ -1,7 +1,7 @@
 //! MongoDB's wire protocol: `OP_MSG`, and `OP_QUERY`, by which older drivers begin.
 
 use crate::decoder::{Decode, Request, Seen};
-use crate::frames::{self, Frames, Piece};
+use crate::frames::{Framed, Frames, Piece};
 use crate::input::KEPT;
 use crate::reader::Stop;
 use crate::view::Step;
@@ -36,7 +36,7 @@ impl Decode for Mongodb {
 }
 
 /// Tells of a command.
-fn tell(message: &frames::Message<Message>, seen: &mut Vec<Seen>) -> Result<(), Stop> {
+fn tell(message: &Framed<Message>, seen: &mut Vec<Seen>) -> Result<(), Stop> {
     let document = match message.header.opcode {
         OP_MSG => Msg::read(&message.body, message.is_cut).and_then(|message| message.parts()?.0),
         OP_QUERY => query(&message.body).1,

@@ -1,8 +1,8 @@
-//! The answer to a command of MongoDB.
+//! The answer to a command of MongoDB, read in parts of any size. Its documents are not kept.
 
-use crate::view::Digest;
-use kurabe_protocol::bytes::word;
-use kurabe_protocol::mongodb::bson::{ARRAY, DOCUMENT, Element, INT64, elements};
+use crate::view::{Digest, KEPT};
+use kurabe_protocol::bytes::{until_zero, word};
+use kurabe_protocol::mongodb::bson::{self, ARRAY, DOCUMENT, Element, INT64, REGEX};
 use kurabe_protocol::mongodb::frame::{Message, Msg, OP_COMPRESSED, OP_MSG, OP_REPLY, flag};
 
 /// Why an answer cannot be read.
@@ -10,9 +10,7 @@ pub(super) const NO_SERVER: &str = "the server does not speak MongoDB's protocol
 
 /// What an answer says.
 pub(super) struct Answer {
-    /// The number of the request that it answers, and whether it is the answer to an `OP_QUERY`.
-    pub(super) answers: u32,
-    pub(super) is_old: bool,
+    pub(super) header: Message,
     pub(super) more_to_come: bool,
     pub(super) rows: u64,
     pub(super) digest: Digest,
@@ -27,17 +25,37 @@ pub(super) struct Answer {
     failed: bool,
     code: Option<i64>,
     write_code: Option<i64>,
+    /// Bytes of an element whose length is not known yet.
+    kept: Vec<u8>,
+    /// The position behind the header of the next byte.
+    at: usize,
+    /// The bytes of a value that have not arrived, and whether it is a row.
+    left: usize,
+    is_row: bool,
+    /// The open documents, and where they end.
+    open: Vec<(Role, usize)>,
+    /// Where the document of the answer ends, once it has begun.
+    end: Option<usize>,
+}
+
+/// What an open document is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Answer,
+    Cursor,
+    Rows,
+    Errors,
+    Error,
+    Upserted,
+    /// What `findAndModify` did.
+    Change,
 }
 
 impl Answer {
-    /// Reads a message. `digest` has the rows before those of this answer.
-    ///
-    /// # Errors
-    /// With the reason if it cannot be read.
-    pub(super) fn read(header: Message, body: &[u8], digest: Digest) -> Result<Self, &'static str> {
-        let mut answer = Self {
-            answers: header.answers,
-            is_old: header.opcode == OP_REPLY,
+    /// The message with this header. `digest` has the rows before those of this answer.
+    pub(super) fn new(header: Message, digest: Digest) -> Self {
+        Self {
+            header,
             more_to_come: false,
             rows: 0,
             digest,
@@ -48,19 +66,17 @@ impl Answer {
             failed: false,
             code: None,
             write_code: None,
-        };
-        match header.opcode {
-            OP_REPLY => Ok(answer),
-            OP_MSG => {
-                let message = Msg::read(body, false).filter(|message| message.is_known(flag::MORE_TO_COME));
-                let message = message.ok_or(NO_SERVER)?;
-                answer.more_to_come = message.flags & flag::MORE_TO_COME != 0;
-                answer.document(message.document().ok_or(NO_SERVER)?).ok_or(NO_SERVER)?;
-                Ok(answer)
-            }
-            OP_COMPRESSED => Err(super::mongodb::COMPRESSED),
-            _ => Err(NO_SERVER),
+            kept: Vec::new(),
+            at: 0,
+            left: 0,
+            is_row: false,
+            open: Vec::new(),
+            end: None,
         }
+    }
+
+    pub(super) fn is_old(&self) -> bool {
+        self.header.opcode == OP_REPLY
     }
 
     /// The code of the error.
@@ -69,83 +85,177 @@ impl Answer {
         code.map(|code| code.to_string())
     }
 
-    fn document(&mut self, document: &[u8]) -> Option<()> {
-        each(document, |field| {
-            match (field.name, field.kind) {
-                (b"cursor", DOCUMENT) => return self.cursor(field.value),
-                (b"values", ARRAY) => return self.rows(field.value),
-                (b"writeErrors", ARRAY) => {
-                    return each(field.value, |error| {
-                        let code = error.document().and_then(|error| number(error, b"code"));
-                        self.write_code = self.write_code.or(code);
-                        Some(())
-                    });
-                }
-                (b"upserted", ARRAY) => {
-                    return each(field.value, |_| {
-                        self.upserted += 1;
-                        Some(())
-                    });
-                }
-                // What `findAndModify` did.
-                (b"lastErrorObject", DOCUMENT) => self.found = number(field.value, b"n").or(self.found),
-                // The document that was found and changed.
-                (b"value", DOCUMENT) => self.row(field),
-                _ => {}
-            }
-            if let Some(number) = field.number() {
-                match field.name {
-                    b"ok" => self.failed = number == 0,
-                    b"code" => self.code = Some(number),
-                    b"n" => self.found = Some(number),
-                    b"nModified" => self.modified = Some(number),
-                    _ => {}
-                }
-            }
-            Some(())
-        })
-    }
-
-    fn cursor(&mut self, cursor: &[u8]) -> Option<()> {
-        each(cursor, |field| match (field.name, field.kind) {
-            (b"firstBatch" | b"nextBatch", ARRAY) => self.rows(field.value),
-            (b"id", INT64) => {
-                self.cursor = field.number()?;
-                Some(())
-            }
-            _ => Some(()),
-        })
-    }
-
-    fn rows(&mut self, rows: &[u8]) -> Option<()> {
-        each(rows, |row| {
-            self.row(row);
-            Some(())
-        })
-    }
-
-    fn row(&mut self, row: &Element<'_>) {
-        self.rows += 1;
-        if row.kind != DOCUMENT {
-            self.digest.push(&[row.kind]);
+    /// Reads the next part of the message.
+    ///
+    /// # Errors
+    /// With the reason if it cannot be read.
+    pub(super) fn read(&mut self, part: &[u8]) -> Result<(), &'static str> {
+        match self.header.opcode {
+            OP_REPLY => return Ok(()),
+            OP_MSG => {}
+            OP_COMPRESSED => return Err(super::mongodb::COMPRESSED),
+            _ => return Err(NO_SERVER),
         }
-        self.digest.push(row.value);
-        self.digest.end_row();
+        let part = part.get(self.value(part)..).unwrap_or_default();
+        if self.kept.is_empty() {
+            let taken = self.elements(part).ok_or(NO_SERVER)?;
+            self.kept.extend_from_slice(part.get(taken..).unwrap_or_default());
+        } else {
+            let mut kept = std::mem::take(&mut self.kept);
+            kept.extend_from_slice(part);
+            let taken = self.elements(&kept).ok_or(NO_SERVER)?;
+            kept.drain(..taken);
+            self.kept = kept;
+        }
+        // Only names and patterns can be longer than what tells the length of an element.
+        if self.kept.len() > KEPT { Err(NO_SERVER) } else { Ok(()) }
+    }
+
+    /// Ends the message.
+    ///
+    /// # Errors
+    /// With the reason if it is not complete.
+    pub(super) fn end(&mut self) -> Result<(), &'static str> {
+        self.read(&[])?;
+        let is_whole = self.is_old() || self.end.is_some() && self.open.is_empty() && self.kept.is_empty();
+        is_whole.then_some(()).ok_or(NO_SERVER)
+    }
+
+    /// The number of bytes that are kept of it.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.kept.capacity()
+    }
+
+    /// Reads on in a value of which some bytes are missing. Returns how many of these it has.
+    fn value(&mut self, bytes: &[u8]) -> usize {
+        let part = bytes.get(..self.left).unwrap_or(bytes);
+        (self.left, self.at) = (self.left - part.len(), self.at + part.len());
+        if self.is_row {
+            self.digest.push(part);
+            if self.left == 0 {
+                self.digest.end_row();
+                self.is_row = false;
+            }
+        }
+        part.len()
+    }
+
+    /// Reads what begins in these bytes. Returns how many it has read; `None` if they are invalid.
+    fn elements(&mut self, bytes: &[u8]) -> Option<usize> {
+        let begin = self.at;
+        while let Some(rest) = bytes.get(self.at - begin..).filter(|_| self.left == 0) {
+            let Some((role, end)) = self.open.last().copied() else {
+                if self.end.is_some() {
+                    // The checksum.
+                    self.left = self.header.rest - self.at;
+                    self.value(rest);
+                    break;
+                }
+                if rest.len() < HEAD {
+                    break;
+                }
+                self.begin(rest)?;
+                continue;
+            };
+            let Some(kind) = rest.first().copied() else { break };
+            if kind == 0 {
+                self.at += 1;
+                self.open.pop();
+                (self.at == end).then_some(())?;
+                continue;
+            }
+            let (name, value) = until_zero(rest, 1);
+            bson::is_kind(kind).then_some(())?;
+            let Some(rest) = rest.get(value..) else { break };
+            let Some(length) = length_of(kind, rest)? else { break };
+            (self.at + value + length < end).then_some(())?;
+            if let Some(role) = entered(role, name, kind) {
+                self.at += value + 4;
+                self.open.push((role, self.at - 4 + length));
+                continue;
+            }
+            // Numbers are short: they are read whole.
+            let element = Element {
+                kind,
+                name,
+                value: rest.get(..length).unwrap_or(rest),
+                is_whole: length <= rest.len(),
+            };
+            if !element.is_whole && length <= SHORT {
+                break;
+            }
+            self.at += value;
+            (self.left, self.is_row) = (length, self.begins_row(role, &element));
+            self.number(role, &element);
+            self.value(rest);
+        }
+        Some(self.at - begin)
+    }
+
+    /// Begins the document of the answer, its only section.
+    fn begin(&mut self, bytes: &[u8]) -> Option<()> {
+        let message = Msg::read(bytes, true).filter(|message| message.is_known(flag::MORE_TO_COME))?;
+        self.more_to_come = message.flags & flag::MORE_TO_COME != 0;
+        let end = self.header.rest.checked_sub(message.checksum())?;
+        let document = message.document()?;
+        (HEAD - 4 + word(document, 0) as usize == end).then_some(())?;
+        (self.at, self.end) = (HEAD, Some(end));
+        self.open.push((Role::Answer, end));
+        Some(())
+    }
+
+    /// Whether an element is a row: a document of a cursor, a distinct value, or the document that was found and changed.
+    fn begins_row(&mut self, role: Role, element: &Element<'_>) -> bool {
+        let is_document = element.kind == DOCUMENT;
+        let is_row = role == Role::Rows || role == Role::Answer && element.name == b"value" && is_document;
+        self.rows += u64::from(is_row);
+        if is_row && !is_document {
+            self.digest.push(&[element.kind]);
+        }
+        is_row
+    }
+
+    fn number(&mut self, role: Role, element: &Element<'_>) {
+        self.upserted += i64::from(role == Role::Upserted);
+        let Some(number) = element.number() else { return };
+        match (role, element.name) {
+            (Role::Answer, b"ok") => self.failed = number == 0,
+            (Role::Answer, b"code") => self.code = Some(number),
+            (Role::Error, b"code") => self.write_code = self.write_code.or(Some(number)),
+            (Role::Answer | Role::Change, b"n") => self.found = Some(number),
+            (Role::Answer, b"nModified") => self.modified = Some(number),
+            (Role::Cursor, b"id") if element.kind == INT64 => self.cursor = number,
+            _ => {}
+        }
     }
 }
 
-/// Gives each element of a document; `None` if it cannot be read to its end.
-fn each(document: &[u8], mut work: impl FnMut(&Element<'_>) -> Option<()>) -> Option<()> {
-    (document.len() == word(document, 0) as usize).then_some(())?;
-    let mut elements = elements(document);
-    for element in elements.by_ref() {
-        element.is_whole.then_some(())?;
-        work(&element)?;
+/// The bytes before the elements of an answer: flags, the kind of its section, the length of its document.
+const HEAD: usize = 9;
+/// The maximum length of a value of a fixed length.
+const SHORT: usize = 16;
+
+/// What a document is that is read element by element.
+fn entered(role: Role, name: &[u8], kind: u8) -> Option<Role> {
+    match (role, name, kind) {
+        (Role::Answer, b"cursor", DOCUMENT) => Some(Role::Cursor),
+        (Role::Cursor, b"firstBatch" | b"nextBatch", ARRAY) | (Role::Answer, b"values", ARRAY) => {
+            Some(Role::Rows)
+        }
+        (Role::Answer, b"writeErrors", ARRAY) => Some(Role::Errors),
+        (Role::Answer, b"upserted", ARRAY) => Some(Role::Upserted),
+        (Role::Answer, b"lastErrorObject", DOCUMENT) => Some(Role::Change),
+        (Role::Errors, _, DOCUMENT) => Some(Role::Error),
+        _ => None,
     }
-    elements.has_ended().then_some(())
 }
 
-/// The number with this name.
-fn number(document: &[u8], name: &[u8]) -> Option<i64> {
-    elements(document).find(|element| element.name == name)?.number()
+/// The length of a value; `Some(None)` if it is not known yet.
+fn length_of(kind: u8, bytes: &[u8]) -> Option<Option<usize>> {
+    let is_known = match kind {
+        REGEX => bytes.iter().filter(|byte| **byte == 0).nth(1).is_some(),
+        _ => bson::is_fixed(kind) || bytes.len() >= 4,
+    };
+    if is_known { bson::length(kind, bytes).map(Some) } else { Some(None) }
 }

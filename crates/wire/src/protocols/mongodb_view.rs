@@ -7,13 +7,11 @@ use super::mongodb::{COMPRESSED, NOT_MONGODB, SETUP};
 use super::mongodb_answer::{Answer, NO_SERVER};
 use super::mongodb_message::{Field, fields};
 use super::mongodb_shape::{CURSOR, QUIET, Shape};
-use crate::frames::{self, Frames, Piece};
+use crate::frames::{Framed, Frames, Piece};
 use crate::reader::Stop;
 use crate::view::{Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Transaction, Waiting};
 use kurabe_protocol::mongodb::bson::{self, INT64};
-use kurabe_protocol::mongodb::frame::{
-    LONGEST, Message, Msg, OP_COMPRESSED, OP_MSG, OP_QUERY, driver, flag, query,
-};
+use kurabe_protocol::mongodb::frame::{Message, Msg, OP_COMPRESSED, OP_MSG, OP_QUERY, driver, flag, query};
 use std::collections::HashMap;
 use std::time::Instant;
 
@@ -35,7 +33,9 @@ pub(crate) struct Mongodb {
     began: Option<Instant>,
     /// With what the answer to each needs.
     waiting: Waiting<Asked>,
-    server: Frames<Message, LONGEST>,
+    server: Frames<Message, KEPT>,
+    /// The answer that arrives.
+    answer: Option<Answer>,
     /// Whether answers follow that no request asks for any more.
     streams: bool,
     /// Cursors that are open, with the checksum of all documents so far.
@@ -70,11 +70,7 @@ struct Asked {
 impl ReadExchanges for Mongodb {
     fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         self.client.push(bytes);
-        let read = self.requests(now, events);
-        if read.is_err() {
-            self.begin(None, events);
-        }
-        read
+        self.requests(now, events)
     }
 
     fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
@@ -93,12 +89,23 @@ impl ReadExchanges for Mongodb {
                 }
                 (None, None) => Digest::new(false),
             };
-            let Some(Piece::Message(message)) = self.server.next(NO_SERVER, |_, _| false)? else {
-                return Ok(());
+            let (header, part) = match self.server.next(NO_SERVER, |_, _| true)? {
+                Some(Piece::Part(header, part)) => (header, Some(part)),
+                Some(Piece::PartsEnd(header)) => (header, None),
+                _ => return Ok(()),
             };
-            let answer = Answer::read(message.header, &message.body, digest)?;
-            self.answered(answer, now, events)?;
+            let answer = self.answer.get_or_insert_with(|| Answer::new(header, digest));
+            if let Some(part) = part {
+                answer.read(part)?;
+            } else {
+                answer.end()?;
+                self.answered(now, events)?;
+            }
         }
+    }
+
+    fn stopped(&mut self, events: &mut Vec<Event>) {
+        self.begin(None, events);
     }
 
     fn end(&mut self, events: &mut Vec<Event>) {
@@ -131,7 +138,7 @@ impl Mongodb {
     /// An `OP_QUERY`, by which older drivers begin.
     fn old(
         &mut self,
-        message: &frames::Message<Message>,
+        message: &Framed<Message>,
         began: Instant,
         events: &mut Vec<Event>,
     ) -> Result<(), Stop> {
@@ -150,7 +157,7 @@ impl Mongodb {
     /// An `OP_MSG`.
     fn command(
         &mut self,
-        message: &frames::Message<Message>,
+        message: &Framed<Message>,
         [began, now]: [Instant; 2],
         events: &mut Vec<Event>,
     ) -> Result<(), Stop> {
@@ -217,12 +224,14 @@ impl Mongodb {
         }
     }
 
-    fn answered(&mut self, mut answer: Answer, now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+    fn answered(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        let Some(mut answer) = self.answer.take() else { return Ok(()) };
         if std::mem::replace(&mut self.streams, answer.more_to_come) {
             // Another answer to `hello`, whose request has its first one.
             return Ok(());
         }
-        let is_wanted = |asked: &Asked| answer.answers == asked.number && answer.is_old == asked.is_old;
+        let is_wanted =
+            |asked: &Asked| answer.header.answers == asked.number && answer.is_old() == asked.is_old;
         if !self.waiting.known().next().is_some_and(is_wanted) {
             return Err("the server answered another request".into());
         }

@@ -6,7 +6,7 @@
 use crate::bounded::Texts;
 use crate::conceal;
 use crate::decoder::{Decode, Request, Seen};
-use crate::frames::{Frames, Message, Piece};
+use crate::frames::{Framed, Frames, Piece};
 use crate::input::KEPT;
 use crate::reader::Stop;
 use crate::sql;
@@ -36,7 +36,7 @@ pub(super) struct Requests<const MOST: usize> {
 pub(super) enum Next<'a> {
     /// The client's first packet.
     Response(Vec<u8>),
-    Command(Message<Packet>),
+    Command(Framed<Packet>),
     /// A part of a file.
     Data(&'a [u8]),
     /// Another answer to the server while connecting, or the end of a file.
@@ -144,7 +144,7 @@ impl Mysql {
         Ok(())
     }
 
-    fn command(&mut self, message: &Message<Packet>, seen: &mut Vec<Seen>) {
+    fn command(&mut self, message: &Framed<Packet>, seen: &mut Vec<Seen>) {
         let Some(command) = Command::read(&message.body, self.requests.agreed()) else { return };
         self.may_request_file = matches!(command, Command::Query(_));
         let mut request = |text: String, step: Step, is_setup: bool| {

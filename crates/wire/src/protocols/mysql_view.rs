@@ -2,7 +2,7 @@
 
 use super::mysql::{Next, Requests, client_name, field_list, init_db, name};
 use crate::bounded::{Size, Texts};
-use crate::frames::{Frames, Message, Piece};
+use crate::frames::{Framed, Frames, Piece};
 use crate::reader::Stop;
 use crate::view::{
     Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Transaction, Waiting, push_data,
@@ -148,7 +148,7 @@ impl Mysql {
         self.requests.agreed() & flag != 0
     }
 
-    fn command(&mut self, message: &Message<Packet>, now: Instant) -> Result<(), Stop> {
+    fn command(&mut self, message: &Framed<Packet>, now: Instant) -> Result<(), Stop> {
         let Some(command) = Command::read(&message.body, self.requests.agreed()) else { return Ok(()) };
         let began = Some(self.began.take().unwrap_or(now));
         let mut exchange = Exchange { cut: message.is_cut, began, ..Exchange::default() };

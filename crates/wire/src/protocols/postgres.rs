@@ -3,7 +3,7 @@
 use crate::bounded::Texts;
 use crate::conceal;
 use crate::decoder::{Decode, Request, Seen};
-use crate::frames::{Frames, Message, Piece};
+use crate::frames::{Framed, Frames, Piece};
 use crate::input::KEPT;
 use crate::reader::Stop;
 use crate::sql;
@@ -39,10 +39,10 @@ pub(super) enum Next<'a> {
     /// A request to cancel one of another connection.
     Cancel,
     /// The first message, with settings.
-    Start(Message<Start>),
+    Start(Framed<Start>),
     /// A part of COPY's data.
     Data(&'a [u8]),
-    Message(Message<Tagged>),
+    Message(Framed<Tagged>),
 }
 
 impl<const MOST: usize> Requests<MOST> {
@@ -122,7 +122,7 @@ impl Decode for Postgres {
 }
 
 impl Postgres {
-    fn message(&mut self, message: &Message<Tagged>, seen: &mut Vec<Seen>) -> Result<(), Stop> {
+    fn message(&mut self, message: &Framed<Tagged>, seen: &mut Vec<Seen>) -> Result<(), Stop> {
         let at = message.at;
         let mut request = |at: u64, text: String, step: Step, is_setup: bool| {
             seen.push(Seen::Request(Request { at, text, step, is_setup }));

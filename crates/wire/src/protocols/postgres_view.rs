@@ -2,7 +2,7 @@
 
 use super::postgres::{FUNCTION_CALL, NOT_POSTGRES, Next, Requests};
 use crate::bounded::{Size, Texts};
-use crate::frames::{Frames, Message, Piece};
+use crate::frames::{Framed, Frames, Piece};
 use crate::reader::Stop;
 use crate::view::{
     Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Transaction, Waiting, push_data,
@@ -109,7 +109,7 @@ impl ReadExchanges for Postgres {
 
 impl Postgres {
     /// Reads the first message.
-    fn start(&mut self, first: &Message<Start>, events: &mut Vec<Event>) -> Result<(), Stop> {
+    fn start(&mut self, first: &Framed<Start>, events: &mut Vec<Event>) -> Result<(), Stop> {
         // The server may agree to a code that is no version: what follows is not read.
         if first.header.code >> 16 != VERSION >> 16 {
             return Err("the connection may be encrypted".into());
@@ -121,7 +121,7 @@ impl Postgres {
         Ok(())
     }
 
-    fn message(&mut self, message: &Message<Tagged>, now: Instant) -> Result<(), Stop> {
+    fn message(&mut self, message: &Framed<Tagged>, now: Instant) -> Result<(), Stop> {
         let cut = message.is_cut;
         match Request::read(message.header.tag, &message.body).ok_or(NOT_POSTGRES)? {
             Request::Query(text) => {

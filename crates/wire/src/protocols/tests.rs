@@ -201,6 +201,16 @@ fn survives_pieces(scheme: &str, conversation: &[Said], piece: usize) {
     assert!(viewed_whole.iter().filter(ends).count() <= 1, "{scheme}: {viewed_whole:?}");
 }
 
+const REDIS_WORDS: &[&str] = &[
+    "*", "$", ":", "+", "-", ">", "%", "|", "_", "1", "2", "3", "9", "\r\n", "\r\n", "GET",
+    "*1\r\n$4\r\nPING\r\n",
+];
+
+const MEMCACHED_WORDS: &[&str] = &[
+    "set", " ", " ", "\r\n", "\r\n", "get", "mg", "VALUE", "2", "-1", "END", "HD", "noreply", "q",
+    "quit\r\n", "get a\r\n", "END\r\n", "VA 2\r\nab\r\n",
+];
+
 proptest! {
     #[test]
     fn what_is_seen_does_not_depend_on_pieces(piece in 1_usize..40) {
@@ -215,16 +225,28 @@ proptest! {
         which in any::<prop::sample::Index>(),
         at in any::<prop::sample::Index>(),
         lie in prop::collection::vec(any::<u8>(), 1..6),
-        is_cut in any::<bool>(),
+        (is_near, is_cut) in any::<(bool, bool)>(),
         piece in 1_usize..40,
     ) {
         for (scheme, mut conversation) in conversations() {
             let which = which.index(conversation.len());
             let bytes = &mut conversation[which].1;
-            // Lengths are at the beginning.
-            let at = at.index(bytes.len().min(64));
+            // Most lengths are at the beginning.
+            let at = at.index(if is_near { bytes.len().min(64) } else { bytes.len() });
             bytes.splice(at..(at + lie.len()).min(bytes.len()), lie.iter().copied());
             bytes.truncate(if is_cut { at + lie.len() } else { usize::MAX });
+            survives_pieces(scheme, &conversation, piece);
+        }
+    }
+
+    #[test]
+    fn conversation_of_a_protocols_words_is_read_alike_in_pieces(
+        words in prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 1..40), 1..20),
+        piece in 1_usize..40,
+    ) {
+        for (scheme, of) in [("redis", REDIS_WORDS), ("memcached", MEMCACHED_WORDS)] {
+            let said = words.iter().map(|said| said.iter().flat_map(|word| word.get(of).as_bytes().to_vec()));
+            let conversation: Vec<Said> = said.enumerate().map(|(turn, said)| (turn % 2 == 0, said.collect())).collect();
             survives_pieces(scheme, &conversation, piece);
         }
     }

@@ -183,6 +183,9 @@ fn row<S: Peer>(wire: &mut Wire<S>, length: usize, rows: &mut Rows<'_>) -> Resul
 
 /// The number of rows that a statement changed; `None` if it only reads.
 fn affected(body: &[u8]) -> Option<u64> {
+    if !matches!(body.first(), Some(b'I' | b'U' | b'D' | b'M')) {
+        return None;
+    }
     let (command, count) = command_complete(body);
     count.filter(|_| matches!(command, b"INSERT" | b"UPDATE" | b"DELETE" | b"MERGE"))
 }
@@ -214,7 +217,7 @@ pub(super) fn error(body: &[u8]) -> Result<Error> {
 /// `ParameterDescription`.
 fn parameter_types(body: &[u8]) -> Result<Vec<u32>> {
     let types = Types::after_count(body);
-    if !types.is_whole() {
+    if body.len() < 2 || !types.is_whole() {
         return Err(malformed("a parameter description with a wrong count"));
     }
     Ok(types.numbers().collect())

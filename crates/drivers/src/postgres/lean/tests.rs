@@ -155,6 +155,30 @@ fn copied_rows_are_sent_in_binary_and_counted_by_the_server() {
     assert!(sent.ends_with(&last), "{sent}");
 }
 
+#[test]
+fn server_that_answers_copy_as_no_server_does_is_refused() {
+    let before = [description(&[], &[20, 25]), message(b'3', b""), ready()];
+    let begins = message(b'G', &[1, 0, 2, 0, 1, 0, 1]);
+    let ended = [message(b'C', b"COPY 2\0"), ready()].concat();
+    let rows = message(b'd', b"rows");
+    for answers in [
+        vec![&begins, &rows, &ended],
+        vec![&rows, &begins, &ended],
+        vec![&ended, &begins, &ended],
+        vec![&begins, &begins, &ended],
+    ] {
+        let answers: Vec<&[u8]> = answers.into_iter().map(Vec::as_slice).collect();
+        let mut lean = lean([before.concat(), answers.concat()].concat());
+        let error = lean.write_rows(&rows_text(), &mut TwoRows(0)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Protocol, "{answers:?}: {error}");
+    }
+    // After an error the server waits for no rows.
+    let refused = refusal("42501", "permission denied");
+    let mut lean = lean([before.concat(), refused, begins].concat());
+    assert_eq!(lean.write_rows(&rows_text(), &mut TwoRows(0)).unwrap_err().server_code(), Some("42501"));
+    assert!(!lean.wire.stream().sent.ends_with(b"c\0\0\0\x04"));
+}
+
 fn good_answer() -> Vec<u8> {
     let fields: [Option<&[u8]>; 3] = [Some(&[0, 0, 0, 0, 0, 0, 0, 7]), Some(b"body"), None];
     let parts = [

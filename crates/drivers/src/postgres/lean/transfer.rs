@@ -101,7 +101,7 @@ impl<S: Peer + Send> Lean<S> {
             this.begin_simple();
             usable!(request::query(&mut this.out, &sql));
             this.send()?;
-            usable!(this.copied(Some(backend::COPY_IN_RESPONSE), |_| Ok(()))?);
+            usable!(this.copied(Some(backend::COPY_IN_RESPONSE), no_data)?);
             let mut chunk = vec![frontend::COPY_DATA, 0, 0, 0, 0];
             chunk.extend_from_slice(&SIGNATURE);
             chunk.extend_from_slice(&[0; 8]);
@@ -123,7 +123,7 @@ impl<S: Peer + Send> Lean<S> {
                 }
                 chunk.truncate(5);
             }
-            let ended = this.copied(None, |_| Ok(()))?;
+            let ended = this.copied(None, no_data)?.and_then(counted);
             Ok(ended.map(|rows| Moved { rows, round_trips: Some(3) }))
         })
     }
@@ -134,7 +134,7 @@ impl<S: Peer + Send> Lean<S> {
             this.begin_simple();
             usable!(request::query(&mut this.out, sql));
             this.send()?;
-            usable!(this.copied(Some(backend::COPY_IN_RESPONSE), |_| Ok(()))?);
+            usable!(this.copied(Some(backend::COPY_IN_RESPONSE), no_data)?);
             for part in rows.chunks(CHUNK) {
                 this.out.clear();
                 this.out.extend_from_slice(&[frontend::COPY_DATA, 0, 0, 0, 0]);
@@ -145,7 +145,7 @@ impl<S: Peer + Send> Lean<S> {
             this.out.clear();
             request::copy_done(&mut this.out);
             this.wire.send(&this.out)?;
-            this.copied(None, |_| Ok(()))
+            Ok(this.copied(None, no_data)?.and_then(counted))
         })
     }
 
@@ -179,28 +179,36 @@ impl<S: Peer + Send> Lean<S> {
         queued
     }
 
-    /// Reads the answer to COPY, or up to a message with the tag `until`: passes on its data, and returns the number of rows.
-    fn copied(&mut self, until: Option<u8>, mut data: impl FnMut(&[u8]) -> Result<()>) -> Outcome<u64> {
+    /// Reads the answer to COPY, or up to a message with the tag `until`: passes on its data, and returns the number of rows
+    /// that the server says.
+    fn copied(
+        &mut self,
+        until: Option<u8>,
+        mut data: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Outcome<Option<u64>> {
         let (mut copied, mut ended) = (None, Ok(()));
         loop {
             let wire = &mut self.wire;
             let Tagged { tag, length } = answer::header(wire)?;
             match tag {
-                tag if Some(tag) == until => return wire.skip(length).map(|()| ended.map(|()| 0)),
+                // After an error the server would wait for rows that never come.
+                tag if Some(tag) == until => return wire.skip(length).and(ended).map(|()| Ok(None)),
                 backend::COPY_DATA => {
                     answer::whole(wire, length, &mut data)??;
                     // Each message has all of the time allowed.
                     wire.begin()?;
                 }
-                backend::COMMAND_COMPLETE => copied = answer::whole(wire, length, rows_copied)?,
+                backend::COMMAND_COMPLETE if until.is_none() => {
+                    copied = answer::whole(wire, length, rows_copied)?;
+                }
                 backend::ERROR_RESPONSE => {
                     ended = ended.and(Err(answer::whole(wire, length, answer::error)??));
                 }
                 backend::READY_FOR_QUERY => {
                     wire.skip(length)?;
                     if !self.queued_sync() {
-                        let missing = || malformed("COPY ended without a number of rows");
-                        return Ok(ended.and_then(|()| copied.ok_or_else(missing)));
+                        let begins = until.map_or(Ok(()), |_| Err(malformed("COPY ended before it began")));
+                        return Ok(ended.and(begins).map(|()| copied));
                     }
                 }
                 backend::COPY_OUT_RESPONSE
@@ -211,6 +219,15 @@ impl<S: Peer + Send> Lean<S> {
             }
         }
     }
+}
+
+/// Rows that the server sends where it is to receive them.
+fn no_data(_: &[u8]) -> Result<()> {
+    Err(answer::unexpected(backend::COPY_DATA, TRANSFER))
+}
+
+fn counted(rows: Option<u64>) -> Result<u64> {
+    rows.ok_or_else(|| malformed("COPY ended without a number of rows"))
 }
 
 /// Where an unexpected message came.

@@ -80,6 +80,16 @@ fn values_flags_and_keys_make_the_digest_and_numbers_of_the_server_do_not() {
 }
 
 #[test]
+fn key_may_be_the_name_of_a_flag_and_nothing_is_read_after_quit() {
+    let events = seen(
+        &[asked("mg q v\r\n"), told("VA 1\r\nx\r\n"), asked("quit\r\nwatch\r\n"), asked("watch\r\n")],
+        3,
+    );
+    assert_eq!(exchanges(&events).len(), 1, "{events:?}");
+    assert!(!events.iter().any(|event| matches!(event, Event::Unreadable(_))), "{events:?}");
+}
+
+#[test]
 fn stream_that_cannot_be_read_is_said_once_and_ends_the_recording() {
     for conversation in [
         vec![asked("watch\r\n"), told("OK\r\n")],

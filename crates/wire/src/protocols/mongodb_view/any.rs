@@ -4,6 +4,7 @@ use super::tests::{V, bytes, conversation, given, int, op_msg, seen, text};
 use super::*;
 use crate::mongodb::{cursors, message};
 use crate::view::tests::exchanges;
+use kurabe_protocol::mongodb::frame::LONGEST;
 use proptest::prelude::*;
 
 /// Any value of a command.

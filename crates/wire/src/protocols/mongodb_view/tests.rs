@@ -308,6 +308,35 @@ fn stream_that_cannot_be_read_is_said_once_and_ends_the_recording() {
 }
 
 #[test]
+fn long_answer_is_read_without_being_kept() {
+    use crate::reader::UntilStop;
+    use crate::view::View as _;
+    let find = asked(1, &[("find", text("items"))]);
+    let rows: Vec<V> = (0..4).map(|n| of(&[("_id", int(n)), ("t", text(&"x".repeat(10_000_000)))])).collect();
+    let answer = done(1, &[("cursor", cursor_of("firstBatch", &rows, 0))]);
+    let (now, mut events) = (std::time::Instant::now(), Vec::new());
+    let mut view = UntilStop::new(Mongodb::default());
+    view.sent(&find.1, now, &mut events);
+    for part in answer.1.chunks(60_000) {
+        view.received(part, now, &mut events);
+        let kept = view.reader().and_then(|view| view.answer.as_ref()).map_or(0, Answer::kept);
+        assert!(kept < 200, "{kept}");
+    }
+    let one = exchanges(&events)[0];
+    assert_eq!((one.rows, &one.error), (4, &None));
+}
+
+#[test]
+fn client_is_said_to_have_begun_also_where_nothing_can_be_read() {
+    let greeting = (false, op_msg(1, 0, 0, &[&[0], &bytes(&of(&[("ok", int(1))]))]));
+    let encrypted = (true, b"\x16\x03\x01\x02\0\x01\xfc\x03".to_vec());
+    for conversation in [greeting, encrypted] {
+        let events = seen(&[conversation], 4);
+        assert!(matches!(events[..], [Event::Client(_), Event::Unreadable(_)]), "{events:?}");
+    }
+}
+
+#[test]
 fn long_requests_are_cut_and_have_the_text_of_short_ones() {
     let insert = |count: usize| {
         let documents: Vec<u8> = (0..count)

@@ -1,7 +1,8 @@
 //! Conversations of MySQL, as views see them.
 
 use super::*;
-use crate::view::tests::{exchanges, seen_of};
+use crate::reader::UntilStop;
+use crate::view::tests::{exchanges, seen_by};
 
 pub(crate) fn packet(sequence: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len()).unwrap().to_le_bytes();
@@ -49,7 +50,7 @@ pub(crate) fn conversation() -> Vec<(bool, Vec<u8>)> {
 }
 
 fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
-    seen_of(Mysql::default(), conversation, piece)
+    seen_by(&mut UntilStop::after_greeting(Mysql::default()), conversation, piece)
 }
 
 /// After a request for TLS, which the view does not see, numbers of packets are one higher, and passwords may be in clear.
