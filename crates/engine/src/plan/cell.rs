@@ -11,6 +11,10 @@ use kurabe_core::planned::{Need, PlannedCell};
 use kurabe_core::run::{CellRecord, RunSpec};
 use kurabe_core::{Error, ErrorKind, Result};
 
+pub(crate) fn unavailable() -> Error {
+    Error::new(ErrorKind::Internal, "a trial of a cell that is not available")
+}
+
 /// How a target's A/A control is measured.
 #[derive(Clone, Copy)]
 pub(super) struct AaControl {

@@ -6,7 +6,7 @@
 //! [`Plan::complete`] adds the A/A controls and groups the trials. [`Plan::new`] does all of it.
 
 pub mod budget;
-mod cell;
+pub(crate) mod cell;
 pub(crate) mod draw_seed;
 pub(crate) mod groups;
 mod needs;

@@ -3,8 +3,9 @@
 use crate::clients::cancellable::cancellable;
 use crate::clients::cpu_partition::PinGuard;
 use crate::fleet::{CellOrder, FleetClients};
+use crate::plan::TrialId;
+use crate::plan::cell::{RunCell, unavailable};
 use crate::plan::draw_seed::DrawSeed;
-use crate::plan::{RunCell, TrialId};
 use crate::prepare::fixture::Fixture;
 use crate::prepare::target::Target;
 use crate::run::event::Event;
@@ -285,8 +286,4 @@ impl Runner<'_> {
         measured.overhead_ns = (around.elapsed().as_nanos() as u64).saturating_sub(measured.elapsed_ns);
         Ok(measured)
     }
-}
-
-pub(crate) fn unavailable() -> Error {
-    Error::new(ErrorKind::Internal, "a trial of a cell that is not available")
 }

@@ -1,9 +1,8 @@
 //! What a run does to throwaway servers: it restricts them to processors, and restarts them.
 
 use crate::clients::cpu_partition::CpuPartition;
-use crate::plan::RunCell;
+use crate::plan::cell::{RunCell, unavailable};
 use crate::prepare::target::{Restart, Restrict, Target};
-use crate::run::attempt::unavailable;
 use crate::trial::panicked;
 use kurabe_core::cpus::Placement;
 use kurabe_core::planned::PlannedCell;
