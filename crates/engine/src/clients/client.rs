@@ -1,125 +1,22 @@
-//! One client, in a thread of its own or as one of many tasks of a thread: connects, warms up, waits for the others,
-//! and runs its transactions until it is stopped.
+//! The life of a client: it connects, warms up, waits for the others, works until it is stopped, and disconnects.
 
 use crate::clients::connections::Connections;
 use crate::clients::cpu_partition;
-use crate::clients::limits::{Limits, WARMUP_PART};
-use crate::clients::open::{Warmup, sleep_sharply, tick_of};
-use crate::clients::pool::Pool;
-use crate::clients::schedule::Schedule;
-use crate::clients::semaphore::Semaphore;
-use crate::interleave::sliced::Mark;
-use crate::interleave::slices::Lane;
-use crate::trial::Trial;
+use crate::clients::limits::WARMUP_PART;
+use crate::clients::pool::close_and_check;
+use crate::clients::worker::{Outcome, Worker};
 use crate::trial::course::Course;
-use crate::trial::gate::Gate;
-use crate::trial::recorded::{ClientResult, Recorded, Times};
+use crate::trial::recorded::ClientResult;
 use crate::trial::spans::Spans;
-use crate::trial::warmup_detector::WarmupDetector;
-use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, ClientSummary, Recorder, Transaction};
 use kurabe_core::planned;
-use kurabe_core::statements;
 use kurabe_core::{Error, ErrorKind, Result};
-use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
-/// The processor's cycle counter if it is invariant, otherwise the system's monotonic clock. Two reads of it cost
-/// about 60 % of two reads of the system's clock (`cargo xtask bench overhead`). The system's clock times the whole
-/// measured phase, and so throughput.
-pub(crate) type Tick = quanta::Instant;
-
-/// One of this many checks is timed, so that timing costs nothing.
-const TIMED_CHECKS: u64 = 64;
-/// How often a client reports its progress.
-pub(crate) const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 /// Warm-up takes at most this part of the trial's time.
 const WARMUP_TIME_PART: u32 = 10;
 
-/// What all clients of a trial share.
-pub(crate) struct Shared<'a> {
-    pub(crate) trial: &'a Trial<'a>,
-    /// The connection pool that all clients share, if there is one.
-    pub(crate) pool: Option<Pool>,
-    /// Requests of one transaction that are sent before the first reply is read.
-    pub(crate) pipeline: u64,
-    /// The schedule of an open loop; `None` for a closed loop.
-    pub(crate) schedule: Option<Schedule>,
-    /// The warm-up of an open loop; `None` for a closed loop.
-    pub(crate) warmup: Option<Warmup>,
-    /// Detects when a long trial has warmed up.
-    pub(crate) warmup_detector: Option<WarmupDetector>,
-    /// The trial's lane among interleaved trials; `None` if it is not interleaved.
-    pub(crate) lane: Option<Lane<'a>>,
-    /// The processors for the clients; all if empty.
-    pub(crate) cpus: &'a [u32],
-    /// Bounds how many clients connect at a time.
-    pub(crate) connecting: Semaphore,
-    pub(crate) gate: Gate,
-    /// Where clients wait at the end for the others, so that all connections are still open for the last observation.
-    pub(crate) finish: Gate,
-    /// Set when a client fails or the user stops the run. All clients end at their next transaction.
-    pub(crate) stop: &'a AtomicBool,
-    pub(crate) cancel: &'a AtomicBool,
-}
-
-/// The results of a client.
-pub(crate) struct Outcome {
-    pub(crate) done: ClientSummary,
-    pub(crate) recorded: Recorded,
-    pub(crate) elapsed: Duration,
-    pub(crate) error: Option<Error>,
-}
-
-/// Closes a kept connection. An error while closing is ignored, since the results are complete; an unexpected reply
-/// is not: it was duplicated or late.
-pub(crate) fn close_and_check(session: Box<dyn Session>) -> Result<()> {
-    match session.close_checked() {
-        Err(error) if matches!(error.kind(), ErrorKind::Protocol | ErrorKind::Timeout) => {
-            Err(error.context("closing the connection"))
-        }
-        _ => Ok(()),
-    }
-}
-
-pub(crate) struct Worker<'a> {
-    pub(crate) shared: &'a Shared<'a>,
-    pub(crate) transaction: Box<dyn Transaction>,
-    pub(crate) recorder: Recorder,
-    session: Option<Box<dyn Session>>,
-    limits: Limits,
-    /// Borrowed only while a time is recorded.
-    pub(crate) times: &'a RefCell<Times>,
-    /// Boxed: it would be on the stack several times.
-    pub(crate) outcome: Box<Outcome>,
-    /// Of an interleaved trial: the results when the last slice began.
-    pub(crate) mark: Option<Box<Mark>>,
-}
-
-impl<'a> Worker<'a> {
-    pub(crate) fn new(
-        shared: &'a Shared<'a>,
-        client: Client,
-        transaction: Box<dyn Transaction>,
-        limits: Limits,
-        times: &'a RefCell<Times>,
-    ) -> Self {
-        let done = ClientSummary { client, completed: 0, rows_written: 0, notes: None };
-        let recorded = Recorded::default();
-        let outcome = Box::new(Outcome { done, recorded, elapsed: Duration::ZERO, error: None });
-        Self {
-            shared,
-            transaction,
-            recorder: Recorder::default(),
-            session: None,
-            limits,
-            times,
-            outcome,
-            mark: None,
-        }
-    }
-
+impl Worker<'_> {
     /// Runs the client from its connection to its last transaction. It reports to each gate exactly once in all
     /// cases; otherwise the others would wait forever.
     pub(crate) fn run(mut self) -> Box<Outcome> {
@@ -182,19 +79,6 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn note(&mut self, result: Result<()>) {
-        if let Err(error) = result {
-            if !self.shared.stop.swap(true, Ordering::Relaxed) {
-                statements::end_of_failed(self.shared.trial.options.trial);
-            }
-            self.outcome.error.get_or_insert(error);
-        }
-    }
-
-    pub(crate) fn stopped(&self) -> bool {
-        self.shared.stop.load(Ordering::Relaxed) || self.shared.cancel.load(Ordering::Relaxed)
-    }
-
     /// Connects, unless another client has failed. Returns whether it is connected. An error is noted here, before the next
     /// client connects: thousands of clients would wait for a server that does not answer, a few at a time.
     fn begin(&mut self) -> bool {
@@ -244,34 +128,6 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    #[inline]
-    pub(crate) fn transact(&mut self) -> Result<()> {
-        if let Some(session) = &mut self.session {
-            return self.transaction.run(&mut **session, &mut self.recorder);
-        }
-        let Self { transaction, recorder, outcome, .. } = self;
-        let costs = &mut outcome.recorded.connections;
-        let began = Tick::now();
-        if let Some(pool) = &self.shared.pool {
-            let session = pool.take()?;
-            costs.waited(began.elapsed());
-            return pool.lend(session, |session| {
-                transaction.attach(session)?;
-                transaction.run(session, recorder)?;
-                transaction.detach(session)
-            });
-        }
-        let trial = self.shared.trial;
-        let mut session = trial.driver.connect(trial.options)?;
-        costs.opened(began.elapsed(), session.connect_times());
-        transaction.attach(&mut *session)?;
-        transaction.run(&mut *session, recorder)?;
-        let done = Tick::now();
-        session.close()?;
-        costs.closed(done.elapsed());
-        Ok(())
-    }
-
     fn measure(&mut self, start: Instant) -> Result<()> {
         let shared = self.shared;
         // Warm-up is not part of any result.
@@ -280,7 +136,7 @@ impl<'a> Worker<'a> {
         // That of the warm-up.
         kurabe_reactor::time_in_queue();
         let measured = if let Some(schedule) = &shared.schedule {
-            self.by_schedule(start, schedule)
+            self.open_loop(start, schedule)
         } else if let Some(lane) = &shared.lane {
             self.in_slices(lane)
         } else {
@@ -293,102 +149,5 @@ impl<'a> Worker<'a> {
             return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
         }
         Ok(())
-    }
-
-    /// Runs in an open loop.
-    fn by_schedule(&mut self, start: Instant, schedule: &Schedule) -> Result<()> {
-        sleep_sharply();
-        self.open_loop(tick_of(start), schedule)
-    }
-
-    pub(crate) fn ended(&self) -> bool {
-        let early = self.shared.trial.stop.min.is_some_and(|min| self.outcome.elapsed < min);
-        self.outcome.recorded.offered >= self.limits.requests.unwrap_or(u64::MAX) && !early || self.stopped()
-    }
-
-    /// Whether another warm-up transaction leaves enough records for the measured phase.
-    pub(crate) fn may_warm_up(&self) -> bool {
-        let pipeline = self.shared.pipeline;
-        self.outcome.recorded.warmup.saturating_add(pipeline) <= self.limits.warmup(pipeline)
-    }
-
-    /// Whether there are no records left for another transaction.
-    #[inline]
-    pub(crate) fn is_exhausted(&self) -> bool {
-        let made = self.outcome.recorded.warmup + self.outcome.recorded.offered;
-        made.saturating_add(self.shared.pipeline) > self.limits.capacity
-    }
-
-    pub(crate) fn transactions(&mut self, time: Option<Duration>) -> Result<()> {
-        let mut ended = Tick::now();
-        let deadline = time.map(|time| ended + time);
-        // Of earlier slices, too.
-        let start = ended.checked_sub(self.outcome.elapsed).unwrap_or(ended);
-        let min = self.shared.trial.stop.min.map(|min| start + min);
-        let quota = self.limits.requests.unwrap_or(u64::MAX);
-        let pipeline = self.shared.pipeline;
-        let mut reported = (ended, self.outcome.recorded.completed);
-        let early = |now: Tick| min.is_some_and(|min| now < min);
-        while (self.outcome.recorded.offered < quota || early(ended)) && !self.stopped() {
-            if self.is_exhausted() {
-                // All clients end here: fewer clients would be a different load.
-                self.outcome.recorded.exhausted = true;
-                self.shared.stop.store(true, Ordering::Relaxed);
-                break;
-            }
-            self.transaction.prepare_input();
-            self.outcome.recorded.offered += pipeline;
-            // Clients of the same thread receive first what has arrived for them.
-            kurabe_reactor::take_turn();
-            let began = Tick::now();
-            let answer = self.transact();
-            ended = Tick::now();
-            self.note_queue();
-            if let Err(error) = answer.and_then(|()| self.check(ended)) {
-                self.outcome.recorded.failed += pipeline;
-                return Err(error);
-            }
-            let took = (ended - began).as_nanos() as u64;
-            let times = &mut *self.times.borrow_mut();
-            times.service.record_many(took, pipeline);
-            if let Some(course) = &mut times.course {
-                course.record((ended - start).as_nanos() as u64, took, pipeline);
-            }
-            self.outcome.recorded.completed += pipeline;
-            self.report_progress(ended, &mut reported);
-            if deadline.is_some_and(|deadline| ended >= deadline) {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Records how long the last transaction waited in the queue of its thread, if clients share one.
-    #[inline]
-    pub(crate) fn note_queue(&mut self) {
-        if let Some(time) = kurabe_reactor::time_in_queue()
-            && let Some(queue) = &mut self.times.borrow_mut().queue
-        {
-            queue.record(time.as_nanos() as u64);
-        }
-    }
-
-    /// Reports its progress now and then.
-    #[inline]
-    pub(crate) fn report_progress(&self, now: Tick, last: &mut (Tick, u64)) {
-        if now - last.0 > PROGRESS_INTERVAL {
-            self.shared.trial.progress.fetch_add(self.outcome.recorded.completed - last.1, Ordering::Relaxed);
-            *last = (now, self.outcome.recorded.completed);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn check(&mut self, ended: Tick) -> Result<()> {
-        let checked = self.transaction.check(&mut self.recorder);
-        if self.outcome.recorded.completed.is_multiple_of(TIMED_CHECKS) {
-            let took = ended.elapsed().as_nanos() as u64 / self.shared.pipeline;
-            self.times.borrow_mut().checks.record(took);
-        }
-        checked
     }
 }

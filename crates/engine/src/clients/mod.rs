@@ -11,3 +11,4 @@ pub(crate) mod open;
 pub(crate) mod pool;
 pub(crate) mod schedule;
 pub(crate) mod semaphore;
+pub(crate) mod worker;

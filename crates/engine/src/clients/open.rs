@@ -5,55 +5,17 @@
 //! wait, since they start when a transaction is due. Ignoring it is called "coordinated omission" (Gil Tene, "How NOT
 //! to Measure Latency").
 
-use crate::clients::client::{Tick, Worker};
+use crate::clients::clock::{Tick, sleep_sharply, tick_of};
 use crate::clients::schedule::Schedule;
-use crate::trial::gate::Gate;
+use crate::clients::worker::{Warmup, Worker};
+use crate::trial::recorded::OpenTimes;
 use kurabe_core::Result;
-use kurabe_stats::Histogram;
-use serde::{Deserialize, Serialize};
-use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 /// In nanoseconds. For shorter waits the client spins, since going to sleep takes about as long.
 const SPIN: u64 = 5_000;
 /// The maximum length of one sleep, in nanoseconds, so that a client notices when the others have stopped.
 const NAP: u64 = 50_000_000;
-
-/// The open-loop results of one client, or of all clients that share a thread.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct OpenTimes {
-    pub(crate) response: Histogram,
-    pub(crate) lag: Histogram,
-    pub(crate) backlog: u64,
-    pub(crate) dropped: u64,
-    /// When the last transaction ended, in nanoseconds from the start.
-    pub(crate) last_end: u64,
-}
-
-impl OpenTimes {
-    /// Adds the results of other clients.
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.response.merge(&other.response);
-        self.lag.merge(&other.lag);
-        self.backlog = self.backlog.max(other.backlog);
-        self.dropped += other.dropped;
-        self.last_end = self.last_end.max(other.last_end);
-    }
-}
-
-/// The warm-up of an open loop: transactions at the trial's rate, started once every client is connected.
-pub(crate) struct Warmup {
-    pub(crate) schedule: Schedule,
-    /// Opens when every client is connected.
-    pub(crate) gate: Gate,
-}
-
-/// Makes sleeps of this thread precise. By default the kernel may add 50 µs (`prctl(2)`, `PR_SET_TIMERSLACK`).
-pub(crate) fn sleep_sharply() {
-    // If it cannot be set, dispatch lag shows it.
-    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-}
 
 impl Worker<'_> {
     /// Warms up at the rate of the trial. A burst at full speed would fill the server's logs and queues before the
@@ -93,7 +55,9 @@ impl Worker<'_> {
     }
 
     /// Runs transactions as they are due. `start` may be in the future.
-    pub(crate) fn open_loop(&mut self, start: Tick, schedule: &Schedule) -> Result<()> {
+    pub(crate) fn open_loop(&mut self, start: Instant, schedule: &Schedule) -> Result<()> {
+        sleep_sharply();
+        let start = tick_of(start);
         // There are results even if no transaction is due.
         self.with_open_loop(|_| ());
         let last_begin = schedule.last_begin();
@@ -175,13 +139,6 @@ impl Worker<'_> {
             }
         }
     }
-}
-
-/// The common start of all clients on this clock. It may have passed: a client that wakes late has the origin of the
-/// others, so that its response times include its delay.
-pub(crate) fn tick_of(start: Instant) -> Tick {
-    let (now, tick) = (Instant::now(), Tick::now());
-    tick + start.saturating_duration_since(now) - now.saturating_duration_since(start)
 }
 
 /// Nanoseconds since the start; 0 before it.

@@ -1,6 +1,5 @@
 //! A connection pool shared by all clients of a trial.
 
-use crate::clients::client::close_and_check;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_reactor::{Condition, Lock};
@@ -61,6 +60,17 @@ impl Pool {
         let free = self.free.into_inner();
         // All are closed, even if one fails.
         free.into_iter().flatten().map(close_and_check).fold(Ok(()), Result::and)
+    }
+}
+
+/// Closes a kept connection. An error while closing is ignored, since the results are complete; an unexpected reply
+/// is not: it was duplicated or late.
+pub(crate) fn close_and_check(session: Box<dyn Session>) -> Result<()> {
+    match session.close_checked() {
+        Err(error) if matches!(error.kind(), ErrorKind::Protocol | ErrorKind::Timeout) => {
+            Err(error.context("closing the connection"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,75 +1,11 @@
 //! The part of a client in an interleaved trial: it works in slices, and takes back what it did in a void one.
 
-use crate::clients::client::Worker;
-use crate::clients::connections::Connections;
+use crate::clients::worker::{Mark, Worker};
 use crate::interleave::slices::Lane;
-use crate::trial::course::Course;
-use crate::trial::recorded::{Recorded, Times};
+use crate::trial::recorded::Recorded;
 use kurabe_core::Result;
-use kurabe_core::experiment::Span;
-use kurabe_stats::Histogram;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
-
-/// The times of earlier slices that count. Those of the last slice are apart until it is known whether it is void.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Kept {
-    /// The last slice whose times were kept or dropped.
-    slice: u64,
-    service: Histogram,
-    queue: Histogram,
-    course: Option<Course>,
-}
-
-/// The results of a client when its last slice began.
-#[derive(Default)]
-pub(crate) struct Mark {
-    slice: u64,
-    elapsed: Duration,
-    offered: u64,
-    completed: u64,
-    connections: Connections,
-    spans: Vec<Span>,
-    retries: u64,
-}
-
-impl Times {
-    /// Keeps the times of a slice, or drops them. The first client of the thread does it for all: none of them works in
-    /// the next slice before each has ended this one.
-    fn settle(&mut self, slice: u64, is_void: bool) {
-        let kept = self.kept.get_or_insert_default();
-        if kept.slice >= slice {
-            return;
-        }
-        kept.slice = slice;
-        if !is_void {
-            kept.service.merge(&self.service);
-        }
-        self.service.clear();
-        if let Some(queue) = &mut self.queue {
-            if !is_void {
-                kept.queue.merge(queue);
-            }
-            queue.clear();
-        }
-        if let Some(course) = &mut self.course {
-            if !is_void {
-                kept.course.get_or_insert_with(|| course.empty()).merge(course);
-            }
-            course.clear();
-        }
-    }
-
-    /// The times of all slices that count.
-    pub(crate) fn of_counted_slices(mut self) -> Self {
-        if let Some(kept) = self.kept.take() {
-            let Kept { service, queue, course, .. } = *kept;
-            (self.service, self.course) = (service, course);
-            self.queue = self.queue.map(|_| Box::new(queue));
-        }
-        self
-    }
-}
+use std::time::Instant;
 
 impl Worker<'_> {
     /// Runs in slices. Its time is the sum of those that count.
@@ -86,7 +22,7 @@ impl Worker<'_> {
             self.outcome.elapsed += began.elapsed();
             measured?;
             last = (self.outcome.recorded.completed - completed) / self.shared.pipeline.max(1);
-            if slice <= crate::clients::client::PROGRESS_INTERVAL {
+            if slice <= crate::clients::worker::PROGRESS_INTERVAL {
                 // Too short for a separate progress report.
                 let made = self.outcome.recorded.completed - completed;
                 self.shared.trial.progress.fetch_add(made, Ordering::Relaxed);

@@ -36,7 +36,7 @@ const MIN: u64 = 100;
 pub(crate) struct Course {
     /// The shares of transactions by their time: one count of two to the power of `shift` neighbouring buckets of
     /// [`WHEN`]. Empty of an open loop, whose throughput is not read from it.
-    #[serde(with = "sparse")]
+    #[serde(serialize_with = "sparse", deserialize_with = "dense")]
     shares: Vec<u32>,
     #[serde(default, skip_serializing_if = "is_zero", deserialize_with = "shift")]
     shift: u32,
@@ -170,7 +170,7 @@ impl Course {
 #[serde(deny_unknown_fields)]
 struct Parts {
     /// The buckets of each part, one part after the other.
-    #[serde(with = "sparse")]
+    #[serde(serialize_with = "sparse", deserialize_with = "dense")]
     counts: Vec<u32>,
     /// The length of a part is two to the power of this, in nanoseconds.
     #[serde(deserialize_with = "length")]
@@ -251,21 +251,17 @@ fn p99(counts: &[u32], count: u64) -> Option<u64> {
 }
 
 /// Counts are sent as those that are not zero, with their positions.
-mod sparse {
-    use super::{Deserialize, Deserializer, Error, PARTS, Serializer, TIMES};
+fn sparse<S: Serializer>(counts: &[u32], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq((0_u32..).zip(counts).filter(|(_, count)| **count > 0))
+}
 
-    pub(super) fn serialize<S: Serializer>(counts: &[u32], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq((0_u32..).zip(counts).filter(|(_, count)| **count > 0))
+fn dense<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u32>, D::Error> {
+    let mut counts = vec![0; PARTS * TIMES.buckets()];
+    for (at, count) in Vec::<(u32, u32)>::deserialize(from)? {
+        let unknown = || D::Error::custom("there is no such part of the time");
+        *counts.get_mut(at as usize).ok_or_else(unknown)? = count;
     }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u32>, D::Error> {
-        let mut counts = vec![0; PARTS * TIMES.buckets()];
-        for (at, count) in Vec::<(u32, u32)>::deserialize(from)? {
-            let unknown = || D::Error::custom("there is no such part of the time");
-            *counts.get_mut(at as usize).ok_or_else(unknown)? = count;
-        }
-        Ok(counts)
-    }
+    Ok(counts)
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

@@ -1,11 +1,10 @@
 //! Runs the clients of a trial: all of them connect, warm up, wait at a gate, work, and wait again at its end.
 
-use crate::clients::client::{Outcome, Shared};
 use crate::clients::clock::process_cpu;
-use crate::clients::open::Warmup;
 use crate::clients::pool::Pool;
 use crate::clients::schedule::Schedule;
 use crate::clients::semaphore::Semaphore;
+use crate::clients::worker::{Outcome, Shared, Warmup};
 use crate::fleet::{self, PartResult};
 use crate::interleave::slices::Lane;
 use crate::prepare::server_memory::MemoryReading;

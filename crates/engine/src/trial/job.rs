@@ -52,7 +52,7 @@ impl Runner<'_> {
             let (elapsed, cpu) = (began.elapsed(), process_cpu().saturating_sub(cpu));
             let observed = guard.map(kurabe_core::observation::MonitorGuard::end);
             let (done, sessions) = context.end();
-            sessions.into_iter().try_for_each(crate::clients::client::close_and_check)?;
+            sessions.into_iter().try_for_each(crate::clients::pool::close_and_check)?;
             Ok(Ran { done, elapsed, cpu, observed })
         };
         let monitor = Monitor::start();

@@ -1,11 +1,10 @@
 //! Adds up and verifies what the clients of a trial did.
 
-use crate::clients::open::OpenTimes;
 use crate::fleet::PartResult;
 use crate::interleave::slices::SliceStats;
 use crate::trial::course::Course;
 use crate::trial::execute::Executed;
-use crate::trial::recorded::{Recorded, Times};
+use crate::trial::recorded::{OpenTimes, Recorded, Times};
 use crate::trial::throughput::Throughput;
 use crate::trial::{Failure, LoadModel, Trial};
 use kurabe_core::driver::Session;

@@ -2,8 +2,6 @@
 //! what a process records of itself meanwhile.
 
 use crate::clients::connections::Connections;
-use crate::clients::open::OpenTimes;
-use crate::interleave::sliced::Kept;
 use crate::trial::course::Course;
 use crate::trial::spans::Spans;
 use kurabe_core::observation::Observation;
@@ -84,6 +82,39 @@ pub(crate) struct Times {
     pub(crate) kept: Option<Box<Kept>>,
 }
 
+/// The open-loop results of one client, or of all clients that share a thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OpenTimes {
+    pub(crate) response: Histogram,
+    pub(crate) lag: Histogram,
+    pub(crate) backlog: u64,
+    pub(crate) dropped: u64,
+    /// When the last transaction ended, in nanoseconds from the start.
+    pub(crate) last_end: u64,
+}
+
+impl OpenTimes {
+    /// Adds the results of other clients.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.response.merge(&other.response);
+        self.lag.merge(&other.lag);
+        self.backlog = self.backlog.max(other.backlog);
+        self.dropped += other.dropped;
+        self.last_end = self.last_end.max(other.last_end);
+    }
+}
+
+/// The times of earlier slices that count. Those of the last slice are apart until it is known whether it is void.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Kept {
+    /// The last slice whose times were kept or dropped.
+    slice: u64,
+    service: Histogram,
+    queue: Histogram,
+    course: Option<Course>,
+}
+
 impl Recorded {
     /// Adds what other clients recorded.
     pub(crate) fn merge(&mut self, other: Self) {
@@ -129,5 +160,43 @@ impl PartResult {
         self.stood_still_ns = self.stood_still_ns.max(other.stood_still_ns);
         self.stood_still_in_all_ns = self.stood_still_in_all_ns.max(other.stood_still_in_all_ns);
         self.late_ns = self.late_ns.max(other.late_ns);
+    }
+}
+
+impl Times {
+    /// Keeps the times of a slice, or drops them. The first client of the thread does it for all: none of them works in
+    /// the next slice before each has ended this one.
+    pub(crate) fn settle(&mut self, slice: u64, is_void: bool) {
+        let kept = self.kept.get_or_insert_default();
+        if kept.slice >= slice {
+            return;
+        }
+        kept.slice = slice;
+        if !is_void {
+            kept.service.merge(&self.service);
+        }
+        self.service.clear();
+        if let Some(queue) = &mut self.queue {
+            if !is_void {
+                kept.queue.merge(queue);
+            }
+            queue.clear();
+        }
+        if let Some(course) = &mut self.course {
+            if !is_void {
+                kept.course.get_or_insert_with(|| course.empty()).merge(course);
+            }
+            course.clear();
+        }
+    }
+
+    /// The times of all slices that count.
+    pub(crate) fn of_counted_slices(mut self) -> Self {
+        if let Some(kept) = self.kept.take() {
+            let Kept { service, queue, course, .. } = *kept;
+            (self.service, self.course) = (service, course);
+            self.queue = self.queue.map(|_| Box::new(queue));
+        }
+        self
     }
 }
