@@ -5,6 +5,7 @@ use kurabe_core::load::Arrivals;
 use kurabe_core::planned::Capacity;
 use kurabe_reactor::{Guard, Lock};
 use kurabe_stats::rng::Rng;
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -18,6 +19,21 @@ const MAX_GRACE: Duration = Duration::from_secs(10);
 const WARM_UP_PART: f64 = 10.0;
 /// … and at most three tenths.
 const WARM_UP_MAX: f64 = 10.0 / 3.0;
+
+/// How load is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadModel {
+    /// Closed loop: each client starts its next transaction when its last one has ended.
+    Closed,
+    /// Open loop: transactions are due at a rate, whether or not earlier ones have ended.
+    Open {
+        /// Transactions per second.
+        rate: f64,
+        /// The distribution of arrivals.
+        arrivals: Arrivals,
+    },
+}
 
 /// The parameters of an open loop.
 #[derive(Clone, Copy, Debug)]

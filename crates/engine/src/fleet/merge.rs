@@ -1,6 +1,6 @@
 //! Adds up the results of several processes, as those of the threads of one.
 
-use super::AgentResult;
+use super::agents::AgentResult;
 use crate::trial::recorded::PartResult;
 use kurabe_core::experiment::{Client, ClientSummary};
 use kurabe_core::fleet::{AgentUse, FleetUse};

@@ -1,18 +1,14 @@
 //! One trial on a fleet: the coordinator's side.
 
+use super::agents::FleetClients;
 use super::merge::{sum, used};
 use super::observed::combined;
-use super::{CellOrder, Fleet, Order, PartResult};
-use crate::trial::execute::Executed;
+use super::order::{CellOrder, Order};
+use crate::trial::failure::Failure;
+use crate::trial::parameters::Trial;
+use crate::trial::recorded::{Executed, PartResult};
 use crate::trial::server_stats::Watch;
-use crate::trial::{Failure, Trial};
-use kurabe_core::{Error, ErrorKind, Result};
-
-/// The clients of a trial that run on a fleet.
-pub struct FleetClients<'a> {
-    pub(crate) fleet: &'a dyn Fleet,
-    pub(crate) cell: &'a CellOrder,
-}
+use kurabe_core::Result;
 
 impl Trial<'_> {
     fn order(&self, cell: &CellOrder) -> Result<Order> {
@@ -47,9 +43,4 @@ impl Trial<'_> {
         watch.finish(&mut part.observed);
         Ok(Executed { part, summaries, memory: Vec::new(), fleet })
     }
-}
-
-/// The error of a fleet where none is expected.
-pub(crate) fn not_interleaved() -> Error {
-    Error::new(ErrorKind::Internal, "trials on a fleet are not interleaved")
 }

@@ -1,6 +1,6 @@
 //! The cells of a plan: what each does on its target, before targets are open.
 
-use crate::fleet;
+use crate::fleet::refusal::refusal;
 use crate::plan::Plan;
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
 use kurabe_core::compression::{COMPRESSION, Compression};
@@ -74,8 +74,7 @@ impl Plan {
         let (planned, unavailable) = match planned {
             Ok(planned) => {
                 let why = does_not_fit(&planned, Load::of(&axes)).map(str::to_owned);
-                let on_fleet =
-                    || self.spec.fleet.as_ref().and_then(|_| fleet::refusal(&planned, is_application));
+                let on_fleet = || self.spec.fleet.as_ref().and_then(|_| refusal(&planned, is_application));
                 let why = why.or_else(on_fleet);
                 (Some(planned), why)
             }

@@ -15,7 +15,7 @@ pub(crate) mod records;
 
 pub use cell::{RunCell, planned};
 
-use crate::fleet;
+use crate::fleet::refusal::unreachable;
 use crate::plan::cell::{AaControl, operations};
 use crate::plan::groups::groups;
 use crate::prepare::target::Target;
@@ -149,8 +149,7 @@ impl Plan {
         for cell in &mut self.cells {
             let Some(planned) = cell.available() else { continue };
             let target = &targets[cell.record.target];
-            let on_fleet =
-                || self.spec.fleet.as_ref().and_then(|_| fleet::unreachable(&target.driver.endpoint()));
+            let on_fleet = || self.spec.fleet.as_ref().and_then(|_| unreachable(&target.driver.endpoint()));
             let cpus = || target.cpu_refusal(planned.cpus()?);
             let shares = shares_threads && !planned.is_job();
             let threads = || target.refuses_shared_threads().filter(|_| shares);

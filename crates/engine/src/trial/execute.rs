@@ -9,15 +9,13 @@ use crate::fleet::{self, PartResult};
 use crate::interleave::slices::Lane;
 use crate::prepare::server_memory::MemoryReading;
 use crate::trial::gate::Gate;
-use crate::trial::recorded::Recorded;
+use crate::trial::recorded::{Executed, Recorded};
 use crate::trial::server_stats::Watch;
 use crate::trial::standstill::Monitor;
 use crate::trial::warmup_detector::WarmupDetector;
 use crate::trial::{Clients, Failure, LoadModel, Trial};
 use kurabe_core::driver::Session;
 use kurabe_core::experiment::{ClientSummary, DatasetState};
-use kurabe_core::fleet::FleetUse;
-use kurabe_core::metric::MetricValue;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::planned::{Connections, Need};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -35,23 +33,11 @@ const CONNECTING: usize = 64;
 /// Separates the seed of the warm-up's arrivals from others.
 const WARM_UP_ARRIVALS: u64 = 0x3A2_37A15;
 
-/// A trial whose clients have ended without an error, not verified yet.
-pub(crate) struct Executed {
-    /// What the clients recorded, and their processes.
-    pub(crate) part: PartResult,
-    /// What the check after the trial needs of each client.
-    pub(crate) summaries: Vec<ClientSummary>,
-    /// The memory cost of connections on the server, if requested.
-    pub(crate) memory: Vec<MetricValue>,
-    /// What each agent of a fleet did.
-    pub(crate) fleet: Option<Box<FleetUse>>,
-}
-
 impl Trial<'_> {
     /// Runs the clients; with a lane, interleaved with other trials.
     pub(crate) fn execute(&self, state: &DatasetState, lane: Option<Lane<'_>>) -> Result<Executed, Failure> {
         if let Clients::Fleet(on) = &self.clients {
-            return if lane.is_some() { Err(fleet::not_interleaved().into()) } else { self.execute_on(on) };
+            return if lane.is_some() { Err(not_interleaved().into()) } else { self.execute_on(on) };
         }
         let policy = &self.cell.policy;
         let clients = policy.clients;
@@ -206,6 +192,10 @@ impl Trial<'_> {
         fleet::wait_until(start);
         Ok(start.elapsed())
     }
+}
+
+fn not_interleaved() -> Error {
+    Error::new(ErrorKind::Internal, "trials on a fleet are not interleaved")
 }
 
 /// The sum of what the clients recorded, and what each did.

@@ -2,9 +2,11 @@
 
 pub(crate) mod course;
 pub(crate) mod execute;
+pub(crate) mod failure;
 pub(crate) mod gate;
 pub(crate) mod job;
 pub(crate) mod judge;
+pub(crate) mod parameters;
 pub(crate) mod rate_search;
 pub(crate) mod recorded;
 mod scale;
@@ -14,140 +16,17 @@ pub(crate) mod standstill;
 mod throughput;
 pub(crate) mod warmup_detector;
 
-use crate::clients::cpu_partition::CpuPartition;
-use crate::clients::schedule;
-use crate::fleet::{FleetClients, Part, PartOfTrial, PartResult};
-use kurabe_core::driver::{ConnectOptions, Driver, Session};
-use kurabe_core::experiment::{DatasetState, OperationInfo, Stop, Workload};
-use kurabe_core::load::Arrivals;
-use kurabe_core::observation::Observer;
-use kurabe_core::planned::{Capacity, PlannedCell};
+pub use crate::clients::schedule::LoadModel;
+pub use failure::Failure;
+pub(crate) use failure::{caught, panicked};
+pub use parameters::{Clients, Trial};
+pub(crate) use parameters::{NEVER, UNWATCHED};
+
+use crate::fleet::PartResult;
+use kurabe_core::Result;
+use kurabe_core::driver::Session;
+use kurabe_core::experiment::DatasetState;
 use kurabe_core::run::Measurement;
-use kurabe_core::text::of_panic;
-use kurabe_core::threads::ClientThreads;
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::rng::mix;
-use serde::{Deserialize, Serialize};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::time::Duration;
-
-/// Separates the seed of arrivals from the clients' own.
-const ARRIVALS: u64 = 0xA221_7A15;
-
-/// Cancellation flag used when nothing can be cancelled.
-pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
-/// Progress counter used when there is no progress display.
-pub(crate) static UNWATCHED: AtomicU64 = AtomicU64::new(0);
-
-/// The parameters of a trial.
-pub struct Trial<'a> {
-    /// The driver of the clients' connections.
-    pub driver: &'a dyn Driver,
-    /// The options of these connections.
-    pub options: &'a ConnectOptions,
-    pub cell: &'a PlannedCell,
-    /// The cell's work.
-    pub workload: &'a dyn Workload,
-    /// The operation to measure.
-    pub operation: &'a OperationInfo,
-    /// Its number among the trials on this data, from 1.
-    pub number: u64,
-    /// When the measured phase ends.
-    pub stop: Stop,
-    pub load_model: LoadModel,
-    /// Seed of the clients' random inputs. Trials that differ only in their targets have the same seed; no others do.
-    pub seed: u64,
-    /// Set by the user's Ctrl-C.
-    pub cancel: &'a AtomicBool,
-    /// Completed transactions, for the progress display.
-    pub progress: &'a AtomicU64,
-    /// Observes machine, client and server.
-    pub observer: Option<&'a dyn Observer>,
-    /// Separate processors for clients and servers; `None`: no pinning.
-    pub cpu_partition: Option<&'a CpuPartition>,
-    /// Called when all clients are connected and wait for the start, to pin the server's threads.
-    pub connected: Option<&'a (dyn Fn() -> Result<()> + Sync)>,
-    /// The threads of the clients; `None`: as [`ClientThreads::shared`] decides.
-    pub threads: Option<ClientThreads>,
-    /// The processes that run the clients.
-    pub clients: Clients<'a>,
-}
-
-/// The processes that run the clients of a trial.
-pub enum Clients<'a> {
-    /// This one.
-    Here,
-    /// This one runs a part of them.
-    Part(&'a PartOfTrial<'a>),
-    /// The agents of a fleet.
-    Fleet(FleetClients<'a>),
-}
-
-/// How load is offered.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoadModel {
-    /// Closed loop: each client starts its next transaction when its last one has ended.
-    Closed,
-    /// Open loop: transactions are due at a rate, whether or not earlier ones have ended.
-    Open {
-        /// Transactions per second.
-        rate: f64,
-        /// The distribution of arrivals.
-        arrivals: Arrivals,
-    },
-}
-
-/// Why a trial has no result.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// The first error of the first client that failed, or of the verification.
-    pub error: Error,
-    /// Wrong replies.
-    pub mismatches: u64,
-    /// How long this process stood still. Errors of the server during that time are not its fault.
-    pub stood_still: Duration,
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        let mismatches = u64::from(error.kind() == ErrorKind::Mismatch);
-        Self { error, mismatches, stood_still: Duration::ZERO }
-    }
-}
-
-impl<'a> Trial<'a> {
-    /// The first trial on the cell's data, in a closed loop without an end, in this process, with a thread for each
-    /// client or as few as [`ClientThreads::shared`] decides; without cancellation, progress, observation or pinning.
-    /// Use a struct update to add some.
-    pub fn new(
-        driver: &'a dyn Driver,
-        options: &'a ConnectOptions,
-        cell: &'a PlannedCell,
-        workload: &'a dyn Workload,
-        operation: &'a OperationInfo,
-    ) -> Self {
-        Self {
-            driver,
-            options,
-            cell,
-            workload,
-            operation,
-            number: 1,
-            stop: Stop::default(),
-            load_model: LoadModel::Closed,
-            seed: 0,
-            cancel: &NEVER,
-            progress: &UNWATCHED,
-            observer: None,
-            cpu_partition: None,
-            connected: None,
-            threads: None,
-            clients: Clients::Here,
-        }
-    }
-}
 
 impl Trial<'_> {
     /// Runs the clients on data in this state, and verifies the results over a session if all clients succeeded.
@@ -165,53 +44,4 @@ impl Trial<'_> {
     pub fn run_part(&self, state: &DatasetState) -> Result<PartResult, Failure> {
         Ok(self.execute(state, None)?.part)
     }
-
-    /// The schedule of an open loop.
-    pub(crate) fn schedule(&self) -> Result<Option<schedule::Plan>> {
-        let LoadModel::Open { rate, arrivals } = self.load_model else { return Ok(None) };
-        if self.cell.policy.pipeline > 1 {
-            let why = "an open loop has one request per arrival, so requests cannot be pipelined";
-            return Err(Error::unsupported(why));
-        }
-        let min = self.stop.min.map_or(0.0, |min| min.as_secs_f64() * rate).ceil() as u64;
-        let (time, max) = match (self.stop.duration, self.stop.requests.map(|requests| requests.max(min))) {
-            (Some(time), max) => (time, max.unwrap_or(u64::MAX)),
-            (None, Some(max)) => (Duration::from_secs_f64(max as f64 / rate), max),
-            (None, None) => return Err(Error::new(ErrorKind::Internal, "an open loop has no end")),
-        };
-        let capacity =
-            self.capacity().map(|capacity| schedule::capacity(&capacity, self.cell.policy.clients));
-        let due = (rate * time.as_secs_f64()).min(max as f64);
-        let cut = capacity.filter(|capacity| (*capacity as f64) < due);
-        let (max, is_cut) = (cut.unwrap_or(max), cut.is_some());
-        let (seed, part, clients) = (mix(self.seed, ARRIVALS), self.part(), self.cell.policy.clients);
-        Ok(Some(schedule::Plan { rate, arrivals, time, max, is_cut, seed, part, clients }))
-    }
-
-    fn part_of_trial(&self) -> Option<&PartOfTrial<'_>> {
-        match &self.clients {
-            Clients::Part(part) => Some(part),
-            Clients::Here | Clients::Fleet(_) => None,
-        }
-    }
-
-    /// The part of the clients that this process runs.
-    pub(crate) fn part(&self) -> Part {
-        self.part_of_trial().map_or(Part::WHOLE, |part| part.part)
-    }
-
-    pub(crate) fn capacity(&self) -> Option<Capacity> {
-        self.cell.policy.capacity.filter(|_| self.operation.writes)
-    }
-}
-
-/// Does something, and converts a panic into an error.
-pub(crate) fn caught<T, E: From<Error>>(who: &str, what: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-    catch_unwind(AssertUnwindSafe(what)).unwrap_or_else(|panic| Err(panicked(who, &*panic).into()))
-}
-
-/// Converts a panic into an error.
-pub(crate) fn panicked(who: &str, panic: &(dyn std::any::Any + Send)) -> Error {
-    let what = of_panic(panic);
-    Error::new(ErrorKind::Internal, format!("{who} panicked: {what}"))
 }

@@ -4,6 +4,9 @@
 use crate::clients::connections::Connections;
 use crate::trial::course::Course;
 use crate::trial::spans::Spans;
+use kurabe_core::experiment::ClientSummary;
+use kurabe_core::fleet::FleetUse;
+use kurabe_core::metric::MetricValue;
 use kurabe_core::observation::Observation;
 use kurabe_stats::Histogram;
 use serde::{Deserialize, Serialize};
@@ -45,6 +48,18 @@ pub struct PartResult {
     pub(crate) stood_still_in_all_ns: u64,
     /// How much later than another process had said the clients were started.
     pub late_ns: u64,
+}
+
+/// A trial whose clients have ended without an error, not verified yet.
+pub(crate) struct Executed {
+    /// What the clients recorded, and their processes.
+    pub(crate) part: PartResult,
+    /// What the check after the trial needs of each client.
+    pub(crate) summaries: Vec<ClientSummary>,
+    /// The memory cost of connections on the server, if requested.
+    pub(crate) memory: Vec<MetricValue>,
+    /// What each agent of a fleet did.
+    pub(crate) fleet: Option<Box<FleetUse>>,
 }
 
 /// What one client recorded. Times are in nanoseconds.
