@@ -1,8 +1,6 @@
 //! The cells of a plan: what each does on its target, before targets are open.
 
-use crate::fleet::refusal::refusal;
-use crate::plan::Plan;
-use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
+use kurabe_core::axis::{AxisInfo, AxisValue, Cell};
 use kurabe_core::compression::{COMPRESSION, Compression};
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS, CpuAllotment};
 use kurabe_core::experiment::{Dataset, Experiment, OperationInfo};
@@ -38,65 +36,6 @@ impl RunCell {
     }
 }
 
-impl Plan {
-    pub(super) fn plan_cells(&mut self) -> Result<()> {
-        let axes = axes(self.experiment, &self.spec)?;
-        let product = product(&axes);
-        self.axes = axes.into_iter().map(|(axis, _)| axis).collect();
-        self.cells = Vec::with_capacity((product.len() + 1) * self.applications.len());
-        for target in 0..self.applications.len() {
-            for axes in &product {
-                let cell = self.plan_cell(target, axes.clone(), None)?;
-                let is_same =
-                    |axis: &&str| self.spec.axes.get(*axis).and_then(|all| all.first()) == axes.get(axis);
-                if cell.planned.as_ref().is_none_or(|planned| planned.ignores.iter().all(is_same)) {
-                    self.cells.push(cell);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn plan_cell(
-        &self,
-        target: usize,
-        axes: Cell,
-        aa_control: Option<AaControl>,
-    ) -> Result<RunCell> {
-        // Another instance has its own data. On the same server, an interleaved cell and its A/A control must not see
-        // each other's rows. An application manages its own data, and has one fixture.
-        let is_application = self.applications[target];
-        let apart = self.spec.slice_ns.is_some() && !is_application;
-        let own = aa_control.is_some_and(|aa_control| aa_control.second_instance || apart);
-        let slot = if own { self.applications.len() + target } else { target };
-        let dataset = Dataset { seed: self.spec.seed, records: self.spec.records, slot };
-        let planned = planned(self.experiment, &axes, &dataset, is_application);
-        let (planned, unavailable) = match planned {
-            Ok(planned) => {
-                let why = does_not_fit(&planned, Load::of(&axes)).map(str::to_owned);
-                let on_fleet = || self.spec.fleet.as_ref().and_then(|_| refusal(&planned, is_application));
-                let why = why.or_else(on_fleet);
-                (Some(planned), why)
-            }
-            Err(error) if error.kind() == ErrorKind::Unsupported => (None, Some(error.to_string())),
-            Err(error) => return Err(error),
-        };
-        let stored_bytes = planned.as_ref().and_then(|planned| planned.stored_bytes);
-        let second_instance = aa_control.is_some_and(|aa_control| aa_control.second_instance);
-        let aa_control = aa_control.is_some();
-        let record = CellRecord {
-            target,
-            axes,
-            aa_control,
-            second_instance,
-            unavailable,
-            stored_bytes,
-            ..CellRecord::default()
-        };
-        Ok(RunCell { record, slot, planned })
-    }
-}
-
 /// A cell on a database, or on an application.
 pub fn planned(
     experiment: &Experiment,
@@ -121,7 +60,7 @@ pub fn planned(
 }
 
 /// Why a cell cannot be measured under this load on any target.
-fn does_not_fit(planned: &PlannedCell, load: Load) -> Option<&'static str> {
+pub(super) fn does_not_fit(planned: &PlannedCell, load: Load) -> Option<&'static str> {
     if planned.is_job() && load != Load::Closed {
         return Some("a job runs once per trial, so it has no rate");
     }
@@ -136,7 +75,7 @@ fn does_not_fit(planned: &PlannedCell, load: Load) -> Option<&'static str> {
 }
 
 /// The axes with the spec's values, in the experiment's order.
-fn axes(experiment: &Experiment, spec: &RunSpec) -> Result<Vec<(AxisInfo, Vec<AxisValue>)>> {
+pub(super) fn axes(experiment: &Experiment, spec: &RunSpec) -> Result<Vec<(AxisInfo, Vec<AxisValue>)>> {
     let open = spec.axes.contains_key(RATE.name);
     let scaled = spec.axes.contains_key(CPUS.name);
     let own = experiment.info.axes;

@@ -12,48 +12,23 @@ pub(crate) mod groups;
 mod needs;
 pub(crate) mod order;
 pub(crate) mod records;
+mod run_plan;
 
 pub use cell::{RunCell, planned};
+pub use run_plan::Plan;
+pub(crate) use run_plan::TrialId;
 
-use crate::fleet::refusal::unreachable;
-use crate::plan::cell::{AaControl, operations};
+use crate::fleet::refusal::{refusal, unreachable};
+use crate::plan::cell::{AaControl, axes, does_not_fit, operations};
 use crate::plan::groups::groups;
 use crate::prepare::target::Target;
-use kurabe_core::axis::{AxisInfo, Cell};
-use kurabe_core::experiment::{Experiment, OperationInfo, Stop};
-use kurabe_core::planned::{Capacity, PlannedCell};
-use kurabe_core::run::{CellRecord, MIN_TRIAL, RunSpec};
+use kurabe_core::axis::{Cell, product};
+use kurabe_core::experiment::{Dataset, Experiment};
+use kurabe_core::load::Load;
+use kurabe_core::run::{CellRecord, RunSpec};
 use kurabe_core::threads::ClientThreads;
-use kurabe_core::{Error, Result};
+use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
-use std::time::Duration;
-
-/// The plan of a run.
-pub struct Plan {
-    pub experiment: &'static Experiment,
-    /// The spec, without the values and rounds that [`budget::fit`] dropped.
-    pub spec: RunSpec,
-    /// The axes, in the experiment's order; with the rate if one was requested.
-    pub axes: Vec<AxisInfo>,
-    /// The operations, in the experiment's order.
-    pub operations: Vec<&'static OperationInfo>,
-    /// Every cell of every target, unavailable ones with their reason, followed by the A/A control of each target's
-    /// first available cell.
-    pub cells: Vec<RunCell>,
-    /// The trials of a round.
-    pub(crate) trials: Vec<TrialId>,
-    /// The same trials, grouped for interleaving.
-    pub(crate) groups: Vec<Vec<TrialId>>,
-    /// For each target, whether it is an application.
-    applications: Vec<bool>,
-    /// For each target, the connections that clients may have at a time.
-    pub(crate) free_connections: Vec<u64>,
-    /// The memory that clients may hold at a time, in bytes.
-    pub(crate) max_held: u64,
-}
-
-/// Identifies a trial of a round: the positions of its cell and its operation.
-pub(crate) type TrialId = (usize, usize);
 
 impl Plan {
     /// Plans a run on open targets. The spec is not changed.
@@ -250,24 +225,56 @@ impl Plan {
         self.group();
     }
 
-    /// The maximum number of connections that clients have at the same time, of all trials of a group together.
-    pub(crate) fn connections_at_once(&self) -> u64 {
-        let of = |id: &TrialId| self.cells[id.0].available().map_or(0, PlannedCell::connections);
-        self.groups.iter().map(|group| group.iter().map(of).sum()).max().unwrap_or(0)
+    fn plan_cells(&mut self) -> Result<()> {
+        let axes = axes(self.experiment, &self.spec)?;
+        let product = product(&axes);
+        self.axes = axes.into_iter().map(|(axis, _)| axis).collect();
+        self.cells = Vec::with_capacity((product.len() + 1) * self.applications.len());
+        for target in 0..self.applications.len() {
+            for axes in &product {
+                let cell = self.plan_cell(target, axes.clone(), None)?;
+                let is_same =
+                    |axis: &&str| self.spec.axes.get(*axis).and_then(|all| all.first()) == axes.get(axis);
+                if cell.planned.as_ref().is_none_or(|planned| planned.ignores.iter().all(is_same)) {
+                    self.cells.push(cell);
+                }
+            }
+        }
+        Ok(())
     }
 
-    /// Whether a target's A/A control should run on a second instance of its server, if possible: in a new run
-    /// always, in a recorded one as before.
-    pub fn wants_second_instance(&self, target: usize) -> bool {
-        let aa_control = self
-            .cells
-            .iter()
-            .map(|cell| &cell.record)
-            .find(|record| record.aa_control && record.target == target);
-        aa_control.map_or_else(
-            || !self.cells.iter().any(|cell| cell.record.aa_control),
-            |record| record.second_instance,
-        )
+    fn plan_cell(&self, target: usize, axes: Cell, aa_control: Option<AaControl>) -> Result<RunCell> {
+        // Another instance has its own data. On the same server, an interleaved cell and its A/A control must not see
+        // each other's rows. An application manages its own data, and has one fixture.
+        let is_application = self.applications[target];
+        let apart = self.spec.slice_ns.is_some() && !is_application;
+        let own = aa_control.is_some_and(|aa_control| aa_control.second_instance || apart);
+        let slot = if own { self.applications.len() + target } else { target };
+        let dataset = Dataset { seed: self.spec.seed, records: self.spec.records, slot };
+        let planned = planned(self.experiment, &axes, &dataset, is_application);
+        let (planned, unavailable) = match planned {
+            Ok(planned) => {
+                let why = does_not_fit(&planned, Load::of(&axes)).map(str::to_owned);
+                let on_fleet = || self.spec.fleet.as_ref().and_then(|_| refusal(&planned, is_application));
+                let why = why.or_else(on_fleet);
+                (Some(planned), why)
+            }
+            Err(error) if error.kind() == ErrorKind::Unsupported => (None, Some(error.to_string())),
+            Err(error) => return Err(error),
+        };
+        let stored_bytes = planned.as_ref().and_then(|planned| planned.stored_bytes);
+        let second_instance = aa_control.is_some_and(|aa_control| aa_control.second_instance);
+        let aa_control = aa_control.is_some();
+        let record = CellRecord {
+            target,
+            axes,
+            aa_control,
+            second_instance,
+            unavailable,
+            stored_bytes,
+            ..CellRecord::default()
+        };
+        Ok(RunCell { record, slot, planned })
     }
 
     fn group(&mut self) {
@@ -281,11 +288,6 @@ impl Plan {
         self.groups = groups(self);
     }
 
-    /// Whether a trial is interleaved with others, except in continuous rounds.
-    pub(crate) fn is_interleaved(&self, trial: TrialId) -> bool {
-        self.groups.iter().any(|group| group.len() > 1 && group.contains(&trial))
-    }
-
     /// Removes a value of an axis, and the cells with it.
     pub(crate) fn drop_value(&mut self, axis: &str, position: usize) {
         let Some(values) = self.spec.axes.get_mut(axis) else { return };
@@ -297,60 +299,5 @@ impl Plan {
     pub fn retain(&mut self, keep: impl Fn(&CellRecord) -> bool) {
         self.cells.retain(|cell| keep(&cell.record));
         self.group();
-    }
-
-    /// Allows trials to change a record more than once. They never run out of records then, and only the last version
-    /// of each record is read back.
-    pub fn allow_rewrites(&mut self) {
-        for planned in self.cells.iter_mut().filter_map(|cell| cell.planned.as_mut()) {
-            planned.policy.capacity = None;
-        }
-    }
-
-    /// Limits the transactions of writing operations in cells without a limit, to the number that `most` returns.
-    pub(crate) fn limit_writes(&mut self, most: impl Fn(&CellRecord, &PlannedCell) -> Option<u64>) {
-        for cell in &mut self.cells {
-            let Some(planned) = &mut cell.planned else { continue };
-            if let Some(records) = most(&cell.record, planned).filter(|_| planned.policy.capacity.is_none()) {
-                planned.policy.capacity = Some(Capacity { records, requests_per_record: 1 });
-            }
-        }
-    }
-
-    /// The cells' records for the run file.
-    pub fn records(&self) -> Vec<CellRecord> {
-        self.cells.iter().map(|cell| cell.record.clone()).collect()
-    }
-
-    /// The cells that can be measured.
-    pub fn available(&self) -> impl Iterator<Item = (&CellRecord, &PlannedCell)> {
-        self.cells.iter().filter_map(|cell| Some((&cell.record, cell.available()?)))
-    }
-
-    /// The number of trials of one round.
-    pub fn trials(&self) -> usize {
-        self.trials.len()
-    }
-
-    /// The trials of a round by the rounds of `spec`, grouped for interleaving, in execution order.
-    pub(crate) fn round(&self, spec: &RunSpec, round: u32) -> Vec<Vec<TrialId>> {
-        let alone = || self.trials.iter().map(|trial| vec![*trial]).collect();
-        let mut groups = if spec.is_continuous(round) { alone() } else { self.groups.clone() };
-        order::shuffle(self.spec.seed, round, &mut groups);
-        // Trials of a group connect and warm up one after the other. The last was measured to be 2 % faster.
-        for group in &mut groups {
-            order::shuffle(self.spec.seed, round, group);
-        }
-        groups
-    }
-
-    /// When a trial of this operation ends.
-    pub fn stop(&self, operation: &OperationInfo) -> Stop {
-        Stop {
-            requests: self.spec.requests.get(operation.name).copied(),
-            duration: self.spec.duration_ns.map(Duration::from_nanos),
-            // A number of requests that the user set is always made.
-            min: self.spec.budget_ns.map(|_| MIN_TRIAL),
-        }
     }
 }

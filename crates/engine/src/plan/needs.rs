@@ -1,6 +1,6 @@
 //! What the cells of a plan need, together.
 
-use crate::plan::Plan;
+use crate::plan::run_plan::Plan;
 use crate::prepare::fixture::Ownership;
 use kurabe_core::planned::{CacheNeed, PlannedCell};
 use kurabe_core::remote::RemoteServer;
