@@ -9,9 +9,11 @@ use std::str::FromStr;
 /// # Errors
 /// [`Usage`](ErrorKind::Usage) for any other value.
 pub fn truth(url: &TargetUrl, name: &str) -> Result<Option<bool>> {
-    url.option(name)
-        .map(|text| text.parse().map_err(|_| url.wrong(format!("{name}={text} is neither true nor false"))))
-        .transpose()
+    let wrong = |text: &str| {
+        let error = url.wrong(format!("{name}={text} is neither true nor false"));
+        error.hint("one of: false, true")
+    };
+    url.option(name).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
 }
 
 /// An option that is a number.

@@ -76,7 +76,10 @@ pub(crate) fn fill(
     };
     let rest = match count % most {
         0 => None,
-        rest => prepare_insert(session, collection, rest)?,
+        rest => {
+            let none = || Error::unsupported(format!("this database inserts {most} rows at once, and not {rest}"));
+            Some(prepare_insert(session, collection, rest)?.ok_or_else(none)?)
+        }
     };
     let deep = if pipelines { TOGETHER } else { 1 };
     let mut buffers = vec![Vec::new(); (deep * most) as usize * width];

@@ -35,7 +35,7 @@ impl IntervalSettings {
     /// Student's quantile for `freedom` degrees of freedom: the half width of an interval in standard errors.
     #[must_use]
     pub fn student(&self, freedom: f64) -> f64 {
-        -student_t_quantile(0.5 * (1.0 - self.confidence) / f64::from(self.comparisons), freedom)
+        -student_t_quantile(0.5 * (1.0 - self.confidence) / f64::from(self.comparisons.max(1)), freedom)
     }
 }
 

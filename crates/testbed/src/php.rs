@@ -69,8 +69,8 @@ fn fpm() -> Option<PathBuf> {
 
 /// An error for display if a version is too old.
 pub(crate) fn check_version(text: &str) -> Result<(), String> {
-    // The name of Apache's module may have none.
-    stack::version(text).map_or(Ok(()), |_| stack::at_least(MIN, "PHP", text))
+    // The name of Apache's module may have no whole version.
+    if text.contains('.') { stack::at_least(MIN, "PHP", text) } else { Ok(()) }
 }
 
 fn find() -> Result<Installed, String> {
@@ -171,6 +171,11 @@ fn temporary(nginx: &Path, dir: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn version_that_is_not_whole_is_not_refused() {
+        assert!(check_version("8").is_ok() && check_version("8.3").is_ok() && check_version("8.1").is_err());
+    }
 
     #[test]
     fn each_variant_has_an_extension() {

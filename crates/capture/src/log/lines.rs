@@ -120,6 +120,9 @@ pub(super) fn time(text: &str) -> Option<u64> {
     };
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != ':' && c != '.').unwrap_or(rest.len());
     let (clock, zone) = rest.split_at(end);
+    if date.len() != 10 || clock.matches(':').count() != 2 {
+        return None;
+    }
     // An hour may have one digit.
     let pad = if clock.find(':') == Some(1) { "0" } else { "" };
     let time: DateTime = format!("{date}T{pad}{clock}").parse().ok()?;
@@ -170,7 +173,7 @@ mod tests {
             assert_eq!(seconds(text), Some(expected), "{text}");
         }
         for text in [
-            "", "now", "2026-13-01 00:00:00", "2026-11-27", "2026-11-27 25:00:00", "é6-11-27 00:00:00",
+            "", "now", "2026-11-27 12:00", "2026-11-27 12", "20261127 12:00:00", "2026-13-01 00:00:00", "2026-11-27", "2026-11-27 25:00:00", "é6-11-27 00:00:00",
             "2026-11-27 12:00:00 +é",
         ] {
             assert_eq!(seconds(text), None, "{text}");

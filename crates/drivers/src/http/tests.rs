@@ -79,6 +79,8 @@ mod fuzz {
         "HTTP/1.0 200 OK\r\n",
         "HTTP/1.1 100 Continue\r\n\r\n",
         "HTTP/1.1 204 \r\n",
+        "HTTP/1.1 404 Not Found\r\n",
+        "HTTP/1.1 301 \r\nLocation: /x\r\n",
         "Content-Length: ",
         "Transfer-Encoding: ",
         "chunked\r\n",

@@ -206,7 +206,10 @@ impl Runner<'_> {
                     let executed: Result<Executed, Failure> =
                         thread.join().unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
                     let stood_still = slices.stood_still;
-                    let executed = executed.map_err(|failure| Failure { stood_still, ..failure })?;
+                    let executed = executed.map_err(|failure| Failure {
+                        stood_still: failure.stood_still.map(|_| stood_still),
+                        ..failure
+                    })?;
                     Ok((executed, Interleaved { slices, observed: observed.clone() }))
                 };
             playing.into_iter().zip(stats).map(result).collect()

@@ -157,13 +157,23 @@ impl Target {
         }
     }
 
-    /// Why it does not meet a cell's demand, nor one of those that are enough instead; `None` if it does.
+    /// Why it does not meet a cell's demand, nor one of those that are enough instead; `None` if it does. What only exceeds a
+    /// limit is the better reason: smaller requests would be possible.
     pub fn refusal(&self, demand: &Demand) -> Option<String> {
-        let refused = self.refuses(demand)?;
-        demand.instead.iter().all(|other| self.refusal(other).is_some()).then_some(refused)
+        let mut reason = None;
+        for one in std::iter::once(demand).chain(&demand.instead) {
+            let lacking = self.lacks(one);
+            let is_limit = lacking.is_none();
+            let refused = lacking.or_else(|| self.over_limit(one))?;
+            if is_limit && !matches!(reason, Some((true, _))) || reason.is_none() {
+                reason = Some((is_limit, refused));
+            }
+        }
+        reason.map(|(_, refused)| refused)
     }
 
-    fn refuses(&self, demand: &Demand) -> Option<String> {
+    /// What it cannot do at all; `None` if nothing.
+    fn lacks(&self, demand: &Demand) -> Option<String> {
         if self.skip_reason.is_some() {
             return self.skip_reason.clone();
         }
@@ -194,7 +204,7 @@ impl Target {
                 return Some(reason);
             }
         }
-        self.lacks_setting(demand).or_else(|| self.over_limit(demand))
+        self.lacks_setting(demand)
     }
 
     /// Why its server cannot read another's tables by this link; `None` if it can, or if it is not started.

@@ -110,7 +110,7 @@ impl Runner<'_> {
                     ErrorKind::Timeout | ErrorKind::ConnectionLost | ErrorKind::Limit
                 ) =>
             {
-                *stood_still
+                stood_still.unwrap_or_default()
             }
             Err(_) => Duration::ZERO,
         };
@@ -261,7 +261,7 @@ impl Runner<'_> {
             let made = trial.run(state, &mut cancellable(session, self.cancel));
             let meanwhile = match &made {
                 Ok(measured) => Duration::from_nanos(measured.stood_still_ns),
-                Err(failure) => failure.stood_still,
+                Err(failure) => failure.stood_still.unwrap_or_default(),
             };
             stood_still.set(stood_still.get() + meanwhile);
             made
@@ -278,7 +278,7 @@ impl Runner<'_> {
                 let found = search.find(|load_model, time| {
                     made(load_model, Stop { duration: Some(time), ..Stop::default() })
                 });
-                found.map_err(|failure| Failure { stood_still: stood_still.get(), ..failure })?
+                found.map_err(|failure| Failure { stood_still: Some(stood_still.get()), ..failure })?
             }
         };
         // Any disturbed trial would mislead a rate search.

@@ -10,12 +10,12 @@ use kurabe_core::run::TailCourse;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Times from an eighth of a millisecond to more than three days, in buckets of at most a 128th: those at which
+/// Times from an eighth of a millisecond to more than four years, in buckets of at most a 128th: those at which
 /// transactions are made. A client that waits much longer than all others does not make the others' times less exact.
-const WHEN: Scale = Scale { low: 17, fine: 7, octaves: 31 };
+const WHEN: Scale = Scale { low: 17, fine: 7, octaves: 40 };
 /// A transaction counts as so many shares, evenly over the time that it took: clients whose transactions end together
 /// work evenly nevertheless.
-const SHARES: u32 = 16;
+const SHARES: u64 = 16;
 /// Times from a quarter of a microsecond to 18 minutes, in buckets of at most an eighth: those that transactions take.
 const TIMES: Scale = Scale { low: 8, fine: 3, octaves: 32 };
 /// The maximum number of parts. A trial of more than 32 ms has at least half as many.
@@ -23,7 +23,7 @@ const PARTS: usize = 32;
 /// The maximum number of parts of each thread, in a trial of more threads than [`MANY`]: they need a kilobyte each.
 const FEW_PARTS: usize = 8;
 const MANY: usize = 64;
-/// By so many bits are buckets of [`WHEN`] wider in a trial of more threads than [`MANY`]: they need 4 kilobytes each.
+/// By so many bits are buckets of [`WHEN`] wider in a trial of more threads than [`MANY`]: they need 10 kilobytes each.
 const WIDER: u32 = 2;
 /// The initial length of a part is two to the power of this, in nanoseconds: about a millisecond.
 const FIRST: u32 = 20;
@@ -37,7 +37,7 @@ pub(crate) struct Course {
     /// The shares of transactions by their time: one count of two to the power of `shift` neighbouring buckets of
     /// [`WHEN`]. Empty of an open loop, whose throughput is not read from it.
     #[serde(serialize_with = "sparse", deserialize_with = "dense")]
-    shares: Vec<u32>,
+    shares: Vec<u64>,
     #[serde(default, skip_serializing_if = "is_zero", deserialize_with = "shift")]
     shift: u32,
     /// Transactions by the time that they took, in parts of the trial; `None` of interleaved trials.
@@ -60,24 +60,33 @@ impl Course {
     /// Counts so many transactions that ended at `at` and took `took`, both in nanoseconds.
     #[inline]
     pub(crate) fn record(&mut self, at: u64, took: u64, count: u64) {
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
         if took < at >> 8 {
             // Less than half of a bucket.
-            add(&mut self.shares, WHEN.bucket(at) >> self.shift, count.saturating_mul(SHARES));
-        } else {
+            self.share(at, count * SHARES);
+        } else if !self.shares.is_empty() {
             self.spread(at, took, count);
         }
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
         if let Some(parts) = &mut self.parts {
             parts.record(at, took, count);
         }
     }
 
+    #[inline]
+    fn share(&mut self, at: u64, shares: u64) {
+        if let Some(sum) = self.shares.get_mut(WHEN.bucket(at) >> self.shift) {
+            *sum = sum.saturating_add(shares);
+        }
+    }
+
     #[cold]
-    fn spread(&mut self, at: u64, took: u64, count: u32) {
-        let took = took.min(at);
-        for share in 0..u64::from(SHARES) {
-            let until = took / u64::from(2 * SHARES) * (2 * share + 1);
-            add(&mut self.shares, WHEN.bucket(at - took + until) >> self.shift, count);
+    fn spread(&mut self, at: u64, took: u64, count: u64) {
+        let begin = at.saturating_sub(took);
+        let buckets = (WHEN.bucket(at) >> self.shift) - (WHEN.bucket(begin) >> self.shift) + 1;
+        let pieces = (buckets as u64).next_power_of_two().min(SHARES);
+        let half = (at - begin) / (2 * pieces);
+        for piece in 0..pieces {
+            self.share(begin + half * (2 * piece + 1), count * SHARES / pieces);
         }
     }
 
@@ -101,7 +110,9 @@ impl Course {
         let shift = self.shift.max(other.shift);
         self.widen(shift);
         for (at, count) in other.shares.iter().enumerate().filter(|(_, count)| **count > 0) {
-            add(&mut self.shares, at >> (shift - other.shift), *count);
+            if let Some(sum) = self.shares.get_mut(at >> (shift - other.shift)) {
+                *sum = sum.saturating_add(*count);
+            }
         }
         match (&mut self.parts, &other.parts) {
             (Some(parts), Some(other)) => parts.merge(other),
@@ -114,7 +125,7 @@ impl Course {
         if shift > self.shift {
             let wide = self.shares.chunks(1 << (shift - self.shift));
             self.shares =
-                wide.map(|narrow| narrow.iter().fold(0, |sum, more| more.saturating_add(sum))).collect();
+                wide.map(|narrow| narrow.iter().fold(0, |sum: u64, more| sum.saturating_add(*more))).collect();
             self.shift = shift;
         }
     }
@@ -127,8 +138,8 @@ impl Course {
     /// The end of the bucket that has this time, in nanoseconds, and how many transactions were made until then.
     pub(crate) fn made_with(&self, at: u64) -> (u64, f64) {
         let bucket = WHEN.bucket(at) >> self.shift;
-        let shares: u64 = self.shares.iter().take(bucket + 1).map(|count| u64::from(*count)).sum();
-        (self.longest(bucket), shares as f64 / f64::from(SHARES))
+        let shares = self.shares.iter().take(bucket + 1).map(|count| *count as f64);
+        (self.longest(bucket), shares.sum::<f64>() / SHARES as f64)
     }
 
     /// Transactions made until this time, of a course that ended at `end`: interpolated linearly between the times of
@@ -137,8 +148,7 @@ impl Course {
         let (mut before, mut made) = (0.0, 0.0);
         let all = self.shares.iter().enumerate().take(WHEN.buckets() >> self.shift);
         for (bucket, count) in all.filter(|(_, count)| **count > 0) {
-            let (until, count) =
-                (self.longest(bucket).min(end) as f64, f64::from(*count) / f64::from(SHARES));
+            let (until, count) = (self.longest(bucket).min(end) as f64, *count as f64 / SHARES as f64);
             if at < until {
                 return made + count * ((at - before) / (until - before)).max(0.0);
             }
@@ -251,13 +261,13 @@ fn p99(counts: &[u32], count: u64) -> Option<u64> {
 }
 
 /// Counts are sent as those that are not zero, with their positions.
-fn sparse<S: Serializer>(counts: &[u32], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq((0_u32..).zip(counts).filter(|(_, count)| **count > 0))
+fn sparse<S: Serializer, N: Serialize + Default + PartialEq>(counts: &[N], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq((0_u32..).zip(counts).filter(|(_, count)| **count != N::default()))
 }
 
-fn dense<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u32>, D::Error> {
-    let mut counts = vec![0; PARTS * TIMES.buckets()];
-    for (at, count) in Vec::<(u32, u32)>::deserialize(from)? {
+fn dense<'de, D: Deserializer<'de>, N: Deserialize<'de> + Copy + Default>(from: D) -> Result<Vec<N>, D::Error> {
+    let mut counts = vec![N::default(); PARTS * TIMES.buckets()];
+    for (at, count) in Vec::<(u32, N)>::deserialize(from)? {
         let unknown = || D::Error::custom("there is no such part of the time");
         *counts.get_mut(at as usize).ok_or_else(unknown)? = count;
     }
@@ -380,6 +390,23 @@ mod tests {
                 let (time, made) = course.made_with(at);
                 assert!(time >= at && time <= at + at / 31, "{at}: {time}");
                 assert!((made - time as f64 / MS as f64).abs() < 1.1, "{at}: {made}");
+            }
+        }
+    }
+
+    #[test]
+    fn course_of_days_at_millions_a_second_is_even() {
+        for threads in [1, MANY + 1] {
+            let mut course = Course::new(threads, false);
+            let hours = 168_u64;
+            for minute in 1..=hours * 60 {
+                course.record(minute * 60_000 * MS, 50_000, 60 * 5_000_000);
+            }
+            let end = hours * 3_600_000 * MS;
+            for part in 1..=20_u64 {
+                let found = course.made_until((end / 20 * part) as f64, end);
+                let expected = (hours * 3_600 * 5_000_000 / 20 * part) as f64;
+                assert!((found / expected - 1.0).abs() < 0.005, "{part}: {found} {expected}");
             }
         }
     }

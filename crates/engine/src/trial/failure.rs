@@ -12,14 +12,15 @@ pub struct Failure {
     pub error: Error,
     /// Wrong replies.
     pub mismatches: u64,
-    /// How long this process stood still. Errors of the server during that time are not its fault.
-    pub stood_still: Duration,
+    /// How long this process stood still while clients worked; `None` if none did. Errors of the server during that time are not
+    /// its fault.
+    pub stood_still: Option<Duration>,
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let mismatches = u64::from(error.kind() == ErrorKind::Mismatch);
-        Self { error, mismatches, stood_still: Duration::ZERO }
+        Self { error, mismatches, stood_still: None }
     }
 }
 

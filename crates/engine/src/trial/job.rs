@@ -64,7 +64,7 @@ impl Runner<'_> {
         });
         let stood_still = monitor.end();
         let Ran { done, elapsed, cpu, observed } =
-            ran.map_err(|error| Failure { stood_still, ..Failure::from(error) })?;
+            ran.map_err(|error| Failure { stood_still: Some(stood_still), ..Failure::from(error) })?;
         let pin = |side| {
             let cpus = self.cpu_partition.map(|partition| match side {
                 Side::Clients => &partition.clients,

@@ -55,7 +55,7 @@ impl Trial<'_> {
         if completed == 0 {
             let error = Error::new(ErrorKind::Limit, "no transaction ended during the trial");
             let stood_still = Duration::from_nanos(stood_still_in_all_ns);
-            return Err(Failure { error, mismatches: 0, stood_still });
+            return Err(Failure { error, mismatches: 0, stood_still: Some(stood_still) });
         }
         let checked = self.workload.after(After {
             operation: self.operation.name,

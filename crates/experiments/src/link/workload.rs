@@ -79,6 +79,7 @@ impl LinkWorkload {
         let demand = Demand {
             capabilities: Vec::from_iter(texts.needs_latin1().then_some(Capability::Latin1)),
             request_bytes: row * batch.max(table.source.per_request()),
+            loaded_bytes: records * row,
             client_bytes: batch * row + 64_000,
             ..table.source.demand(table.operations())
         };

@@ -138,7 +138,7 @@ fn fault(failure: Failure) -> Fault {
         ),
         _ => error,
     };
-    let stood_still_ns = stood_still.as_nanos() as u64;
+    let stood_still_ns = stood_still.unwrap_or_default().as_nanos() as u64;
     Fault { kind: error.kind(), message: error.to_string(), mismatches, stood_still_ns }
 }
 

@@ -175,7 +175,7 @@ impl<'a> TrialOfAgents<'a> {
             let (fault, member) = (part.fault.as_ref()?, part.member(&state));
             let error = Error::new(fault.kind, format!("agent {}: {}", member.name, fault.message));
             let stood_still = Duration::from_nanos(fault.stood_still_ns);
-            Some(Failure { error, mismatches: fault.mismatches, stood_still })
+            Some(Failure { error, mismatches: fault.mismatches, stood_still: Some(stood_still) })
         };
         let faults = || self.parts.iter().filter_map(of_part);
         let mismatches = faults().map(|failure| failure.mismatches).sum();

@@ -168,7 +168,10 @@ impl Answer {
             let (name, value) = until_zero(rest, 1);
             bson::is_kind(kind).then_some(())?;
             let Some(rest) = rest.get(value..) else { break };
-            let Some(length) = length_of(kind, rest)? else { break };
+            if !tells_length(kind, rest) {
+                break;
+            }
+            let length = bson::length(kind, rest)?;
             (self.at + value + length < end).then_some(())?;
             if let Some(role) = entered(role, name, kind) {
                 self.at += value + 4;
@@ -251,11 +254,10 @@ fn entered(role: Role, name: &[u8], kind: u8) -> Option<Role> {
     }
 }
 
-/// The length of a value; `Some(None)` if it is not known yet.
-fn length_of(kind: u8, bytes: &[u8]) -> Option<Option<usize>> {
-    let is_known = match kind {
+/// Whether the first bytes of a value are enough to tell its length.
+fn tells_length(kind: u8, bytes: &[u8]) -> bool {
+    match kind {
         REGEX => bytes.iter().filter(|byte| **byte == 0).nth(1).is_some(),
         _ => bson::is_fixed(kind) || bytes.len() >= 4,
-    };
-    if is_known { bson::length(kind, bytes).map(Some) } else { Some(None) }
+    }
 }
