@@ -1,8 +1,9 @@
 //! Debian's packages.
 
+use std::path::Path;
 use std::process::Command;
 
-use crate::shell::{Root, run};
+use crate::shell::{Root, on_path, run};
 
 /// Installs packages without starting their services, now or at the next boot. Debian does this with a policy program,
 /// which is installed temporarily unless one exists. Services of packages that were installed before are unchanged.
@@ -41,6 +42,16 @@ if command -v systemctl >/dev/null; then
     done
 fi
 "#;
+
+/// Why packages cannot be installed; `None` if they can.
+pub fn cannot(root: Root) -> Option<&'static str> {
+    let debian = Path::new("/etc/debian_version").exists() && on_path("apt-get");
+    match (debian, root) {
+        (false, _) => Some("this is not a Debian-like system, so set-up installs nothing"),
+        (true, Root::No) => Some("set-up is not root and sudo asks for a password, so it installs nothing"),
+        _ => None,
+    }
+}
 
 pub fn install(root: Root, packages: &[&str]) -> Result<(), String> {
     println!("setup: installing {}", packages.join(", "));

@@ -4,8 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::Outcome;
-use crate::shell::cargo;
+use crate::shell::{Outcome, cargo};
 use crate::test::{Tier, selection};
 
 /// Attacks another build than this one, such as a release.

@@ -1,8 +1,9 @@
 //! `cargo xtask setup --stacks`: drivers of the languages that applications are written in. `cargo xtask bench drivers` and
 //! a test use them. Those of Node.js are the libraries of its stack.
 
-use crate::bench::drivers::{folder, list, version};
-use crate::{Outcome, fetch};
+use crate::bench::drivers::list::{self, folder, version};
+use crate::fetch;
+use crate::shell::Outcome;
 
 const POM: &str = include_str!("../drivers/java/pom.xml");
 /// The profiles of the POM, each a driver in a folder of its own.

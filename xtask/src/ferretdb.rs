@@ -7,9 +7,8 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::apt;
-use crate::programs::{self, is_program};
-use crate::setup::on_path;
-use crate::shell::{Root, run};
+use crate::shell::{Root, on_path, run};
+use crate::testbed::programs::{self, is_program};
 
 /// The path where the testbed expects it.
 fn program() -> Option<PathBuf> {

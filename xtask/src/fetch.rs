@@ -1,11 +1,16 @@
 //! Libraries of other languages, from Maven and npm, into the cache.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::Outcome;
-use crate::shell::run;
+use crate::shell::{Outcome, run};
+use crate::testbed::programs;
+
+/// Where the testbed expects the libraries of a stack.
+pub fn folder(stack: &str) -> Option<PathBuf> {
+    Some(programs::cache()?.join("stacks").join(stack))
+}
 
 /// Fills a folder with files and with what `make` makes of them, unless it was filled from the same files. It is filled
 /// under another name, so that an incomplete folder is never used.

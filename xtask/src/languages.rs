@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::setup::{cannot, on_path};
-use crate::shell::{Root, run};
-use crate::{Outcome, apt, client_drivers, fetch, programs};
+use crate::fetch::{self, folder};
+use crate::shell::{Outcome, Root, on_path, run};
+use crate::testbed::programs;
+use crate::{apt, client_drivers};
 
 /// A program or some of its modules, and the packages that have them.
 struct Program {
@@ -98,7 +99,8 @@ pub fn install(all: bool) -> Vec<String> {
     let mut refused = None;
     if !packages.is_empty() {
         let root = Root::find();
-        refused = cannot(root).map_or_else(|| apt::install(root, &packages), |why| Err(why.to_owned())).err();
+        refused =
+            apt::cannot(root).map_or_else(|| apt::install(root, &packages), |why| Err(why.to_owned())).err();
     }
     let still = missing.into_iter().filter(|program| !(program.there)());
     let mut problems: Vec<String> = still
@@ -156,11 +158,6 @@ fn perl_has(module: &str) -> bool {
 fn apache_has(start: &str) -> bool {
     let entries = fs::read_dir("/usr/lib/apache2/modules").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok()).any(|name| name.starts_with(start))
-}
-
-/// Where the testbed expects the libraries of a stack.
-pub fn folder(stack: &str) -> Option<PathBuf> {
-    Some(programs::cache()?.join("stacks").join(stack))
 }
 
 fn known_folder(stack: &str) -> Result<PathBuf, String> {

@@ -3,8 +3,7 @@
 //! Both use the selection of packages and features of the tests, and so the same artefacts of `cargo check`. What people
 //! build has other features: the default ones, which clippy reads too, so that nothing is left over there, or few engines.
 
-use crate::Outcome;
-use crate::shell::cargo;
+use crate::shell::{Outcome, cargo};
 use crate::test::{FULL, Tier, named_only, repository, selection};
 
 /// The program with its default features.

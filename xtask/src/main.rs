@@ -22,23 +22,11 @@ mod server_root;
 mod setup;
 mod shell;
 mod test;
+mod testbed;
 
-// The testbed's code for finding servers, so that both find the same. As files and not as a dependency: they need
-// only std, and set-up does not wait for building the testbed.
-#[path = "../../crates/testbed/src/environment.rs"]
-mod environment;
-#[path = "../../crates/testbed/src/programs.rs"]
-#[allow(dead_code, reason = "the testbed searches in other ways too")]
-mod programs;
-#[path = "../../crates/testbed/src/root.rs"]
-#[allow(dead_code, reason = "only the testbed runs the servers")]
-mod root;
-
+use shell::Outcome;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
-
-/// The result of a task: an error is a message.
-type Outcome = Result<(), String>;
 
 /// A task: its name, its description, and its function.
 type Task = (&'static str, &'static str, fn(&[String]) -> Outcome);
@@ -105,9 +93,4 @@ fn with_home() -> Option<std::io::Error> {
         None if std::env::var_os("HOME").is_some() => Some(again.env_remove("HOME").exec()),
         None => None,
     }
-}
-
-/// Whether a missing server is a failure instead of a skip.
-fn in_ci() -> bool {
-    std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
 }

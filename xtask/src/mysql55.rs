@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::setup::on_path;
-use crate::shell::{Root, run};
-use crate::{Outcome, apt, programs};
+use crate::apt;
+use crate::shell::{Outcome, Root, on_path, run};
+use crate::testbed::programs;
 
 /// The testbed has the same name.
 const FOLDER: &str = "mysql-5.5.9";

@@ -2,9 +2,7 @@
 
 use std::process::Command;
 
-use crate::Outcome;
-use crate::setup::on_path;
-use crate::shell::cargo;
+use crate::shell::{Outcome, cargo, on_path};
 
 /// A check: the program that it needs, and its command.
 const CHECKS: [(&str, &[&str]); 2] = [

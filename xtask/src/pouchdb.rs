@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use crate::programs;
-use crate::setup::on_path;
-use crate::shell::{Root, run};
+use crate::shell::{Root, on_path, run};
+use crate::testbed::programs;
 
 const PACKAGE: &str = include_str!("../pouchdb/package.json");
 const LOCK: &str = include_str!("../pouchdb/package-lock.json");
@@ -51,7 +50,7 @@ pub fn make(install: impl FnOnce(&[&str]) -> Result<(), String>) -> Result<(), S
     };
     write().map_err(|error| format!("{}: {error}", unfinished.0.display()))?;
     // No scripts of packages are run: LevelDB is a prebuilt library for this machine.
-    let npm = programs::find("npm", &programs::folders()).ok_or("there is no program `npm`")?;
+    let npm = programs::any("npm").ok_or("there is no program `npm`")?;
     let mut command = Command::new(npm);
     command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
     run(command.current_dir(&unfinished.0), "npm ci")?;

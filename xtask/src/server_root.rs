@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use crate::programs::{self, is_program};
-use crate::root::{self, Place};
-use crate::shell::{Root, run};
-use crate::{apt, setup};
+use crate::apt;
+use crate::shell::{Root, on_path, run};
+use crate::testbed::programs::{self, is_program};
+use crate::testbed::root::{self, Place};
 
 /// A server: its packages, and the parts of them that it needs at run time.
 pub struct Server {
@@ -80,7 +80,7 @@ impl Server {
         let home =
             programs::cache().ok_or("neither KURABE_CACHE nor HOME is set, so the cache is unknown")?;
         let home = home.join("servers");
-        if !setup::on_path("debootstrap") {
+        if !on_path("debootstrap") {
             apt::install(root, &["debootstrap"])?;
         }
         println!(

@@ -8,8 +8,9 @@ use std::thread;
 use std::time::Instant;
 
 use crate::server_root::{MYSQL, PGBOUNCER, VALKEY};
-use crate::shell::Root;
-use crate::{Outcome, apt, ferretdb, in_ci, languages, mysql55, pouchdb, programs, server_root};
+use crate::shell::{Outcome, Root, on_path};
+use crate::testbed::programs;
+use crate::{apt, ferretdb, languages, mysql55, pouchdb, server_root};
 
 /// The option that installs what all application stacks need, and drivers of other languages.
 pub const STACKS: &str = "--stacks";
@@ -111,7 +112,7 @@ pub fn install_for(extent: Extent) -> Outcome {
     }
     if extent == Extent::All {
         let root = Root::find();
-        if let Err(why) = mysql55::make(root, cannot(root)) {
+        if let Err(why) = mysql55::make(root, apt::cannot(root)) {
             // Nothing requires it.
             eprintln!("setup: MySQL 5.5 is not there ({why})");
         }
@@ -140,9 +141,9 @@ fn wanted(extent: Extent) -> impl Iterator<Item = &'static Server> {
 /// Installs peers that are missing, where that is possible, and says which still are.
 fn install_peers() -> Vec<String> {
     let missing: Vec<&Server> = PEERS.iter().filter(|peer| !peer.there()).collect();
-    let (debian, root) = (Path::new("/etc/debian_version").exists() && on_path("apt-get"), Root::find());
+    let root = Root::find();
     // CI compares with none of them.
-    if !missing.is_empty() && debian && root != Root::No && !in_ci() {
+    if !missing.is_empty() && apt::cannot(root).is_none() && !in_ci() {
         let packages: Vec<&str> = missing.iter().map(|peer| peer.package).collect();
         let _ = apt::install(root, &packages);
     }
@@ -166,7 +167,7 @@ fn install(extent: Extent) -> Vec<String> {
         return Vec::new();
     }
     let root = Root::find();
-    let cannot = cannot(root);
+    let cannot = apt::cannot(root);
     let mut problems = Vec::new();
     // All packages at once, since each call of apt reads all lists anew.
     let mut packages: Vec<&str> = missing.iter().map(|server| server.package).collect();
@@ -239,18 +240,9 @@ fn install(extent: Extent) -> Vec<String> {
     problems
 }
 
-/// Why packages cannot be installed; `None` if they can.
-pub fn cannot(root: Root) -> Option<&'static str> {
-    let debian = Path::new("/etc/debian_version").exists() && on_path("apt-get");
-    match (debian, root) {
-        (false, _) => Some("this is not a Debian-like system, so set-up installs nothing"),
-        (true, Root::No) => Some("set-up is not root and sudo asks for a password, so it installs nothing"),
-        _ => None,
-    }
-}
-
-pub fn on_path(name: &str) -> bool {
-    programs::find(name, &programs::folders()).is_some()
+/// Whether a missing server is a failure instead of a skip.
+pub fn in_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
 }
 
 fn postgres() -> bool {
@@ -265,7 +257,7 @@ fn postgres() -> bool {
 
 /// A `mysqld` of MySQL's own in PATH, or the one in the cache.
 fn mysql() -> bool {
-    let installed = programs::find("mysqld", &programs::folders()).is_some_and(|program| {
+    let installed = programs::any("mysqld").is_some_and(|program| {
         let line = programs::first_line(Command::new(program).arg("--version"));
         let version = line.ok().and_then(|line| programs::word_after(&line, "Ver"));
         version.is_some_and(|version| !version.contains("MariaDB"))

@@ -3,6 +3,15 @@
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 
+use crate::testbed::programs;
+
+/// The result of a task: an error is a message.
+pub type Outcome = Result<(), String>;
+
+pub fn on_path(name: &str) -> bool {
+    programs::any(name).is_some()
+}
+
 /// How to run a command as root here.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Root {

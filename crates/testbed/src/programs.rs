@@ -1,6 +1,6 @@
 //! Finds server programs and their versions.
 
-use crate::environment;
+use super::environment;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::programs;
+use super::programs;
 
 /// The dynamic loaders of two architectures, and Debian's folders of their libraries.
 pub(crate) const ARCHITECTURES: [(&str, &str); 2] = [

@@ -2,9 +2,8 @@
 //! servers of one kind, so that differences between instances count.
 
 use super::pairs;
-use super::run::Kurabe;
-use crate::Outcome;
-use crate::shell;
+use super::run::{Kurabe, primary_results};
+use crate::shell::{self, Outcome};
 
 /// How often the comparison of two identical targets is repeated.
 const REPEATS: u32 = 50;
@@ -51,34 +50,5 @@ pub fn run(args: &[String]) -> Outcome {
         Err("more than one run in twenty, beyond what chance adds".to_owned())
     } else {
         Ok(())
-    }
-}
-
-/// Of each verdict about a primary metric in a report as JSON, whether it calls one target better. The report is our own
-/// format: one `result` for each verdict, on a separate line, after whether the metric is primary.
-pub fn primary_results(report: &str) -> Result<Vec<bool>, String> {
-    let (mut primary, mut results) = (false, Vec::new());
-    for line in report.lines().map(str::trim) {
-        match line.split_once(':') {
-            Some(("\"primary\"", value)) => primary = value.contains("true"),
-            Some(("\"result\"", value)) if primary => {
-                results.push(value.contains("better") || value.contains("worse"));
-            }
-            _ => {}
-        }
-    }
-    if results.is_empty() { Err("a report without a verdict".to_owned()) } else { Ok(results) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_verdicts_about_primary_metrics_count() {
-        let report = "{\n\"primary\": true,\n\"result\": \"undecided\",\n\"primary\": true,\n\"result\": \"better\",\n\
-                      \"primary\": false,\n\"result\": \"worse\",\n";
-        assert_eq!(primary_results(report), Ok(vec![false, true]));
-        assert!(primary_results("{}").is_err());
     }
 }

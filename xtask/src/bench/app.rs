@@ -12,7 +12,7 @@ use super::options::Variables;
 use super::run::{Kurabe, Spread, need};
 use super::server::Server;
 use super::serving::{Serving, ab_rate};
-use crate::Outcome;
+use crate::shell::Outcome;
 
 const CONTEST: Contest = Contest {
     cases: "engine | connections of clients | page",

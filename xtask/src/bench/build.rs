@@ -13,7 +13,7 @@ use std::time::Instant;
 use super::options::Variables;
 use super::process;
 use super::run::machine;
-use crate::{Outcome, shell};
+use crate::shell::{self, Outcome};
 
 /// What a build took and made.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use super::contest::{ANY, CLIENT, Contest, Figure, Going, Place, Ran, SERVER, Si
 use super::options::Variables;
 use super::run::{Kurabe, processors};
 use super::server::Server;
-use crate::Outcome;
+use crate::shell::Outcome;
 
 const CONTEST: Contest = Contest {
     cases: "server",

@@ -7,7 +7,7 @@ use super::contest::{ANY, CLIENT, Contest, Figure, Going, Place, SERVER, Side};
 use super::options::Variables;
 use super::run::Kurabe;
 use super::server::Server;
-use crate::Outcome;
+use crate::shell::Outcome;
 
 const CONTEST: Contest = Contest {
     cases: "server | clients",

@@ -9,7 +9,7 @@ use super::csv::Table;
 use super::options::Variables;
 use super::process;
 use super::run::{Kurabe, Spread, end, interval, machine, need, said};
-use crate::Outcome;
+use crate::shell::Outcome;
 
 /// The ratios of a benchmark that only shows them.
 pub const ANY: [f64; 2] = [0.0, f64::INFINITY];

@@ -11,7 +11,7 @@ use super::contest::{ANY, Contest, Figure, Going, Place, Side};
 use super::options::Variables;
 use super::run::{Kurabe, need, said};
 use super::server::Server;
-use crate::Outcome;
+use crate::shell::Outcome;
 
 const FIGURES: &[Figure] = &[
     Figure { name: "time, s", digits: 2, compared: true },

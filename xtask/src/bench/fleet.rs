@@ -9,7 +9,7 @@ use super::options::Variables;
 use super::run::Kurabe;
 use super::server::Server;
 use super::serving::{Background, Listening};
-use crate::{Outcome, shell};
+use crate::shell::{self, Outcome};
 
 const CONTEST: Contest = Contest {
     cases: "engine",

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
-use crate::Outcome;
+use crate::shell::Outcome;
 
 /// The first argument of a child that serves, and the second for kept connections.
 pub const ARGUMENT: &str = "floor";

@@ -38,15 +38,13 @@ mod serving;
 mod stacks;
 mod suites;
 
-use std::path::PathBuf;
-
-use crate::Outcome;
+use crate::shell::Outcome;
 
 type Benchmark = fn(&[String]) -> Outcome;
 
 /// The benchmarks, by name.
 const ALL: [(&str, Benchmark); 13] = [
-    ("overhead", |_| cargo(&["bench", "--package", "kurabe-engine", "--bench", "overhead"])),
+    ("overhead", |_| run::cargo(&["bench", "--package", "kurabe-engine", "--bench", "overhead"])),
     ("aa", aa::run),
     ("app", app::run),
     ("build", build::run),
@@ -69,19 +67,4 @@ pub fn run(args: &[String]) -> Outcome {
         return Err(format!("unknown benchmark; there are: {}", ALL.map(|(name, _)| name).join(", ")));
     };
     run(rest)
-}
-
-fn cargo(args: &[&str]) -> Outcome {
-    let status = crate::shell::cargo().args(args).status().map_err(|e| format!("cargo: {e}"))?;
-    if status.success() { Ok(()) } else { Err(format!("cargo {} ended with {status}", args.join(" "))) }
-}
-
-/// Kurabe's program, newly built; or the one that `KURABE_PROGRAM` names, if building would disturb other work.
-fn program() -> Result<PathBuf, String> {
-    if let Some(built) = std::env::var_os("KURABE_PROGRAM") {
-        return Ok(PathBuf::from(built));
-    }
-    cargo(&["build", "--release", "--package", "kurabe", "--features", "full"])?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    Ok(target.join("release/kurabe"))
 }

@@ -8,7 +8,7 @@ use super::options::Variables;
 use super::run::{Kurabe, need, said};
 use super::server::Server;
 use super::serving::Listening;
-use crate::Outcome;
+use crate::shell::Outcome;
 
 const CONTEST: Contest = Contest {
     cases: "write | socket buffer",

@@ -5,13 +5,12 @@
 //! server. Each pair of one-second runs is followed by one run of Kurabe that measures the same server as two targets
 //! in as much time. Disturbances of the machine affect both alike.
 
-use super::aa::primary_results;
 use super::contest::{Place, Ran};
 use super::options::Variables;
 use super::peers;
-use super::run::{Kurabe, Spread, end, need};
+use super::run::{Kurabe, Spread, end, need, primary_results};
 use super::server::Server;
-use crate::{Outcome, shell};
+use crate::shell::{self, Outcome};
 
 /// The difference above which the larger result wins.
 const DIFFERENCE: f64 = 0.03;

@@ -5,8 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::program;
-use crate::{Outcome, programs, shell};
+use crate::shell::{self, Outcome};
 
 /// Kurabe's program, and a folder for its runs and for files of other tools, which is removed with this value.
 pub struct Kurabe {
@@ -46,18 +45,49 @@ impl Kurabe {
     }
 }
 
+pub fn cargo(args: &[&str]) -> Outcome {
+    let status = shell::cargo().args(args).status().map_err(|e| format!("cargo: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("cargo {} ended with {status}", args.join(" "))) }
+}
+
+/// Kurabe's program, newly built; or the one that `KURABE_PROGRAM` names, if building would disturb other work.
+pub fn program() -> Result<PathBuf, String> {
+    if let Some(built) = std::env::var_os("KURABE_PROGRAM") {
+        return Ok(PathBuf::from(built));
+    }
+    cargo(&["build", "--release", "--package", "kurabe", "--features", "full"])?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    Ok(target.join("release/kurabe"))
+}
+
 impl Drop for Kurabe {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.scratch);
     }
 }
 
+/// Of each verdict about a primary metric in a report as JSON, whether it calls one target better. The report is our own
+/// format: one `result` for each verdict, on a separate line, after whether the metric is primary.
+pub fn primary_results(report: &str) -> Result<Vec<bool>, String> {
+    let (mut primary, mut results) = (false, Vec::new());
+    for line in report.lines().map(str::trim) {
+        match line.split_once(':') {
+            Some(("\"primary\"", value)) => primary = value.contains("true"),
+            Some(("\"result\"", value)) if primary => {
+                results.push(value.contains("better") || value.contains("worse"));
+            }
+            _ => {}
+        }
+    }
+    if results.is_empty() { Err("a report without a verdict".to_owned()) } else { Ok(results) }
+}
+
 /// Whether a program is installed; if not, which package has it.
 pub fn need(name: &str, package: &str) -> Outcome {
-    match programs::find(name, &programs::folders()) {
-        Some(_) => Ok(()),
-        None => Err(format!("{name} is not installed; to get it: apt-get install {package}")),
+    if shell::on_path(name) {
+        return Ok(());
     }
+    Err(format!("{name} is not installed; to get it: apt-get install {package}"))
 }
 
 /// Minimum, median and maximum.
@@ -134,12 +164,20 @@ pub fn processors() -> usize {
 }
 
 pub fn said(program: &str, args: &[&str]) -> String {
-    crate::shell::run(Command::new(program).args(args), program).unwrap_or_default().trim().to_owned()
+    shell::run(Command::new(program).args(args), program).unwrap_or_default().trim().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_verdicts_about_primary_metrics_count() {
+        let report = "{\n\"primary\": true,\n\"result\": \"undecided\",\n\"primary\": true,\n\"result\": \"better\",\n\
+                      \"primary\": false,\n\"result\": \"worse\",\n";
+        assert_eq!(primary_results(report), Ok(vec![false, true]));
+        assert!(primary_results("{}").is_err());
+    }
 
     #[test]
     fn spread_of_pairs_is_taken_within_each_pair() {

@@ -11,7 +11,7 @@ use super::contest::{CLIENT, Contest, Figure, Going, Place, SERVER, Side};
 use super::options::Variables;
 use super::run::{Kurabe, need, said};
 use super::serving::{Serving, ab_rate};
-use crate::Outcome;
+use crate::shell::Outcome;
 
 const CONTEST: Contest = Contest {
     cases: "stack | page",

@@ -4,9 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use super::Tier;
 use crate::shell::cargo;
 
+/// Which tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    Default,
+    Full,
+}
+
+/// The option of the full tier.
+pub const FULL: &str = "--full";
 /// The package whose tests need heavy libraries: only the full tier builds it.
 const HEAVY: &str = "kurabe-fulltests";
 

@@ -17,21 +17,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::setup::{self, Extent};
-use crate::shell::cargo;
-use crate::{Outcome, fuzzing, in_ci, others};
-pub use build::{Program, named_only, repository, selection};
+use crate::shell::{Outcome, cargo};
+use crate::{fuzzing, others};
+pub use build::{FULL, Program, Tier, named_only, repository, selection};
 pub use runner::Options;
 pub use summary::Report;
-
-/// Which tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tier {
-    Default,
-    Full,
-}
-
-/// The option of the full tier.
-pub const FULL: &str = "--full";
 
 impl Tier {
     /// The longest time of a test. The slowest of the default tier take a minute on a busy machine.
@@ -82,7 +72,7 @@ pub fn run(args: &[String]) -> Outcome {
     if is_in_memory(&std::env::temp_dir()) && !is_in_memory(ON_DISK.as_ref()) {
         environment.push(("TMPDIR".to_owned(), ON_DISK.to_owned()));
     }
-    if in_ci() {
+    if setup::in_ci() {
         environment.push(("KURABE_REQUIRE_SERVERS".to_owned(), "1".to_owned()));
     }
     if tier == Tier::Full {

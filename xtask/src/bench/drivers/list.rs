@@ -1,5 +1,45 @@
 //! The drivers. Each is a short program in `xtask/drivers`, or one of the engine's own.
 
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::fetch;
+use crate::shell::Outcome;
+use crate::testbed::programs;
+
+/// The part of the statement by which it is known.
+pub const OWN: &str = "kurabe_own";
+const STATEMENT: &str = "SELECT 42 AS kurabe_own";
+
+/// Where drivers from registries of languages are.
+pub fn folder() -> Option<PathBuf> {
+    Some(programs::cache()?.join("drivers"))
+}
+
+/// The programs in the source tree.
+fn scripts() -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("drivers");
+    if folder.is_dir() { Ok(folder) } else { Err(format!("{} is missing", folder.display())) }
+}
+
+/// Adds what the commands of the list need to a command's environment.
+pub fn configure(command: &mut Command) -> Outcome {
+    let folder = folder().ok_or("neither KURABE_CACHE nor HOME is set, so the cache is unknown")?;
+    command.envs(fetch::folder("node").map(|node| ("NODE_PATH", node.join("node_modules"))));
+    command.env("DRIVERS", scripts()?).env("CACHE", folder).env("STATEMENT", STATEMENT);
+    Ok(())
+}
+
+/// The version of a driver; `None` if it is not installed.
+pub fn version(driver: &Driver) -> Option<String> {
+    let mut command = Command::new("sh");
+    command.args(["-c", driver.version]).stdin(Stdio::null()).stderr(Stdio::null());
+    configure(&mut command).ok()?;
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    (!version.is_empty()).then_some(version)
+}
+
 /// A driver, or one of its variants.
 pub struct Driver {
     /// The title of the server that it connects to.

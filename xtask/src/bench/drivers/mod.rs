@@ -7,48 +7,14 @@
 pub mod list;
 mod table;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
-use super::program;
-use super::run::{machine, said};
+use super::run::{machine, program, said};
 use super::server::Server;
-use crate::{Outcome, languages, programs, shell};
-use list::Driver;
+use crate::shell::{self, Outcome};
+use list::{Driver, OWN, configure, version};
 use table::{Measured, Row};
-
-/// The part of the statement by which it is known.
-const OWN: &str = "kurabe_own";
-const STATEMENT: &str = "SELECT 42 AS kurabe_own";
-
-/// Where drivers from registries of languages are.
-pub fn folder() -> Option<PathBuf> {
-    Some(programs::cache()?.join("drivers"))
-}
-
-/// The programs in the source tree.
-fn scripts() -> Result<PathBuf, String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("drivers");
-    if folder.is_dir() { Ok(folder) } else { Err(format!("{} is missing", folder.display())) }
-}
-
-/// Adds what the commands of the list need to a command's environment.
-fn configure(command: &mut Command) -> Outcome {
-    let folder = folder().ok_or("neither KURABE_CACHE nor HOME is set, so the cache is unknown")?;
-    command.envs(languages::folder("node").map(|node| ("NODE_PATH", node.join("node_modules"))));
-    command.env("DRIVERS", scripts()?).env("CACHE", folder).env("STATEMENT", STATEMENT);
-    Ok(())
-}
-
-/// The version of a driver; `None` if it is not installed.
-pub fn version(driver: &Driver) -> Option<String> {
-    let mut command = Command::new("sh");
-    command.args(["-c", driver.version]).stdin(Stdio::null()).stderr(Stdio::null());
-    configure(&mut command).ok()?;
-    let output = command.output().ok().filter(|output| output.status.success())?;
-    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    (!version.is_empty()).then_some(version)
-}
 
 pub fn run(args: &[String]) -> Outcome {
     if let Some(arg) = args.first() {
