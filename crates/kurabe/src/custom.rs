@@ -2,7 +2,6 @@
 
 use crate::cli::PGBENCH;
 use crate::suite::{option_of, parsed, word, words};
-use crate::targets;
 use clap::ArgMatches;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::{Error, Result, units};
@@ -177,7 +176,7 @@ fn named(matches: &ArgMatches, of_suite: Option<&Value>) -> Vec<String> {
 
 fn are_throwaway(urls: &[String]) -> bool {
     // An invalid target is refused where targets are read.
-    !urls.is_empty() && targets::are_throwaway(urls).unwrap_or(false)
+    !urls.is_empty() && kurabe_targets::are_throwaway(urls).unwrap_or(false)
 }
 
 /// Whether statements may change existing tables: with `--write`, or if all targets are throwaway servers, which hold nothing

@@ -20,7 +20,6 @@ mod suite;
 mod timeout;
 
 use clap::error::ErrorKind;
-use kurabe_targets as targets;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

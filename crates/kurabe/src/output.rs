@@ -6,12 +6,12 @@
 )]
 
 use crate::signals;
-use crate::targets::{self, Reporter};
 use clap::ArgMatches;
 use clap::error::{ContextKind, ContextValue};
 use kurabe_core::text::{is_unprintable, printable};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_report::Language;
+use kurabe_targets::Reporter;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
@@ -19,7 +19,7 @@ use std::io::{IsTerminal, Write};
 /// Prints help, the version, or a usage error. A password in a URL on the command line is not printed.
 pub(crate) fn refuse(error: &clap::Error) {
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let shown = targets::without_passwords(words.iter().cloned());
+    let shown = kurabe_targets::without_passwords(words.iter().cloned());
     let elsewhere = |value: &String| !words.iter().any(|word| word.contains(value));
     let hint = match error.get(ContextKind::InvalidValue) {
         Some(ContextValue::String(value)) if !value.is_empty() && elsewhere(value) => {

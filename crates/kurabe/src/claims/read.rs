@@ -3,7 +3,6 @@
 use super::{Definition, Work};
 use crate::document::{self, Entry, Node, at, line_of_error, without_lines};
 use crate::suite::{Request, axes_of, until::percentage};
-use crate::targets::{check_scheme, engine};
 use clap::ArgMatches;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::experiment::ExperimentInfo;
@@ -14,6 +13,7 @@ use kurabe_core::{Error, Result, units};
 use kurabe_drivers::registry as drivers;
 use kurabe_experiments::{custom, registry};
 use kurabe_report::claim::{About, Range, Side, Test, metrics};
+use kurabe_targets::{check_scheme, engine};
 use std::path::Path;
 use toml::{Table, Value};
 

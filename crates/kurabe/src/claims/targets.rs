@@ -1,9 +1,9 @@
 //! Which of a claim's targets are here: the throwaway servers that can be started, and the servers that the user gives.
 
-use crate::targets::{DB, STACK, UP, engine};
 use kurabe_core::Result;
 use kurabe_core::target::TargetUrl;
 use kurabe_report::claim::{Part, Side, Test};
+use kurabe_targets::{DB, STACK, UP, engine};
 use std::sync::OnceLock;
 
 /// A claim's targets and tests, as far as they can be tested here.

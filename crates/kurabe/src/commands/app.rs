@@ -4,7 +4,6 @@ use super::join::{self, First};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::suite::option_of;
-use crate::targets::{self, Opened};
 use crate::{clock, signals, timeout};
 use anyhow::Result;
 use clap::ArgMatches;
@@ -18,6 +17,7 @@ use kurabe_engine::cancellable;
 use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::prepare::target::Target;
 use kurabe_experiments::registry::{self, EXPERIMENTS};
+use kurabe_targets::Opened;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -34,9 +34,12 @@ pub(super) fn app(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     // Before a server is started and data is loaded.
     kurabe_app::check_address(asked.listen)?;
     let url = matches.get_one::<String>("target").cloned().unwrap_or_default();
-    let mut opened = targets::open(
+    let mut opened = kurabe_targets::open(
         &[url],
-        &targets::OpenOptions { durability: asked.durability, ..targets::OpenOptions::default() },
+        &kurabe_targets::OpenOptions {
+            durability: asked.durability,
+            ..kurabe_targets::OpenOptions::default()
+        },
         output,
     )?;
     let served = match opened.targets.pop() {

@@ -5,7 +5,7 @@ use super::terminate::Terminated;
 use super::wire::{self, Relayed};
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::{clock, signals, targets};
+use crate::{clock, signals};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_capture::file::{About, Known};
@@ -73,7 +73,7 @@ fn about(matches: &ArgMatches, url: &TargetUrl) -> About {
 fn traced(matches: &ArgMatches, from: &Path, path: &Path, output: &Output) -> Result<Exit> {
     let target = matches.get_one::<String>("target").map(String::as_str).unwrap_or_default();
     let url = TargetUrl::parse(target)?;
-    if url.scheme == targets::UP {
+    if url.scheme == kurabe_targets::UP {
         return Err(Error::usage("--from reads packets, or the log, of a server that there was")
             .hint("name its protocol and port, such as postgres://10.0.0.5:5432, or of a log its database, such as postgres://localhost/shop")
             .into());

@@ -7,7 +7,7 @@ use crate::claims::{Definition, Earlier, Resolved, Work, of_file, on_this_machin
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::suite::option_of;
-use crate::{clock, places, signals, targets};
+use crate::{clock, places, signals};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::experiment::ExperimentInfo;
@@ -28,7 +28,7 @@ pub(super) fn claims(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (given, ids): (Vec<&String>, Vec<&String>) = words.into_iter().partition(|word| word.contains(':'));
     let given: Vec<String> = given.into_iter().cloned().collect();
     for target in &given {
-        targets::check_scheme(&TargetUrl::parse(target)?)?;
+        kurabe_targets::check_scheme(&TargetUrl::parse(target)?)?;
     }
     let file = matches.get_one::<PathBuf>("file");
     let all = match file {
@@ -237,7 +237,7 @@ impl Session<'_> {
     /// The suite of a claim on the targets that are here.
     fn request(&self, work: &Work, resolved: &Resolved) -> Result<crate::suite::Request> {
         // As for other custom workloads: throwaway servers hold nothing of the user's.
-        let write = self.write || targets::are_throwaway(&resolved.urls)?;
+        let write = self.write || kurabe_targets::are_throwaway(&resolved.urls)?;
         Ok(work.request.clone().on(resolved.urls.clone(), write).within(self.budget))
     }
 

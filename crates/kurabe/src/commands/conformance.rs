@@ -3,11 +3,11 @@
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::suite::split_targets;
-use crate::targets::{self, OpenOptions, SERVED_BY_STACKS, StackData};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_experiments::conformance::{self, Check, Outcome};
+use kurabe_targets::{OpenOptions, SERVED_BY_STACKS, StackData};
 use std::fmt::Write;
 
 /// The number of records of a stack that is checked.
@@ -19,14 +19,14 @@ pub(super) fn check(matches: &ArgMatches, output: &Output) -> Result<Option<Exit
     let urls = texts.map(|text| split_targets(text)).collect::<kurabe_core::Result<Vec<_>>>()?.concat();
     let database = matches.get_one::<String>("db");
     let urls = urls.into_iter().map(|url| match database {
-        Some(database) => targets::with_database(&url, database),
+        Some(database) => kurabe_targets::with_database(&url, database),
         None => Ok(url),
     });
     let urls = urls.collect::<kurabe_core::Result<Vec<String>>>()?;
     if urls.is_empty() {
         return Ok(None);
     }
-    if targets::applications(&urls)?.contains(&false) {
+    if kurabe_targets::applications(&urls)?.contains(&false) {
         return Err(Error::usage("--via: this is not an application")
             .hint("write http://host:port or stack:php")
             .into());
@@ -35,7 +35,7 @@ pub(super) fn check(matches: &ArgMatches, output: &Output) -> Result<Option<Exit
     let stack_data = StackData { experiments, seed: 1, records: Some(RECORDS) };
     // All at once, so that stacks share their database.
     let open_options = OpenOptions { stack_data, tolerant: true, ..OpenOptions::default() };
-    let mut opened = targets::open(&urls, &open_options, output)?;
+    let mut opened = kurabe_targets::open(&urls, &open_options, output)?;
     let mut errors: Vec<Error> = Vec::new();
     let mut conforms = true;
     for target in &opened.targets {
@@ -47,7 +47,7 @@ pub(super) fn check(matches: &ArgMatches, output: &Output) -> Result<Option<Exit
             Err(error) => errors.push(error.context(&target.name)),
         }
     }
-    errors.extend(opened.died().map(|why| targets::start_error(ErrorKind::ConnectionLost, &why)));
+    errors.extend(opened.died().map(|why| kurabe_targets::start_error(ErrorKind::ConnectionLost, &why)));
     errors.extend(std::mem::take(&mut opened.unopened).into_iter().map(|(_, error)| error));
     opened.close(output);
     let mut worst = (!conforms).then_some(exit::TARGET);

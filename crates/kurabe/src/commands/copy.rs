@@ -6,7 +6,7 @@ mod report;
 
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::{signals, targets, timeout};
+use crate::{signals, timeout};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_copy::casts::{self, UserCasts};
@@ -62,7 +62,7 @@ pub(super) fn copy(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     for scheme in schemes {
         engines::of_scheme(&scheme?)?;
     }
-    let opened = targets::open(&urls, &targets::OpenOptions::default(), output)?;
+    let opened = kurabe_targets::open(&urls, &kurabe_targets::OpenOptions::default(), output)?;
     let done = work(matches, &opened, &wanted, &stop, output);
     opened.close(output);
     done
@@ -118,7 +118,7 @@ fn file_error(path: &str, error: &std::io::Error) -> Error {
 
 /// The scheme of the engine: that of a throwaway server is its name.
 fn engine_of(url: &TargetUrl) -> String {
-    if url.scheme == targets::UP { url.path.clone() } else { url.scheme.clone() }
+    if url.scheme == kurabe_targets::UP { url.path.clone() } else { url.scheme.clone() }
 }
 
 /// The source's URL, with the option by which its driver opens it for reading only, where it has one.

@@ -3,7 +3,7 @@
 use super::{conformance, messages, runs};
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::{places, signals, targets, timeout};
+use crate::{places, signals, timeout};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::driver::Support;
@@ -31,7 +31,8 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         urls.push("sqlite:".to_owned());
     }
     for url in &urls {
-        match targets::open(std::slice::from_ref(url), &targets::OpenOptions::default(), output) {
+        match kurabe_targets::open(std::slice::from_ref(url), &kurabe_targets::OpenOptions::default(), output)
+        {
             Ok(opened) => {
                 for (target, reached) in opened.targets.iter().zip(&opened.reached) {
                     let wire = matches.get_flag("messages").then(|| {

@@ -9,7 +9,6 @@ use super::warnings::{own_caches, refuse_unseen, scattered, unleased, warnings};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::suite::{Beside, Request};
-use crate::targets::{self, OpenOptions, Opened, SharedServers};
 use crate::{clock, git, signals, timeout};
 use anyhow::Result;
 use jiff::Timestamp;
@@ -22,6 +21,7 @@ use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::prepare::{eviction, latency, overhead, preflight};
 use kurabe_experiments::registry;
 use kurabe_record::Store;
+use kurabe_targets::{OpenOptions, Opened, SharedServers};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -135,7 +135,7 @@ pub(super) fn execute_with(job: &Job<'_>, partial: &mut PartialRun, output: &Out
         kurabe_observe::check()?;
     }
     let experiment = registry::of(&job.spec)?;
-    let mut plan = Plan::draft(experiment, job.spec.clone(), &targets::applications(&job.urls)?)?;
+    let mut plan = Plan::draft(experiment, job.spec.clone(), &kurabe_targets::applications(&job.urls)?)?;
     let open_options = OpenOptions {
         dry: job.dry,
         tolerant: job.in_suite.is_some() || job.urls.len() > 1,
@@ -145,7 +145,7 @@ pub(super) fn execute_with(job: &Job<'_>, partial: &mut PartialRun, output: &Out
     };
     timeout::of_run(&plan);
     let agents = fleet::join(&job.spec, job.beside.fleet.as_deref(), job.dry, output)?;
-    let mut opened = targets::open(&job.urls, &open_options, output)?;
+    let mut opened = kurabe_targets::open(&job.urls, &open_options, output)?;
     partial.unopened = std::mem::take(&mut opened.unopened);
     if job.in_suite.is_none()
         && let Err(error) = leave_out(job, &partial.unopened, output)
@@ -190,7 +190,7 @@ fn without(plan: &mut Plan, job: &Job<'_>, unopened: &[(usize, Error)]) -> Resul
     }
     let names = (0..job.urls.len()).filter(opened).map(|at| job.spec.targets[at].clone()).collect();
     let spec = RunSpec { targets: names, ..job.spec.clone() };
-    *plan = Plan::draft(plan.experiment, spec, &targets::applications(&urls)?)?;
+    *plan = Plan::draft(plan.experiment, spec, &kurabe_targets::applications(&urls)?)?;
     Ok(())
 }
 
@@ -256,14 +256,14 @@ fn plan_and_run(
     }
     signals::check()?;
     signals::wait_for("the overhead measurement");
-    let null = targets::null()?;
+    let null = kurabe_targets::null()?;
     let overhead = overhead::measure(&plan, &null, cancel)?;
     let began = clock::since_1970().as_secs();
     let mut header = RunHeader {
         run: format!("{}-{}", stamp(began), plan.spec.experiment),
         began,
         kurabe: env!("CARGO_PKG_VERSION").to_owned(),
-        command: targets::without_passwords(std::env::args()),
+        command: kurabe_targets::without_passwords(std::env::args()),
         spec: plan.spec.clone(),
         machine,
         targets: opened.records.clone(),

@@ -5,7 +5,6 @@ use super::report;
 use crate::cli::PREVIOUS;
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
-use crate::targets;
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::origin::Origin;
@@ -29,7 +28,7 @@ pub(super) fn earlier(
     let against = matches.try_get_one::<String>("against").ok().flatten();
     let previous = || previous(matches, spec).then(|| "last".to_owned());
     let Some(wanted) = against.cloned().or_else(previous) else { return Ok(None) };
-    let wanted = targets::without_passwords(std::iter::once(wanted)).concat();
+    let wanted = kurabe_targets::without_passwords(std::iter::once(wanted)).concat();
     let path = match base(store, &wanted, origin, &spec.experiment) {
         Err(error) if against.is_none() && error.kind() == ErrorKind::NotFound => {
             output.note("there is no earlier run: this one is the base of the next, and nothing is judged");

@@ -3,13 +3,13 @@
 pub(crate) mod fleet {
     use crate::exit::Exit;
     use crate::output::Output;
-    use crate::targets::Opened;
     use clap::ArgMatches;
     use kurabe_core::fleet::AgentRecord;
     use kurabe_core::run::RunSpec;
     use kurabe_core::{Error, Result};
     use kurabe_engine::fleet::{Fleet, Order, Started};
     use kurabe_engine::trial::Failure;
+    use kurabe_targets::Opened;
     use std::sync::atomic::AtomicBool;
 
     /// The agents of a run, of which there are none.

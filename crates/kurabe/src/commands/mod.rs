@@ -126,7 +126,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 /// The run that the user named. A URL here is a mistake; the error must not repeat its password.
 fn wanted(matches: &ArgMatches, name: &str) -> String {
     let word = matches.get_one::<String>(name).map_or("last", String::as_str);
-    crate::targets::without_passwords(std::iter::once(word.to_owned())).concat()
+    kurabe_targets::without_passwords(std::iter::once(word.to_owned())).concat()
 }
 
 /// Reads the run that a command names from the store.

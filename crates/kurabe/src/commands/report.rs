@@ -4,7 +4,6 @@ use super::compare::Files;
 use super::{named_run, parquet};
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::targets;
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::experiment::ExperimentInfo;
@@ -91,7 +90,7 @@ fn file_name(view: &View, name: &str, extension: &str) -> String {
 /// it.
 pub(super) fn view(matches: &ArgMatches) -> View {
     let leave_out = matches.get_many::<String>("leave-out").into_iter().flatten().cloned();
-    View { leave_out: targets::without_passwords(leave_out), anonymise: matches.get_flag("anonymise") }
+    View { leave_out: kurabe_targets::without_passwords(leave_out), anonymise: matches.get_flag("anonymise") }
 }
 
 /// Warns the user about licences: an anonymous report cannot name them.

@@ -7,7 +7,6 @@ use super::warnings::refuse_unseen;
 use super::{fleet, report, scale, stopping_rule};
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::targets::{self, OpenOptions};
 use crate::{clock, signals, timeout};
 use anyhow::Result;
 use kurabe_core::Error;
@@ -17,6 +16,7 @@ use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::prepare::{eviction, preflight};
 use kurabe_experiments::registry;
 use kurabe_record::Resumed;
+use kurabe_targets::OpenOptions;
 
 /// Continues an interrupted run.
 pub(super) fn resume(
@@ -41,13 +41,13 @@ pub(super) fn resume(
         output.warning(&format!("this run was started with kurabe {}", run.header.kurabe));
     }
     // The URL is the recorded one; a password for it comes from the environment.
-    let (spec, applications) = (&run.header.spec, targets::applications(urls)?);
+    let (spec, applications) = (&run.header.spec, kurabe_targets::applications(urls)?);
     spec.setup.as_ref().map_or(Ok(()), Setup::check)?;
     let mut plan = Plan::of_recorded(experiment, spec, &run.header.cells, &applications)?;
     let open_options = OpenOptions::of(&plan, spec.cache.as_deref(), spec.remote.as_deref());
     timeout::of_run(&plan);
     let agents = fleet::join(spec, None, false, output)?;
-    let mut opened = targets::open(urls, &open_options, output)?;
+    let mut opened = kurabe_targets::open(urls, &open_options, output)?;
     refuse_unseen(&plan, &mut opened);
     let agents = agents.map(|agents| fleet::reach(agents, &mut opened, output));
     for (index, target) in opened.targets.iter().enumerate() {

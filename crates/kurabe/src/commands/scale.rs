@@ -1,7 +1,6 @@
 //! The scale of existing pgbench tables: the number of rows of `pgbench_branches`, as in pgbench itself.
 
 use crate::output::Output;
-use crate::targets::Opened;
 use anyhow::Result;
 use kurabe_core::Error;
 use kurabe_core::collection::{Collection, Field, FieldType};
@@ -12,6 +11,7 @@ use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::target::Target;
 use kurabe_experiments::custom::counts_scale;
 use kurabe_experiments::registry;
+use kurabe_targets::Opened;
 use std::sync::Arc;
 
 /// The table that defines the scale.

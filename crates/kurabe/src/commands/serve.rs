@@ -2,7 +2,7 @@
 
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
-use crate::{places, signals, targets};
+use crate::{places, signals};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
@@ -28,7 +28,7 @@ pub(super) fn serve(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let started = kurabe_testbed::engines().map(|engine| format!("up:{engine}"));
     let given: Vec<String> = matches.get_many::<String>("target").into_iter().flatten().cloned().collect();
     for target in &given {
-        targets::check_scheme(&TargetUrl::parse(target)?)?;
+        kurabe_targets::check_scheme(&TargetUrl::parse(target)?)?;
     }
     let targets = std::iter::once("sqlite:".to_owned()).chain(given).chain(started).collect();
     let hosts = matches.get_many::<String>("host").into_iter().flatten().cloned().collect();

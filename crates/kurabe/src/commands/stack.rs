@@ -3,11 +3,11 @@
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::suite::option_of;
-use crate::targets::{self, OpenOptions, Opened, SERVED_BY_STACKS, STACK, StackData, start_error};
 use crate::{clock, signals, timeout};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind, units};
+use kurabe_targets::{OpenOptions, Opened, SERVED_BY_STACKS, STACK, StackData, start_error};
 
 pub(super) fn stack(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let text = |name: &str| matches.get_one::<String>(name).cloned();
@@ -24,7 +24,7 @@ pub(super) fn stack(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     if let Some(workers) = count("workers")? {
         url = format!("{url}?workers={workers}");
     }
-    let url = targets::with_database(&url, &text("db").unwrap_or_default())?;
+    let url = kurabe_targets::with_database(&url, &text("db").unwrap_or_default())?;
     timeout::of(matches)?;
     let clock = clock::since_1970().as_nanos() as u64;
     let stack_data = StackData {
@@ -33,7 +33,7 @@ pub(super) fn stack(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         records: count("records")?,
     };
     let stop = signals::watch(exit::DONE, output)?;
-    let opened = targets::open(&[url], &OpenOptions { stack_data, ..OpenOptions::default() }, output)?;
+    let opened = kurabe_targets::open(&[url], &OpenOptions { stack_data, ..OpenOptions::default() }, output)?;
     signals::wait_for("the stack to end");
     let ended = announce(&opened, output).and_then(|()| {
         signals::until_stopped(&stop, || {

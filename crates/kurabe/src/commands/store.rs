@@ -2,7 +2,7 @@
 
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
-use crate::{places, targets};
+use crate::places;
 use anyhow::Result;
 use clap::ArgMatches;
 use jiff::Timestamp;
@@ -161,7 +161,7 @@ fn object(entry: &Entry) -> serde_json::Value {
 fn named(store: &Store, matches: &ArgMatches) -> Result<Vec<RunPath>> {
     let words = matches.get_many::<String>("run").into_iter().flatten().cloned();
     let mut found: Vec<RunPath> = Vec::new();
-    for word in targets::without_passwords(words) {
+    for word in kurabe_targets::without_passwords(words) {
         let path = store.find(&word).map_err(OfRunFile)?;
         if !found.contains(&path) {
             found.push(path);

@@ -8,7 +8,6 @@ use super::{push, report};
 use crate::exit::{self, Exit};
 use crate::output::{Output, shown};
 use crate::suite::{Several, SuiteRun};
-use crate::targets::{self, SharedServers};
 use crate::{clock, places, signals};
 use anyhow::Result;
 use clap::ArgMatches;
@@ -18,6 +17,7 @@ use kurabe_engine::plan::Plan;
 use kurabe_experiments::registry;
 use kurabe_report::suite::{self, Ending, Entry, Row, State, SuiteTable};
 use kurabe_report::terminal;
+use kurabe_targets::SharedServers;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -130,7 +130,7 @@ fn job(path: &Path, run: &SuiteRun, files: &Files, matches: &ArgMatches) -> Resu
 }
 
 fn plan(job: &Job<'_>) -> kurabe_core::Result<Plan> {
-    Plan::draft(registry::of(&job.spec)?, job.spec.clone(), &targets::applications(&job.urls)?)
+    Plan::draft(registry::of(&job.spec)?, job.spec.clone(), &kurabe_targets::applications(&job.urls)?)
 }
 
 /// Sets the columns of each run's targets, and returns their names. Runs with the same target share its column.
@@ -154,7 +154,7 @@ fn columns(all: &mut [Planned<'_>]) -> Result<Vec<String>> {
         }
     }
     let urls: Vec<TargetUrl> = known.into_iter().map(|(url, _)| url).collect();
-    Ok(targets::names(&urls))
+    Ok(kurabe_targets::names(&urls))
 }
 
 fn table(path: &Path, names: Vec<String>, dry: bool) -> SuiteTable {
@@ -162,7 +162,7 @@ fn table(path: &Path, names: Vec<String>, dry: bool) -> SuiteTable {
     let began = clock::since_1970().as_secs();
     SuiteTable {
         kurabe: env!("CARGO_PKG_VERSION").to_owned(),
-        command: targets::without_passwords(std::env::args()),
+        command: kurabe_targets::without_passwords(std::env::args()),
         dry,
         ..SuiteTable::new(suite, began, kurabe_observe::machine_facts(), names)
     }

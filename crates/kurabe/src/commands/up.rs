@@ -2,7 +2,7 @@
 
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::{signals, targets};
+use crate::signals;
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
@@ -18,7 +18,7 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             .into());
     }
     let mut url = TargetUrl::parse(&format!("up:{engine}"))?;
-    targets::check_scheme(&url)?;
+    kurabe_targets::check_scheme(&url)?;
     for setting in matches.get_many::<String>("setting").into_iter().flatten() {
         let (name, value) = setting
             .split_once('=')
@@ -27,8 +27,8 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     }
     let stop = signals::watch(exit::DONE, output)?;
     signals::wait_for(format!("a throwaway {engine} to start"));
-    let server = targets::up(&url, None, 0, output)?;
-    output.result(&targets::reached(&url, &server)?.to_string())?;
+    let server = kurabe_targets::up(&url, None, 0, output)?;
+    output.result(&kurabe_targets::reached(&url, &server)?.to_string())?;
     if let Some(socket) = server.socket() {
         output.note(&format!("{} {}, socket {}", engine, server.version(), socket.display()));
     } else {
@@ -40,7 +40,7 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         None => Ok(()),
         Some(why) => {
             let text = format!("the server exited: {why}");
-            Err(targets::start_error(ErrorKind::ConnectionLost, &text))
+            Err(kurabe_targets::start_error(ErrorKind::ConnectionLost, &text))
         }
     })?;
     server.stop().map_err(|e| Error::new(ErrorKind::Environment, e.to_string()))?;

@@ -1,12 +1,12 @@
 //! Warnings about targets and storage, printed before a run.
 
-use crate::targets::Opened;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::observation::{Endpoint, Observer as _};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::fixture::Ownership;
 use kurabe_engine::prepare::target::Target;
 use kurabe_observe::Monitor;
+use kurabe_targets::Opened;
 
 /// Servers that are not pinned to the servers' processors although trials are interleaved.
 pub(super) fn scattered(opened: &Opened) -> Vec<String> {

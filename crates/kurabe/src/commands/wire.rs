@@ -2,7 +2,7 @@
 
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::{signals, targets};
+use crate::signals;
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
@@ -64,9 +64,9 @@ impl Relayed {
         let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
         let asked = TargetUrl::parse(text("target"))?;
         let listen = super::app::address(text("listen"), matches.get_flag("allow-remote"))?;
-        let is_up = asked.scheme == targets::UP;
+        let is_up = asked.scheme == kurabe_targets::UP;
         if is_up {
-            targets::check_scheme(&asked)?;
+            kurabe_targets::check_scheme(&asked)?;
         }
         // Before a server is started.
         let scheme = if is_up { &asked.path } else { &asked.scheme };
@@ -79,11 +79,11 @@ impl Relayed {
         let stop = signals::watch(if command.is_empty() { exit::DONE } else { exit::INTERRUPTED }, output)?;
         let started = if is_up {
             signals::wait_for(format!("a throwaway {} to start", asked.path));
-            Some(targets::up(&asked, None, 0, output)?)
+            Some(kurabe_targets::up(&asked, None, 0, output)?)
         } else {
             None
         };
-        let reached = |server| targets::reached(&asked, server);
+        let reached = |server| kurabe_targets::reached(&asked, server);
         let url = started.as_ref().map_or_else(|| Ok(asked.clone()), reached)?;
         Ok(Self { url, protocol, listen, command, stop, started })
     }

@@ -11,7 +11,6 @@ use crate::cli::PGBENCH;
 use crate::custom::{self, PGBENCH_KEYS};
 use crate::document::{self, Entry, Node, at, find, line_of_error, without_lines};
 use crate::settings::is_default;
-use crate::targets;
 use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result};
@@ -234,7 +233,7 @@ impl Reader<'_> {
         request.settings(info, "--", &|name| Ok(given(name)))?;
         request.targets = self.targets(table, of_file)?;
         for url in &request.targets {
-            let checked = TargetUrl::parse(url).and_then(|url| targets::check_scheme(&url));
+            let checked = TargetUrl::parse(url).and_then(|url| kurabe_targets::check_scheme(&url));
             checked.map_err(|error| error.context("targets"))?;
         }
         Ok(request)

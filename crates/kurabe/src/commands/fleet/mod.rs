@@ -6,11 +6,11 @@ pub(super) use agent::agent;
 pub(super) use kurabe_fleet::Agents;
 
 use crate::output::Output;
-use crate::targets::Opened;
 use crate::{clock, signals};
 use kurabe_core::Result;
 use kurabe_core::run::RunSpec;
 use kurabe_fleet::{FleetUrl, Wanted};
+use kurabe_targets::Opened;
 
 /// The variable with the command that starts a program at a destination.
 const COMMAND: &str = "KURABE_RSH";
