@@ -5,13 +5,11 @@
     reason = "who prints must hold the output, whether or not it changes what is printed"
 )]
 
-use crate::signals;
 use clap::ArgMatches;
 use clap::error::{ContextKind, ContextValue};
 use kurabe_core::text::{is_unprintable, printable};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_report::Language;
-use kurabe_targets::Reporter;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
@@ -239,24 +237,6 @@ fn is_json(matches: &ArgMatches) -> bool {
     let own =
         matches.try_get_one::<String>("log-format").ok().flatten().is_some_and(|format| format == "json");
     own || matches.subcommand().is_some_and(|(_, below)| is_json(below))
-}
-
-impl Reporter for Output {
-    fn note(&self, text: &str) {
-        self.note(text);
-    }
-
-    fn warning(&self, text: &str) {
-        self.warning(text);
-    }
-
-    fn wait_for(&self, what: String) {
-        signals::wait_for(what);
-    }
-
-    fn check(&self) -> Result<()> {
-        signals::check()
-    }
 }
 
 /// Escapes a result for display. Lines (which end in CR and LF in CSV), tabs and, if enabled, colour sequences stay. In JSON, which

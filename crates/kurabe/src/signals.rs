@@ -8,6 +8,7 @@
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_targets::Reporter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
@@ -112,4 +113,23 @@ pub(crate) fn leave_at_once(output: &Output) -> Result<()> {
 fn handle(work: impl FnMut() + Send + 'static) -> Result<()> {
     ctrlc::set_handler(work)
         .map_err(|e| Error::new(ErrorKind::Internal, format!("interrupts cannot be handled: {e}")))
+}
+
+/// What tells the user how targets are opened, and ends that if the user stops it.
+impl Reporter for Output {
+    fn note(&self, text: &str) {
+        self.note(text);
+    }
+
+    fn warning(&self, text: &str) {
+        self.warning(text);
+    }
+
+    fn wait_for(&self, what: String) {
+        wait_for(what);
+    }
+
+    fn check(&self) -> Result<()> {
+        check()
+    }
 }

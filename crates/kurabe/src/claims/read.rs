@@ -1,6 +1,6 @@
 //! Reads a claims file. Each mistake is an error with its line.
 
-use super::{Definition, Work};
+use super::definition::{Definition, Work};
 use crate::document::{self, Entry, Node, at, line_of_error, without_lines};
 use crate::suite::{Request, axes_of, until::percentage};
 use clap::ArgMatches;
