@@ -1,8 +1,10 @@
 //! `kurabe claims [ID…] [TARGET…]`: tests claims, each by a run that ends when the claim is decided.
 
-use super::execute::{Job, StopRule, execute};
+use super::execute::{Job, execute};
+use super::files::{is_output, write};
 use super::gate::origin;
 use super::report;
+use super::stopping_rule::StopRule;
 use crate::claims::{Definition, Earlier, Resolved, Work, of_file, on_this_machine, resolve, shipped};
 use crate::exit::{self, Exit};
 use crate::output::Output;
@@ -17,7 +19,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_record::Store;
 use kurabe_report::claim::{Answer, Card, Held, Judgement, Report, json, judge, page, terminal};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The page in the folder of runs.
@@ -129,10 +131,10 @@ impl Files {
     /// Writes page and JSON.
     fn write(&self, made: &Report) -> Result<()> {
         if let Some(file) = &self.html {
-            report::write(file, page(made).as_bytes())?;
+            write(file, page(made).as_bytes())?;
         }
         match &self.json {
-            Some(file) if !is_output(file) => report::write(file, json(made).as_bytes()),
+            Some(file) if !is_output(file) => write(file, json(made).as_bytes()),
             _ => Ok(()),
         }
     }
@@ -148,10 +150,6 @@ impl Files {
         }
         Ok(())
     }
-}
-
-fn is_output(file: &Path) -> bool {
-    file.as_os_str() == "-"
 }
 
 /// What all claims of a call have in common.

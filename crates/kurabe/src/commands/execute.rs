@@ -5,6 +5,7 @@ use super::measure::{RunContext, measure};
 use super::planned::{left_out, long, planned, too_long, unavailable};
 use super::push::Collector;
 use super::scale;
+use super::stopping_rule::StopRule;
 use super::warnings::{own_caches, refuse_unseen, scattered, unleased, warnings};
 use crate::exit::{self, Exit};
 use crate::output::Output;
@@ -13,7 +14,7 @@ use crate::{clock, git, signals, timeout};
 use anyhow::Result;
 use jiff::Timestamp;
 use kurabe_core::origin::Origin;
-use kurabe_core::run::{CellRecord, Outcome, Run, RunHeader, RunSpec};
+use kurabe_core::run::{CellRecord, Run, RunHeader, RunSpec};
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::plan::budget::{self, Free};
@@ -22,32 +23,9 @@ use kurabe_engine::prepare::{eviction, latency, overhead, preflight};
 use kurabe_experiments::registry;
 use kurabe_record::Store;
 use kurabe_targets::{OpenOptions, Opened, SharedServers};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-
-/// What a run is for: it says when a run with a stopping rule may end, and what is printed of it.
-#[derive(Clone, Copy, Default)]
-pub(super) enum StopRule<'a> {
-    /// The run's own report: it ends when all comparisons are conclusive.
-    #[default]
-    Report,
-    /// A claim, whose answer others print: it ends when this function says that the claim is decided.
-    Claim(&'a dyn Fn(&Run) -> bool),
-}
-
-impl StopRule<'_> {
-    /// Until when rounds are added, as a clause; `margin` is that of the stopping rule.
-    pub(super) fn end(self, margin: f64) -> String {
-        match self {
-            Self::Report => {
-                format!("until all comparisons are conclusive at ±{} %", (margin * 1e4).round() / 100.0)
-            }
-            Self::Claim(_) => "until the claim is decided".to_owned(),
-        }
-    }
-}
 
 /// A run to execute.
 #[allow(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
@@ -312,22 +290,6 @@ fn note_not_started(targets: &[kurabe_engine::prepare::target::Target], output: 
     if !unknown.is_empty() {
         output.note(&format!("not started, so that its limits are not checked: {}", unknown.join(", ")));
     }
-}
-
-/// The exit code of a complete run.
-pub(super) fn exit_of(run: &Run) -> Exit {
-    // A trial that was repeated counts with its last outcome.
-    let last: BTreeMap<_, _> = run
-        .trials
-        .iter()
-        .map(|trial| ((trial.round, trial.cell, &trial.operation), &trial.outcome))
-        .collect();
-    let failed = last.values().any(|outcome| matches!(outcome, Outcome::Failed { .. }));
-    let cells = &run.header.cells;
-    let unmeasured = (0..run.header.targets.len()).any(|target| {
-        cells.iter().filter(|cell| cell.target == target).all(|cell| cell.unavailable.is_some())
-    });
-    if failed || unmeasured { exit::FAILED_CELLS } else { exit::DONE }
 }
 
 /// A timestamp such as `20261120-101744` in UTC, from seconds since 1970.

@@ -1,6 +1,7 @@
 //! `kurabe run -f SUITE --fail-on slower`: judges a run, by itself or `--against` an earlier one.
 
-use super::compare::{Files, judged, of_two};
+use super::compare::{judged, of_two};
+use super::files::Files;
 use super::report;
 use crate::cli::PREVIOUS;
 use crate::exit::{self, Exit, OfRunFile};

@@ -1,19 +1,18 @@
 //! Measures a planned run, records each trial, and reports.
 
-use super::execute::{StopRule, exit_of};
 use super::fleet::Agents;
 use super::pause::Pauses;
 use super::planned::{given_up, longer_than_planned};
 use super::push::{self, Collector};
 use super::report;
-use super::stopping_rule::StoppingRule;
+use super::stopping_rule::{StopRule, StoppingRule};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::signals;
 use anyhow::Result;
 use kurabe_core::observation::Endpoint;
-use kurabe_core::run::{Run, RunEnd, RunHeader, TrialRecord};
+use kurabe_core::run::{Outcome, Run, RunEnd, RunHeader, TrialRecord};
 use kurabe_engine::fleet::Fleet;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::fixture::Fixture;
@@ -24,6 +23,7 @@ use kurabe_record::Writer;
 use kurabe_targets::Opened;
 use kurabe_testbed::testing;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -264,6 +264,22 @@ pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
     }
     push::after(otlp, run, output);
     Ok(exit_of(run))
+}
+
+/// The exit code of a complete run.
+fn exit_of(run: &Run) -> Exit {
+    // A trial that was repeated counts with its last outcome.
+    let last: BTreeMap<_, _> = run
+        .trials
+        .iter()
+        .map(|trial| ((trial.round, trial.cell, &trial.operation), &trial.outcome))
+        .collect();
+    let failed = last.values().any(|outcome| matches!(outcome, Outcome::Failed { .. }));
+    let cells = &run.header.cells;
+    let unmeasured = (0..run.header.targets.len()).any(|target| {
+        cells.iter().filter(|cell| cell.target == target).all(|cell| cell.unavailable.is_some())
+    });
+    if failed || unmeasured { exit::FAILED_CELLS } else { exit::DONE }
 }
 
 /// The instant of a second since 1970. Times of trials are since the second in which their run began, so that others can

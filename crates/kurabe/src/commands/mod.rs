@@ -8,6 +8,7 @@ mod conformance;
 mod copy;
 mod doctor;
 mod execute;
+mod files;
 mod gate;
 mod join;
 mod listen;
@@ -47,14 +48,9 @@ mod push;
 #[cfg(not(feature = "otlp"))]
 use left_out::push;
 
-#[cfg(feature = "parquet")]
-use kurabe_export::parquet;
-#[cfg(not(feature = "parquet"))]
-use left_out::parquet;
-
-use crate::exit::{self, Exit, OfRunFile};
+use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::{catalogue, cli, places};
+use crate::{catalogue, cli};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};
@@ -121,25 +117,4 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         }
         _ => Err(Error::usage("no such command").into()),
     }
-}
-
-/// The run that the user named. A URL here is a mistake; the error must not repeat its password.
-fn wanted(matches: &ArgMatches, name: &str) -> String {
-    let word = matches.get_one::<String>(name).map_or("last", String::as_str);
-    kurabe_targets::without_passwords(std::iter::once(word.to_owned())).concat()
-}
-
-/// Reads the run that a command names from the store.
-fn named_run(
-    matches: &ArgMatches,
-    name: &str,
-    output: &Output,
-) -> Result<(kurabe_record::RunPath, kurabe_core::run::Run)> {
-    let store = places::runs(matches)?;
-    let path = store.find(&wanted(matches, name)).map_err(OfRunFile)?;
-    let recorded = kurabe_record::read(&path).map_err(OfRunFile)?;
-    if let Some(torn) = &recorded.torn {
-        output.warning(torn);
-    }
-    Ok((path, recorded.run))
 }

@@ -1,20 +1,22 @@
 //! `kurabe report [RUN]`, and the table at the end of every run.
 
-use super::compare::Files;
-use super::{named_run, parquet};
+use super::files::{Files, is_output, write};
+#[cfg(not(feature = "parquet"))]
+use super::left_out::parquet;
 use crate::exit::{self, Exit};
 use crate::output::Output;
+use crate::places::named_run;
 use anyhow::Result;
 use clap::ArgMatches;
+use kurabe_core::Error;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::Run;
-use kurabe_core::{Error, ErrorKind};
 use kurabe_experiments::registry;
+#[cfg(feature = "parquet")]
+use kurabe_export::parquet;
 use kurabe_record::RunPath;
 use kurabe_report::{Language, View, ab, csv, hgrm, html, json, markdown, terminal, windows};
-use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The width of the report if standard output is not a terminal and the environment sets none.
 const WIDTH: usize = 110;
@@ -59,7 +61,7 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         _ => terminal::render(&summary.in_language(output.language), &terminal_options(output)).into_bytes(),
     };
     let file = match asked {
-        Some(file) if file.as_os_str() == "-" => None,
+        Some(file) if is_output(file) => None,
         Some(file) => Some(file.clone()),
         None if format == "html" => Some(path.folder.join(file_name(&view, "report", "html"))),
         None if format == "parquet" => Some(path.folder.join(file_name(&view, "windows", "parquet"))),
@@ -149,30 +151,4 @@ pub(super) fn info(run: &Run, output: &Output) -> Option<&'static ExperimentInfo
         ));
     }
     info
-}
-
-/// Writes a file atomically: an existing report stays until the new one is complete.
-pub(super) fn write(file: &Path, text: &[u8]) -> Result<()> {
-    let failed = |e: std::io::Error| {
-        Error::new(ErrorKind::Environment, format!("the report cannot be written to {}: {e}", file.display()))
-    };
-    // Pipes and devices are written to, not replaced.
-    if file.exists() && !file.is_file() {
-        return Ok(fs::write(file, text).map_err(failed)?);
-    }
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        let message = format!(
-            "the report cannot be written to {}: no such folder: {}",
-            file.display(),
-            folder.display()
-        );
-        return Err(Error::new(ErrorKind::Environment, message).hint("create it, or choose another").into());
-    }
-    let mut new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    new.write_all(text).map_err(failed)?;
-    // Reports are readable by others, unlike temporary files.
-    fs::set_permissions(new.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(failed)?;
-    new.persist(file).map_err(|e| failed(e.error))?;
-    Ok(())
 }

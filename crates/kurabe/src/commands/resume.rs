@@ -1,10 +1,10 @@
 //! Continues an interrupted run.
 
-use super::execute::StopRule;
 use super::measure::{RunContext, measure};
 use super::push::Collector;
+use super::stopping_rule::{StopRule, prolongs};
 use super::warnings::refuse_unseen;
-use super::{fleet, report, scale, stopping_rule};
+use super::{fleet, report, scale};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::{clock, signals, timeout};
@@ -29,7 +29,7 @@ pub(super) fn resume(
 ) -> Result<Exit> {
     kurabe_observe::check()?;
     let Resumed { mut run, mut writer, .. } = resumed;
-    let further = stopping_rule::prolongs(&run, max_rounds)?;
+    let further = prolongs(&run, max_rounds)?;
     if run.is_complete() && !further {
         output.note(&format!("{} is complete; there is nothing to resume", run.header.run));
         output.result(&report::terminal(&run, output))?;

@@ -1,15 +1,16 @@
 //! `kurabe run`: a new run, a recorded one `--again`, or the rest of one (`--resume`).
 
-use super::compare::Files;
 use super::execute::{Job, execute};
+use super::files::Files;
 use super::gate::{self, origin};
-use super::{push, report, resume, wanted};
+use super::{push, report, resume};
 use crate::cli::{PGBENCH, REPLAY};
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
+use crate::places::{self, wanted};
+use crate::quiet;
 use crate::settings::is_given;
 use crate::suite::{Beside, Request, Several};
-use crate::{places, quiet};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::origin::Origin;

@@ -1,6 +1,5 @@
 //! `--until conclusive`: decides whether a run continues after its planned rounds.
 
-use super::execute::StopRule;
 use anyhow::Result;
 use kurabe_core::Error;
 use kurabe_core::run::{Run, RunEnd, TrialRecord};
@@ -8,6 +7,28 @@ use kurabe_experiments::registry;
 use kurabe_report::analyse;
 use kurabe_stats::interim::Analyses;
 use std::time::{Duration, Instant};
+
+/// What a run is for: it says when a run with a stopping rule may end, and what is printed of it.
+#[derive(Clone, Copy, Default)]
+pub(super) enum StopRule<'a> {
+    /// The run's own report: it ends when all comparisons are conclusive.
+    #[default]
+    Report,
+    /// A claim, whose answer others print: it ends when this function says that the claim is decided.
+    Claim(&'a dyn Fn(&Run) -> bool),
+}
+
+impl StopRule<'_> {
+    /// Until when rounds are added, as a clause; `margin` is that of the stopping rule.
+    pub(super) fn end(self, margin: f64) -> String {
+        match self {
+            Self::Report => {
+                format!("until all comparisons are conclusive at ±{} %", (margin * 1e4).round() / 100.0)
+            }
+            Self::Claim(_) => "until the claim is decided".to_owned(),
+        }
+    }
+}
 
 /// Decides after each interim analysis whether a run continues.
 pub(super) struct StoppingRule<'a> {

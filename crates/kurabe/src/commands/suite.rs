@@ -1,8 +1,8 @@
 //! `kurabe run -f SUITE` with a suite of several runs: executes them in order and prints what was measured on which
 //! target.
 
-use super::compare::Files;
 use super::execute::{InSuite, Job, PartialRun, execute_with};
+use super::files::Files;
 use super::gate::origin;
 use super::{push, report};
 use crate::exit::{self, Exit};

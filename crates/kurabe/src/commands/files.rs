@@ -1,0 +1,105 @@
+//! The files that a command writes besides what it prints.
+
+use crate::output::Output;
+use crate::suite::until::percentage;
+use anyhow::Result;
+use clap::ArgMatches;
+use kurabe_core::run::DEFAULT_MARGIN;
+use kurabe_core::{Error, ErrorKind};
+use kurabe_report::compare::Criteria;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What is written besides tables, and the gate's criteria.
+pub(super) struct Files {
+    pub(super) criteria: Option<Criteria>,
+    markdown: Option<PathBuf>,
+    junit: Option<PathBuf>,
+    json: Option<PathBuf>,
+}
+
+impl Files {
+    /// Reads the options. Not every command has every option.
+    ///
+    /// # Errors
+    /// [`Usage`](kurabe_core::ErrorKind::Usage) if the criterion is invalid, or missing for `JUnit` XML.
+    pub(super) fn of(matches: &ArgMatches) -> kurabe_core::Result<Self> {
+        let file = |name: &str| matches.try_get_one::<PathBuf>(name).ok().flatten().cloned();
+        let text = |name: &str| matches.try_get_one::<String>(name).ok().flatten().map(String::as_str);
+        let criterion = text("fail-on").or(text("against").map(|_| "slower"));
+        let criteria = criterion.map(|text| Criteria::parse(text, DEFAULT_MARGIN, percentage)).transpose();
+        let criteria = criteria.map_err(|error| error.context("--fail-on"))?;
+        let [markdown, junit, json] = ["export-markdown", "export-junit", "export-json"].map(file);
+        let files = Self { criteria, markdown, junit, json };
+        if files.junit.is_some() && criteria.is_none() {
+            return Err(Error::usage("--export-junit requires --fail-on").hint("add --fail-on slower:5%"));
+        }
+        if [&files.markdown, &files.junit, &files.json]
+            .into_iter()
+            .flatten()
+            .filter(|file| is_output(file))
+            .count()
+            > 1
+        {
+            return Err(Error::usage(
+                "only one of --export-markdown, --export-junit and --export-json can be '-'",
+            ));
+        }
+        Ok(files)
+    }
+
+    /// Whether standard output is for one of them alone.
+    pub(super) fn prints(&self) -> bool {
+        [&self.markdown, &self.junit, &self.json].into_iter().flatten().any(|file| is_output(file))
+    }
+
+    /// Writes a result in the formats that were asked for.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub(super) fn write(
+        &self,
+        markdown: impl FnOnce() -> String,
+        json: impl FnOnce() -> String,
+        junit: impl FnOnce() -> String,
+        output: &Output,
+    ) -> Result<()> {
+        let write = |file: &PathBuf, text: String| {
+            if is_output(file) { Ok(output.result(&text)?) } else { write(file, text.as_bytes()) }
+        };
+        self.markdown.as_ref().map_or(Ok(()), |file| write(file, markdown()))?;
+        self.json.as_ref().map_or(Ok(()), |file| write(file, json()))?;
+        self.junit.as_ref().map_or(Ok(()), |file| write(file, junit()))
+    }
+}
+
+pub(super) fn is_output(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+/// Writes a file atomically: an existing report stays until the new one is complete.
+pub(super) fn write(file: &Path, text: &[u8]) -> Result<()> {
+    let failed = |e: std::io::Error| {
+        Error::new(ErrorKind::Environment, format!("the report cannot be written to {}: {e}", file.display()))
+    };
+    // Pipes and devices are written to, not replaced.
+    if file.exists() && !file.is_file() {
+        return Ok(fs::write(file, text).map_err(failed)?);
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        let message = format!(
+            "the report cannot be written to {}: no such folder: {}",
+            file.display(),
+            folder.display()
+        );
+        return Err(Error::new(ErrorKind::Environment, message).hint("create it, or choose another").into());
+    }
+    let mut new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    new.write_all(text).map_err(failed)?;
+    // Reports are readable by others, unlike temporary files.
+    fs::set_permissions(new.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(failed)?;
+    new.persist(file).map_err(|e| failed(e.error))?;
+    Ok(())
+}
