@@ -1,7 +1,8 @@
 //! Reads the files of a custom workload. The run file keeps their text.
 
 use crate::cli::PGBENCH;
-use crate::suite::{option_of, parsed, word, words};
+use crate::settings::{option_of, parsed};
+use crate::words::{word, words};
 use clap::ArgMatches;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::{Error, Result, units};

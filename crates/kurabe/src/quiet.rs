@@ -1,7 +1,7 @@
 //! `--wait-quiet`: waits for a quiet machine before a run starts.
 
 use crate::output::Output;
-use clap::{Arg, ArgMatches};
+use clap::ArgMatches;
 use kurabe_core::{Error, Result, units};
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,6 @@ use std::time::{Duration, Instant};
 const QUIET: Duration = Duration::from_secs(2);
 /// A day.
 const MAX: Duration = Duration::from_secs(86_400);
-
-pub(crate) fn option() -> Arg {
-    let help = "Before the run, wait until other processes use less than a tenth of this machine's CPU for 2s, but no \
-                longer than this time";
-    crate::cli::option("wait-quiet", "TIME", help)
-}
 
 /// Waits, if that was asked for.
 ///

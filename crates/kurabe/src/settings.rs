@@ -1,4 +1,4 @@
-//! Values of options besides those on the command line: environment variables and the settings file.
+//! Values of options, also of those that are not on the command line: environment variables and the settings file.
 //!
 //! Each option has a variable: `KURABE_`, the names of its command, and its own name, in capitals:
 //! `KURABE_RUN_ROUNDS`, `KURABE_RUN_SESSION_PAYLOAD`. The settings file has the same structure: a table for each command,
@@ -178,6 +178,30 @@ pub(crate) fn is_default(matches: &ArgMatches, name: &str) -> bool {
 /// Whether the value of an option was given on the command line.
 pub(crate) fn is_given(matches: &ArgMatches, name: &str) -> bool {
     matches.try_contains_id(name).is_ok() && matches.value_source(name) == Some(ValueSource::CommandLine)
+}
+
+/// The text of an option. Not every command has every option.
+pub(crate) fn option(matches: &ArgMatches, name: &str) -> Option<String> {
+    matches.try_get_one::<String>(name).ok().flatten().cloned()
+}
+
+/// The value of an option, if it is given; an error names the option.
+pub(crate) fn option_of<T>(
+    matches: &ArgMatches,
+    name: &str,
+    parse: impl Fn(&str) -> Result<T>,
+) -> Result<Option<T>> {
+    parsed("--", name, option(matches, name), parse)
+}
+
+/// The value of a setting, if it is set; an error names the setting.
+pub(crate) fn parsed<T>(
+    prefix: &str,
+    name: &str,
+    text: Option<String>,
+    parse: impl Fn(&str) -> Result<T>,
+) -> Result<Option<T>> {
+    text.map(|text| parse(&text).map_err(|error| error.context(format!("{prefix}{name}")))).transpose()
 }
 
 #[cfg(test)]

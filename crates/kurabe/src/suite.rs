@@ -1,17 +1,27 @@
 //! What to run, from options or a suite file. Every key of a suite file is checked.
 
+mod claim;
+mod file;
+mod fleet;
+mod interleave;
+mod pgbench;
+mod several;
+mod spec;
+
+pub(crate) use interleave::Interleave;
+pub(crate) use several::{Several, SuiteRun};
+
+use crate::axes::axes_of;
 use crate::output::Output;
-use crate::settings::{is_default, is_given};
+use crate::settings::{is_default, is_given, option, parsed};
+use crate::words::{agent_labels, arrivals, parse_requests, percentage, split_targets, time};
 use clap::ArgMatches;
-use file::{parse, text_of};
 use kurabe_core::axis::AxisInfo;
-use kurabe_core::compression::COMPRESSION;
-use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
 use kurabe_core::custom::CustomWorkload;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::fleet::OnLostAgent;
-use kurabe_core::load::{Arrivals, RATE};
+use kurabe_core::load::Arrivals;
 use kurabe_core::target::{TargetUrl, UP};
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, Result, units};
@@ -20,24 +30,6 @@ use kurabe_experiments::{custom, registry};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
-use until::percentage;
-pub(crate) use words::split_targets;
-use words::{arrivals, known, parse_requests, time};
-pub(crate) use words::{word, words};
-
-mod claim;
-mod file;
-pub(crate) mod fleet;
-mod interleave;
-mod pgbench;
-mod restarts;
-mod several;
-mod spec;
-
-pub(crate) use interleave::Interleave;
-pub(crate) use several::{Several, SuiteRun};
-pub(crate) mod until;
-mod words;
 
 /// The default number of rounds. With fewer rounds intervals widen fast: with five, a 20 % difference at 3 % noise
 /// often stays undecided among forty comparisons; with six it is detected.
@@ -102,17 +94,6 @@ impl Beside {
     }
 }
 
-/// The axes of an experiment, and the common ones.
-pub(crate) fn axes_of(info: &ExperimentInfo) -> impl Iterator<Item = &'static AxisInfo> + use<> {
-    info.axes.iter().chain(common_axes(info.axes))
-}
-
-/// The axes that every experiment has beside these, its own.
-pub(crate) fn common_axes(own: &'static [AxisInfo]) -> impl Iterator<Item = &'static AxisInfo> {
-    let common: [&'static AxisInfo; 4] = [&RATE, &CPUS, &CPU_PLACEMENT, &COMPRESSION];
-    common.into_iter().filter(|axis| !own.iter().any(|known| known.name == axis.name))
-}
-
 impl Request {
     /// Reads the options of `run pgbench …`.
     pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<Self> {
@@ -164,38 +145,6 @@ impl Request {
         }
         request.options(info, matches)?;
         Ok(self)
-    }
-
-    /// Reads a suite file. Options on the command line override it.
-    pub(crate) fn of_suite(path: &Path, matches: &ArgMatches) -> Result<Self> {
-        let text = text_of(path)?;
-        let custom = crate::custom::of_suite(path, &text, matches)?;
-        let is_custom = custom.is_some();
-        let default = |name: &str| option(matches, name).filter(|_| is_default(matches, name));
-        let mut request = parse(&text, custom, &default).map_err(|error| error.context(path.display()))?;
-        request.beside.place_setup(path);
-        let info = request.find()?.info;
-        if !is_custom && matches.contains_id("define") {
-            return Err(Error::usage(format!("--define: {} has no variables", path.display()))
-                .hint("only custom workloads have variables"));
-        }
-        request.override_axes(info, matches)?;
-        request.targets(matches, false)?;
-        request.allow_eviction = may_evict(matches);
-        // The suite file takes precedence over the settings file.
-        request
-            .settings(info, "--", &|name| Ok(option(matches, name).filter(|_| !is_default(matches, name))))?;
-        Ok(request)
-    }
-
-    /// Replaces the values of the axes that are options too.
-    fn override_axes(&mut self, info: &ExperimentInfo, matches: &ArgMatches) -> Result<()> {
-        let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
-        for (axis, values) in axis_options(matches) {
-            known(axis, &names, "axis").map_err(|error| error.context(info.name))?;
-            self.axes.insert(axis.to_owned(), values);
-        }
-        Ok(())
     }
 
     fn options(&mut self, info: &ExperimentInfo, matches: &ArgMatches) -> Result<()> {
@@ -298,7 +247,7 @@ impl Request {
             *value = text(name)?.or(value.take());
         }
         self.agents = count("agents")?.or(self.agents);
-        if let Some(labels) = parsed(prefix, "agent-label", text("agent-label")?, fleet::labels)? {
+        if let Some(labels) = parsed(prefix, "agent-label", text("agent-label")?, agent_labels)? {
             self.labels = labels;
         }
         let on_lost = parsed(prefix, "on-lost-agent", text("on-lost-agent")?, OnLostAgent::parse)?;
@@ -346,38 +295,6 @@ impl Request {
 /// Whether the run may have servers evict values of others.
 fn may_evict(matches: &ArgMatches) -> bool {
     matches.try_get_one::<bool>("allow-eviction").ok().flatten().copied().unwrap_or(false)
-}
-
-/// The axes that options set, with their values.
-fn axis_options(matches: &ArgMatches) -> impl Iterator<Item = (&'static str, Vec<String>)> {
-    crate::cli::suite_axes().into_iter().filter_map(|axis| {
-        let values = matches.get_many::<String>(axis.name)?;
-        Some((axis.name, values.flat_map(|text| axis.list(text)).map(str::to_owned).collect()))
-    })
-}
-
-/// The text of an option. Not every command has every option.
-fn option(matches: &ArgMatches, name: &str) -> Option<String> {
-    matches.try_get_one::<String>(name).ok().flatten().cloned()
-}
-
-/// The value of an option, if it is given; an error names the option.
-pub(crate) fn option_of<T>(
-    matches: &ArgMatches,
-    name: &str,
-    parse: impl Fn(&str) -> Result<T>,
-) -> Result<Option<T>> {
-    parsed("--", name, option(matches, name), parse)
-}
-
-/// The value of a setting, if it is set; an error names the setting.
-pub(crate) fn parsed<T>(
-    prefix: &str,
-    name: &str,
-    text: Option<String>,
-    parse: impl Fn(&str) -> Result<T>,
-) -> Result<Option<T>> {
-    text.map(|text| parse(&text).map_err(|error| error.context(format!("{prefix}{name}")))).transpose()
 }
 
 #[cfg(test)]

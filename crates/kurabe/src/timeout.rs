@@ -1,6 +1,6 @@
 //! `--timeout`: time limit of connecting, and of each reply.
 
-use clap::{Arg, ArgMatches};
+use clap::ArgMatches;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::{Error, Result, units};
 use kurabe_engine::plan::Plan;
@@ -8,11 +8,6 @@ use std::time::Duration;
 
 pub(crate) const DEFAULT: Duration = Duration::from_secs(30);
 const RANGE: std::ops::RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(3_600);
-
-pub(crate) fn option() -> Arg {
-    let help = "Time limit of connecting to a server, and of each reply, however it arrives [default: 30s]";
-    crate::cli::option("timeout", "TIME", help)
-}
 
 /// The value from the command line, if given.
 ///

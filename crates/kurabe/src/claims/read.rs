@@ -1,8 +1,10 @@
 //! Reads a claims file. Each mistake is an error with its line.
 
 use super::definition::{Definition, Work};
+use crate::axes::axes_of;
 use crate::document::{self, Entry, Node, at, line_of_error, without_lines};
-use crate::suite::{Request, axes_of, until::percentage};
+use crate::suite::Request;
+use crate::words::percentage;
 use clap::ArgMatches;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::experiment::ExperimentInfo;

@@ -1,6 +1,6 @@
 //! `kurabe agent`.
 
-use super::{flag, option};
+use super::arguments::{flag, option};
 use clap::{ArgAction, ArgGroup, Command};
 
 pub(super) fn command() -> Command {

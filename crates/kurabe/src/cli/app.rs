@@ -1,6 +1,6 @@
 //! `kurabe up app`.
 
-use super::{flag, option};
+use super::arguments::{flag, option, timeout};
 use clap::{Arg, ArgAction, Command, builder::PossibleValuesParser};
 use kurabe_experiments::registry::EXPERIMENTS;
 
@@ -18,7 +18,7 @@ pub(super) fn command() -> Command {
                 .add(super::complete::targets())
                 .help("The database: a URL, or up:ENGINE for a throwaway server"),
         )
-        .arg(crate::timeout::option())
+        .arg(timeout())
         .args(clients())
         .arg(
             arg(

@@ -1,6 +1,6 @@
 //! `kurabe capture`.
 
-use super::{file, file_word, flag, option};
+use super::arguments::{export, file, file_word, flag, option};
 use clap::{Arg, Command};
 
 pub(super) fn command() -> Command {
@@ -60,7 +60,7 @@ pub(super) fn command() -> Command {
                         .value_parser(["text", "json"])
                         .default_value("text"),
                 )
-                .arg(super::export(
+                .arg(export(
                     "export-html",
                     "Writes a page there, with all statements, units of work and the course of time",
                 )),

@@ -1,6 +1,6 @@
 //! `kurabe claims`.
 
-use super::{export, export_json, file, flag, no_html, option};
+use super::arguments::{export, export_json, file, flag, no_html, option};
 use clap::{Arg, Command};
 
 pub(super) fn command() -> Command {

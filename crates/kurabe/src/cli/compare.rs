@@ -1,7 +1,11 @@
 //! `kurabe compare`, and the options of gates.
 
-use super::{complete, export, export_json, export_markdown, flag, option, view};
+use super::arguments::{export, export_json, export_markdown, flag, option, view};
+use super::complete;
 use clap::{Arg, Command};
+
+/// The hidden option by which a run of one target is judged against the run before it.
+pub(crate) const PREVIOUS: &str = "previous";
 
 pub(super) fn command() -> Command {
     Command::new("compare")
@@ -20,12 +24,7 @@ pub(super) fn gate() -> [Arg; 4] {
         "Compares the run with an earlier one: its name, path or 'last'; or a label or a git branch, which mean the \
          newest complete run of this suite that has it. Implies --fail-on slower",
     );
-    [
-        against.add(complete::runs()).help_heading("Gate"),
-        fail_on(),
-        junit(),
-        flag(super::PREVIOUS, "").hide(true),
-    ]
+    [against.add(complete::runs()).help_heading("Gate"), fail_on(), junit(), flag(PREVIOUS, "").hide(true)]
 }
 
 fn fail_on() -> Arg {

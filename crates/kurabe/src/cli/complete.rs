@@ -3,7 +3,6 @@
 //! The shell asks the program for candidates, with [`VARIABLE`] set. `kurabe completions SHELL` prints the script
 //! that makes it do so.
 
-use super::command;
 use crate::places;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};
@@ -41,7 +40,7 @@ pub(super) fn man() -> Command {
 }
 
 /// Prints candidates and ends the program, if a shell asks for them.
-pub(crate) fn answer_shell() {
+pub(crate) fn answer_shell(command: fn() -> Command) {
     CompleteEnv::with_factory(command).var(VARIABLE).complete();
 }
 

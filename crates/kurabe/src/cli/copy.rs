@@ -1,6 +1,6 @@
 //! `kurabe copy`.
 
-use super::{flag, option};
+use super::arguments::{flag, option};
 use clap::{Arg, ArgAction, Command};
 use kurabe_copy::issue::IssueKind;
 use std::fmt::Write as _;

@@ -1,13 +1,13 @@
 //! `kurabe gate FILE… TARGET…`: a short form of `kurabe run … --fail-on slower`, whose options it takes.
 
+use super::compare::PREVIOUS;
+use super::run::PGBENCH;
 use clap::{Arg, Command};
 use std::ffi::OsString;
 use std::path::Path;
 
 /// The name of the command.
 const NAME: &str = "gate";
-/// The hidden option by which a run of one target is judged against the run before it.
-pub(crate) const PREVIOUS: &str = "previous";
 
 pub(super) fn command() -> Command {
     let help = "Pgbench scripts (browse.sql, or browse.sql@3 with a weight), or a suite file or custom workload (shop.toml); \
@@ -30,8 +30,8 @@ pub(super) fn command() -> Command {
         )
 }
 
-/// The command line with `gate` in the words of `run`, if it names files; otherwise as it is.
-pub(crate) fn as_run(words: Vec<OsString>) -> Vec<OsString> {
+/// The command line with `gate` in the words of `run`, if it names files; otherwise as it is. `all`: all commands.
+pub(crate) fn as_run(words: Vec<OsString>, all: &Command) -> Vec<OsString> {
     let plain: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
     let takes_value = |word: &str| matches!(word, "--runs-dir" | "--color");
     let is_command = |at: &usize| !plain[*at].starts_with('-') && !takes_value(plain[at - 1]);
@@ -54,10 +54,9 @@ pub(crate) fn as_run(words: Vec<OsString>) -> Vec<OsString> {
     }
     let mut out: Vec<OsString> = words[..at].to_vec();
     out.push("run".into());
-    out.extend(scripts.then(|| super::PGBENCH.into()));
-    let all = super::command();
+    out.extend(scripts.then(|| PGBENCH.into()));
     let run = all.find_subcommand("run");
-    let options: Vec<&Arg> = [Some(&all), run, run.and_then(|run| run.find_subcommand(super::PGBENCH))]
+    let options: Vec<&Arg> = [Some(all), run, run.and_then(|run| run.find_subcommand(PGBENCH))]
         .into_iter()
         .flatten()
         .flat_map(Command::get_arguments)
@@ -92,7 +91,7 @@ mod tests {
     #[test]
     fn gate_is_a_run_that_is_judged() {
         let run = |line: &str| {
-            let words = as_run(line.split(' ').map(OsString::from).collect());
+            let words = as_run(line.split(' ').map(OsString::from).collect(), &crate::cli::command());
             words.iter().map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
         };
         for (line, wanted) in [

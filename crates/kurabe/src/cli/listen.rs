@@ -1,6 +1,6 @@
 //! `kurabe up tcp`.
 
-use super::flag;
+use super::arguments::flag;
 use clap::{Arg, Command};
 
 /// The engine of this listener among throwaway servers: `up:tcp`.

@@ -1,6 +1,7 @@
 //! Options that say how a run measures, and what is recorded and written of it.
 
-use super::{export_json, export_markdown, flag, log_format, no_html, option, otlp, stack};
+use super::arguments::{export_json, export_markdown, flag, log_format, no_html, option, otlp, timeout};
+use super::stack;
 use clap::{Arg, ArgAction, Command};
 use kurabe_core::load::Arrivals;
 
@@ -176,8 +177,13 @@ fn how() -> [Arg; 24] {
         )
         .value_parser(Arrivals::ALL.map(Arrivals::name))
         .hide_possible_values(true),
-        crate::timeout::option().help_heading(heading),
-        crate::quiet::option().help_heading(heading),
+        timeout().help_heading(heading),
+        arg(
+            "wait-quiet",
+            "TIME",
+            "Before the run, wait until other processes use less than a tenth of this machine's CPU for 2s, but no longer \
+             than this time",
+        ),
         arg("slo", "TIME", "Limit of the p99 response time: results pass or fail; the one of --rate max [default: 10ms]"),
         arg(
             "durability",

@@ -2,6 +2,7 @@
 
 mod agent;
 mod app;
+mod arguments;
 mod brief;
 mod capture;
 mod claims;
@@ -21,12 +22,14 @@ mod store;
 mod wire;
 
 pub(crate) use brief::{brief, meant, without_all};
+pub(crate) use compare::PREVIOUS;
 pub(crate) use complete::{answer_shell, script};
-pub(crate) use gate::{PREVIOUS, as_run};
+pub(crate) use gate::as_run;
 pub(crate) use renamed::renamed;
-pub(crate) use run::{PGBENCH, REPLAY, suite_axes};
+pub(crate) use run::{PGBENCH, REPLAY};
 
 use crate::{exit, settings};
+use arguments::{flag, option, targets, timeout};
 use clap::{Arg, ArgAction, Command, ValueHint};
 use kurabe_report::Language;
 use std::path::PathBuf;
@@ -61,7 +64,7 @@ pub(crate) fn command() -> Command {
                     option("clients", "N", "Number of clients to check against the server's limits")
                         .default_value("1"),
                 )
-                .arg(crate::timeout::option())
+                .arg(timeout())
                 .arg(
                     option(
                         "via",
@@ -121,72 +124,6 @@ fn up() -> Command {
         .subcommand(listen::command())
 }
 
-pub(crate) fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    // Refused by the option's own parser, with its name, and not as an unknown option.
-    let arg = Arg::new(name).long(name).value_name(value).help(help);
-    if matches!(value, "TIME" | "PERCENT") {
-        arg.allow_hyphen_values(true)
-    } else {
-        arg.allow_negative_numbers(true)
-    }
-}
-
-/// An option without a value.
-fn flag(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
-}
-
-/// `--no-html`.
-fn no_html() -> Arg {
-    flag("no-html", "Do not write the HTML report")
-}
-
-/// `--otlp`.
-fn otlp() -> Arg {
-    option(
-        "otlp",
-        "URL",
-        "OpenTelemetry collector that receives the run at its end, by OTLP over HTTP (http://localhost:4318); \
-         OTEL_EXPORTER_OTLP_HEADERS has further fields, TRACEPARENT the span that the run is a child of",
-    )
-    .value_hint(ValueHint::Url)
-}
-
-/// `--log-format`.
-fn log_format() -> Arg {
-    option(
-        "log-format",
-        "FORMAT",
-        "Progress and messages on standard error: text, or JSON objects, one per line",
-    )
-    .value_parser(["text", "json"])
-    .hide_possible_values(true)
-}
-
-/// An option whose value is a file.
-fn file(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    option(name, value, help).value_hint(ValueHint::FilePath).value_parser(clap::value_parser!(PathBuf))
-}
-
-/// A required word of the command line that is a file.
-fn file_word(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    let arg = Arg::new(name).required(true).value_name(value).help(help);
-    arg.value_hint(ValueHint::FilePath).value_parser(clap::value_parser!(PathBuf))
-}
-
-/// A file to which a command also writes its result: `--export-json` and the like.
-fn export(name: &'static str, help: &'static str) -> Arg {
-    file(name, "FILE", help).help_heading("Results")
-}
-
-fn export_json() -> Arg {
-    export("export-json", "Writes the result as JSON ('-': print only that)")
-}
-
-fn export_markdown() -> Arg {
-    export("export-markdown", "Writes the result as Markdown ('-': print only that)")
-}
-
 fn everywhere() -> [Arg; 5] {
     [
         option(
@@ -213,41 +150,6 @@ fn everywhere() -> [Arg; 5] {
         .short('v')
         .global(true),
     ]
-}
-
-pub(super) fn targets(required: bool) -> Arg {
-    Arg::new("target")
-        .value_name("TARGET")
-        .num_args(if required { 1.. } else { 0.. })
-        .required(required)
-        .add(complete::targets())
-        .help("Database URLs, or up:ENGINE for a throwaway server; see 'kurabe list' [default: sqlite:]")
-}
-
-/// Options for the contents of a report.
-fn view() -> [Arg; 2] {
-    let heading = "Contents of the report";
-    [
-        flag(
-            "anonymise",
-            "Names engines 'database A', 'database B' and removes versions, URLs, settings, error texts \
-                 and the command line; results and verdicts stay",
-        )
-        .alias("anonymize")
-        .help_heading(heading),
-        option(
-            "leave-out",
-            "TARGET",
-            "Leaves out a target, by its name in the run, or all targets of an engine, by the engine's \
-                 name; may be given several times",
-        )
-        .action(ArgAction::Append)
-        .help_heading(heading),
-    ]
-}
-
-fn one_run(help: &'static str) -> Arg {
-    Arg::new("run").required(true).value_name("RUN").add(complete::runs()).help(help)
 }
 
 #[cfg(test)]

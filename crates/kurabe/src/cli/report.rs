@@ -1,6 +1,6 @@
 //! `kurabe report`.
 
-use super::{file, flag, one_run, option, view};
+use super::arguments::{file, flag, one_run, option, view};
 use clap::Command;
 
 pub(super) fn command() -> Command {

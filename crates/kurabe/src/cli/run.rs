@@ -1,7 +1,9 @@
 //! `kurabe run`: one subcommand per experiment, with its axes as options.
 
+use super::arguments::{file, file_word, flag, option, targets};
 use super::measurement::{self, own};
-use super::{compare, complete, file, file_word, flag, option, targets};
+use super::{compare, complete};
+use crate::axes::{common_axes, suite_axes};
 use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
 use kurabe_core::axis::{AxisInfo, FreeText};
 use kurabe_core::compression::COMPRESSION;
@@ -34,20 +36,6 @@ pub(super) fn command() -> Command {
         })
         .subcommand(pgbench())
         .subcommand(replay())
-}
-
-/// The axes of all experiments, each name once, by which options override a suite.
-pub(crate) fn suite_axes() -> Vec<&'static AxisInfo> {
-    let built_in = EXPERIMENTS.iter().flat_map(|experiment| experiment.info.axes);
-    let mut all: Vec<&AxisInfo> = Vec::new();
-    for axis in
-        kurabe_experiments::custom::axes().iter().chain(crate::suite::common_axes(&[])).chain(built_in)
-    {
-        if !all.iter().any(|known| known.name == axis.name) {
-            all.push(axis);
-        }
-    }
-    all
 }
 
 /// Options for [`suite_axes`]. Help shows those that nearly every experiment has.
@@ -130,7 +118,7 @@ fn pgbench() -> Command {
             .help_heading(heading),
         ])
         .args(own())
-        .args(kurabe_experiments::custom::axes().iter().chain(crate::suite::common_axes(&[])).map(axis));
+        .args(kurabe_experiments::custom::axes().iter().chain(common_axes(&[])).map(axis));
     let more = compare::gate().into_iter().chain(measurement::fleet());
     // pgbench's -t is a number of transactions.
     measurement::added_to(command, more).mut_arg("more-targets", |target| target.short(None))
@@ -154,7 +142,7 @@ fn replay() -> Command {
         .args(kurabe_experiments::replay::axes().iter().map(axis))
         .arg(cache())
         // A replay has no rate of its own.
-        .args(crate::suite::common_axes(&[]).map(|info| axis(info).hide(true)));
+        .args(common_axes(&[]).map(|info| axis(info).hide(true)));
     measurement::added_to(command, compare::gate())
 }
 
@@ -180,7 +168,7 @@ fn of_experiment(experiment: &'static Experiment) -> Command {
         .about(info.question)
         .long_about(format!("{}\n\n{}", info.question, info.about))
         .arg(targets(false))
-        .args(info.axes.iter().chain(crate::suite::common_axes(info.axes)).map(axis))
+        .args(info.axes.iter().chain(common_axes(info.axes)).map(axis))
         .arg(operation)
         .args(cache)
         .args(remote);

@@ -1,6 +1,6 @@
 //! `kurabe selftest`.
 
-use super::{flag, option};
+use super::arguments::{flag, option};
 use clap::{Arg, Command};
 
 pub(super) fn command() -> Command {

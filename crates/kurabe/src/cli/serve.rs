@@ -1,6 +1,6 @@
 //! `kurabe serve`.
 
-use super::{flag, option};
+use super::arguments::{flag, option};
 use clap::{Arg, ArgAction, Command};
 
 pub(super) fn command() -> Command {

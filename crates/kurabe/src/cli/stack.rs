@@ -1,6 +1,6 @@
 //! `kurabe up stack`.
 
-use super::option;
+use super::arguments::{option, timeout};
 use clap::{Arg, Command, builder::PossibleValuesParser};
 
 pub(super) fn command() -> Command {
@@ -29,7 +29,7 @@ pub(super) fn command() -> Command {
         .arg(option("workers", "N", "Requests that are processed at once [default: 16]"))
         .arg(option("records", "N", "Number of records in each store [default: depends on the experiment]"))
         .arg(option("seed", "N", "Seed of the data [default: from the clock]"))
-        .arg(crate::timeout::option())
+        .arg(timeout())
 }
 
 /// The database of stacks.

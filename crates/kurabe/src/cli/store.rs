@@ -1,6 +1,7 @@
 //! `kurabe runs`.
 
-use super::{complete, file, file_word, option, otlp};
+use super::arguments::{file, file_word, option, otlp};
+use super::complete;
 use clap::{Arg, ArgAction, Command, ValueHint};
 
 pub(super) fn command() -> Command {

@@ -1,6 +1,6 @@
 //! `kurabe wire`.
 
-use super::{flag, option};
+use super::arguments::{flag, option};
 use clap::{Arg, Command};
 use std::ffi::OsString;
 

@@ -3,7 +3,7 @@
 use super::join::{self, First};
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::suite::option_of;
+use crate::settings::option_of;
 use crate::{clock, signals, timeout};
 use anyhow::Result;
 use clap::ArgMatches;

@@ -8,7 +8,7 @@ use super::stopping_rule::StopRule;
 use crate::claims::{Definition, Earlier, Resolved, Work, of_file, on_this_machine, resolve, shipped};
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::suite::option_of;
+use crate::settings::option_of;
 use crate::{clock, places, signals};
 use anyhow::Result;
 use clap::ArgMatches;

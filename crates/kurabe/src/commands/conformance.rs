@@ -2,7 +2,7 @@
 
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::suite::split_targets;
+use crate::words::split_targets;
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};

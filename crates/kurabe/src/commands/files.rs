@@ -1,7 +1,7 @@
 //! The files that a command writes besides what it prints.
 
 use crate::output::Output;
-use crate::suite::until::percentage;
+use crate::words::percentage;
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::run::DEFAULT_MARGIN;
@@ -35,13 +35,7 @@ impl Files {
         if files.junit.is_some() && criteria.is_none() {
             return Err(Error::usage("--export-junit requires --fail-on").hint("add --fail-on slower:5%"));
         }
-        if [&files.markdown, &files.junit, &files.json]
-            .into_iter()
-            .flatten()
-            .filter(|file| is_output(file))
-            .count()
-            > 1
-        {
+        if files.printed() > 1 {
             return Err(Error::usage(
                 "only one of --export-markdown, --export-junit and --export-json can be '-'",
             ));
@@ -51,7 +45,11 @@ impl Files {
 
     /// Whether standard output is for one of them alone.
     pub(super) fn prints(&self) -> bool {
-        [&self.markdown, &self.junit, &self.json].into_iter().flatten().any(|file| is_output(file))
+        self.printed() > 0
+    }
+
+    fn printed(&self) -> usize {
+        [&self.markdown, &self.junit, &self.json].into_iter().flatten().filter(|file| is_output(file)).count()
     }
 
     /// Writes a result in the formats that were asked for.

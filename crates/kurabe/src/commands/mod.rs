@@ -33,20 +33,15 @@ mod up;
 mod warnings;
 mod wire;
 
-// What a build may leave out has a stand-in that refuses. Tests of every build test that.
-#[cfg(any(test, not(all(feature = "fleet", feature = "otlp", feature = "parquet"))))]
-#[allow(dead_code, reason = "a build uses what it lacks; tests of other builds use none of it")]
-mod left_out;
-
 #[cfg(feature = "fleet")]
-pub(crate) mod fleet;
+mod fleet;
 #[cfg(not(feature = "fleet"))]
-pub(crate) use left_out::fleet;
+use crate::left_out::fleet;
 
 #[cfg(feature = "otlp")]
 mod push;
 #[cfg(not(feature = "otlp"))]
-use left_out::push;
+use crate::left_out::push;
 
 use crate::exit::{self, Exit};
 use crate::output::Output;

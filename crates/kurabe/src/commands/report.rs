@@ -1,9 +1,9 @@
 //! `kurabe report [RUN]`, and the table at the end of every run.
 
 use super::files::{Files, is_output, write};
-#[cfg(not(feature = "parquet"))]
-use super::left_out::parquet;
 use crate::exit::{self, Exit};
+#[cfg(not(feature = "parquet"))]
+use crate::left_out::parquet;
 use crate::output::Output;
 use crate::places::named_run;
 use anyhow::Result;

@@ -2,8 +2,10 @@
 
 use crate::exit::{self, Exit};
 use crate::output::Output;
+use crate::settings::option_of;
 use crate::signals;
-use crate::suite::{self, Interleave, option_of, until::percentage};
+use crate::suite::{self, Interleave};
+use crate::words::percentage;
 use anyhow::Result;
 use clap::ArgMatches;
 use clap::parser::ValueSource;

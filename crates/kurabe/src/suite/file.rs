@@ -1,13 +1,15 @@
 //! Suite files of one run.
 
-use super::words::{known, word, words};
-use super::{Request, axes_of};
-use crate::custom::PGBENCH_KEYS;
+use super::{Request, may_evict};
+use crate::axes::{axes_of, axis_options};
+use crate::custom::{self, PGBENCH_KEYS};
 use crate::document;
+use crate::settings::{is_default, option};
+use crate::words::{known, word, words};
+use clap::ArgMatches;
 use kurabe_core::custom::{CustomWorkload, Language};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::{Error, Result};
-use kurabe_experiments::custom;
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -38,7 +40,7 @@ pub(super) fn parse_table(
     // A custom workload's own keys replace the experiment's name.
     let more = match &custom {
         Some(custom) if custom.language == Language::Pgbench => &PGBENCH_KEYS[..],
-        Some(_) => custom::KEYS,
+        Some(_) => kurabe_experiments::custom::KEYS,
         None => &KEYS[..1],
     };
     let keys: Vec<&str> = KEYS[1..].iter().chain(more).copied().collect();
@@ -61,6 +63,38 @@ pub(super) fn parse_table(
 }
 
 impl Request {
+    /// Reads a suite file. Options on the command line override it.
+    pub(crate) fn of_suite(path: &Path, matches: &ArgMatches) -> Result<Self> {
+        let text = text_of(path)?;
+        let custom = custom::of_suite(path, &text, matches)?;
+        let is_custom = custom.is_some();
+        let default = |name: &str| option(matches, name).filter(|_| is_default(matches, name));
+        let mut request = parse(&text, custom, &default).map_err(|error| error.context(path.display()))?;
+        request.beside.place_setup(path);
+        let info = request.find()?.info;
+        if !is_custom && matches.contains_id("define") {
+            return Err(Error::usage(format!("--define: {} has no variables", path.display()))
+                .hint("only custom workloads have variables"));
+        }
+        request.override_axes(info, matches)?;
+        request.targets(matches, false)?;
+        request.allow_eviction = may_evict(matches);
+        // The suite file takes precedence over the settings file.
+        request
+            .settings(info, "--", &|name| Ok(option(matches, name).filter(|_| !is_default(matches, name))))?;
+        Ok(request)
+    }
+
+    /// Replaces the values of the axes that are options too.
+    fn override_axes(&mut self, info: &ExperimentInfo, matches: &ArgMatches) -> Result<()> {
+        let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
+        for (axis, values) in axis_options(matches) {
+            known(axis, &names, "axis").map_err(|error| error.context(info.name))?;
+            self.axes.insert(axis.to_owned(), values);
+        }
+        Ok(())
+    }
+
     /// Adds what a table of a suite says, which precedes what is known.
     pub(super) fn overlay(&mut self, info: &ExperimentInfo, table: &Table) -> Result<()> {
         let operations: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();

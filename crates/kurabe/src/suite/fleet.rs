@@ -1,32 +1,18 @@
 //! `--fleet`, and the options that belong to it.
 
 use super::Request;
-use crate::commands::fleet::shown;
+#[cfg(not(feature = "fleet"))]
+use crate::left_out::fleet::shown;
 use kurabe_core::fleet::FleetSpec;
 use kurabe_core::{Error, Result};
-use std::collections::BTreeMap;
 
 /// The maximum number of agents: more would need more ports of the coordinator's broker than one process may open.
 const MAX: u64 = 10_000;
 
-/// Reads labels: `rack=a,zone=b`.
-///
-/// # Errors
-/// [`Usage`](kurabe_core::ErrorKind::Usage) if one has no name, or comes twice.
-pub(crate) fn labels(text: &str) -> Result<BTreeMap<String, String>> {
-    let mut all = BTreeMap::new();
-    for part in text.split(',') {
-        let label = part.split_once('=').filter(|(name, _)| !name.trim().is_empty());
-        let Some((name, value)) = label else {
-            return Err(
-                Error::usage(format!("'{part}' is not a label")).hint("write NAME=VALUE, as in rack=a")
-            );
-        };
-        if all.insert(name.trim().to_owned(), value.trim().to_owned()).is_some() {
-            return Err(Error::usage(format!("the label {} is given twice", name.trim())));
-        }
-    }
-    Ok(all)
+/// A fleet's URL without its password.
+#[cfg(feature = "fleet")]
+fn shown(url: &str) -> Result<String> {
+    Ok(kurabe_fleet::FleetUrl::parse(url)?.shown())
 }
 
 impl Request {
@@ -48,22 +34,5 @@ impl Request {
         let agents = self.agents.map(|agents| agents as u32);
         let on_lost_agent = self.on_lost_agent.unwrap_or_default();
         Ok(Some(FleetSpec { url, agents, labels: self.labels.clone(), on_lost_agent }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_have_names_and_values() {
-        let found = labels("rack=a, zone = b").unwrap();
-        assert_eq!(
-            found.iter().map(|(name, value)| format!("{name}:{value}")).collect::<Vec<_>>(),
-            ["rack:a", "zone:b"]
-        );
-        for wrong in ["", "rack", "=a", "rack=a,rack=b"] {
-            assert!(labels(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -1,6 +1,5 @@
 //! `--interleave`, and the options that it excludes.
 
-use super::Request;
 use kurabe_core::run::MIN_INTERLEAVED_ROUNDS;
 use kurabe_core::{Error, Result, units};
 use std::ops::RangeInclusive;
@@ -35,30 +34,34 @@ impl Interleave {
     }
 }
 
-impl Request {
-    /// The slice length; `None` if trials are not interleaved. `open`: whether the loop is open.
-    pub(super) fn slice(&self, rounds: u64, open: bool) -> Result<Option<Duration>> {
-        let enough = rounds >= u64::from(MIN_INTERLEAVED_ROUNDS);
-        let slice = match self.interleave {
-            Some(Interleave::Off) => return Ok(None),
-            None if open || !enough || self.beside.fleet.is_some() => return Ok(None),
-            None => return Ok(Some(DEFAULT)),
-            Some(Interleave::Slices(slice)) => slice,
-        };
-        if self.beside.fleet.is_some() {
-            return Err(Error::usage("--interleave cannot be combined with --fleet")
-                .hint("agents do not take turns in slices of a few milliseconds"));
-        }
-        if open {
-            return Err(Error::usage("--interleave cannot be combined with --rate")
-                .hint("in an open loop transactions are due at any time, not only in a trial's slices"));
-        }
-        if !enough {
-            return Err(Error::usage(format!(
-                "--interleave needs at least {MIN_INTERLEAVED_ROUNDS} rounds, not {rounds}"
-            ))
-            .hint("the first round consists of continuous trials, which are the figures"));
-        }
-        Ok(Some(slice))
+/// The slice length; `None` if trials are not interleaved. `open`: whether the loop is open; `fleet`: whether agents run the
+/// clients.
+pub(super) fn slice(
+    asked: Option<Interleave>,
+    rounds: u64,
+    open: bool,
+    fleet: bool,
+) -> Result<Option<Duration>> {
+    let enough = rounds >= u64::from(MIN_INTERLEAVED_ROUNDS);
+    let slice = match asked {
+        Some(Interleave::Off) => return Ok(None),
+        None if open || !enough || fleet => return Ok(None),
+        None => return Ok(Some(DEFAULT)),
+        Some(Interleave::Slices(slice)) => slice,
+    };
+    if fleet {
+        return Err(Error::usage("--interleave cannot be combined with --fleet")
+            .hint("agents do not take turns in slices of a few milliseconds"));
     }
+    if open {
+        return Err(Error::usage("--interleave cannot be combined with --rate")
+            .hint("in an open loop transactions are due at any time, not only in a trial's slices"));
+    }
+    if !enough {
+        return Err(Error::usage(format!(
+            "--interleave needs at least {MIN_INTERLEAVED_ROUNDS} rounds, not {rounds}"
+        ))
+        .hint("the first round consists of continuous trials, which are the figures"));
+    }
+    Ok(Some(slice))
 }

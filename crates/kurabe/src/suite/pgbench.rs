@@ -1,6 +1,7 @@
 //! pgbench's own options `-c -j -T -t -R -M` for `run pgbench`, as its manual defines them.
 
 use super::Request;
+use crate::settings::{is_given, option_of};
 use clap::ArgMatches;
 use kurabe_core::load::{Arrivals, RATE};
 use kurabe_core::threads::ClientThreads;
@@ -25,12 +26,12 @@ impl Request {
     pub(super) fn with_pgbench(mut self, matches: &ArgMatches) -> Result<Self> {
         let text = |name: &str| matches.get_one::<String>(name).cloned();
         for (theirs, ours) in REPLACED {
-            if text(theirs).is_some() && super::is_given(matches, ours) {
+            if text(theirs).is_some() && is_given(matches, ours) {
                 return Err(Error::usage(format!("pgbench's --{theirs} and --{ours} are the same"))
                     .hint(format!("leave out --{ours}")));
             }
         }
-        let count = |name: &str| super::option_of(matches, name, units::parse_count);
+        let count = |name: &str| option_of(matches, name, units::parse_count);
         if let Some(clients) = count("client")? {
             self.axes.insert("clients".to_owned(), vec![clients.to_string()]);
         }

@@ -4,13 +4,14 @@
 //! counts: the command line, the run, the keys above the runs, the run's file, the settings file. A run's own targets
 //! precede those of the command line, since an experiment may need targets of its kind.
 
+use super::Request;
 use super::file::{KEYS, parse_table, text_of};
-use super::words::{known, word, words};
-use super::{Request, axes_of, axis_options, option};
+use crate::axes::{axes_of, axis_options};
 use crate::cli::PGBENCH;
 use crate::custom::{self, PGBENCH_KEYS};
 use crate::document::{self, Entry, Node, at, find, line_of_error, without_lines};
-use crate::settings::is_default;
+use crate::settings::{is_default, option};
+use crate::words::{known, word, words};
 use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result};

@@ -1,6 +1,8 @@
 //! The spec of a run: what was asked for, with all defaults.
 
-use super::{BUDGET, ROUNDS, Request, axes_of};
+use super::interleave::slice;
+use super::{BUDGET, ROUNDS, Request};
+use crate::axes::axes_of;
 use kurabe_core::axis::{AxisInfo, AxisValue};
 use kurabe_core::compression::COMPRESSION;
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
@@ -8,12 +10,16 @@ use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::load::{DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
 use kurabe_core::metric::Source;
 use kurabe_core::question::{Question, Varying};
-use kurabe_core::run::{RunSpec, Setup};
-use kurabe_core::target::TargetUrl;
+use kurabe_core::run::{DEFAULT_MARGIN, RunSpec, Setup, Until};
+use kurabe_core::target::{TargetUrl, is_throwaway};
 use kurabe_core::{Error, Result};
 use kurabe_experiments::registry;
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// The default maximum number of rounds of `--until conclusive`.
+const MAX_ROUNDS: u32 = 100;
+const MAX_RESTARTS: u64 = 1_000;
 
 impl Request {
     /// The values of every axis, including the rate in an open loop.
@@ -89,7 +95,7 @@ impl Request {
         if self.records == Some(0) {
             return Err(Error::usage("--records 0 is out of range").hint("use at least 1"));
         }
-        let slice = self.slice(rounds, open)?;
+        let slice = slice(self.interleave, rounds, open, self.beside.fleet.is_some())?;
         let question = Some(self.question(info, &axes, urls.len())?);
         let operations: Vec<String> = info
             .operations
@@ -145,6 +151,56 @@ impl Request {
             question,
         };
         self.with_restarts(spec, &urls)
+    }
+
+    /// Until when rounds are added, if that was requested.
+    fn until(&self) -> Result<Option<Until>> {
+        match self.until.as_deref() {
+            Some("conclusive") => Ok(Some(Until {
+                margin: self.margin.unwrap_or(DEFAULT_MARGIN),
+                max_rounds: self.max_rounds.map_or(MAX_ROUNDS, |n| n.min(100_000) as u32),
+                budget_ns: self.budget.map(|budget| budget.as_nanos() as u64),
+            })),
+            Some(other) => {
+                Err(Error::usage(format!("--until: unknown value '{other}'"))
+                    .hint("write --until conclusive"))
+            }
+            None if self.margin.is_some() || self.max_rounds.is_some() => {
+                Err(Error::usage("--margin and --max-rounds require --until").hint("add --until conclusive"))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Adds restarts to the spec, with a number of rounds that can be divided into blocks.
+    fn with_restarts(&self, mut spec: RunSpec, urls: &[String]) -> Result<RunSpec> {
+        let restarts = self.restarts.unwrap_or(0);
+        if restarts == 0 {
+            return Ok(spec);
+        }
+        if restarts > MAX_RESTARTS {
+            let error = Error::usage(format!("--restarts {restarts} is out of range"));
+            return Err(error.hint(format!("from 0 to {MAX_RESTARTS}")));
+        }
+        if !urls.iter().any(|url| is_throwaway(url)) {
+            return Err(Error::usage(
+                "--restarts: no target is a throwaway server, and Kurabe restarts no others",
+            )
+            .hint("use one, such as up:postgres"));
+        }
+        spec.restarts = restarts as u32;
+        let rounds = spec.rounds_in_blocks(spec.rounds);
+        if self.rounds.is_some() && rounds != spec.rounds {
+            let least = if spec.slice_ns.is_some() { "3 rounds, one of them continuous" } else { "2 rounds" };
+            return Err(Error::usage(format!(
+                "{} rounds cannot be divided into {} blocks of equal length of at least {least}",
+                spec.rounds,
+                spec.blocks()
+            ))
+            .hint(format!("use --rounds {rounds}")));
+        }
+        spec.rounds = rounds;
+        Ok(spec)
     }
 
     /// What the run compares.

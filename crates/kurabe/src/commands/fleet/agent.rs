@@ -2,7 +2,8 @@
 
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::{signals, suite};
+use crate::signals;
+use crate::words::agent_labels;
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};
@@ -14,7 +15,7 @@ pub(crate) fn agent(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let name = matches.get_one::<String>("name").cloned();
     let mut labels = BTreeMap::new();
     for text in matches.get_many::<String>("agent-label").into_iter().flatten() {
-        labels.extend(suite::fleet::labels(text).map_err(|error| error.context("--agent-label"))?);
+        labels.extend(agent_labels(text).map_err(|error| error.context("--agent-label"))?);
     }
     // The environment may name a broker for all agents of a host, and those of runs too.
     if let Some(url) = matches.get_one::<String>("broker").filter(|_| !matches.get_flag("stdio")) {

@@ -15,14 +15,6 @@ use kurabe_targets::Opened;
 /// The variable with the command that starts a program at a destination.
 const COMMAND: &str = "KURABE_RSH";
 
-/// A fleet's URL without its password.
-///
-/// # Errors
-/// [`Usage`](kurabe_core::ErrorKind::Usage) if it is none.
-pub(crate) fn shown(url: &str) -> Result<String> {
-    Ok(FleetUrl::parse(url)?.shown())
-}
-
 /// Has the agents of a run join it. `given` is the fleet's URL with its password. `None` without a fleet, or if nothing is
 /// measured.
 ///

@@ -40,7 +40,7 @@ fn one_target(text: &str) -> Result<String> {
 }
 
 /// `5000` for every operation, or `write=1000,read=10000`.
-pub(super) fn parse_requests(info: &ExperimentInfo, text: &str) -> Result<BTreeMap<String, u64>> {
+pub(crate) fn parse_requests(info: &ExperimentInfo, text: &str) -> Result<BTreeMap<String, u64>> {
     let names: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
     let number = |text: &str| match units::parse_count(text)? {
         0 => Err(Error::usage("the number of requests is 0").hint("use at least 1")),
@@ -63,7 +63,7 @@ pub(super) fn parse_requests(info: &ExperimentInfo, text: &str) -> Result<BTreeM
 }
 
 /// A time. Without a unit it is in seconds, unless milliseconds are as likely.
-pub(super) fn time(name: &str, text: &str) -> Result<Duration> {
+pub(crate) fn time(name: &str, text: &str) -> Result<Duration> {
     let time = units::parse_duration(text)?;
     let plain = text.trim().ends_with(|c: char| c.is_ascii_digit());
     let doubtful = match name {
@@ -78,14 +78,14 @@ pub(super) fn time(name: &str, text: &str) -> Result<Duration> {
     Ok(time)
 }
 
-pub(super) fn arrivals(name: &str) -> Result<Arrivals> {
+pub(crate) fn arrivals(name: &str) -> Result<Arrivals> {
     Arrivals::ALL.into_iter().find(|arrivals| arrivals.name() == name).ok_or_else(|| {
         Error::usage(format!("--arrivals: unknown value '{name}'"))
             .hint(format!("one of: {}", Arrivals::ALL.map(Arrivals::name).join(", ")))
     })
 }
 
-pub(super) fn known(name: &str, names: &[&str], what: &str) -> Result<()> {
+pub(crate) fn known(name: &str, names: &[&str], what: &str) -> Result<()> {
     if names.contains(&name) {
         return Ok(());
     }
@@ -105,5 +105,67 @@ pub(crate) fn words(value: &Value, key: &str) -> Result<Vec<String>> {
     match value {
         Value::Array(values) => values.iter().map(|value| word(value, key)).collect(),
         single => Ok(vec![word(single, key)?]),
+    }
+}
+
+/// Reads `5%`, `5 %`, `5` or `0.05` as 0.05. A number without a unit is in per cent from 1 on, as `--budget 5` is in
+/// seconds.
+pub(crate) fn percentage(text: &str) -> Result<f64> {
+    let number = text.trim().strip_suffix('%').map_or(text, str::trim).trim();
+    let in_percent = text.contains('%');
+    match number
+        .parse::<f64>()
+        .map(|number| if in_percent || number >= 1.0 { number / 100.0 } else { number })
+    {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
+        _ => Err(Error::usage(format!("'{text}' is not a margin")).hint("from 0.1% to 100%, such as 5%")),
+    }
+}
+
+/// Reads labels: `rack=a,zone=b`.
+///
+/// # Errors
+/// [`Usage`](kurabe_core::ErrorKind::Usage) if one has no name, or comes twice.
+pub(crate) fn agent_labels(text: &str) -> Result<BTreeMap<String, String>> {
+    let mut all = BTreeMap::new();
+    for part in text.split(',') {
+        let label = part.split_once('=').filter(|(name, _)| !name.trim().is_empty());
+        let Some((name, value)) = label else {
+            return Err(
+                Error::usage(format!("'{part}' is not a label")).hint("write NAME=VALUE, as in rack=a")
+            );
+        };
+        if all.insert(name.trim().to_owned(), value.trim().to_owned()).is_some() {
+            return Err(Error::usage(format!("the label {} is given twice", name.trim())));
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn margins_are_shares_or_percentages() {
+        for text in ["5%", "5 %", "5", "0.05", " 5.0% "] {
+            assert_eq!(percentage(text), Ok(0.05), "{text}");
+        }
+        assert_eq!((percentage("1"), percentage("0.5%")), (Ok(0.01), Ok(0.005)));
+        for text in ["", "5 percent", "-1%", "-5", "0", "101%", "101", "NaN", "inf%"] {
+            assert!(percentage(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn labels_have_names_and_values() {
+        let found = agent_labels("rack=a, zone = b").unwrap();
+        assert_eq!(
+            found.iter().map(|(name, value)| format!("{name}:{value}")).collect::<Vec<_>>(),
+            ["rack:a", "zone:b"]
+        );
+        for wrong in ["", "rack", "=a", "rack=a,rack=b"] {
+            assert!(agent_labels(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -49,7 +49,7 @@ pub(crate) mod fleet {
     }
 }
 
-pub(super) mod push {
+pub(crate) mod push {
     use crate::exit::Exit;
     use crate::output::Output;
     use clap::ArgMatches;
@@ -76,7 +76,7 @@ pub(super) mod push {
     }
 }
 
-pub(super) mod parquet {
+pub(crate) mod parquet {
     use kurabe_core::run::Run;
     use kurabe_core::{Error, Result};
 
