@@ -1,9 +1,11 @@
 //! Transfers of many rows on a database that loses, doubles or changes one row: the trial fails.
 
 use crate::common::{self, open};
+use kurabe_core::facts::Limit;
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
+use kurabe_core::planned::Demand;
 use kurabe_core::run::{CellRecord, Measurement, Outcome, RunSpec};
-use kurabe_core::transfer::RowSink;
+use kurabe_core::transfer::{Fetch, RowSink, Transfer};
 use kurabe_core::value::Value;
 use kurabe_core::verification::Proof;
 use kurabe_core::{ErrorKind, Result};
@@ -172,4 +174,19 @@ fn operation_that_its_target_cannot_do_is_unavailable_and_the_other_is_measured(
     let reads = self::plan(&targets, "read", &["100", "whole"]);
     assert!(reads.cells[0].record.unavailable.as_deref().unwrap().contains("round trips"));
     assert!(reads.cells[0].record.unavailable_operations.contains_key("read"));
+}
+
+#[test]
+fn limit_is_the_reason_where_one_way_is_not_supported_and_another_is_too_large() {
+    let mut target = target(Fault::None);
+    target.facts.limits.request_bytes = Some(Limit::new(1_000, "max_allowed_packet"));
+    let reads = |fetch| Demand { transfers: vec![Transfer::Read(fetch)], ..Demand::default() };
+    let unsupported = || reads(Fetch::Rows(100));
+    let by = |bytes| Demand { request_bytes: bytes, ..reads(Fetch::Whole) };
+    let refusal = |first: Demand, instead| target.refusal(&Demand { instead: vec![instead], ..first });
+    for (first, instead) in [(unsupported(), by(2_000)), (by(2_000), unsupported())] {
+        assert!(refusal(first, instead).unwrap().contains("max_allowed_packet"));
+    }
+    assert_eq!(refusal(unsupported(), by(1_000)), None);
+    assert!(refusal(unsupported(), unsupported()).unwrap().contains("round trips"));
 }
