@@ -77,7 +77,8 @@ pub(crate) fn fill(
     let rest = match count % most {
         0 => None,
         rest => {
-            let none = || Error::unsupported(format!("this database inserts {most} rows at once, and not {rest}"));
+            let none =
+                || Error::unsupported(format!("this database inserts {most} rows at once, and not {rest}"));
             Some(prepare_insert(session, collection, rest)?.ok_or_else(none)?)
         }
     };

@@ -39,7 +39,7 @@ pub(crate) const BUDGET: Duration = Duration::from_secs(20);
 
 /// What a run has beside its targets, as given, with passwords: for opening it, not for display.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct Companions {
     /// The cache in front of the targets.
     pub(crate) cache: Option<String>,
     /// The second server.
@@ -73,7 +73,7 @@ pub(crate) struct Request {
     margin: Option<f64>,
     max_rounds: Option<u64>,
     /// What a run has beside its targets.
-    pub(crate) beside: Beside,
+    pub(crate) companions: Companions,
     agents: Option<u64>,
     labels: BTreeMap<String, String>,
     on_lost_agent: Option<OnLostAgent>,
@@ -84,7 +84,7 @@ pub(crate) struct Request {
     compare: Option<String>,
 }
 
-impl Beside {
+impl Companions {
     /// Finds the setup that a suite file names: a file is relative to the suite's folder.
     fn place_setup(&mut self, suite: &Path) {
         let file = self.setup.as_mut().filter(|setup| !setup.starts_with("copy:"));
@@ -242,7 +242,7 @@ impl Request {
         self.timeout =
             text("timeout")?.map(|text| crate::timeout::parse(&text)).transpose()?.or(self.timeout);
         self.arrivals = text("arrivals")?.map(|name| arrivals(&name)).transpose()?.or(self.arrivals);
-        let Beside { cache, remote, setup, fleet } = &mut self.beside;
+        let Companions { cache, remote, setup, fleet } = &mut self.companions;
         for (name, value) in [("cache", cache), ("remote", remote), ("setup", setup), ("fleet", fleet)] {
             *value = text(name)?.or(value.take());
         }

@@ -124,8 +124,9 @@ impl Course {
     fn widen(&mut self, shift: u32) {
         if shift > self.shift {
             let wide = self.shares.chunks(1 << (shift - self.shift));
-            self.shares =
-                wide.map(|narrow| narrow.iter().fold(0, |sum: u64, more| sum.saturating_add(*more))).collect();
+            self.shares = wide
+                .map(|narrow| narrow.iter().fold(0, |sum: u64, more| sum.saturating_add(*more)))
+                .collect();
             self.shift = shift;
         }
     }
@@ -265,7 +266,9 @@ fn sparse<S: Serializer, N: Serialize + Default + PartialEq>(counts: &[N], to: S
     to.collect_seq((0_u32..).zip(counts).filter(|(_, count)| **count != N::default()))
 }
 
-fn dense<'de, D: Deserializer<'de>, N: Deserialize<'de> + Copy + Default>(from: D) -> Result<Vec<N>, D::Error> {
+fn dense<'de, D: Deserializer<'de>, N: Deserialize<'de> + Copy + Default>(
+    from: D,
+) -> Result<Vec<N>, D::Error> {
     let mut counts = vec![N::default(); PARTS * TIMES.buckets()];
     for (at, count) in Vec::<(u32, N)>::deserialize(from)? {
         let unknown = || D::Error::custom("there is no such part of the time");

@@ -218,5 +218,7 @@ fn sum(outcomes: Vec<Outcome>, stood_still: Duration) -> Result<(Recorded, Vec<C
             }
         }
     }
-    first.map_or(Ok((recorded, summaries)), |error| Err(Failure { error, mismatches, stood_still: Some(stood_still) }))
+    first.map_or(Ok((recorded, summaries)), |error| {
+        Err(Failure { error, mismatches, stood_still: Some(stood_still) })
+    })
 }

@@ -28,22 +28,22 @@ use std::sync::atomic::AtomicBool;
 const SEED_BITS: u32 = 53;
 
 pub(super) fn app(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let asked = Asked::of(matches)?;
+    let given = AppOptions::of(matches)?;
     let stop = signals::watch(exit::INTERRUPTED, output)?;
     timeout::of(matches)?;
     // Before a server is started and data is loaded.
-    kurabe_app::check_address(asked.listen)?;
+    kurabe_app::check_address(given.listen)?;
     let url = matches.get_one::<String>("target").cloned().unwrap_or_default();
     let mut opened = kurabe_targets::open(
         &[url],
         &kurabe_targets::OpenOptions {
-            durability: asked.durability,
+            durability: given.durability,
             ..kurabe_targets::OpenOptions::default()
         },
         output,
     )?;
     let served = match opened.targets.pop() {
-        Some(target) => serve(&asked, &opened, &Arc::new(target), &stop, output),
+        Some(target) => serve(&given, &opened, &Arc::new(target), &stop, output),
         None => Err(Error::usage("no target was given").into()),
     };
     opened.close(output);
@@ -51,7 +51,7 @@ pub(super) fn app(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 }
 
 /// The options of the command line.
-struct Asked {
+struct AppOptions {
     listen: SocketAddr,
     options: Options,
     dataset: Dataset,
@@ -65,7 +65,7 @@ struct Asked {
     axes: HashMap<(String, String), String>,
 }
 
-impl Asked {
+impl AppOptions {
     fn of(matches: &ArgMatches) -> Result<Self> {
         let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
         let count = |name: &str, most: u64| -> kurabe_core::Result<Option<u64>> {
@@ -188,7 +188,7 @@ fn axes(matches: &ArgMatches) -> kurabe_core::Result<HashMap<(String, String), S
 }
 
 fn serve(
-    asked: &Asked,
+    given: &AppOptions,
     opened: &Opened,
     target: &Arc<Target>,
     stop: &AtomicBool,
@@ -203,18 +203,18 @@ fn serve(
             .into());
     }
     let shown = opened.records.first().map_or_else(|| target.name.clone(), |record| record.url.clone());
-    let Chosen { mut served, unavailable, largest_answer } = choose(asked, target, output)?;
+    let Chosen { mut served, unavailable, largest_answer } = choose(given, target, output)?;
     ConnectOptions { largest_answer, ..ConnectOptions::default() }.make_default();
     let name = format!("app-{}", std::process::id());
     signals::wait_for(format!("{} to be loaded", target.name));
-    let mut fixture = match &asked.first {
+    let mut fixture = match &given.first {
         None => {
             let mut fixture = Fixture::open(target, 0, 1, &name).map_err(|e| e.context(&target.name))?;
             fill(&mut served, &mut fixture, stop, output).map_err(|e| e.context(&target.name))?;
             Some(fixture)
         }
         Some(first) => {
-            first.agrees(&asked.options, &served)?;
+            first.agrees(&given.options, &served)?;
             None
         }
     };
@@ -227,15 +227,15 @@ fn serve(
         served,
         unavailable,
         database: target.driver.endpoint(),
-        options: asked.options.clone(),
+        options: given.options.clone(),
     };
-    let listening = application.listen(asked.listen)?;
-    announce(asked, &listening, output)?;
+    let listening = application.listen(given.listen)?;
+    announce(given, &listening, output)?;
     signals::wait_for("requests in progress");
     let outcome = listening.serve(stop);
     signals::wait_for(format!("writes to be verified on {}", target.name));
     output.note(&summary(&outcome));
-    let checked = if asked.options.part.of > 1 {
+    let checked = if given.options.part.of > 1 {
         output.note("not verified on the server: with several applications, each knows only its own writes");
         Ok(())
     } else {
@@ -263,11 +263,11 @@ struct Chosen {
     largest_answer: u64,
 }
 
-fn choose(asked: &Asked, target: &Target, output: &Output) -> Result<Chosen> {
+fn choose(given: &AppOptions, target: &Target, output: &Output) -> Result<Chosen> {
     let mut chosen = Chosen { served: Vec::new(), unavailable: Vec::new(), largest_answer: 0 };
-    for experiment in &asked.experiments {
+    for experiment in &given.experiments {
         let info = experiment.info;
-        let planned = match (experiment.plan)(&asked.cell(experiment)?, &asked.dataset) {
+        let planned = match (experiment.plan)(&given.cell(experiment)?, &given.dataset) {
             Ok(planned) => match (target.refusal(&planned.demand), &planned.pages) {
                 (Some(reason), _) => Err(reason),
                 (None, Some(pages)) => Ok((pages.clone(), planned)),
@@ -287,7 +287,7 @@ fn choose(asked: &Asked, target: &Target, output: &Output) -> Result<Chosen> {
                     state: Arc::default(),
                 });
             }
-            Err(reason) if asked.named => return Err(Error::unsupported(reason).context(info.name).into()),
+            Err(reason) if given.named => return Err(Error::unsupported(reason).context(info.name).into()),
             Err(reason) => {
                 output.note(&format!("{} is not available: {reason}", info.name));
                 chosen.unavailable.push((info.name, reason));
@@ -319,7 +319,7 @@ fn fill(
     Ok(())
 }
 
-fn announce(asked: &Asked, listening: &Listening, output: &Output) -> kurabe_core::Result<()> {
+fn announce(given: &AppOptions, listening: &Listening, output: &Output) -> kurabe_core::Result<()> {
     let address = listening.address();
     output.result(&format!("http://{address}"))?;
     if !address.ip().is_loopback() {
@@ -327,8 +327,8 @@ fn announce(asked: &Asked, listening: &Listening, output: &Output) -> kurabe_cor
     }
     output.note(&format!(
         "{} workers, a queue of {}, at most {} connections; / lists the pages; Ctrl-C stops",
-        asked.options.workers,
-        units::count(asked.options.queue as u64),
+        given.options.workers,
+        units::count(given.options.queue as u64),
         units::count(listening.most_connections() as u64)
     ));
     Ok(())

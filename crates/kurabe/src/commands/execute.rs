@@ -9,7 +9,7 @@ use super::stopping_rule::StopRule;
 use super::warnings::{own_caches, refuse_unseen, scattered, unleased, warnings};
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::suite::{Beside, Request};
+use crate::suite::{Companions, Request};
 use crate::{clock, git, signals, timeout};
 use anyhow::Result;
 use jiff::Timestamp;
@@ -36,7 +36,7 @@ pub(super) struct Job<'a> {
     /// The target URLs as given, with passwords.
     pub(super) urls: Vec<String>,
     /// What it has beside them.
-    pub(super) beside: Beside,
+    pub(super) companions: Companions,
     pub(super) store: Store,
     pub(super) html: bool,
     /// The collector of OpenTelemetry that the run is sent to at its end.
@@ -62,7 +62,7 @@ impl Job<'_> {
             spec,
             free: Free::default(),
             urls,
-            beside: Beside::default(),
+            companions: Companions::default(),
             store,
             html: true,
             otlp: None,
@@ -77,8 +77,8 @@ impl Job<'_> {
 
     /// The run that is asked for; `spec`: its spec.
     pub(super) fn of(request: &Request, spec: RunSpec, store: Store) -> kurabe_core::Result<Self> {
-        let (free, beside) = (request.free()?, request.beside.clone());
-        Ok(Self { free, beside, ..Self::new(spec, request.target_urls(), store) })
+        let (free, companions) = (request.free()?, request.companions.clone());
+        Ok(Self { free, companions, ..Self::new(spec, request.target_urls(), store) })
     }
 }
 
@@ -117,12 +117,12 @@ pub(super) fn execute_with(job: &Job<'_>, partial: &mut PartialRun, output: &Out
     let open_options = OpenOptions {
         dry: job.dry,
         tolerant: job.in_suite.is_some() || job.urls.len() > 1,
-        setup: job.beside.setup.clone(),
+        setup: job.companions.setup.clone(),
         shared: job.in_suite.as_ref().and_then(|suite| suite.shared.clone()),
-        ..OpenOptions::of(&plan, job.beside.cache.as_deref(), job.beside.remote.as_deref())
+        ..OpenOptions::of(&plan, job.companions.cache.as_deref(), job.companions.remote.as_deref())
     };
     timeout::of_run(&plan);
-    let agents = fleet::join(&job.spec, job.beside.fleet.as_deref(), job.dry, output)?;
+    let agents = fleet::join(&job.spec, job.companions.fleet.as_deref(), job.dry, output)?;
     let mut opened = kurabe_targets::open(&job.urls, &open_options, output)?;
     partial.unopened = std::mem::take(&mut opened.unopened);
     if job.in_suite.is_none()

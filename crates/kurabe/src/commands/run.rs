@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::places::{self, wanted};
 use crate::quiet;
 use crate::settings::is_given;
-use crate::suite::{Beside, Request, Several};
+use crate::suite::{Companions, Request, Several};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::origin::Origin;
@@ -121,7 +121,7 @@ fn again(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             output.warning(&format!("{error}; the first line is intact, and a repetition needs only that"));
         }
     }
-    let beside = Beside {
+    let companions = Companions {
         cache: spec.cache.clone(),
         remote: spec.remote.clone(),
         setup: spec.setup.as_ref().map(|setup| setup.from.clone()),
@@ -129,7 +129,7 @@ fn again(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     };
     let (urls, store) = (urls(matches, &spec.targets)?, places::writable_runs(matches)?);
     let job = Job {
-        beside,
+        companions,
         html: !matches.get_flag("no-html"),
         otlp: push::collector(matches)?,
         origin,

@@ -70,7 +70,7 @@ impl Request {
         let is_custom = custom.is_some();
         let default = |name: &str| option(matches, name).filter(|_| is_default(matches, name));
         let mut request = parse(&text, custom, &default).map_err(|error| error.context(path.display()))?;
-        request.beside.place_setup(path);
+        request.companions.place_setup(path);
         let info = request.find()?.info;
         if !is_custom && matches.contains_id("define") {
             return Err(Error::usage(format!("--define: {} has no variables", path.display()))

@@ -18,7 +18,7 @@ fn shown(url: &str) -> Result<String> {
 impl Request {
     /// The requested fleet, without its password.
     pub(super) fn fleet_spec(&self) -> Result<Option<FleetSpec>> {
-        let Some(url) = &self.beside.fleet else {
+        let Some(url) = &self.companions.fleet else {
             let given = [
                 (self.agents.is_some(), "--agents"),
                 (!self.labels.is_empty(), "--agent-label"),

@@ -223,7 +223,7 @@ impl Reader<'_> {
         request.overlay(info, &self.common)?;
         request.overlay(info, table)?;
         if table.contains_key("setup") || self.common.contains_key("setup") {
-            request.beside.place_setup(self.path);
+            request.companions.place_setup(self.path);
         }
         let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
         let given = axis_options(self.matches).filter(|(axis, _)| !is_default(self.matches, axis));
@@ -278,7 +278,7 @@ impl Reader<'_> {
                 None
             };
             let mut request = parse_table(&table, custom, &|name| self.default(name))?;
-            request.beside.place_setup(&path);
+            request.companions.place_setup(&path);
             Ok(request)
         };
         read().map_err(|error: Error| error.context(path.display()).context("file"))

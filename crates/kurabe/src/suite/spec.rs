@@ -95,7 +95,7 @@ impl Request {
         if self.records == Some(0) {
             return Err(Error::usage("--records 0 is out of range").hint("use at least 1"));
         }
-        let slice = slice(self.interleave, rounds, open, self.beside.fleet.is_some())?;
+        let slice = slice(self.interleave, rounds, open, self.companions.fleet.is_some())?;
         let question = Some(self.question(info, &axes, urls.len())?);
         let operations: Vec<String> = info
             .operations
@@ -115,7 +115,7 @@ impl Request {
         let shown = |url: &Option<String>| -> Result<Option<String>> {
             url.as_deref().map(|url| Ok(TargetUrl::parse(url)?.to_string())).transpose()
         };
-        let (cache, remote) = (shown(&self.beside.cache)?, shown(&self.beside.remote)?);
+        let (cache, remote) = (shown(&self.companions.cache)?, shown(&self.companions.remote)?);
         // With more rounds to follow, the budget ends the run, and the first rounds leave time for them.
         let usual = experiment.budget.unwrap_or(BUDGET) * urls.len() as u32;
         let budget = self
@@ -140,7 +140,7 @@ impl Request {
             allow_eviction: self.allow_eviction,
             cache,
             remote,
-            setup: self.beside.setup.as_deref().map(Setup::of).transpose()?,
+            setup: self.companions.setup.as_deref().map(Setup::of).transpose()?,
             custom: self.custom.clone(),
             until,
             slice_ns: slice.map(|slice| slice.as_nanos() as u64),
@@ -237,10 +237,10 @@ impl Request {
             Err(Error::usage(format!("{} does not use {what}", experiment.info.name))
                 .hint(format!("--{option} is available for {}", names.join(", "))))
         };
-        if self.beside.cache.is_some() && !experiment.takes_cache {
+        if self.companions.cache.is_some() && !experiment.takes_cache {
             return refuse("cache", "a cache", |experiment| experiment.takes_cache);
         }
-        if self.beside.remote.is_some() && !experiment.takes_remote {
+        if self.companions.remote.is_some() && !experiment.takes_remote {
             return refuse("remote", "a second server", |experiment| experiment.takes_remote);
         }
         Ok(())
