@@ -4,7 +4,6 @@
 //! What only some databases have is behind an accessor, such as [`Session::bulk`], which returns a small trait. An accessor
 //! has no default: a wrapper that forgets one does not compile. [`without!`](crate::without) says what there is not.
 
-mod bulk;
 mod cache;
 mod capabilities;
 mod links;
@@ -15,7 +14,6 @@ mod raw_messages;
 mod session;
 mod without;
 
-pub use bulk::Bulk;
 pub use cache::{Cache, CacheCounters};
 pub use capabilities::{Capabilities, Capability};
 pub use links::{Links, no_remote};
@@ -23,7 +21,7 @@ pub use namespace::Namespace;
 pub use options::{Access, ConnectOptions};
 pub use planner::{Planner, RowEstimate, TableStatistics};
 pub use raw_messages::{RawMessages, Receive};
-pub use session::{ConnectTimes, Prepared, Session};
+pub use session::{Bulk, ConnectTimes, Prepared, Session};
 
 use crate::compression::Compression;
 use crate::dump::DumpTool;
