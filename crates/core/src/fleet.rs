@@ -1,8 +1,8 @@
 //! A fleet: machines whose agents run the clients of a run's trials. The program that plans, verifies and records is the
 //! coordinator.
 
+use crate::defaults::is_default;
 use crate::observation::ProcessUse;
-use crate::run::is_default;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

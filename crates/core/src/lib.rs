@@ -10,6 +10,7 @@ pub mod collection;
 pub mod compression;
 pub mod cpus;
 pub mod custom;
+mod defaults;
 pub mod driver;
 pub mod dump;
 pub mod durability;

@@ -1,6 +1,6 @@
 //! The results of one trial.
 
-use super::is_default;
+use crate::defaults::is_default;
 use crate::fleet::FleetUse;
 use crate::metric::{MetricValue, Points};
 use crate::observation::Observation;

@@ -11,6 +11,7 @@ pub use spec::{
 };
 
 use crate::axis::Cell;
+use crate::defaults::is_default;
 use crate::error::ErrorKind;
 use crate::facts::ServerFacts;
 use crate::fleet::AgentRecord;
@@ -160,11 +161,6 @@ pub enum Outcome {
         /// The number of wrong replies.
         mismatches: u64,
     },
-}
-
-/// Whether a value is the default one, which is not written.
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// A resumption of the run: one line per `resume`.

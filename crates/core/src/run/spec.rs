@@ -1,8 +1,8 @@
 //! What a run was asked to do: its spec, its rounds and blocks, and what they sample.
 
-use super::is_default;
 use crate::axis::AxisValue;
 use crate::custom::CustomWorkload;
+use crate::defaults::is_default;
 use crate::durability::DurabilityClass;
 use crate::fleet::FleetSpec;
 use crate::load::Arrivals;
