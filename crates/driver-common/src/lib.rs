@@ -20,6 +20,7 @@ pub mod embedded;
 pub mod info;
 pub mod key;
 pub mod lease;
+mod options;
 pub mod ownership;
 pub mod packed;
 pub mod prelude;

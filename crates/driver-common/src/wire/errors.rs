@@ -1,6 +1,5 @@
 //! Errors of connections and of answers.
 
-use super::tls;
 use crate::cancel;
 use kurabe_core::{Error, ErrorKind, units};
 use std::io;
@@ -33,7 +32,7 @@ pub fn lost(error: &io::Error) -> Error {
         return cancel::error();
     }
     if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-        return tls::failed(error);
+        return no_tls(error);
     }
     // A layer below the protocol found it violated.
     if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
@@ -54,6 +53,16 @@ pub fn lost(error: &io::Error) -> Error {
         _ => Error::new(ErrorKind::ConnectionLost, format!("the connection failed: {error}")),
     };
     lost.caused_by(copy_of(error))
+}
+
+/// Converts an error of a TLS session.
+fn no_tls(error: &rustls::Error) -> Error {
+    let message = format!("no TLS connection: {error}");
+    match error {
+        rustls::Error::InvalidCertificate(_) => Error::new(ErrorKind::Denied, message)
+            .hint("name the authority that signed the server's certificate with ca=FILE, or use tls=require"),
+        _ => Error::new(ErrorKind::Protocol, message),
+    }
 }
 
 /// The same error of the operating system, to be kept as a source.

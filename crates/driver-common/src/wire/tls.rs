@@ -4,7 +4,7 @@
 //! There is no `prefer`: whether a run is encrypted must not depend on the server.
 
 use super::Place;
-use crate::info::OptionInfo;
+use crate::options::OptionInfo;
 use crate::prelude::*;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -193,16 +193,6 @@ impl Mode {
             .map_err(|_| Error::usage(format!("'{host}' cannot be a TLS server's name")))?;
         ClientConnection::new(Arc::clone(config), name)
             .map_err(|e| Error::new(ErrorKind::Environment, format!("no TLS session: {e}")))
-    }
-}
-
-/// Converts an error of a TLS session.
-pub fn failed(error: &rustls::Error) -> Error {
-    let message = format!("no TLS connection: {error}");
-    match error {
-        rustls::Error::InvalidCertificate(_) => Error::new(ErrorKind::Denied, message)
-            .hint("name the authority that signed the server's certificate with ca=FILE, or use tls=require"),
-        _ => Error::new(ErrorKind::Protocol, message),
     }
 }
 
