@@ -4,9 +4,6 @@ use super::literal::Literals;
 use crate::prelude::*;
 use std::borrow::Cow;
 
-/// The placeholder of a gap, into which a literal is written. No statement contains it otherwise.
-pub(super) const GAP: char = '\0';
-
 /// An engine's SQL. Each driver defines its dialect; if options change the SQL, the driver changes a copy.
 #[derive(Clone, Debug)]
 pub struct Dialect {

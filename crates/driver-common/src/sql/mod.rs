@@ -8,13 +8,13 @@ mod shape;
 pub mod sqlstate;
 mod statement;
 mod statistics;
+mod template;
 mod transfer;
 
 pub use crate::ownership::MARKER;
 pub use dialect::{Casts, Dialect, LinkedStatements, OwnStatements};
 pub use literal::{
-    Literals, Read, Template, hex, quoted, quoted_hex, read_int, read_micros, read_rows, standard, unfit,
-    with_gaps,
+    Literals, Read, hex, quoted, quoted_hex, read_int, read_micros, read_rows, standard, unfit,
 };
 pub use namespace::SqlNamespaceOps;
 pub use namespace::{insert_into_marker, marker};
@@ -25,4 +25,5 @@ pub use statement::{
     on_conflict_do_update, text,
 };
 pub use statistics::outgrown;
+pub use template::{Template, with_gaps};
 pub use transfer::RowsText;
