@@ -27,5 +27,6 @@ pub mod render;
 pub mod resource;
 mod sql;
 pub mod statement;
+mod template;
 pub mod terminate;
 pub mod view;

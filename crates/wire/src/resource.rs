@@ -4,7 +4,7 @@
 //! <https://docs.couchdb.org/en/stable/api/index.html>.
 
 use crate::conceal;
-use crate::statement::{GAP, Split, fingerprint};
+use crate::template::{GAP, Split, fingerprint};
 
 /// Fields of a request that decide what its answer is. The parameters of a request are its body, of kind 0, and fields, each of
 /// which has a kind that is its place here, counted from 1.

@@ -1,10 +1,9 @@
 //! A statement's text, divided into what the program wrote and the values in it.
 
+pub use crate::template::{GAP, Split, fingerprint};
+
 use crate::protocols::mongodb;
 use crate::{conceal, resource};
-
-/// What stands for a literal in a template. No statement of a server that is supported can contain it.
-pub const GAP: char = '\0';
 
 /// How a dialect writes texts, or what is a value in the path of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,15 +36,6 @@ impl Dialect {
     pub fn has_paths(self) -> bool {
         matches!(self, Self::Http | Self::Couchdb)
     }
-}
-
-/// A statement's text without its literals and comments, and these.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Split<'a> {
-    /// The text, with a [`GAP`] for each literal.
-    pub template: String,
-    /// The literals with their quotes, in order.
-    pub literals: Vec<&'a str>,
 }
 
 /// Divides a text. Filling the gaps with the literals gives the text again.
@@ -168,36 +158,6 @@ fn dollar(text: &str) -> Option<usize> {
 fn name(text: &str, dialect: Dialect) -> Option<usize> {
     let quote = if dialect == Dialect::Mysql { '`' } else { '"' };
     text.starts_with(quote).then(|| quoted(text.as_bytes(), 0, false))
-}
-
-/// The kind of a statement, from its template: in one line, with `?` for each literal and parameter, and one for a list of
-/// them.
-pub fn fingerprint(template: &str) -> String {
-    let mut shown = String::with_capacity(template.len());
-    let (mut in_parameter, mut in_name) = (false, false);
-    for c in template.chars() {
-        // Commands of MongoDB have names such as `"$gt"`.
-        in_name ^= c == '"';
-        in_parameter = !in_name && ((in_parameter && c.is_ascii_digit()) || c == '$');
-        match c {
-            '$' if in_name => shown.push(c),
-            GAP | '$' => shown.push('?'),
-            _ if in_parameter => {}
-            c => shown.push(c),
-        }
-    }
-    let mut words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    // A sign belongs to its number. Lists of values and of rows have any length.
-    for operator in ["= ", "(", ", ", "+ ", "- ", "* ", "/ ", "< ", "> "] {
-        words = words.replace(&format!("{operator}-?"), &format!("{operator}?"));
-    }
-    for (list, one) in [("? ?", "?"), ("?, ?", "?"), ("?,?", "?"), ("(?), (?)", "(?)"), ("(?),(?)", "(?)")] {
-        while words.contains(list) {
-            words = words.replace(list, one);
-        }
-    }
-    let trimmed = words.trim_matches([' ', ';']);
-    trimmed.strip_prefix("? ").unwrap_or(trimmed).to_owned()
 }
 
 /// What may be kept of a statement that may contain a password: `None` if nothing speaks for one, else its kind.
