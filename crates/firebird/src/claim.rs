@@ -7,8 +7,8 @@
 //! While a snapshot is open, the server keeps the old versions of rows of all tables, which would change what is measured.
 //! So a thread replaces the holder's transaction each second. The next one begins before the previous one ends.
 
-use crate::Firebird;
-use crate::connection::{CONFLICT, Connection, lock};
+use crate::connection::{Connection, Firebird, lock};
+use crate::errors::CONFLICT;
 use crate::statement::{Statement, text};
 use kurabe_driver_common::lease::holder;
 use kurabe_driver_common::prelude::*;

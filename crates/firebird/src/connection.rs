@@ -1,22 +1,23 @@
 //! A connection. Firebird executes each statement in a transaction. Queries use one read-only, read-committed transaction,
 //! which stays open and blocks nothing. A statement that changes data begins and commits its own.
 
+use crate::errors::{explain, located};
 use crate::statement::{Statement, bind, latin, push_row, text};
-use crate::{CLIENT, Firebird, explain, located};
 use ErrorKind::{ConnectionLost, Interrupted, Protocol, Timeout};
 use kurabe_core::driver::Access;
 use kurabe_core::statements::Running;
 use kurabe_driver_common::cancel;
+use kurabe_driver_common::clients::RSFBCLIENT_RUST as CLIENT;
 use kurabe_driver_common::contain::contain;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::watchdog::{Watched, own_socket, within};
-use kurabe_driver_common::wire::{MAX, lost, too_much};
+use kurabe_driver_common::wire::{MAX, Place, lost, too_much};
 use rsfbclient_core as fb;
 use rsfbclient_core::{
     FbError, FirebirdClientDbOps as _, FirebirdClientSqlOps, FreeStmtOp, SqlType, StmtType,
 };
 use rsfbclient_core::{TrDataAccessMode, TrOp};
-use rsfbclient_rust::{DbHandle, RustFbClient, TrHandle};
+use rsfbclient_rust::{DbHandle, RustFbClient, RustFbClientAttachmentConfig, TrHandle};
 use std::collections::HashMap;
 use std::io::ErrorKind::{ConnectionReset, TimedOut};
 use std::net::{Shutdown, TcpStream};
@@ -31,6 +32,13 @@ const REACHES: Duration = Duration::from_secs(2);
 /// How often it is checked whether a statement has ended, and the pause in between.
 const CHECKS: u32 = 250;
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// A database, and how its server is reached.
+#[derive(Clone)]
+pub struct Firebird {
+    pub place: Place,
+    pub target: RustFbClientAttachmentConfig,
+}
 
 /// Ends a connection of this user with its statement, and waits for that.
 fn end_attachment(to: &Firebird, options: &ConnectOptions, number: &str) -> Result<()> {
@@ -52,9 +60,6 @@ fn end_attachment(to: &Firebird, options: &ConnectOptions, number: &str) -> Resu
     }
     Ok(())
 }
-
-/// The code of errors by which a request lost against a concurrent one.
-pub const CONFLICT: &str = "40001";
 
 /// All connections of this process, but for those of claims.
 static OPEN: Mutex<Vec<Weak<Mutex<Connection>>>> = Mutex::new(Vec::new());

@@ -1,6 +1,8 @@
 //! Facts about a database and its server.
 
-use crate::{CLIENT, FirebirdLink, INFO};
+use crate::dialect::DIALECT;
+use crate::link::FirebirdLink;
+use kurabe_driver_common::clients::RSFBCLIENT_RUST;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::wire::link::rows;
 
@@ -33,9 +35,9 @@ pub(crate) fn read(link: &mut FirebirdLink) -> Result<ServerFacts> {
     // A commit writes its pages: to the storage, or to the operating system.
     let class = if forced == "on" { DurabilityClass::Synced } else { DurabilityClass::OsCache };
     Ok(ServerFacts {
-        engine: INFO.engine.to_owned(),
+        engine: DIALECT.engine.to_owned(),
         version: version.clone(),
-        client: CLIENT.to_owned(),
+        client: RSFBCLIENT_RUST.to_owned(),
         transport: "TCP".to_owned(),
         durability: Some(class),
         durability_settings: vec![Setting::new("ForcedWrites", forced)],

@@ -1,8 +1,8 @@
 //! Server statistics from the monitoring tables (Firebird 3.0 Language Reference, "Monitoring Tables"). Their counters are
 //! exact at any time. A user who is not an administrator sees only own sessions, but the counters of the whole database.
 
-use crate::FirebirdLink;
 use crate::dialect::DIALECT;
+use crate::link::FirebirdLink;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::probe::ClientSessions;
 use kurabe_driver_common::wire::link::{Query, rows};

@@ -1,9 +1,9 @@
 //! The namespace.
 
 use crate::claim::{Claim, TABLE};
-use crate::connection::release_all;
+use crate::connection::{Firebird, release_all};
 use crate::dialect::DIALECT;
-use crate::{Firebird, FirebirdLink};
+use crate::link::FirebirdLink;
 use kurabe_driver_common::ownership::MARKER;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::sql::{Dialect, SqlNamespaceOps};
