@@ -1,7 +1,6 @@
 //! A session on LMDB: each operation is one transaction.
 
 use crate::store::{Store, after, explain};
-use crate::transfer;
 use heed::{PutFlags, RoTxn};
 use kurabe_driver_common::key;
 use kurabe_driver_common::ownership::MARKER;
@@ -138,27 +137,6 @@ impl Session for LmdbSession {
     }
 
     without!(planner, cache, raw_messages);
-}
-
-impl Bulk for LmdbSession {
-    fn read_rows(
-        &mut self,
-        collection: &Arc<Collection>,
-        fields: &[usize],
-        fetch: Fetch,
-        row: &mut RowSink<'_>,
-    ) -> Result<Moved> {
-        if fetch != Fetch::Whole {
-            return Err(Error::unsupported("LMDB has no round trips in which several rows arrive"));
-        }
-        transfer::read(self, collection, fields, row)
-    }
-
-    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
-        transfer::write(self, collection, rows)
-    }
-
-    without!(text, pages);
 }
 
 /// Fails if a collection has neither an entry in the ownership table nor rows, as after its removal.
