@@ -1,8 +1,8 @@
 //! Connection parameters of Oracle, from the URL and the environment.
 
-use crate::prelude::*;
-use crate::wire::tls::install_provider;
 use kurabe_core::units;
+use kurabe_driver_common::prelude::*;
+use kurabe_driver_common::wire::tls::install_provider;
 use std::sync::OnceLock;
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 
 use super::config::{Config, Lob};
 use super::literals::LITERALS;
-use crate::prelude::*;
-use crate::sql::{Dialect, OwnStatements, joined};
+use kurabe_driver_common::prelude::*;
+use kurabe_driver_common::sql::{Dialect, OwnStatements, joined};
 use std::borrow::Cow;
 
 /// Characters of the longest text in a `VARCHAR2`, which has as many bytes with `MAX_STRING_SIZE=STANDARD` (SQL Language Reference, "Data Types").

@@ -1,6 +1,7 @@
 //! Conversion of Oracle's error numbers and of the crate's errors (Oracle Database Error Messages).
 
 use kurabe_core::{Error, ErrorKind};
+use kurabe_driver_common::clients::ORACLEDB as CLIENT;
 use oracledb::ErrorKind as Crate;
 
 /// A row with this key already exists.
@@ -75,12 +76,12 @@ pub(crate) fn executing(error: &oracledb::Error) -> Error {
             Error::new(ErrorKind::ConnectionLost, format!("the connection is lost ({text})"))
         }
         Crate::NotImplemented(_) | Crate::UnsupportedDbType(_) => {
-            Error::unsupported(format!("{}: {text}", super::link::CLIENT))
+            Error::unsupported(format!("{CLIENT}: {text}"))
         }
         Crate::WrongNumPositionalBinds(..) | Crate::DifferentTypes(..) | Crate::UnsupportedConversion(..) => {
-            Error::new(ErrorKind::Internal, format!("{}: {text}", super::link::CLIENT))
+            Error::new(ErrorKind::Internal, format!("{CLIENT}: {text}"))
         }
-        _ => Error::new(ErrorKind::Protocol, format!("{}: {text}", super::link::CLIENT)),
+        _ => Error::new(ErrorKind::Protocol, format!("{CLIENT}: {text}")),
     }
 }
 

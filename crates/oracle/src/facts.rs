@@ -1,9 +1,10 @@
 //! Facts about an Oracle database, as far as the user may read them.
 
 use super::config::{Config, Lob};
-use super::link::{CLIENT, Link};
-use crate::prelude::*;
-use crate::reported::{Reported, listed};
+use super::link::Link;
+use kurabe_driver_common::clients::ORACLEDB;
+use kurabe_driver_common::prelude::*;
+use kurabe_driver_common::reported::{Reported, listed};
 
 /// Parameters that decide the durability class, in V$PARAMETER, with the session's values.
 const DURABILITY: [&str; 3] = ["commit_wait", "commit_logging", "commit_write"];
@@ -112,7 +113,7 @@ pub(crate) fn read(link: &mut Link, config: &Config) -> Result<ServerFacts> {
     Ok(ServerFacts {
         engine: "Oracle Database".to_owned(),
         version: banner.map_or_else(|| version.clone(), |banner| format!("{version} ({})", banner.trim())),
-        client: CLIENT.to_owned(),
+        client: ORACLEDB.to_owned(),
         transport: link.transport().to_owned(),
         durability,
         durability_settings,

@@ -1,13 +1,14 @@
 //! Containment of the crate's panics, and a time limit for connecting and closing, which the crate does not have.
 
-use crate::watchdog;
 use kurabe_core::Result;
+use kurabe_driver_common::clients::ORACLEDB as CLIENT;
+use kurabe_driver_common::{contain, watchdog};
 use std::time::Duration;
 
 /// Calls the crate and converts its panics, which unsupported replies cause, to errors that name the crate. The
 /// connection is unusable afterwards.
 pub(crate) fn contain<T>(doing: &str, call: impl FnOnce() -> T) -> Result<T> {
-    crate::contain::contain(super::link::CLIENT, doing, call)
+    contain::contain(CLIENT, doing, call)
 }
 
 /// Drops a value and contains panics: after a panic, the crate's destructors panic again at a poisoned lock.

@@ -17,12 +17,10 @@ mod session;
 mod tests;
 mod values;
 
-use kurabe_driver_common::{contain, info, prelude, probe, reported, slots, sql, watchdog, wire};
-
-use crate::info::{BenchmarkClause, Connections};
-use crate::prelude::*;
 use config::Config;
 use kurabe_core::remote::RemoteAddress;
+use kurabe_driver_common::info::{BenchmarkClause, Connections};
+use kurabe_driver_common::prelude::*;
 use link::Link;
 use session::OracleSession;
 use std::sync::Arc;

@@ -8,8 +8,7 @@ use super::config::{Config, Lob};
 use super::errors;
 use super::guard::{contain, discard, within};
 use super::values::{self, Bind};
-use crate::prelude::*;
-pub(crate) use kurabe_driver_common::clients::ORACLEDB as CLIENT;
+use kurabe_driver_common::prelude::*;
 use oracledb::{BindParameters, Connection, Row, Statement, ToDbValue};
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Literals in statements (SQL Language Reference, "Literals"). Empty texts and bytes are encoded as in
 //! [`Bind`](super::values::Bind).
 
-use crate::prelude::*;
-use crate::sql::{Literals, hex, quoted, standard};
+use kurabe_driver_common::prelude::*;
+use kurabe_driver_common::sql::{Literals, hex, quoted, standard};
 use std::fmt::Write as _;
 
 /// Replies always have the types of their columns.

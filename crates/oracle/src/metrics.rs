@@ -4,9 +4,9 @@
 //! The probe reads nothing of the Diagnostics Pack, such as `V$ACTIVE_SESSION_HISTORY`, which needs a separate licence.
 
 use super::link::Link;
-use crate::prelude::*;
-use crate::probe::ClientSessions;
-use crate::reported::{Reported, listed};
+use kurabe_driver_common::prelude::*;
+use kurabe_driver_common::probe::ClientSessions;
+use kurabe_driver_common::reported::{Reported, listed};
 
 /// Counters of the whole instance; a logical read is a block requested from the buffer cache.
 const COUNTERS: &[(Counter, &str)] = &[

@@ -8,9 +8,9 @@ use super::config::Config;
 use super::dialect::dialect;
 use super::errors::{BUSY, DUPLICATE, NAME_TAKEN};
 use super::link::Link;
-use crate::prelude::*;
-use crate::sql::{self, Dialect, MARKER, SqlNamespaceOps};
-use crate::wire::link::try_lock;
+use kurabe_driver_common::prelude::*;
+use kurabe_driver_common::sql::{self, Dialect, MARKER, SqlNamespaceOps};
+use kurabe_driver_common::wire::link::try_lock;
 
 pub(crate) struct OracleNamespace {
     config: Config,

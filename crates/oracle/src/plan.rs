@@ -1,9 +1,9 @@
 //! Plans of operations on Oracle: statements, their parameters, and how they commit.
 
 use super::dialect;
-use crate::prelude::*;
-use crate::sql::Template;
-use crate::sql::{self, Dialect, Shape};
+use kurabe_driver_common::prelude::*;
+use kurabe_driver_common::sql::Template;
+use kurabe_driver_common::sql::{self, Dialect, Shape};
 
 /// The reason why custom statements are not supported: this server needs declared types of parameters and columns,
 /// which could not be tested without a server.

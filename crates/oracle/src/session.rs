@@ -7,9 +7,9 @@ use super::errors;
 use super::link::Link;
 use super::plan::{LiteralPlan, Plan, Steps, literal_plan, plan};
 use super::values::Bind;
-use crate::prelude::*;
-use crate::slots::{Known, Slots, check_parameters};
-use crate::sql::Dialect;
+use kurabe_driver_common::prelude::*;
+use kurabe_driver_common::slots::{Known, Slots, check_parameters};
+use kurabe_driver_common::sql::Dialect;
 use std::sync::Arc;
 
 pub(crate) struct OracleSession {

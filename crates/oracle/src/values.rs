@@ -5,8 +5,8 @@
 //! and in byte order. All other texts are stored unchanged.
 
 use super::errors;
-use crate::prelude::*;
-use crate::sql::unfit;
+use kurabe_driver_common::prelude::*;
+use kurabe_driver_common::sql::unfit;
 use oracledb::{Lob, OracleTimestamp, Row, ToDbValue};
 use std::io::Read;
 

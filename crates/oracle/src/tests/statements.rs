@@ -8,9 +8,11 @@ use super::super::{facts, link, metrics, namespace, session};
 use super::config;
 use super::grammar::recognise;
 use super::tokens::{Token, tokens};
-use crate::prelude::*;
-use crate::sql::{Dialect, MARKER, create_indexes, create_table, drop_table, insert_into_marker, marker};
 use kurabe_core::collection::{Charset, Field};
+use kurabe_driver_common::prelude::*;
+use kurabe_driver_common::sql::{
+    Dialect, MARKER, create_indexes, create_table, drop_table, insert_into_marker, marker,
+};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -113,7 +115,7 @@ fn other_statements(d: &Dialect) -> Vec<String> {
     for collection in collections() {
         all.push(create_table(d, &collection).unwrap());
         all.extend(create_indexes(d, &collection).unwrap());
-        all.push(crate::sql::clear_table(d, &collection.name));
+        all.push(kurabe_driver_common::sql::clear_table(d, &collection.name));
         all.push(drop_table(d, &collection.name));
     }
     all.extend([
