@@ -105,9 +105,9 @@ impl ReadPreference {
         if staleness.is_none() && tags.is_empty() {
             return Ok(None);
         }
-        const WRONG: &str =
+        let wrong =
             "readPreferenceTags and maxStalenessSeconds select secondaries, and readPreference=primary none";
-        Err(url.wrong(WRONG).hint("use readPreference=secondaryPreferred"))
+        Err(url.wrong(wrong).hint("use readPreference=secondaryPreferred"))
     }
 
     pub(super) fn name(&self) -> &'static str {
