@@ -1,4 +1,4 @@
-//! One connection to a listener.
+//! The address of a listener, and one connection to it.
 
 use crate::cancel;
 use crate::prelude::*;
@@ -6,9 +6,51 @@ use crate::wire::lost;
 use kurabe_tcp::protocol::{Greeting, send};
 use kurabe_tcp::socket;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The address of a listener, as the user gave it.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+impl Place {
+    /// Its first address that accepts a connection, and the connection.
+    pub(super) fn connect<T>(
+        &self,
+        timeout: Duration,
+        open: impl Fn(SocketAddr, Duration) -> io::Result<T>,
+    ) -> Result<(SocketAddr, T)> {
+        let addresses: Vec<SocketAddr> = (self.host.as_str(), self.port)
+            .to_socket_addrs()
+            .map_err(|error| self.unreachable(&error))?
+            .collect();
+        let share = timeout / addresses.len().max(1) as u32;
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+        for address in addresses {
+            match open(address, share.max(Duration::from_millis(1))) {
+                Ok(opened) => return Ok((address, opened)),
+                Err(error) => last = error,
+            }
+        }
+        Err(self.unreachable(&last))
+    }
+
+    fn unreachable(&self, error: &io::Error) -> Error {
+        if cancel::is_cut() {
+            return cancel::error();
+        }
+        let kind = match error.kind() {
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ErrorKind::Timeout,
+            _ => ErrorKind::Unreachable,
+        };
+        Error::new(kind, format!("no listener answers at {}, port {}: {error}", self.host, self.port))
+            .hint("start one there: kurabe up tcp ADDRESS:PORT --allow-remote")
+    }
+}
 
 /// A connection, which the user's request to stop shuts down.
 pub(super) struct Channel {

@@ -8,14 +8,12 @@ use crate::info::{Connections, DriverInfo};
 use crate::nothing::Nothing;
 use crate::prelude::*;
 use crate::wire::lost;
+use channel::Place;
 use kurabe_core::operation::Flow;
 use kurabe_core::units;
 use kurabe_tcp::protocol::{Hello, LARGEST_BLOCK, PORT};
 use kurabe_tcp::socket::{RECEIVE_LIMIT, SEND_LIMIT, kernel, kernel_limit, kernel_setting};
-use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 /// The driver's entry in the registry.
 pub static INFO: DriverInfo = DriverInfo {
@@ -42,48 +40,6 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     }
     let place = Place { host, port: url.port.unwrap_or(PORT) };
     Ok(Box::new(Tcp { place: Arc::new(place), hello: OnceLock::new() }))
-}
-
-/// The address of a listener, as the user gave it.
-#[derive(Debug)]
-struct Place {
-    host: String,
-    port: u16,
-}
-
-impl Place {
-    /// Its first address that accepts a connection, and the connection.
-    fn connect<T>(
-        &self,
-        timeout: Duration,
-        open: impl Fn(SocketAddr, Duration) -> io::Result<T>,
-    ) -> Result<(SocketAddr, T)> {
-        let addresses: Vec<SocketAddr> = (self.host.as_str(), self.port)
-            .to_socket_addrs()
-            .map_err(|error| self.unreachable(&error))?
-            .collect();
-        let share = timeout / addresses.len().max(1) as u32;
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-        for address in addresses {
-            match open(address, share.max(Duration::from_millis(1))) {
-                Ok(opened) => return Ok((address, opened)),
-                Err(error) => last = error,
-            }
-        }
-        Err(self.unreachable(&last))
-    }
-
-    fn unreachable(&self, error: &io::Error) -> Error {
-        if crate::cancel::is_cut() {
-            return crate::cancel::error();
-        }
-        let kind = match error.kind() {
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ErrorKind::Timeout,
-            _ => ErrorKind::Unreachable,
-        };
-        Error::new(kind, format!("no listener answers at {}, port {}: {error}", self.host, self.port))
-            .hint("start one there: kurabe up tcp ADDRESS:PORT --allow-remote")
-    }
 }
 
 struct Tcp {

@@ -1,7 +1,6 @@
 //! A session with a listener: a control connection, and one connection for each prepared flow.
 
-use super::Place;
-use super::channel::Channel;
+use super::channel::{Channel, Place};
 use crate::prelude::*;
 use crate::slots::{Slots, check_parameters};
 use kurabe_core::operation::{Flow, FlowKind};
