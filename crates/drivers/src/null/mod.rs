@@ -10,9 +10,9 @@ mod table;
 use crate::info::{Connections, DriverInfo};
 use crate::ownership::{self, Owned, Words};
 use crate::prelude::*;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use table::{Table, read, write};
+use session::{NullSession, supports};
+use std::sync::{Arc, PoisonError};
+use table::{Store, Table, read, write};
 
 /// The driver's entry in the registry.
 pub static INFO: DriverInfo = DriverInfo {
@@ -31,21 +31,6 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
         return Err(Error::usage(format!("{url}: null: takes no host or path")).hint("write null:"));
     }
     Ok(Box::new(Null(Arc::new(Store::default()))))
-}
-
-/// State shared by all sessions of one `null:` target.
-#[derive(Debug, Default)]
-struct Store {
-    tables: RwLock<BTreeMap<String, Arc<Table>>>,
-    claimed: Mutex<Option<String>>,
-}
-
-impl Store {
-    fn table(&self, name: &str) -> Result<Arc<Table>> {
-        read(&self.tables).get(name).cloned().ok_or_else(|| {
-            Error::new(ErrorKind::Server, format!("null: there is no collection {name}")).code("NO_TABLE")
-        })
-    }
 }
 
 #[derive(Debug)]
@@ -77,7 +62,7 @@ impl Driver for Null {
     }
 
     fn connect(&self, _: &ConnectOptions) -> Result<Box<dyn Session>> {
-        Ok(Box::new(session::NullSession::new(Arc::clone(&self.0))))
+        Ok(Box::new(NullSession::new(Arc::clone(&self.0))))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
@@ -85,18 +70,6 @@ impl Driver for Null {
     }
 
     without!(transfers, compression, other_durability, statistics, limited_memory, links, dump_tool);
-}
-
-fn supports(operation: &Operation) -> Support {
-    match operation {
-        Operation::Page { .. } => Support::no("null: has no pages"),
-        Operation::Raw { .. } => Support::no("null: has no SQL for the statements of a workload"),
-        Operation::Flow(_) => Support::no("null: has no connections to carry bytes"),
-        other if other.collection().is_some_and(|of| !Collection::name_is_ours(&of.name)) => {
-            Support::no("null: has only the tables that a run creates")
-        }
-        _ => Support::Native,
-    }
 }
 
 /// The namespace of a store, in which every table is Kurabe's own.

@@ -1,12 +1,23 @@
 //! A session of `null:`, which executes each operation immediately.
 
 use super::row;
-use super::table::{Table, Undo, View};
-use super::{Store, supports};
+use super::table::{Store, Table, Undo, View};
 use crate::packed::changed;
 use crate::prelude::*;
 use crate::slots::{Slots, check_parameters};
 use std::sync::Arc;
+
+pub(super) fn supports(operation: &Operation) -> Support {
+    match operation {
+        Operation::Page { .. } => Support::no("null: has no pages"),
+        Operation::Raw { .. } => Support::no("null: has no SQL for the statements of a workload"),
+        Operation::Flow(_) => Support::no("null: has no connections to carry bytes"),
+        other if other.collection().is_some_and(|of| !Collection::name_is_ours(&of.name)) => {
+            Support::no("null: has only the tables that a run creates")
+        }
+        _ => Support::Native,
+    }
+}
 
 pub(super) struct NullSession {
     store: Arc<Store>,

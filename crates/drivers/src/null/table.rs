@@ -1,4 +1,4 @@
-//! A collection: rows by key in a sharded hash map, and sorted copies for its indexes.
+//! A store of collections, each of rows by key in a sharded hash map, and sorted copies for its indexes.
 
 use super::row::{self, Row};
 use crate::key;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::hash::BuildHasher as _;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Number of shards; enough that a few clients rarely contend for a lock.
 const SHARDS: usize = 64;
@@ -37,6 +37,21 @@ pub(super) struct Undo {
     /// A row with the key that was written.
     row: Row,
     before: Option<Row>,
+}
+
+/// State shared by all sessions of one `null:` target.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    pub(super) tables: RwLock<BTreeMap<String, Arc<Table>>>,
+    pub(super) claimed: Mutex<Option<String>>,
+}
+
+impl Store {
+    pub(super) fn table(&self, name: &str) -> Result<Arc<Table>> {
+        read(&self.tables).get(name).cloned().ok_or_else(|| {
+            Error::new(ErrorKind::Server, format!("null: there is no collection {name}")).code("NO_TABLE")
+        })
+    }
 }
 
 #[derive(Debug)]
