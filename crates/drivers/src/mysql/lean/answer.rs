@@ -10,17 +10,6 @@ use kurabe_protocol::mysql::frame::MAX;
 use kurabe_protocol::mysql::message::{answer, kind, status};
 use std::ops::ControlFlow;
 
-/// Agreed capabilities that affect the format of replies.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Agreed {
-    /// No EOF packet follows the columns, and an OK packet ends the rows (`CLIENT_DEPRECATE_EOF`).
-    pub(super) no_eof: bool,
-    /// A byte after the column count shows whether definitions follow (`MARIADB_CLIENT_CACHE_METADATA`).
-    pub(super) cached_columns: bool,
-    /// Packets are within compressed frames.
-    pub(super) compressed: bool,
-}
-
 /// Encoding of a column's binary value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {

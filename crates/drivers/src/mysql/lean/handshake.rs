@@ -1,9 +1,8 @@
 //! Connection set-up ("Connection Phase").
 
-use super::answer::Agreed;
 use super::authentication::{self, Plugin};
 use super::compressed::Framed;
-use super::packets::Packets;
+use super::packets::{Agreed, Packets};
 use super::{Connection, Lean};
 use crate::charset::Charset;
 use crate::compression::Method;

@@ -24,13 +24,13 @@ use crate::prelude::*;
 use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome, Query};
 use crate::wire::{Exchanges, Outbox, Peer, Stream, malformed};
-use answer::{Agreed, Kind, Rows};
+use answer::{Kind, Rows};
 use compressed::Framed;
 use kurabe_driver_common::usable;
 use kurabe_protocol::mysql::capability;
 use kurabe_protocol::mysql::frame::{MAX, Packet};
 use kurabe_protocol::mysql::message::{PrepareOk, answer as first, command};
-use packets::Packets;
+use packets::{Agreed, Packets};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,11 +1,21 @@
 //! A connection that reads and writes packets.
 
-use super::answer::Agreed;
 use crate::wire::{Peer, Wire, malformed};
 use kurabe_core::Result;
 use kurabe_protocol::Header as _;
 use kurabe_protocol::mysql::frame::Packet;
 use kurabe_protocol::mysql::message::answer;
+
+/// Agreed capabilities that affect the format of replies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Agreed {
+    /// No EOF packet follows the columns, and an OK packet ends the rows (`CLIENT_DEPRECATE_EOF`).
+    pub(super) no_eof: bool,
+    /// A byte after the column count shows whether definitions follow (`MARIADB_CLIENT_CACHE_METADATA`).
+    pub(super) cached_columns: bool,
+    /// Packets are within compressed frames.
+    pub(super) compressed: bool,
+}
 
 /// A connection that reads packets. The packet being read is the current one.
 pub(super) struct Packets<S> {
