@@ -44,6 +44,16 @@ impl Element<'_> {
             other => other.whole(),
         }
     }
+
+    /// Writes a number or a text again; anything else as null.
+    pub(super) fn write(&self, name: &str, out: &mut Writer) {
+        match self {
+            Self::Int32(n) => out.int(name, *n),
+            Self::Int64(n) => out.long(name, *n),
+            Self::Text(text) => out.text(name, &String::from_utf8_lossy(text)),
+            _ => out.null(name),
+        };
+    }
 }
 
 fn invalid() -> Error {

@@ -179,9 +179,7 @@ impl Shared {
             if let Element::Document(operation) = operation
                 && let Some(number) = operation.get("opid")?
             {
-                link.administer(|out| {
-                    out.int("killOp", 1).element("op", &number);
-                })?;
+                link.administer(|out| number.write("op", out.int("killOp", 1)))?;
                 has_killed = true;
             }
         }

@@ -1,6 +1,5 @@
 //! BSON documents that are written field by field into one buffer.
 
-use super::bson::Element;
 use crate::prelude::*;
 use kurabe_protocol::mongodb::bson::{ARRAY, BINARY, BOOL, DOCUMENT, INT32, INT64, NULL, OBJECT_ID, TEXT};
 
@@ -162,16 +161,6 @@ impl Writer {
             Value::Bool(truth) => self.long(name, i64::from(*truth)),
             Value::Text(text) => self.text(name, text),
             Value::Bytes(bytes) => self.binary(name, bytes),
-        }
-    }
-
-    /// Writes a number or a text that was read; anything else as null.
-    pub(super) fn element(&mut self, name: &str, element: &Element<'_>) -> &mut Self {
-        match element {
-            Element::Int32(n) => self.int(name, *n),
-            Element::Int64(n) => self.long(name, *n),
-            Element::Text(text) => self.text(name, &String::from_utf8_lossy(text)),
-            _ => self.null(name),
         }
     }
 
