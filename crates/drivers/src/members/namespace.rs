@@ -1,6 +1,6 @@
 //! The namespaces of a target's own server and of its members.
 
-use super::{Member, place};
+use super::member::{Member, place};
 use crate::prelude::*;
 use kurabe_core::sort;
 use std::sync::Arc;

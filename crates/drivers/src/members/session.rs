@@ -5,7 +5,7 @@
 //! in transactions wherever they are. An error of an operation on a remote or linked collection says which server it
 //! concerns.
 
-use super::{Member, Role, place};
+use super::member::{Member, Role, place};
 use crate::prelude::*;
 use crate::slots::Slots;
 use kurabe_core::driver::Access;
