@@ -1,9 +1,11 @@
 //! Facts of an application, from the description pages of its experiments.
 
-use super::INFO;
 use super::session::{ApplicationSession, Request};
 use crate::prelude::*;
 use serde_json::{Map, Value};
+
+/// What stands for the engine where an application names none.
+pub(super) const ENGINE: &str = "application";
 
 /// Suffix of the engine's name, for an application.
 const BEHIND: &str = " over HTTP";
@@ -80,7 +82,7 @@ pub(super) fn read(about: &Reported, applications: usize) -> ServerFacts {
             Setting::new(name, value.as_str().map_or_else(|| value.to_string(), str::to_owned))
         });
     ServerFacts {
-        engine: text("engine").map_or_else(|| INFO.engine.to_owned(), |engine| engine + BEHIND),
+        engine: text("engine").map_or_else(|| ENGINE.to_owned(), |engine| engine + BEHIND),
         version: text("version").unwrap_or_default(),
         client: concat!("kurabe ", env!("CARGO_PKG_VERSION"), ", HTTP/1.1 to an application").to_owned(),
         // The lowest class if none is known, so that the durability is not overstated.

@@ -13,14 +13,14 @@ use crate::nothing::Nothing;
 use crate::prelude::*;
 use crate::wire::{Place, tls};
 use kurabe_core::observation::{Member, Tier};
-use session::ApplicationSession;
+use session::{Address, ApplicationSession};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The driver's entry in the registry.
 pub static INFO: DriverInfo = DriverInfo {
     schemes: &["http", "https"],
-    engine: "application",
+    engine: facts::ENGINE,
     about: "an application that serves kv, connect or webapp, such as kurabe up app; or several in front of one database",
     url: "http[s]://host[:port][,host:port][/prefix]",
     options: &[
@@ -36,15 +36,6 @@ pub static INFO: DriverInfo = DriverInfo {
 
 const PORT: u16 = 80;
 const PORT_TLS: u16 = 443;
-
-#[derive(Debug)]
-struct Address {
-    server: Arc<Server>,
-    /// The value of the `Host` header.
-    host: String,
-    /// Prefix of the paths of all pages: empty, or `/shop`.
-    prefix: String,
-}
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     if url.user.is_some() || url.password.is_some() {

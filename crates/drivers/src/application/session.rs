@@ -1,7 +1,6 @@
 //! A session with an application, which reconnects after the application has closed the connection properly.
 
-use super::Address;
-use crate::http::Connection;
+use crate::http::{Connection, Server};
 use crate::prelude::*;
 use std::sync::Arc;
 
@@ -14,6 +13,16 @@ pub(super) struct Request {
     pub(super) writes: bool,
     /// The last request of the connection.
     pub(super) last: bool,
+}
+
+/// Where an application is reached.
+#[derive(Debug)]
+pub(super) struct Address {
+    pub(super) server: Arc<Server>,
+    /// The value of the `Host` header.
+    pub(super) host: String,
+    /// Prefix of the paths of all pages: empty, or `/shop`.
+    pub(super) prefix: String,
 }
 
 pub(super) struct ApplicationSession {
@@ -107,7 +116,6 @@ fn refusal(status: u16, body: &[u8]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Server;
     use crate::wire::{Place, tls};
 
     #[test]
