@@ -21,7 +21,7 @@ pub(super) const LINKED: LinkedStatements = LinkedStatements { before: |_| None,
 
 /// The file of a remote.
 pub(super) fn file(url: &TargetUrl) -> Result<PathBuf> {
-    if !super::INFO.schemes.contains(&url.scheme.as_str()) {
+    if url.scheme != "sqlite" {
         return Err(Error::unsupported(format!("SQLite attaches files of SQLite only, not {}:", url.scheme)));
     }
     if url.path.is_empty() {

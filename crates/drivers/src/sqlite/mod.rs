@@ -5,6 +5,7 @@
 //! `sqlite:x.db`; an absolute path is `sqlite:/x.db`.
 
 mod attach;
+mod dialect;
 mod dump;
 mod error;
 mod literals;
@@ -12,19 +13,21 @@ mod namespace;
 mod session;
 mod settings;
 mod transfer;
+mod values;
+
+pub use dialect::DIALECT;
 
 use crate::clients;
 use crate::dump::ProgramDump;
 use crate::embedded::{Place, ProcessStatsProbe};
 use crate::prelude::*;
-use crate::sql::{self, Dialect, on_conflict_do_update};
+use crate::sql;
 use error::explain;
 use kurabe_core::facts::{Limit as Most, Limits, ServerFacts};
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 use settings::Settings;
-use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -54,39 +57,6 @@ pub static INFO: DriverInfo = DriverInfo {
     connections: Connections::NONE,
     open,
 };
-
-/// SQLite's SQL. Text compares by bytes by default.
-pub static DIALECT: Dialect = Dialect {
-    engine: "SQLite",
-    words: &["sqlite"],
-    quote: '"',
-    parameter: |_| "?".to_owned(),
-    literals: literals::LITERALS,
-    column_type,
-    put: on_conflict_do_update,
-    create_tail: Cow::Borrowed(""),
-    clear: "DELETE FROM",
-    analyse: Some("ANALYZE"),
-    ping: "SELECT 1",
-    // Takes the write lock at once, and waits for it. Otherwise a transaction that reads first and writes later would
-    // fail if another one wrote in between.
-    begin: "BEGIN IMMEDIATE",
-    commit: "COMMIT",
-    rollback: "ROLLBACK",
-    own: None,
-    linked: Some(attach::LINKED),
-};
-
-fn column_type(kind: FieldType, _: bool) -> Cow<'static, str> {
-    match kind {
-        // SQLite does not enforce the length.
-        FieldType::Text { max } => format!("VARCHAR({max})").into(),
-        FieldType::LongText => "TEXT".into(),
-        FieldType::Bytes { .. } | FieldType::LongBytes => "BLOB".into(),
-        // Microseconds since 1970: SQLite has no timestamp type.
-        FieldType::Int | FieldType::Timestamp => "INTEGER".into(),
-    }
-}
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     if url.path == ":memory:" {
@@ -271,9 +241,4 @@ impl Links for Sqlite {
     fn supports(&self, server: RemoteServer, link: &Link) -> Result<Support> {
         Ok(Support::unless(attach::refusal(&self.remotes, server, link)))
     }
-}
-
-/// The error for an invalid value of an option.
-fn bad_value(option: &str, value: &str, hint: &str) -> Error {
-    Error::usage(format!("sqlite: {option}={value} is not valid")).hint(hint)
 }

@@ -1,6 +1,6 @@
 //! Namespace of a run on SQLite: its catalogue, and a lock that ends with the process.
 
-use super::DIALECT;
+use super::dialect::DIALECT;
 use super::error::explain;
 use crate::embedded::Claim;
 use crate::sql::{Dialect, SqlNamespaceOps};

@@ -5,15 +5,17 @@
 //! per request still compiles each time, because releasing removes the statement from the cache and finalizes it.
 
 use super::attach::{self, Remotes};
+use super::dialect::DIALECT;
 use super::error::explain;
-use super::{DIALECT, transfer};
+use super::transfer;
+use super::values::{bound, push_row};
 use crate::prelude::*;
 use crate::slots::{Known, Slots, check_parameters, with_types};
 use crate::sql::{Template, fill, parts, shape, text};
 use kurabe_core::driver::Access;
 use kurabe_core::remote::RemoteServer;
+use rusqlite::Connection;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, Row};
 use std::sync::Arc;
 
 /// Cache capacity beyond the statements in use, which rusqlite needs.
@@ -302,52 +304,6 @@ fn execute(
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
         push_row(row, columns, column_types, out)?;
-    }
-    Ok(())
-}
-
-/// Converts a parameter. In SQLite, text and bytes never compare equal, so the field's type decides, not the
-/// parameter's.
-pub(super) fn bound(value: Value<'_>, kind: FieldType) -> ValueRef<'_> {
-    let of_kind = |bytes| match kind {
-        FieldType::Text { .. } | FieldType::LongText => ValueRef::Text(bytes),
-        _ => ValueRef::Blob(bytes),
-    };
-    match value {
-        Value::Null => ValueRef::Null,
-        Value::Int(n) | Value::Time(n) => ValueRef::Integer(n),
-        Value::Bool(truth) => ValueRef::Integer(i64::from(truth)),
-        Value::Text(text) => of_kind(text.as_bytes()),
-        Value::Bytes(bytes) => of_kind(bytes),
-    }
-}
-
-/// Appends a row. Without declared types, a floating-point number becomes text.
-fn push_row(
-    row: &Row<'_>,
-    columns: usize,
-    column_types: Option<&[FieldType]>,
-    out: &mut Reply,
-) -> rusqlite::Result<()> {
-    for i in 0..columns {
-        let kind = column_types.and_then(|kinds| kinds.get(i));
-        match row.get_ref(i)? {
-            ValueRef::Null => out.push_null(),
-            ValueRef::Integer(micros) if kind == Some(&FieldType::Timestamp) => out.push_time(micros),
-            ValueRef::Integer(n) => out.push_int(n),
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => out.push_bytes(bytes),
-            ValueRef::Real(n) if kind.is_none() => out.push_bytes(n.to_string().as_bytes()),
-            ValueRef::Real(_) => {
-                return Err(rusqlite::Error::InvalidColumnType(
-                    i,
-                    String::new(),
-                    rusqlite::types::Type::Real,
-                ));
-            }
-        }
-    }
-    if columns > 0 {
-        out.end_row();
     }
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! PRAGMAs that affect results: read from the URL, set, and read back from SQLite.
 
-use super::bad_value;
 use super::error::explain;
 use crate::prelude::*;
 use kurabe_core::units;
@@ -178,6 +177,11 @@ impl Settings {
             synchronous,
         })
     }
+}
+
+/// The error for an invalid value of an option.
+fn bad_value(option: &str, value: &str, hint: &str) -> Error {
+    Error::usage(format!("sqlite: {option}={value} is not valid")).hint(hint)
 }
 
 /// The durability class of the settings in force, and notes about it. `in_memory`: whether the file system has no

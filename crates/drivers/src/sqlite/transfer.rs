@@ -1,8 +1,8 @@
 //! All rows of a table: one statement that is stepped through, and inserts in one transaction.
 
-use super::DIALECT;
+use super::dialect::DIALECT;
 use super::error::explain;
-use super::session::bound;
+use super::values::bound;
 use crate::prelude::*;
 use crate::sql::{self, RowsText};
 use rusqlite::Connection;
