@@ -53,9 +53,6 @@ pub static INFO: DriverInfo = DriverInfo {
 
 const PORT: u16 = 11_211;
 
-/// The maximum `ttl`, in seconds: memcached reads a number above thirty days as a date.
-const LONGEST: u32 = 30 * 86_400;
-
 /// The oldest version with the meta protocol that this client uses.
 const OLDEST: [u64; 3] = [1, 6, 10];
 
@@ -77,7 +74,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
                 .hint("write memcached://host:port, or memcached:///path/to.sock"));
         }
     };
-    let ttl = ttl::from_url(url, LONGEST)?;
+    let ttl = ttl::from_url(url, session::LONGEST)?;
     let address = Arc::new(Address::new(url, place)?);
     Ok(Box::new(Memcached { address, ttl, generations: Arc::default(), version: OnceLock::new() }))
 }
@@ -203,10 +200,6 @@ impl Driver for Memcached {
     }
 
     without!(compression, other_durability, links, dump_tool);
-}
-
-fn server_error(message: impl Into<String>, code: &str) -> Error {
-    Error::new(ErrorKind::Server, message).code(code)
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! The meta protocol: a request line and an answer line, one of which may be followed by a data block.
 
-use super::server_error;
 use crate::prelude::*;
 use crate::reported::Reported;
 use crate::wire::{LONG, Peer, Wire, malformed, push_number};
@@ -66,7 +65,9 @@ fn refusal(line: &[u8]) -> Error {
                 .code(code)
                 .hint("write memcached://user:password@host")
         }
-        "SERVER_ERROR" | "CLIENT_ERROR" => server_error(format!("memcached: {message}"), code),
+        "SERVER_ERROR" | "CLIENT_ERROR" => {
+            Error::new(ErrorKind::Server, format!("memcached: {message}")).code(code)
+        }
         "ERROR" if message.contains("connections") => {
             Error::new(ErrorKind::Limit, format!("memcached: {message}"))
                 .code(code)

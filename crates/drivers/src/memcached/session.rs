@@ -2,7 +2,7 @@
 
 use super::namespace::Generations;
 use super::protocol::Client;
-use super::{key, server_error, value};
+use super::{key, value};
 use crate::prelude::*;
 use crate::slots::{Slots, check_parameters, check_supported};
 use crate::ttl;
@@ -11,6 +11,9 @@ use kurabe_core::driver::CacheCounters;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The maximum `ttl`, in seconds: memcached reads a number above thirty days as a date.
+pub(super) const LONGEST: u32 = 30 * 86_400;
 
 /// Why memcached does not support an operation; `None` if it does.
 pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
@@ -228,7 +231,7 @@ impl Slot {
             Some(Value::Time(micros)) => {
                 let seconds = ttl::remaining_ms(micros).div_ceil(1_000);
                 // memcached reads more than thirty days as a date.
-                let is_date = seconds > u64::from(super::LONGEST);
+                let is_date = seconds > u64::from(LONGEST);
                 let life = if is_date { micros.unsigned_abs() / 1_000_000 } else { seconds };
                 Cow::Owned(format!("{} T{life}", self.flags))
             }
@@ -262,7 +265,7 @@ impl Slot {
         let stored = client.done()?;
         if let (Operation::Insert { collection }, false) = (&self.operation, stored) {
             let message = format!("memcached: {} already has a value with this key", collection.name);
-            return Err(server_error(message, "NS"));
+            return Err(Error::new(ErrorKind::Server, message).code("NS"));
         }
         out.set_affected(u64::from(stored));
         Ok(())
