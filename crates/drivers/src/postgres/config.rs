@@ -1,7 +1,7 @@
 //! Connection parameters of PostgreSQL, from the URL, libpq's environment variables and its password file.
 
-use super::hosts::{self, Attributes};
-use super::{passfile, service};
+use super::passfile;
+use super::service::{Variable, variable_of, with_service};
 use crate::account;
 use crate::charset::Charset;
 use crate::prelude::*;
@@ -38,6 +38,30 @@ pub(crate) struct Config {
     pub(crate) channel_binding: ChannelBinding,
 }
 
+/// libpq's `target_session_attrs`: which server is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Attributes {
+    /// The first that accepts the connection.
+    #[default]
+    Any,
+    ReadWrite,
+    ReadOnly,
+    Primary,
+    Standby,
+    /// A standby if there is one, else any.
+    PreferStandby,
+}
+
+/// Each value of `target_session_attrs`.
+pub(crate) const ATTRIBUTES: [(&str, Attributes); 6] = [
+    ("any", Attributes::Any),
+    ("read-write", Attributes::ReadWrite),
+    ("read-only", Attributes::ReadOnly),
+    ("primary", Attributes::Primary),
+    ("standby", Attributes::Standby),
+    ("prefer-standby", Attributes::PreferStandby),
+];
+
 /// Whether SCRAM is bound to the TLS connection (libpq's `channel_binding`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChannelBinding {
@@ -52,9 +76,6 @@ const CHANNEL_BINDING: [(&str, ChannelBinding); 3] = [
     ("disable", ChannelBinding::Disable),
     ("require", ChannelBinding::Require),
 ];
-
-/// Reads a setting of the environment.
-pub(super) type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl Config {
     /// Reads the URL: one configuration for each of its hosts. Missing values come from the service that it or `PGSERVICE`
@@ -73,11 +94,28 @@ impl Config {
         let variable = with_service(url, environment)?;
         let mut hosts = Self::new(url, &variable, account)?;
         for config in hosts.iter_mut().filter(|config| config.password.is_none()) {
-            let (password, hint) = passfile::of_this_user(config, &variable);
+            let (password, hint) = passfile::of_this_user(&config.in_passfile(), &variable);
             config.password = password;
             config.password_hint = hint;
         }
         Ok(hosts)
+    }
+
+    /// The host, the port, the database and the user by which the password file names it.
+    fn in_passfile(&self) -> [String; 4] {
+        let (host, port) = match &self.place {
+            Place::Tcp { host, port } => (self.host.as_ref().unwrap_or(host).clone(), *port),
+            // A socket in the default folder is "localhost"; in another, the folder's name.
+            Place::Unix(path) => {
+                let (folder, port) = folder_and_port(path).map_or_else(
+                    || (String::new(), 0),
+                    |(folder, port)| (folder.to_string_lossy().into(), port),
+                );
+                let usual = matches!(folder.as_str(), "/tmp" | "/run/postgresql" | "/var/run/postgresql");
+                (if usual { "localhost".to_owned() } else { folder }, port)
+            }
+        };
+        [host, port.to_string(), self.database.clone(), self.user.clone()]
     }
 
     /// That of an environment with these variables, and the account named "the account".
@@ -96,9 +134,8 @@ impl Config {
     ) -> Result<Vec<Self>> {
         let charset = Charset::from_url(url)?;
         // As libpq names them: an option of the URL, else its variable.
-        let parameter = |name: &str| {
-            url.option(name).map(ToOwned::to_owned).or_else(|| variable(service::variable_of(name)))
-        };
+        let parameter =
+            |name: &str| url.option(name).map(ToOwned::to_owned).or_else(|| variable(variable_of(name)));
         let user = url.user.clone().or_else(|| parameter("user")).or_else(account);
         let user = user.ok_or_else(|| url.wrong("no user is given").hint("postgres://user@host/database"))?;
         let path = Some(url.path.clone()).filter(|path| !path.is_empty());
@@ -111,8 +148,7 @@ impl Config {
             return Err(url.wrong("a name or a setting contains a zero byte"));
         }
         let password = url.password.clone().or_else(|| variable("PGPASSWORD").map(Secret::new));
-        let attributes =
-            choice(url, "target_session_attrs", parameter("target_session_attrs"), &hosts::ATTRIBUTES)?;
+        let attributes = choice(url, "target_session_attrs", parameter("target_session_attrs"), &ATTRIBUTES)?;
         let channel_binding = choice(url, "channel_binding", parameter("channel_binding"), &CHANNEL_BINDING)?;
         let seconds = parameter("connect_timeout").map(|text| {
             let wrong = |_| url.wrong(format!("connect_timeout={text} is not a whole number of seconds"));
@@ -146,20 +182,6 @@ impl Config {
         });
         hosts.collect()
     }
-}
-
-/// The settings of the service that the URL or `PGSERVICE` names, else those of the environment.
-pub(super) fn with_service<'a>(
-    url: &TargetUrl,
-    environment: Variable<'a>,
-) -> Result<impl Fn(&str) -> Option<String> + use<'a>> {
-    let named = url.option("service").map(ToOwned::to_owned).or_else(|| environment("PGSERVICE"));
-    let service = named.map(|name| service::read(&name, environment)).transpose()?.unwrap_or_default();
-    Ok(move |name: &str| match service.get(name) {
-        Some(value) => Some(value.clone()),
-        None if name == "PGOPTIONS" => None,
-        None => environment(name),
-    })
 }
 
 /// The meaning of a value; the first choice without one.

@@ -1,35 +1,11 @@
 //! Several hosts of one URL, and which of them a run uses (PostgreSQL manual, "Specifying Multiple Hosts").
 
-use super::config::Config;
+use super::config::{ATTRIBUTES, Attributes, Config};
 use super::lean::Lean;
 use crate::prelude::*;
 use crate::wire::Stream;
 use crate::wire::link::{Query as _, value};
 use std::sync::{Arc, OnceLock};
-
-/// libpq's `target_session_attrs`: which server is wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Attributes {
-    /// The first that accepts the connection.
-    #[default]
-    Any,
-    ReadWrite,
-    ReadOnly,
-    Primary,
-    Standby,
-    /// A standby if there is one, else any.
-    PreferStandby,
-}
-
-/// Each value of `target_session_attrs`.
-pub(crate) const ATTRIBUTES: [(&str, Attributes); 6] = [
-    ("any", Attributes::Any),
-    ("read-write", Attributes::ReadWrite),
-    ("read-only", Attributes::ReadOnly),
-    ("primary", Attributes::Primary),
-    ("standby", Attributes::Standby),
-    ("prefer-standby", Attributes::PreferStandby),
-];
 
 impl Attributes {
     /// Why the server of a connection is not the wanted one; `None` if it is.

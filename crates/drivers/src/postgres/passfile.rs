@@ -1,17 +1,14 @@
 //! libpq's password file (PostgreSQL manual, "The Password File").
 
-use super::config::Config;
-use crate::wire::Place;
+use super::service::Variable;
 use kurabe_core::secret::Secret;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-/// Reads the password for this server from the current user's file; and the reason, if the file must not be used.
-pub(crate) fn of_this_user(
-    config: &Config,
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> (Option<Secret>, Option<String>) {
+/// Reads the password for this host, port, database and user from the current user's file; and the reason, if the file
+/// must not be used.
+pub(crate) fn of_this_user(server: &[String; 4], variable: Variable<'_>) -> (Option<Secret>, Option<String>) {
     let path = match (variable("PGPASSFILE"), variable("HOME")) {
         (Some(path), _) => PathBuf::from(path),
         (None, Some(home)) => PathBuf::from(home).join(".pgpass"),
@@ -28,18 +25,8 @@ pub(crate) fn of_this_user(
         let hint = format!("{} is ignored because others can read it (chmod 600)", path.display());
         return (None, Some(hint));
     }
-    let (host, port) = match &config.place {
-        Place::Tcp { host, port } => (config.host.as_ref().unwrap_or(host).clone(), *port),
-        // A socket in the default folder is "localhost"; in another, the folder's name.
-        Place::Unix(path) => {
-            let (folder, port) = super::config::folder_and_port(path)
-                .map_or_else(|| (String::new(), 0), |(folder, port)| (folder.to_string_lossy().into(), port));
-            let usual = matches!(folder.as_str(), "/tmp" | "/run/postgresql" | "/var/run/postgresql");
-            (if usual { "localhost".to_owned() } else { folder }, port)
-        }
-    };
     let text = fs::read_to_string(&path).unwrap_or_default();
-    (find(&text, [&host, &port.to_string(), &config.database, &config.user]), None)
+    (find(&text, server.each_ref().map(String::as_str)), None)
 }
 
 /// The password of the first matching line `host:port:database:user:password`; `*` matches everything, and a backslash
@@ -96,14 +83,13 @@ mod tests {
         let path = std::env::temp_dir().join(format!("kurabe-pgpass-{}", std::process::id()));
         fs::write(&path, "*:*:*:*:secret\n").unwrap();
         let variable = |name: &str| (name == "PGPASSFILE").then(|| path.to_string_lossy().into_owned());
-        let url = kurabe_core::target::TargetUrl::parse("postgres://u:x@h/d").unwrap();
-        let config = Config::from_url(&url).unwrap().remove(0);
+        let server = ["h", "5432", "d", "u"].map(ToOwned::to_owned);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        let (password, hint) = of_this_user(&config, &variable);
+        let (password, hint) = of_this_user(&server, &variable);
         assert!(password.is_none() && hint.unwrap().contains("chmod 600"));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         assert_eq!(
-            of_this_user(&config, &variable).0.map(|s| s.expose().to_owned()).as_deref(),
+            of_this_user(&server, &variable).0.map(|s| s.expose().to_owned()).as_deref(),
             Some("secret")
         );
         fs::remove_file(&path).unwrap();

@@ -25,6 +25,9 @@ const PARAMETERS: [(&str, &str); 17] = [
     ("sslcrl", "PGSSLCRL"),
 ];
 
+/// Reads a setting of the environment.
+pub(super) type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// The environment variable of a parameter.
 pub(super) fn variable_of(parameter: &str) -> &'static str {
     PARAMETERS.iter().find(|(name, _)| *name == parameter).map_or("", |(_, variable)| variable)
@@ -37,7 +40,7 @@ pub(super) type Service = BTreeMap<&'static str, String>;
 const SYSTEM: &str = "/etc/postgresql-common";
 
 /// Reads a service from the user's file, else from the one for all users.
-pub(super) fn read(name: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Service> {
+fn read(name: &str, variable: Variable<'_>) -> Result<Service> {
     let home = || variable("HOME").map(|home| PathBuf::from(home).join(".pg_service.conf"));
     let own = variable("PGSERVICEFILE").map(PathBuf::from).or_else(home);
     let folder = variable("PGSYSCONFDIR").unwrap_or_else(|| SYSTEM.to_owned());
@@ -53,6 +56,20 @@ pub(super) fn read(name: &str, variable: &dyn Fn(&str) -> Option<String>) -> Res
     let places = if read.is_empty() { "there is no ~/.pg_service.conf".to_owned() } else { read.join(", ") };
     Err(Error::usage(format!("there is no service '{name}' ({places})"))
         .hint("PGSERVICEFILE names another file"))
+}
+
+/// The settings of the service that the URL or `PGSERVICE` names, else those of the environment.
+pub(super) fn with_service<'a>(
+    url: &TargetUrl,
+    environment: Variable<'a>,
+) -> Result<impl Fn(&str) -> Option<String> + use<'a>> {
+    let named = url.option("service").map(ToOwned::to_owned).or_else(|| environment("PGSERVICE"));
+    let service = named.map(|name| read(&name, environment)).transpose()?.unwrap_or_default();
+    Ok(move |name: &str| match service.get(name) {
+        Some(value) => Some(value.clone()),
+        None if name == "PGOPTIONS" => None,
+        None => environment(name),
+    })
 }
 
 /// The section of a service; `None` if there is none.

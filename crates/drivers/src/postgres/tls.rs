@@ -1,7 +1,6 @@
 //! How the connections of PostgreSQL are encrypted, by Kurabe's options or libpq's.
 
-use super::config::{Variable, with_service};
-use super::service::variable_of;
+use super::service::{Variable, variable_of, with_service};
 use crate::prelude::*;
 use crate::url::own_tls_option;
 use crate::wire::{Place, tls};
