@@ -34,6 +34,9 @@ enum Held {
     Long(Range<usize>),
 }
 
+/// A connection to a server.
+pub(super) type Link = Client<Stream>;
+
 /// A connection.
 pub(super) struct Client<S> {
     pub(super) wire: Wire<S>,

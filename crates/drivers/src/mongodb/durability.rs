@@ -4,7 +4,7 @@
 //! <https://www.mongodb.com/docs/manual/core/journaling/>.
 
 use super::concerns::{Acknowledged, WriteConcern};
-use super::facts::Deployment;
+use super::deployment::Deployment;
 use kurabe_core::durability::DurabilityClass;
 
 /// The facts that determine the durability class.

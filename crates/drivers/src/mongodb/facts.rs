@@ -1,11 +1,11 @@
 //! Server facts: version, durability, settings and limits.
 
 use super::bson::{Document, Element, Raw};
+use super::client::Link;
 use super::concerns::{Acknowledged, WriteConcern};
 use super::config::Config;
+use super::deployment::Deployment;
 use super::durability::{Evidence, durability};
-use super::hello::Hello;
-use super::shared::Link;
 use super::writer::Writer;
 use crate::prelude::*;
 use crate::wire::Peer as _;
@@ -15,46 +15,6 @@ const CLIENT: &str = "Kurabe's lean client";
 
 /// Bytes of a document reserved for its names and its other fields.
 const AROUND: u64 = 4_096;
-
-/// The kind of server, queried once per driver.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Deployment {
-    pub(super) engine: &'static str,
-    pub(super) version: String,
-    /// The MongoDB version that another server claims compatibility with.
-    pub(super) like: Option<String>,
-    pub(super) hello: Hello,
-    /// Why it has no transactions; `None` if it has them.
-    pub(super) no_transactions: Option<String>,
-}
-
-impl Deployment {
-    pub(super) fn ask(link: &mut Link) -> Result<Self> {
-        let build = link.ask(|out| {
-            out.int("buildInfo", 1);
-        })?;
-        Ok(Self::of(&link.hello, build.raw()))
-    }
-
-    fn of(hello: &Hello, build: Raw<'_>) -> Self {
-        let version = build.text("version").unwrap_or("0 (not said)").to_owned();
-        // FerretDB 1 reports its version in a field, FerretDB 2 in a nested document.
-        let nested = || build.document("ferretdb").and_then(|document| document.text("version"));
-        let ferret = build.text("ferretdbVersion").or_else(nested);
-        let no_transactions = match (&ferret, hello.set.is_some() || hello.is_router) {
-            (Some(_), _) => Some("FerretDB has no transactions of several requests".to_owned()),
-            (None, true) if hello.has_sessions => None,
-            (None, _) => {
-                Some("MongoDB has transactions on replica sets only, and this server is in none".to_owned())
-            }
-        };
-        let (engine, version, like) = match ferret {
-            Some(ferret) => ("FerretDB", ferret.trim_start_matches('v').to_owned(), Some(version)),
-            None => ("MongoDB", version, None),
-        };
-        Self { engine, version, like, hello: hello.clone(), no_transactions }
-    }
-}
 
 /// Queries the server. Facts that this user may not read are omitted, and the durability class is then the lower one.
 pub(super) fn read(link: &mut Link, config: &Config, deployment: &Deployment) -> Result<ServerFacts> {
@@ -214,45 +174,14 @@ fn limits(deployment: &Deployment, status: Raw<'_>) -> Limits {
 
 #[cfg(test)]
 mod tests {
+    use super::super::hello::Hello;
     use super::*;
-
-    #[test]
-    fn deployment_is_read_from_hello_and_build_info() {
-        let build = |fields: &[(&str, &str)]| {
-            Document::of(|out| {
-                for (name, value) in fields {
-                    out.text(name, value);
-                }
-            })
-        };
-        let old = build(&[("version", "7.0.42"), ("ferretdbVersion", "v1.24.0")]);
-        let ferret = Deployment::of(&Hello::default(), old.raw());
-        assert_eq!((ferret.engine, ferret.version.as_str()), ("FerretDB", "1.24.0"));
-        assert_eq!(ferret.like.as_deref(), Some("7.0.42"));
-        assert!(ferret.no_transactions.is_some());
-        let new = Document::of(|out| {
-            out.text("version", "7.0.77").begin("ferretdb").text("version", "v2.0.0").end();
-        });
-        let ferret = Deployment::of(&Hello::default(), new.raw());
-        assert_eq!((ferret.engine, ferret.version.as_str()), ("FerretDB", "2.0.0"));
-        let build = build(&[("version", "8.0.4")]);
-        let alone = Hello { has_sessions: true, ..Hello::default() };
-        let deployment = Deployment::of(&alone, build.raw());
-        assert_eq!((deployment.engine, deployment.version.as_str()), ("MongoDB", "8.0.4"));
-        assert!(deployment.no_transactions.is_some_and(|reason| reason.contains("replica sets only")));
-        let members = ["a:1", "b:1", "c:1"].map(str::to_owned).to_vec();
-        let member = Hello { set: Some("rs".to_owned()), members, ..alone.clone() };
-        let member = Deployment::of(&member, build.raw());
-        assert_eq!((member.no_transactions, member.hello.members.len()), (None, 3));
-        let router = Deployment::of(&Hello { is_router: true, ..alone }, build.raw());
-        assert!(router.hello.is_router && router.no_transactions.is_none());
-    }
 
     #[test]
     fn limits_are_the_servers_own() {
         let (document_bytes, message_bytes) = (Some(16_777_216), Some(48_000_000));
         let hello = Hello { document_bytes, message_bytes, ..Hello::default() };
-        let deployment = Deployment::of(&hello, Document::default().raw());
+        let deployment = Deployment { hello, ..Deployment::default() };
         let status = Document::of(|out| {
             out.begin("connections").int("current", 5).int("available", 95).end();
         });

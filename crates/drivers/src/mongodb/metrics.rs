@@ -2,7 +2,7 @@
 //! which was tested, reports none of these counters.
 
 use super::bson::Raw;
-use super::shared::Link;
+use super::client::Link;
 use crate::probe::Counters;
 use kurabe_core::Result;
 use kurabe_core::stats_probe::{Counter, CounterScope, Reading};

@@ -15,6 +15,7 @@ mod config;
 mod connect;
 mod connections;
 mod credential;
+mod deployment;
 mod durability;
 mod errors;
 mod facts;
@@ -75,7 +76,7 @@ impl Driver for Mongo {
         match self.shared.known_deployment() {
             Some(deployment) => session::supports(operation, deployment),
             // Before the server was asked, this is what MongoDB supports where it has all its features.
-            None => session::supports(operation, &facts::Deployment::default()),
+            None => session::supports(operation, &deployment::Deployment::default()),
         }
     }
 

@@ -8,10 +8,11 @@
 //! by a conditional update.
 
 use super::bson::{Document, Element, Raw};
+use super::client::Link;
 use super::errors::written;
 use super::plan::name;
 use super::session::exists;
-use super::shared::{Link, Shared};
+use super::shared::Shared;
 use super::writer::Writer;
 use crate::lease::{self, Claim, ClaimStore};
 use crate::ownership::{self, MADE_BY, MARKER, NamespaceOps, Words};

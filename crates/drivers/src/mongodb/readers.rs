@@ -1,27 +1,20 @@
 //! The members that answer reads (`readPreference`), over a second connection of each session. Sessions take them in turn.
 //! Source: <https://www.mongodb.com/docs/manual/core/read-preference-mechanics/>.
 
+use super::client::Link;
 use super::concerns::{Mode, ReadPreference};
 use super::hello::Hello;
-use super::shared::{Link, Shared, places};
+use super::shared::{Shared, places};
 use crate::prelude::*;
 use crate::wire::Place;
-use kurabe_reactor::Lock;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How much slower than the fastest a member may answer to be chosen (`localThresholdMS`).
 const THRESHOLD: Duration = Duration::from_millis(15);
 /// How often members learn of each other's state, in milliseconds (`heartbeatFrequencyMS`).
 const HEARTBEAT: i64 = 10_000;
-
-/// The members that the preference allows, once they were asked.
-#[derive(Default)]
-pub(super) struct Readers {
-    allowed: Lock<Option<Arc<[Place]>>>,
-    next: AtomicUsize,
-}
 
 /// A member, and what it says of itself.
 struct Member {
@@ -32,20 +25,14 @@ struct Member {
     at: i64,
 }
 
-impl Readers {
-    /// Has the members asked again.
-    pub(super) fn forget(&self) {
-        *self.allowed.lock() = None;
-    }
-
+impl Shared {
     /// Opens the connection for the reads of a session, whose primary is `link`; `None` if it answers them.
-    pub(super) fn connect(
-        &self,
-        shared: &Arc<Shared>,
+    pub(super) fn connect_reader(
+        self: &Arc<Self>,
         link: &Link,
         options: &ConnectOptions,
     ) -> Result<Option<Link>> {
-        let config = &shared.config;
+        let config = &self.config;
         let Some(preference) = config.preference.as_ref().filter(|_| !config.is_direct) else {
             return Ok(None);
         };
@@ -53,23 +40,23 @@ impl Readers {
             // A single server, or a `mongos`, which is told the preference with each read.
             return Ok(None);
         }
-        let known = self.allowed.lock().clone();
+        let known = self.readers.allowed.lock().clone();
         let allowed = if let Some(allowed) = known {
             allowed
         } else {
-            let asked: Arc<[Place]> = ask(shared, link, preference, options)?.into();
-            Arc::clone(self.allowed.lock().insert(asked))
+            let asked: Arc<[Place]> = ask(self, link, preference, options)?.into();
+            Arc::clone(self.readers.allowed.lock().insert(asked))
         };
-        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        let turn = self.readers.next.fetch_add(1, Ordering::Relaxed);
         let Some(place) = allowed.get(turn % allowed.len().max(1)) else {
             let message = format!("no member of the replica set fits readPreference={}", preference.name());
             return Err(Error::new(ErrorKind::Unreachable, message)
                 .hint("are there secondaries with these tags, and do they keep up?"));
         };
-        let mut reader = shared.open_reader(place, options)?;
+        let mut reader = self.open_reader(place, options)?;
         if reader.hello.is_writable {
             // The primary itself.
-            shared.keep_session(&mut reader);
+            self.keep_session(&mut reader);
             return Ok(None);
         }
         Ok(Some(reader))

@@ -1,11 +1,12 @@
 //! A session, which keeps prepared operations as commands without parameters.
 
 use super::bson::Raw;
+use super::client::Link;
 use super::config::Config;
+use super::deployment::Deployment;
 use super::errors::{self, written};
-use super::facts::Deployment;
 use super::plan::{BATCH, Plan, write_concern};
-use super::shared::{Link, Shared};
+use super::shared::Shared;
 use super::tail::Tail;
 use super::transfer;
 use crate::prelude::*;
@@ -65,7 +66,7 @@ impl MongoSession {
     pub(super) fn open(shared: &Arc<Shared>, options: &ConnectOptions) -> Result<Self> {
         let mut link = shared.connect(options)?;
         let deployment = shared.deployment(&mut link)?;
-        let reader = shared.readers.connect(shared, &link, options)?;
+        let reader = shared.connect_reader(&link, options)?;
         Ok(Self {
             shared: Arc::clone(shared),
             options: *options,

@@ -4,21 +4,20 @@
 //! are asked until one is the primary, as long as `serverSelectionTimeoutMS` allows.
 
 use super::bson::{Element, Raw};
-use super::client::Client;
+use super::client::Link;
 use super::config::Config;
 use super::connect::{log_in, reach};
-use super::facts::Deployment;
+use super::deployment::Deployment;
 use super::hello::Hello;
-use super::readers::Readers;
 use super::tail::Lsid;
 use crate::prelude::*;
 use crate::scram::Kept;
-use crate::wire::{Place, Stream};
+use crate::wire::Place;
 use kurabe_core::statements::Running;
 use kurabe_reactor::Lock;
 use ring::rand::{SystemRandom, generate};
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,14 +26,18 @@ const REACHES: Duration = Duration::from_secs(2);
 /// The pause before all members are asked again, while they may elect a primary.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// A connection to a server.
-pub(super) type Link = Client<Stream>;
-
 /// A primary, and the members that it knows.
 #[derive(Clone)]
 struct Found {
     primary: Place,
     members: Vec<Place>,
+}
+
+/// The members that the preference allows, once they were asked; sessions take them in turn.
+#[derive(Default)]
+pub(super) struct Readers {
+    pub(super) allowed: Lock<Option<Arc<[Place]>>>,
+    pub(super) next: AtomicUsize,
 }
 
 /// State shared by all sessions of a driver.
@@ -140,7 +143,8 @@ impl Shared {
         let mut found = self.found.lock();
         if found.as_ref().is_none_or(|found| found.primary != *place) {
             *found = Some(Found { primary: place.clone(), members: places(&link.hello) });
-            self.readers.forget();
+            // Has the members asked again.
+            *self.readers.allowed.lock() = None;
         }
         drop(found);
         self.equip(link, place, options)

@@ -1,11 +1,11 @@
 //! All documents of a collection through a cursor, and inserts of as many documents as a command holds.
 
 use super::bson::{Element, Raw};
+use super::client::Link;
 use super::config::Config;
 use super::errors::written;
 use super::frame::HEAD;
 use super::plan::{Plan, foreign, name, projection};
-use super::shared::Link;
 use super::tail::Tail;
 use crate::prelude::*;
 use std::sync::Arc;

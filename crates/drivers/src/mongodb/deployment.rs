@@ -1,0 +1,84 @@
+//! The kind of server.
+
+use super::bson::Raw;
+use super::client::Link;
+use super::hello::Hello;
+use kurabe_core::Result;
+
+/// The kind of server, queried once per driver.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Deployment {
+    pub(super) engine: &'static str,
+    pub(super) version: String,
+    /// The MongoDB version that another server claims compatibility with.
+    pub(super) like: Option<String>,
+    pub(super) hello: Hello,
+    /// Why it has no transactions; `None` if it has them.
+    pub(super) no_transactions: Option<String>,
+}
+
+impl Deployment {
+    pub(super) fn ask(link: &mut Link) -> Result<Self> {
+        let build = link.ask(|out| {
+            out.int("buildInfo", 1);
+        })?;
+        Ok(Self::of(&link.hello, build.raw()))
+    }
+
+    fn of(hello: &Hello, build: Raw<'_>) -> Self {
+        let version = build.text("version").unwrap_or("0 (not said)").to_owned();
+        // FerretDB 1 reports its version in a field, FerretDB 2 in a nested document.
+        let nested = || build.document("ferretdb").and_then(|document| document.text("version"));
+        let ferret = build.text("ferretdbVersion").or_else(nested);
+        let no_transactions = match (&ferret, hello.set.is_some() || hello.is_router) {
+            (Some(_), _) => Some("FerretDB has no transactions of several requests".to_owned()),
+            (None, true) if hello.has_sessions => None,
+            (None, _) => {
+                Some("MongoDB has transactions on replica sets only, and this server is in none".to_owned())
+            }
+        };
+        let (engine, version, like) = match ferret {
+            Some(ferret) => ("FerretDB", ferret.trim_start_matches('v').to_owned(), Some(version)),
+            None => ("MongoDB", version, None),
+        };
+        Self { engine, version, like, hello: hello.clone(), no_transactions }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bson::Document;
+    use super::*;
+
+    #[test]
+    fn deployment_is_read_from_hello_and_build_info() {
+        let build = |fields: &[(&str, &str)]| {
+            Document::of(|out| {
+                for (name, value) in fields {
+                    out.text(name, value);
+                }
+            })
+        };
+        let old = build(&[("version", "7.0.42"), ("ferretdbVersion", "v1.24.0")]);
+        let ferret = Deployment::of(&Hello::default(), old.raw());
+        assert_eq!((ferret.engine, ferret.version.as_str()), ("FerretDB", "1.24.0"));
+        assert_eq!(ferret.like.as_deref(), Some("7.0.42"));
+        assert!(ferret.no_transactions.is_some());
+        let new = Document::of(|out| {
+            out.text("version", "7.0.77").begin("ferretdb").text("version", "v2.0.0").end();
+        });
+        let ferret = Deployment::of(&Hello::default(), new.raw());
+        assert_eq!((ferret.engine, ferret.version.as_str()), ("FerretDB", "2.0.0"));
+        let build = build(&[("version", "8.0.4")]);
+        let alone = Hello { has_sessions: true, ..Hello::default() };
+        let deployment = Deployment::of(&alone, build.raw());
+        assert_eq!((deployment.engine, deployment.version.as_str()), ("MongoDB", "8.0.4"));
+        assert!(deployment.no_transactions.is_some_and(|reason| reason.contains("replica sets only")));
+        let members = ["a:1", "b:1", "c:1"].map(str::to_owned).to_vec();
+        let member = Hello { set: Some("rs".to_owned()), members, ..alone.clone() };
+        let member = Deployment::of(&member, build.raw());
+        assert_eq!((member.no_transactions, member.hello.members.len()), (None, 3));
+        let router = Deployment::of(&Hello { is_router: true, ..alone }, build.raw());
+        assert!(router.hello.is_router && router.no_transactions.is_none());
+    }
+}
