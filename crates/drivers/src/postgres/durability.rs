@@ -1,9 +1,8 @@
 //! Durability class of PostgreSQL, and the part that a session may choose (manual, "Write Ahead Log", "Asynchronous
 //! Commit", "Synchronous Replication"). Kurabe's tables are never unlogged.
 
-use super::facts::settings;
-use crate::reported::Reported;
-use crate::wire::link::Query;
+use crate::reported::{Reported, listed};
+use crate::wire::link::{Query, rows};
 use kurabe_core::durability::{ABOUT_A_SECOND, DurabilityClass};
 use kurabe_core::facts::Setting;
 use kurabe_core::{Error, Result, units};
@@ -18,6 +17,15 @@ const DECISIVE: [&str; 3] = ["fsync", "synchronous_commit", "full_page_writes"];
 
 /// Values of `synchronous_commit` that a session may choose, the strongest first.
 const CHOICES: [&str; 3] = ["on", "local", "off"];
+
+/// Reads settings as the session has them.
+pub(super) fn settings(link: &mut dyn Query, names: &[&str]) -> Result<Reported> {
+    let sql = format!(
+        "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({})",
+        listed(names)
+    );
+    rows(link, &sql).map(Reported::of)
+}
 
 pub(super) struct Durability {
     found: Reported,

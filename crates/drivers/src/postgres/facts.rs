@@ -1,10 +1,10 @@
 //! Facts about a PostgreSQL server.
 
 use super::dialect::dialect;
-use super::durability::Durability;
+use super::durability::{Durability, settings};
 use super::product;
 use crate::prelude::*;
-use crate::reported::{Reported, listed};
+use crate::reported::Reported;
 use crate::wire::link::{Query, rows, value};
 
 /// Settings other than the durability class that affect results.
@@ -58,15 +58,6 @@ fn changed(link: &mut dyn Query, known: &[Setting]) -> Result<Vec<Setting>> {
     let setting = |row: &Vec<String>| Some(Setting::new(row.first()?, row.get(1)?));
     let is_new = |setting: &Setting| !known.iter().any(|known| known.name == setting.name);
     Ok(rows.iter().filter_map(setting).filter(is_new).collect())
-}
-
-/// Reads settings as the session has them.
-pub(super) fn settings(link: &mut dyn Query, names: &[&str]) -> Result<Reported> {
-    let sql = format!(
-        "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({})",
-        listed(names)
-    );
-    rows(link, &sql).map(Reported::of)
 }
 
 pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {

@@ -59,7 +59,7 @@ fn no_way() -> Error {
 
 pub(super) fn address(url: &TargetUrl) -> Result<Remote> {
     let scheme = url.scheme.as_str();
-    if super::INFO.schemes.contains(&scheme) {
+    if matches!(scheme, "postgres" | "postgresql") {
         let mut hosts = Config::from_url(url)?;
         return match (hosts.pop(), hosts.is_empty()) {
             (Some(config), true) => Ok(Remote::Postgres(Box::new(config))),
@@ -205,11 +205,11 @@ pub(super) fn create(
                 // Without it, the name of the local schema counts.
                 let path = remote.search_path.as_deref().unwrap_or("public");
                 let schema = path.split(',').next().unwrap_or(path).trim().trim_matches('"').to_owned();
-                listed(&[("schema_name", schema), ("table_name", link.source.clone())])
+                [("schema_name", schema), ("table_name", link.source.clone())]
             }
             Remote::Mysql(remote) => remote.table(link),
         };
-        let columns = columns(dialect, collection).join(", ");
+        let (columns, table) = (columns(dialect, collection).join(", "), listed(&table));
         statements.push(format!("CREATE FOREIGN TABLE {name} ({columns}) SERVER {name} OPTIONS ({table})"));
     }
     Ok(statements)
@@ -225,7 +225,7 @@ pub(super) fn remove(name: &str) -> [String; 3] {
 }
 
 /// `host '127.0.0.1', port '5432'`
-pub(super) fn listed(options: &[(&'static str, String)]) -> String {
+fn listed(options: &[(&'static str, String)]) -> String {
     let option = |(name, value): &(&str, String)| format!("{name} {}", literal(value));
     options.iter().map(option).collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,5 @@
 //! Foreign tables of `mysql_fdw`, which read MySQL or MariaDB. Source: the extension's README, "Usage".
 
-use super::foreign::listed;
 use crate::prelude::*;
 use kurabe_core::remote::Link;
 
@@ -53,7 +52,7 @@ impl Address {
     }
 
     /// The options of the foreign table.
-    pub(super) fn table(&self, link: &Link) -> String {
-        listed(&[("dbname", self.database.clone()), ("table_name", link.source.clone())])
+    pub(super) fn table(&self, link: &Link) -> [(&'static str, String); 2] {
+        [("dbname", self.database.clone()), ("table_name", link.source.clone())]
     }
 }
