@@ -2,16 +2,10 @@
 
 use super::engine::StorageEngine;
 use super::literals::LITERALS;
+use super::types::column_type;
 use crate::prelude::*;
 use crate::sql::{Dialect, insert, joined};
 use crate::wire::link::{Query, rows};
-use std::borrow::Cow;
-
-/// Characters of the longest `varchar`: a row's columns share 65,535 bytes, and a character may take 4.
-const MAX_TEXT: u32 = 12_000;
-
-/// Bytes of the longest `varbinary`, for the same reason.
-const MAX_BYTES: u32 = 48_000;
 
 /// Collations that compare text by bytes, including trailing spaces: MariaDB since 10.2, MySQL since 8.0.17.
 const BY_BYTES: [&str; 2] = ["utf8mb4_nopad_bin", "utf8mb4_0900_bin"];
@@ -52,20 +46,6 @@ pub(crate) fn dialect(engine: Option<&StorageEngine>, collation: Option<&'static
         rollback: "ROLLBACK",
         own: None,
         linked: Some(super::foreign::LINKED),
-    }
-}
-
-pub(super) fn column_type(kind: FieldType, in_key: bool) -> Cow<'static, str> {
-    match kind {
-        FieldType::Text { max } if max <= MAX_TEXT => format!("varchar({max})").into(),
-        FieldType::Bytes { max } if max <= MAX_BYTES => format!("varbinary({max})").into(),
-        // An index entry holds at most 3,072 bytes.
-        FieldType::Text { .. } | FieldType::LongText if in_key => "varchar(700)".into(),
-        FieldType::Bytes { .. } | FieldType::LongBytes if in_key => "varbinary(3000)".into(),
-        FieldType::Text { .. } | FieldType::LongText => "longtext".into(),
-        FieldType::Bytes { .. } | FieldType::LongBytes => "longblob".into(),
-        FieldType::Int => "bigint".into(),
-        FieldType::Timestamp => "datetime(6)".into(),
     }
 }
 

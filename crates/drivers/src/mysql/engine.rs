@@ -1,6 +1,6 @@
 //! Storage engines of Kurabe's tables and their capabilities.
 
-use super::dialect::column_type;
+use super::types::column_type;
 use crate::prelude::*;
 use crate::wire::link::{Query, rows};
 use kurabe_core::collection::Field;

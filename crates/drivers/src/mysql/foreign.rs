@@ -48,7 +48,7 @@ fn no_way() -> Error {
 
 /// The address of a remote.
 pub(super) fn address(url: &TargetUrl) -> Result<Config> {
-    if !super::INFO.schemes.contains(&url.scheme.as_str()) {
+    if !matches!(url.scheme.as_str(), "mysql" | "mariadb") {
         let why =
             format!("these storage engines read MySQL and MariaDB only, and the remote is {}:", url.scheme);
         return Err(Error::unsupported(why));

@@ -17,6 +17,7 @@ mod metrics;
 mod namespace;
 mod option_file;
 mod proxy;
+mod types;
 mod version;
 
 use crate::charset;
@@ -97,9 +98,6 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
         requires_keys,
     }))
 }
-
-/// Makes every transaction of the session read-only, also those of single statements (manual, "SET TRANSACTION").
-const READ_ONLY: &str = "SET SESSION TRANSACTION READ ONLY";
 
 /// The server's default of `wait_timeout`, in seconds.
 const IDLE: u64 = 28_800;

@@ -6,7 +6,6 @@ use super::packets::{Agreed, Packets};
 use super::{Connection, Lean};
 use crate::charset::Charset;
 use crate::compression::Method;
-use crate::mysql::READ_ONLY;
 use crate::mysql::config::Config;
 use crate::mysql::version::NEEDED;
 use crate::prelude::*;
@@ -20,6 +19,9 @@ use kurabe_protocol::mysql::{capability, handshake};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
+
+/// Makes every transaction of the session read-only, also those of single statements (manual, "SET TRANSACTION").
+const READ_ONLY: &str = "SET SESSION TRANSACTION READ ONLY";
 
 /// `utf8mb4_general_ci`, which every version has.
 const UTF8MB4: u8 = 45;
