@@ -1,8 +1,8 @@
 //! The work of one client: it reads a record through the cache, or changes one of its own records.
 
+use super::info::{AFTER_CHANGE, CHANGE, HIT, MISS};
 use super::popularity::Popularity;
 use super::store::{self, Store, Versions, parts};
-use super::{AFTER_CHANGE, CHANGE, HIT, MISS};
 use crate::fill::acknowledged;
 use crate::ident::Ident;
 use crate::prelude::*;

@@ -1,9 +1,9 @@
 //! A cell as the engine sees it: loads the data, fills the cache, runs transactions, checks the store.
 
+use super::info::{CACHED, EVICTIONS, HIT_RATIO, HITS_REPORTED, INFO, RECORDS, REFUSED, STALE, STALE_SHARE};
 use super::popularity::Popularity;
 use super::store::{self, Store, Versions};
 use super::transaction::{AfterWrite, CacheClient, Counts, Shared, Tally, taken};
-use super::{CACHED, EVICTIONS, HIT_RATIO, HITS_REPORTED, INFO, REFUSED, STALE, STALE_SHARE, cache};
 use crate::axes;
 use crate::fill::{self, BATCH, acknowledged, check_count};
 use crate::prelude::*;
@@ -37,7 +37,7 @@ impl CacheWorkload {
     pub(super) fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         let internal = |why: String| Error::new(ErrorKind::Internal, why);
         let payload = cell.number("payload")?;
-        let records = dataset.records.unwrap_or(super::RECORDS);
+        let records = dataset.records.unwrap_or(RECORDS);
         let records =
             u32::try_from(records).map_err(|_| Error::usage("--records: too many to fill a cache with"))?;
         let clients = axes::suffice(cell, u64::from(records), "records")?;
@@ -203,6 +203,17 @@ impl CacheWorkload {
     }
 }
 
+/// The cache that a cell needs: it holds a share of the records; `None` for the cell without a cache.
+fn cache(size: &AxisValue, records: u64, payload: u64) -> Option<CacheNeed> {
+    match size {
+        AxisValue::Number(percent) => {
+            let values = (records * percent).div_ceil(100);
+            Some(CacheNeed { name: percent.to_string(), capacity: Some((values, payload)) })
+        }
+        AxisValue::Word(word) if word == "none" => None,
+        AxisValue::Word(word) => Some(CacheNeed { name: word.replace('-', "_"), capacity: None }),
+    }
+}
 impl Workload for CacheWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         let store = &self.shared.store;

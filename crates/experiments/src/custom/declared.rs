@@ -8,6 +8,14 @@ use super::variables::{Constant, Variables};
 use crate::prelude::*;
 use kurabe_core::driver::Access;
 
+/// The content of a file: a workload with its name and what it is about.
+pub(super) struct Described {
+    pub(super) name: String,
+    pub(super) question: String,
+    pub(super) about: String,
+    pub(super) declared: Declared,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Declared {
     pub(super) relations: Vec<Relation>,

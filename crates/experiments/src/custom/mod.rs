@@ -21,6 +21,7 @@ pub(crate) mod rows;
 mod scan;
 mod script;
 mod section;
+mod shared;
 mod slot;
 mod sql;
 mod steps;
@@ -31,7 +32,7 @@ mod workload;
 
 use crate::axes::{CLIENTS, CONNECTION};
 use crate::prelude::*;
-use declared::Declared;
+use declared::Described;
 use known::Known;
 use kurabe_core::custom::{CustomWorkload, Language};
 use std::sync::{Mutex, PoisonError};
@@ -134,14 +135,6 @@ fn describe(source: &CustomWorkload) -> Result<Described> {
     }
     known.check(declared)?;
     Ok(described)
-}
-
-/// The content of a file.
-struct Described {
-    name: String,
-    question: String,
-    about: String,
-    declared: Declared,
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Parses a workload in Kurabe's own language: TOML.
 
-use super::Described;
-use super::declared::{Declared, Program, Step};
+use super::declared::{Declared, Described, Program, Step};
 use super::expression::Expr;
 use super::functions::LESS;
 use super::request::Request;

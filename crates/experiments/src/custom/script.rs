@@ -1,7 +1,6 @@
 //! Parses pgbench's scripts (PostgreSQL manual, "pgbench", "Custom Scripts") without changes.
 
-use super::Described;
-use super::declared::{Declared, Program, Relation, Source, Step};
+use super::declared::{Declared, Described, Program, Relation, Source, Step};
 use super::expression::{self, Expr, word};
 use super::lines::{Line, lines, place};
 use super::read::name_of;

@@ -1,7 +1,7 @@
 //! The job: explain each query, and compare the estimates with the counted rows.
 
 use super::data::{State, Table};
-use super::{ESTIMATED, EXPLAIN, MEDIAN, P95, PLANNING, WORST};
+use super::info::{ESTIMATED, EXPLAIN, MEDIAN, P95, PLANNING, WORST};
 use crate::prelude::*;
 use kurabe_core::driver::RowEstimate;
 use kurabe_core::job::{Ended, Job, JobContext};

@@ -1,7 +1,7 @@
 //! A cell as the engine sees it: loads the table where it belongs, creates the link, and reads range after range.
 
 use super::content::LinkText;
-use super::{RECORDS, ROW, Texts, Way, server};
+use super::info::{RECORDS, ROW, Texts, Way, server};
 use crate::axes::CLIENTS;
 use crate::fill;
 use crate::prelude::*;
@@ -204,7 +204,7 @@ impl Transaction for Reader {
 
 #[cfg(test)]
 mod tests {
-    use super::super::INFO;
+    use super::super::info::INFO;
     use super::*;
 
     fn planned(values: &[(&str, &str)], records: u64) -> Result<PlannedCell> {

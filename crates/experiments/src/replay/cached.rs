@@ -6,9 +6,9 @@
 
 use super::client::Client;
 use super::compare::is_volatile;
+use super::metrics::{CACHED, HITS};
 use super::tables::plain;
 use super::traffic::{Connection, Traffic, Unit, names};
-use super::{CACHED, HITS};
 use crate::prelude::*;
 use kurabe_capture::record::Value as Recorded;
 use kurabe_core::driver::Prepared;
@@ -184,7 +184,7 @@ fn rolls_back(text: &str) -> bool {
 /// Whether a unit only reads, outside of transactions, and its answer depends on nothing but tables.
 fn is_cached(traffic: &Traffic, unit: &Unit) -> bool {
     let is_outside = unit.requests.last().map(|sent| sent.request.transaction) == Some(Transaction::None);
-    let reads = |sent: &super::traffic::Sent| {
+    let reads = |sent: &super::commands::Sent| {
         let template = &traffic.templates[sent.template];
         let text = &traffic.kinds[template.kind].text;
         sent.request.step != Step::Prepare

@@ -1,9 +1,10 @@
 //! Sends recorded requests as they were sent, and reads the shape of each answer as the recorder did.
 
+use super::commands::{PIECE, Sent};
 use super::family::Family;
 use super::mongodb::Cursors;
 use super::mysql::packet;
-use super::traffic::{Sent, Traffic, Unit};
+use super::traffic::{Traffic, Unit};
 use super::{http, memcached, mongodb, mysql, postgres, redis};
 use crate::prelude::*;
 use kurabe_core::driver::RawMessages;
@@ -12,9 +13,6 @@ use kurabe_wire::registry::of_scheme;
 use kurabe_wire::view::{Event, Exchange, Step, View};
 use std::collections::HashMap;
 use std::time::Instant;
-
-/// The maximum size of a message with bulk data, in bytes.
-pub(super) const PIECE: usize = 1 << 20;
 
 /// One connection of a replay.
 pub(super) struct Client<'a> {

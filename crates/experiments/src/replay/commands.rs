@@ -1,10 +1,27 @@
-//! What is known of the commands of protocols, from `commands.txt`, and the values of a recorded command.
+//! A request as it was recorded, its values, and what is known of the commands of protocols, from `commands.txt`.
 
-use super::traffic::Sent;
-use kurabe_capture::record::{Parameter, Value};
+use kurabe_capture::record::{Parameter, Request, Value};
 use kurabe_core::{Error, Result};
 
-/// Whether the file says this of the first word of a command.
+/// The maximum size of a message with bulk data, in bytes.
+pub(super) const PIECE: usize = 1 << 20;
+
+/// A request as it was recorded.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) request: Request,
+    pub(super) template: usize,
+    /// Types of the parameters of a statement that is prepared.
+    pub(super) types: Vec<u32>,
+    /// Bulk data.
+    pub(super) data: Vec<u8>,
+    /// Whether it goes on with what another connection began.
+    pub(super) goes_on: bool,
+    /// When the cursor was opened that it goes on with.
+    pub(super) since: Option<u64>,
+}
+
+/// Whether `commands.txt` says this of the first word of a command.
 pub(super) fn is(protocol: &str, what: &str, text: &str) -> bool {
     let lines = include_str!("commands.txt").lines().map(|line| line.split(' '));
     let mut named = lines.filter_map(|mut words| {

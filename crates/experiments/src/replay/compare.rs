@@ -1,7 +1,9 @@
 //! Compares answers with those that were recorded.
 
+use super::commands::Sent;
 use super::family::Family;
-use super::traffic::{Sent, Traffic, Unit};
+use super::metrics::Varies;
+use super::traffic::{Traffic, Unit};
 use super::{http, mongodb};
 use kurabe_capture::file::Known;
 use kurabe_capture::record::Request;
@@ -37,23 +39,6 @@ const CONFLICTS: &[&str] = &["23505", "23503", "23P01", "1062", "1451", "1452", 
 
 /// The code of what PostgreSQL refuses since its transaction has failed.
 const ABORTED: &str = "25P02";
-
-/// Why an answer may differ from the recorded one, and be right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Varies {
-    /// The statement asks for what changes: time, random numbers, sequences, the server's state.
-    Volatile,
-    /// The same rows in another order.
-    Order,
-    /// A change was committed at the same time.
-    Raced,
-    /// Only the status or the number of rows can be compared: of a packed body, LIMIT without an order, part of a cursor.
-    Part,
-}
-
-impl Varies {
-    pub(super) const ALL: [Self; 4] = [Self::Volatile, Self::Order, Self::Raced, Self::Part];
-}
 
 /// How answers compare.
 #[derive(Debug, Default)]

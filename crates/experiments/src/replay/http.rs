@@ -1,7 +1,7 @@
 //! Requests of CouchDB: <https://docs.couchdb.org/en/stable/api/index.html>.
 
+use super::commands::Sent;
 use super::commands::value;
-use super::traffic::Sent;
 use kurabe_capture::record::{Parameter, Request, Value as Recorded};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_wire::resource::{CHOSEN_ID, FIELDS, Place, has_id};

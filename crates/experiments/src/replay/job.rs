@@ -2,12 +2,12 @@
 
 use super::cached::{Cached, Counts, Versions};
 use super::client::Client;
-use super::compare::{Compared, MANY, Varies};
+use super::compare::{Compared, MANY};
 use super::family::Family;
+use super::metrics::{LEFT_OUT, MEAN, P99, VARIES, Varies};
 use super::mongodb::Cursors;
 use super::order::Order;
 use super::traffic::{Connection, Traffic};
-use super::{LEFT_OUT, MEAN, P99, VARIES};
 use crate::prelude::*;
 use kurabe_capture::file::Known;
 use kurabe_core::driver::{ConnectOptions, Driver};

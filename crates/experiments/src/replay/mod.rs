@@ -11,6 +11,7 @@ mod family;
 mod http;
 mod job;
 mod memcached;
+mod metrics;
 mod mongodb;
 mod mysql;
 mod order;
@@ -21,7 +22,7 @@ mod tables;
 mod traffic;
 mod transactions;
 
-use crate::metrics::{count, time};
+use crate::metrics::time;
 use crate::prelude::*;
 use family::Family;
 use job::{Replay, Seen};
@@ -31,6 +32,7 @@ use kurabe_core::driver::Access;
 use kurabe_core::raw::{RawPiece, RawStatement, RawText};
 use kurabe_core::run::Setup;
 use kurabe_core::sort;
+use metrics::{CACHED, HITS, LEFT_OUT, MEAN, P99, VARIES};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -50,29 +52,6 @@ const OTHERS: &str = "other statements";
 const BUDGET: Duration = Duration::from_secs(30);
 const ROUNDS: u32 = 12;
 const SPEED: &str = "speed";
-
-const MEAN: Metric =
-    time("request mean", "mean time of all requests; with a speed, from when the request was due");
-const P99: Metric = time("request p99", "99th percentile of the same");
-const LEFT_OUT: Metric = count("requests left out", "requests of the capture that cannot be sent again");
-const HITS: Metric = Metric::new(
-    "hit ratio",
-    Unit::Share,
-    Better::Higher,
-    "share of the cacheable reads that the cache answered",
-);
-const CACHED: Metric =
-    count("cacheable reads", "reads outside of transactions, which look into the cache first");
-/// In the order of `Varies::ALL`.
-const VARIES: [Metric; 4] = [
-    count(
-        "volatile answers",
-        "answers that differ where the statement asks for time, random numbers, sequences or the server's state",
-    ),
-    count("reordered answers", "answers with the same rows in another order"),
-    count("raced answers", "answers that differ where a change was committed at the same time"),
-    count("answers compared in part", "answers of which only the status or the number of rows was compared"),
-];
 
 /// The axis of a replay through a cache: both are compared.
 const CACHE: &str = "cached";

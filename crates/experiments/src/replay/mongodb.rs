@@ -1,8 +1,8 @@
 //! Commands of MongoDB: <https://www.mongodb.com/docs/manual/reference/command/>.
 
 use super::commands;
-use super::compare::Varies;
-use super::traffic::Sent;
+use super::commands::Sent;
+use super::metrics::Varies;
 use kurabe_capture::record::{Parameter, Request, Value};
 use kurabe_core::{Error, Result};
 use kurabe_wire::mongodb::{self, QUIET};

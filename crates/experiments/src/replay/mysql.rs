@@ -1,7 +1,7 @@
 //! Requests of MySQL and MariaDB.
 
+use super::commands::Sent;
 use super::commands::value;
-use super::traffic::Sent;
 use crate::prelude::*;
 use kurabe_protocol::mysql::frame::{MAX, Packet};
 use kurabe_protocol::mysql::message::{command, kind, push_length};

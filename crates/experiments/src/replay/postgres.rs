@@ -1,8 +1,8 @@
 //! Requests of PostgreSQL.
 
-use super::client::PIECE;
+use super::commands::PIECE;
+use super::commands::Sent;
 use super::commands::value;
-use super::traffic::Sent;
 use crate::prelude::*;
 use kurabe_protocol::postgres::frame::frontend;
 use kurabe_wire::view::Step;

@@ -1,8 +1,9 @@
 //! Reads a capture: which of its requests are sent, by connection, and which of them together.
 
+use super::commands::Sent;
 use super::commits::{Changes, order};
 use super::family::Family;
-use super::traffic::{Connection, Kind, Sent, Template, Traffic, Unit};
+use super::traffic::{Connection, Kind, Template, Traffic, Unit};
 use super::{mongodb, postgres, transactions};
 use crate::prelude::*;
 use kurabe_capture::Values;

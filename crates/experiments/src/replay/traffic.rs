@@ -3,11 +3,12 @@
 //! A *unit* is what is sent at once: a request, or the messages of PostgreSQL's extended protocol up to Sync. `commits` says what it waits
 //! for.
 
+use super::commands::Sent;
 use super::family::Family;
-use super::transactions::TransactionKind;
 use super::{http, memcached, mongodb, redis};
 use kurabe_capture::file::About;
 use kurabe_capture::record::Request;
+use kurabe_capture::units::Node;
 use kurabe_wire::resource::Place;
 use kurabe_wire::statement::GAP;
 use std::collections::BTreeSet;
@@ -79,6 +80,17 @@ pub(super) struct Kind {
     pub(super) time: u64,
 }
 
+/// Transactions of one kind.
+#[derive(Debug)]
+pub(super) struct TransactionKind {
+    pub(super) nodes: Vec<Node>,
+    /// Its statements with their repetitions.
+    pub(super) text: String,
+    pub(super) calls: u64,
+    /// How long all of them waited for answers, in nanoseconds.
+    pub(super) time: u64,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Connection {
     pub(super) opened: u64,
@@ -109,21 +121,6 @@ pub(super) struct Unit {
     pub(super) effect: u64,
     /// When its transaction began to read: that is what it sees, if the transaction is repeatable.
     pub(super) snapshot: [u64; 2],
-}
-
-/// A request as it was recorded.
-#[derive(Debug)]
-pub(super) struct Sent {
-    pub(super) request: Request,
-    pub(super) template: usize,
-    /// Types of the parameters of a statement that is prepared.
-    pub(super) types: Vec<u32>,
-    /// Bulk data.
-    pub(super) data: Vec<u8>,
-    /// Whether it goes on with what another connection began.
-    pub(super) goes_on: bool,
-    /// When the cursor was opened that it goes on with.
-    pub(super) since: Option<u64>,
 }
 
 impl Traffic {

@@ -1,6 +1,6 @@
 //! The kinds of transactions of a capture: those whose statements, with loops folded, are the same.
 
-use super::traffic::{Connection, Kind, Template, Unit};
+use super::traffic::{Connection, Kind, Template, TransactionKind, Unit};
 use kurabe_capture::units::{Node, What, alike, fold};
 use kurabe_core::sort;
 use kurabe_wire::view::{Step, Transaction};
@@ -8,17 +8,6 @@ use std::cmp::Reverse;
 
 /// Characters of a statement in the text of a transaction.
 const SHOWN: usize = 60;
-
-/// Transactions of one kind.
-#[derive(Debug)]
-pub(super) struct TransactionKind {
-    nodes: Vec<Node>,
-    /// Its statements with their repetitions.
-    pub(super) text: String,
-    pub(super) calls: u64,
-    /// How long all of them waited for answers, in nanoseconds.
-    pub(super) time: u64,
-}
 
 /// Finds the transactions of more than one statement, and says of each of their units which one it belongs to. Kinds are in the
 /// order of their time, the longest first.

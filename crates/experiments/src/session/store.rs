@@ -1,6 +1,6 @@
 //! The layout of sessions in a database: the collection, its fields, and the rows of a session.
 
-use super::INFO;
+use super::info::INFO;
 use crate::axes::choice;
 use crate::codec::{Codec, Compressor, Encoding};
 use crate::content::{Content, Kind};

@@ -1,9 +1,9 @@
 //! A cell as the engine sees it: loads the sessions, and checks what reads, writes and requests left.
 
+use super::info::{INFO, READ, REQUEST, WRITE};
 use super::request::{Purge, Request, Sessions, Writer};
 use super::store::{Layout, Store};
 use super::transaction::{Read, Returned, Write};
-use super::{INFO, READ, REQUEST, WRITE};
 use crate::axes::no_operation;
 use crate::fill::{self, BATCH, check_count};
 use crate::ident::{Ident, own};

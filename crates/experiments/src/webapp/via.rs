@@ -3,10 +3,10 @@
 
 use super::answer;
 use super::codes::{Codes, Source};
+use super::info::{INFO, LOG, REQUEST, USER};
 use super::inputs::Inputs;
 use super::user::User;
 use super::written::Written;
-use super::{INFO, LOG, REQUEST, USER};
 use crate::prelude::*;
 use crate::via::{Added, PageClient, PageSet, facts, path};
 use serde::Deserialize;
