@@ -2,6 +2,7 @@
 //! in the text.
 
 use crate::prelude::*;
+use kurabe_core::raw::{RawPiece, RawStatement, RawText};
 
 /// When a statement is prepared, if at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,13 @@ impl Bind {
             other => Err(Error::new(ErrorKind::Internal, format!("unknown way to bind '{other}'"))),
         }
     }
+}
+
+/// Text of standard SQL, the same for all engines.
+pub(crate) fn raw(place: &str, pieces: Vec<RawPiece>) -> Operation {
+    let texts = vec![RawText { engine: None, pieces }];
+    let statement = RawStatement { place: place.to_owned(), texts, parameters: 0, collection: None };
+    Operation::Raw { statement: Arc::new(statement) }
 }
 
 pub(crate) struct Statement {

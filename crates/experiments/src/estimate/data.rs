@@ -2,15 +2,9 @@
 
 use crate::fill::{self, BATCH, acknowledged, in_batches, text};
 use crate::prelude::*;
-use kurabe_core::raw::{RawPiece, RawStatement, RawText};
+use crate::statement::raw;
+use kurabe_core::raw::RawPiece;
 use std::io::Write;
-
-/// A query of a user or of this experiment: text of standard SQL, the same for all engines.
-pub(super) fn raw(place: &str, pieces: Vec<RawPiece>) -> Operation {
-    let texts = vec![RawText { engine: None, pieces }];
-    let statement = RawStatement { place: place.to_owned(), texts, parameters: 0, collection: None };
-    Operation::Raw { statement: Arc::new(statement) }
-}
 
 /// The values of axis `data`.
 pub(super) const DATA: &[(&str, &str)] = &[

@@ -6,7 +6,8 @@ mod job;
 
 use crate::custom::reads::text_asks_for_write;
 use crate::prelude::*;
-use data::{Condition, State, raw};
+use crate::statement::raw;
+use data::{Condition, State};
 use info::{AS_IS, INFO};
 use job::Estimating;
 use kurabe_core::driver::Access;

@@ -24,12 +24,13 @@ mod transactions;
 
 use crate::metrics::time;
 use crate::prelude::*;
+use crate::statement::raw;
 use family::Family;
 use job::{Replay, Seen};
 use kurabe_capture::file::Known;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::driver::Access;
-use kurabe_core::raw::{RawPiece, RawStatement, RawText};
+use kurabe_core::raw::RawPiece;
 use kurabe_core::run::Setup;
 use kurabe_core::sort;
 use metrics::{CACHED, HITS, LEFT_OUT, MEAN, P99, VARIES};
@@ -339,15 +340,12 @@ impl Planner {
         let of_transactions = self.of_transactions.clone();
         let (emptied, ended) = (self.kept.emptied, Mutex::new(Seen::default()));
         let job = Replay { traffic, metrics, of_transactions, speed, cache, emptied, ended };
-        let text = RawText { engine: None, pieces: vec![RawPiece::Text("SELECT 1".to_owned())] };
-        let statement =
-            RawStatement { place: self.name.clone(), texts: vec![text], parameters: 0, collection: None };
         // Of a server without read-only sessions, only commands that are known to read are sent.
         let reads = self.kept.writes.is_none() && !self.write && !self.has_commands();
         let operation = if self.has_commands() {
             Operation::Ping
         } else {
-            Operation::Raw { statement: Arc::new(statement) }
+            raw(&self.name, vec![RawPiece::Text("SELECT 1".to_owned())])
         };
         let demand = Demand {
             operations: [operation].into_iter().chain(through).collect(),

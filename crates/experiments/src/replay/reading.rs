@@ -193,8 +193,7 @@ impl Reading {
     }
 
     fn end(self, about: About) -> Traffic {
-        let family = self.family;
-        let Self { complete, templates, mut connections, sent, .. } = self;
+        let Self { complete, family, templates, mut connections, sent, .. } = self;
         let mut units: Vec<Unit> = Vec::new();
         let mut commits: Vec<(usize, Vec<String>)> = Vec::new();
         for (connection, sent) in connections.iter_mut().zip(sent) {
