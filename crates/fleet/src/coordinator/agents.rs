@@ -2,12 +2,11 @@
 
 use super::clocks;
 use super::find::{Found, Wanted, find};
-use super::member::{Event, Member};
+use super::member::Member;
+use super::shared::{Shared, lost};
 use super::trial::TrialOfAgents;
 use crate::message::ToAgent;
 use crate::place::{named, network};
-use crate::silence::Stillness;
-use crate::{BEAT, SILENCE};
 use kurabe_core::fleet::{AgentRecord, OnLostAgent};
 use kurabe_core::observation::Endpoint;
 use kurabe_core::target::TargetUrl;
@@ -15,14 +14,11 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::fleet::{Fleet, Order, Started};
 use kurabe_engine::trial::Failure;
 use kurabe_observe::boot;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often the agents are looked after while no message arrives.
-const TICK: Duration = Duration::from_millis(50);
 /// The time limit of joining. A login may be slow.
 const JOIN: Duration = Duration::from_secs(20);
 
@@ -36,106 +32,6 @@ pub struct Agents {
     on_lost: OnLostAgent,
 }
 
-/// What the thread that looks after the agents shares with the trials.
-pub(super) struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
-    ended: AtomicBool,
-    pings: AtomicU32,
-    /// Where the coordinator's clock begins.
-    pub(super) epoch: Instant,
-}
-
-pub(super) struct State {
-    /// First those that run clients, then those that only observe.
-    pub(super) members: Vec<Member>,
-}
-
-impl State {
-    /// Those that run clients.
-    fn loaders(&self) -> impl Iterator<Item = &Member> {
-        self.members.iter().filter(|member| member.runs_clients())
-    }
-}
-
-impl Shared {
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn next_ping(&self) -> u32 {
-        self.pings.fetch_add(1, Ordering::Relaxed) + 1
-    }
-
-    /// Waits until `found` returns something, or for this long.
-    pub(super) fn wait<T>(
-        &self,
-        until: Instant,
-        mut found: impl FnMut(&mut State) -> Option<T>,
-    ) -> Option<T> {
-        let mut state = self.lock();
-        loop {
-            if let Some(found) = found(&mut state) {
-                return Some(found);
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return None;
-            }
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    /// Receives messages and sends signs of life, until the run has ended.
-    fn look_after(&self, events: &Receiver<Event>) {
-        let (mut beat, mut looked, mut stillness) = (Instant::now(), Instant::now(), Stillness::new());
-        while !self.ended.load(Ordering::Relaxed) {
-            // What was received before this time has been handled.
-            let mut handled = Instant::now();
-            let event = events.recv_timeout(TICK);
-            let mut state = self.lock();
-            match event {
-                Ok(Event::Line { agent, at, line }) => {
-                    handled = at;
-                    if let Some(member) = state.members.get_mut(agent) {
-                        member.receive(&line, at, self.epoch);
-                    }
-                }
-                Ok(Event::Gone { agent, why }) => {
-                    handled = looked;
-                    if let Some(member) = state.members.get_mut(agent) {
-                        member.lose(&why);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                // All agents have ended.
-                Err(RecvTimeoutError::Disconnected) => thread::sleep(TICK),
-            }
-            let stood_still = stillness.look(Instant::now());
-            if !stood_still.is_zero() {
-                state.members.iter_mut().for_each(|member| member.heard += stood_still);
-            }
-            if handled.saturating_duration_since(looked) >= TICK {
-                looked = handled;
-                state.members.iter_mut().for_each(|member| silent(member, handled));
-            }
-            if beat.elapsed() >= BEAT {
-                beat = Instant::now();
-                state.members.iter_mut().for_each(Member::beat);
-            }
-            drop(state);
-            self.changed.notify_all();
-        }
-    }
-}
-
-/// Loses an agent that is silent. `now` is the time until which all messages were handled.
-fn silent(member: &mut Member, now: Instant) {
-    if member.about.is_some() && now.saturating_duration_since(member.heard) >= SILENCE {
-        member.lose(&format!("it gave no sign of life for {:.1} s", SILENCE.as_secs_f64()));
-    }
-}
-
 impl Agents {
     /// Finds agents and has them join a run.
     ///
@@ -143,13 +39,7 @@ impl Agents {
     /// If there are too few, or one of them cannot be used; with the reasons.
     pub fn join(wanted: &Wanted, run: &str) -> Result<Self> {
         let Found { members, events } = find(wanted)?;
-        let shared = Arc::new(Shared {
-            state: Mutex::new(State { members }),
-            changed: Condvar::new(),
-            ended: AtomicBool::new(false),
-            pings: AtomicU32::new(0),
-            epoch: Instant::now(),
-        });
+        let shared = Arc::new(Shared::new(members));
         let own = Arc::clone(&shared);
         let thread = thread::Builder::new().name("fleet".to_owned()).spawn(move || own.look_after(&events));
         let thread = thread.map_err(|why| Error::no_thread("the fleet", why))?;
@@ -230,17 +120,12 @@ impl Agents {
     }
 
     /// The URL of the server on which an order's cell is measured.
-    pub(super) fn address(&self, order: &Order) -> Result<String> {
+    fn address(&self, order: &Order) -> Result<String> {
         let found = self.addresses.get(order.cell.target).and_then(|(first, second)| {
             if order.cell.second_instance { second.clone() } else { Some(first.clone()) }
         });
         found.ok_or_else(|| Error::new(ErrorKind::Internal, "the fleet does not know the target's address"))
     }
-}
-
-/// The error of a lost agent.
-pub(super) fn lost(name: &str, why: &str) -> Error {
-    Error::new(ErrorKind::ConnectionLost, format!("agent {name}: {why}"))
 }
 
 /// Lists the first few of many.
@@ -259,8 +144,8 @@ impl Fleet for Agents {
             all.map(|(agent, _)| agent).take(order.clients as usize).collect()
         };
         clocks::compare(&self.shared, &agents, cancel);
-        let mut trial = TrialOfAgents::new(self, agents);
-        trial.prepare(order, cancel)?;
+        let mut trial = TrialOfAgents::new(&self.shared, agents);
+        trial.prepare(order, &self.address(order)?, cancel)?;
         Ok(Box::new(trial))
     }
 

@@ -1,6 +1,6 @@
 //! Compares the clocks of all agents with the coordinator's, at the same time.
 
-use super::agents::Shared;
+use super::shared::Shared;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Finds agents: on NATS by a call that all answer, with `ssh` by starting them.
 
-use super::link::{Link, pass_lines};
-use super::member::{Event, Member};
+use super::link::{Event, Link, pass_lines};
+use super::member::Member;
 use crate::message::{About, Answer, Call, FromAgent, Roles};
 use crate::nats::{Bus, CALL, Received, subject_of};
 use crate::place::{FleetUrl, token};

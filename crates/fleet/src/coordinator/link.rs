@@ -1,6 +1,5 @@
 //! The two transports: a pipe to a process, and NATS.
 
-use super::member::Event;
 use crate::nats::{Bus, Publisher};
 use kurabe_observe::AgentProcess;
 use std::sync::Arc;
@@ -10,6 +9,14 @@ use std::time::{Duration, Instant};
 
 /// How long an ended process has to say why.
 const END: Duration = Duration::from_millis(500);
+
+/// What happens at an agent.
+pub(super) enum Event {
+    /// It sent a line.
+    Line { agent: usize, at: Instant, line: Vec<u8> },
+    /// It ended.
+    Gone { agent: usize, why: String },
+}
 
 /// What sends lines to one agent.
 pub(super) enum Link {

@@ -8,14 +8,6 @@ use kurabe_core::text::printable;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// What happens at an agent.
-pub(super) enum Event {
-    /// It sent a line.
-    Line { agent: usize, at: Instant, line: Vec<u8> },
-    /// It ended.
-    Gone { agent: usize, why: String },
-}
-
 pub(super) struct Member {
     pub(super) name: String,
     /// What it says that it is; `None` until it has joined.

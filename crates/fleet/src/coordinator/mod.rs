@@ -6,6 +6,7 @@ mod find;
 mod link;
 mod member;
 mod observe;
+mod shared;
 mod trial;
 
 pub use agents::Agents;

@@ -1,6 +1,7 @@
 //! Agents that observe servers of their hosts.
 
-use super::agents::{Agents, Shared};
+use super::agents::Agents;
+use super::shared::Shared;
 use crate::message::ToAgent;
 use kurabe_core::observation::Endpoint;
 use kurabe_observe::{ANSWER, Answer, Conversation, Remote, Request};

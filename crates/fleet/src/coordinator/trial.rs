@@ -1,7 +1,7 @@
 //! One trial on the agents.
 
-use super::agents::{Agents, State, lost};
 use super::member::Member;
+use super::shared::{Shared, State, lost};
 use crate::clock::Offset;
 use crate::message::{Fault, FromAgent, Load, ToAgent};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -50,7 +50,7 @@ impl PartState {
 
 /// A trial that some agents of a run make.
 pub(super) struct TrialOfAgents<'a> {
-    agents: &'a Agents,
+    shared: &'a Shared,
     parts: Vec<PartState>,
     /// When the clients were to start.
     start: Instant,
@@ -60,22 +60,22 @@ pub(super) struct TrialOfAgents<'a> {
 
 impl<'a> TrialOfAgents<'a> {
     /// A trial on these agents, by their positions among the run's.
-    pub(super) fn new(agents: &'a Agents, on: Vec<usize>) -> Self {
+    pub(super) fn new(shared: &'a Shared, on: Vec<usize>) -> Self {
         let parts = on.into_iter().map(PartState::of).collect();
-        Self { agents, parts, start: Instant::now(), over: true }
+        Self { shared, parts, start: Instant::now(), over: true }
     }
 
-    /// Gives each agent its part, and waits until all are ready.
-    pub(super) fn prepare(&mut self, order: &Order, cancel: &AtomicBool) -> Result<(), Failure> {
-        let (url, of) = (self.agents.address(order)?, self.parts.len());
+    /// Gives each agent its part, with the URL of the server, and waits until all are ready.
+    pub(super) fn prepare(&mut self, order: &Order, url: &str, cancel: &AtomicBool) -> Result<(), Failure> {
+        let of = self.parts.len();
         self.check_lost()?;
         {
-            let mut state = self.agents.shared.lock();
+            let mut state = self.shared.lock();
             for (number, part) in self.parts.iter().enumerate() {
                 let member = &mut state.members[part.agent];
                 member.inbox.clear();
                 member.completed = 0;
-                let (order, part, url) = (order.clone(), Part { number, of }, url.clone());
+                let (order, part, url) = (order.clone(), Part { number, of }, url.to_owned());
                 member.send(ToAgent::Load(Box::new(Load { order, part, url })));
             }
         }
@@ -85,7 +85,7 @@ impl<'a> TrialOfAgents<'a> {
 
     /// Fails if an agent is lost, before anything was sent to the others.
     fn check_lost(&self) -> Result<(), Failure> {
-        let state = self.agents.shared.lock();
+        let state = self.shared.lock();
         self.lost_agent(&state).map_or(Ok(()), |error| Err(error.into()))
     }
 
@@ -104,7 +104,7 @@ impl<'a> TrialOfAgents<'a> {
     ) -> Result<(), Failure> {
         loop {
             let parts = &mut self.parts;
-            let done = self.agents.shared.wait(Instant::now() + LOOK, |state| {
+            let done = self.shared.wait(Instant::now() + LOOK, |state| {
                 take(state, parts);
                 let stop = parts.iter().any(|part| part.stopped) && !parts.iter().all(|part| part.ended);
                 let failed =
@@ -115,7 +115,7 @@ impl<'a> TrialOfAgents<'a> {
                 (stop || parts.iter().all(is_there)).then_some(true)
             });
             if let Some(progress) = progress {
-                let state = self.agents.shared.lock();
+                let state = self.shared.lock();
                 let completed = self.parts.iter().map(|part| part.member(&state).completed);
                 progress.store(completed.sum(), Ordering::Relaxed);
             }
@@ -142,7 +142,7 @@ impl<'a> TrialOfAgents<'a> {
 
     /// Sends a message to the agents of some parts.
     fn send(&self, which: impl Fn(&PartState) -> bool, message: &ToAgent) {
-        let mut state = self.agents.shared.lock();
+        let mut state = self.shared.lock();
         for part in self.parts.iter().filter(|part| which(part)) {
             state.members[part.agent].send(message.clone());
         }
@@ -155,13 +155,13 @@ impl<'a> TrialOfAgents<'a> {
         }
         self.send(|part| !part.is_over(), &ToAgent::Abort);
         let parts = &mut self.parts;
-        let ended = self.agents.shared.wait(Instant::now() + ABORT, |state| {
+        let ended = self.shared.wait(Instant::now() + ABORT, |state| {
             take(state, parts);
             let over = |part: &PartState| part.is_over() || part.member(state).lost.is_some();
             parts.iter().all(over).then_some(())
         });
         if ended.is_none() {
-            let mut state = self.agents.shared.lock();
+            let mut state = self.shared.lock();
             for part in self.parts.iter().filter(|part| !part.is_over()) {
                 state.members[part.agent].lose("it did not end its part of a trial");
             }
@@ -170,7 +170,7 @@ impl<'a> TrialOfAgents<'a> {
 
     /// Why the trial failed: a wrong reply precedes lost agents, and these precede other errors.
     fn failure(&self) -> Failure {
-        let state = self.agents.shared.lock();
+        let state = self.shared.lock();
         let of_part = |part: &PartState| {
             let (fault, member) = (part.fault.as_ref()?, part.member(&state));
             let error = Error::new(fault.kind, format!("agent {}: {}", member.name, fault.message));
@@ -214,14 +214,14 @@ impl Started for TrialOfAgents<'_> {
     fn run(&mut self, cancel: &AtomicBool, progress: &AtomicU64) -> Result<(), Failure> {
         let unknown = |name: &str| lost(name, "it does not answer the comparison of clocks");
         {
-            let mut state = self.agents.shared.lock();
+            let mut state = self.shared.lock();
             let members = || self.parts.iter().map(|part| part.member(&state));
             if let Some(member) = members().find(|member| member.clock.is_none()) {
                 return Err(unknown(&member.name).into());
             }
             let longest = members().filter_map(|member| member.clock).map(Offset::round_trip).max();
             self.start = Instant::now() + LEAD + longest.unwrap_or_default() * ROUND_TRIPS;
-            let at_ns = self.start.saturating_duration_since(self.agents.shared.epoch).as_nanos() as u64;
+            let at_ns = self.start.saturating_duration_since(self.shared.epoch).as_nanos() as u64;
             for part in &self.parts {
                 let member = &mut state.members[part.agent];
                 if let Some(clock) = member.clock {
@@ -236,8 +236,8 @@ impl Started for TrialOfAgents<'_> {
         self.send(|_| true, &ToAgent::Close);
         self.wait_for(PartState::is_over, &AtomicBool::new(false), None)?;
         self.over = true;
-        let start_ns = self.start.saturating_duration_since(self.agents.shared.epoch).as_nanos() as i64;
-        let state = self.agents.shared.lock();
+        let start_ns = self.start.saturating_duration_since(self.shared.epoch).as_nanos() as i64;
+        let state = self.shared.lock();
         let here = boot().unwrap_or_default();
         let result = |part: &mut PartState| {
             let member = part.member(&state);
