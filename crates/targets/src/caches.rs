@@ -1,16 +1,31 @@
 //! The caches in front of targets.
 
 use crate::direct::{open_one, without_server};
-use crate::throwaway::{not_started_url, start, up_options};
-use crate::{OpenOptions, Opened, Reporter, UP, with_server_affinity};
-use kurabe_core::Result;
+use crate::opened::Opened;
+use crate::options::OpenOptions;
+use crate::reporter::Reporter;
+use crate::stacks::spec::check_scheme;
+use crate::throwaway::{not_started_url, start, up_options, with_server_affinity};
 use kurabe_core::facts::Setting;
-use kurabe_core::target::TargetUrl;
+use kurabe_core::target::{TargetUrl, UP};
+use kurabe_core::{Error, Result};
 use kurabe_drivers::members::{Member, Role};
 use std::sync::Arc;
 
 /// The default time to live of an item in a throwaway cache, in seconds.
 const CACHE_TTL: &str = "3600";
+
+/// Rejects targets that are not caches, before any server is started.
+pub(crate) fn check_cache(url: &TargetUrl) -> Result<()> {
+    check_scheme(url).map_err(|error| error.context("--cache"))?;
+    let caches: Vec<&str> = kurabe_testbed::caches().collect();
+    let name = if url.scheme == UP { url.path.as_str() } else { url.scheme.trim_end_matches('s') };
+    if caches.iter().any(|cache| *cache == name || cache.trim_end_matches('s') == name) {
+        return Ok(());
+    }
+    Err(Error::usage(format!("--cache: {name} is not a cache"))
+        .hint(format!("there are: {}", caches.join(", "))))
+}
 
 impl Opened {
     /// The caches of one target: a throwaway server per size, or the external one.

@@ -6,126 +6,38 @@
 mod caches;
 mod direct;
 mod observers;
+mod opened;
 mod options;
 mod remotes;
+mod reporter;
 mod setup;
 mod shared;
 mod stacks;
 mod throwaway;
 mod urls;
 
-pub use stacks::{DB, SERVED as SERVED_BY_STACKS, STACK, StackData, with_database};
-
+use caches::check_cache;
 use direct::without_server;
-use kurabe_core::observation::Endpoint;
 use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
-pub use kurabe_core::target::without_passwords;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_drivers::members::{self, Composite};
-use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_engine::prepare::target::{Restart, Restrict, SecondInstance, Target};
-use kurabe_observe::Remote;
-use kurabe_testbed::Server;
-use shared::REUSED;
+use shared::{REUSED, restricting, start_twice};
 use std::collections::HashSet;
 use std::sync::Arc;
-use throwaway::{announce, not_started_url, options_of, restarting, restricting, start_twice};
-use urls::check_cache;
+use throwaway::{announce, not_started_url, options_of, restarting};
 
 pub use direct::{OpenedOne, null, open_one};
-pub use kurabe_core::target::UP;
-pub use options::OpenOptions;
+pub use kurabe_core::target::{UP, without_passwords};
+pub use opened::Opened;
+pub use options::{OpenOptions, StackData};
+pub use reporter::Reporter;
 pub use shared::SharedServers;
+pub use stacks::SERVED as SERVED_BY_STACKS;
+pub use stacks::spec::{check_scheme, with_database};
 pub use throwaway::{reached, start_error, up, with_server_affinity};
-pub use urls::{applications, are_throwaway, check_scheme, engine, names};
-
-/// Messages to the user about targets, and the user's request to stop.
-pub trait Reporter {
-    /// Shows a note.
-    fn note(&self, text: &str);
-
-    /// Shows a warning.
-    fn warning(&self, text: &str);
-
-    /// Sets what the program waits for if the user stops it.
-    fn wait_for(&self, what: String);
-
-    /// Fails after the user has stopped the program.
-    ///
-    /// # Errors
-    /// [`Interrupted`](ErrorKind::Interrupted).
-    fn check(&self) -> Result<()>;
-}
-
-/// Open targets, with the throwaway servers among them, which run until this is dropped.
-#[derive(Default)]
-pub struct Opened {
-    /// As the engine needs them.
-    pub targets: Vec<Target>,
-    /// As the run file records them.
-    pub records: Vec<TargetRecord>,
-    pub reached: Vec<TargetUrl>,
-    /// The URL by which the second instance of each is reached; `None`: there is none.
-    pub second_reached: Vec<Option<TargetUrl>>,
-    /// Servers that a remote observer watches.
-    pub observers: Vec<(Endpoint, Remote)>,
-    /// Separate processors for clients and throwaway servers.
-    pub cpu_partition: Option<CpuPartition>,
-    /// Application stacks, which end before the servers of their databases.
-    stacks: Vec<stacks::RunningStack>,
-    databases: Vec<stacks::StackDatabase>,
-    /// The positions of the URLs that could not be opened, with the reasons; only with [`OpenOptions::tolerant`]. They are
-    /// none of the targets.
-    pub unopened: Vec<(usize, Error)>,
-    servers: Vec<Arc<Server>>,
-    /// External caches that are leased already, by URL.
-    shared: HashSet<String>,
-}
-
-impl Opened {
-    /// Keeps a throwaway server, and returns the URL by which it is reached.
-    fn reached(&mut self, url: &TargetUrl, server: Arc<Server>) -> Result<TargetUrl> {
-        let reached = throwaway::reached(url, &server)?;
-        self.servers.push(server);
-        Ok(reached)
-    }
-
-    /// How an application stack or a throwaway server ended, if one ended unexpectedly.
-    pub fn died(&self) -> Option<String> {
-        let stacks = self
-            .stacks
-            .iter()
-            .find_map(stacks::RunningStack::died)
-            .map(|why| format!("the application: {why}"));
-        stacks.or_else(|| {
-            self.servers.iter().find_map(|server| server.died()).map(|why| format!("the database: {why}"))
-        })
-    }
-
-    /// Warns if an application stack, or the database of one, has ended. Trials then failed for that reason.
-    pub fn warn_of_ended_stacks(&self, reporter: &dyn Reporter) {
-        self.stacks.iter().for_each(stacks::RunningStack::settle);
-        if let Some(why) = self.died().filter(|_| !self.stacks.is_empty()) {
-            reporter.warning(&why);
-        }
-    }
-
-    /// Stops the throwaway servers and removes their data. Shared servers go on.
-    pub fn close(self, reporter: &dyn Reporter) {
-        drop(self.targets);
-        for stack in self.stacks {
-            stack.stop(reporter);
-        }
-        drop(self.databases);
-        // Other holders were dropped with the targets, except those of shared servers.
-        for server in self.servers.into_iter().filter_map(Arc::into_inner) {
-            if let Err(error) = server.stop() {
-                reporter.warning(&error.to_string());
-            }
-        }
-    }
-}
+pub use urls::{DB, STACK, engine, names};
 
 /// Opens all targets in order, sets the requested durability class, if any, and reads their facts. A target that
 /// cannot provide the class is opened with a [skip reason](Target::skip_reason).
@@ -150,7 +62,7 @@ pub fn open(urls: &[String], open_options: &OpenOptions, reporter: &dyn Reporter
         check_cache(cache)?;
     }
     let remote = remotes::given(open_options)?;
-    let of_stacks = stacks::connections(&parsed);
+    let of_stacks = stacks::spec::connections(&parsed);
     for (at, (((url, name), whole), observer)) in
         parsed.into_iter().zip(names).zip(&whole).zip(observers).enumerate()
     {
@@ -165,6 +77,41 @@ pub fn open(urls: &[String], open_options: &OpenOptions, reporter: &dyn Reporter
         }
     }
     Ok(opened)
+}
+
+/// Whether all targets are throwaway servers or temporary files, which hold nothing of the user's.
+///
+/// # Errors
+/// If a URL is invalid.
+pub fn are_throwaway(urls: &[String]) -> Result<bool> {
+    let mut all = true;
+    for text in urls {
+        let mut url = TargetUrl::parse(text)?;
+        observers::taken(&mut url);
+        if url.scheme == STACK {
+            all &= stacks::is_throwaway(&url)?;
+            continue;
+        }
+        all &= url.scheme == UP || kurabe_drivers::registry::open(&url)?.capabilities().is_temporary;
+    }
+    Ok(all)
+}
+
+/// Which targets are applications, without opening any.
+///
+/// # Errors
+/// If a URL is invalid.
+pub fn applications(urls: &[String]) -> Result<Vec<bool>> {
+    let is_application = |text: &String| {
+        let mut url = TargetUrl::parse(text)?;
+        observers::taken(&mut url);
+        if url.scheme == STACK {
+            return Ok(stacks::driver()?.capabilities().is_application);
+        }
+        // Throwaway servers are databases.
+        Ok(url.scheme != UP && kurabe_drivers::registry::open(&url)?.capabilities().is_application)
+    };
+    urls.iter().map(is_application).collect()
 }
 
 /// A target to open.

@@ -1,12 +1,23 @@
 //! What a run requires of its targets.
 
-use crate::{SharedServers, StackData};
+use crate::shared::SharedServers;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::planned::CacheNeed;
 use kurabe_core::remote::RemoteServer;
 use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_engine::plan::Plan;
 use std::sync::Arc;
+
+/// The data that stacks serve.
+#[derive(Clone, Debug, Default)]
+pub struct StackData {
+    /// The experiments. Those that stacks do not serve have no data.
+    pub experiments: Vec<String>,
+    /// The seed of the data.
+    pub seed: u64,
+    /// The number of records; `None`: the experiment's default.
+    pub records: Option<u64>,
+}
 
 /// What a run requires of its targets.
 #[derive(Clone, Debug, Default)]

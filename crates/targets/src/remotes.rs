@@ -1,11 +1,14 @@
 //! Opens the second servers of targets.
 
 use crate::direct::{open_one, without_server};
-use crate::throwaway::{not_started_url, of_url, start};
-use crate::{OpenOptions, Opened, Reporter, UP, check_scheme, with_server_affinity};
+use crate::opened::Opened;
+use crate::options::OpenOptions;
+use crate::reporter::Reporter;
+use crate::stacks::spec::check_scheme;
+use crate::throwaway::{not_started_url, of_url, start, with_server_affinity};
 use kurabe_core::driver::Driver;
 use kurabe_core::remote::{RemoteAddress, RemoteServer};
-use kurabe_core::target::TargetUrl;
+use kurabe_core::target::{TargetUrl, UP};
 use kurabe_core::{Error, Result};
 use kurabe_drivers::members::{Member, Role};
 use kurabe_testbed::Server;

@@ -3,7 +3,7 @@
 //! Once they are loaded, the server keeps a copy of its data folder, with which each restart begins: blocks of rounds find the
 //! same data, whatever the workload changes.
 
-use crate::Reporter;
+use crate::reporter::Reporter;
 use crate::shared::Started;
 use kurabe_core::target::{TargetUrl, UP, is_throwaway, without_passwords};
 use kurabe_core::{Error, ErrorKind, Result};

@@ -1,11 +1,12 @@
-//! Throwaway servers that several runs use, one run after the other.
+//! The throwaway servers of a run, and those that several runs use, one run after the other.
 
-use crate::Reporter;
+use crate::reporter::Reporter;
 use crate::throwaway::{not_started, start, with_server_affinity};
-use kurabe_core::Result;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::clients::cpu_partition::CpuPartition;
-use kurabe_testbed::{Server, StartOptions};
+use kurabe_engine::prepare::target::Restrict;
+use kurabe_testbed::{Server, StartOptions, TestbedError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -130,4 +131,43 @@ impl SharedServers {
     fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Starts a server, and a second instance at the same time if needed; or takes them from the shared ones.
+pub(crate) fn start_twice(
+    url: &TargetUrl,
+    options: &StartOptions,
+    twice: bool,
+    shared: Option<&SharedServers>,
+    cpu_partition: Option<&CpuPartition>,
+) -> Result<(Started, Option<Started>)> {
+    let start = || match shared {
+        Some(shared) => shared.take(url, options, cpu_partition),
+        None => with_server_affinity(cpu_partition, || start(url, options)).map(Started::new),
+    };
+    if !twice {
+        return Ok((start()?, None));
+    }
+    thread::scope(|scope| {
+        let other =
+            thread::Builder::new().name("start".to_owned()).spawn_scoped(scope, start).map_err(|e| {
+                Error::new(ErrorKind::Limit, format!("no thread could be started for the server: {e}"))
+            })?;
+        let server = start();
+        let other = other
+            .join()
+            .map_err(|_| Error::new(ErrorKind::Internal, "the thread that starts a server panicked"))?
+            .map_err(|error| error.context("the second instance"));
+        Ok((server?, Some(other?)))
+    })
+}
+
+/// A function that restricts a throwaway server to processors.
+pub(crate) fn restricting(started: &Started) -> Restrict {
+    let Started { server, restricted, .. } = started.clone();
+    Box::new(move |cpus, pinned| {
+        restricted.store(true, Ordering::Relaxed);
+        let failed = |error: TestbedError| Error::new(ErrorKind::Environment, error.to_string());
+        server.restrict(cpus, pinned).map_err(failed)
+    })
 }

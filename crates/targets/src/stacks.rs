@@ -1,89 +1,31 @@
 //! Application stacks as targets: `stack:php/mysqli?db=up:mysql`. The database is opened once for all stacks that name it;
 //! each stack has tables of its own there, which are loaded here, as `kurabe up app` loads its tables.
 
-mod spec;
+pub(crate) mod running;
+pub(crate) mod spec;
 
-use spec::kind;
-pub use spec::with_database;
-pub(crate) use spec::{StackSpec, connections};
-
-use crate::throwaway::{asks_for_tls, not_started};
-use crate::{OpenOptions, Opened, Reporter, UP, open_one, start_error, with_server_affinity};
+use crate::direct::open_one;
+use crate::opened::Opened;
+use crate::options::{OpenOptions, StackData};
+use crate::reporter::Reporter;
+use crate::stacks::running::{RunningStack, StackDatabase};
+use crate::stacks::spec::{StackSpec, kind};
+use crate::throwaway::{self, asks_for_tls, not_started, start_error, with_server_affinity};
 use kurabe_core::driver::Driver;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Before, Dataset, Experiment};
 use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
+use kurabe_core::target::{TargetUrl, UP};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::prepare::target::Target;
 use kurabe_experiments::registry;
-use kurabe_testbed::{Application, Database, Server, StartOptions, Variant};
+use kurabe_testbed::{Application, Database, StartOptions, Variant};
 use serde_json::{Map, Value};
-use std::net::{Ipv4Addr, TcpStream};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
-/// The scheme of an application stack: `stack:php/mysqli`.
-pub const STACK: &str = "stack";
-/// The option that names the database: `stack:php/mysqli?db=up:mysql`.
-pub const DB: &str = "db";
 /// The experiments that stacks serve.
 pub const SERVED: [&str; 3] = ["kv", "connect", "webapp"];
-
-/// The data that stacks serve.
-#[derive(Clone, Debug, Default)]
-pub struct StackData {
-    /// The experiments. Those that stacks do not serve have no data.
-    pub experiments: Vec<String>,
-    /// The seed of the data.
-    pub seed: u64,
-    /// The number of records; `None`: the experiment's default.
-    pub records: Option<u64>,
-}
-
-/// A database that stacks use.
-pub(crate) struct StackDatabase {
-    /// Its URL, as given.
-    url: String,
-    target: Target,
-    reached: TargetUrl,
-    /// The number of stacks that use it.
-    stacks: usize,
-}
-
-/// A running stack, with its tables. It is dropped before its database's server.
-pub(crate) struct RunningStack {
-    server: Server,
-    /// Dropping it removes the tables.
-    fixture: Fixture,
-}
-
-impl RunningStack {
-    /// Stops the application, then removes its tables.
-    pub(crate) fn stop(self, reporter: &dyn Reporter) {
-        if let Err(error) = self.server.stop() {
-            reporter.warning(&error.to_string());
-        }
-        drop(self.fixture);
-    }
-
-    /// How it ended, if it ended unexpectedly.
-    pub(crate) fn died(&self) -> Option<String> {
-        self.server.died()
-    }
-
-    /// Waits, for a short time, for how it ended, if nothing listens at its port any more: its supervisor first ends
-    /// the other processes.
-    pub(crate) fn settle(&self) {
-        let address = (Ipv4Addr::LOCALHOST, self.server.port());
-        let until = Instant::now() + Duration::from_secs(10);
-        while self.died().is_none() && Instant::now() < until && TcpStream::connect(address).is_err() {
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
 
 impl Opened {
     /// Starts a stack, with its database if no earlier one uses it, and returns the application's URL. `connections`: how
@@ -156,9 +98,9 @@ impl Opened {
             }
             reporter.wait_for(format!("a throwaway {} to start", asked.database.path));
             let server = with_server_affinity(open_options.cpu_partition.as_ref(), || {
-                crate::up(&asked.database, open_options.durability, connections, reporter)
+                throwaway::up(&asked.database, open_options.durability, connections, reporter)
             })?;
-            let reached = crate::reached(&asked.database, &server)?;
+            let reached = throwaway::reached(&asked.database, &server)?;
             self.servers.push(Arc::new(server));
             reached
         } else {

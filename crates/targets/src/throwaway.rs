@@ -1,23 +1,14 @@
 //! Starts throwaway servers, as their URLs and the run want them.
 
-use crate::Reporter;
-use crate::shared::{SharedServers, Started};
-use crate::urls::{driver_options, engine};
+use crate::reporter::Reporter;
+use crate::urls::{PROGRAMS, VERSION, driver_options, engine};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::clients::cpu_partition::CpuPartition;
-use kurabe_engine::prepare::target::{Restart, Restrict};
+use kurabe_engine::prepare::target::Restart;
 use kurabe_testbed::{Server, StartOptions, TestbedError};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::thread;
-
-/// The option of an `up:` URL with the folder of the server's programs: another version, or another build.
-pub(crate) const PROGRAMS: &str = "programs";
-
-/// The option of an `up:` URL with the version that these programs must have.
-pub(crate) const VERSION: &str = "version";
 
 /// Starts a throwaway server, with the settings for a durability class if one is requested. Options that its driver
 /// does not know are settings of the server, and override those.
@@ -58,35 +49,6 @@ pub(crate) fn options_of(
 
 pub(crate) fn announce(url: &TargetUrl, reporter: &dyn Reporter) {
     reporter.note(&format!("starting throwaway {} …", url.path));
-}
-
-/// Starts a server, and a second instance at the same time if needed; or takes them from the shared ones.
-pub(crate) fn start_twice(
-    url: &TargetUrl,
-    options: &StartOptions,
-    twice: bool,
-    shared: Option<&SharedServers>,
-    cpu_partition: Option<&CpuPartition>,
-) -> Result<(Started, Option<Started>)> {
-    let start = || match shared {
-        Some(shared) => shared.take(url, options, cpu_partition),
-        None => with_server_affinity(cpu_partition, || start(url, options)).map(Started::new),
-    };
-    if !twice {
-        return Ok((start()?, None));
-    }
-    thread::scope(|scope| {
-        let other =
-            thread::Builder::new().name("start".to_owned()).spawn_scoped(scope, start).map_err(|e| {
-                Error::new(ErrorKind::Limit, format!("no thread could be started for the server: {e}"))
-            })?;
-        let server = start();
-        let other = other
-            .join()
-            .map_err(|_| Error::new(ErrorKind::Internal, "the thread that starts a server panicked"))?
-            .map_err(|error| error.context("the second instance"));
-        Ok((server?, Some(other?)))
-    })
 }
 
 /// Runs `start` with the servers' CPU affinity, if processors are partitioned.
@@ -193,16 +155,6 @@ pub(crate) fn not_started_url(url: &TargetUrl) -> Result<TargetUrl> {
 pub(crate) fn restarting(servers: Vec<Arc<Server>>) -> Restart {
     Box::new(move || {
         servers.iter().try_for_each(|server| server.restart().map_err(|error| not_started(&error)))
-    })
-}
-
-/// A function that restricts a throwaway server to processors.
-pub(crate) fn restricting(started: &Started) -> Restrict {
-    let Started { server, restricted, .. } = started.clone();
-    Box::new(move |cpus, pinned| {
-        restricted.store(true, Ordering::Relaxed);
-        let failed = |error: TestbedError| Error::new(ErrorKind::Environment, error.to_string());
-        server.restrict(cpus, pinned).map_err(failed)
     })
 }
 

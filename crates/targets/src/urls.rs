@@ -1,56 +1,26 @@
 //! What the URLs of targets say, before any is opened: the engine, a name, whose options are whose.
 
-use crate::throwaway::{PROGRAMS, VERSION};
-use crate::{DB, STACK};
-use crate::{observers, stacks};
+use crate::observers;
 use kurabe_core::target::{TargetUrl, UP};
 use kurabe_core::{Error, Result, units};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// Whether all targets are throwaway servers or temporary files, which hold nothing of the user's.
-///
-/// # Errors
-/// If a URL is invalid.
-pub fn are_throwaway(urls: &[String]) -> Result<bool> {
-    let mut all = true;
-    for text in urls {
-        let mut url = TargetUrl::parse(text)?;
-        observers::taken(&mut url);
-        if url.scheme == STACK {
-            all &= stacks::is_throwaway(&url)?;
-            continue;
-        }
-        all &= url.scheme == UP || kurabe_drivers::registry::open(&url)?.capabilities().is_temporary;
-    }
-    Ok(all)
-}
+/// The scheme of an application stack: `stack:php/mysqli`.
+pub const STACK: &str = "stack";
+/// The option that names the database: `stack:php/mysqli?db=up:mysql`.
+pub const DB: &str = "db";
+/// The option of an `up:` URL with the folder of the server's programs: another version, or another build.
+pub(crate) const PROGRAMS: &str = "programs";
 
-/// Which targets are applications, without opening any.
-///
-/// # Errors
-/// If a URL is invalid.
-pub fn applications(urls: &[String]) -> Result<Vec<bool>> {
-    let is_application = |text: &String| {
-        let mut url = TargetUrl::parse(text)?;
-        observers::taken(&mut url);
-        if url.scheme == STACK {
-            return Ok(stacks::driver()?.capabilities().is_application);
-        }
-        // Throwaway servers are databases.
-        Ok(url.scheme != UP && kurabe_drivers::registry::open(&url)?.capabilities().is_application)
-    };
-    urls.iter().map(is_application).collect()
-}
+/// The option of an `up:` URL with the version that these programs must have.
+pub(crate) const VERSION: &str = "version";
 
-/// Rejects unknown schemes before any server is started.
+/// Rejects unknown schemes of databases and applications.
 ///
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage), with the most similar known name.
-pub fn check_scheme(url: &TargetUrl) -> Result<()> {
-    if url.scheme == STACK {
-        return stacks::StackSpec::of(url).map(drop);
-    }
+pub(crate) fn check_server(url: &TargetUrl) -> Result<()> {
     if url.scheme != UP {
         let mut url = url.clone();
         observers::taken(&mut url);
@@ -82,18 +52,6 @@ pub fn check_scheme(url: &TargetUrl) -> Result<()> {
         return Err(Error::usage("up: takes the name of an engine, and no URL").hint(hint));
     }
     Err(Error::usage(format!("up: cannot start '{}'", url.path)).hint(hint))
-}
-
-/// Rejects targets that are not caches, before any server is started.
-pub(crate) fn check_cache(url: &TargetUrl) -> Result<()> {
-    check_scheme(url).map_err(|error| error.context("--cache"))?;
-    let caches: Vec<&str> = kurabe_testbed::caches().collect();
-    let name = if url.scheme == UP { url.path.as_str() } else { url.scheme.trim_end_matches('s') };
-    if caches.iter().any(|cache| *cache == name || cache.trim_end_matches('s') == name) {
-        return Ok(());
-    }
-    Err(Error::usage(format!("--cache: {name} is not a cache"))
-        .hint(format!("there are: {}", caches.join(", "))))
 }
 
 /// The options of an `up:` URL that belong to the driver. The others are settings of the server.

@@ -1,7 +1,6 @@
 //! What the URL of a stack names: `stack:php/mysqli?db=up:mysql`.
 
-use super::{DB, STACK};
-use crate::engine;
+use crate::urls::{DB, STACK, check_server, engine};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result, units};
 use kurabe_testbed::Variant;
@@ -34,7 +33,7 @@ impl StackSpec {
             Error::usage(format!("stack:{} has no database", url.path)).hint("add one: --db up:mysql")
         })?;
         let database = without_password(database, "db")?;
-        crate::check_scheme(&database).map_err(|error| error.context("db"))?;
+        check_scheme(&database).map_err(|error| error.context("db"))?;
         let kind = kind(&database);
         let able = |variant: &&Variant| variant.databases.contains(&kind);
         let names = |variants: &[&Variant]| variants.iter().map(|variant| variant.name).collect::<Vec<_>>();
@@ -94,6 +93,14 @@ impl StackSpec {
     pub(super) fn name(&self) -> String {
         format!("{STACK}:{}/{}", self.stack, self.variant.name)
     }
+}
+
+/// Rejects unknown schemes before any server is started.
+///
+/// # Errors
+/// [`Usage`](kurabe_core::ErrorKind::Usage), with the most similar known name.
+pub fn check_scheme(url: &TargetUrl) -> Result<()> {
+    if url.scheme == STACK { StackSpec::of(url).map(drop) } else { check_server(url) }
 }
 
 /// The engine of a database, as variants name it.
