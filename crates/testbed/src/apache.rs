@@ -7,6 +7,7 @@ use rustix::process::Signal;
 
 use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::programs;
+use crate::spec::Spec;
 use crate::stack::{self, HOW_MORE};
 
 /// Where distributions install its modules.
@@ -17,12 +18,13 @@ pub(crate) const fn engine(
     name: &'static str,
     find: fn() -> Result<Installed, String>,
     command: fn(&Instance, first: bool) -> Launch,
+    check: fn(&Spec) -> Result<(), String>,
 ) -> Engine {
     Engine {
         // Apache started by root would want another user's name for its processes.
         refuses_root: true,
         stop_signal: Signal::TERM,
-        ..stack::engine(name, HOW_MORE, find, command)
+        ..stack::engine(name, HOW_MORE, find, command, check)
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
-use crate::options::Spec;
+use crate::spec::Spec;
 use crate::{programs, wire};
 
 pub(crate) static COUCHDB: Engine = Engine {

@@ -7,11 +7,11 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::options::Spec;
 use crate::os_user::OsUser;
 use crate::packages::how_to_install;
 use crate::programs;
 use crate::root::Root;
+use crate::spec::Spec;
 use crate::tls::TlsFiles;
 use crate::{TestbedError, host, wire};
 

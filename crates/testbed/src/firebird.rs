@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
-use crate::options::Spec;
+use crate::spec::Spec;
 use crate::{programs, wire};
 
 pub(crate) static FIREBIRD: Engine = Engine {

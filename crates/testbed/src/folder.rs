@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::TestbedError;
-use crate::options::Spec;
 use crate::os_user::{OsUser, give};
 use crate::process::{self, Identity};
+use crate::spec::Spec;
 
 /// The prefix of the folders' names.
 pub(crate) const PREFIX: &str = "kurabe-up-";

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch};
-use crate::options::Spec;
+use crate::spec::Spec;
 use crate::{host, programs, wire};
 
 /// It has no data folder, and either a port or a Unix socket, never both.

@@ -8,8 +8,10 @@ use crate::{TestbedError, apache, php, programs};
 
 const APACHE: &str = include_str!("../../../stacks/php/apache.conf");
 
-pub(crate) static MOD_PHP: Stack =
-    Stack { engine: Engine { prepare, ..apache::engine("mod_php", find, command) }, variants: php::VARIANTS };
+pub(crate) static MOD_PHP: Stack = Stack {
+    engine: Engine { prepare, ..apache::engine("mod_php", find, command, |spec| MOD_PHP.check(spec)) },
+    variants: php::VARIANTS,
+};
 
 /// Apache's module of PHP, and PHP's version in its name, if it has one: `libphp8.2.so`.
 fn module() -> Result<(PathBuf, String), String> {

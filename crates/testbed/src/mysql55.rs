@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
-use crate::options::Spec;
+use crate::spec::Spec;
 use crate::{mysql_family as family, programs};
 
 /// Its folder in the cache: the program `mysqld`, its messages and character sets in `share`, and an empty data folder

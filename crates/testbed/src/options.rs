@@ -4,11 +4,9 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use crate::engine::Engine;
-use crate::stack::Application;
-use crate::{TestbedError, host, registry, testing};
+use crate::registry;
+use crate::spec::{Application, Spec, alike};
+use crate::testing::small;
 
 /// Additional connections: an administrator's, and those that are still closing.
 const SPARE: u64 = 20;
@@ -68,7 +66,7 @@ impl StartOptions {
     /// Default settings; `supervisor_program` as the field of that name. A program that is tested starts servers as tests
     /// do.
     pub fn new(supervisor_program: impl Into<PathBuf>) -> Self {
-        let small_files = testing::small_servers();
+        let small_files = small::small_servers();
         Self {
             supervisor_program: supervisor_program.into(),
             programs: None,
@@ -80,7 +78,7 @@ impl StartOptions {
             connections: 0,
             room: None,
             links: false,
-            base: testing::memory().filter(|_| small_files).map(Path::to_owned),
+            base: small::memory().filter(|_| small_files).map(Path::to_owned),
             sync_data: !small_files,
             small_files,
             small_cache: false,
@@ -171,80 +169,10 @@ impl StartOptions {
     }
 }
 
-/// The options that the tool sends to the supervisor's standard input, so that the password is in no argument list.
-#[derive(Clone, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
-pub(crate) struct Spec {
-    pub engine: String,
-    pub settings: Vec<(String, String)>,
-    /// The MTU of the link to a host of its own; `None`: it runs on this host.
-    pub host_mtu: Option<u32>,
-    pub tls: bool,
-    pub socket_only: bool,
-    pub password: Option<String>,
-    pub base: Option<PathBuf>,
-    pub sync_data: bool,
-    pub small_files: bool,
-    pub shared: bool,
-    pub application: Option<Application>,
-    pub timeout_ms: u64,
-}
-
-impl Spec {
-    /// Takes the setting that asks for a host of its own out of the server's settings.
-    pub fn take_host(&mut self, engine: &Engine) -> Result<(), TestbedError> {
-        let Some(at) = self.settings.iter().position(|(name, _)| name == host::SETTING) else {
-            return Ok(());
-        };
-        let (_, value) = self.settings.remove(at);
-        let bad = |what: &str| TestbedError::BadOption { engine: self.engine.clone(), what: what.to_owned() };
-        if !engine.own_host || self.socket_only {
-            return Err(bad(
-                "`mtu` starts a server on a host of its own, and this one is started on this host only",
-            ));
-        }
-        if self.tls {
-            return Err(bad("`mtu` excludes TLS: the throwaway certificate is that of 127.0.0.1"));
-        }
-        self.host_mtu = Some(host::mtu(&value).map_err(|what| bad(&what))?);
-        Ok(())
-    }
-
-    /// Rejects invalid settings and reserved ones, with which a server could leave the loopback or its folder.
-    pub fn check(&self, reserved: &[&str]) -> Result<(), TestbedError> {
-        let bad = |what| Err(TestbedError::BadOption { engine: self.engine.clone(), what });
-        for (key, value) in &self.settings {
-            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-            if key.is_empty() || key.starts_with('-') || !key.chars().all(plain) {
-                return bad(format!("`{key}` is not a setting name; write key=value"));
-            }
-            if value.contains(['\0', '\n']) {
-                return bad(format!("the value of `{key}` contains a line break or a zero byte"));
-            }
-            // Servers accept - for _ and, some of them, any letter case.
-            let same = |name: &&str| name.len() == 1 && *name == key || alike(name, key);
-            if reserved.iter().any(same) {
-                return bad(format!(
-                    "`{key}` is reserved for the testbed (folder, port and loopback address)"
-                ));
-            }
-        }
-        if self.password.as_ref().is_some_and(|p| p.is_empty() || p.contains(['\0', '\n', '\r'])) {
-            return bad("a password must not be empty or contain a line break".to_owned());
-        }
-        Ok(())
-    }
-}
-
-/// Whether two long names are equal apart from `-`, `_` and letter case.
-fn alike(a: &str, b: &str) -> bool {
-    let plain = |s: &str| s.replace('-', "_").to_ascii_lowercase();
-    a.len() > 1 && plain(a) == plain(b)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TestbedError;
 
     fn check(key: &str, value: &str) -> Result<(), TestbedError> {
         StartOptions::new("supervisor").set(key, value).spec("mysql").check(&["bind-address", "l"])

@@ -12,7 +12,7 @@ const APACHE_DBI: &str = "apache-dbi";
 const MEMCACHED: &str = "memcached";
 
 pub(crate) static PERL: Stack = Stack {
-    engine: Engine { prepare, ..apache::engine("perl", find, command) },
+    engine: Engine { prepare, ..apache::engine("perl", find, command, |spec| PERL.check(spec)) },
     variants: &[
         Variant::per_request("dbi", "DBD::MariaDB or DBD::Pg, a new connection for each request", SQL),
         Variant::kept(

@@ -9,7 +9,8 @@ use serde_json::json;
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::stack::{self, HOW, MYSQL, POSTGRES, SQL, Stack, Variant};
-use crate::{environment, programs, supervisor};
+use crate::supervisor::together;
+use crate::{environment, programs};
 
 /// The application; `@NAME@` stands in files of configuration for what is known when it starts.
 const FILES: [(&str, &str); 3] = [
@@ -30,7 +31,7 @@ pub(crate) static PHP: Stack = Stack {
         prepare,
         // Both stop their own processes then.
         stop_signal: Signal::TERM,
-        ..stack::engine("php", HOW, find, command)
+        ..stack::engine(stack::PHP, HOW, find, command, |spec| PHP.check(spec))
     },
     variants: VARIANTS,
 };
@@ -156,7 +157,7 @@ fn command(instance: &Instance, _first: bool) -> Launch {
         .arg(instance.dir.join("php-fpm.conf"));
     let nginx =
         Launch::new(nginx).args(["-e", "stderr", "-p", &dir, "-c"]).arg(instance.dir.join("nginx.conf"));
-    supervisor::together([fpm, nginx])
+    together([fpm, nginx])
 }
 
 /// The temporary folders of modules that this nginx has. Those that are compiled in are root's.

@@ -18,7 +18,7 @@ pub(crate) static PYTHON: Stack = Stack {
         prepare,
         // It stops its workers then.
         stop_signal: Signal::TERM,
-        ..stack::engine("python", HOW_MORE, find, command)
+        ..stack::engine("python", HOW_MORE, find, command, |spec| PYTHON.check(spec))
     },
     variants: &[
         Variant::per_request("mysqlclient", "mysqlclient, a new connection for each request", MYSQL),

@@ -1,8 +1,10 @@
-//! The registry of engines: one line each.
+//! The registry of engines and of application stacks: one line each.
 
 use crate::engine::{Engine, Installed, Missing};
+use crate::stack::{Stack, Variant};
 use crate::{
-    TestbedError, couchdb, firebird, host, mariadb, memcached, mongodb, mysql, mysql55, postgres, redis, tcp,
+    TestbedError, couchdb, firebird, host, java, mariadb, memcached, mod_php, mongodb, mysql, mysql55, node,
+    perl, php, postgres, python, redis, tcp,
 };
 use std::sync::OnceLock;
 
@@ -19,6 +21,9 @@ static ENGINES: &[&Engine] = &[
     &firebird::FIREBIRD,
     &tcp::TCP,
 ];
+
+static STACKS: &[&Stack] =
+    &[&php::PHP, &java::JAVA, &python::PYTHON, &node::NODE, &mod_php::MOD_PHP, &perl::PERL];
 
 /// The names that [`crate::start`] accepts.
 pub fn engines() -> impl Iterator<Item = &'static str> {
@@ -38,9 +43,7 @@ pub fn available() -> Vec<(&'static str, Result<Installed, Missing>)> {
 }
 
 /// Looks for the programs of engines.
-pub(crate) fn look(
-    engines: impl Iterator<Item = &'static Engine>,
-) -> Vec<(&'static str, Result<Installed, Missing>)> {
+fn look(engines: impl Iterator<Item = &'static Engine>) -> Vec<(&'static str, Result<Installed, Missing>)> {
     engines.map(|engine| (engine.name, engine.installed())).collect()
 }
 
@@ -57,11 +60,31 @@ pub fn has_own_host(engine: &str) -> Result<(), String> {
 }
 
 pub(crate) fn by_name(name: &str) -> Result<&'static Engine, TestbedError> {
-    let stack = || crate::stack::by_name(name).map(|stack| &stack.engine);
-    ENGINES.iter().copied().find(|engine| engine.name == name).or_else(stack).ok_or_else(|| {
+    let of_stack = || stack(name).map(|stack| &stack.engine);
+    ENGINES.iter().copied().find(|engine| engine.name == name).or_else(of_stack).ok_or_else(|| {
         TestbedError::UnknownEngine {
             engine: name.to_owned(),
             known: engines().collect::<Vec<_>>().join(", "),
         }
     })
+}
+
+/// The names of all stacks.
+pub fn stacks() -> impl Iterator<Item = &'static str> {
+    STACKS.iter().map(|stack| stack.engine.name)
+}
+
+/// Whether each stack can be started on this machine, and what is missing. A process looks once.
+pub fn available_stacks() -> Vec<(&'static str, Result<Installed, Missing>)> {
+    static FOUND: OnceLock<Vec<(&str, Result<Installed, Missing>)>> = OnceLock::new();
+    FOUND.get_or_init(|| look(STACKS.iter().map(|stack| &stack.engine))).clone()
+}
+
+/// The variants of a stack; `None` if there is no such stack.
+pub fn variants(stack: &str) -> Option<&'static [Variant]> {
+    self::stack(stack).map(|stack| stack.variants)
+}
+
+fn stack(name: &str) -> Option<&'static Stack> {
+    STACKS.iter().copied().find(|stack| stack.engine.name == name)
 }

@@ -9,27 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::link::{Events, Link, ToPool, Watcher, listen, lock};
-use crate::options::Spec;
+use crate::spec::Spec;
 use crate::supervisor::{self, Facts, Report, Request};
-use crate::{StartOptions, TestbedError, affinity, environment, programs, registry, testing};
+use crate::{TestbedError, affinity, environment, programs};
 
 /// Added to a server's time limit, for the supervisor's work before and after.
 const MARGIN: Duration = Duration::from_secs(30);
-
-/// Starts a throwaway server, and returns when it answers.
-///
-/// It runs until [`Server::stop`], until the `Server` is dropped, or until this process ends in any way.
-///
-/// # Errors
-/// [`TestbedError`] with the engine, the problem and a remedy. A failed start leaves nothing behind.
-pub fn start(engine: &str, options: &StartOptions) -> Result<Server, TestbedError> {
-    // Checked here as well as in the supervisor, so that simple mistakes need no process.
-    registry::by_name(engine)?;
-    match testing::for_program(engine, options)? {
-        Some(server) => Ok(server),
-        None => start_own(&options.supervisor_program, options.programs.as_deref(), &options.spec(engine)),
-    }
-}
 
 /// Starts a server under a supervisor of its own.
 pub(crate) fn start_own(
@@ -99,14 +84,6 @@ fn open(
         }
         Report::Done | Report::Died(_) => Ok(None),
     }
-}
-
-/// Removes the folders that killed supervisors left in `base` (or the default folder), with their servers, and returns
-/// them. [`start`] does the same first.
-pub fn sweep(base: Option<&Path>) -> Vec<PathBuf> {
-    let mut options = StartOptions::new("");
-    options.base = base.map(Path::to_owned);
-    crate::folder::sweep(&crate::folder::base(&options.spec("")))
 }
 
 /// A running throwaway server.

@@ -1,16 +1,14 @@
 //! Application stacks: small applications in several languages that answer `docs/app.openapi.yaml` before a database.
-//! The registry has one line for each. They are started and supervised as servers of databases are.
+//! They are started and supervised as servers of databases are.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Instance, Launch, Missing};
-use crate::options::Spec;
-use crate::{java, mod_php, node, perl, php, python, wire};
+use crate::engine::{Engine, Installed, Instance, Launch};
+use crate::spec::{Application, Database, Spec};
+use crate::wire;
 
 /// The setting that names the variant.
 pub(crate) const VARIANT: &str = "variant";
@@ -18,6 +16,8 @@ pub(crate) const VARIANT: &str = "variant";
 pub(crate) const WORKERS: &str = "workers";
 /// The setting with the number of requests after which a process of PHP ends and another one takes its place.
 pub(crate) const REQUESTS: &str = "requests";
+/// The stack of which that is a setting.
+pub(crate) const PHP: &str = "php";
 /// The default of [`WORKERS`], as for `kurabe up app`.
 const WORKERS_BY_DEFAULT: u64 = 16;
 /// The maximum of [`WORKERS`]. PHP makes keys of the last ten bits of a process's number.
@@ -94,21 +94,15 @@ impl Variant {
     }
 }
 
-static STACKS: &[&Stack] =
-    &[&php::PHP, &java::JAVA, &python::PYTHON, &node::NODE, &mod_php::MOD_PHP, &perl::PERL];
-
-/// The engine of a stack: an HTTP server, whose page `/health` asks the database.
+/// The engine of a stack: an HTTP server, whose page `/health` asks the database. `check` is its [`Stack::check`].
 pub(crate) const fn engine(
     name: &'static str,
     how: &'static str,
     find: fn() -> Result<Installed, String>,
     command: fn(&Instance, first: bool) -> Launch,
+    check: fn(&Spec) -> Result<(), String>,
 ) -> Engine {
     Engine { check, ..Engine::new(name, how, find, command, ping, url) }
-}
-
-fn check(spec: &Spec) -> Result<(), String> {
-    by_name(&spec.engine).map_or(Ok(()), |stack| stack.check(spec))
 }
 
 fn url(instance: &Instance) -> String {
@@ -117,58 +111,6 @@ fn url(instance: &Instance) -> String {
 
 fn ping(instance: &Instance, _pid: u32) -> Result<(), String> {
     wire::http(instance.port, "/health").map(drop)
-}
-
-/// The names of all stacks.
-pub fn stacks() -> impl Iterator<Item = &'static str> {
-    STACKS.iter().map(|stack| stack.engine.name)
-}
-
-/// Whether each stack can be started on this machine, and what is missing. A process looks once.
-pub fn available_stacks() -> Vec<(&'static str, Result<Installed, Missing>)> {
-    static FOUND: OnceLock<Vec<(&str, Result<Installed, Missing>)>> = OnceLock::new();
-    FOUND.get_or_init(|| crate::registry::look(STACKS.iter().map(|stack| &stack.engine))).clone()
-}
-
-/// The variants of a stack; `None` if there is no such stack.
-pub fn variants(stack: &str) -> Option<&'static [Variant]> {
-    by_name(stack).map(|stack| stack.variants)
-}
-
-pub(crate) fn by_name(name: &str) -> Option<&'static Stack> {
-    STACKS.iter().copied().find(|stack| stack.engine.name == name)
-}
-
-/// What an application has to know: its database, and the data that were loaded there.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct Application {
-    pub database: Database,
-    /// The prefix of its tables.
-    pub prefix: String,
-    /// What it says on the first page of each experiment that it serves: a JSON object by the experiment's name.
-    pub experiments: serde_json::Map<String, serde_json::Value>,
-    /// The text before the keys of a table's rows, by the table's name, in databases without tables.
-    pub key_prefixes: serde_json::Map<String, serde_json::Value>,
-    /// The database's product: `MariaDB`.
-    pub engine: String,
-    pub version: String,
-    /// The durability class of its acknowledged writes, if it is known.
-    pub durability: Option<String>,
-}
-
-/// Where a database is, and who may use it.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct Database {
-    /// Its scheme: `mysql`, `mariadb`, `postgres`.
-    pub kind: String,
-    /// The host, a name or an address.
-    pub host: String,
-    pub port: u16,
-    pub user: String,
-    /// The password; may be empty.
-    pub password: String,
-    /// The name of the database.
-    pub name: String,
 }
 
 /// The number of workers of an instance.
@@ -196,7 +138,7 @@ impl Stack {
     }
 
     /// Rejects settings that no stack has, and variants that cannot use the database.
-    fn check(&self, spec: &Spec) -> Result<(), String> {
+    pub fn check(&self, spec: &Spec) -> Result<(), String> {
         let variant = self.variant(spec)?;
         let application = spec.application.as_ref().ok_or("it was started without a database")?;
         if !variant.databases.contains(&application.database.kind.as_str()) {
@@ -212,7 +154,7 @@ impl Stack {
                 VARIANT => {}
                 WORKERS if value.parse().is_ok_and(|n: u64| (1..=MAX_WORKERS).contains(&n)) => {}
                 WORKERS => return Err(format!("workers={value} is out of range, from 1 to {MAX_WORKERS}")),
-                REQUESTS if self.engine.name == crate::php::PHP.engine.name => {
+                REQUESTS if self.engine.name == PHP => {
                     value.parse::<u32>().map_err(|_| format!("requests={value} is not a number"))?;
                 }
                 _ => return Err(format!("it has no setting `{key}`; there is {WORKERS}")),

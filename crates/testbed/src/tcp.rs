@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use kurabe_tcp::Listener;
 
 use crate::engine::{Engine, Installed, Instance, Launch};
-use crate::options::Spec;
-use crate::supervisor;
+use crate::spec::Spec;
+use crate::supervisor::SUBCOMMAND;
 
-/// The word after [`supervisor::SUBCOMMAND`] with which this program becomes a listener.
+/// The word after [`SUBCOMMAND`] with which this program becomes a listener.
 pub(crate) const LISTEN: &str = "listen";
 
 pub(crate) static TCP: Engine = Engine {
@@ -42,7 +42,7 @@ fn check(spec: &Spec) -> Result<(), String> {
 fn command(instance: &Instance, _first: bool) -> Launch {
     // The program of this process, even if the file was replaced by a new build. Its parent is the supervisor.
     Launch::new(format!("/proc/{}/exe", std::process::id()))
-        .args([supervisor::SUBCOMMAND, LISTEN])
+        .args([SUBCOMMAND, LISTEN])
         .arg(instance.port.to_string())
         .arg(instance.address().to_string())
 }

@@ -12,6 +12,7 @@ use std::process::{Command, ExitCode, Stdio};
 use rustix::process::{Gid, Pid, Signal, Uid, getppid, set_parent_process_death_signal};
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
+use super::messages::SUBCOMMAND;
 use crate::engine::{Instance, Launch};
 use crate::{TestbedError, host, signals};
 
@@ -31,7 +32,7 @@ pub(super) fn command(
     // This process's program, valid also after the file was replaced by a new build.
     let mut command = launch.link.map_or_else(|| Command::new("/proc/self/exe"), host::Link::command);
     command
-        .arg(super::SUBCOMMAND)
+        .arg(SUBCOMMAND)
         .arg(EXEC)
         .arg(std::process::id().to_string())
         .arg(last.as_raw().to_string())

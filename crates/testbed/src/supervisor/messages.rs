@@ -1,4 +1,4 @@
-//! The messages between a tool and its supervisor, one line of JSON each.
+//! How a tool calls its supervisor, and their messages, one line of JSON each.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::TestbedError;
 
-/// A request of the tool, after the [`crate::options::Spec`]. There is no request to stop: the tool closes the pipe.
+/// The hidden subcommand: `PROGRAM supervisor …` must only call [`run`](super::run) with the arguments after `supervisor`.
+pub const SUBCOMMAND: &str = "supervisor";
+
+/// Names a file to which each start of a server appends a line, with the engine, `own` or `shared` by several tests, and
+/// the number of the server's process.
+pub(crate) const COUNT: &str = "KURABE_COUNT_STARTS";
+
+/// Set in a supervisor's environment, to prevent recursion: a program that does not know [`SUBCOMMAND`] could start
+/// itself forever.
+pub(crate) const ENVIRONMENT: &str = "KURABE_IS_SUPERVISOR";
+
+/// A request of the tool, after the [`crate::spec::Spec`]. There is no request to stop: the tool closes the pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Kill the server, as in a power failure.

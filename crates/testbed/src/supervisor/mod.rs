@@ -18,19 +18,9 @@ mod together;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub(crate) use messages::{Facts, Report, Request};
+pub use messages::SUBCOMMAND;
+pub(crate) use messages::{COUNT, ENVIRONMENT, Facts, Report, Request};
 pub(crate) use together::together;
-
-/// The hidden subcommand: `PROGRAM supervisor …` must only call [`run`] with the arguments after `supervisor`.
-pub const SUBCOMMAND: &str = "supervisor";
-
-/// Names a file to which each start of a server appends a line, with the engine, `own` or `shared` by several tests, and
-/// the number of the server's process.
-pub(crate) const COUNT: &str = "KURABE_COUNT_STARTS";
-
-/// Set in a supervisor's environment, to prevent recursion: a program that does not know [`SUBCOMMAND`] could start
-/// itself forever.
-pub(crate) const ENVIRONMENT: &str = "KURABE_IS_SUPERVISOR";
 
 /// Runs this process as a supervisor, until its work is done. `args` are those after [`SUBCOMMAND`].
 ///

@@ -18,8 +18,8 @@ use super::sync::sync_folder;
 use crate::TestbedError;
 use crate::engine::{Engine, Instance, Launch};
 use crate::folder::{self, Folder};
-use crate::options::Spec;
 use crate::os_user;
+use crate::spec::Spec;
 use crate::{log, port, registry, template, tls};
 
 /// How long a server may take to stop before it is killed. Its data is deleted anyway.
@@ -105,7 +105,7 @@ impl Supervisor {
         let engine = registry::by_name(&spec.engine)?;
         spec.check(engine.reserved)?;
         let mut spec = spec;
-        spec.take_host(engine)?;
+        spec.take_host(engine.own_host)?;
         (engine.check)(&spec)
             .map_err(|what| TestbedError::BadOption { engine: engine.name.to_owned(), what })?;
         let installed = engine.installed().map_err(|missing| TestbedError::NotInstalled {

@@ -11,7 +11,8 @@ use rustix::process::Signal;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::{SUBCOMMAND, exec_wrapper};
+use super::exec_wrapper;
+use super::messages::SUBCOMMAND;
 use crate::engine::Launch;
 use crate::process;
 

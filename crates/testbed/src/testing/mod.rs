@@ -8,6 +8,7 @@
 
 mod pool;
 mod reset;
+pub(crate) mod small;
 
 use std::io::{self, Write};
 use std::ops::Deref;
@@ -16,24 +17,18 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-use crate::options::Spec;
+pub use small::{SMALL, memory, small_servers};
+
+use crate::spec::Spec;
 use crate::supervisor::{Report, Request};
 use crate::{Server, StartOptions, TestbedError, server};
 
 /// If this is set (`cargo xtask test` does under `CI=true`), a missing server fails the test.
 pub const REQUIRE: &str = "KURABE_REQUIRE_SERVERS";
 
-/// If this is set, a program that tests start makes its throwaway servers small too, and repeats no trials that other tests
-/// disturbed. Only builds with debug assertions read it: servers that are measured have the engine's default files.
-pub const SMALL: &str = "KURABE_SMALL_SERVERS";
-
 /// The name of a pool of servers, a Unix socket of an abstract name: tests lease servers there, and so does a program that
 /// makes its servers [small](SMALL) instead of starting some. Tests whose environment does not have it make a pool.
 pub const POOL: &str = "KURABE_SERVER_POOL";
-
-/// The free bytes of the file system in memory from which servers of tests are there. Some six run at once, of 20 to
-/// 100 MB each, and the largest tests fill one with half a gigabyte.
-const ROOM: u64 = 4 << 30;
 
 /// A server with default settings, for this test alone until the value is dropped; `None`, and a line on standard
 /// error, if it is not installed. It may be one that an earlier test has used, and is like a new one: see [`Lease`].
@@ -191,31 +186,6 @@ fn options() -> Result<StartOptions, TestbedError> {
     Ok(StartOptions { sync_data: false, small_files: true, base: memory().map(Path::to_owned), ..options })
 }
 
-/// The parent of the folders of servers in a pool.
-fn base() -> PathBuf {
-    memory().map_or_else(|| crate::folder::base(&StartOptions::new("").spec("")), Path::to_owned)
-}
-
-/// The folder of the file system in memory, if it has room for the servers of tests and no other folder for temporary files
-/// is chosen.
-pub fn memory() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Option<&Path>> = OnceLock::new();
-    let find = || {
-        let folder = Path::new("/dev/shm");
-        let room = rustix::fs::statvfs(folder).is_ok_and(|found| found.f_bavail * found.f_frsize >= ROOM);
-        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let chosen = set("KURABE_TMP") || set("TMPDIR");
-        (room && !chosen && tempfile::tempdir_in(folder).is_ok()).then_some(folder)
-    };
-    *FOLDER.get_or_init(find)
-}
-
-/// Whether [`SMALL`] is set: tests have started this program.
-#[must_use]
-pub fn small_servers() -> bool {
-    cfg!(debug_assertions) && std::env::var_os(SMALL).is_some()
-}
-
 #[expect(clippy::panic, reason = "this is a part of tests, which fail by panics")]
 fn or_skipped<T>(started: Result<T, TestbedError>) -> Option<T> {
     match started {
@@ -238,14 +208,6 @@ pub fn required() -> bool {
 pub fn skipped(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     let _ = std::io::stderr().write_all(format!("skipped {test}: {why}\n").as_bytes());
-}
-
-/// Prints on the real standard error how the servers of tests are used, for those who look for the reason of a start.
-fn note(what: &str) {
-    if std::env::var_os(crate::supervisor::COUNT).is_some() {
-        let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        let _ = std::io::stderr().write_all(format!("{test}: {what}\n").as_bytes());
-    }
 }
 
 /// The supervisor program for tests, built by cargo if needed: `kurabe-testbed` of this crate, in the folder of the

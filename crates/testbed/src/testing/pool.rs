@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::reset::{self, Reset, State};
-use crate::options::Spec;
+use super::reset;
+use super::reset::common::{Reset, State};
+use super::small::memory;
+use crate::spec::Spec;
 use crate::supervisor::{Report, Request};
 use crate::{Server, StartOptions, TestbedError, affinity, server};
 
@@ -53,6 +55,19 @@ struct Reuse {
 struct Kind {
     options: String,
     with_settings: bool,
+}
+
+/// The parent of the folders of servers in a pool.
+fn base() -> PathBuf {
+    memory().map_or_else(|| crate::folder::base(&StartOptions::new("").spec("")), Path::to_owned)
+}
+
+/// Prints on the real standard error how the servers of tests are used, for those who look for the reason of a start.
+fn note(what: &str) {
+    if std::env::var_os(crate::supervisor::COUNT).is_some() {
+        let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        let _ = std::io::stderr().write_all(format!("{test}: {what}\n").as_bytes());
+    }
 }
 
 fn idle() -> MutexGuard<'static, Vec<Idle>> {
@@ -155,7 +170,7 @@ impl Lease {
         let too_many = too_many(&mut idle, |idle| &idle.reuse.kind);
         drop(idle);
         for Idle { reuse, .. } in too_many {
-            super::note(&format!("an idle server is one too many: {}", reuse.kind.options));
+            note(&format!("an idle server is one too many: {}", reuse.kind.options));
         }
     }
 }
@@ -168,7 +183,7 @@ fn lease(spec: &Spec, supervisor_program: &Path) -> Result<Option<Lease>, Testbe
     while let Some(Idle { server, reuse }) = take(&kind) {
         match renew(&server, &reuse) {
             Ok(()) => return Ok(Some(Lease { server, reuse: Some(reuse) })),
-            Err(why) => super::note(&format!("a {engine} is not used again: {why}")),
+            Err(why) => note(&format!("a {engine} is not used again: {why}")),
         }
     }
     let spec = Spec { shared: true, ..spec.clone() };
@@ -177,7 +192,7 @@ fn lease(spec: &Spec, supervisor_program: &Path) -> Result<Option<Lease>, Testbe
     let reuse = match first {
         Ok(first) => Some(Reuse { kind, reset, first }),
         Err(why) => {
-            super::note(&format!("a new {engine} is used only once: {why}"));
+            note(&format!("a new {engine} is used only once: {why}"));
             None
         }
     };
@@ -198,7 +213,7 @@ fn reusable(spec: &Spec) -> Option<(Kind, &'static Reset)> {
     let only_one = password.is_some()
         || application.is_some()
         || *socket_only
-        || base.as_ref() != Some(&super::base())
+        || base.as_ref() != Some(&self::base())
         || spec.settings.iter().any(|(name, _)| name == crate::host::SETTING);
     if only_one || *tls && !reset.with_tls {
         return None;

@@ -1,6 +1,6 @@
 //! CouchDB and its substitute, over HTTP, as an administrator or where each user is one.
 
-use super::{Reset, State};
+use super::common::{Reset, State};
 use crate::{Server, wire};
 
 pub(super) static RESET: Reset = Reset { with_tls: false, state, clean };

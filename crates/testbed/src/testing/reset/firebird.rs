@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use super::{Reset, State, until};
+use super::common::{Reset, State, until};
 use crate::Server;
 use crate::firebird::PASSWORD;
 

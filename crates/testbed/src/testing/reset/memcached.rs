@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-use super::{Reset, State, TIMEOUT, within};
+use super::common::{Reset, State, TIMEOUT, within};
 use crate::Server;
 
 pub(super) static RESET: Reset = Reset { with_tls: false, state, clean };

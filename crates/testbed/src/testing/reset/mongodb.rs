@@ -1,6 +1,6 @@
 //! MongoDB and its substitute, on their Unix socket.
 
-use super::{Reset, State};
+use super::common::{Reset, State};
 use crate::{Server, wire};
 
 pub(super) static RESET: Reset = Reset { with_tls: true, state, clean };

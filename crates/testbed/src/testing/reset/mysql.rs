@@ -4,7 +4,7 @@
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 
-use super::{Reset, State, changed, connect, until};
+use super::common::{Reset, State, changed, connect, until};
 use crate::Server;
 
 pub(super) static RESET: Reset = Reset { with_tls: true, state, clean };

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
-use super::{Reset, State, connect, until};
+use super::common::{Reset, State, connect, until};
 use crate::Server;
 
 pub(super) static RESET: Reset = Reset { with_tls: true, state, clean };

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write as _};
 use std::os::unix::net::UnixStream;
 
-use super::{Reset, State, changed, connect, until};
+use super::common::{Reset, State, changed, connect, until};
 use crate::Server;
 
 pub(super) static RESET: Reset = Reset { with_tls: true, state, clean };
