@@ -63,6 +63,11 @@ fn find<'a>(servers: &'a [Server], engine: &str) -> Result<&'a Server, String> {
     server.ok_or_else(|| format!("there is no {engine} server here"))
 }
 
+/// The words of a command line.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
 /// The folders of one attack: runs, home, temporary files.
 pub struct Place {
     program: PathBuf,

@@ -6,7 +6,6 @@ use kurabe_attack::context::Context;
 use kurabe_attack::families;
 use kurabe_attack::options::Options;
 use kurabe_attack::runner;
-use kurabe_attack::server;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
@@ -45,7 +44,8 @@ fn attack(args: &[String]) -> Result<bool, String> {
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(scratch.path(), open).map_err(|error| format!("no folder: {error}"))?;
     let kinds: Vec<&Case> = cases.iter().map(|(case, _)| case).collect();
-    let [servers, waiting] = server::start_for(&program, scratch.path(), &kinds, |why| eprintln!("{why}"));
+    let [servers, waiting] =
+        runner::start_servers(&program, scratch.path(), &kinds, |why| eprintln!("{why}"));
     let context = Context { program, scratch: scratch.path().to_owned(), servers, waiting };
     eprintln!("seed {seed}; servers ready after {} s", began.elapsed().as_secs());
     let table = runner::run(&context, &cases, seed, |what| {

@@ -1,9 +1,11 @@
-//! Runs the tries: few at once of those that measure, many at once of those that wait.
+//! Starts the servers of cases, and runs the tries: few at once of those that measure, many at once of those that wait.
 
 use crate::case::{Case, Outcome};
 use crate::context::Context;
 use crate::random::Random;
+use crate::server::{ENGINES, Server, Starting};
 use crate::table::Table;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -20,6 +22,29 @@ struct Job<'a> {
     case: &'a Case,
     seed: u64,
     tries: usize,
+}
+
+/// Starts the servers of these cases concurrently; attacks that wait have separate ones, which come second. `refused` receives
+/// why one cannot be started.
+pub fn start_servers(
+    program: &Path,
+    folder: &Path,
+    cases: &[&Case],
+    mut refused: impl FnMut(&str),
+) -> [Vec<Server>; 2] {
+    let starting = [false, true].map(|waits| {
+        let mut engines: Vec<&str> = Vec::new();
+        for case in cases.iter().filter(|case| case.waits == waits) {
+            if ENGINES.contains(&case.target.as_str()) && !engines.contains(&case.target.as_str()) {
+                engines.push(&case.target);
+            }
+        }
+        engines.into_iter().map(|engine| Starting::new(program, engine, folder, &[])).collect::<Vec<_>>()
+    });
+    starting.map(|starting| {
+        let ready = starting.into_iter().map(|started| started.and_then(Starting::ready));
+        ready.filter_map(|server| server.inspect_err(|why| refused(why)).ok()).collect()
+    })
 }
 
 /// Runs the tries of each case in a random order. `progress` receives the name of each call that has ended.

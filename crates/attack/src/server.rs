@@ -9,8 +9,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::case::Case;
-use crate::{families, process};
+use crate::process;
+
+/// The engines whose servers are started.
+pub const ENGINES: [&str; 7] = ["mysql", "mariadb", "postgres", "redis", "memcached", "couchdb", "mongodb"];
 
 /// A running server; dropping it ends it.
 pub struct Server {
@@ -67,29 +69,6 @@ impl Starting {
         let use_by_one = Mutex::new(());
         Ok(Server { up: self.up, engine: self.engine, url, port, use_by_one, _notes: notes })
     }
-}
-
-/// Starts the servers of these cases concurrently; attacks that wait have separate ones, which come second. `refused` receives
-/// why one cannot be started.
-pub fn start_for(
-    program: &Path,
-    folder: &Path,
-    cases: &[&Case],
-    mut refused: impl FnMut(&str),
-) -> [Vec<Server>; 2] {
-    let starting = [false, true].map(|waits| {
-        let mut engines: Vec<&str> = Vec::new();
-        for case in cases.iter().filter(|case| case.waits == waits) {
-            if families::ENGINES.contains(&case.target.as_str()) && !engines.contains(&case.target.as_str()) {
-                engines.push(&case.target);
-            }
-        }
-        engines.into_iter().map(|engine| Starting::new(program, engine, folder, &[])).collect::<Vec<_>>()
-    });
-    starting.map(|starting| {
-        let ready = starting.into_iter().map(|started| started.and_then(Starting::ready));
-        ready.filter_map(|server| server.inspect_err(|why| refused(why)).ok()).collect()
-    })
 }
 
 impl Server {

@@ -16,6 +16,6 @@ pub trait Reporter {
     /// Fails after the user has stopped the program.
     ///
     /// # Errors
-    /// [`Interrupted`](ErrorKind::Interrupted).
+    /// [`Interrupted`](kurabe_core::ErrorKind::Interrupted).
     fn check(&self) -> Result<()>;
 }

@@ -4,9 +4,9 @@
 //! of a server's error or version appears in the terminal, CSV, Markdown or HTML, and no forged line does.
 
 use crate::case::{Case, Outcome};
+use crate::context::words;
 use crate::context::{Context, Place};
 use crate::families::hostile::{control, moment};
-use crate::families::words;
 use crate::process::{self, Ran};
 use crate::random::Random;
 use crate::relay::hostile::{Hostile, How, Plan};

@@ -5,10 +5,10 @@
 
 use crate::case::{Case, Outcome};
 use crate::context::Context;
-use crate::families::ENGINES;
 use crate::families::hostile::{deadline, judge, meet};
 use crate::random::Random;
 use crate::relay::hostile::How;
+use crate::server::ENGINES;
 
 /// The cases of this family.
 pub fn cases() -> Vec<Case> {

@@ -2,7 +2,7 @@
 
 use crate::case::Outcome;
 use crate::context::Context;
-use crate::families::words;
+use crate::context::words;
 use crate::process::{self, Ran};
 use crate::random::Random;
 use crate::relay::hostile::{Hostile, How, Plan};

@@ -6,8 +6,8 @@
 //! with 3.
 
 use crate::case::{Case, Outcome};
+use crate::context::words;
 use crate::context::{Context, Place};
-use crate::families::words;
 use crate::process::{self, Running};
 use crate::random::Random;
 use crate::runfile;

@@ -7,12 +7,13 @@
 use crate::app::App;
 use crate::case::{Case, Outcome};
 use crate::context::Context;
-use crate::families::{ENGINES, words};
+use crate::context::words;
 use crate::process::{self, Ran};
 use crate::random::Random;
 use crate::relay::lie::Lie;
 use crate::relay::{Known, Plan, Relay};
 use crate::runfile::{self, Trial};
+use crate::server::ENGINES;
 use crate::server::Server;
 use std::time::Duration;
 

@@ -14,11 +14,6 @@ mod secrets;
 mod signals;
 mod tarpit;
 
-/// The words of a command line.
-fn words(line: &str) -> Vec<&str> {
-    line.split(' ').collect()
-}
-
 /// A family of attacks.
 pub struct Family {
     /// Its name, for `--only`.
@@ -42,6 +37,3 @@ pub const FAMILIES: &[Family] = &[
     Family { name: "http", quick: 28, full: 420, cases: http::cases },
     Family { name: "records", quick: 60, full: 660, cases: records::cases },
 ];
-
-/// The engines whose servers are started.
-pub const ENGINES: [&str; 7] = ["mysql", "mariadb", "postgres", "redis", "memcached", "couchdb", "mongodb"];

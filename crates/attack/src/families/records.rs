@@ -5,8 +5,8 @@
 
 use crate::case::{Case, Outcome};
 use crate::context::Context;
+use crate::context::words;
 use crate::families::disk::run_line;
-use crate::families::words;
 use crate::process;
 use crate::random::Random;
 use crate::runfile;

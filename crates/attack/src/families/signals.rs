@@ -6,11 +6,11 @@
 //! reader the program ends with 0, 5 or SIGPIPE, and without a panic. Nothing is left behind.
 
 use crate::case::{Case, Outcome};
+use crate::context::words;
 use crate::context::{Context, Place};
 use crate::families::disk::{run_line, show};
 use crate::families::hostile::{control, moment};
 use crate::families::kill::left;
-use crate::families::words;
 use crate::process::Running;
 use crate::random::Random;
 use crate::relay::hostile::{Hostile, How, Plan};

@@ -6,11 +6,11 @@
 
 use crate::case::{Case, Outcome};
 use crate::context::Context;
-use crate::families::ENGINES;
 use crate::families::hostile::{GROWTH_KB, deadline, judge, limit, meet};
 use crate::process;
 use crate::random::Random;
 use crate::relay::hostile::How;
+use crate::server::ENGINES;
 use kurabe_relay::{LOOPBACK, Listener};
 use std::io::{Read, Write};
 use std::sync::Arc;
