@@ -8,7 +8,7 @@
 //!   `Sec-Fetch-Site`), and by a token in each form, which only such a page knows. That holds without a token too. Programs
 //!   that send the page's token need no form.
 
-use crate::call::{Response, redirect, with_status};
+use crate::answer::{Response, redirect, with_status};
 use crate::page;
 use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, SET_COOKIE};
 use hyper::http::request::Parts;

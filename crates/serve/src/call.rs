@@ -1,17 +1,10 @@
-//! A request that was let in, and answers.
+//! A request that was let in.
 
-use crate::Shared;
-use http_body_util::channel::Channel;
-use http_body_util::{Either, Full};
-use hyper::StatusCode;
+use crate::shared::Shared;
 use hyper::body::Bytes;
-use hyper::header::{ACCEPT_LANGUAGE, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use hyper::header::{ACCEPT_LANGUAGE, HeaderMap};
 use kurabe_report::Language;
-use std::convert::Infallible;
 use std::sync::Arc;
-
-/// An answer: a whole text, or events as they come.
-pub(crate) type Response = hyper::Response<Either<Full<Bytes>, Channel<Bytes, Infallible>>>;
 
 /// A request that was let in.
 pub(crate) struct Call {
@@ -46,31 +39,4 @@ pub(crate) fn language(shared: &Shared, headers: &HeaderMap) -> Language {
     // Browsers send them in the order of preference.
     let mut names = accepted.split(',').filter_map(|tag| tag.trim().split(['-', ';']).next());
     shared.language.or_else(|| names.find_map(Language::named)).unwrap_or_default()
-}
-
-/// An answer of this type.
-pub(crate) fn of_type(kind: &'static str, text: String) -> Response {
-    let mut answer = Response::new(Either::Left(Full::new(Bytes::from(text))));
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    answer
-}
-
-/// An answer of plain text.
-pub(crate) fn text(text: String) -> Response {
-    of_type("text/plain; charset=utf-8", text)
-}
-
-/// An answer that leads to another page.
-pub(crate) fn redirect(to: &str) -> Response {
-    let mut answer = with_status(StatusCode::SEE_OTHER, text(String::new()));
-    // A path that no header can hold is no path of a page.
-    let to = HeaderValue::from_str(to).unwrap_or_else(|_| HeaderValue::from_static("/"));
-    answer.headers_mut().insert(LOCATION, to);
-    answer
-}
-
-/// The answer with another status.
-pub(crate) fn with_status(status: StatusCode, mut answer: Response) -> Response {
-    *answer.status_mut() = status;
-    answer
 }

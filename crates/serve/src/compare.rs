@@ -1,7 +1,10 @@
 //! `/compare?run=A&run=B`: two or more runs. The oldest is compared with each other one.
 
-use crate::call::{Call, Response};
-use crate::{Shared, page, runs};
+use crate::answer::Response;
+use crate::call::Call;
+use crate::shared::Shared;
+use crate::verdicts::analyse;
+use crate::{page, runs};
 use kurabe_core::run::Run;
 use kurabe_core::sort;
 use kurabe_core::{Error, Result};
@@ -38,11 +41,11 @@ fn of_runs(shared: &Shared, names: &[String], language: Language) -> Result<Mark
         );
         return Err(Error::usage(message).hint("choose runs of one experiment"));
     }
-    let first = runs::analyse(&all[0]);
+    let first = analyse(&all[0]);
     let compared = all[1..].iter().map(|second| {
         let earlier = shared.store.before([&all[0].header, &second.header], MAX_RUNS)?;
-        let earlier: Vec<_> = earlier.iter().map(runs::analyse).collect();
-        Ok(compare(&first, &runs::analyse(second), &earlier).in_language(&first, language))
+        let earlier: Vec<_> = earlier.iter().map(analyse).collect();
+        Ok(compare(&first, &analyse(second), &earlier).in_language(&first, language))
     });
     let compared = compared.collect::<Result<Vec<_>>>()?;
     let link = |name: &str| html! { a href={ "/runs/" (page::in_url(name)) } { (name) } };

@@ -1,6 +1,6 @@
 //! Errors as pages.
 
-use crate::call::{Response, with_status};
+use crate::answer::{Response, with_status};
 use crate::page;
 use hyper::StatusCode;
 use kurabe_core::{Error, ErrorKind};

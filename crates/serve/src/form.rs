@@ -1,9 +1,11 @@
 //! `/new`: a run from a form that is made from the registry of experiments, with the command line that it equals.
 
 use crate::access::FIELD;
-use crate::call::{Call, Response, redirect, text};
+use crate::answer::{Response, redirect, text};
+use crate::call::Call;
+use crate::shared::Shared;
 use crate::targets::Targets;
-use crate::{Shared, jobs, page};
+use crate::{jobs, page};
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::ExperimentInfo;

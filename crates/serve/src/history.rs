@@ -1,7 +1,10 @@
 //! `/history/SUITE`: the runs of a suite over time, with the runs at which a result changed.
 
-use crate::call::{Call, Response};
-use crate::{Shared, page, runs};
+use crate::answer::Response;
+use crate::call::Call;
+use crate::page;
+use crate::shared::Shared;
+use crate::verdicts::analyse;
 use kurabe_core::axis::Cell;
 use kurabe_core::sort;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -59,7 +62,7 @@ pub(crate) fn page(call: &Call) -> Result<Response> {
     found.reverse();
     let summaries = found
         .iter()
-        .map(|run| Ok(runs::analyse(&kurabe_record::read(&run.path)?.run)))
+        .map(|run| Ok(analyse(&kurabe_record::read(&run.path)?.run)))
         .collect::<Result<Vec<Summary>>>()?;
     let title = Message::SuiteOverTime.with(language, &[("suite", suite)]);
     Ok(page::layout(language, &title, &of_summaries(&summaries, language)))

@@ -1,7 +1,9 @@
 //! Which page a request is for. `hyper` reads and writes all of them on one thread; what a page does runs beside it, and may block.
 
-use crate::call::{self, Call, Response, text, with_status};
-use crate::{Shared, access, compare, failure, form, history, jobs, live, metrics, page, runs};
+use crate::answer::{Response, text, with_status};
+use crate::call::{self, Call};
+use crate::shared::Shared;
+use crate::{access, compare, failure, form, history, job, live, metrics, page, runs};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue};
@@ -50,9 +52,9 @@ fn route(path: &str) -> Option<Route> {
         ("runs", true, Some("note")) => post(runs::note),
         ("runs", true, Some("stop")) => post(runs::stop),
         ("runs", true, Some("resume")) => post(runs::resume),
-        ("jobs", true, None) => get(jobs::page),
+        ("jobs", true, None) => get(job::page),
         ("jobs", true, Some("events")) => get(live::job),
-        ("jobs", true, Some("stop")) => post(jobs::stop),
+        ("jobs", true, Some("stop")) => post(job::stop),
         ("compare", false, None) => get(compare::page),
         ("history", false, None) => get(history::list),
         ("history", true, None) => get(history::page),

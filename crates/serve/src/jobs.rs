@@ -3,15 +3,11 @@
 //! A job has a folder below the store, `.jobs/ID`, with its command, its process, its progress and its output. So the
 //! page finds its jobs again when it is restarted, and they do not end with it.
 
-use crate::call::{Call, Response, redirect};
-use crate::{page, trials};
 use kurabe_core::name::Name;
 use kurabe_core::sort;
 use kurabe_core::target::without_passwords;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::Store;
-use kurabe_report::Message;
-use maud::html;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -85,7 +81,7 @@ impl Job {
     }
 
     /// What it printed, without the progress of trials.
-    fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         let messages = fs::read_to_string(self.progress()).unwrap_or_default();
         let messages = messages.lines().filter_map(|line| {
             let Ok(event) = serde_json::from_str::<serde_json::Value>(line) else {
@@ -233,34 +229,6 @@ impl Jobs {
 pub(crate) fn command_line(arguments: &[String]) -> String {
     let words = std::iter::once("kurabe".to_owned()).chain(arguments.iter().cloned());
     kurabe_report::command_line(&without_passwords(words))
-}
-
-pub(crate) fn page(call: &Call) -> Result<Response> {
-    let (shared, id, language) = (&call.shared, &call.name, call.language());
-    let say = |message: Message| message.text(language);
-    let job = shared.jobs.find(id)?;
-    let run = job.run();
-    let running = job.is_running();
-    let body = html! {
-        p { code { (job.command) } }
-        p class="meta" {
-            span id="state" class=[running.then_some("running")] { (say(if running { Message::Running } else { Message::Ended })) }
-            @if let Some(run) = &run { " · " (say(Message::RunName)) " " a href={ "/runs/" (page::in_url(run)) } { (run) } }
-        }
-        @if running {
-            @let action = format!("/jobs/{id}/stop");
-            form method="post" action=(action) { (shared.access.field(&action)) button { (say(Message::StopRun)) } }
-        }
-        (trials::job_panel(&format!("/jobs/{id}/events"), running, language))
-        h2 { (say(Message::Output)) }
-        pre { (job.said()) }
-    };
-    Ok(page::layout(language, say(Message::RunFromHere), &body))
-}
-
-pub(crate) fn stop(Call { shared, name: id, .. }: &Call) -> Result<Response> {
-    shared.jobs.find(id)?.stop()?;
-    Ok(redirect(&format!("/jobs/{id}")))
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //!
 //! | module | answers |
 //! |---|---|
-//! | `http`, `call` | which page a request is for, with what; answers |
+//! | `http`, `call`, `answer` | which page a request is for, with what; answers |
 //! | `access` | who may use the page |
-//! | `runs` | the list of runs, and one run with its report |
+//! | `runs`, `verdicts` | the list of runs, and one run with its report |
 //! | `live` | running trials, as server-sent events |
 //! | `trials` | what a page shows of trials: figures, charts, a log |
 //! | `compare` | two or more runs |
@@ -12,13 +12,15 @@
 //! | `form` | a new run, from the registry of experiments |
 //! | `targets` | the targets that a form may name |
 //! | `follow` | run files, read as they grow |
-//! | `jobs` | the processes of runs that were started here |
+//! | `jobs`, `job` | the processes of runs that were started here, and the page of one |
+//! | `shared` | what all pages share |
 //! | `metrics` | the newest results, for Prometheus |
 //!
 //! A run is a process of its own, which writes its run file. The page reads that file, so it also shows runs that were
 //! started elsewhere, and it can be restarted while they work.
 
 mod access;
+mod answer;
 mod call;
 mod compare;
 mod failure;
@@ -26,13 +28,16 @@ mod follow;
 mod form;
 mod history;
 mod http;
+mod job;
 mod jobs;
 mod live;
 mod metrics;
 mod page;
 mod runs;
+mod shared;
 mod targets;
 mod trials;
+mod verdicts;
 
 use access::Access;
 use follow::Followed;
@@ -40,6 +45,7 @@ use jobs::Jobs;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::Store;
 use kurabe_report::Language;
+use shared::Shared;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,6 +53,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use targets::Targets;
 use tokio::net::TcpListener;
+use verdicts::Verdicts;
 
 /// The settings of the page.
 pub struct Options {
@@ -64,19 +71,6 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// The language of reports and verdicts; `None`: each browser's.
     pub language: Option<Language>,
-}
-
-/// What all pages share.
-struct Shared {
-    store: Store,
-    jobs: Jobs,
-    access: Access,
-    targets: Targets,
-    followed: Followed,
-    verdicts: runs::Verdicts,
-    language: Option<Language>,
-    /// Set when the page ends: event streams end too.
-    stop: Arc<AtomicBool>,
 }
 
 /// The page, listening.
@@ -117,7 +111,7 @@ impl Page {
             access: Access::new(options.token, &random_token()?, address, &options.hosts),
             targets: Targets::new(options.targets, options.any_target),
             followed: Followed::default(),
-            verdicts: runs::Verdicts::default(),
+            verdicts: Verdicts::default(),
             language: options.language,
             stop: Arc::default(),
         };

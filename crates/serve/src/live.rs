@@ -4,10 +4,12 @@
 //! which has the rate within a trial. Both are files, so that several people may look at once and a restart of the page
 //! loses nothing.
 
-use crate::call::{Call, Response};
+use crate::answer::Response;
+use crate::call::Call;
 use crate::follow::{Follow, LOOK, lock};
 use crate::jobs::Job;
-use crate::{Shared, page, runs};
+use crate::shared::Shared;
+use crate::{page, runs};
 use http_body_util::Either;
 use http_body_util::channel::Channel;
 use hyper::body::Bytes;

@@ -1,7 +1,8 @@
 //! `/metrics`: the newest continuous trial of each cell of running runs, in the text format of `OpenMetrics`, which Prometheus reads.
 
-use crate::Shared;
-use crate::call::{Call, Response, of_type};
+use crate::answer::{Response, of_type};
+use crate::call::Call;
+use crate::shared::Shared;
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::{Entry, RunState};

@@ -1,6 +1,6 @@
 //! What all pages look like.
 
-use crate::call::{Response, of_type};
+use crate::answer::{Response, of_type};
 use hyper::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
 use kurabe_report::{Language, Message};
 use maud::{DOCTYPE, Markup, html};

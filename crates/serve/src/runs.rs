@@ -1,21 +1,18 @@
 //! The list of runs, and one run.
 
-use crate::call::{Call, Response, redirect};
-use crate::follow::lock;
+use crate::answer::{Response, redirect};
+use crate::call::Call;
 use crate::jobs::Job;
-use crate::{Shared, page, trials};
+use crate::shared::Shared;
+use crate::verdicts::analyse;
+use crate::{page, trials};
 use hyper::header::HeaderValue;
 use kurabe_core::name::FileName;
 use kurabe_core::run::Run;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_experiments::registry;
 use kurabe_record::{Entry, RunPath, RunState, RunSummary};
-use kurabe_report::finding::Section;
-use kurabe_report::{Language, Message, Summary, html as report_html, short_commit, timestamp};
+use kurabe_report::{Language, Message, html as report_html, short_commit, timestamp};
 use maud::{Markup, html};
-use std::collections::HashMap;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
 
 /// The columns of the list.
 const COLUMNS: [Message; 8] = [
@@ -39,11 +36,6 @@ pub(crate) fn find(shared: &Shared, name: &str) -> Result<RunPath> {
     })
 }
 
-/// The analysis of a run.
-pub(crate) fn analyse(run: &Run) -> Summary {
-    kurabe_report::analyse(run, registry::of(&run.header.spec).ok().map(|experiment| experiment.info))
-}
-
 pub(crate) fn list(call: &Call) -> Result<Response> {
     let shared = &call.shared;
     let language = call.language();
@@ -52,7 +44,8 @@ pub(crate) fn list(call: &Call) -> Result<Response> {
     let entries = shared.store.list()?;
     let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
     let mut found: Vec<Row> = entries.iter().map(Row::of).filter(|row| row.has(&words)).collect();
-    shared.verdicts.add(&mut found, language);
+    let verdicts = shared.verdicts.of(found.iter().take(MAX).map(|row| row.entry), language);
+    found.iter_mut().zip(verdicts).for_each(|(row, verdict)| row.verdict = verdict);
     Ok(page::layout(language, Message::RunList.text(language), &list_page(shared, &search, &found, language)))
 }
 
@@ -96,42 +89,6 @@ impl<'a> Row<'a> {
     fn has(&self, words: &[String]) -> bool {
         words.iter().all(|word| self.text.contains(word.as_str()))
     }
-}
-
-/// The first sentence of each run's verdict, in each language. A complete run has the same one for ever.
-#[derive(Default)]
-pub(crate) struct Verdicts(Mutex<HashMap<(String, &'static str), String>>);
-
-impl Verdicts {
-    /// How long a list waits for verdicts that it does not have yet. The next look at the list has more.
-    const PATIENCE: Duration = Duration::from_secs(2);
-
-    fn add(&self, rows: &mut [Row<'_>], language: Language) {
-        let began = Instant::now();
-        let mut known = lock(&self.0);
-        for row in rows.iter_mut().take(MAX) {
-            let Entry::Run(run) = row.entry else { continue };
-            if run.state != RunState::Complete {
-                continue;
-            }
-            let name = (row.entry.path().name.clone(), language.name());
-            if !known.contains_key(&name) && began.elapsed() < Self::PATIENCE {
-                let read = kurabe_record::read(row.entry.path());
-                let sentence = read.map(|read| first_sentence(&read.run, language)).unwrap_or_default();
-                known.insert(name.clone(), sentence);
-            }
-            row.verdict = known.get(&name).cloned().unwrap_or_default();
-        }
-    }
-}
-
-fn first_sentence(run: &Run, language: Language) -> String {
-    analyse(run)
-        .in_language(language)
-        .sentences(Section::Verdict)
-        .first()
-        .map(|sentence| (*sentence).to_owned())
-        .unwrap_or_default()
 }
 
 fn list_page(shared: &Shared, search: &str, found: &[Row<'_>], language: Language) -> Markup {
