@@ -3,8 +3,7 @@
 use crate::fleet::PartResult;
 use crate::interleave::slices::SliceStats;
 use crate::trial::course::Course;
-use crate::trial::recorded::Executed;
-use crate::trial::recorded::{OpenTimes, Recorded, Times};
+use crate::trial::recorded::{Executed, OpenTimes, Recorded, Times};
 use crate::trial::throughput::Throughput;
 use crate::trial::{Failure, LoadModel, Trial};
 use kurabe_core::driver::Session;

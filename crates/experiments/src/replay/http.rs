@@ -1,7 +1,6 @@
 //! Requests of CouchDB: <https://docs.couchdb.org/en/stable/api/index.html>.
 
-use super::commands::Sent;
-use super::commands::value;
+use super::commands::{Sent, value};
 use kurabe_capture::record::{Parameter, Request, Value as Recorded};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_wire::resource::{CHOSEN_ID, FIELDS, Place, has_id};

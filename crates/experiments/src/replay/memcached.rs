@@ -1,7 +1,6 @@
 //! Commands of memcached: <https://github.com/memcached/memcached/blob/master/doc/protocol.txt>.
 
-use super::commands::Sent;
-use super::commands::{command, values};
+use super::commands::{Sent, command, values};
 use kurabe_capture::record::Value as Recorded;
 use kurabe_core::Result;
 use kurabe_protocol::memcached::place_of_size;

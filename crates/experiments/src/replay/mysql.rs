@@ -1,7 +1,6 @@
 //! Requests of MySQL and MariaDB.
 
-use super::commands::Sent;
-use super::commands::value;
+use super::commands::{Sent, value};
 use crate::prelude::*;
 use kurabe_protocol::mysql::frame::{MAX, Packet};
 use kurabe_protocol::mysql::message::{command, kind, push_length};

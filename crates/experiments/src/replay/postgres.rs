@@ -1,8 +1,6 @@
 //! Requests of PostgreSQL.
 
-use super::commands::PIECE;
-use super::commands::Sent;
-use super::commands::value;
+use super::commands::{PIECE, Sent, value};
 use crate::prelude::*;
 use kurabe_protocol::postgres::frame::frontend;
 use kurabe_wire::view::Step;

@@ -1,7 +1,6 @@
 //! Commands of Redis and Valkey: <https://redis.io/docs/latest/commands/>.
 
-use super::commands::Sent;
-use super::commands::values;
+use super::commands::{Sent, values};
 use kurabe_capture::record::Value as Recorded;
 use kurabe_core::Result;
 
