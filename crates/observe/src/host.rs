@@ -1,6 +1,6 @@
 //! The machine's own counters.
 
-use crate::tick_ns;
+use crate::process::tick_ns;
 use kurabe_core::observation::{CpuUse, DiskUse, HostUse, InterfaceUse};
 use std::fs;
 

@@ -62,8 +62,3 @@ pub fn check() -> Result<(), Error> {
 pub fn processes(endpoint: &kurabe_core::observation::Endpoint) -> Result<Vec<u32>, String> {
     Ok(process::process_tree(&find::listeners(endpoint)?).into_iter().map(|pid| pid.number).collect())
 }
-
-/// Nanoseconds of one clock tick, the unit of some of the kernel's counters.
-fn tick_ns() -> u64 {
-    1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
-}

@@ -1,6 +1,5 @@
 //! Processes and their threads, from `/proc` (`proc_pid_stat(5)` and related pages).
 
-use crate::tick_ns;
 use kurabe_core::observation::{BUSIEST, ProcessUse, ThreadUse};
 use kurabe_core::text::printable;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -225,6 +224,11 @@ impl Counters {
             before.ticks.iter().filter(|(pid, _)| !self.ticks.contains_key(pid)).map(|(_, t)| t.0).sum();
         if ended || buried { living.max(ticks.saturating_sub(gone) * tick_ns()) } else { living }
     }
+}
+
+/// Nanoseconds of one clock tick, the unit of some of the kernel's counters.
+pub(crate) fn tick_ns() -> u64 {
+    1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
 }
 
 /// A number after a name at the beginning of a line.

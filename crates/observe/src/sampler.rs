@@ -1,8 +1,7 @@
 //! Samples quantities without a counter, in a separate thread.
 
 use crate::host::{self, Devices};
-use crate::process::{Pid, Stat, numbers};
-use crate::tick_ns;
+use crate::process::{Pid, Stat, numbers, tick_ns};
 use crate::wire::Wire;
 use kurabe_core::observation::Sample;
 use rustix::time::{ClockId, clock_gettime};
