@@ -25,16 +25,18 @@
 //!   by thread, and other tasks would take themselves for panicking.
 //! - A task that overflows its stack ends the process by a signal, as a thread does: each stack has a guard page.
 
+mod condition;
 mod coroutine;
 mod heap;
+mod lock;
 mod scheduler;
 mod source;
 mod state;
-mod sync;
 mod timers;
 
+pub use condition::Condition;
 pub use heap::trim_heap;
-pub use scheduler::{Reactor, current, sleep, take_turn, time_in_queue, trim_stack};
-pub use source::{Interest, Source, wait_blocking};
-pub use state::BATCH;
-pub use sync::{Condition, Guard, Lock};
+pub use lock::{Guard, Lock};
+pub use scheduler::{Reactor, sleep, take_turn, time_in_queue, trim_stack};
+pub use source::{Source, wait_blocking};
+pub use state::{BATCH, Interest, current};

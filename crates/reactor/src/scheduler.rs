@@ -1,9 +1,8 @@
 //! Runs tasks, and waits for what they wait for.
 
 use crate::coroutine::{self, Coroutines};
-use crate::source::Interest;
-use crate::state::{BATCH, Shared, State, WAKE};
-use crate::sync;
+use crate::lock::assert_nothing_is_locked;
+use crate::state::{BATCH, ID, Interest, Shared, State, WAKE, current};
 use crate::timers::TaskId;
 use corosensei::stack::DefaultStack;
 use rustix::buffer::spare_capacity;
@@ -18,8 +17,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// The number of the reactor that runs on this thread; 0 for none. Apart from `CORE`, so that asking costs a load.
-    static ID: Cell<u64> = const { Cell::new(0) };
     static CORE: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
 }
 
@@ -29,12 +26,6 @@ struct Core {
     state: RefCell<State>,
     /// The deadline for which the timer is set.
     timer: Cell<Option<Instant>>,
-}
-
-/// The number of the reactor whose task runs on this thread, from 1; 0 on an ordinary thread.
-#[inline]
-pub fn current() -> u64 {
-    ID.get()
 }
 
 /// Applies `what` to the reactor of this thread, whose task can be suspended; `None` if there is none.
@@ -47,7 +38,7 @@ fn with<T>(what: impl FnOnce(&Shared, &mut State) -> T) -> Option<T> {
 
 /// Suspends the running task.
 fn suspend() {
-    sync::assert_nothing_is_locked();
+    assert_nothing_is_locked();
     coroutine::suspend();
 }
 

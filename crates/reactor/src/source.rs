@@ -1,24 +1,13 @@
 //! A socket of a reactor.
 
 use crate::scheduler;
-use crate::state::Shared;
+use crate::state::{Interest, Shared, current};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, RawFd};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// What a task waits for on a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interest {
-    /// For something to receive, or the end of the connection.
-    Receive,
-    /// For space to send, or the end of the connection.
-    Send,
-    /// For either of them. It misses nothing if the task has just tried to receive.
-    Either,
-}
 
 /// A non-blocking socket that is registered with a reactor. One task at a time waits on it.
 ///
@@ -37,7 +26,7 @@ impl<S: AsFd> Source<S> {
     /// # Errors
     /// That of the kernel, such as a limit of watches.
     pub fn new(socket: S) -> io::Result<Option<Self>> {
-        if crate::current() == 0 {
+        if current() == 0 {
             return Ok(None);
         }
         let Some(shared) = scheduler::shared() else { return Ok(None) };

@@ -1,6 +1,5 @@
 //! What a reactor knows of its tasks and sockets. No function here suspends a task.
 
-use crate::source::Interest;
 use crate::timers::{Deadline, TaskId, Timers};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
@@ -8,6 +7,7 @@ use rustix::fd::{OwnedFd, RawFd};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,6 +17,28 @@ use std::time::{Duration, Instant};
 /// How many sockets the thread asks epoll for at a time. Their tasks receive before any of them sends, so that an
 /// answer waits at most for that many others.
 pub const BATCH: usize = 64;
+
+thread_local! {
+    /// The number of the reactor that runs on this thread; 0 for none. Apart from the reactor, so that asking costs a load.
+    pub(crate) static ID: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The number of the reactor whose task runs on this thread, from 1; 0 on an ordinary thread.
+#[inline]
+pub fn current() -> u64 {
+    ID.get()
+}
+
+/// What a task waits for on a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// For something to receive, or the end of the connection.
+    Receive,
+    /// For space to send, or the end of the connection.
+    Send,
+    /// For either of them. It misses nothing if the task has just tried to receive.
+    Either,
+}
 
 /// The part of a reactor that other threads use.
 #[derive(Debug)]
@@ -66,7 +88,7 @@ impl Shared {
     pub(crate) fn wake(&self, task: TaskId, wait: u64) {
         self.woken().push((task, wait));
         // The reactor's own thread looks before it waits.
-        if !self.notified.swap(true, Ordering::SeqCst) && crate::current() != self.id {
+        if !self.notified.swap(true, Ordering::SeqCst) && current() != self.id {
             // An error means that the counter is full, so that a report is under way.
             let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
         }
