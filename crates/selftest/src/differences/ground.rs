@@ -1,13 +1,14 @@
-//! One comparison of a server with itself.
+//! One comparison of a server with itself: its parameters, and what it adds to the counts.
 
 use super::doubling::{self, Added};
-use super::{Engine, Plan, Tally};
+use crate::Engine;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::driver::Driver;
 use kurabe_core::experiment::Experiment;
 use kurabe_core::run::{CellRecord, Outcome, Run, RunEnd, RunHeader, RunSpec, TargetRecord, TrialRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_engine::plan::Plan as RunPlan;
 use kurabe_engine::plan::budget::{self, Free};
 use kurabe_engine::prepare::fixture::Fixture;
@@ -24,9 +25,79 @@ use kurabe_testbed::Server;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Records in the store: few, so that loading and checking are fast.
 const RECORDS: u64 = 500;
+
+/// The parameters.
+pub struct Plan {
+    /// Whether writes are compared instead of reads.
+    pub writes: bool,
+    /// The numbers of clients.
+    pub clients: Vec<u64>,
+    /// Whether two servers are started for each comparison, and restarted as in a run with default options.
+    pub separate: bool,
+    /// The time budget of each comparison of two servers.
+    pub budget: Duration,
+    /// The number of comparisons without a difference, and of those with one.
+    pub comparisons: u64,
+    /// The difference: 0.05 makes one side 5 % slower.
+    pub effect: f64,
+    /// Rounds of each comparison.
+    pub rounds: u32,
+    /// The number of records in each store, if the user chose it.
+    pub records: Option<u64>,
+    /// Each trial's measured phase.
+    pub time: Duration,
+    /// The length of a slice, if the trials are interleaved.
+    pub slice: Option<Duration>,
+    /// Separate processors for clients and servers.
+    pub cpu_partition: Option<CpuPartition>,
+}
+
+/// The results of comparisons on one engine.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    /// Comparisons.
+    pub(super) all: u64,
+    /// Called different, correctly or not.
+    pub(super) called: u64,
+    /// Called in the wrong direction.
+    pub(super) reversed: u64,
+    /// Without a verdict, because the client was saturated.
+    pub(super) client_full: u64,
+    /// Intervals that contain the true value.
+    pub(super) covered: u64,
+    /// Undisturbed comparisons, and those of them whose interval contains the true value.
+    pub(super) quiet: u64,
+    pub(super) covered_quiet: u64,
+    /// The sums of the smallest detectable differences, of the true ones, and of what the measured ones exceed these by,
+    /// as logarithms.
+    pub(super) detectable: f64,
+    pub(super) truth: f64,
+    pub(super) deviation: f64,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.all += other.all;
+        self.called += other.called;
+        self.reversed += other.reversed;
+        self.client_full += other.client_full;
+        self.covered += other.covered;
+        self.quiet += other.quiet;
+        self.covered_quiet += other.covered_quiet;
+        self.detectable += other.detectable;
+        self.truth += other.truth;
+        self.deviation += other.deviation;
+    }
+
+    /// Comparisons that may have a verdict. If the client was saturated there is none, as in any run.
+    pub(super) fn judged(&self) -> u64 {
+        self.all - self.client_full
+    }
+}
 
 /// The context of comparisons.
 pub(super) struct Ground<'a> {

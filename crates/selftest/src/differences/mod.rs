@@ -7,14 +7,13 @@ mod doubling;
 mod ground;
 
 use crate::{Engine, TestResult, start};
-use ground::Ground;
+pub use ground::Plan;
+use ground::{Ground, Tally};
 use kurabe_core::units;
-use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_targets::{Reporter, with_server_affinity};
 use kurabe_testbed::Server;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// The maximum share of comparisons without a difference that may be called different.
 const WRONG: f64 = 0.05;
@@ -22,75 +21,6 @@ const WRONG: f64 = 0.05;
 const FOUND: f64 = 0.9;
 /// The minimum share of intervals that contain the true value. Among a few hundred, chance explains up to 3 %.
 const COVERED: f64 = 0.92;
-
-/// The parameters.
-pub struct Plan {
-    /// Whether writes are compared instead of reads.
-    pub writes: bool,
-    /// The numbers of clients.
-    pub clients: Vec<u64>,
-    /// Whether two servers are started for each comparison, and restarted as in a run with default options.
-    pub separate: bool,
-    /// The time budget of each comparison of two servers.
-    pub budget: Duration,
-    /// The number of comparisons without a difference, and of those with one.
-    pub comparisons: u64,
-    /// The difference: 0.05 makes one side 5 % slower.
-    pub effect: f64,
-    /// Rounds of each comparison.
-    pub rounds: u32,
-    /// The number of records in each store, if the user chose it.
-    pub records: Option<u64>,
-    /// Each trial's measured phase.
-    pub time: Duration,
-    /// The length of a slice, if the trials are interleaved.
-    pub slice: Option<Duration>,
-    /// Separate processors for clients and servers.
-    pub cpu_partition: Option<CpuPartition>,
-}
-
-/// The results of comparisons on one engine.
-#[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    /// Comparisons.
-    all: u64,
-    /// Called different, correctly or not.
-    called: u64,
-    /// Called in the wrong direction.
-    reversed: u64,
-    /// Without a verdict, because the client was saturated.
-    client_full: u64,
-    /// Intervals that contain the true value.
-    covered: u64,
-    /// Undisturbed comparisons, and those of them whose interval contains the true value.
-    quiet: u64,
-    covered_quiet: u64,
-    /// The sums of the smallest detectable differences, of the true ones, and of what the measured ones exceed these by,
-    /// as logarithms.
-    detectable: f64,
-    truth: f64,
-    deviation: f64,
-}
-
-impl Tally {
-    fn add(&mut self, other: &Self) {
-        self.all += other.all;
-        self.called += other.called;
-        self.reversed += other.reversed;
-        self.client_full += other.client_full;
-        self.covered += other.covered;
-        self.quiet += other.quiet;
-        self.covered_quiet += other.covered_quiet;
-        self.detectable += other.detectable;
-        self.truth += other.truth;
-        self.deviation += other.deviation;
-    }
-
-    /// Comparisons that may have a verdict. If the client was saturated there is none, as in any run.
-    fn judged(&self) -> u64 {
-        self.all - self.client_full
-    }
-}
 
 /// Makes the comparisons on these engines until `cancel` is set.
 pub fn test(plan: &Plan, engines: &[Engine], cancel: &AtomicBool, reporter: &dyn Reporter) -> TestResult {
