@@ -1,14 +1,14 @@
 //! The general query log of MySQL and MariaDB (MySQL manual, "The General Query Log"), which has each statement as it begins, and no durations.
 //! Prepared statements are in it with their values.
 
+use super::entry::{Entry, KEPT, Log, UNREAD, What};
 use super::lines::{self, Lines};
-use super::mysql::{HINT, is_start};
-use super::{Entry, KEPT, Log, UNREAD, What};
 use crate::file::Known;
 use kurabe_core::Result;
 use kurabe_wire::view::Exchange;
 use std::collections::HashMap;
 
+pub(super) const HINT: &str = "set slow_query_log = ON, long_query_time = 0, log_output = 'FILE', and for codes of errors MySQL's log_slow_extra = ON";
 /// What the log calls commands of the protocol.
 const COMMANDS: &[&str] = &[
     "Sleep",
@@ -93,6 +93,11 @@ pub(super) fn entry(line: &str) -> Option<Line<'_>> {
     let (command, argument) = rest.split_once('\t').unwrap_or((rest, ""));
     let is_number = thread.bytes().all(|byte| byte.is_ascii_digit());
     (is_number && COMMANDS.contains(&command)).then_some(Line { time, thread, command, argument })
+}
+
+/// Whether a server that starts, or begins a new file, says so.
+pub(super) fn is_start(line: &str) -> bool {
+    line.contains(", Version: ") && line.ends_with("started with:")
 }
 
 impl General {

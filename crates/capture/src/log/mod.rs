@@ -1,17 +1,18 @@
 //! A capture from a server's log: what was asked of it, when, and how long that took. Of answers a log has errors at most.
 
+mod entry;
 mod general;
 mod lines;
 mod mysql;
 mod postgres;
-mod prefixed;
 #[cfg(test)]
 mod tests;
 mod transaction;
 
-use crate::file::{About, Known};
+use crate::file::About;
 use crate::input::Input;
 use crate::tape::{Tape, Taped, Totals};
+use entry::{Entry, KEPT, Log, What};
 use kurabe_core::{Error, Result, sort};
 use kurabe_wire::registry::Protocol;
 use kurabe_wire::statement::Dialect;
@@ -23,53 +24,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use transaction::Followed;
 
-/// The maximum size of a statement, or of the values of an execution, that is kept, in bytes.
-const KEPT: usize = 1 << 20;
 /// How far the entries of a session may be out of order without being counted: clocks of logs are coarse.
 const COARSE: Duration = Duration::from_secs(2);
 
 /// The schemes whose logs are read.
 pub const LOGS: [&str; 4] = ["postgres", "postgresql", "mysql", "mariadb"];
-
-/// What is left out.
-const UNREAD: &str = "lines that cannot be read";
-
-/// What one line, or a few, say.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Entry {
-    /// The session, by the log's own name of it.
-    session: String,
-    user: String,
-    database: String,
-    /// When it was written, in nanoseconds since 1970: a request was over then.
-    at: u64,
-    /// How long the request took, in nanoseconds.
-    time: u64,
-    what: What,
-}
-
-#[derive(Debug, Default, PartialEq, Eq)]
-enum What {
-    /// A request, without its times.
-    Asked(Box<Exchange>),
-    #[default]
-    Ended,
-}
-
-/// A log of one format.
-trait Log {
-    /// The next entry; `None` at the end.
-    fn next(&mut self) -> Result<Option<Entry>>;
-
-    /// What it says beside requests, once an entry was read.
-    fn known(&self) -> Known;
-
-    /// What is left out, and how many of it.
-    fn left_out(&self) -> Vec<(&'static str, u64)>;
-
-    /// The settings that make the server write what is missing.
-    fn hint(&self) -> &'static str;
-}
 
 /// Reads the log of a server, and writes a capture of the sessions of one database. `about` gets the time of the first request. Also returns
 /// what is missing, for the user.

@@ -1,14 +1,13 @@
 //! The slow query log of MySQL and MariaDB (MySQL manual, "The Slow Query Log"; MariaDB, "Slow Query Log Overview"), which has every statement
 //! if `long_query_time` is 0. Prepared statements are in it with their values.
 
-use super::general::{self, General};
+use super::entry::{Entry, KEPT, Log, UNREAD, What};
+use super::general::{self, General, HINT, is_start};
 use super::lines::{self, Lines, duration};
-use super::{Entry, KEPT, Log, UNREAD, What};
 use crate::file::Known;
 use kurabe_core::Result;
 use kurabe_wire::view::Exchange;
 
-pub(super) const HINT: &str = "set slow_query_log = ON, long_query_time = 0, log_output = 'FILE', and for codes of errors MySQL's log_slow_extra = ON";
 /// Lines in which the first entry must begin.
 const LOOKED_AT: u64 = 1_000;
 
@@ -228,9 +227,4 @@ fn timestamp(line: &str) -> Option<u64> {
         }
     }
     seconds
-}
-
-/// Whether a server that starts, or begins a new file, says so.
-pub(super) fn is_start(line: &str) -> bool {
-    line.contains(", Version: ") && line.ends_with("started with:")
 }

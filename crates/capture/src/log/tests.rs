@@ -1,5 +1,5 @@
 use super::*;
-use crate::file::read;
+use crate::file::{Known, read};
 use crate::record::{Record, Request, Value};
 use kurabe_wire::registry::of_scheme;
 use kurabe_wire::view::{Step, Transaction};
