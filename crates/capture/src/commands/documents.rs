@@ -1,6 +1,6 @@
 //! Commands of MongoDB.
 
-use super::{Change, Fields, KEY, Translated, name, statement};
+use super::statement::{Change, Fields, KEY, Translated, name, statement};
 use crate::forms::{Value, parameter};
 use crate::record::{Request, Value as Bytes};
 use kurabe_wire::statement::Dialect;

@@ -1,6 +1,6 @@
 //! Commands of Redis, Valkey and memcached.
 
-use super::{Change, Fields, KEY, Translated, VALUE, name, statement};
+use super::statement::{Change, Fields, KEY, Translated, VALUE, name, statement};
 use crate::forms::Value;
 
 /// The collection of keys that have no name of several.

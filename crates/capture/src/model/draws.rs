@@ -1,6 +1,6 @@
 //! The draws of a model: of the variables, and of how often nodes repeat.
 
-use super::{COUNTS, REPEATS, Writer, quoted, toml};
+use super::writer::{Writer, quoted, toml};
 use crate::draws::{Draw, Order};
 use crate::forms::Value;
 use crate::plain::{Expr, Verb};
@@ -9,6 +9,11 @@ use crate::units::Node;
 use crate::variables::{Plan, Source, Use, Variable};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+
+/// The most repetitions of a loop.
+const REPEATS: u64 = 200;
+/// The most numbers of repetitions that are told apart.
+const COUNTS: usize = 20;
 
 impl Writer<'_> {
     /// The draws of the variables that a node repeats and steps name, each with `before` and `after`.

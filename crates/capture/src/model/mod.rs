@@ -3,42 +3,34 @@
 mod draws;
 mod kinds;
 mod notes;
+mod numbers;
 mod steps;
 mod tables;
+mod writer;
 
-use crate::commands::{self, Lengths};
+use crate::commands;
 use crate::file::About;
-use crate::forms::Value;
 use crate::plain::{self, Plain};
-use crate::show::{Analysis, Kind, analyse};
+use crate::show::{Kind, analyse};
 use crate::units::{Node, What, flatten};
-use crate::variables::{Plan, Statement, Use, plan};
+use crate::variables::{Plan, plan};
 use draws::{counts, repeats};
 use kinds::chosen;
 use kurabe_core::text::printable;
 use kurabe_core::units::count;
 use kurabe_core::{Error, Result};
+use numbers::number;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use steps::reads;
-use tables::Table;
+use tables::ROWS;
+use writer::{NUMBER, Writer, list, quoted};
 
 /// The shortest mean pause within a transaction that is kept, in nanoseconds: less is what the program computes.
 const PAUSE: f64 = 1e6;
-/// The most repetitions of a loop.
-const REPEATS: u64 = 200;
-/// The most numbers of repetitions that are told apart.
-const COUNTS: usize = 20;
-/// The most rows of a collection that is made for the run.
-const ROWS: i64 = 10_000_000;
 /// The largest weight of a workload.
 const WEIGHT: u64 = 1_000_000;
-/// The key of a table that is made, and whose own is not known.
-const NUMBER: &str = "number";
-/// The calls from which at most one row each says that it is found by its key.
-const BY_KEY: u64 = 10;
-
 /// A custom workload, and what to say about it.
 pub struct Model {
     /// The file.
@@ -58,8 +50,7 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     refuse(about, &name, made)?;
     let simple: Vec<Option<Plain>> = analysis.forms.iter().map(plain::read).collect();
-    let lengths =
-        commands::are_told(&about.protocol).then(|| commands::number(&mut analysis.kinds, &simple, ROWS));
+    let lengths = commands::are_told(&about.protocol).then(|| number(&mut analysis.kinds, &simple, ROWS));
     let is_told = lengths.is_some();
     let (about, shown) = (&analysis.shown.about, &analysis.shown);
     let kinds = chosen(&analysis);
@@ -168,42 +159,12 @@ fn refuse(about: &About, name: &str, made: bool) -> Result<()> {
     Ok(())
 }
 
-struct Writer<'a> {
-    analysis: &'a Analysis,
-    /// Each form, if it is so simple.
-    simple: Vec<Option<Plain>>,
-    /// Of commands on keys and documents, the mean lengths of texts.
-    lengths: Option<Lengths>,
-    made: bool,
-    family: &'static str,
-    tables: BTreeMap<String, Table>,
-    /// Why statements, by their places, are not in the model.
-    lost: BTreeMap<usize, &'static str>,
-    carried: BTreeSet<usize>,
-    writes: bool,
-    /// Whether additions to a column became writes.
-    adds: bool,
-    names: BTreeSet<String>,
-    codes: &'static [&'static str],
-}
-
 struct Body {
     name: String,
     text: String,
 }
 
 impl Writer<'_> {
-    /// Whether it is of commands on keys or documents.
-    fn is_told(&self) -> bool {
-        self.lengths.is_some()
-    }
-
-    fn simple(&self, statement: &Statement) -> Option<(Plain, Vec<Use>)> {
-        let values = statement.values.clone()?;
-        let simple = self.simple.get(statement.form)?.clone()?;
-        Some((simple, values))
-    }
-
     fn transaction(&mut self, kind: &Kind, plan: &Plan) -> Option<Body> {
         let mut writes = false;
         let steps = self.steps(&kind.nodes, 0, kind, plan, 2, &mut writes);
@@ -338,25 +299,4 @@ impl Writer<'_> {
             }
         }
     }
-}
-
-fn list(values: impl IntoIterator<Item = String>) -> String {
-    let values: Vec<String> = values.into_iter().collect();
-    match values.as_slice() {
-        [one] => one.clone(),
-        _ => format!("[{}]", values.join(", ")),
-    }
-}
-
-fn toml(value: &Value) -> String {
-    match value {
-        Value::Int(number) => number.to_string(),
-        Value::Text(text) | Value::Verbatim(text) => quoted(text),
-        Value::Null | Value::Unknown => quoted(""),
-    }
-}
-
-/// A text of TOML: its escapes are those of JSON, and it has one character less.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }

@@ -1,6 +1,6 @@
 //! What there is to say about a model: how much it has, and what it lacks.
 
-use super::Writer;
+use super::writer::Writer;
 use crate::show::Shown;
 use kurabe_core::sort;
 use kurabe_core::text::printable;

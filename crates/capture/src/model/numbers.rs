@@ -1,6 +1,6 @@
 //! The values of all statements of a model together: keys that are no numbers become numbers, and a column has one type.
 
-use super::KEY;
+use crate::commands::KEY;
 use crate::forms::Value;
 use crate::plain::{Expr, Plain, Verb};
 use crate::show::Kind;
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// Table and column.
 type Column = (String, String);
 /// The mean length of the texts of columns.
-pub(crate) type Lengths = BTreeMap<Column, usize>;
+pub(super) type Lengths = BTreeMap<Column, usize>;
 
 /// A value with its time and its form.
 struct Seen<'a> {
@@ -21,7 +21,7 @@ struct Seen<'a> {
 
 /// Gives keys numbers, unless all are numbers from 0 to `most`; makes a text of each value of a column that has others than
 /// numbers. Gives the mean lengths of texts.
-pub(crate) fn number(kinds: &mut [Kind], simple: &[Option<Plain>], most: i64) -> Lengths {
+pub(super) fn number(kinds: &mut [Kind], simple: &[Option<Plain>], most: i64) -> Lengths {
     let slots: Vec<HashMap<usize, Column>> =
         simple.iter().map(|one| one.as_ref().map(slots).unwrap_or_default()).collect();
     let mut columns: BTreeMap<Column, Vec<Seen<'_>>> = BTreeMap::new();

@@ -1,7 +1,6 @@
 //! The step of a statement: one that every engine has, or SQL.
 
-use super::tables::Field;
-use super::{NUMBER, Writer, list, quoted};
+use super::writer::{Field, NUMBER, Writer, list, quoted};
 use crate::forms::{Piece, Value};
 use crate::plain::{Expr, Plain, Verb};
 use crate::variables::{Plan, Statement, Use};

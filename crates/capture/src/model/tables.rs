@@ -1,6 +1,6 @@
 //! The tables of a model: their keys and fields, as far as statements say.
 
-use super::{BY_KEY, NUMBER, ROWS, Writer, list, quoted};
+use super::writer::{Field, NUMBER, Table, Writer, list, quoted};
 use crate::commands::KEY;
 use crate::draws::Draw;
 use crate::forms::Value;
@@ -8,61 +8,12 @@ use crate::plain::{Expr, Plain};
 use crate::show::Kind;
 use crate::units::{Leaf, leaves};
 use crate::variables::{Plan, Source, Use};
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-#[derive(Debug, Default)]
-pub(super) struct Table {
-    /// The columns by which rows are found that are one at most, and the calls that do it.
-    pub(super) keys: BTreeMap<Vec<String>, u64>,
-    pub(super) key: Vec<String>,
-    pub(super) fields: BTreeMap<String, Field>,
-    /// Columns by which rows are found, other than by the key.
-    pub(super) indexed: BTreeSet<Vec<String>>,
-    /// The largest key.
-    pub(super) rows: i64,
-    /// The fields of steps that name it.
-    pub(super) used: BTreeSet<String>,
-    /// Whether its key was added, since no statement names one.
-    pub(super) is_numbered: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) enum Field {
-    /// No value says what it is.
-    #[default]
-    Unknown,
-    Int,
-    /// Up to so many characters.
-    Text(usize),
-    Time,
-    Other,
-}
-
-impl Field {
-    fn with(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Unknown, field) | (field, Self::Unknown) => field,
-            (Self::Text(one), Self::Text(two)) => Self::Text(one.max(two)),
-            (one, two) if one == two => one,
-            _ => Self::Other,
-        }
-    }
-
-    fn of(value: &Value) -> Self {
-        match value {
-            Value::Null => Self::Unknown,
-            Value::Int(_) => Self::Int,
-            // A time may be a column of another type than text.
-            Value::Text(text)
-                if !text.get(4..5).is_some_and(|sign| sign == "-" && text[..4].parse::<u16>().is_ok()) =>
-            {
-                Self::Text(text.chars().count())
-            }
-            _ => Self::Other,
-        }
-    }
-}
+/// The most rows of a collection that is made for the run.
+pub(super) const ROWS: i64 = 10_000_000;
+/// The calls from which at most one row each says that it is found by its key.
+const BY_KEY: u64 = 10;
 
 impl Writer<'_> {
     /// Learns keys and fields from the statements that name them.
