@@ -3,13 +3,14 @@
 //! The targets get colours (or, with one target, the axis with the most values), the next axis gets dashes, and each
 //! combination of the rest is a separate panel, so that no panel has too many lines.
 
-use super::palette::{DASHES, LIGHT};
+use super::palette::{DASHES, LIGHT, marker};
 use crate::cell::{CellResult, reported};
 use crate::group::grouped;
 use crate::labels::Axis;
 use crate::summary::Summary;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::sort;
+use maud::{Markup, html};
 
 /// A property that distinguishes series.
 pub(crate) enum Property<'a> {
@@ -125,4 +126,34 @@ fn label(summary: &Summary, shares: &Shares<'_>, color: usize, dash: usize) -> S
     let parts: Vec<String> =
         [level(&shares.color, color), level(&shares.dash, dash)].into_iter().flatten().collect();
     if parts.is_empty() { summary.labels.targets.join("") } else { parts.join(" ") }
+}
+
+/// The legend of colours only.
+pub(super) fn legend_of_colors(summary: &Summary) -> Markup {
+    legend(summary, &Shares { dash: None, ..shares(summary) })
+}
+
+/// The legend of colours and dashes.
+pub(super) fn legend(summary: &Summary, shares: &Shares<'_>) -> Markup {
+    const LINE: &str = "1,6 33,6";
+    let entries = |property: &Property<'_>, sample: &dyn Fn(usize) -> Markup| {
+        html! {
+            ul class="legend" {
+                li class="kind" { (property.name()) }
+                @for (n, level) in property.levels(summary, Axis::show).iter().enumerate() {
+                    li { svg viewBox="0 0 34 12" aria-hidden="true" { (sample(n)) } (level) }
+                }
+            }
+        }
+    };
+    let color = |n: usize| {
+        html! { g class={ "line c" (n % 8) } { polyline points=(LINE) {} (marker(n, 17.0, 6.0)) } }
+    };
+    let dash = |n: usize| {
+        html! { g class="line" { polyline points=(LINE) stroke-dasharray=(DASHES[n % DASHES.len()]) {} } }
+    };
+    html! {
+        @if let Some(property) = &shares.color { (entries(property, &color)) }
+        @if let Some(property) = &shares.dash { (entries(property, &dash)) }
+    }
 }

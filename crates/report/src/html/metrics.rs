@@ -1,11 +1,11 @@
 //! Charts of an experiment's metrics: primary ones first, the others folded.
 
 use super::chart::Frame;
-use super::lines::{Shares, panels, shares};
+use super::lines::{Shares, legend, panels, shares};
 use super::view::View;
-use super::{by_axis, legend};
 use crate::cell::MetricInfo;
 use crate::format::capital;
+use crate::labels::Axis;
 use crate::messages::Message;
 use crate::summary::Summary;
 use kurabe_core::metric::Source;
@@ -80,4 +80,9 @@ fn chart(summary: &Summary, shares: &Shares<'_>, metric: &MetricInfo) -> Option<
         div class="panels" { @for figure in drawn { (figure) } }
     };
     Some((capital(&metric.name) + &by_axis(axis), markup))
+}
+
+/// The end of a heading: ` by AXIS`, if its value varies.
+pub(super) fn by_axis(axis: Option<&Axis>) -> String {
+    axis.filter(|axis| axis.varies()).map_or_else(String::new, |axis| format!(" by {}", axis.name))
 }

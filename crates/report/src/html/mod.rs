@@ -17,17 +17,17 @@ use crate::answer::rankings;
 use crate::finding::published::{self, Published};
 use crate::finding::{Finding, Rates, Section};
 use crate::format::{capital, timestamp};
-use crate::labels::{Axis, OperationLabels};
+use crate::labels::OperationLabels;
 use crate::messages::Message;
 use crate::summary::Summary;
 use chart::Frame;
 use kurabe_core::load::Load;
-use lines::{Panel, Property, Shares, panels, shares};
+use lines::{Panel, legend, panels, shares};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 pub(crate) use sections::one_table;
 use view::View;
 
-use palette::{DARK, DASHES, LIGHT, PAGE, marker, properties};
+use palette::{DARK, LIGHT, PAGE, properties};
 
 /// No network access, even if a name from a server were taken for markup.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
@@ -130,11 +130,6 @@ pub fn style() -> String {
         .replace("@PAGE-DARK@", PAGE[1])
 }
 
-/// The end of a heading: ` by AXIS`, if its value varies.
-fn by_axis(axis: Option<&Axis>) -> String {
-    axis.filter(|axis| axis.varies()).map_or_else(String::new, |axis| format!(" by {}", axis.name))
-}
-
 fn charts(summary: &Summary, published: &[Published]) -> Markup {
     let language = summary.labels.language;
     let shares = shares(summary);
@@ -228,34 +223,4 @@ fn knees(summary: &Summary, operation: &str) -> Vec<(usize, f64)> {
         }
     }
     found
-}
-
-/// The legend of colours only.
-fn legend_of_colors(summary: &Summary) -> Markup {
-    legend(summary, &Shares { dash: None, ..shares(summary) })
-}
-
-/// The legend of colours and dashes.
-fn legend(summary: &Summary, shares: &Shares<'_>) -> Markup {
-    const LINE: &str = "1,6 33,6";
-    let entries = |property: &Property<'_>, sample: &dyn Fn(usize) -> Markup| {
-        html! {
-            ul class="legend" {
-                li class="kind" { (property.name()) }
-                @for (n, level) in property.levels(summary, Axis::show).iter().enumerate() {
-                    li { svg viewBox="0 0 34 12" aria-hidden="true" { (sample(n)) } (level) }
-                }
-            }
-        }
-    };
-    let color = |n: usize| {
-        html! { g class={ "line c" (n % 8) } { polyline points=(LINE) {} (marker(n, 17.0, 6.0)) } }
-    };
-    let dash = |n: usize| {
-        html! { g class="line" { polyline points=(LINE) stroke-dasharray=(DASHES[n % DASHES.len()]) {} } }
-    };
-    html! {
-        @if let Some(property) = &shares.color { (entries(property, &color)) }
-        @if let Some(property) = &shares.dash { (entries(property, &dash)) }
-    }
 }

@@ -2,7 +2,7 @@
 //! axis: the ratio of each row to the first with its interval. It reads without pictures. Comparisons of other primary
 //! metrics follow in the same form.
 
-use super::lines::{Property, shares};
+use super::lines::{Property, legend_of_colors, shares};
 use super::palette::Px;
 use super::scale::{Log, range, ticks};
 use crate::answer::{self, Ranking, Row};
@@ -199,7 +199,7 @@ pub(super) fn courses(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
             section id="courses" hidden {
                 h2 { (Message::OverTime.text(summary.labels.language)) }
                 p class="soft" { (Message::OverTimeLegend.text(summary.labels.language)) }
-                (super::legend_of_colors(summary))
+                (legend_of_colors(summary))
                 div class="panels" { @for (heading, cells) in drawn { div data-courses=(cells) data-name=(heading) {} } }
             }
         }
