@@ -1,8 +1,7 @@
 //! The evidence for an attribution, in one line.
 
+use super::bottleneck::{Bottleneck, Ground, Rule, Sides};
 use super::facts::{Facts, Side};
-use super::judged::{Ground, Rule};
-use super::{Bottleneck, Sides};
 use crate::format::micros;
 
 /// The evidence for this bottleneck, as a clause without a full stop.

@@ -3,113 +3,20 @@
 //! It is a pure function of recorded observations and measurements. A later version of Kurabe may judge an old run
 //! better.
 
+mod bottleneck;
 mod evidence;
 mod facts;
-mod judged;
 mod rules;
 mod saturation;
 mod tiers;
 mod waits;
 
-pub use judged::{Ground, Rule};
+pub use bottleneck::{Bottleneck, Confidence, Ground, Rule, Sides};
 
-use crate::format::name_of;
-use crate::messages::{Language, Message};
+use bottleneck::Judged;
 use facts::Facts;
-use judged::Judged;
 use kurabe_core::run::Measurement;
 use serde::Serialize;
-
-/// The bottleneck of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Bottleneck {
-    /// The client's CPU: the result is a lower bound of the server's capacity.
-    ClientCpu,
-    /// The server's CPU, or its one busy thread.
-    ServerCpu,
-    /// The CPU of the process that contains client and database.
-    ProcessCpu,
-    /// Waiting for storage.
-    Disk,
-    /// The network between client and server.
-    Network,
-    /// Waits within the server for locks of other sessions.
-    Locks,
-    /// No saturated resource: round-trip time.
-    Latency,
-    /// None: the requested load was served.
-    Load,
-    /// Unknown: it could not be observed.
-    Unknown,
-}
-
-impl Bottleneck {
-    /// Its name in tables.
-    pub(crate) fn message(self) -> Message {
-        match self {
-            Self::ClientCpu => Message::ClientCpu,
-            Self::ServerCpu => Message::ServerCpu,
-            Self::ProcessCpu => Message::ProcessCpu,
-            Self::Disk => Message::Disk,
-            Self::Network => Message::Network,
-            Self::Locks => Message::Locks,
-            Self::Latency => Message::Latency,
-            Self::Load => Message::None,
-            Self::Unknown => Message::Unknown,
-        }
-    }
-
-    /// The same in English.
-    pub fn word(self) -> &'static str {
-        self.message().text(Language::English)
-    }
-
-    /// Its name in files.
-    pub fn name(self) -> String {
-        name_of(&self)
-    }
-
-    /// Its name in sentences.
-    pub fn noun(self) -> &'static str {
-        match self {
-            Self::ClientCpu => "the client's CPU",
-            Self::ServerCpu => "the server's CPU",
-            Self::ProcessCpu => "the CPU of the process with client and database",
-            Self::Disk => "storage",
-            Self::Network => "the network",
-            Self::Locks => "locks",
-            Self::Latency => "round-trip time",
-            Self::Load => "the given rate",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-/// Client or server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sides {
-    Client,
-    Server,
-}
-
-/// The confidence of an attribution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Confidence {
-    /// The evidence is strong.
-    High,
-    /// It is the most likely one.
-    Low,
-}
-
-impl Confidence {
-    /// Its name in files.
-    pub fn name(self) -> String {
-        name_of(&self)
-    }
-}
 
 /// The parts of a round trip, as shares.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -3,11 +3,10 @@
 //! A resource is named in two cases: it was saturated; or the clients spent most of their time waiting for it.
 //! Otherwise nothing was saturated, and round-trip time limits the trial: more clients would achieve more.
 
+use super::bottleneck::{Bottleneck, Confidence, Judged};
 use super::facts::Facts;
-use super::judged::Judged;
 use super::saturation::{FULL, NEARLY, full, nearly, ready};
 use super::waits::waiting;
-use super::{Bottleneck, Confidence};
 use kurabe_core::run::MIN_TRIAL;
 
 /// The share of the machine's CPU used by other processes that disturbs a trial.
@@ -63,8 +62,8 @@ fn neither(facts: &Facts) -> Judged {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bottleneck::Rule;
     use super::super::facts::{Disk, Reported, Side, Wire};
-    use super::super::judged::Rule;
     use super::super::waits::PARTLY;
     use super::*;
     use proptest::prelude::*;

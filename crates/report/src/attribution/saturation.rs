@@ -3,9 +3,8 @@
 //! Processors shared by client and server limit both. The rule names the side that used more of them: if the server
 //! used a third, it could have done three times as much without the client, and the result is a lower bound.
 
+use super::bottleneck::{Bottleneck, Confidence, Judged, Rule, Sides};
 use super::facts::{Facts, Side};
-use super::judged::{Judged, Rule};
-use super::{Bottleneck, Confidence, Sides};
 
 /// From this share on, a processor or a limit counts as saturated. The rest is lost to switching and wake-ups.
 pub(super) const FULL: f64 = 0.9;

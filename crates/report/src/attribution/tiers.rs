@@ -1,6 +1,6 @@
 //! Which of several tiers used the server side's CPU.
 
-use super::Bottleneck;
+use super::bottleneck::Bottleneck;
 use super::facts::Facts;
 use crate::format::list;
 use kurabe_core::observation::TierUse;

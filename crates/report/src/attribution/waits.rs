@@ -1,9 +1,8 @@
 //! Waits: what the clients spent most of their time waiting for.
 
+use super::bottleneck::{Bottleneck, Confidence, Judged, Rule};
 use super::facts::Facts;
-use super::judged::{Judged, Rule};
 use super::saturation::AT_WORK;
-use super::{Bottleneck, Confidence};
 
 /// The share of the clients' time without CPU usage of either side that counts as waiting.
 const IDLE: f64 = 0.5;
