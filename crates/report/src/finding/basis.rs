@@ -1,6 +1,6 @@
 //! The basis of the results: what was tested and verified, the noise floor, and durability.
 
-use super::{Context, Finding};
+use super::context::Context;
 use crate::format::{list, nanos, settings_list};
 use crate::labels::{Axis, Labels, OperationLabels};
 use crate::messages::Language;
@@ -292,7 +292,7 @@ impl NotInterleaved {
 }
 
 /// What was tested, noise floor, overhead, verification and durability.
-pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn findings(context: &Context<'_>) -> Vec<Basis> {
     let header = &context.run.header;
     let (interleaved, separate) = interleaved(context.run);
     let tested = Basis::Tested(Tested {
@@ -325,8 +325,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
         class: target.durability,
         settings: target.durability_settings.clone(),
     });
-    let all = [tested, noise].into_iter().chain(overhead).chain([verified]).chain(durability);
-    all.map(Finding::from).collect()
+    [tested, noise].into_iter().chain(overhead).chain([verified]).chain(durability).collect()
 }
 
 /// Measured operations: the cell's position and the operation's name.

@@ -1,6 +1,6 @@
 //! Bottlenecks: one finding for each operation, target and bottleneck.
 
-use super::{Context, Finding};
+use super::context::Context;
 use crate::attribution::{Attribution, Bottleneck, Confidence};
 use crate::cell::{CellResult, reported};
 use crate::group::grouped;
@@ -85,7 +85,7 @@ fn limited_by(bottleneck: Bottleneck, confidence: Confidence, language: Language
 }
 
 /// Each finding has the evidence of the strongest cell.
-pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn findings(context: &Context<'_>) -> Vec<Bottlenecks> {
     let mut findings = Vec::new();
     for operation in &context.labels.operations {
         for target in &context.labels.names {
@@ -103,7 +103,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
 
 /// One finding for each row of cells that differ in the number of the server's processors only, if the client was
 /// saturated with the largest ones.
-pub(super) fn limits_of_scaling(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn limits_of_scaling(context: &Context<'_>) -> Vec<Bottlenecks> {
     let labels = context.labels;
     let reported = context.cells.iter().filter(|cell| cell.is_reported() && !cell.aa_control);
     let rows = grouped(reported.filter_map(|cell| {
@@ -124,7 +124,7 @@ pub(super) fn limits_of_scaling(context: &Context<'_>) -> Vec<Finding> {
             let varying = |name: &String| labels.varying().any(|axis| axis.name == *name);
             let axes = Cell::new(others.into_iter().filter(|(name, _)| varying(name)));
             let scope = Scope { operations: vec![operation], targets: vec![target], at, axes };
-            Some(Bottlenecks::ClientLimitsScaling { scope, from, known }.into())
+            Some(Bottlenecks::ClientLimitsScaling { scope, from, known })
         })
         .collect()
 }
@@ -135,7 +135,7 @@ fn finding(
     target: &str,
     bottleneck: Bottleneck,
     cells: &[(&CellResult, &Attribution)],
-) -> Option<Finding> {
+) -> Option<Bottlenecks> {
     let (_, most) = cells.iter().min_by_key(|(_, found)| found.confidence == Confidence::Low)?;
     let (first, _) = cells.first()?;
     let labels = context.labels;
@@ -162,7 +162,7 @@ fn finding(
     // A scope lists either all of its cells' values or none.
     let exact = planned.iter().filter(|cell| within(cell)).count() == cells.len();
     let (at, axes) = if exact { (at, axes) } else { (Vec::new(), Cell::default()) };
-    let found = Bottlenecks::Bottleneck {
+    Some(Bottlenecks::Bottleneck {
         scope: Scope { operations: vec![operation.to_owned()], targets: vec![target.to_owned()], at, axes },
         exact,
         bottleneck,
@@ -170,6 +170,5 @@ fn finding(
         evidence: most.evidence.clone(),
         cells: cells.len() as u32,
         of: planned.len() as u32,
-    };
-    Some(found.into())
+    })
 }

@@ -1,6 +1,6 @@
 //! Results of comparisons: those of one pair with one outcome become one finding.
 
-use super::{Context, Finding};
+use super::context::Context;
 use crate::attribution::{Bottleneck, Confidence};
 use crate::comparison::TARGET;
 use crate::format::percent;
@@ -246,7 +246,7 @@ impl Outcome {
 }
 
 /// The findings of these verdicts, in order; each holds at every point of its scope.
-pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Finding> {
+pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Comparison> {
     let outcomes = grouped(verdicts.iter().map(|verdict| (Outcome::of(context, verdict), *verdict)));
     // The findings of a pair are adjacent, wins first.
     let pairs = grouped(outcomes.into_iter().map(|group| {
@@ -268,13 +268,13 @@ pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Find
 
 /// The findings of an outcome: one for each operation, target and combination of the other axes if they have ratios,
 /// otherwise one for each product of operations, targets and values.
-fn split(context: &Context<'_>, outcome: &Outcome, members: &[&Verdict]) -> Vec<Finding> {
+fn split(context: &Context<'_>, outcome: &Outcome, members: &[&Verdict]) -> Vec<Comparison> {
     let has_ratios = !matches!(outcome.result, VerdictResult::NoDifference | VerdictResult::NotComparable);
     let groups = grouped(members.iter().map(|verdict| {
         let line = has_ratios.then(|| (verdict.operation.clone(), verdict.target.clone()));
         ((context.others(verdict), line), *verdict)
     }));
-    let findings = |((axes, _), members): ((Cell, _), Vec<&Verdict>)| -> Vec<Finding> {
+    let findings = |((axes, _), members): ((Cell, _), Vec<&Verdict>)| -> Vec<Comparison> {
         let of = |product: Product| finding(context, outcome, &axes, &members, product);
         products(&members).into_iter().filter_map(of).collect()
     };
@@ -287,7 +287,7 @@ fn finding(
     axes: &Cell,
     members: &[&Verdict],
     (operations, targets, xs): Product,
-) -> Option<Finding> {
+) -> Option<Comparison> {
     let here =
         |verdict: &&Verdict| operations.contains(&verdict.operation) && targets.contains(&verdict.target);
     let members: Vec<&Verdict> = members.iter().copied().filter(here).collect();
@@ -305,7 +305,7 @@ fn finding(
         Some(Measured { at: verdict.x.clone(), ratio, low, high })
     };
     let measured = members.iter().map(measured).collect::<Option<Vec<_>>>();
-    let found = match outcome.result {
+    Some(match outcome.result {
         VerdictResult::Better | VerdictResult::Worse => Comparison::Better {
             scope,
             pair,
@@ -333,8 +333,7 @@ fn finding(
         VerdictResult::NotComparable => {
             Comparison::NotComparable { scope, pair, comparisons, why: outcome.why.clone()? }
         }
-    };
-    Some(found.into())
+    })
 }
 
 /// The durability classes of these targets, if the operation writes and they differ or are unknown.

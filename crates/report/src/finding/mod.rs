@@ -7,6 +7,7 @@
 mod basis;
 mod bottlenecks;
 mod comparison;
+mod context;
 mod notes;
 mod progress;
 pub(crate) mod published;
@@ -30,17 +31,13 @@ pub use runs::{Between, Criteria, Decision, Gated, Judgement, Runs};
 pub use trials::Trials;
 pub use values::{MetricPoint, SettingValues, TargetRate, Values};
 
-use crate::cell::{CellResult, Status};
-use crate::comparison::{TARGET, sides};
+use crate::cell::Status;
+use crate::comparison::TARGET;
 use crate::format::capital;
-use crate::labels::{Axis, Labels};
-use crate::noise::Noise;
-use crate::rule::Rule;
-use crate::target::TargetSummary;
+use crate::labels::Labels;
 use crate::verdict::Verdict;
-use kurabe_core::axis::{AxisValue, Cell};
-use kurabe_core::experiment::{Answer, ExperimentInfo};
-use kurabe_core::run::Run;
+pub(crate) use context::Context;
+use kurabe_core::experiment::Answer;
 use serde::Serialize;
 
 /// Declares [`Finding`] with a variant for each family.
@@ -136,33 +133,17 @@ pub enum Section {
     Basis,
 }
 
-/// The input of all findings.
-pub(crate) struct Context<'a> {
-    pub run: &'a Run,
-    pub info: Option<&'a ExperimentInfo>,
-    pub labels: &'a Labels,
-    pub targets: &'a [TargetSummary],
-    pub cells: &'a [CellResult],
-    pub verdicts: &'a [Verdict],
-    pub noise: &'a Noise,
-    pub rule: &'a Rule,
-    /// The number of rounds with measurements.
-    pub rounds: u32,
-    /// The numbers of comparisons of primary metrics, whose intervals hold together, and of other metrics.
-    pub comparisons: [u32; 2],
-}
-
 /// All findings, in the order of their sections.
 pub(crate) fn all(context: &Context<'_>) -> Vec<Statement> {
     let (verdict, details) = verdicts(context);
     let sections = [
-        (Section::Publishing, notes::publishing(context)),
+        (Section::Publishing, all_of(notes::publishing(context)).collect()),
         (Section::Verdict, verdict),
         (Section::Detail, details),
-        (Section::Bottleneck, bottlenecks::findings(context)),
+        (Section::Bottleneck, all_of(bottlenecks::findings(context)).collect()),
         (Section::Warning, warnings(context)),
-        (Section::NotReported, notes::not_reported(context)),
-        (Section::Basis, basis::findings(context)),
+        (Section::NotReported, all_of(notes::not_reported(context)).collect()),
+        (Section::Basis, all_of(basis::findings(context)).collect()),
     ];
     let stated = |(section, findings): (Section, Vec<Finding>)| {
         findings.into_iter().map(move |finding| finding.state(section, context.labels))
@@ -170,14 +151,19 @@ pub(crate) fn all(context: &Context<'_>) -> Vec<Statement> {
     sections.into_iter().flat_map(stated).collect()
 }
 
+/// The findings of a family.
+fn all_of<F: Into<Finding>>(found: impl IntoIterator<Item = F>) -> impl Iterator<Item = Finding> {
+    found.into_iter().map(F::into)
+}
+
 /// What a reader must know before relying on results.
 fn warnings(context: &Context<'_>) -> Vec<Finding> {
     let resumed = context.run.resumptions.iter().filter_map(|resumption| notes::resumed(context, resumption));
-    let mut all: Vec<Finding> = progress::incomplete(context).into_iter().chain(resumed).collect();
-    all.extend(trials::findings(context).into_iter().map(Finding::from));
-    all.extend(notes::before(context));
-    all.extend(notes::rates_apart(context));
-    all.extend(progress::undecided(context));
+    let mut all: Vec<Finding> = all_of(progress::incomplete(context)).chain(all_of(resumed)).collect();
+    all.extend(all_of(trials::findings(context)));
+    all.extend(all_of(notes::before(context)));
+    all.extend(all_of(notes::rates_apart(context)));
+    all.extend(all_of(progress::undecided(context)));
     all
 }
 
@@ -190,9 +176,15 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
         return (vec![Progress::NotAnalysed { next }.into()], Vec::new());
     }
     let answer = context.info.map_or(Answer::Comparison, |info| info.answer);
-    let (mut first, answered) = values::findings(context, answer);
-    let (by_rate, mut details) = rates::findings(context);
-    first.extend(by_rate);
+    let (answers, left, answered) = values::findings(context, answer);
+    let mut first: Vec<Finding> =
+        all_of(answers).chain(all_of(comparison::findings(context, &left))).collect();
+    if answer == Answer::Metrics {
+        first.extend(all_of(values::values(context)));
+    }
+    let (by_rate, details) = rates::findings(context);
+    first.extend(all_of(by_rate));
+    let mut details: Vec<Finding> = all_of(details).collect();
     let (primary, others): (Vec<&Verdict>, Vec<&Verdict>) =
         context.verdicts.iter().filter(|verdict| !answered(verdict)).partition(|verdict| verdict.primary);
     let (targets, levels): (Vec<&Verdict>, Vec<&Verdict>) =
@@ -203,24 +195,23 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
         && !context.verdicts.iter().any(has_interval)
     {
         first.push(Progress::OneRound.into());
-        details.extend(targets.into_iter().chain(levels));
+        details.extend(all_of(targets).chain(all_of(levels)));
     } else {
-        first.extend(targets);
-        let asked =
-            |finding: &Finding| !matches!(finding, Finding::Comparison(Comparison::NotComparable { .. }));
-        let (asked, other): (Vec<Finding>, Vec<Finding>) = levels.into_iter().partition(asked);
-        first.extend(asked);
-        details.extend(other);
+        first.extend(all_of(targets));
+        let asked = |finding: &Comparison| !matches!(finding, Comparison::NotComparable { .. });
+        let (asked, other): (Vec<Comparison>, Vec<Comparison>) = levels.into_iter().partition(asked);
+        first.extend(all_of(asked));
+        details.extend(all_of(other));
     }
     // There are many verdicts on other metrics; only significant differences are shown.
     let called: Vec<&Verdict> = others.into_iter().filter(|verdict| verdict.result.is_called()).collect();
-    details.extend(comparison::findings(context, &called));
+    details.extend(all_of(comparison::findings(context, &called)));
     if answer != Answer::Metrics {
-        first.extend(values::values(context));
+        first.extend(all_of(values::values(context)));
     }
-    first.extend(published::findings(context));
+    first.extend(all_of(published::findings(context)));
     if first.is_empty() {
-        first.extend(values::throughput(context));
+        first.extend(all_of(values::throughput(context)));
     }
     if first.is_empty() {
         first = std::mem::take(&mut details);
@@ -228,49 +219,7 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
     if first.is_empty() {
         first.push(Progress::NoBaseline.into());
     }
-    first.extend(bottlenecks::limits_of_scaling(context));
-    first.extend(values::settings(context));
+    first.extend(all_of(bottlenecks::limits_of_scaling(context)));
+    first.extend(all_of(values::settings(context)));
     (first, details)
-}
-
-impl Context<'_> {
-    /// The cell of a target with all axes at their baselines except the chart axis.
-    pub fn baseline(&self, target: usize, operation: &str, x: Option<&AxisValue>) -> Option<&CellResult> {
-        let chart = self.labels.chart_axis().map(|axis| axis.name.as_str());
-        self.cells.iter().find(|cell| {
-            let is = |axis: &Axis| {
-                let wanted = if chart == Some(axis.name.as_str()) { x } else { axis.baseline() };
-                cell.axes.get(&axis.name) == wanted
-            };
-            cell.target_index == target
-                && cell.operation == operation
-                && !cell.aa_control
-                && self.labels.axes.iter().all(is)
-        })
-    }
-
-    /// The two cells of a comparison.
-    pub fn sides(&self, verdict: &Verdict) -> Option<[&CellResult; 2]> {
-        sides(self.labels, self.cells, verdict)
-    }
-
-    /// The values of the varying axes, except the chart axis, that the sides of a comparison share.
-    pub fn others(&self, verdict: &Verdict) -> Cell {
-        Axis::values_of(self.labels.varying(), &verdict.at)
-    }
-
-    /// The baselines of all varying axes except the chart axis and `but`.
-    pub fn held(&self, but: &str) -> Cell {
-        Axis::baselines(self.labels.varying().filter(|axis| axis.name != but))
-    }
-
-    /// A scope of one operation on one target, at baselines.
-    pub fn scope(&self, operation: &str, target: usize, at: Vec<AxisValue>) -> Scope {
-        Scope {
-            operations: vec![operation.to_owned()],
-            targets: self.labels.names.get(target).cloned().into_iter().collect(),
-            at,
-            axes: self.held(""),
-        }
-    }
 }

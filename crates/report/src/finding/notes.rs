@@ -1,6 +1,6 @@
 //! Notes on a run and its targets that trials do not show.
 
-use super::{Context, Finding};
+use super::context::Context;
 use crate::group::{distinct, grouped};
 use crate::labels::Labels;
 use crate::metrics::is_speed;
@@ -91,17 +91,17 @@ impl Note {
 }
 
 /// What was warned of before the first trial, and the drivers' notes.
-pub(super) fn before(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn before(context: &Context<'_>) -> Vec<Note> {
     let preflight = context.run.header.warnings.iter();
     let preflight = preflight.map(|warning| Note::Preflight { warning: warning.clone() });
     let notes = context.targets.iter().flat_map(|target| {
         target.notes.iter().map(|note| Note::TargetNote { target: target.name.clone(), note: note.clone() })
     });
-    preflight.chain(notes).map(Finding::from).collect()
+    preflight.chain(notes).collect()
 }
 
 /// Compared rates whose quotient is not the ratio beside them, since the two are of different trials.
-pub(super) fn rates_apart(context: &Context<'_>) -> Option<Finding> {
+pub(super) fn rates_apart(context: &Context<'_>) -> Option<Note> {
     let apart = |verdict: &Verdict| {
         let cells = context.sides(verdict).filter(|_| verdict.primary && is_speed(&verdict.pair.metric))?;
         let [a, b] = cells.map(|cell| {
@@ -114,11 +114,11 @@ pub(super) fn rates_apart(context: &Context<'_>) -> Option<Finding> {
     };
     let all: Vec<bool> = context.verdicts.iter().filter_map(apart).collect();
     let pairs = all.iter().filter(|apart| **apart).count() as u32;
-    (pairs > 0).then(|| Note::RatesApart { pairs, of: all.len() as u32 }.into())
+    (pairs > 0).then_some(Note::RatesApart { pairs, of: all.len() as u32 })
 }
 
 /// What changed when the run was resumed; `None` if nothing did.
-pub(super) fn resumed(context: &Context<'_>, resumption: &Resumption) -> Option<Finding> {
+pub(super) fn resumed(context: &Context<'_>, resumption: &Resumption) -> Option<Note> {
     let header = &context.run.header;
     let mut changes = Vec::new();
     if resumption.kurabe != header.kurabe {
@@ -142,22 +142,22 @@ pub(super) fn resumed(context: &Context<'_>, resumption: &Resumption) -> Option<
         }
     }
     let from_trial = resumption.trials_before + 1;
-    (!changes.is_empty()).then(|| Note::Resumed { from_trial, changes }.into())
+    (!changes.is_empty()).then_some(Note::Resumed { from_trial, changes })
 }
 
 /// One finding for each target whose licence restricts publishing results.
-pub(super) fn publishing(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn publishing(context: &Context<'_>) -> Vec<Note> {
     let restricted = |target: &TargetSummary| {
         let clause = target.publishing.as_ref()?;
         let (target, version) = (target.name.clone(), target.version.clone());
         let (says, name, source) = (clause.says.clone(), clause.name.clone(), clause.source.clone());
-        Some(Note::PublishingRestricted { target, version, says, name, source }.into())
+        Some(Note::PublishingRestricted { target, version, says, name, source })
     };
     context.targets.iter().filter_map(restricted).collect()
 }
 
 /// What servers do not report: one finding for each target and reason.
-pub(super) fn not_reported(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn not_reported(context: &Context<'_>) -> Vec<Note> {
     let mut all: Vec<((&str, &str), &str)> = Vec::new();
     for cell in context.cells {
         for engine in cell.observed.iter().filter_map(|seen| seen.engine.as_ref()) {
@@ -171,7 +171,7 @@ pub(super) fn not_reported(context: &Context<'_>) -> Vec<Finding> {
         let all = what.iter().copied().find(|one| *one == "all statistics");
         let what = all.map_or_else(|| distinct(what), |all| vec![all]);
         let what = what.into_iter().map(str::to_owned).collect();
-        Note::NotReported { target: target.to_owned(), what, reason: why.to_owned() }.into()
+        Note::NotReported { target: target.to_owned(), what, reason: why.to_owned() }
     };
     grouped(all).into_iter().map(finding).collect()
 }

@@ -1,6 +1,6 @@
 //! How far a run is: what it has not shown yet, and what would.
 
-use super::{Context, Finding};
+use super::context::Context;
 use crate::format::percent;
 use crate::labels::Labels;
 use crate::verdict::{Verdict, VerdictResult};
@@ -170,18 +170,18 @@ impl Progress {
 }
 
 /// Which part of the planned trials was made, of a run that is not complete.
-pub(super) fn incomplete(context: &Context<'_>) -> Option<Finding> {
+pub(super) fn incomplete(context: &Context<'_>) -> Option<Progress> {
     let run = context.run;
     let operations = &run.header.spec.operations;
     let trials = |cell: &CellRecord| operations.iter().filter(|name| cell.refusal(name).is_none()).count();
     let of_a_round: usize = run.header.cells.iter().map(trials).sum();
     let planned = (of_a_round * run.header.spec.rounds as usize) as u64;
     let made = run.trials.iter().filter(|trial| trial.rerun_reason.is_none()).count() as u64;
-    (!run.is_complete()).then(|| Progress::Incomplete { made, planned }.into())
+    (!run.is_complete()).then_some(Progress::Incomplete { made, planned })
 }
 
 /// The undecided comparisons, or that there are none, if the run had a stopping rule.
-pub(super) fn undecided(context: &Context<'_>) -> Option<Finding> {
+pub(super) fn undecided(context: &Context<'_>) -> Option<Progress> {
     let rule = context.rule;
     let compared: Vec<&Verdict> =
         context.verdicts.iter().filter(|verdict| verdict.primary && verdict.low.is_some()).collect();
@@ -190,10 +190,10 @@ pub(super) fn undecided(context: &Context<'_>) -> Option<Finding> {
     if open.is_empty() {
         let refused = compared.iter().filter(|verdict| verdict.result == VerdictResult::NotComparable);
         let all = Progress::AllConclusive { margin, of, not_comparable: refused.count() as u32 };
-        return (rule.until && of > 0).then_some(all.into());
+        return (rule.until && of > 0).then_some(all);
     }
     let further_rounds = open.iter().filter_map(|verdict| verdict.further_rounds).max();
-    let undecided = Progress::MoreRounds {
+    Some(Progress::MoreRounds {
         undecided: open.len() as u32,
         of,
         margin,
@@ -203,6 +203,5 @@ pub(super) fn undecided(context: &Context<'_>) -> Option<Finding> {
         until: rule.until,
         slices_help: rule.slices_help,
         restarts: further_rounds.and_then(|further| rule.restarts(further)),
-    };
-    Some(undecided.into())
+    })
 }

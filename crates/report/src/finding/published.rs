@@ -4,7 +4,7 @@
 //! They are data (`published/` in this crate): a table as its author printed it, and a description of its columns. An
 //! experiment refers to a set of such tables.
 
-use super::{Context, Finding};
+use super::context::Context;
 use crate::cell::CellResult;
 use crate::format::micros;
 use crate::group::grouped;
@@ -244,12 +244,12 @@ impl Reproduction {
 }
 
 /// One finding for each published ratio of the experiment.
-pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn findings(context: &Context<'_>) -> Vec<Reproduction> {
     let sets = context.labels.published.map(load).unwrap_or_default();
     sets.into_iter().filter_map(|set| finding(context, set.about.shape?)).collect()
 }
 
-fn finding(context: &Context<'_>, shape: Shape) -> Option<Finding> {
+fn finding(context: &Context<'_>, shape: Shape) -> Option<Reproduction> {
     let mut here: Vec<PublishedHere> = Vec::new();
     for verdict in context.verdicts {
         let pair = (&verdict.pair.a, &verdict.pair.b);
@@ -275,7 +275,7 @@ fn finding(context: &Context<'_>, shape: Shape) -> Option<Finding> {
     let reproduced = here.iter().all(agrees);
     let ratio = Span { low: shape.low, high: shape.high };
     let (claim, otherwise) = (shape.said, shape.otherwise);
-    (!here.is_empty()).then(|| Reproduction { claim, here, ratio, reproduced, otherwise }.into())
+    (!here.is_empty()).then_some(Reproduction { claim, here, ratio, reproduced, otherwise })
 }
 
 /// The additional work per request, in microseconds, for which the published ratio would hold; `None` if there is

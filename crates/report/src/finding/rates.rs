@@ -1,6 +1,6 @@
 //! Given rates: response times by rate, overload, and a late load generator.
 
-use super::{Context, Finding};
+use super::context::Context;
 use crate::cell::{CellResult, reported};
 use crate::format::{figure, micros};
 use crate::group::grouped;
@@ -110,18 +110,18 @@ struct Line<'a> {
 }
 
 /// Response times, overload and lateness of the lines at the baselines of all other axes; and of the other lines.
-pub(super) fn findings(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
+pub(super) fn findings(context: &Context<'_>) -> (Vec<Rates>, Vec<Rates>) {
     let lines = lines(context);
-    let of = |baseline: bool| -> Vec<Finding> {
+    let of = |baseline: bool| -> Vec<Rates> {
         let axes = context.labels.axes.iter().filter(|axis| axis.varies() && axis.name != RATE.name);
         let held = Axis::baselines(axes);
         let lines = || lines.iter().filter(|line| (line.scope.axes == held) == baseline);
         let outcomes = lines().flat_map(|line| overloaded(line).into_iter().chain(late(line)));
-        lines().filter_map(response_times).chain(outcomes).map(Finding::from).collect()
+        lines().filter_map(response_times).chain(outcomes).collect()
     };
     let missed = context.cells.iter().filter(|cell| missed_objective(cell));
     let (mut verdict, details) = (of(true), of(false));
-    verdict.extend(missed.filter_map(|cell| not_kept(context, cell)).map(Finding::from));
+    verdict.extend(missed.filter_map(|cell| not_kept(context, cell)));
     (verdict, details)
 }
 

@@ -1,6 +1,6 @@
 //! Trials: what makes their results invalid or doubtful.
 
-use super::Context;
+use super::context::Context;
 use crate::cell::{CellResult, Status, Steady};
 use crate::format::percent;
 use crate::group::distinct;

@@ -1,6 +1,6 @@
 //! Values: rates, costs, an experiment's metrics, and settings that differ.
 
-use super::{Context, Finding, comparison};
+use super::context::Context;
 use crate::cell::{CellResult, MetricInfo, Status};
 use crate::format::{figure, list, micros, value_of};
 use crate::group::{distinct, grouped};
@@ -137,50 +137,51 @@ impl Values {
 /// Whether the answer includes the result of a comparison.
 type Answered = Box<dyn Fn(&Verdict) -> bool>;
 
-/// The answer to the experiment's question, and which comparisons it includes.
-pub(super) fn findings(context: &Context<'_>, answer: Answer) -> (Vec<Finding>, Answered) {
+/// The answer to the experiment's question without values of metrics: findings, comparisons that stand beside them, and which
+/// comparisons it includes.
+pub(super) fn findings<'a>(
+    context: &Context<'a>,
+    answer: Answer,
+) -> (Vec<Values>, Vec<&'a Verdict>, Answered) {
     let cost = |metric: &MetricInfo| match metric.source {
         Source::Cost(axis) => Some((metric.name.clone(), axis)),
         Source::Trial | Source::Slope(_) | Source::Scatter(_) | Source::Scaling(_) => None,
     };
     let own = context.info.map_or(&[][..], |info| info.metrics);
     match (answer, own.iter().find_map(|metric| cost(context.labels.metric(metric.name)?))) {
-        (Answer::Comparison, _) => (Vec::new(), Box::new(|_| false)),
-        (Answer::Throughput, _) => (throughput(context), Box::new(|_| false)),
-        (Answer::Metrics, None) => (values(context), Box::new(|_| false)),
+        (Answer::Comparison, _) | (Answer::Metrics, None) => (Vec::new(), Vec::new(), Box::new(|_| false)),
+        (Answer::Throughput, _) => (throughput(context), Vec::new(), Box::new(|_| false)),
         (Answer::Metrics, Some((metric, axis))) => {
             let answered =
                 move |verdict: &Verdict| verdict.pair.axis == axis && is_speed(&verdict.pair.metric);
             let mut findings = Vec::new();
-            let mut left: Vec<&Verdict> = Vec::new();
+            let mut left = Vec::new();
             for verdict in context.verdicts.iter().filter(|verdict| answered(verdict)) {
                 match self::cost(context, verdict, &metric).filter(|cost| is_first(cost, &findings)) {
-                    Some(cost) => findings.push(cost.into()),
+                    Some(cost) => findings.push(cost),
                     None => left.push(verdict),
                 }
             }
-            findings.extend(comparison::findings(context, &left));
-            findings.extend(values(context));
-            (findings, Box::new(answered))
+            (findings, left, Box::new(answered))
         }
     }
 }
 
 /// Whether there is no finding yet for the cost of this value on this target. The cost at the smallest significant
 /// value of the chart axis stands for the others, since fewer clients wait less for each other.
-fn is_first(cost: &Values, known: &[Finding]) -> bool {
+fn is_first(cost: &Values, known: &[Values]) -> bool {
     let key = |values: &Values| match values {
         Values::Cost { scope, pair, .. } => {
             Some((scope.operations.clone(), scope.targets.clone(), pair.a.clone()))
         }
         _ => None,
     };
-    !known.iter().any(|other| matches!(other, Finding::Values(other) if key(other) == key(cost)))
+    !known.iter().any(|other| key(other) == key(cost))
 }
 
 /// The throughput of each target in a closed loop, or at the highest rate: at the smallest and the largest value of
 /// the chart axis.
-pub(super) fn throughput(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn throughput(context: &Context<'_>) -> Vec<Values> {
     let xs = context.labels.xs();
     let ends = if xs.len() > 1 { vec![xs.first(), xs.last()] } else { vec![xs.first()] };
     let mut findings = Vec::new();
@@ -195,7 +196,7 @@ pub(super) fn throughput(context: &Context<'_>) -> Vec<Finding> {
             }
             let mut scope = context.scope(&operation.name, 0, x.iter().cloned().collect());
             scope.targets = rates.iter().map(|rate| rate.target.clone()).collect();
-            findings.push(Values::Throughput { scope, rates }.into());
+            findings.push(Values::Throughput { scope, rates });
         }
     }
     findings
@@ -240,7 +241,7 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str) -> Option<Values
 }
 
 /// The settings in which targets of one engine differ.
-pub(super) fn settings(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn settings(context: &Context<'_>) -> Vec<Values> {
     let engines = grouped(context.targets.iter().map(|target| (target.engine.clone(), target)));
     let of = |(_, targets): (String, Vec<&TargetSummary>)| {
         let all = targets.iter().flat_map(|target| target.durability_settings.iter().chain(&target.settings));
@@ -255,13 +256,13 @@ pub(super) fn settings(context: &Context<'_>) -> Vec<Finding> {
             .filter(|one| one.values.iter().any(|value| *value != one.values[0]))
             .collect();
         let targets = targets.iter().map(|target| target.name.clone()).collect();
-        (!differ.is_empty()).then(|| Values::Settings { targets, differ }.into())
+        (!differ.is_empty()).then_some(Values::Settings { targets, differ })
     };
     engines.into_iter().filter_map(of).collect()
 }
 
 /// The values of primary metrics other than speed and costs, for each combination of varying axes.
-pub(super) fn values(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn values(context: &Context<'_>) -> Vec<Values> {
     let shown = |metric: &&MetricInfo| {
         metric.primary && !metric.is_speed() && !matches!(metric.source, Source::Cost(_))
     };
@@ -279,7 +280,7 @@ pub(super) fn values(context: &Context<'_>) -> Vec<Finding> {
         for ((operations, targets), points) in grouped(cells.filter_map(value)) {
             let scope = Scope { operations, targets, ..Scope::default() };
             let (name, unit, points) = (metric.name.clone(), metric.unit, distinct(points));
-            findings.push(Values::MetricValues { scope, name, unit, points }.into());
+            findings.push(Values::MetricValues { scope, name, unit, points });
         }
     }
     findings
