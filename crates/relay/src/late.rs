@@ -1,6 +1,9 @@
 //! A hook that delivers data later, as a long cable does.
 
-use crate::{End, Ends, Hook, POLL, Way, lock};
+use crate::hook::{End, Ends, Hook};
+use crate::listener::POLL;
+use crate::lock::lock;
+use crate::socket::Way;
 use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};

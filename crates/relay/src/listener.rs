@@ -1,11 +1,14 @@
 //! A thread that accepts connections.
 
-use crate::POLL;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// The pause between two looks at connections.
+pub(crate) const POLL: Duration = Duration::from_millis(5);
 
 /// Accepts connections until it is dropped.
 pub struct Listener {

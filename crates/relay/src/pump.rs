@@ -3,7 +3,9 @@
 //! A thread for each direction of a connection costs two changes of threads a round trip. Where many connections are
 //! busy, a thread that has them all finds the next piece without waiting.
 
-use crate::{End, Ends, Hook, PIECE, Socket, Way, contained, forward_piece, lock};
+use crate::hook::{End, Ends, Hook, PIECE, contained, forward_piece};
+use crate::lock::lock;
+use crate::socket::{Socket, Way};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};

@@ -1,25 +1,26 @@
 //! A socket that never waits.
 
-use crate::Socket;
-use std::io::{self, ErrorKind, Write};
+use crate::stream::Stream;
+use std::io::{self, ErrorKind};
 use std::net::Shutdown;
 
 /// A socket whose writes never wait: what the other end does not take yet is kept.
 #[derive(Debug)]
 pub struct Queue {
-    socket: Socket,
+    stream: Stream,
     unsent: Vec<u8>,
     /// Whether nothing comes after what is kept.
     is_last: bool,
 }
 
 impl Queue {
-    pub(crate) fn new(socket: Socket) -> Self {
-        Self { socket, unsent: Vec::new(), is_last: false }
+    pub(crate) fn new(stream: Stream) -> io::Result<Self> {
+        stream.never_wait()?;
+        Ok(Self { stream, unsent: Vec::new(), is_last: false })
     }
 
-    pub(crate) fn socket(&self) -> &Socket {
-        &self.socket
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.stream
     }
 
     pub(crate) fn unsent(&self) -> usize {
@@ -27,7 +28,7 @@ impl Queue {
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let sent = if self.unsent.is_empty() { send(&mut self.socket, bytes)? } else { 0 };
+        let sent = if self.unsent.is_empty() { send(&self.stream, bytes)? } else { 0 };
         self.unsent.extend_from_slice(bytes.get(sent..).unwrap_or_default());
         Ok(bytes.len())
     }
@@ -37,7 +38,7 @@ impl Queue {
         if self.unsent.is_empty() {
             return Ok(());
         }
-        let sent = send(&mut self.socket, &self.unsent).inspect_err(|_| self.unsent = Vec::new())?;
+        let sent = send(&self.stream, &self.unsent).inspect_err(|_| self.unsent = Vec::new())?;
         self.unsent.drain(..sent);
         if self.unsent.is_empty() {
             self.clear();
@@ -52,7 +53,7 @@ impl Queue {
     pub(crate) fn finish(&mut self) {
         self.is_last = true;
         if self.unsent.is_empty() {
-            self.socket.shutdown(Shutdown::Write);
+            self.stream.shutdown(Shutdown::Write);
         }
     }
 
@@ -63,10 +64,10 @@ impl Queue {
 }
 
 /// Sends what the other end takes at once, and returns how much that was.
-fn send(socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
+fn send(stream: &Stream, bytes: &[u8]) -> io::Result<usize> {
     let mut sent = 0;
     while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
-        match socket.write(rest) {
+        match stream.send(rest) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(more) => sent += more,
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -79,14 +80,14 @@ fn send(socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use std::io::Read;
+    use crate::Socket;
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
 
     #[test]
     fn end_comes_after_all_that_was_written_before_it() {
         let (here, mut there) = UnixStream::pair().unwrap();
-        let mut here = Socket::Unix(here).queued().unwrap();
+        let mut here = Socket::Plain(here.into()).queued().unwrap();
         let sent = vec![7; 3_000_000];
         here.write_all(&sent).unwrap();
         assert!(here.unsent() > 0, "the other end reads nothing yet");

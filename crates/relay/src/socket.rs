@@ -1,61 +1,30 @@
-//! A connected socket: TCP or Unix, with or without TLS.
+//! An end of a connection: with or without TLS, or one whose writes never wait.
 
-use crate::Way;
 use crate::queue::Queue;
+use crate::stream::{Server, Stream};
 use crate::tls::Tls;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvFlags, recv};
 use rustls::Connection;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-/// The time limit for connecting to a server.
-const CONNECTING: Duration = Duration::from_secs(10);
-
-/// Where a server listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Server {
-    /// A host and its port.
-    Tcp(String, u16),
-    /// A Unix socket.
-    Unix(PathBuf),
-}
-
-impl std::fmt::Display for Server {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
-            Self::Unix(path) => write!(f, "{}", path.display()),
-        }
-    }
-}
-
-impl From<SocketAddr> for Server {
-    fn from(address: SocketAddr) -> Self {
-        Self::Tcp(address.ip().to_string(), address.port())
-    }
-}
-
-impl Server {
-    /// The server at a port of loopback.
-    pub fn local(port: u16) -> Self {
-        Self::Tcp("127.0.0.1".to_owned(), port)
-    }
+/// The direction of a piece of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From the client.
+    ToServer,
+    /// From the server.
+    ToClient,
 }
 
 /// A connected socket.
 #[derive(Debug)]
 pub enum Socket {
-    Tcp(TcpStream),
-    /// A Unix socket.
-    Unix(UnixStream),
-    /// Either of them, encrypted.
+    Plain(Stream),
+    /// An encrypted one.
     Tls(Arc<Tls>),
     /// One whose writes never wait.
     Queue(Box<Queue>),
@@ -67,25 +36,12 @@ impl Socket {
     /// # Errors
     /// If it does not listen.
     pub fn connect(server: &Server) -> io::Result<Self> {
-        match server {
-            Server::Unix(path) => UnixStream::connect(path).map(Self::Unix),
-            Server::Tcp(host, port) => {
-                let mut failed = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-                for address in (host.as_str(), *port).to_socket_addrs()? {
-                    match TcpStream::connect_timeout(&address, CONNECTING) {
-                        Ok(stream) => return Self::tcp(stream),
-                        Err(error) => failed = error,
-                    }
-                }
-                Err(failed)
-            }
-        }
+        Stream::connect(server).map(Self::Plain)
     }
 
     /// A TCP connection that sends small messages at once, as clients of databases do.
     pub(crate) fn tcp(stream: TcpStream) -> io::Result<Self> {
-        stream.set_nodelay(true)?;
-        Ok(Self::Tcp(stream))
+        Stream::tcp(stream).map(Self::Plain)
     }
 
     /// Another handle of the same socket.
@@ -94,22 +50,19 @@ impl Socket {
     /// If there is no file descriptor.
     pub fn try_clone(&self) -> io::Result<Self> {
         match self {
-            Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
-            Self::Unix(stream) => stream.try_clone().map(Self::Unix),
+            Self::Plain(stream) => stream.try_clone().map(Self::Plain),
             Self::Tls(tls) => Ok(Self::Tls(Arc::clone(tls))),
-            Self::Queue(queue) => queue.socket().try_clone(),
+            Self::Queue(queue) => queue.stream().try_clone().map(Self::Plain),
         }
     }
 
     /// One whose writes never wait: neither do its reads then.
     pub(crate) fn queued(self) -> io::Result<Self> {
-        match &self {
-            Self::Tcp(stream) => stream.set_nonblocking(true)?,
-            Self::Unix(stream) => stream.set_nonblocking(true)?,
-            Self::Tls(_) => return Err(io::ErrorKind::Unsupported.into()),
-            Self::Queue(_) => return Ok(self),
+        match self {
+            Self::Plain(stream) => Ok(Self::Queue(Box::new(Queue::new(stream)?))),
+            Self::Tls(_) => Err(io::ErrorKind::Unsupported.into()),
+            Self::Queue(_) => Ok(self),
         }
-        Ok(Self::Queue(Box::new(Queue::new(self))))
     }
 
     /// How many bytes were written and not sent.
@@ -130,9 +83,10 @@ impl Socket {
     /// Encrypts it: makes the handshake of TLS, of which the other end has sent `received` already.
     ///
     /// # Errors
-    /// If the handshake fails. An error of TLS itself is a `rustls::Error` inside.
+    /// If the handshake fails, or it is not plain. An error of TLS itself is a `rustls::Error` inside.
     pub fn encrypt(self, connection: impl Into<Connection>, received: Vec<u8>) -> io::Result<Self> {
-        Tls::shake_hands(self, connection.into(), received).map(|tls| Self::Tls(Arc::new(tls)))
+        let Self::Plain(stream) = self else { return Err(io::ErrorKind::Unsupported.into()) };
+        Tls::shake_hands(stream, connection.into(), received).map(|tls| Self::Tls(Arc::new(tls)))
     }
 
     /// Waits until a client or its server has sent something or has ended: the way of what is read next.
@@ -158,19 +112,11 @@ impl Socket {
 
     /// Closes one direction or both.
     pub fn shutdown(&self, how: Shutdown) {
-        // It may be closed already.
-        let _ = match self {
-            Self::Tcp(stream) => stream.shutdown(how),
-            Self::Unix(stream) => stream.shutdown(how),
-            Self::Tls(tls) => {
-                tls.shutdown(how);
-                Ok(())
-            }
-            Self::Queue(queue) => {
-                queue.socket().shutdown(how);
-                Ok(())
-            }
-        };
+        match self {
+            Self::Plain(stream) => stream.shutdown(how),
+            Self::Tls(tls) => tls.shutdown(how),
+            Self::Queue(queue) => queue.stream().shutdown(how),
+        }
     }
 
     /// Closes both directions, whatever was not sent.
@@ -180,57 +126,35 @@ impl Socket {
         }
         self.shutdown(Shutdown::Both);
     }
-
-    /// Limits how long one read waits. Encrypted sockets are not limited.
-    pub(crate) fn limit(&self, wait: Option<Duration>) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_read_timeout(wait),
-            Self::Unix(stream) => stream.set_read_timeout(wait),
-            Self::Tls(_) | Self::Queue(_) => Ok(()),
-        }
-    }
-
-    /// As [`Read::read`], of a socket that several threads have.
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => (&*stream).read(buffer),
-            Self::Unix(stream) => (&*stream).read(buffer),
-            Self::Tls(tls) => tls.read(buffer),
-            Self::Queue(queue) => queue.socket().receive(buffer),
-        }
-    }
-
-    /// As [`Write::write`], of a socket that several threads have.
-    pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => (&*stream).write(bytes),
-            Self::Unix(stream) => (&*stream).write(bytes),
-            Self::Tls(tls) => tls.write(bytes),
-            Self::Queue(queue) => queue.socket().send(bytes),
-        }
-    }
 }
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Tcp(stream) => stream.as_fd(),
-            Self::Unix(stream) => stream.as_fd(),
+            Self::Plain(stream) => stream.as_fd(),
             Self::Tls(tls) => tls.as_fd(),
-            Self::Queue(queue) => queue.socket().as_fd(),
+            Self::Queue(queue) => queue.stream().as_fd(),
         }
     }
 }
 
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.receive(buffer)
+        match self {
+            Self::Plain(stream) => stream.receive(buffer),
+            Self::Tls(tls) => tls.read(buffer),
+            Self::Queue(queue) => queue.stream().receive(buffer),
+        }
     }
 }
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Self::Queue(queue) = self { queue.write(bytes) } else { self.send(bytes) }
+        match self {
+            Self::Plain(stream) => stream.send(bytes),
+            Self::Tls(tls) => tls.write(bytes),
+            Self::Queue(queue) => queue.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -241,11 +165,12 @@ impl Write for Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixStream;
 
     #[test]
     fn end_has_closed_once_everything_before_was_received() {
         let (here, mut there) = UnixStream::pair().unwrap();
-        let mut here = Socket::Unix(here);
+        let mut here = Socket::Plain(here.into());
         assert!(!here.has_closed());
         there.write_all(b"bye").unwrap();
         drop(there);

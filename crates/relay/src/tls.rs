@@ -3,7 +3,8 @@
 //! No lock that both need is held while one of them waits for the other end: an end may send much before it reads, in both
 //! directions at once.
 
-use crate::{Socket, lock};
+use crate::lock::lock;
+use crate::stream::Stream;
 use rustls::Connection;
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
@@ -20,7 +21,7 @@ const WAITING: Duration = Duration::from_secs(30);
 
 /// An encrypted socket.
 pub struct Tls {
-    socket: Socket,
+    stream: Stream,
     connection: Mutex<Connection>,
     /// Held by who reads, also while it waits.
     input: Mutex<Input>,
@@ -37,7 +38,7 @@ struct Input {
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tls({:?})", self.socket)
+        write!(f, "Tls({:?})", self.stream)
     }
 }
 
@@ -46,11 +47,11 @@ impl Tls {
     ///
     /// # Errors
     /// If it fails, or the other end closes, or does not answer; after the alert was sent.
-    pub(crate) fn shake_hands(socket: Socket, connection: Connection, received: Vec<u8>) -> io::Result<Self> {
+    pub(crate) fn shake_hands(stream: Stream, connection: Connection, received: Vec<u8>) -> io::Result<Self> {
         let input = Input { from: 0, to: received.len(), bytes: received };
         let (connection, output) = (Mutex::new(connection), Mutex::default());
-        let tls = Self { socket, connection, input: Mutex::new(input), output };
-        tls.socket.limit(Some(WAITING))?;
+        let tls = Self { stream, connection, input: Mutex::new(input), output };
+        tls.stream.limit(Some(WAITING))?;
         let mut input = lock(&tls.input);
         loop {
             tls.flush()?;
@@ -64,12 +65,12 @@ impl Tls {
                 // The other end learns why, if it still listens.
                 let _ = tls.flush();
             }
-            if !taken? && input.receive(&tls.socket)? == 0 {
+            if !taken? && input.receive(&tls.stream)? == 0 {
                 return Err(ErrorKind::UnexpectedEof.into());
             }
         }
         drop(input);
-        tls.socket.limit(None)?;
+        tls.stream.limit(None)?;
         Ok(tls)
     }
 
@@ -84,7 +85,7 @@ impl Tls {
             if let Some(read) = read? {
                 return Ok(read);
             }
-            if input.receive(&self.socket)? == 0 {
+            if input.receive(&self.stream)? == 0 {
                 return Ok(0);
             }
         }
@@ -147,7 +148,7 @@ impl Tls {
         };
         let mut rest = output.as_slice();
         while !rest.is_empty() {
-            match self.socket.send(rest) {
+            match self.stream.send(rest) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(sent) => rest = rest.get(sent..).unwrap_or_default(),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -166,13 +167,13 @@ impl Tls {
             // It may be closed already.
             let _ = self.flush();
         }
-        self.socket.shutdown(how);
+        self.stream.shutdown(how);
     }
 }
 
 impl AsFd for Tls {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.stream.as_fd()
     }
 }
 
@@ -189,11 +190,11 @@ impl Input {
     }
 
     /// Waits for more, and says how much it is.
-    fn receive(&mut self, socket: &Socket) -> io::Result<usize> {
+    fn receive(&mut self, stream: &Stream) -> io::Result<usize> {
         self.bytes.resize(RECEIVED, 0);
         (self.from, self.to) = (0, 0);
         self.to = loop {
-            match socket.receive(&mut self.bytes) {
+            match stream.receive(&mut self.bytes) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 received => break received?,
             }

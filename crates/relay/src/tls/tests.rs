@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Hook, LOOPBACK, Relay, Way, forward_both, on_piece};
+use crate::{Hook, LOOPBACK, Relay, Socket, Way, forward_both, on_piece};
 use rcgen::{CertificateParams, DnType, KeyPair};
 use rustls::crypto::ring;
 use rustls::pki_types::{PrivateKeyDer, ServerName};
