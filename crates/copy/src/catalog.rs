@@ -1,7 +1,6 @@
 //! A schema, as the engines' catalogues describe it.
 
 use crate::issue::IssueKind;
-use crate::plan::Named;
 
 /// What a database holds.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +19,14 @@ pub struct Catalog {
     pub extension_types: Vec<String>,
     /// The statements after all rows, by the names of their types and sequences: positions, and comments.
     pub after: Vec<Named>,
+}
+
+/// A statement that makes something with a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    pub name: String,
+    /// The statement.
+    pub sql: String,
 }
 
 /// A table as its own engine renders it, for a server of the same kind.

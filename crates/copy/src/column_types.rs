@@ -3,29 +3,10 @@
 use crate::casts::Casts;
 use crate::catalog::{Column, Table};
 use crate::engines::Engine;
-use crate::scan::{Correction, corrections};
+use crate::scan::corrections;
 use crate::sql::{Side, quoted};
-use crate::types::{Class, Kind, Mapped, UNLIMITED, kind_of};
+use crate::types::{Class, ColumnTypes, Kind, Mapped, UNLIMITED, kind_of};
 use kurabe_core::{Error, ErrorKind, Result};
-
-/// The type of a column on both sides.
-#[derive(Clone, Debug)]
-pub struct ColumnTypes {
-    /// Its type on the source.
-    pub kind: Kind,
-    /// Whether both sides have the same type, and values are carried as the server writes them.
-    pub exact: bool,
-    /// Its type on the target.
-    pub mapped: Mapped,
-    /// Its maximum length in characters, where an index of the target limits it.
-    pub longest: Option<u32>,
-    /// Whether it has decimal numbers with more digits than the target's.
-    pub is_longer: bool,
-    /// Whether it is of unlimited length, since a row has a maximum length.
-    pub is_widened: bool,
-    /// The type that it has in fact, and the number of values that are not of the declared one.
-    pub corrected: Correction,
-}
 
 /// The types of all columns. `same_server`: both are servers of one kind, on which types have the same meaning.
 ///

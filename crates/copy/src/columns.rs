@@ -2,17 +2,17 @@
 
 use crate::casts::Casts;
 use crate::catalog::{Collation, Column, Table};
-use crate::column_types::{ColumnTypes, types};
+use crate::column_types::types;
 use crate::ddl;
 use crate::defaults;
 use crate::engines::{Documents, Engine, Identity, TargetFacts};
 use crate::issue::{Accepted, Becomes, Issue, IssueKind};
 use crate::names::Names;
+use crate::page::PageSize;
 use crate::plan::{ColumnPlan, Resume, TablePlan};
-use crate::rows::PageSize;
 use crate::scan::{ScannedColumn, scan};
 use crate::sql::{Side, quoted};
-use crate::types::{Class, UNLIMITED};
+use crate::types::{Class, ColumnTypes, UNLIMITED};
 use kurabe_core::{Error, Result, units};
 use std::collections::HashMap;
 

@@ -1,9 +1,9 @@
 //! Statements that make tables and indexes on the target.
 
-use crate::catalog::Table;
+use crate::catalog::{Index, Named, Table};
 use crate::engines::{Engine, TargetFacts};
 use crate::names::Names;
-use crate::plan::{ColumnPlan, Named};
+use crate::plan::ColumnPlan;
 use crate::sql::quoted;
 
 /// The statement that makes a table with its primary key, and with `inline` clauses.
@@ -29,7 +29,7 @@ pub fn create_table(
 
 /// The statements that make a table's indexes.
 pub fn indexes(to: &Engine, table: &Table, taken: &mut Names) -> Vec<Named> {
-    let make = |index: &crate::catalog::Index| {
+    let make = |index: &Index| {
         let name = taken.of(&table.name, &index.name, false);
         let columns = names(to, &index.columns);
         let unique = if index.unique { "UNIQUE " } else { "" };

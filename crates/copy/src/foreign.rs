@@ -1,12 +1,12 @@
 //! Foreign keys: which of them the target gets, the statements that make them, and whether each row has its parent.
 
-use crate::catalog::{Catalog, ForeignKey, Native, Table, named};
+use crate::catalog::{Catalog, ForeignKey, Named, Native, Table, named};
 use crate::ddl::{create_table, names};
 use crate::engines::{Engine, TargetFacts};
 use crate::issue::{Issue, IssueKind};
 use crate::leftovers::take_left;
 use crate::names::Names;
-use crate::plan::{Named, Plan, TablePlan};
+use crate::plan::{Plan, TablePlan};
 use crate::sql::{Side, quoted};
 use crate::wanted::Wanted;
 use kurabe_core::{Error, ErrorKind, Result, units};

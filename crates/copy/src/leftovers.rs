@@ -1,8 +1,8 @@
 //! What is not made: its differences in the plan, and its text.
 
-use crate::catalog::{Catalog, Table};
+use crate::catalog::{Catalog, Named, Table};
 use crate::issue::{Issue, IssueKind};
-use crate::plan::{Named, Plan};
+use crate::plan::Plan;
 use crate::wanted::{Parts, Wanted};
 use kurabe_core::collection::NAMESPACE_PREFIX;
 use kurabe_core::{Error, ErrorKind, Result};

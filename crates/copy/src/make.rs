@@ -1,16 +1,15 @@
 //! Makes what tables need and the tables, and removes those of an unfinished copy.
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Named};
 use crate::ours::{check, identity};
-use crate::plan::{Named, Plan, Resume, TablePlan};
+use crate::plan::{Plan, Resume, TablePlan};
 use crate::pool::Work;
 use crate::refused::is_another;
-use crate::rows::in_transaction;
 use crate::run::Copy;
 use crate::splits::splits;
+use crate::sql::{in_transaction, only_refused};
 use crate::state::{self, OfTable, Phase, State, Whole};
 use crate::wanted::Parts;
-use crate::worker::only_refused;
 use kurabe_core::driver::Namespace;
 use kurabe_core::{Error, ErrorKind, Result};
 

@@ -1,8 +1,8 @@
 //! Types, sequences and extensions that tables need on a server of the same kind.
 
-use crate::catalog::{Catalog, Table};
+use crate::catalog::{Catalog, Named, Table};
 use crate::engines::TargetFacts;
-use crate::plan::{Named, TablePlan};
+use crate::plan::TablePlan;
 use kurabe_core::{Error, Result};
 use std::collections::HashSet;
 

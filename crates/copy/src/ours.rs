@@ -2,8 +2,7 @@
 
 use crate::catalog::{Catalog, Table};
 use crate::plan::TablePlan;
-use crate::rows::in_transaction;
-use crate::sql::Side;
+use crate::sql::{Side, in_transaction};
 use crate::state::{OfTable, Phase, State, Whole};
 use crate::wanted::Parts;
 use kurabe_core::{Error, ErrorKind, Result, units};

@@ -1,4 +1,6 @@
-//! Rows in canonical form, in one buffer.
+//! Rows in canonical form, in one buffer, and their values as parameters.
+
+use kurabe_core::value::Value;
 
 /// A value in canonical form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +125,42 @@ impl Cell<'_> {
                 let more = if text.len() < bytes.len() { "…" } else { "" };
                 format!("'{text}'{more} ({} bytes)", bytes.len())
             }
+        }
+    }
+}
+
+/// How many rows are inserted together: a page ends after so many rows, or with the row that reaches so many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageSize {
+    /// Rows, at most.
+    pub rows: usize,
+    /// Bytes, as they arrive.
+    pub bytes: usize,
+}
+
+impl Default for PageSize {
+    fn default() -> Self {
+        Self { rows: 2_000, bytes: 4 << 20 }
+    }
+}
+
+/// A parameter.
+pub enum Encoded<'a> {
+    /// As it is.
+    Value(Value<'a>),
+    /// Rewritten: bytes as hexadecimal digits, or a number.
+    Text(String),
+    /// Bytes that came as digits.
+    Bytes(Vec<u8>),
+}
+
+impl Encoded<'_> {
+    /// The parameter's value.
+    pub fn value(&self) -> Value<'_> {
+        match self {
+            Self::Value(value) => *value,
+            Self::Text(text) => Value::Text(text),
+            Self::Bytes(bytes) => Value::Bytes(bytes),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::canonical::Mend;
 use crate::casts::Casts;
-use crate::catalog::{Catalog, Native, Table};
+use crate::catalog::{Catalog, Named, Native, Table};
 use crate::columns::{OneTable, differ_in_more_than_case};
 use crate::engines::{Carried, Engine, TargetFacts};
 use crate::foreign;
@@ -10,7 +10,7 @@ use crate::issue::{Accepted, Issue};
 use crate::leftovers::{self, Left};
 use crate::names::{Names, differ};
 use crate::needs::{needed, types_exist};
-use crate::rows::PageSize;
+use crate::page::PageSize;
 use crate::sql::{Side, text};
 use crate::types::{Kind, Mapped};
 use crate::wanted::{Parts, Wanted, chosen, existing, prepare};
@@ -56,14 +56,6 @@ pub enum Resume {
     Hidden(&'static str),
     /// From the first row.
     Restart,
-}
-
-/// A statement that makes something with a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
-    pub name: String,
-    /// The statement.
-    pub sql: String,
 }
 
 /// A new table.

@@ -2,8 +2,7 @@
 
 use crate::event::TableDone;
 use crate::plan::TablePlan;
-use crate::rows::Range;
-use crate::state::{OfTable, Phase};
+use crate::state::{OfTable, Phase, Range};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -7,11 +7,10 @@ use crate::plan::{Plan, plan};
 use crate::pool::{Halt, Pool};
 use crate::refused::{is_another, refusals, refuse_existing};
 use crate::reject::Rejects;
-use crate::rows::in_transaction;
-use crate::sql::Side;
+use crate::sql::{Side, in_transaction, only_refused};
 use crate::state::{self, State, Whole};
 use crate::wanted::{Parts, Wanted};
-use crate::worker::{Worker, only_refused};
+use crate::worker::Worker;
 use kurabe_core::driver::Namespace;
 use kurabe_core::operation::Operation;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -69,7 +68,7 @@ impl Copy<'_> {
         }
         // One transaction, so that all tables are read as they were at one time, where the engine can do that.
         match sources.as_mut_slice() {
-            [only] => begin_reading(only)?,
+            [only] => only.begin_reading()?,
             all => engine.dialect.begin_together(all)?,
         }
         for target in targets {
@@ -295,13 +294,5 @@ impl Copy<'_> {
             }
         }
         Ok(refused)
-    }
-}
-
-/// Begins the transaction in which a side is read.
-pub fn begin_reading(side: &mut Side) -> Result<()> {
-    match side.engine.begin_reading {
-        Some(statement) => side.run(statement),
-        None => side.control(&Operation::Begin),
     }
 }

@@ -3,8 +3,8 @@
 //! A cell is a function of its row and column. Each engine declares the columns by types of its own.
 
 use crate::engines::{ALL, Engine, TargetFacts};
-use crate::page::{Cell, Page};
-use crate::rows::{Encoded, encode};
+use crate::page::{Cell, Encoded, Page};
+use crate::rows::encode;
 use crate::sql::{engine_of, of_each, quoted};
 use crate::types::{Class, Mapped};
 use kurabe_core::collection::Collection;

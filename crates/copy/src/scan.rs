@@ -1,12 +1,21 @@
 //! Passes over a table before anything is copied: its rows, what its values are in fact, and which will not map.
 
 use crate::catalog::Table;
-use crate::column_types::ColumnTypes;
-use crate::engines::{Engine, OF_VALUES};
+use crate::engines::Engine;
 use crate::issue::IssueKind;
 use crate::sql::{Side, quoted, text};
-use crate::types::{Class, Kind, kind_of};
+use crate::types::{Class, ColumnTypes, Correction, Kind, kind_of};
 use kurabe_core::{ErrorKind, Result};
+
+/// All kinds of values that depend on the value, not on the type.
+const OF_VALUES: &[IssueKind] = &[
+    IssueKind::ZeroDate,
+    IssueKind::DateRange,
+    IssueKind::TimeRange,
+    IssueKind::NotANumber,
+    IssueKind::NulCharacter,
+    IssueKind::Fraction,
+];
 
 /// What a pass found in a table.
 #[derive(Clone, Debug, Default)]
@@ -27,9 +36,6 @@ pub struct ScannedColumn {
     /// The number of nulls in a column that has none on the target.
     pub nulls: u64,
 }
-
-/// A column whose values are not of its declared type: the type that they have, and how many are not of the declared one.
-pub type Correction = Option<(&'static str, u64)>;
 
 /// What the values of columns are, on an engine whose columns hold values of any type. Passes: what is stored, whether
 /// texts and numbers have the form of the class, and whether those that do not are floating-point numbers. Each column is

@@ -1,14 +1,14 @@
 //! A session with SQL as text, on either side of a copy.
 
 use crate::engines::{ALL, Engine};
-use crate::rows::PageSize;
+use crate::page::PageSize;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::raw::{RawPiece, RawStatement, RawText};
 use kurabe_core::transfer::Pages;
 use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
+use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
 /// The placeholder of a parameter in the texts of this crate. No SQL contains it otherwise.
@@ -165,6 +165,14 @@ impl Side {
         done.and(self.session.release(prepared)).map_err(|error| error.context(&self.name))
     }
 
+    /// Begins the transaction in which a side is read.
+    pub fn begin_reading(&mut self) -> Result<()> {
+        match self.engine.begin_reading {
+            Some(statement) => self.run(statement),
+            None => self.control(&Operation::Begin),
+        }
+    }
+
     /// A name in the engine's quotes.
     pub fn quoted(&self, name: &str) -> String {
         quoted(self.engine, name)
@@ -175,6 +183,29 @@ impl Side {
         let short: String = shown.chars().take(160).collect();
         let more = if short.len() < shown.len() { " …" } else { "" };
         error.context(format!("{}: {short}{more}", self.name))
+    }
+}
+
+/// Does something in a transaction of a side, and rolls it back if it fails.
+pub fn in_transaction<T>(side: &mut Side, work: impl FnOnce(&mut Side) -> Result<T>) -> Result<T> {
+    side.control(&Operation::Begin)?;
+    match work(side) {
+        Ok(done) => side.control(&Operation::Commit).map(|()| done),
+        Err(error) => {
+            // The first error is the one to report.
+            let _ = side.control(&Operation::Rollback);
+            Err(error)
+        }
+    }
+}
+
+/// The error of a statement that the server refused; others end the copy.
+pub(crate) fn only_refused(error: Error) -> Result<Error> {
+    match error.kind() {
+        ErrorKind::ConnectionLost | ErrorKind::Protocol | ErrorKind::Timeout | ErrorKind::Interrupted => {
+            Err(error)
+        }
+        _ => Ok(error),
     }
 }
 

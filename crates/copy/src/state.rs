@@ -2,7 +2,6 @@
 //! table changes in the transaction that inserts its rows.
 
 use crate::page::{Cell, Page};
-use crate::rows::Range;
 use crate::sql::Side;
 use crate::wanted::Parts;
 use kurabe_core::collection::{Collection, Field, FieldType};
@@ -80,6 +79,15 @@ pub struct OfTable {
     /// The sums of their digests, by chunk.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sums: BTreeMap<usize, [u64; 2]>,
+}
+
+/// The whole numbers with which the keys of a range begin: from the first one, to the last one exclusively.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Range {
+    /// `None`: without a lower bound.
+    pub from: Option<i64>,
+    /// `None`: without an upper bound.
+    pub to: Option<i64>,
 }
 
 /// A field of a key.

@@ -180,6 +180,28 @@ impl Mapped {
     }
 }
 
+/// A column whose values are not of its declared type: the type that they have, and how many are not of the declared one.
+pub type Correction = Option<(&'static str, u64)>;
+
+/// The type of a column on both sides.
+#[derive(Clone, Debug)]
+pub struct ColumnTypes {
+    /// Its type on the source.
+    pub kind: Kind,
+    /// Whether both sides have the same type, and values are carried as the server writes them.
+    pub exact: bool,
+    /// Its type on the target.
+    pub mapped: Mapped,
+    /// Its maximum length in characters, where an index of the target limits it.
+    pub longest: Option<u32>,
+    /// Whether it has decimal numbers with more digits than the target's.
+    pub is_longer: bool,
+    /// Whether it is of unlimited length, since a row has a maximum length.
+    pub is_widened: bool,
+    /// The type that it has in fact, and the number of values that are not of the declared one.
+    pub corrected: Correction,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use crate::casts::UserCasts;
 use crate::catalog::{Catalog, Table, named};
 use crate::issue::Accepted;
 use crate::names::is_of;
-use crate::rows::PageSize;
+use crate::page::PageSize;
 use crate::sql::Side;
 use kurabe_core::collection::NAMESPACE_PREFIX;
 use kurabe_core::{Error, ErrorKind, Result, units};

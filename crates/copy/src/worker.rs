@@ -5,12 +5,12 @@ use crate::page::Page;
 use crate::plan::TablePlan;
 use crate::pool::{Halt, Item, Pool};
 use crate::reject::Rejects;
-use crate::rows::{Range, Read, Reader, Writer, in_transaction, refused_rows, stream};
-use crate::sql::Side;
-use crate::state::{OfTable, Phase, State};
+use crate::rows::{Read, Reader, Writer, refused_rows, stream};
+use crate::sql::{Side, in_transaction, only_refused};
+use crate::state::{OfTable, Phase, Range, State};
 use crate::verify::verify;
 use crate::wanted::Parts;
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::Result;
 use std::time::Instant;
 
 /// A session's part of a copy.
@@ -196,14 +196,4 @@ fn restart_numbers(target: &mut Side, table: &TablePlan) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The error of a statement that the server refused; others end the copy.
-pub(crate) fn only_refused(error: Error) -> Result<Error> {
-    match error.kind() {
-        ErrorKind::ConnectionLost | ErrorKind::Protocol | ErrorKind::Timeout | ErrorKind::Interrupted => {
-            Err(error)
-        }
-        _ => Ok(error),
-    }
 }

@@ -2,7 +2,7 @@
 //! engines' own programs.
 
 use super::common::{Place, copy_as, wanted_all};
-use kurabe_copy::rows::PageSize;
+use kurabe_copy::page::PageSize;
 
 /// The engines, each as a source and a target.
 pub const ENGINES: [&str; 5] = ["sqlite", "postgres", "mysql", "mariadb", "firebird"];

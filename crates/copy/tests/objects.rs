@@ -1,8 +1,8 @@
 //! Single objects of a schema: each is made as it was, or the plan lists what is lost.
 
 use crate::common::{Place, assert_lists, copy_all, copy_as, lists, planned, wanted_all};
+use kurabe_copy::page::PageSize;
 use kurabe_copy::plan::Plan;
-use kurabe_copy::rows::PageSize;
 use kurabe_copy::wanted::Wanted;
 use kurabe_core::Result;
 

@@ -2,9 +2,7 @@
 
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
-use crate::page::Cell;
-use crate::rows::Encoded;
-use crate::run::begin_reading;
+use crate::page::{Cell, Encoded};
 use crate::sql::{GAP, Side};
 use crate::types::{Class, Declared, Kind, Mapped};
 use crate::verify::form::Shape;
@@ -27,7 +25,7 @@ pub trait Dialect: Sync {
     /// Begins the transactions of several sessions, which read the same rows. By itself, each sees what was committed
     /// before its own queries.
     fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
-        sides.iter_mut().try_for_each(|side| begin_reading(side))
+        sides.iter_mut().try_for_each(|side| side.begin_reading())
     }
 
     /// The text of one of [`Engine::others`](super::Engine::others), of which the query gave `text`.

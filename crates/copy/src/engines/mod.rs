@@ -198,13 +198,3 @@ pub enum Carried {
     /// By their text, after all rows.
     ByText,
 }
-
-/// All kinds of values that depend on the value, not on the type.
-pub const OF_VALUES: &[IssueKind] = &[
-    IssueKind::ZeroDate,
-    IssueKind::DateRange,
-    IssueKind::TimeRange,
-    IssueKind::NotANumber,
-    IssueKind::NulCharacter,
-    IssueKind::Fraction,
-];

@@ -6,51 +6,12 @@ mod write;
 use crate::page::Page;
 use crate::plan::TablePlan;
 use crate::pool::Halt;
-use crate::sql::Side;
-use crate::worker::only_refused;
+use crate::sql::{Side, only_refused};
 use kurabe_core::operation::Operation;
 use kurabe_core::{Error, ErrorKind, Result};
-pub use read::Reader;
+pub use read::{Read, Reader};
 use std::sync::mpsc::{Receiver, sync_channel};
-pub use write::{Encoded, Writer, encode};
-
-/// How many rows are inserted together: a page ends after so many rows, or with the row that reaches so many bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageSize {
-    /// Rows, at most.
-    pub rows: usize,
-    /// Bytes, as they arrive.
-    pub bytes: usize,
-}
-
-impl Default for PageSize {
-    fn default() -> Self {
-        Self { rows: 2_000, bytes: 4 << 20 }
-    }
-}
-
-/// Does something in a transaction of a side, and rolls it back if it fails.
-pub fn in_transaction<T>(side: &mut Side, work: impl FnOnce(&mut Side) -> Result<T>) -> Result<T> {
-    side.control(&Operation::Begin)?;
-    match work(side) {
-        Ok(done) => side.control(&Operation::Commit).map(|()| done),
-        Err(error) => {
-            // The first error is the one to report.
-            let _ = side.control(&Operation::Rollback);
-            Err(error)
-        }
-    }
-}
-
-/// What is read at a time.
-pub struct Read {
-    /// The rows.
-    pub page: Page,
-    /// The key of the last row, as the side has it.
-    pub last: Option<Page>,
-    /// The chunk and the digest of each row, as verification reads it, if they are asked for.
-    pub digests: Vec<(usize, [u64; 2])>,
-}
+pub use write::{Writer, encode};
 
 /// Reads pages in a thread of their own, two ahead of `work`, until the table ends, something fails or the user stops.
 pub fn stream<T>(
@@ -101,13 +62,4 @@ pub fn refused_rows(side: &mut Side, table: &TablePlan, page: &Page) -> Result<V
         }
     }
     Ok(refused)
-}
-
-/// The whole numbers with which the keys of a range begin: from the first one, to the last one exclusively.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Range {
-    /// `None`: without a lower bound.
-    pub from: Option<i64>,
-    /// `None`: without an upper bound.
-    pub to: Option<i64>,
 }

@@ -1,17 +1,27 @@
 //! The rows of a table of the source: one query, whose answer is read in pages as it arrives. If the table has a key, rows
 //! come in its order, and a later process can continue after the last one.
 
-use super::{Encoded, Range, Read};
 use crate::canonical::{Reading, push, push_mended};
 use crate::engines::Engine;
-use crate::page::Page;
+use crate::page::{Encoded, Page};
 use crate::plan::{ColumnPlan, Resume, TablePlan};
 use crate::sql::{GAP, ROWS, Side, quoted};
+use crate::state::Range;
 use crate::types::Kind;
 use crate::verify::{Checks, Forms, Of};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fmt::Write as _;
+
+/// What is read at a time.
+pub struct Read {
+    /// The rows.
+    pub page: Page,
+    /// The key of the last row, as the side has it.
+    pub last: Option<Page>,
+    /// The chunk and the digest of each row, as verification reads it, if they are asked for.
+    pub digests: Vec<(usize, [u64; 2])>,
+}
 
 /// Reads a table's rows in pages.
 pub struct Reader<'a> {

@@ -1,7 +1,7 @@
 //! Pages as many rows of an insert, or as text in the engine's own way to load it.
 
 use crate::engines::Engine;
-use crate::page::{Cell, Page};
+use crate::page::{Cell, Encoded, Page};
 use crate::plan::TablePlan;
 use crate::sql::{Side, quoted};
 use crate::types::Class;
@@ -9,27 +9,6 @@ use kurabe_core::driver::Prepared;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::io::Write as _;
-
-/// A parameter.
-pub enum Encoded<'a> {
-    /// As it is.
-    Value(Value<'a>),
-    /// Rewritten: bytes as hexadecimal digits, or a number.
-    Text(String),
-    /// Bytes that came as digits.
-    Bytes(Vec<u8>),
-}
-
-impl Encoded<'_> {
-    /// The parameter's value.
-    pub fn value(&self) -> Value<'_> {
-        match self {
-            Self::Value(value) => *value,
-            Self::Text(text) => Value::Text(text),
-            Self::Bytes(bytes) => Value::Bytes(bytes),
-        }
-    }
-}
 
 /// A value as a parameter for a column that an engine stores as this class.
 ///

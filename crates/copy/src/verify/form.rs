@@ -5,7 +5,6 @@
 //! zeros at the ends, floating-point numbers by their bits, dates and times by the numbers of which they consist, documents
 //! by sorted keys, and text and bytes byte by byte.
 
-use super::Field;
 use super::document::{document, number};
 use crate::types::Class;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -25,6 +24,20 @@ pub enum Shape {
     /// By its storage class on SQLite: an integer after a `#`, text as JSON after a `t`, hexadecimal digits after a `b`; a
     /// real number is as it is.
     Tagged,
+}
+
+/// A column, as verification reads it.
+pub struct Field<'t> {
+    pub(super) shape: Shape,
+    pub(super) class: Class,
+    /// Whether the server's text is compared as it is.
+    pub(super) exact: bool,
+    /// Whether the target's numbers in documents have 64 bits.
+    pub(super) rounds: bool,
+    /// What zero characters become.
+    pub(super) no_nul: Option<&'t str>,
+    /// The digits of a second that the target keeps.
+    pub(super) digits: usize,
 }
 
 /// A value without its shape.

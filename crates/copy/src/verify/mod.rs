@@ -15,8 +15,7 @@ use crate::plan::{ColumnPlan, TablePlan};
 use crate::pool::Halt;
 use crate::sql::{ROWS, Side, literal, quoted};
 use crate::state::OfTable;
-use crate::types::Class;
-use form::{Bare, Shape, bare};
+use form::{Bare, Field, Shape, bare};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::collections::{HashMap, HashSet};
@@ -35,20 +34,6 @@ pub enum Of {
     /// The source, with values as the target holds them.
     Source,
     Target,
-}
-
-/// A column, as verification reads it.
-pub struct Field<'t> {
-    shape: Shape,
-    class: Class,
-    /// Whether the server's text is compared as it is.
-    exact: bool,
-    /// Whether the target's numbers in documents have 64 bits.
-    rounds: bool,
-    /// What zero characters become.
-    no_nul: Option<&'t str>,
-    /// The digits of a second that the target keeps.
-    digits: usize,
 }
 
 /// How a side of a table is read for verification.

@@ -3,8 +3,8 @@
 use kurabe_copy::engines;
 use kurabe_copy::event::{Event, TableDone};
 use kurabe_copy::issue::Accepted;
+use kurabe_copy::page::PageSize;
 use kurabe_copy::plan::Plan;
-use kurabe_copy::rows::PageSize;
 use kurabe_copy::run::{Copy, How};
 use kurabe_copy::sql::Side;
 use kurabe_copy::wanted::Wanted;

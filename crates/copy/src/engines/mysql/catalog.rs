@@ -1,11 +1,11 @@
 //! The catalogue of MySQL and MariaDB: `information_schema`.
 
 use super::MYSQL;
-use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Native, Table, read_default};
+use crate::catalog::{
+    Catalog, Collation, Column, DefaultValue, ForeignKey, Named, Native, Table, read_default,
+};
 use crate::issue::IssueKind;
-use crate::plan::Named;
-use crate::sql::{Side, quoted, text};
-use crate::worker::only_refused;
+use crate::sql::{Side, only_refused, quoted, text};
 use kurabe_core::Result;
 
 /// Reads the schema of the session's database.

@@ -1,8 +1,7 @@
 //! What is made before the tables of PostgreSQL: extensions, types and sequences.
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Named};
 use crate::issue::IssueKind;
-use crate::plan::Named;
 use crate::sql::{Side, text};
 use kurabe_core::Result;
 use std::collections::BTreeMap;

@@ -3,9 +3,8 @@
 use super::before::{Positions, UNREADABLE, positions, sequences, types};
 use super::renderings::{rendered, renderings};
 use super::{POSTGRES, later};
-use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
+use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Named, Table, read_default};
 use crate::issue::IssueKind;
-use crate::plan::Named;
 use crate::sql::{Side, literal, quoted, text};
 use kurabe_core::Result;
 

@@ -1,8 +1,7 @@
 //! What the columns, indexes and constraints of a table do not say: statements after its rows, in the server's own words.
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Named};
 use crate::issue::IssueKind;
-use crate::plan::Named;
 use crate::sql::{Side, text};
 use kurabe_core::Result;
 

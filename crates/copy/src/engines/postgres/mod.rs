@@ -8,7 +8,6 @@ mod renderings;
 use super::{Carried, Dialect, Documents, Engine, Others, TargetFacts};
 use crate::catalog::{Catalog, Collation};
 use crate::issue::IssueKind;
-use crate::run::begin_reading;
 use crate::sql::{Side, literal, quoted, text};
 use crate::types::{Class, Kind};
 use crate::verify::form::Shape;
@@ -122,10 +121,10 @@ struct Postgres;
 impl Dialect for Postgres {
     fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
         let Some((first, others)) = sides.split_first_mut() else { return Ok(()) };
-        begin_reading(first)?;
+        first.begin_reading()?;
         let snapshot = first.value("SELECT pg_catalog.pg_export_snapshot()")?.unwrap_or_default();
         others.iter_mut().try_for_each(|side| {
-            begin_reading(side)?;
+            side.begin_reading()?;
             side.run(&format!("SET TRANSACTION SNAPSHOT {}", literal(&snapshot)?))
         })
     }

@@ -1,9 +1,8 @@
 //! PostgreSQL's own text of tables, their columns, indexes and constraints.
 
 use super::POSTGRES;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Named};
 use crate::issue::IssueKind;
-use crate::plan::Named;
 use crate::sql::{Row, Side, quoted, text};
 use kurabe_core::Result;
 

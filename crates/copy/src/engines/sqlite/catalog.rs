@@ -2,10 +2,9 @@
 
 use super::SQLITE;
 use crate::catalog::{
-    Catalog, Collation, Column, DefaultValue, ForeignKey, Index, Native, Table, read_default,
+    Catalog, Collation, Column, DefaultValue, ForeignKey, Index, Named, Native, Table, read_default,
 };
 use crate::issue::IssueKind;
-use crate::plan::Named;
 use crate::sql::{Side, text};
 use crate::types::{Class, kind_of};
 use kurabe_core::Result;

@@ -6,9 +6,7 @@ use super::{Dialect, Engine, Identity, TargetFacts};
 use crate::canonical::from_hex;
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
-use crate::page::Cell;
-use crate::rows::Encoded;
-use crate::run::begin_reading;
+use crate::page::{Cell, Encoded};
 use crate::sql::{GAP, Side};
 use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
@@ -39,7 +37,7 @@ impl Dialect for Sqlite {
     /// In WAL mode, others may commit between two transactions. Otherwise the first one keeps them waiting.
     fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
         for side in sides {
-            begin_reading(side)?;
+            side.begin_reading()?;
             if side.value("PRAGMA journal_mode")?.as_deref() == Some("wal") {
                 return Err(Error::unsupported("several sessions have no common view of a file in WAL mode")
                     .hint("use --jobs 1"));
