@@ -2,20 +2,11 @@
 
 use crate::catalog::{Catalog, Named, Table};
 use crate::issue::{Issue, IssueKind};
-use crate::plan::Plan;
+use crate::plan::{Left, Plan};
 use crate::wanted::{Parts, Wanted};
 use kurabe_core::collection::NAMESPACE_PREFIX;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fmt::Write as _;
-
-/// An object that the user leaves out.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Left {
-    /// Its name, perhaps with that of its table.
-    pub object: String,
-    /// The statement that would make it.
-    pub sql: String,
-}
 
 /// Lists what the source has besides what is made. `same`: the target is a server of the same kind.
 pub fn list(plan: &mut Plan, catalog: &Catalog, tables: &[Table], wanted: &Wanted, same: bool) {

@@ -31,6 +31,7 @@ mod needs;
 mod ours;
 pub mod page;
 pub mod plan;
+pub mod planner;
 pub mod pool;
 mod refused;
 pub mod reject;

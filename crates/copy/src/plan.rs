@@ -1,22 +1,12 @@
 //! What a copy will make on the target, and what does not map.
 
 use crate::canonical::Mend;
-use crate::casts::Casts;
-use crate::catalog::{Catalog, Named, Native, Table};
-use crate::columns::{OneTable, differ_in_more_than_case};
-use crate::engines::{Carried, Engine, TargetFacts};
-use crate::foreign;
+use crate::catalog::Named;
 use crate::issue::{Accepted, Issue};
-use crate::leftovers::{self, Left};
-use crate::names::{Names, differ};
-use crate::needs::{needed, types_exist};
 use crate::page::PageSize;
-use crate::sql::{Side, text};
 use crate::types::{Kind, Mapped};
-use crate::wanted::{Parts, Wanted, chosen, existing, prepare};
-use kurabe_core::sort;
-use kurabe_core::{Error, Result};
-use std::collections::HashSet;
+use crate::wanted::Parts;
+use kurabe_core::Error;
 use std::fmt::Write as _;
 
 /// A column of a new table.
@@ -93,6 +83,15 @@ impl TablePlan {
     }
 }
 
+/// An object that the user leaves out.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Left {
+    /// Its name, perhaps with that of its table.
+    pub object: String,
+    /// The statement that would make it.
+    pub sql: String,
+}
+
 /// A whole copy.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
@@ -108,150 +107,6 @@ pub struct Plan {
     pub left: Vec<Left>,
     /// What is copied of each table.
     pub parts: Parts,
-}
-
-/// Plans a copy. Reads the source's catalogue and, where something depends on values, its tables. `there` is what exists
-/// on the target, if only rows are copied.
-///
-/// # Errors
-/// [`NotFound`](kurabe_core::ErrorKind::NotFound) for a table that does not exist; [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for what
-/// no acceptance can map, such as names that are too long.
-pub fn plan(
-    source: &mut Side,
-    target: &Engine,
-    facts: &TargetFacts,
-    wanted: &Wanted,
-    there: Option<&Catalog>,
-) -> Result<Plan> {
-    let mut catalog = source.engine.dialect.catalog(source)?;
-    let comments = others(source, &mut catalog, facts.same_server)?;
-    let mut tables = chosen(source, &catalog, wanted)?;
-    let mut plan = Plan { parts: wanted.parts, ..Plan::default() };
-    plan.issues = leftovers::without_columns(&mut tables);
-    let mut casts = wanted.casts.clone();
-    casts.check(&tables)?;
-    if let Some(there) = there {
-        existing(&tables, there, wanted, facts.same_server, &mut casts)?;
-    }
-    prepare(&mut tables, wanted, &casts);
-    // The engine's own text of a table has its collations.
-    let lacks = |native: &mut Native| {
-        let names =
-            native.create.split(" COLLATE ").skip(1).filter_map(|rest| rest.split([' ', ',', ')']).next());
-        names
-            .map(|name| name.rsplit('.').next().unwrap_or(name).replace('"', ""))
-            .any(|name| !facts.collations.contains(&name))
-    };
-    for table in tables.iter_mut().filter(|_| facts.same_server && source.engine.names_collations) {
-        table.native.take_if(lacks);
-    }
-    let as_made = |table: &Table| {
-        let mut made = Table { name: wanted.renamed(&table.name), ..table.clone() };
-        made.foreign.iter_mut().for_each(|key| key.parent = wanted.renamed(&key.parent));
-        made
-    };
-    let made: Vec<Table> = tables.iter().map(as_made).collect();
-    let casts = Casts::new(source.engine, target, &casts)?;
-    let mut names = Names::new(target, &made);
-    differ(made.iter().map(|table| table.name.as_str()))?;
-    differ_in_more_than_case(facts.folds_tables, made.iter().map(|table| table.name.as_str()), "tables")?;
-    for (table, made) in tables.iter().zip(&made) {
-        check_table(target, facts, wanted, table, made)?;
-        let (page, issues, accepted) = (wanted.page, &mut plan.issues, &wanted.accepted);
-        let mut one = OneTable { source, target, facts, table, made, accepted, casts: &casts, page, issues };
-        let mut planned = one.plan(&mut names)?;
-        let found = there.and_then(|there| there.tables.iter().find(|table| table.name == made.name));
-        for column in
-            found.iter().flat_map(|found| &found.columns).filter(|column| column.generated.is_some())
-        {
-            let own = planned.columns.iter_mut().filter(|own| own.name.eq_ignore_ascii_case(&column.name));
-            own.for_each(|own| own.written = false);
-        }
-        plan.tables.push(planned);
-    }
-    foreign::plan(source, target, facts, [&tables, &made], wanted, &mut plan, &mut names)?;
-    let all = wanted.tables.is_empty() && wanted.exclude.is_empty();
-    if facts.same_server {
-        types_exist(&tables, &catalog, facts)?;
-        if wanted.parts != Parts::Data {
-            plan.before = needed(&catalog, &plan.tables, all);
-        }
-        let is_made = |after: &&Named| plan.before.iter().any(|made| made.name == after.name);
-        plan.after = catalog.after.iter().filter(is_made).cloned().collect();
-        let is_native = |name: &str| tables.iter().any(|table| table.name == name && table.native.is_some());
-        plan.after.extend(comments.into_iter().filter(|made| is_native(&made.name)));
-    }
-    leftovers::list(&mut plan, &catalog, &tables, wanted, facts.same_server);
-    plan.leave_out(wanted, &catalog)?;
-    sort::by(&mut plan.issues, |a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
-    parents_first(&mut plan.tables, &tables);
-    Ok(plan)
-}
-
-/// Refuses a table whose name is too long, or that has no key where the server requires one.
-fn check_table(
-    target: &Engine,
-    facts: &TargetFacts,
-    wanted: &Wanted,
-    table: &Table,
-    made: &Table,
-) -> Result<()> {
-    let (name, most) = (&made.name, target.longest_name);
-    if name.len() > most {
-        let why = format!("table {name}: {} names have at most {most} bytes", target.name);
-        return Err(Error::unsupported(why).hint("--rename it, or leave it out with --exclude"));
-    }
-    match facts.requires_keys.filter(|_| made.primary.is_empty() && wanted.parts != Parts::Data) {
-        None => Ok(()),
-        Some(setting) => {
-            let why =
-                format!("table {name} has no primary key, and the target requires one ({setting} = ON)");
-            let hint = format!(
-                "add one, leave the table out with --exclude {}, or have the setting changed",
-                table.name
-            );
-            Err(Error::unsupported(why).hint(hint))
-        }
-    }
-}
-
-/// Adds what the source has besides tables. Returns the statements that another server of the same kind gets, by the name of
-/// their table.
-fn others(source: &mut Side, catalog: &mut Catalog, same: bool) -> Result<Vec<Named>> {
-    let mut made = Vec::new();
-    for others in source.engine.others {
-        for row in source.rows(others.sql)? {
-            let table = row.first().and_then(Option::as_deref);
-            let sql = source.engine.dialect.own_text(source, others.kind, text(&row, 1), text(&row, 2))?;
-            catalog.leave(others.kind, table, text(&row, 1), &sql).carried = others.carried != Carried::No;
-            if same && others.carried == Carried::ByText {
-                made.push(Named { name: table.unwrap_or_default().to_owned(), sql });
-            }
-        }
-    }
-    Ok(made)
-}
-
-/// Puts tables after those that they refer to, where that is possible.
-fn parents_first(plans: &mut Vec<TablePlan>, tables: &[Table]) {
-    let mut done: HashSet<String> = HashSet::new();
-    let mut ordered = Vec::new();
-    while !plans.is_empty() {
-        let ready = |plan: &TablePlan| {
-            let table = tables.iter().find(|table| table.name == plan.name);
-            table.is_none_or(|table| {
-                let waits = |parent: &String| {
-                    plans.iter().any(|other| other.name == *parent && other.name != plan.name)
-                };
-                !table.foreign.iter().any(|key| waits(&key.parent) && !done.contains(&key.parent))
-            })
-        };
-        let at = plans.iter().position(ready).unwrap_or(0);
-        let plan = plans.remove(at);
-        done.insert(plan.name.clone());
-        ordered.push(plan);
-    }
-    *plans = ordered;
 }
 
 impl Plan {

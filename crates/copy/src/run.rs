@@ -3,7 +3,8 @@
 use crate::event::{Event, TableDone};
 use crate::foreign;
 use crate::ours::to_empty;
-use crate::plan::{Plan, plan};
+use crate::plan::Plan;
+use crate::planner::plan;
 use crate::pool::{Halt, Pool};
 use crate::refused::{is_another, refusals, refuse_existing};
 use crate::reject::Rejects;
