@@ -2,9 +2,10 @@
 //! instead for a type or for one column.
 
 use crate::catalog::{Column, Table};
+use crate::classes::classes;
 use crate::engines::Engine;
 use crate::issue::IssueKind;
-use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED, classes};
+use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use kurabe_core::{Error, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -231,8 +232,8 @@ pub fn shown(names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classes::kind_of;
     use crate::engines::{ALL, of_scheme};
-    use crate::types::kind_of;
 
     fn column(declared: &str) -> Column {
         Column {

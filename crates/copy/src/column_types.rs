@@ -2,10 +2,11 @@
 
 use crate::casts::Casts;
 use crate::catalog::{Column, Table};
+use crate::classes::kind_of;
 use crate::engines::Engine;
 use crate::scan::corrections;
 use crate::sql::{Side, quoted};
-use crate::types::{Class, ColumnTypes, Kind, Mapped, UNLIMITED, kind_of};
+use crate::types::{Class, ColumnTypes, Kind, Mapped, UNLIMITED};
 use kurabe_core::{Error, ErrorKind, Result};
 
 /// The types of all columns. `same_server`: both are servers of one kind, on which types have the same meaning.

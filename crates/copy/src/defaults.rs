@@ -140,8 +140,8 @@ fn is_time(text: &str, hours: u32, digits: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classes::kind_of;
     use crate::engines::of_scheme;
-    use crate::types::kind_of;
 
     /// The clause on PostgreSQL, MySQL and Firebird of a default of a type of MySQL.
     #[test]

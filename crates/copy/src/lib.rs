@@ -16,6 +16,7 @@
 pub mod canonical;
 pub mod casts;
 pub mod catalog;
+pub mod classes;
 mod column_types;
 pub mod columns;
 pub mod ddl;

@@ -2,10 +2,10 @@
 //!
 //! A cell is a function of its row and column. Each engine declares the columns by types of its own.
 
-use crate::engines::{ALL, Engine, TargetFacts};
+use crate::engines::{ALL, Engine, TargetFacts, engine_of, of_each};
 use crate::page::{Cell, Encoded, Page};
 use crate::rows::encode;
-use crate::sql::{engine_of, of_each, quoted};
+use crate::sql::quoted;
 use crate::types::{Class, Mapped};
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::Session;

@@ -1,10 +1,11 @@
 //! Passes over a table before anything is copied: its rows, what its values are in fact, and which will not map.
 
 use crate::catalog::Table;
+use crate::classes::kind_of;
 use crate::engines::Engine;
 use crate::issue::IssueKind;
 use crate::sql::{Side, quoted, text};
-use crate::types::{Class, ColumnTypes, Correction, Kind, kind_of};
+use crate::types::{Class, ColumnTypes, Correction, Kind};
 use kurabe_core::{ErrorKind, Result};
 
 /// All kinds of values that depend on the value, not on the type.

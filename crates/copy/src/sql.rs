@@ -1,9 +1,11 @@
 //! A session with SQL as text, on either side of a copy.
 
-use crate::engines::{ALL, Engine};
+use crate::catalog::Table;
+use crate::engines::Engine;
+pub use crate::engines::{GAP, Side};
 use crate::page::PageSize;
 use kurabe_core::collection::Collection;
-use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::driver::Prepared;
 use kurabe_core::operation::Operation;
 use kurabe_core::raw::{RawPiece, RawStatement, RawText};
 use kurabe_core::transfer::Pages;
@@ -11,25 +13,14 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
-/// The placeholder of a parameter in the texts of this crate. No SQL contains it otherwise.
-pub const GAP: char = '\0';
-
 /// The name of the table in queries of its rows. A column of the result may have the name of one of the table.
 pub const ROWS: &str = "kurabe_rows";
-
-/// One side of a copy: a session and its engine.
-pub struct Side {
-    pub session: Box<dyn Session>,
-    pub engine: &'static Engine,
-    /// The target's name, for messages.
-    pub name: String,
-}
 
 /// A field of a row of the catalogue.
 pub type Row = Vec<Option<String>>;
 
 /// The parts of a text whose parameters are [`GAP`]s.
-fn pieces(sql: &str) -> Vec<RawPiece> {
+pub(crate) fn pieces(sql: &str) -> Vec<RawPiece> {
     let mut pieces = Vec::new();
     for (number, text) in sql.split(GAP).enumerate() {
         if number > 0 {
@@ -42,52 +33,23 @@ fn pieces(sql: &str) -> Vec<RawPiece> {
     pieces
 }
 
-/// The operation of a statement that each engine writes in its own way, for a collection of any server. All texts have
-/// the same parameters. An engine whose tables cannot be copied has no such statement.
-pub fn of_each(collection: &Arc<Collection>, text: impl Fn(&'static Engine) -> String) -> Operation {
-    let (mut texts, mut parameters) = (Vec::new(), 0);
-    for engine in ALL {
-        let sql = text(engine);
-        parameters = sql.matches(GAP).count();
-        texts.push(RawText {
-            engine: engine.schemes.first().map(|name| (*name).to_owned()),
-            pieces: pieces(&sql),
-        });
-    }
-    let collection = Some(Arc::clone(collection));
-    let statement = RawStatement { place: "a copy".to_owned(), texts, parameters, collection };
-    Operation::Raw { statement: Arc::new(statement) }
-}
-
-/// The operation by which a session's server names its engine.
-pub fn which(collection: &Arc<Collection>) -> Operation {
-    of_each(collection, |engine| {
-        let of = engine.one_row;
-        format!("SELECT '{}'{of}", engine.name)
-    })
-}
-
-/// The engine of a collection's server.
-///
-/// # Errors
-/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) if its tables cannot be copied; or the server's error.
-pub fn engine_of(session: &mut dyn Session, collection: &Arc<Collection>) -> Result<&'static Engine> {
-    let which = session.prepare(&which(collection))?;
-    let mut reply = Reply::new();
-    session.execute(&which, &[], &mut reply)?;
-    session.release(which)?;
-    let name = String::from_utf8_lossy(reply.field_bytes(0, 0).unwrap_or_default()).into_owned();
-    let found = ALL.iter().copied().find(|engine| engine.name == name.trim_end());
-    found.ok_or_else(|| Error::unsupported(format!("tables of '{name}' cannot be copied")))
-}
-
 /// The operation of a statement whose parameters are [`GAP`]s.
 pub fn operation(sql: &str) -> Operation {
-    let pieces = pieces(sql);
+    raw(sql, "copy", None)
+}
+
+fn raw(sql: &str, place: &str, collection: Option<Arc<Collection>>) -> Operation {
+    let texts = vec![RawText { engine: None, pieces: pieces(sql) }];
     let parameters = sql.matches(GAP).count();
-    let texts = vec![RawText { engine: None, pieces }];
-    let statement = RawStatement { place: "copy".to_owned(), texts, parameters, collection: None };
+    let statement = RawStatement { place: place.to_owned(), texts, parameters, collection };
     Operation::Raw { statement: Arc::new(statement) }
+}
+
+impl Engine {
+    /// A table in a query of its own rows.
+    pub fn from(&self, table: &Table) -> String {
+        format!("{}{}", if table.inherited { self.only } else { "" }, quoted(self, &table.name))
+    }
 }
 
 impl Side {
@@ -112,9 +74,11 @@ impl Side {
     /// Executes a statement that the server does not prepare.
     pub fn run_text(&mut self, sql: &str) -> Result<()> {
         // A statement of no collection has no literals, and would be prepared.
-        let collection = Arc::new(Collection::new("kurabe_copy", Vec::new(), Vec::new()));
-        let statement = of_each(&collection, |_| sql.to_owned());
-        let prepared = self.session.prepare_literal(&statement).map_err(|error| self.explain(error, sql))?;
+        let collection = Some(Arc::new(Collection::new("kurabe_copy", Vec::new(), Vec::new())));
+        let prepared = self
+            .session
+            .prepare_literal(&raw(sql, "a copy", collection))
+            .map_err(|error| self.explain(error, sql))?;
         let done = self.session.execute(&prepared, &[], &mut Reply::new());
         done.map_err(|error| self.explain(error, sql)).and(self.session.release(prepared))
     }

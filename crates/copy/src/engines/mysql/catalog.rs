@@ -1,11 +1,10 @@
 //! The catalogue of MySQL and MariaDB: `information_schema`.
 
-use super::MYSQL;
 use crate::catalog::{
     Catalog, Collation, Column, DefaultValue, ForeignKey, Named, Native, Table, read_default,
 };
 use crate::issue::IssueKind;
-use crate::sql::{Side, only_refused, quoted, text};
+use crate::sql::{Side, only_refused, text};
 use kurabe_core::Result;
 
 /// Reads the schema of the session's database.
@@ -21,9 +20,9 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     checks(side, &mut catalog)?;
     let mut lossy = Vec::new();
     for table in &mut catalog.tables {
-        let sql = format!("SHOW CREATE TABLE {}", quoted(&MYSQL, &table.name));
-        let row = side.rows(&sql)?.into_iter().next().unwrap_or_default();
-        table.native = Some(native(&table.name, text(&row, 1)));
+        let name = side.quoted(&table.name);
+        let row = side.rows(&format!("SHOW CREATE TABLE {name}"))?.into_iter().next().unwrap_or_default();
+        table.native = Some(native(&name, text(&row, 1)));
         // MariaDB writes the bytes of a default as they are, which are no text then; and the database of a sequence.
         let is_lossy =
             |line: &str, bare: &str| line.contains('\u{fffd}') || bare.contains(" DEFAULT nextval(");
@@ -47,9 +46,8 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
 }
 
 /// A table by its own text, in which each line defines one thing: keys and foreign keys are made after the rows.
-fn native(name: &str, sql: &str) -> Native {
+fn native(table: &str, sql: &str) -> Native {
     const OPTION: &str = " AUTO_INCREMENT=";
-    let table = quoted(&MYSQL, name);
     let lines = lines(sql);
     let end = lines.iter().position(|(_, bare)| bare.starts_with(')')).unwrap_or(lines.len());
     let auto = lines[..end].iter().find(|(_, bare)| bare.contains(" AUTO_INCREMENT"));
@@ -190,7 +188,7 @@ fn part(catalog: &mut Catalog, table: &str, name: &str, sql: &str, masked: &str)
 
 /// The server's own text of a view, a trigger, a routine or an event.
 pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<String> {
-    let sql = format!("SHOW CREATE {what} {}", quoted(&MYSQL, name));
+    let sql = format!("SHOW CREATE {what} {}", side.quoted(name));
     let column = match what {
         "VIEW" | "SEQUENCE" => 1,
         "EVENT" => 3,
@@ -371,7 +369,7 @@ fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             column.collation = Collation::Bytes;
         } else {
             let left = catalog.leave_to_others(IssueKind::Check, table, name, clause);
-            let [table, name] = [table, name].map(|name| quoted(&MYSQL, name));
+            let [table, name] = [table, name].map(|name| side.quoted(name));
             left.text = format!("ALTER TABLE {table} ADD CONSTRAINT {name} CHECK ({clause})");
         }
     }

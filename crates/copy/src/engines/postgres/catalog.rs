@@ -1,11 +1,11 @@
 //! The catalogue of PostgreSQL.
 
 use super::before::{Positions, UNREADABLE, positions, sequences, types};
+use super::later;
 use super::renderings::{rendered, renderings};
-use super::{POSTGRES, later};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Named, Table, read_default};
 use crate::issue::IssueKind;
-use crate::sql::{Side, literal, quoted, text};
+use crate::sql::{Side, literal, text};
 use kurabe_core::Result;
 
 /// Reads the first schema of the session's search path.
@@ -130,7 +130,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
         native.create.push_str(comma);
         native.create.push_str(&rendered(&row));
         if !sequence.is_empty() {
-            let (table_sql, column_sql) = (quoted(&POSTGRES, table), text(&row, 9));
+            let (table_sql, column_sql) = (side.quoted(table), text(&row, 9));
             if identity.is_empty() {
                 let sql = format!("ALTER SEQUENCE {sequence} OWNED BY {table_sql}.{column_sql}");
                 native.later.push(Named { name: String::new(), sql });
@@ -294,11 +294,8 @@ fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     for row in side.rows(sql)? {
         let (table, name, check) = (text(&row, 0), text(&row, 1), text(&row, 2));
         let left = catalog.leave_to_others(IssueKind::Check, table, name, check);
-        left.text = format!(
-            "ALTER TABLE {} ADD CONSTRAINT {} {check}",
-            quoted(&POSTGRES, table),
-            quoted(&POSTGRES, name)
-        );
+        left.text =
+            format!("ALTER TABLE {} ADD CONSTRAINT {} {check}", side.quoted(table), side.quoted(name));
     }
     Ok(())
 }

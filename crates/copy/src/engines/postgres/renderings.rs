@@ -1,9 +1,8 @@
 //! PostgreSQL's own text of tables, their columns, indexes and constraints.
 
-use super::POSTGRES;
 use crate::catalog::{Catalog, Named};
 use crate::issue::IssueKind;
-use crate::sql::{Row, Side, quoted, text};
+use crate::sql::{Row, Side, text};
 use kurabe_core::Result;
 
 /// A column as it is written in `CREATE TABLE`.
@@ -41,17 +40,16 @@ pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let with = if options.is_empty() { String::new() } else { format!(" WITH ({options})") };
         // Parameters of storage, such as the fill factor, have no meaning elsewhere.
         if !options.is_empty() {
-            let sql = format!("ALTER TABLE {} SET ({options})", quoted(&POSTGRES, name));
+            let sql = format!("ALTER TABLE {} SET ({options})", side.quoted(name));
             catalog.leave_to_others(IssueKind::TableOption, name, name, &sql).internal = true;
         }
         if !unlogged.is_empty() {
             let left = catalog.leave_to_others(IssueKind::TableOption, name, name, unlogged);
-            left.text = format!("ALTER TABLE {} SET UNLOGGED", quoted(&POSTGRES, name));
+            left.text = format!("ALTER TABLE {} SET UNLOGGED", side.quoted(name));
         }
         let Some(table) = catalog.table_mut(name) else { continue };
         let native = table.native.get_or_insert_default();
-        native.create =
-            format!("CREATE {unlogged}TABLE {} ({}){with}", quoted(&POSTGRES, name), native.create);
+        native.create = format!("CREATE {unlogged}TABLE {} ({}){with}", side.quoted(name), native.create);
     }
     let sql = "SELECT t.relname::text, k.conname::text, k.contype::text, pg_catalog.pg_get_constraintdef(k.oid)::text, \
                CASE k.contype WHEN 'p' THEN 'PRIMARY KEY (' ELSE 'UNIQUE (' END || (SELECT string_agg(quote_ident(a.attname), \
@@ -80,11 +78,8 @@ pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             "p" | "u" => definition == text(&row, 4),
             _ => true,
         };
-        let sql = format!(
-            "ALTER TABLE {} ADD CONSTRAINT {} {definition}",
-            quoted(&POSTGRES, table),
-            quoted(&POSTGRES, name)
-        );
+        let sql =
+            format!("ALTER TABLE {} ADD CONSTRAINT {} {definition}", side.quoted(table), side.quoted(name));
         if !is_plain {
             catalog.leave_to_others(IssueKind::Constraint, table, name, definition).text.clone_from(&sql);
         }

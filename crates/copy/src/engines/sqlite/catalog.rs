@@ -1,12 +1,12 @@
 //! The catalogue of SQLite: `sqlite_schema`, and pragmas as tables.
 
-use super::SQLITE;
 use crate::catalog::{
     Catalog, Collation, Column, DefaultValue, ForeignKey, Index, Named, Native, Table, read_default,
 };
+use crate::classes::kind_of;
 use crate::issue::IssueKind;
 use crate::sql::{Side, text};
-use crate::types::{Class, kind_of};
+use crate::types::Class;
 use kurabe_core::Result;
 use kurabe_core::sort;
 
@@ -55,7 +55,7 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
 fn default(side: &mut Side, declared: &str, sql: &str) -> Result<DefaultValue> {
     let read = read_default(sql);
     let DefaultValue::Literal(value) = &read else { return Ok(read) };
-    let class = kind_of(&SQLITE, declared).class;
+    let class = kind_of(side.engine, declared).class;
     let is_number = value.parse::<f64>().is_ok() && !value.starts_with(char::is_alphabetic);
     if !is_number || class.is_whole() || matches!(class, Class::Bool | Class::Decimal | Class::Float64) {
         return Ok(read);

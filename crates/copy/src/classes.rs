@@ -1,0 +1,65 @@
+//! Which type of an engine is of which class: `casts/types.toml`.
+
+use crate::engines::Engine;
+use crate::issue::IssueKind;
+use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// The classes of types, by the name of their engine in lower case.
+static CLASSES: LazyLock<BTreeMap<String, BTreeMap<String, Class>>> =
+    LazyLock::new(|| toml::from_str(include_str!("../casts/types.toml")).unwrap_or_default());
+
+/// The types of an engine and their classes.
+pub fn classes(engine: &Engine) -> impl Iterator<Item = (&'static str, Class)> {
+    let of = CLASSES.get(&engine.name.to_lowercase());
+    of.into_iter().flatten().map(|(name, class)| (name.as_str(), *class))
+}
+
+/// The class of a declared type of an engine.
+pub fn kind_of(engine: &Engine, text: &str) -> Kind {
+    let declared = Declared::parse(text);
+    let class = |name: &str| classes(engine).find(|(known, _)| *known == name).map(|(_, class)| class);
+    let class = class(&declared.base).or_else(|| class(engine.dialect.type_of_unknown(&declared)?));
+    let class = class.unwrap_or(Class::Native);
+    let n = match class {
+        Class::Char | Class::Binary | Class::Bits => declared.n.unwrap_or(1),
+        Class::Time | Class::Timestamp | Class::TimestampTz => declared.n.unwrap_or(engine.default_fraction),
+        _ => declared.n.unwrap_or(UNLIMITED),
+    };
+    let s = declared.s.unwrap_or(0);
+    let mut kind = Kind { class, n, s: s.unsigned_abs(), declared: text.to_owned() };
+    if class == Class::Decimal {
+        // PostgreSQL rounds to tens, or has more digits after the point than digits. No other engine does.
+        (kind.n, kind.s) = match declared.n {
+            None => engine.default_decimal,
+            Some(n) if s < 0 => (n + s.unsigned_abs(), 0),
+            Some(n) => (n.max(s.unsigned_abs()), s.unsigned_abs()),
+        };
+    }
+    kind
+}
+
+impl Mapped {
+    /// A column of this type on an engine.
+    pub fn of(engine: &Engine, sql: String, issue: Option<IssueKind>) -> Self {
+        let mut stored = kind_of(engine, &sql);
+        stored.class = engine.dialect.stored_class(&stored);
+        Self { sql, stored, issue }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_engine_has_types_and_every_class_is_one_of_some_engine() {
+        for engine in crate::engines::ALL {
+            assert!(classes(engine).count() >= 17, "{}", engine.name);
+            for (name, class) in classes(engine) {
+                assert_eq!(kind_of(engine, name).class, class, "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What engines and their servers have.
+
+use crate::issue::IssueKind;
+
+/// A kind of objects that are no tables, with their text.
+#[derive(Clone, Copy, Debug)]
+pub struct Others {
+    pub kind: IssueKind,
+    /// What happens to them between servers of one kind.
+    pub carried: Carried,
+    /// The query: the table that each belongs to or null, its name, its text.
+    pub sql: &'static str,
+}
+
+/// How objects come to another server of the same kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// They do not.
+    No,
+    /// As a part of the table's own text.
+    InTable,
+    /// By their text, after all rows.
+    ByText,
+}
+
+/// What JSON documents lose as they are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Documents {
+    /// Nothing: they are text.
+    Kept,
+    /// Spaces, repeated keys and the order of keys.
+    Parsed,
+    /// And digits of numbers beyond 64 bits.
+    Rounded,
+}
+
+/// The declaration of a column whose numbers the server gives.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Identity {
+    /// Its type, if it must be a certain one.
+    pub type_name: Option<&'static str>,
+    /// What precedes `NOT NULL`, with a leading space.
+    pub before: &'static str,
+    /// What follows `NOT NULL`, with a leading space.
+    pub after: &'static str,
+}
+
+/// Facts of a target's server.
+#[derive(Clone, Debug, Default)]
+pub struct TargetFacts {
+    /// The collation that compares text by bytes.
+    pub by_bytes: String,
+    /// The names of all collations.
+    pub collations: Vec<String>,
+    /// Whether names of tables, and of columns, are the same without regard to case.
+    pub folds_tables: bool,
+    /// See `folds_tables`.
+    pub folds_columns: bool,
+    /// The names of all types, where tables may have types of their own.
+    pub types: Vec<String>,
+    /// Which of the servers of one engine it is: `MySQL` or `MariaDB`.
+    pub edition: String,
+    /// Whether the source's server is of the same engine and edition.
+    pub same_server: bool,
+    /// The setting by which it refuses tables without a primary key, if it does.
+    pub requires_keys: Option<&'static str>,
+}
