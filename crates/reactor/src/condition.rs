@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A condition variable for threads and tasks. Whoever changes what others wait for holds the [`Lock`] meanwhile, and
+/// A condition variable for threads and tasks. Whoever changes what others wait for holds the [`Lock`](crate::Lock) meanwhile, and
 /// notifies after.
 #[derive(Default)]
 pub struct Condition {

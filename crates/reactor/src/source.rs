@@ -41,7 +41,7 @@ impl<S: AsFd> Source<S> {
         &self.socket
     }
 
-    /// The number of its reactor, to compare with [`current`](crate::current).
+    /// The number of its reactor, to compare with [`current`].
     pub fn reactor(&self) -> u64 {
         self.shared.id
     }
