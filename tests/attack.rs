@@ -3,7 +3,7 @@
 use crate::support::KURABE;
 use kurabe_attack::case::Case;
 use kurabe_attack::context::Context;
-use kurabe_attack::{families, runner, server};
+use kurabe_attack::{families, runner};
 use kurabe_testbed::testing;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ fn program_survives_one_attack_of_each_kind() {
     let kinds: Vec<&Case> = cases.iter().map(|(case, _)| case).collect();
     let mut missing = Vec::new();
     let [servers, waiting] =
-        server::start_for(&program, folder.path(), &kinds, |why| missing.push(why.to_owned()));
+        runner::start_servers(&program, folder.path(), &kinds, |why| missing.push(why.to_owned()));
     let context = Context { program, scratch: folder.path().to_owned(), servers, waiting };
     let table = runner::run(&context, &cases, SEED, |_| {});
     let text = table.text(|name, target, seed, tries| {

@@ -6,7 +6,8 @@
 //! with 3.
 
 use crate::case::{Case, Outcome};
-use crate::context::{Context, Place, words};
+use crate::context::words;
+use crate::context::{Context, Place};
 use crate::process::{self, Running};
 use crate::random::Random;
 use crate::runfile;

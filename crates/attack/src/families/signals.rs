@@ -6,7 +6,8 @@
 //! reader the program ends with 0, 5 or SIGPIPE, and without a panic. Nothing is left behind.
 
 use crate::case::{Case, Outcome};
-use crate::context::{Context, Place, words};
+use crate::context::words;
+use crate::context::{Context, Place};
 use crate::families::disk::{run_line, show};
 use crate::families::hostile::{control, moment};
 use crate::families::kill::left;
