@@ -4,8 +4,7 @@
 //! output it exits with 5 or 0, without a panic, and the run file contains every trial.
 
 use crate::case::{Case, Outcome};
-use crate::context::words;
-use crate::context::{Context, Place};
+use crate::context::{Context, Place, words};
 use crate::process::{self, Running};
 use crate::random::Random;
 use crate::runfile;

@@ -4,8 +4,7 @@
 //! of a server's error or version appears in the terminal, CSV, Markdown or HTML, and no forged line does.
 
 use crate::case::{Case, Outcome};
-use crate::context::words;
-use crate::context::{Context, Place};
+use crate::context::{Context, Place, words};
 use crate::families::hostile::{control, moment};
 use crate::process::{self, Ran};
 use crate::random::Random;

@@ -1,8 +1,7 @@
 //! Shared code of families with a hostile relay in front of a real server.
 
 use crate::case::Outcome;
-use crate::context::Context;
-use crate::context::words;
+use crate::context::{Context, words};
 use crate::process::{self, Ran};
 use crate::random::Random;
 use crate::relay::hostile::{Hostile, How, Plan};

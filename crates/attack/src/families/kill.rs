@@ -6,8 +6,7 @@
 //! with 3.
 
 use crate::case::{Case, Outcome};
-use crate::context::words;
-use crate::context::{Context, Place};
+use crate::context::{Context, Place, words};
 use crate::process::{self, Running};
 use crate::random::Random;
 use crate::runfile;

@@ -6,15 +6,13 @@
 
 use crate::app::App;
 use crate::case::{Case, Outcome};
-use crate::context::Context;
-use crate::context::words;
+use crate::context::{Context, words};
 use crate::process::{self, Ran};
 use crate::random::Random;
 use crate::relay::lie::Lie;
 use crate::relay::{Known, Plan, Relay};
 use crate::runfile::{self, Trial};
-use crate::server::ENGINES;
-use crate::server::Server;
+use crate::server::{ENGINES, Server};
 use std::time::Duration;
 
 /// A workload, and the lies that apply to it.

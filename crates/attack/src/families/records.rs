@@ -4,8 +4,7 @@
 //! never show figures without such a message.
 
 use crate::case::{Case, Outcome};
-use crate::context::Context;
-use crate::context::words;
+use crate::context::{Context, words};
 use crate::families::disk::run_line;
 use crate::process;
 use crate::random::Random;

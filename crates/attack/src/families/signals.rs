@@ -6,8 +6,7 @@
 //! reader the program ends with 0, 5 or SIGPIPE, and without a panic. Nothing is left behind.
 
 use crate::case::{Case, Outcome};
-use crate::context::words;
-use crate::context::{Context, Place};
+use crate::context::{Context, Place, words};
 use crate::families::disk::{run_line, show};
 use crate::families::hostile::{control, moment};
 use crate::families::kill::left;
