@@ -4,14 +4,14 @@ use crate::input::Input;
 use crate::reader::Stop;
 use kurabe_protocol::{Found, Header};
 
-/// Splits a stream into messages, and keeps at most the first `MOST` bytes of each.
+/// Splits a stream into messages, and keeps at most the first `MAX` bytes of each.
 #[derive(Debug)]
-pub(crate) struct Frames<H, const MOST: usize> {
+pub(crate) struct Frames<H, const MAX: usize> {
     input: Input,
     arriving: Option<Arriving<H>>,
 }
 
-impl<H, const MOST: usize> Default for Frames<H, MOST> {
+impl<H, const MAX: usize> Default for Frames<H, MAX> {
     fn default() -> Self {
         Self { input: Input::default(), arriving: None }
     }
@@ -51,9 +51,9 @@ pub(crate) enum Piece<'a, H> {
     Message(Framed<H>),
 }
 
-impl<H: Header, const MOST: usize> Frames<H, MOST> {
+impl<H: Header, const MAX: usize> Frames<H, MAX> {
     /// The rest of the stream, whose messages have another header.
-    pub(crate) fn rest<T: Header>(&mut self) -> Frames<T, MOST> {
+    pub(crate) fn rest<T: Header>(&mut self) -> Frames<T, MAX> {
         Frames { input: std::mem::take(&mut self.input), arriving: None }
     }
 
@@ -112,7 +112,7 @@ impl<H: Header, const MOST: usize> Frames<H, MOST> {
             }
             let message = &mut arriving.message;
             let part = self.input.part(&mut arriving.left).unwrap_or_default();
-            let kept = part.get(..MOST - message.body.len()).unwrap_or(part);
+            let kept = part.get(..MAX - message.body.len()).unwrap_or(part);
             message.is_cut |= kept.len() < part.len();
             message.body.extend_from_slice(kept);
         }

@@ -36,7 +36,7 @@ pub(crate) type LoadData<'a> = dyn Fn(&mut dyn Namespace, &mut dyn Session) -> R
 
 impl Runner<'_> {
     /// Executes one trial and emits its outcome; `None` if the user stopped it.
-    pub(super) fn attempt(
+    pub(super) fn execute_trial(
         &self,
         round: u32,
         id: TrialId,

@@ -276,7 +276,7 @@ impl Runner<'_> {
             // If the other trials of the group have failed, the last one still runs in slices: only equally made
             // trials are compared.
             [id] if is_continuous || !self.plan.is_interleaved(id) => {
-                let made = self.attempt(round, id, rerun, fixtures, progress, emit)?;
+                let made = self.execute_trial(round, id, rerun, fixtures, progress, emit)?;
                 Ok(made.map(|one| vec![one]))
             }
             _ => self.interleave(round, group, rerun, fixtures, progress, emit),

@@ -24,7 +24,7 @@ pub(super) struct CustomTransaction {
     state: State,
 }
 
-struct Asked {
+struct PendingRequest {
     /// The number of its statement.
     statement: usize,
     reply: Reply,
@@ -41,7 +41,7 @@ struct State {
     /// One of each distinct request, so that it is prepared once, with the place of the first step that makes it.
     statements: Vec<(Statement, Option<String>)>,
     /// By transaction and step; `None` for a step without a request.
-    asked: Vec<Vec<Option<Asked>>>,
+    asked: Vec<Vec<Option<PendingRequest>>>,
     /// The number of the rollback statement, if a transaction may need it.
     rollback: Option<usize>,
     /// By transaction: the variables that it changes after its first request, with their values at that time. A retry
@@ -67,7 +67,7 @@ impl CustomTransaction {
             })
         };
         let empty = |slot: usize| (slot, Slot::default());
-        let mut asked: Vec<Vec<Option<Asked>>> = Vec::with_capacity(declared.programs.len());
+        let mut asked: Vec<Vec<Option<PendingRequest>>> = Vec::with_capacity(declared.programs.len());
         for program in &declared.programs {
             let request = |(at, step): (usize, &Step)| {
                 let Step::Execute(execute) = step else { return None };
@@ -75,7 +75,7 @@ impl CustomTransaction {
                 let statement = number(operation, Some(&execute.place));
                 let changed = program.changed_from(at);
                 let needed = execute.checked_by().into_iter().filter(|slot| changed.contains(slot));
-                Some(Asked { statement, reply: Reply::new(), seen: needed.map(empty).collect() })
+                Some(PendingRequest { statement, reply: Reply::new(), seen: needed.map(empty).collect() })
             };
             asked.push(program.steps.iter().enumerate().map(request).collect());
         }
@@ -301,7 +301,7 @@ impl State {
         };
         let mut begun = 0;
         for (number, step) in self.ran.iter().enumerate() {
-            let Some((execute, Asked { reply, seen, .. })) = of(*step) else { continue };
+            let Some((execute, PendingRequest { reply, seen, .. })) = of(*step) else { continue };
             let values = Values { now: &self.values.slots, seen };
             check::answer(execute, reply, values)?;
             if let Request::Get(relation, fields) = &execute.request {

@@ -14,7 +14,7 @@ const CHANGED: [&str; CHANGES.len()] = ["email", "postal_code", "address", "vers
 
 /// What one request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Asked {
+struct RequestInput {
     user: u64,
     /// The new version, if the request changes the user.
     version: Option<u64>,
@@ -32,7 +32,7 @@ pub(super) struct Inputs {
     base: u64,
     /// The version before the client's first, which is a part of those that are drawn.
     drawn_from: u64,
-    asked: Asked,
+    asked: RequestInput,
     user: User,
     /// The versions of the users that this client changed. Only this client changes them.
     known: HashMap<u64, u64>,
@@ -46,7 +46,7 @@ impl Inputs {
             codes: Arc::clone(codes),
             base,
             drawn_from: client.base_version(),
-            asked: Asked { user: 1, version: None, prefix: None, origin: 0 },
+            asked: RequestInput { user: 1, version: None, prefix: None, origin: 0 },
             user: User::default(),
             known: HashMap::new(),
         }
@@ -61,7 +61,7 @@ impl Inputs {
             prefix.copy_from_slice(&self.codes.towns[town as usize].code[..PREFIX]);
             prefix
         });
-        self.asked = Asked { user, version, prefix, origin: self.base + line };
+        self.asked = RequestInput { user, version, prefix, origin: self.base + line };
         let mut ip = String::new();
         draws::address(self.seed, self.asked.origin, &mut ip);
         self.user.identify(self.seed, user);
@@ -89,7 +89,7 @@ impl Inputs {
     /// # Errors
     /// [`Mismatch`](ErrorKind::Mismatch) with the difference.
     pub(super) fn check(&mut self, result: &RequestResult) -> Result<u64> {
-        let Asked { user, version, prefix, origin } = self.asked;
+        let RequestInput { user, version, prefix, origin } = self.asked;
         if result.user != user {
             return Err(Error::mismatch(format!("user {user} was to log in, but user {} did", result.user)));
         }
@@ -146,7 +146,7 @@ mod tests {
 
     /// What an application does that does what it is asked.
     fn result(inputs: &Inputs, version: u64) -> RequestResult {
-        let Asked { user, version: changed, prefix, .. } = inputs.asked;
+        let RequestInput { user, version: changed, prefix, .. } = inputs.asked;
         RequestResult { user, version, line: 1, changed, prefix }
     }
 
@@ -158,7 +158,7 @@ mod tests {
             inputs.draw(&mut page);
             assert!(page.is_ascii() && !page.contains(' '), "{page}");
             assert!(page.starts_with("/webapp/request?name=") && page.contains("&password="), "{page}");
-            let Asked { version, prefix, .. } = inputs.asked;
+            let RequestInput { version, prefix, .. } = inputs.asked;
             assert_eq!(page.contains("&version="), version.is_some(), "{page}");
             assert_eq!(page.contains("&email="), version.is_some(), "{page}");
             assert_eq!(page.contains("&prefix="), prefix.is_some(), "{page}");
@@ -187,7 +187,7 @@ mod tests {
         }
         assert_eq!(inputs.check(&right).unwrap(), inputs.asked.origin);
         // The user logs in again: the change must be there.
-        let again = Asked { version: None, prefix: None, ..inputs.asked };
+        let again = RequestInput { version: None, prefix: None, ..inputs.asked };
         inputs.asked = again;
         let error = inputs.check(&result(&inputs, 0)).unwrap_err().to_string();
         assert!(error.contains("logged in at version 0"), "{error}");

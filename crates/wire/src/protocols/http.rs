@@ -60,9 +60,9 @@ impl Http {
     }
 }
 
-/// Reads requests from what a client sends, and keeps at most `MOST` bytes of each body.
+/// Reads requests from what a client sends, and keeps at most `MAX` bytes of each body.
 #[derive(Default)]
-pub(super) struct Requests<const MOST: usize> {
+pub(super) struct Requests<const MAX: usize> {
     client: Input,
     part: Part,
     /// Bytes of the body being read that were kept, and whether others were not.
@@ -109,7 +109,7 @@ pub(super) struct Head {
     pub(super) is_cut: bool,
 }
 
-impl<const MOST: usize> Requests<MOST> {
+impl<const MAX: usize> Requests<MAX> {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.client.push(bytes);
     }
@@ -132,7 +132,7 @@ impl<const MOST: usize> Requests<MOST> {
             match framing.next(&mut self.client)? {
                 None => return Ok(false),
                 Some(http_framing::Part::Bytes(bytes)) => {
-                    let kept = bytes.get(..MOST - self.kept).unwrap_or(bytes);
+                    let kept = bytes.get(..MAX - self.kept).unwrap_or(bytes);
                     self.is_cut |= kept.len() < bytes.len();
                     self.kept += kept.len();
                     *found = (!kept.is_empty()).then(|| Next::Body(kept.to_vec()));

@@ -12,9 +12,9 @@ const KEY: usize = 250;
 /// Why a stream cannot be read.
 pub(super) const NOT_MEMCACHED: &str = "the client does not speak the protocol of memcached";
 
-/// Reads what a client sends, and keeps values of at most `MOST` bytes. Longer values are not kept.
+/// Reads what a client sends, and keeps values of at most `MAX` bytes. Longer values are not kept.
 #[derive(Default)]
-pub(super) struct Requests<const MOST: usize> {
+pub(super) struct Requests<const MAX: usize> {
     input: Input,
     /// A request whose value has not arrived: its line, and the size of the value.
     stored: Option<(Message, u64)>,
@@ -31,7 +31,7 @@ pub(super) enum Next {
 /// The value of a request; `None` if it is too long to be kept.
 pub(super) type Value = Option<Vec<u8>>;
 
-impl<const MOST: usize> Requests<MOST> {
+impl<const MAX: usize> Requests<MAX> {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.input.push(bytes);
     }
@@ -40,7 +40,7 @@ impl<const MOST: usize> Requests<MOST> {
     pub(super) fn next(&mut self) -> Result<Option<Next>, Stop> {
         loop {
             if let Some((line, size)) = self.stored.take() {
-                let kept = if size <= MOST as u64 { size } else { 0 };
+                let kept = if size <= MAX as u64 { size } else { 0 };
                 // The value, and the end of its line.
                 let Some(value) = self.input.take(size + 2, usize::try_from(kept).unwrap_or_default()) else {
                     self.stored = Some((line, size));

@@ -32,7 +32,7 @@ pub(crate) struct Mongodb {
     /// When the first byte of the next request was seen.
     began: Option<Instant>,
     /// With what the answer to each needs.
-    waiting: Waiting<Asked>,
+    waiting: Waiting<Pending>,
     server: Frames<Message, KEPT>,
     /// The answer that arrives.
     answer: Option<Answer>,
@@ -57,7 +57,7 @@ enum Documents {
 
 /// What is known of a request while it waits.
 #[derive(Default)]
-struct Asked {
+struct Pending {
     number: u32,
     /// Whether it is an `OP_QUERY`.
     is_old: bool,
@@ -84,7 +84,7 @@ impl ReadExchanges for Mongodb {
             // Of a cursor without an order no answer has the same documents again, and only all of them are the same.
             let digest = match (cursor, asked) {
                 (Some((Documents::All, so_far)), _) => *so_far,
-                (Some((documents, _)), _) | (None, Some(Asked { documents, .. })) => {
+                (Some((documents, _)), _) | (None, Some(Pending { documents, .. })) => {
                     Digest::new(*documents == Documents::Ordered)
                 }
                 (None, None) => Digest::new(false),
@@ -150,7 +150,7 @@ impl Mongodb {
         let shape = shape.and_then(|document| Shape::of(document, &[]));
         let shape = shape.filter(|shape| SETUP.contains(&shape.text.as_str())).ok_or(TOO_OLD)?;
         self.begin(document, events);
-        let asked = Asked { number: message.header.number, is_old: true, ..Asked::default() };
+        let asked = Pending { number: message.header.number, is_old: true, ..Pending::default() };
         self.request(shape, asked, began)
     }
 
@@ -181,7 +181,7 @@ impl Mongodb {
             Documents::All
         };
         let mut asked =
-            Asked { number, is_old: false, documents, in_transaction: has("autocommit"), cursor: None };
+            Pending { number, is_old: false, documents, in_transaction: has("autocommit"), cursor: None };
         if command == "getMore" {
             let first = document.and_then(|document| bson::elements(document).next());
             asked.cursor = first.filter(|first| first.kind == INT64).and_then(|first| first.number());
@@ -203,7 +203,7 @@ impl Mongodb {
         events.push(Event::Client(name.into_iter().collect()));
     }
 
-    fn request(&mut self, mut shape: Shape, asked: Asked, began: Instant) -> Result<(), Stop> {
+    fn request(&mut self, mut shape: Shape, asked: Pending, began: Instant) -> Result<(), Stop> {
         let request = Exchange {
             parameters: shape.parameters(),
             text: shape.text,
@@ -231,7 +231,7 @@ impl Mongodb {
             return Ok(());
         }
         let is_wanted =
-            |asked: &Asked| answer.header.answers == asked.number && answer.is_old() == asked.is_old;
+            |asked: &Pending| answer.header.answers == asked.number && answer.is_old() == asked.is_old;
         if !self.waiting.known().next().is_some_and(is_wanted) {
             return Err("the server answered another request".into());
         }
@@ -273,7 +273,7 @@ impl Mongodb {
     }
 
     /// Notes the cursor that an answer opened or closed.
-    fn opened(&mut self, asked: &Asked, answer: &Answer, request: &mut Exchange) {
+    fn opened(&mut self, asked: &Pending, answer: &Answer, request: &mut Exchange) {
         if let Some(cursor) = asked.cursor {
             if answer.cursor == 0 {
                 self.cursors.remove(&cursor);

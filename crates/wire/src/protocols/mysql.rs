@@ -20,10 +20,10 @@ use kurabe_protocol::mysql::message::{Command, LAST_STATEMENT, PrepareOk, answer
 /// The part of a server's packet that is read.
 const READ: usize = 512;
 
-/// Reads what a client sends, and keeps at most `MOST` bytes of each command.
+/// Reads what a client sends, and keeps at most `MAX` bytes of each command.
 #[derive(Default)]
-pub(super) struct Requests<const MOST: usize> {
-    packets: Frames<Packet, MOST>,
+pub(super) struct Requests<const MAX: usize> {
+    packets: Frames<Packet, MAX>,
     /// The server's capabilities, once it has greeted.
     pub(super) offered: u32,
     /// The capabilities of both, once the client has answered.
@@ -43,7 +43,7 @@ pub(super) enum Next<'a> {
     Other,
 }
 
-impl<const MOST: usize> Requests<MOST> {
+impl<const MAX: usize> Requests<MAX> {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.packets.push(bytes);
     }

@@ -19,14 +19,14 @@ const UNKNOWN: &str = "a prepared statement";
 /// The text of a call of a function.
 pub(super) const FUNCTION_CALL: &str = "a function call";
 
-/// Reads what a client sends, and keeps at most `MOST` bytes of each message.
-pub(super) enum Requests<const MOST: usize> {
+/// Reads what a client sends, and keeps at most `MAX` bytes of each message.
+pub(super) enum Requests<const MAX: usize> {
     /// Before the first message that has a tag.
-    Start(Frames<Start, MOST>),
-    Messages(Frames<Tagged, MOST>),
+    Start(Frames<Start, MAX>),
+    Messages(Frames<Tagged, MAX>),
 }
 
-impl<const MOST: usize> Default for Requests<MOST> {
+impl<const MAX: usize> Default for Requests<MAX> {
     fn default() -> Self {
         Self::Start(Frames::default())
     }
@@ -45,7 +45,7 @@ pub(super) enum Next<'a> {
     Message(Framed<Tagged>),
 }
 
-impl<const MOST: usize> Requests<MOST> {
+impl<const MAX: usize> Requests<MAX> {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         match self {
             Self::Start(start) => start.push(bytes),

@@ -131,7 +131,7 @@ impl<S: Peer> Packets<S> {
         }
         // The integer spans two packets.
         for byte in &mut bytes[..n] {
-            self.go_on()?;
+            self.continue_packet()?;
             *byte = self.wire.peek(1)?[0];
             self.wire.consume(1);
             self.left -= 1;
@@ -140,7 +140,7 @@ impl<S: Peer> Packets<S> {
     }
 
     /// Ensures that the current packet has a byte to read; starts the packet that continues it if needed.
-    fn go_on(&mut self) -> Result<()> {
+    fn continue_packet(&mut self) -> Result<()> {
         while self.left == 0 {
             if !self.continued {
                 return Err(malformed("a packet shorter than its content"));
@@ -152,7 +152,7 @@ impl<S: Peer> Packets<S> {
 
     pub(super) fn take_into(&mut self, mut n: usize, out: &mut Vec<u8>) -> Result<()> {
         while n > 0 {
-            self.go_on()?;
+            self.continue_packet()?;
             let here = n.min(self.left);
             self.wire.take_into(here, out)?;
             self.left -= here;
