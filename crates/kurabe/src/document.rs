@@ -59,8 +59,8 @@ pub(crate) fn find<'e>(entries: &'e [Entry], key: &str) -> Option<&'e Entry> {
     entries.iter().find(|entry| entry.key == key)
 }
 
-/// The line of the one key, or of the one key within `axes`, without which a table does not give this error. `read` reads a
-/// table; keys of which `is_base` is true are in each.
+/// The line of the key, or of the key within `axes`, that gives this error by itself, or without which alone a table does not
+/// give it. `read` reads a table; keys of which `is_base` is true are in each.
 pub(crate) fn line_of_error(
     entries: &[Entry],
     error: &Error,
@@ -70,6 +70,21 @@ pub(crate) fn line_of_error(
     let message = error.to_string();
     let whole = without_lines(entries);
     let axes = find(entries, "axes").and_then(|entry| entry.node.table()).unwrap_or_default();
+    let gives = |table: &Table| read(table).is_err_and(|error| error.to_string() == message);
+    let base: Vec<Entry> = entries.iter().filter(|entry| is_base(&entry.key)).cloned().collect();
+    let base = without_lines(&base);
+    if !gives(&base) {
+        let with = |key: &str, value: Value| {
+            let mut table = base.clone();
+            table.insert(key.to_owned(), value);
+            gives(&table)
+        };
+        let axis = |axis: &&Entry| with("axes", Value::Table(without_lines(std::slice::from_ref(*axis))));
+        let key = |entry: &&Entry| !is_base(&entry.key) && with(&entry.key, entry.node.value());
+        if let Some(entry) = axes.iter().find(axis).or_else(|| entries.iter().find(key)) {
+            return Some(entry.line);
+        }
+    }
     let without_axis = |axis: &Entry| {
         let mut table = whole.clone();
         if let Some(Value::Table(axes)) = table.get_mut("axes") {
@@ -82,16 +97,17 @@ pub(crate) fn line_of_error(
         table.remove(&entry.key);
         table
     };
-    let line = |helps: &dyn Fn(Table) -> bool| {
-        if let Some(axis) = axes.iter().find(|axis| helps(without_axis(axis))) {
+    let line = |is_axis: &dyn Fn(&Entry) -> bool, helps: &dyn Fn(Table) -> bool| {
+        if let Some(axis) = axes.iter().find(|axis| is_axis(axis) && helps(without_axis(axis))) {
             return Some(axis.line);
         }
         let mut keys = entries.iter().filter(|entry| !is_base(&entry.key) && helps(without_key(entry)));
         keys.next().filter(|_| keys.next().is_none()).map(|entry| entry.line)
     };
-    // Another error may have been hidden by this one, or have hidden it: what makes the table right is looked for first.
-    line(&|table| read(&table).is_ok())
-        .or_else(|| line(&|table| read(&table).err().is_none_or(|error| error.to_string() != message)))
+    // Another error may have been hidden by this one, or have hidden it: what makes the table right is looked for first. A
+    // message that lists axes changes with any of them.
+    let is_named = |axis: &Entry| message.contains(&axis.key);
+    line(&|_| true, &|table| read(&table).is_ok()).or_else(|| line(&is_named, &|table| !gives(&table)))
 }
 
 type Line<'a> = &'a dyn Fn(Range<usize>) -> usize;
@@ -124,7 +140,7 @@ fn node(value: &DeValue<'_>, span: Range<usize>, line: Line<'_>) -> Result<Node>
         }
         DeValue::Float(number) => Value::Float(number.as_str().parse().map_err(|_| wrong(number.as_str()))?),
         DeValue::Boolean(on) => Value::Boolean(*on),
-        DeValue::Datetime(time) => Value::String(time.to_string()),
+        DeValue::Datetime(time) => Value::Datetime(*time),
     }))
 }
 
@@ -204,7 +220,7 @@ mod tests {
     fn text_that_is_not_toml_is_an_error_with_its_line() {
         for (text, line) in [("a = 1\nb = = 2", "line 2"), ("[a]\n[a]\n", "line 2"), ("x", "line 1")] {
             let error = read(text).unwrap_err().to_string();
-            assert!(error.contains(line), "{text}: {error}");
+            assert!(error.starts_with(&format!("{line}: ")), "{text}: {error}");
         }
     }
 }

@@ -96,16 +96,16 @@ pub fn columns(run: &Run) -> Vec<Column> {
 }
 
 impl Values {
-    /// Their texts; a missing value is empty.
-    fn texts(&self) -> Vec<String> {
-        fn all<T>(values: &[Option<T>], show: impl Fn(&T) -> String) -> Vec<String> {
-            values.iter().map(|value| value.as_ref().map(&show).unwrap_or_default()).collect()
+    /// The text of the value in this row, which is empty if it is missing; `None` after the last row.
+    fn text(&self, row: usize) -> Option<String> {
+        fn of<T>(values: &[Option<T>], row: usize, show: impl Fn(&T) -> String) -> Option<String> {
+            values.get(row).map(|value| value.as_ref().map(show).unwrap_or_default())
         }
         match self {
-            Self::Text(values) => all(values, String::clone),
-            Self::Whole(values) => all(values, ToString::to_string),
-            Self::Real(values, digits) => all(values, |value| format!("{value:.digits$}")),
-            Self::Flag(values) => all(values, ToString::to_string),
+            Self::Text(values) => of(values, row, String::clone),
+            Self::Whole(values) => of(values, row, ToString::to_string),
+            Self::Real(values, digits) => of(values, row, |value| format!("{value:.digits$}")),
+            Self::Flag(values) => of(values, row, ToString::to_string),
         }
     }
 }
@@ -113,11 +113,11 @@ impl Values {
 /// The windows as CSV (RFC 4180) with a header line. Lines end with CR LF, and missing values are empty.
 pub fn render(run: &Run) -> String {
     let columns = columns(run);
-    let mut texts: Vec<_> = columns.iter().map(|column| column.values.texts().into_iter()).collect();
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
     // Writing to memory cannot fail, and all rows have the same length.
     let _ = writer.write_record(columns.iter().map(|column| &column.name));
-    while let Some(row) = texts.iter_mut().map(Iterator::next).collect::<Option<Vec<String>>>() {
+    let texts = |row| columns.iter().map(|column| column.values.text(row)).collect::<Option<Vec<String>>>();
+    for row in (0..).map_while(texts) {
         let _ = writer.write_record(row);
     }
     writer.into_inner().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()

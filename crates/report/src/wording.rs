@@ -115,10 +115,15 @@ pub(crate) fn amount(ratio: Interval, lower_bound: bool) -> String {
 pub(crate) fn ratio(ratio: Interval, language: Language) -> String {
     let value = factor(ratio.value, language);
     let ends = ratio.ends().map(|(low, high)| (factor(low, language), factor(high, language)));
-    let ends = ends.filter(|(low, high)| *low != value || *high != value);
+    let ends = ends.filter(|ends| says_more(&value, ends, language));
     let ends = ends.map(|(low, high)| say!(language, " ({low} to {high})", "(区間 {low}~{high})"));
     let ends = ends.unwrap_or_default();
     say!(language, "{value} times{ends}", "{value} 倍{ends}")
+}
+
+/// Whether an interval is written. In English, one whose ends read like the value is not: a sentence says where there is none.
+fn says_more(value: &str, (low, high): &(String, String), language: Language) -> bool {
+    language != Language::English || low != value || high != value
 }
 
 /// The same for a table: `0.97× (0.90–1.06)`.
@@ -136,7 +141,7 @@ pub(crate) fn ratio_in_table(ratio: Interval) -> String {
 pub(crate) fn with_interval(figure: Interval, show: &dyn Fn(f64) -> String, language: Language) -> String {
     let value = show(figure.value);
     let ends = figure.ends().map(|(low, high)| (show(low), show(high)));
-    let ends = ends.filter(|(low, high)| *low != value || *high != value);
+    let ends = ends.filter(|ends| says_more(&value, ends, language));
     ends.map_or_else(
         || value.clone(),
         |(low, high)| say!(language, "{value} ({low} to {high})", "{value}({low}~{high})"),

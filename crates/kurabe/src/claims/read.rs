@@ -336,6 +336,7 @@ fn text_of(entry: &Entry) -> Result<String> {
         Node::Value(Value::String(text)) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
         Node::Value(Value::Integer(number)) => Ok(number.to_string()),
         Node::Value(Value::Float(number)) => Ok(number.to_string()),
+        Node::Value(Value::Datetime(time)) => Ok(time.to_string()),
         _ => Err(at(entry.line, Error::usage(format!("'{}' is not a text", entry.key)))),
     }
 }

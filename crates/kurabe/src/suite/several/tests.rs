@@ -136,6 +136,22 @@ fn mistakes_are_refused_with_file_line_and_remedy() {
         ("[[run]]\nexperiment = 'kv'\nseed = 1\nrounds = 'x'", 5, ["rounds", "x"]),
         ("[[run]]\nexperiment = 'kv'\n\n[run.axes]\nclient = 2", 6, ["'client'", "'clients'"]),
         ("[[run]]\nexperiment = 'kv'\n[run.axes]\nclients = 0", 5, ["clients", ""]),
+        (
+            "[[run]]\nexperiment = 'session'\n[run.axes]\npayload = '1k'\nclients = 'x'\nlayout = 'zz'",
+            7,
+            ["layout", "'zz'"],
+        ),
+        (
+            "[[run]]\nexperiment = 'session'\nrounds = 3\nmargin = '5%'\nmax-rounds = 10",
+            5,
+            ["--margin", "--until"],
+        ),
+        (
+            "[[run]]\nexperiment = 'kv' # é\n\n[[run]]\nname = 'b'\nexperiment = 'kv'\naxes = { clients = 0 }",
+            8,
+            ["'b'", ""],
+        ),
+        ("[[run]]\nname = 2024-01-01\nexperiment = 'kv'", 3, ["'name'", "neither"]),
         ("[[run]]\nexperiment = 'kv'\ntargets = []", 4, ["no targets", "write targets ="]),
         ("[[run]]\nexperiment = 'kv'\ntargets = ['up:postgre']", 4, ["'postgre'", "up:postgres"]),
         ("[[run]]\nexperiment = 'kv'\ntargets = ['nothing']", 4, ["'nothing'", ""]),
