@@ -5,7 +5,7 @@ mod page;
 mod reading;
 mod steps;
 mod terminal;
-mod work;
+pub(crate) mod work;
 
 use crate::file::{About, Ending, Known};
 use crate::variables::plan;

@@ -2,7 +2,7 @@
 
 use crate::draws::{Draw, Order, Seen, fit};
 use crate::forms::{Form, Piece, Value};
-use crate::show::{Call, Kind};
+use crate::show::work::{Call, Kind};
 use crate::units::{Leaf, leaves};
 use kurabe_core::units::count;
 use std::collections::{BTreeMap, HashMap};

@@ -3,7 +3,7 @@
 
 use crate::catalog::{Column, Table};
 use crate::classes::classes;
-use crate::engines::Engine;
+use crate::engines::engine::Engine;
 use crate::issue::IssueKind;
 use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use kurabe_core::{Error, Result};

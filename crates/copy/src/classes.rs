@@ -1,6 +1,6 @@
 //! Which type of an engine is of which class: `casts/types.toml`.
 
-use crate::engines::Engine;
+use crate::engines::engine::Engine;
 use crate::issue::IssueKind;
 use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use std::collections::BTreeMap;

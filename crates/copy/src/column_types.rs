@@ -3,7 +3,7 @@
 use crate::casts::Casts;
 use crate::catalog::{Column, Table};
 use crate::classes::kind_of;
-use crate::engines::Engine;
+use crate::engines::engine::Engine;
 use crate::scan::corrections;
 use crate::sql::{Side, quoted};
 use crate::types::{Class, ColumnTypes, Kind, Mapped, UNLIMITED};

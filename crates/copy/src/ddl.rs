@@ -1,7 +1,8 @@
 //! Statements that make tables and indexes on the target.
 
 use crate::catalog::{Index, Named, Table};
-use crate::engines::{Engine, TargetFacts};
+use crate::engines::engine::Engine;
+use crate::engines::facts::TargetFacts;
 use crate::names::Names;
 use crate::plan::ColumnPlan;
 use crate::sql::quoted;

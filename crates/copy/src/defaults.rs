@@ -2,7 +2,7 @@
 
 use crate::canonical::{Reading, decimal, push};
 use crate::catalog::DefaultValue;
-use crate::engines::Engine;
+use crate::engines::engine::Engine;
 use crate::issue::IssueKind;
 use crate::page::{Cell, Page};
 use crate::sql::literal;

@@ -2,7 +2,8 @@
 
 use crate::catalog::{Catalog, ForeignKey, Named, Native, Table, named};
 use crate::ddl::{create_table, names};
-use crate::engines::{Engine, TargetFacts};
+use crate::engines::engine::Engine;
+use crate::engines::facts::TargetFacts;
 use crate::issue::{Issue, IssueKind};
 use crate::leftovers::take_left;
 use crate::names::Names;

@@ -1,7 +1,7 @@
 //! Names of indexes and constraints on the target: unique, and not too long.
 
 use crate::catalog::Table;
-use crate::engines::Engine;
+use crate::engines::engine::Engine;
 use kurabe_core::{Error, Result};
 use std::collections::HashSet;
 

@@ -1,7 +1,7 @@
 //! Types, sequences and extensions that tables need on a server of the same kind.
 
 use crate::catalog::{Catalog, Named, Table};
-use crate::engines::TargetFacts;
+use crate::engines::facts::TargetFacts;
 use crate::plan::TablePlan;
 use kurabe_core::{Error, Result};
 use std::collections::HashSet;

@@ -3,7 +3,8 @@
 use crate::casts::Casts;
 use crate::catalog::{Catalog, Named, Native, Table};
 use crate::columns::{OneTable, differ_in_more_than_case};
-use crate::engines::{Carried, Engine, TargetFacts};
+use crate::engines::engine::Engine;
+use crate::engines::facts::{Carried, TargetFacts};
 use crate::foreign;
 use crate::leftovers;
 use crate::names::{Names, differ};

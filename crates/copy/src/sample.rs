@@ -2,7 +2,9 @@
 //!
 //! A cell is a function of its row and column. Each engine declares the columns by types of its own.
 
-use crate::engines::{ALL, Engine, TargetFacts, engine_of, of_each};
+use crate::engines::engine::Engine;
+use crate::engines::facts::TargetFacts;
+use crate::engines::{ALL, engine_of, of_each};
 use crate::page::{Cell, Encoded, Page};
 use crate::rows::encode;
 use crate::sql::quoted;

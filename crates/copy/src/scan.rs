@@ -2,7 +2,7 @@
 
 use crate::catalog::Table;
 use crate::classes::kind_of;
-use crate::engines::Engine;
+use crate::engines::engine::Engine;
 use crate::issue::IssueKind;
 use crate::sql::{Side, quoted, text};
 use crate::types::{Class, ColumnTypes, Correction, Kind};

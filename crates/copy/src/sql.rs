@@ -1,8 +1,8 @@
 //! A session with SQL as text, on either side of a copy.
 
 use crate::catalog::Table;
-use crate::engines::Engine;
-pub use crate::engines::{GAP, Side};
+use crate::engines::engine::Engine;
+pub use crate::engines::engine::{GAP, Side};
 use crate::page::PageSize;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::Prepared;

@@ -6,7 +6,7 @@ use crate::compression::Compression;
 use crate::cpus::CpuAllotment;
 use crate::driver::{Access, Capability, ConnectOptions};
 use crate::error::{Error, ErrorKind, Result};
-use crate::experiment::Workload;
+use crate::experiment::workload::Workload;
 use crate::job::Job;
 use crate::operation::Operation;
 use crate::page::ServedPages;

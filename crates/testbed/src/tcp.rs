@@ -9,7 +9,7 @@ use kurabe_tcp::Listener;
 
 use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::spec::Spec;
-use crate::supervisor::SUBCOMMAND;
+use crate::supervisor::messages::SUBCOMMAND;
 
 /// The word after [`SUBCOMMAND`] with which this program becomes a listener.
 pub(crate) const LISTEN: &str = "listen";

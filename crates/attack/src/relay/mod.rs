@@ -93,7 +93,7 @@ impl Relay {
     /// # Errors
     /// If there is no port or thread, or the protocol is not supported.
     pub fn start(plan: Plan, runs: &Path) -> io::Result<Self> {
-        if protocol::of_scheme(&plan.scheme).is_none() {
+        if protocols::of_scheme(&plan.scheme).is_none() {
             return Err(io::Error::other(format!("the relay does not speak {}", plan.scheme)));
         }
         let mut random = Random::new(plan.seed);
@@ -183,7 +183,7 @@ impl Hook for Shared {
     fn serve(&self, client: Socket, server: Socket) {
         let clones = (client.try_clone(), server.try_clone());
         if let ((Ok(to_client), Ok(to_server)), Some(protocol)) =
-            (clones, protocol::of_scheme(&self.plan.scheme))
+            (clones, protocols::of_scheme(&self.plan.scheme))
         {
             let exchange = Exchange {
                 shared: self,

@@ -1,7 +1,6 @@
 //! The relay's view of a protocol: the ends of requests and answers, and the kinds of requests.
 
 use super::peer::Peer;
-use super::protocols;
 use std::io;
 
 /// What a request does.
@@ -63,19 +62,6 @@ pub trait Protocol: Send {
     fn value(&self, message: &[u8]) -> std::ops::Range<usize> {
         longest_text(message, 0)
     }
-}
-
-/// The protocol of a URL's scheme.
-pub fn of_scheme(scheme: &str) -> Option<Box<dyn Protocol>> {
-    Some(match scheme {
-        "redis" | "valkey" => Box::new(protocols::resp::Resp),
-        "memcached" => Box::<protocols::memcached::Memcached>::default(),
-        "mysql" | "mariadb" => Box::<protocols::mysql::Mysql>::default(),
-        "postgres" => Box::<protocols::postgres::Postgres>::default(),
-        "couchdb" | "http" => Box::new(protocols::http::Http),
-        "mongodb" => Box::new(protocols::mongodb::Mongodb),
-        _ => return None,
-    })
 }
 
 /// The longest run of printable ASCII from `start` on, if it is too long for a name.

@@ -1,6 +1,7 @@
 //! Firebird 3.
 
-use super::{Carried, Dialect, Engine, Others, TargetFacts};
+use super::engine::{Dialect, Engine};
+use super::facts::{Carried, Others, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
 use crate::issue::IssueKind;
 use crate::sql::{Row, Side, text};

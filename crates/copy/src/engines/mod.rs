@@ -1,8 +1,8 @@
 //! What SQL engines differ in, one file an engine: the tables of types, the catalogue, and how values are read and
 //! written as text.
 
-mod engine;
-mod facts;
+pub(crate) mod engine;
+pub(crate) mod facts;
 mod firebird;
 mod mysql;
 mod postgres;

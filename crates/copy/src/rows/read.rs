@@ -2,7 +2,7 @@
 //! come in its order, and a later process can continue after the last one.
 
 use crate::canonical::{Reading, push, push_mended};
-use crate::engines::Engine;
+use crate::engines::engine::Engine;
 use crate::page::{Encoded, Page};
 use crate::plan::{ColumnPlan, Resume, TablePlan};
 use crate::sql::{GAP, ROWS, Side, quoted};

@@ -1,6 +1,6 @@
 //! Pages as many rows of an insert, or as text in the engine's own way to load it.
 
-use crate::engines::Engine;
+use crate::engines::engine::Engine;
 use crate::page::{Cell, Encoded, Page};
 use crate::plan::TablePlan;
 use crate::sql::{Side, quoted};

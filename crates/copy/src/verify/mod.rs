@@ -8,7 +8,7 @@
 mod document;
 pub mod form;
 
-use crate::engines::Engine;
+use crate::engines::engine::Engine;
 use crate::issue::{Becomes, IssueKind};
 use crate::page::Cell;
 use crate::plan::{ColumnPlan, TablePlan};

@@ -2,7 +2,7 @@
 //! cell's [`Workload`].
 
 mod transaction;
-mod workload;
+pub(crate) mod workload;
 
 pub use transaction::{Client, ClientSummary, Notes, Recorder, Span, Transaction};
 pub use workload::{After, Before, Checked, DatasetState, Workload};

@@ -10,7 +10,7 @@
 
 mod child_process;
 mod exec_wrapper;
-mod messages;
+pub(crate) mod messages;
 mod serve;
 mod sync;
 mod together;

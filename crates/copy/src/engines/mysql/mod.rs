@@ -2,7 +2,8 @@
 
 mod catalog;
 
-use super::{Carried, Dialect, Documents, Engine, Identity, Others, TargetFacts};
+use super::engine::{Dialect, Engine};
+use super::facts::{Carried, Documents, Identity, Others, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
 use crate::page::Cell;

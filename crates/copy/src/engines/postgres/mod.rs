@@ -5,7 +5,8 @@ mod catalog;
 mod later;
 mod renderings;
 
-use super::{Carried, Dialect, Documents, Engine, Others, TargetFacts};
+use super::engine::{Dialect, Engine};
+use super::facts::{Carried, Documents, Others, TargetFacts};
 use crate::catalog::{Catalog, Collation};
 use crate::issue::IssueKind;
 use crate::sql::{Side, literal, quoted, text};

@@ -2,7 +2,8 @@
 
 mod catalog;
 
-use super::{Dialect, Engine, Identity, TargetFacts};
+use super::engine::{Dialect, Engine};
+use super::facts::{Identity, TargetFacts};
 use crate::canonical::from_hex;
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
