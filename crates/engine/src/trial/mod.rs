@@ -7,6 +7,7 @@ pub(crate) mod gate;
 pub(crate) mod job;
 pub(crate) mod judge;
 pub(crate) mod parameters;
+mod parts;
 pub(crate) mod rate_search;
 pub(crate) mod recorded;
 mod scale;
