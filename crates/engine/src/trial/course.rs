@@ -7,13 +7,13 @@ use kurabe_core::run::TailCourse;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Times from an eighth of a millisecond to more than four years, in buckets of at most a 128th: those at which
+/// Times from an eighth of a millisecond to more than three months, in buckets of at most a 128th: those at which
 /// transactions are made. A client that waits much longer than all others does not make the others' times less exact.
-const WHEN: Scale = Scale { low: 17, fine: 7, octaves: 40 };
+const WHEN: Scale = Scale { low: 17, fine: 7, octaves: 36 };
 /// A transaction counts as so many shares, evenly over the time that it took: clients whose transactions end together
 /// work evenly nevertheless.
 const SHARES: u64 = 16;
-/// By so many bits are buckets of [`WHEN`] wider in a trial of more threads than [`MANY`]: they need 10 kilobytes each.
+/// By so many bits are buckets of [`WHEN`] wider in a trial of more threads than [`MANY`]: they need 5 kilobytes each.
 const WIDER: u32 = 2;
 
 /// The course of all clients of one thread, or of several threads together.
@@ -23,7 +23,15 @@ pub(crate) struct Course {
     /// The shares of transactions by their time: one count of two to the power of `shift` neighbouring buckets of
     /// [`WHEN`]. Empty of an open loop, whose throughput is not read from it.
     #[serde(serialize_with = "sparse", deserialize_with = "dense")]
-    shares: Vec<u64>,
+    shares: Vec<u32>,
+    /// Shares of the same buckets that exceeded 32 bits; empty if none did.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "sparse",
+        deserialize_with = "dense"
+    )]
+    more: Vec<u64>,
     #[serde(default, skip_serializing_if = "is_zero", deserialize_with = "shift")]
     shift: u32,
     /// Transactions by the time that they took, in parts of the trial; `None` of interleaved trials.
@@ -35,12 +43,12 @@ impl Course {
     pub(crate) fn new(threads: usize, has_parts: bool) -> Self {
         let shift = if threads > MANY { WIDER } else { 0 };
         let parts = has_parts.then(|| Parts::new(threads));
-        Self { shares: vec![0; WHEN.buckets() >> shift], shift, parts }
+        Self { shares: vec![0; WHEN.buckets() >> shift], more: Vec::new(), shift, parts }
     }
 
     /// A course of one of so many threads, in an open loop.
     pub(crate) fn of_open_loop(threads: usize) -> Self {
-        Self { shares: Vec::new(), shift: 0, parts: Some(Parts::new(threads)) }
+        Self { shares: Vec::new(), more: Vec::new(), shift: 0, parts: Some(Parts::new(threads)) }
     }
 
     /// Counts so many transactions that ended at `at` and took `took`, both in nanoseconds.
@@ -60,9 +68,30 @@ impl Course {
 
     #[inline]
     fn share(&mut self, at: u64, shares: u64) {
-        if let Some(sum) = self.shares.get_mut(WHEN.bucket(at) >> self.shift) {
-            *sum = sum.saturating_add(shares);
+        self.add(WHEN.bucket(at) >> self.shift, shares);
+    }
+
+    #[inline]
+    fn add(&mut self, bucket: usize, shares: u64) {
+        let Some(sum) = self.shares.get_mut(bucket) else { return };
+        match u32::try_from(u64::from(*sum).saturating_add(shares)) {
+            Ok(new) => *sum = new,
+            Err(_) => self.exceed(bucket, shares),
         }
+    }
+
+    /// Adds shares to a bucket whose 32 bits they exceed.
+    #[cold]
+    fn exceed(&mut self, bucket: usize, shares: u64) {
+        self.more.resize(self.shares.len(), 0);
+        let before = std::mem::take(&mut self.shares[bucket]);
+        self.more[bucket] = self.more[bucket].saturating_add(shares).saturating_add(before.into());
+    }
+
+    /// The shares of each bucket.
+    fn sums(&self) -> impl Iterator<Item = u64> {
+        let more = self.more.iter().copied().chain(std::iter::repeat(0));
+        self.shares.iter().zip(more).map(|(sum, more)| u64::from(*sum).saturating_add(more))
     }
 
     #[cold]
@@ -86,6 +115,7 @@ impl Course {
     /// Forgets all transactions.
     pub(crate) fn clear(&mut self) {
         self.shares.fill(0);
+        self.more.fill(0);
         if let Some(parts) = &mut self.parts {
             parts.clear();
         }
@@ -95,10 +125,8 @@ impl Course {
     pub(crate) fn merge(&mut self, other: &Self) {
         let shift = self.shift.max(other.shift);
         self.widen(shift);
-        for (at, count) in other.shares.iter().enumerate().filter(|(_, count)| **count > 0) {
-            if let Some(sum) = self.shares.get_mut(at >> (shift - other.shift)) {
-                *sum = sum.saturating_add(*count);
-            }
+        for (at, count) in other.sums().enumerate().filter(|(_, count)| *count > 0) {
+            self.add(at >> (shift - other.shift), count);
         }
         match (&mut self.parts, &other.parts) {
             (Some(parts), Some(other)) => parts.merge(other),
@@ -109,10 +137,10 @@ impl Course {
     /// Merges neighbouring buckets of shares.
     fn widen(&mut self, shift: u32) {
         if shift > self.shift {
-            let wide = self.shares.chunks(1 << (shift - self.shift));
-            self.shares = wide
-                .map(|narrow| narrow.iter().fold(0, |sum: u64, more| sum.saturating_add(*more)))
-                .collect();
+            let narrow: Vec<u64> = self.sums().collect();
+            let wide = narrow.len() >> (shift - self.shift);
+            (self.shares, self.more) = (vec![0; wide], Vec::new());
+            narrow.iter().enumerate().for_each(|(at, count)| self.add(at >> (shift - self.shift), *count));
             self.shift = shift;
         }
     }
@@ -125,7 +153,7 @@ impl Course {
     /// The end of the bucket that has this time, in nanoseconds, and how many transactions were made until then.
     pub(crate) fn made_with(&self, at: u64) -> (u64, f64) {
         let bucket = WHEN.bucket(at) >> self.shift;
-        let shares = self.shares.iter().take(bucket + 1).map(|count| *count as f64);
+        let shares = self.sums().take(bucket + 1).map(|count| count as f64);
         (self.longest(bucket), shares.sum::<f64>() / SHARES as f64)
     }
 
@@ -133,9 +161,9 @@ impl Course {
     /// their shares.
     pub(crate) fn made_until(&self, at: f64, end: u64) -> f64 {
         let (mut before, mut made) = (0.0, 0.0);
-        let all = self.shares.iter().enumerate().take(WHEN.buckets() >> self.shift);
-        for (bucket, count) in all.filter(|(_, count)| **count > 0) {
-            let (until, count) = (self.longest(bucket).min(end) as f64, *count as f64 / SHARES as f64);
+        let all = self.sums().enumerate().take(WHEN.buckets() >> self.shift);
+        for (bucket, count) in all.filter(|(_, count)| *count > 0) {
+            let (until, count) = (self.longest(bucket).min(end) as f64, count as f64 / SHARES as f64);
             if at < until {
                 return made + count * ((at - before) / (until - before)).max(0.0);
             }
@@ -278,6 +306,11 @@ mod tests {
                 let expected = (hours * 3_600 * 5_000_000 / 20 * part) as f64;
                 assert!((found / expected - 1.0).abs() < 0.005, "{part}: {found} {expected}");
             }
+            let text = serde_json::to_string(&course).unwrap();
+            let mut twice: Course = serde_json::from_str(&text).unwrap();
+            twice.merge(&course);
+            let (found, once) = (twice.made_until(f64::MAX, end), course.made_until(f64::MAX, end));
+            assert!((found / once - 2.0).abs() < 1e-9, "{found} {once}");
         }
     }
 
