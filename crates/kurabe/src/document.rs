@@ -79,9 +79,9 @@ pub(crate) fn line_of_error(
             table.insert(key.to_owned(), value);
             gives(&table)
         };
-        let axis = |axis: &&Entry| with("axes", Value::Table(without_lines(std::slice::from_ref(*axis))));
-        let key = |entry: &&Entry| !is_base(&entry.key) && with(&entry.key, entry.node.value());
-        if let Some(entry) = axes.iter().find(axis).or_else(|| entries.iter().find(key)) {
+        let is_axis = |axis: &&Entry| with("axes", Value::Table(without_lines(std::slice::from_ref(*axis))));
+        let is_key = |entry: &&Entry| !is_base(&entry.key) && with(&entry.key, entry.node.value());
+        if let Some(entry) = axes.iter().find(is_axis).or_else(|| entries.iter().find(is_key)) {
             return Some(entry.line);
         }
     }
@@ -97,8 +97,8 @@ pub(crate) fn line_of_error(
         table.remove(&entry.key);
         table
     };
-    let line = |is_axis: &dyn Fn(&Entry) -> bool, helps: &dyn Fn(Table) -> bool| {
-        if let Some(axis) = axes.iter().find(|axis| is_axis(axis) && helps(without_axis(axis))) {
+    let line = |counts: &dyn Fn(&Entry) -> bool, helps: &dyn Fn(Table) -> bool| {
+        if let Some(axis) = axes.iter().find(|axis| counts(axis) && helps(without_axis(axis))) {
             return Some(axis.line);
         }
         let mut keys = entries.iter().filter(|entry| !is_base(&entry.key) && helps(without_key(entry)));
