@@ -94,6 +94,7 @@ impl Course {
         self.shares.iter().zip(more).map(|(sum, more)| u64::from(*sum).saturating_add(more))
     }
 
+    /// Adds the shares of transactions that took longer, in at most as many pieces as they touch buckets.
     #[cold]
     fn spread(&mut self, at: u64, took: u64, count: u64) {
         let begin = at.saturating_sub(took);
@@ -177,6 +178,7 @@ impl Course {
         self.parts.as_ref()?.tail()
     }
 }
+
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_zero(shift: &u32) -> bool {
     *shift == 0

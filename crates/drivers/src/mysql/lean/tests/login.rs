@@ -42,7 +42,7 @@ fn password_is_never_sent_in_plain_text_unencrypted() {
     let error = result.unwrap_err();
     assert!(error.to_string().contains("plain text"), "{error}");
     let full = [packets(0, &[greeting()]), packets(2, &[b"\x01\x04".to_vec()])].concat();
-    // By default the server is not even asked for a key: whoever answers could read the password.
+    // By default the client requests no key: another server in its place could send its own, and read the password.
     let (result, sent_in_full) = log_in(full.clone(), 100);
     let error = result.unwrap_err();
     assert_eq!(error.server_code(), Some("2061"), "{error}");
