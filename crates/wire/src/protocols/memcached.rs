@@ -36,6 +36,12 @@ impl<const MAX: usize> Requests<MAX> {
         self.input.push(bytes);
     }
 
+    /// The number of bytes that wait to be read.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.input.waiting().len()
+    }
+
     /// What follows; `None` if it has not arrived.
     pub(super) fn next(&mut self) -> Result<Option<Next>, Stop> {
         loop {

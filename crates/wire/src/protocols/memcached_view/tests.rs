@@ -90,6 +90,15 @@ fn key_may_be_the_name_of_a_flag_and_nothing_is_read_after_quit() {
 }
 
 #[test]
+fn what_follows_quit_is_not_kept() {
+    let (now, mut events, mut view) = (Instant::now(), Vec::new(), Memcached::default());
+    for text in ["quit\r\n"].into_iter().chain(std::iter::repeat_n("get a\r\n", 10_000)) {
+        view.sent(text.as_bytes(), now, &mut events).unwrap();
+    }
+    assert!(view.requests.waiting() < 10, "{}", view.requests.waiting());
+}
+
+#[test]
 fn stream_that_cannot_be_read_is_said_once_and_ends_the_recording() {
     for conversation in [
         vec![asked("watch\r\n"), told("OK\r\n")],
