@@ -7,7 +7,7 @@ use crate::finding::{Comparison, Finding, Section, Statement, Values};
 use crate::format::{capital, list, micros};
 use crate::group::{distinct, grouped};
 use crate::interval::Interval;
-use crate::labels::{Axis, Labels, OperationLabels};
+use crate::labels::{Axis, Kind, Labels, OperationLabels};
 use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
 use crate::summary::Summary;
@@ -85,13 +85,10 @@ fn of_targets<'a>(
     let fastest = cells[0];
     let verdict = |cell: &CellResult, best: &CellResult| {
         summary.verdicts.iter().find_map(|verdict| {
-            let is_of = |a: &str, b: &str| verdict.pair.a == a && verdict.pair.b == b;
-            let here = verdict.pair.axis == TARGET
-                && verdict.pair.metric == best.metric
-                && verdict.operation == operation.name
-                && verdict.at == *axes;
-            let forward = is_of(&cell.target, &best.target);
-            (here && (forward || is_of(&best.target, &cell.target))).then_some(Against { verdict, forward })
+            let is_of = |a: &CellResult, b: &CellResult| verdict.cells == [Some(a.index), Some(b.index)];
+            let here = verdict.pair.axis == TARGET && verdict.pair.metric == best.metric;
+            let forward = is_of(cell, best);
+            (here && (forward || is_of(best, cell))).then_some(Against { verdict, forward })
         })
     };
     let rank = |cell: &CellResult| rank(labels, cell, verdict(cell, fastest).as_ref(), fastest);
@@ -135,7 +132,7 @@ fn of_axes<'a>(summary: &'a Summary, operation: &OperationLabels) -> Vec<Ranking
             && verdict.target.is_some()
             && crate::metrics::is_speed(&verdict.pair.metric)
     });
-    let compared = own.filter_map(|verdict| Some((sides(labels, &summary.cells, verdict)?, verdict)));
+    let compared = own.filter_map(|verdict| Some((sides(&summary.cells, verdict)?, verdict)));
     let groups = grouped(compared.map(|([a, b], verdict)| (b.index, (a, b, verdict))));
     let first =
         |x: Option<&AxisValue>| labels.xs().first().is_none_or(|first| first.as_ref() == x || x.is_none());
@@ -189,8 +186,8 @@ fn at(labels: &Labels, axes: &Cell, x: Option<&AxisValue>, target: Option<&str>)
     let chart = labels.chart_axis().filter(|_| x.is_some());
     let is_chart = |axis: &Axis| chart.is_some_and(|chart| chart.name == axis.name);
     let within = labels.axes.iter().filter(|axis| {
-        (axis.varies() && question.is_within(&axis.name) || axis.kind == crate::labels::Kind::Size)
-            && !is_chart(axis)
+        let is_size = axis.kind == Kind::Size && !(axis.varies() && question.compares(&axis.name));
+        (axis.varies() && question.is_within(&axis.name) || is_size) && !is_chart(axis)
     });
     let values = within.filter_map(|axis| Some(axis.name_value(axes.get(&axis.name)?)));
     let values: Vec<String> =
@@ -208,7 +205,7 @@ fn on_target(labels: &Labels, target: &str) -> String {
 
 /// A value of an axis: words stand alone.
 fn short(axis: &Axis, value: &AxisValue) -> String {
-    if axis.kind == crate::labels::Kind::Word { axis.show(value) } else { axis.name_value(value) }
+    if axis.kind == Kind::Word { axis.show(value) } else { axis.name_value(value) }
 }
 
 /// A cell's metric of speed, so that more is better; the least if it has none.

@@ -14,6 +14,7 @@ use crate::labels::{Axis, Labels};
 use crate::metrics::paired;
 use crate::noise::Noise;
 use crate::rule::Rule;
+use crate::side::Side;
 use crate::verdict::{Limit, Pair, Verdict, VerdictResult, Why};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
@@ -27,13 +28,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The name of the difference between two targets.
 pub(crate) const TARGET: &str = "target";
 
-/// Why a pair may not be compared: the sides whose results are not exact. `sides` are the names in the comparison.
+/// Why a pair may not be compared: the sides whose results are not exact.
 /// Values of an axis are compared as an application sees them, including its client. Targets are compared as servers,
 /// for which a saturated client only gives a lower bound.
-pub(crate) fn not_comparable(cells: [&CellResult; 2], sides: [&str; 2]) -> Option<Why> {
-    let these = |holds: fn(&CellResult) -> bool| -> Option<Vec<String>> {
+pub(crate) fn not_comparable(cells: [&CellResult; 2], sides: &[Side; 2]) -> Option<Why> {
+    let these = |holds: fn(&CellResult) -> bool| -> Option<Vec<Side>> {
         let found = cells.iter().zip(sides).filter(|(cell, _)| holds(cell));
-        let found: Vec<String> = found.map(|(_, side)| side.to_owned()).collect();
+        let found: Vec<Side> = found.map(|(_, side)| side.clone()).collect();
         (!found.is_empty()).then_some(found)
     };
     these(CellResult::is_overloaded)
@@ -48,7 +49,7 @@ pub(crate) fn bounded(
     metric: &MetricInfo,
     result: VerdictResult,
     cells: [&CellResult; 2],
-    sides: [&str; 2],
+    sides: &[Side; 2],
 ) -> (VerdictResult, Option<Why>, bool) {
     // Metrics other than rates and times do not depend on the client's saturation.
     if !matches!(metric.unit, Unit::PerSecond | Unit::Nanoseconds) {
@@ -63,7 +64,7 @@ pub(crate) fn bounded(
     if holds {
         return (result, None, least);
     }
-    let sides = full.iter().zip(sides).filter(|(full, _)| **full).map(|(_, side)| side.to_owned()).collect();
+    let sides = full.iter().zip(sides).filter(|(full, _)| **full).map(|(_, side)| side.clone()).collect();
     (VerdictResult::NotComparable, Some(Why::ClientBound { sides }), false)
 }
 
@@ -88,28 +89,9 @@ pub(crate) fn result_of(ratio: &PairedRatio, margin: f64) -> VerdictResult {
 }
 
 /// The two cells of a comparison.
-pub(crate) fn sides<'a>(
-    labels: &Labels,
-    cells: &'a [CellResult],
-    verdict: &Verdict,
-) -> Option<[&'a CellResult; 2]> {
-    let pair = &verdict.pair;
-    let axis = labels.axis(&pair.axis);
-    let cell = |side: &String| {
-        cells.iter().find(|cell| {
-            let is_side = match axis {
-                Some(axis) => {
-                    axis.show_of(&cell.axes) == *side && Some(&cell.target) == verdict.target.as_ref()
-                }
-                None => cell.target == *side,
-            };
-            is_side
-                && cell.operation == verdict.operation
-                && !cell.aa_control
-                && verdict.at.values().iter().all(|(axis, at)| cell.axes.get(axis) == Some(at))
-        })
-    };
-    Some([cell(&pair.a)?, cell(&pair.b)?])
+pub(crate) fn sides<'a>(cells: &'a [CellResult], verdict: &Verdict) -> Option<[&'a CellResult; 2]> {
+    let [a, b] = verdict.cells.map(|cell| cells.get(cell?));
+    Some([a?, b?])
 }
 
 /// All comparisons of a run, those of primary metrics first; and how many of these and of the others have results.
@@ -156,7 +138,7 @@ pub(crate) fn compare(
         let these = found.iter().filter(|(metric, ..)| metric.primary == primary);
         these.filter(|(metric, _, sides)| comparable(metric, sides)).count() as u32
     });
-    let judged = found.into_iter().map(|(metric, pair, sides)| {
+    let judged = found.into_iter().filter_map(|(metric, pair, sides)| {
         let settings =
             IntervalSettings::default().for_comparisons(count[usize::from(!metric.primary)].max(1));
         judge_pair(labels, (metric, pair), sides, (noise, rule, spec), &settings)
@@ -274,7 +256,7 @@ fn judge_pair(
     cells: [Option<&CellResult>; 2],
     (noise, rule, spec): (&Noise, &Rule, &RunSpec),
     once: &IntervalSettings,
-) -> Verdict {
+) -> Option<Verdict> {
     let targets = [planned.a.0, planned.b.0];
     let name = |target: usize| labels.names[target].clone();
     let mut at = planned.b.1.values().clone();
@@ -283,12 +265,13 @@ fn judge_pair(
     if let Some(axis) = chart {
         at.remove(&axis.name);
     }
-    let [a, b] = match planned.axis.map(|axis| &labels.axes[axis]) {
+    let sides = match planned.axis.map(|axis| &labels.axes[axis].name) {
         Some(axis) => {
-            at.remove(&axis.name);
-            [&planned.a, &planned.b].map(|(_, cell)| axis.show_of(cell))
+            at.remove(axis);
+            let value = |(_, cell): &(usize, Cell)| cell.get(axis).cloned().map(Side::Value);
+            [value(&planned.a)?, value(&planned.b)?]
         }
-        None => targets.map(name),
+        None => targets.map(Side::Target),
     };
     let variance = noise.variance(&targets, &planned.operation, metric);
     let axis = planned.axis.map_or(TARGET, |axis| &labels.axes[axis].name).to_owned();
@@ -298,36 +281,45 @@ fn judge_pair(
     };
     let mut verdict = Verdict {
         operation: planned.operation.clone(),
-        pair: Pair { metric: metric.name.clone(), axis, a, b },
+        cells: cells.map(|cell| cell.map(|cell| cell.index)),
+        pair: Pair { metric: metric.name.clone(), axis, a: sides[0].clone(), b: sides[1].clone() },
         primary: metric.primary,
         target: planned.axis.map(|_| name(targets[0])),
         at: Cell::new(at),
         conclusive: true,
         x: planned.x.clone().filter(|_| chart.is_none()),
         limits: cells.map(|cell| cell.filter(|_| metric.is_speed()).and_then(limit)),
-        ..Verdict::default()
+        result: VerdictResult::NotComparable,
+        why: None,
+        ratio: None,
+        low: None,
+        high: None,
+        rounds: 0,
+        noise_floor: None,
+        smallest_detectable: None,
+        corrected_for: 0,
+        further_rounds: None,
+        lower_bound: false,
     };
-    let sides = [verdict.pair.a.clone(), verdict.pair.b.clone()];
-    let sides = [sides[0].as_str(), sides[1].as_str()];
     let [Some(a), Some(b)] = cells.map(ok) else {
         verdict.why = sides.iter().zip(cells).find_map(|(side, cell)| why_no_results(side, cell));
-        return verdict;
+        return Some(verdict);
     };
     let pair = paired(a, b, metric, spec);
     verdict.rounds = pair.rounds as u32;
-    if let Some(why) = not_comparable([a, b], sides) {
+    if let Some(why) = not_comparable([a, b], &sides) {
         verdict.why = Some(why);
-        return verdict;
+        return Some(verdict);
     }
     let Some(ratio) = PairedRatio::of(&pair.a, &pair.b, &rule.settings(*once)) else {
         verdict.why = Some(if pair.rounds == 0 { Why::NoCommonRound } else { Why::NotPositive });
-        return verdict;
+        return Some(verdict);
     };
     verdict.noise_floor = variance.map(|variance| noise_floor(variance, ratio.quantile));
     verdict.result = result_of(&ratio, rule.margin);
     verdict.conclusive = verdict.result != VerdictResult::Undecided;
     if verdict.target.is_none() {
-        (verdict.result, verdict.why, verdict.lower_bound) = bounded(metric, verdict.result, [a, b], sides);
+        (verdict.result, verdict.why, verdict.lower_bound) = bounded(metric, verdict.result, [a, b], &sides);
         // More rounds may still show that a saturated side wins, if only one side is saturated.
         let cannot_be_called = verdict.result == VerdictResult::NotComparable && !may_win(&ratio, [a, b]);
         verdict.conclusive |= cannot_be_called;
@@ -343,7 +335,7 @@ fn judge_pair(
     verdict.ratio = Some(ratio.ratio);
     (verdict.low, verdict.high) = (ratio.low(), ratio.high());
     verdict.corrected_for = ratio.comparisons;
-    verdict
+    Some(verdict)
 }
 
 fn ok(cell: Option<&CellResult>) -> Option<&CellResult> {
@@ -351,8 +343,8 @@ fn ok(cell: Option<&CellResult>) -> Option<&CellResult> {
 }
 
 /// Why a side has no results; `None` if it has.
-pub(crate) fn why_no_results(side: &str, cell: Option<&CellResult>) -> Option<Why> {
-    let side = side.to_owned();
+pub(crate) fn why_no_results(side: &Side, cell: Option<&CellResult>) -> Option<Why> {
+    let side = side.clone();
     let Some(cell) = cell else { return Some(Why::NotMeasured { side }) };
     let reason = cell.reason.clone().unwrap_or_default();
     match cell.status {

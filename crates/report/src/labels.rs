@@ -2,7 +2,7 @@
 
 use crate::cell::MetricInfo;
 use crate::format::plural;
-use crate::group::distinct;
+use crate::group::{distinct, grouped};
 use crate::messages::{Language, Message};
 use kurabe_core::axis::{AxisValue, Cell, NumberUnit};
 use kurabe_core::compression::COMPRESSION;
@@ -32,6 +32,8 @@ pub(crate) struct Axis {
     pub kind: Kind,
     /// The run's values, the baseline's first, then numbers as given.
     pub values: Vec<AxisValue>,
+    /// Sizes that would be rounded to the text of another value of the run: they are shown in bytes.
+    exact: Vec<u64>,
     /// The meaning of each word, if known.
     meanings: &'static [(&'static str, &'static str)],
     language: Language,
@@ -54,6 +56,9 @@ impl Axis {
     /// Formats a value: `100 kB`, `16`, `blob`.
     pub fn show(&self, value: &AxisValue) -> String {
         match (self.kind, value) {
+            (Kind::Size | Kind::NamedSize, AxisValue::Number(bytes)) if self.exact.contains(bytes) => {
+                format!("{} B", units::count(*bytes))
+            }
             (Kind::Size | Kind::NamedSize, AxisValue::Number(bytes)) => units::size(*bytes),
             (Kind::Percent, AxisValue::Number(share)) => format!("{share} %"),
             (_, AxisValue::Number(n)) => units::count(*n),
@@ -239,19 +244,6 @@ impl Labels {
         self.axes.iter().find(|axis| axis.name == name)
     }
 
-    /// A side of a comparison: `SQLite`, `compress zstd`, `16 clients`.
-    pub fn side(&self, axis: &str, side: &str) -> String {
-        let Some(axis) = self.axis(axis) else { return self.target(side) };
-        let value = axis.values.iter().find(|value| axis.show(value) == side);
-        value.map_or_else(|| side.to_owned(), |value| axis.name_value(value))
-    }
-
-    /// A side of a comparison with its preposition, which Japanese does not have: `on SQLite`, `with compress zstd`.
-    pub fn with(&self, axis: &str, side: &str) -> String {
-        let (word, side) = (if self.axis(axis).is_some() { "with" } else { "on" }, self.side(axis, side));
-        if self.language == Language::Japanese { side } else { format!("{word} {side}") }
-    }
-
     /// Formats the values of a cell: `layout blob`, `16 clients`.
     pub fn axes_of(&self, cell: &Cell) -> Vec<String> {
         self.axes.iter().filter_map(|axis| Some(axis.name_value(cell.get(&axis.name)?))).collect()
@@ -292,12 +284,10 @@ fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
     let own = info.map_or(&[][..], |info| info.axes);
     let common = [&RATE, &CPUS, &CPU_PLACEMENT, &COMPRESSION].into_iter();
     let common = common.filter(|axis| !own.iter().any(|known| known.name == axis.name));
-    let axis = |name: &str, kind, meanings, values: &[AxisValue]| Axis {
-        name: name.to_owned(),
-        kind,
-        values: distinct(values.iter().cloned()),
-        meanings,
-        language: Language::default(),
+    let axis = |name: &str, kind, meanings, values: &[AxisValue]| {
+        let values = distinct(values.iter().cloned());
+        let exact = alike_when_rounded(&values);
+        Axis { name: name.to_owned(), kind, values, exact, meanings, language: Language::default() }
     };
     let known = own.iter().chain(common).filter_map(|info| {
         let meanings = info.kind.words;
@@ -319,6 +309,16 @@ fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
         }
     }
     all
+}
+
+/// The numbers that have the same text as another one if they are formatted as sizes.
+fn alike_when_rounded(values: &[AxisValue]) -> Vec<u64> {
+    let numbers = values.iter().filter_map(|value| match value {
+        AxisValue::Number(bytes) => Some((units::size(*bytes), *bytes)),
+        AxisValue::Word(_) => None,
+    });
+    let groups = grouped(numbers).into_iter().filter(|(_, alike)| alike.len() > 1);
+    groups.flat_map(|(_, alike)| alike).collect()
 }
 
 fn operation(run: &Run, name: &str, info: Option<&ExperimentInfo>) -> OperationLabels {

@@ -37,6 +37,7 @@ mod proof;
 mod results;
 mod rule;
 mod scope;
+mod side;
 mod statistics;
 mod steady;
 pub mod summary;

@@ -124,6 +124,7 @@ messages! {
     // Two runs.
     FirstRun: "the first run", "最初の実行";
     SecondRun: "the second run", "2 番目の実行";
+    TheRun: "the run", "この実行";
     Metric: "metric", "指標";
     Operation: "operation", "操作";
     Target: "target", "対象";

@@ -24,7 +24,7 @@ pub use crate::target::TargetSummary;
 pub use crate::verdict::{Verdict, VerdictResult};
 
 /// The version of the JSON report.
-pub const REPORT_VERSION: u32 = 4;
+pub const REPORT_VERSION: u32 = 5;
 
 /// The contents of a report.
 #[derive(Clone, Debug, Serialize)]

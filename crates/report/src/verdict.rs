@@ -3,22 +3,24 @@
 use crate::attribution::{Bottleneck, Confidence};
 use crate::format::list;
 use crate::interval::Interval;
+use crate::labels::Labels;
 use crate::messages::Language;
+use crate::side::Side;
 use crate::wording::say;
 use kurabe_core::axis::{AxisValue, Cell};
 use serde::Serialize;
 
 /// The two sides of a comparison.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Pair {
     /// The compared metric.
     pub metric: String,
     /// The axis in which the sides differ, or `target`.
     pub axis: String,
     /// One side: a value of the axis, or a target.
-    pub a: String,
+    pub a: Side,
     /// The other side.
-    pub b: String,
+    pub b: Side,
 }
 
 /// The bottleneck of the slower side.
@@ -34,23 +36,23 @@ pub struct Limit {
 pub enum Why {
     /// A trial of one of them failed.
     Failed {
-        /// The side, as the comparison names it.
-        side: String,
+        /// The side.
+        side: Side,
         /// What happened.
         reason: String,
     },
     /// One of them could not be measured.
     Unavailable {
-        side: String,
+        side: Side,
         /// Why not.
         reason: String,
     },
     /// One of them was not planned, or the run ended before it.
-    NotMeasured { side: String },
+    NotMeasured { side: Side },
     /// One of two runs is not complete.
     Unfinished {
         /// The run.
-        side: String,
+        side: Side,
     },
     /// They have no round in common.
     NoCommonRound,
@@ -59,29 +61,31 @@ pub enum Why {
     /// A client was saturated: the result is a lower bound of the server's capacity.
     ClientBound {
         /// The sides with a saturated client.
-        sides: Vec<String>,
+        sides: Vec<Side>,
     },
     /// The rate was not served: response times grow with the trial's length.
     Overloaded {
         /// The sides that were overloaded.
-        sides: Vec<String>,
+        sides: Vec<Side>,
     },
     /// The load generator was late by more than a tenth of the response time.
     GeneratorLate {
         /// The sides where it was.
-        sides: Vec<String>,
+        sides: Vec<Side>,
     },
     /// Other processes used the CPU, so that a gate cannot fail.
     Disturbed {
         /// The sides where they did.
-        sides: Vec<String>,
+        sides: Vec<Side>,
     },
 }
 
 impl Why {
-    /// The reason as a clause, in Japanese as a sentence; `name` names a side.
-    pub(crate) fn clause(&self, language: Language, name: &dyn Fn(&String) -> String) -> String {
-        let named = |sides: &[String]| {
+    /// The reason as a clause, in Japanese as a sentence; `axis` is the one in which the sides differ.
+    pub(crate) fn clause(&self, labels: &Labels, axis: &str) -> String {
+        let language = labels.language;
+        let name = |side: &Side| labels.side(axis, side);
+        let named = |sides: &[Side]| {
             let names: Vec<String> = sides.iter().map(name).collect();
             if language == Language::Japanese { names.join("と") } else { list(&names) }
         };
@@ -144,9 +148,11 @@ impl Why {
 }
 
 /// The comparison of two cells.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
     pub operation: String,
+    /// The cells of the two sides, by position among those of the report; `None`: it was not planned.
+    pub cells: [Option<usize>; 2],
     /// The compared metric; the difference: an axis, or `target`; and the two sides.
     #[serde(flatten)]
     pub pair: Pair,
@@ -199,7 +205,7 @@ impl Verdict {
 }
 
 /// The result of a comparison, for its first side.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictResult {
     /// It is significantly better.
@@ -211,7 +217,6 @@ pub enum VerdictResult {
     /// No difference was detected, and one beyond the margin is not excluded.
     Undecided,
     /// They cannot be compared.
-    #[default]
     NotComparable,
 }
 

@@ -4,7 +4,7 @@ use crate::common::{INFO, Pattern, Scenario, bottlenecks, measurements, observed
 use kurabe_core::observation::ServerUse;
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::attribution::{Bottleneck, Confidence};
-use kurabe_report::finding::{Section, Why};
+use kurabe_report::finding::{Section, Side, Why};
 use kurabe_report::summary::VerdictResult;
 use kurabe_report::{View, analyse, compare, csv, html, json, markdown, terminal};
 
@@ -48,9 +48,11 @@ fn verdicts_name_bottleneck_and_saturated_client_is_never_slower() {
     has("Writes on memcached are at least 2.7 times as fast as on SQLite at every payload tested");
     has("Reads on memcached are at least");
     has("the client was saturated on memcached, so its result is a lower bound");
+    let memcached = summary.targets.iter().position(|target| target.name == "memcached").unwrap();
     for verdict in &summary.verdicts {
-        let loser_is_memcached = verdict.pair.b == "memcached" && verdict.result == VerdictResult::Better
-            || verdict.pair.a == "memcached" && verdict.result == VerdictResult::Worse;
+        let is_memcached = |side: &Side| *side == Side::Target(memcached);
+        let loser_is_memcached = is_memcached(&verdict.pair.b) && verdict.result == VerdictResult::Better
+            || is_memcached(&verdict.pair.a) && verdict.result == VerdictResult::Worse;
         assert!(!loser_is_memcached, "{verdict:?}");
     }
 }

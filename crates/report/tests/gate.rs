@@ -1,6 +1,6 @@
 //! The gate of two runs: what it calls slower, and in which forms it says so.
 
-use crate::common::{At, INFO, Scenario, measurements, of_any_start};
+use crate::common::{At, INFO, Scenario, interleaved, measurements, of_any_start};
 use kurabe_core::facts::{ServerFacts, Setting};
 use kurabe_core::observation::{CpuUse, HostUse, Observation, ServerUse};
 use kurabe_core::run::{Outcome, Run};
@@ -136,7 +136,7 @@ fn noise_wider_than_margin_is_undecided() {
 }
 
 #[test]
-fn run_on_a_machine_with_other_load_cannot_fail() {
+fn other_load_hides_no_slowdown_that_slices_show_and_lets_nothing_else_be_decided() {
     let (base, mut slower) = (run(usual, 0.01), run(slow_reads, 0.01));
     let cpus = vec![CpuUse { cpu: 0, busy_ns: 900_000_000, steal_ns: 0 }];
     let observed = Observation {
@@ -153,9 +153,23 @@ fn run_on_a_machine_with_other_load_cannot_fail() {
     assert_eq!((found.decision, found.slower), (Decision::Undecided, 0), "{found:?}");
     let text = compare::terminal(&compared, &terminal::Options::default());
     assert!(text.contains("processes used the CPU during") && text.contains("--wait-quiet"), "{text}");
-    // What is not slower still passes.
     let same = judged(&slower, &slower, 0.05).gate.unwrap().decided;
-    assert_eq!((same.decision, same.undecided), (Decision::Passed, same.tails), "{same:?}");
+    assert_eq!((same.decision, same.passed), (Decision::Undecided, 0), "{same:?}");
+    // Two targets of one run share the load.
+    let paired = |slower| {
+        let mut run = interleaved(slower);
+        for (_, measured) in measurements(&mut run) {
+            measured.observed = Some(Box::new(observed.clone()));
+        }
+        let summary = summary(&run);
+        let mut compared = compare::peers(&run, &summary);
+        gate::judge(&mut compared, &summary, &summary, Criteria { slower: Some(0.05), p99: None });
+        compared.gate.unwrap().decided
+    };
+    let slower = paired(200);
+    assert_eq!((slower.decision, slower.passed), (Decision::Failed, 0), "{slower:?}");
+    let equal = paired(100);
+    assert_eq!((equal.decision, equal.slower, equal.passed), (Decision::Undecided, 0, 0), "{equal:?}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod footprint;
 mod gate;
 mod golden;
 mod history;
+mod identity;
 mod incomplete;
 mod noise;
 mod page;

@@ -7,7 +7,7 @@ use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::{Outcome, Run};
-use kurabe_report::finding::{Finding, Note, Section, Statement, Trials, Why};
+use kurabe_report::finding::{Finding, Note, Section, Side, Statement, Trials, Why};
 use kurabe_report::summary::{Status, Summary, Verdict, VerdictResult};
 use kurabe_report::{Language, analyse, compare, terminal};
 
@@ -63,7 +63,7 @@ fn faster_of_two_targets_is_reported() {
     );
     let verdict = &summary.verdicts[0];
     let pair = &verdict.pair;
-    assert_eq!((pair.a.as_str(), pair.b.as_str(), pair.axis.as_str()), ("sqlite", "postgres", "target"));
+    assert_eq!((&pair.a, &pair.b, pair.axis.as_str()), (&Side::Target(0), &Side::Target(1), "target"));
     assert_eq!((verdict.result, verdict.rounds), (VerdictResult::Better, 7));
 }
 
@@ -149,7 +149,7 @@ fn a_rate_that_was_not_kept_up_is_an_outcome_and_never_ranked() {
     );
     let between = || summary.verdicts.iter().filter(|verdict| verdict.pair.axis == "target");
     let at = |rate| between().find(|verdict| verdict.at.number("rate").unwrap() == rate).unwrap();
-    assert_eq!(at(5_000).why, Some(Why::Overloaded { sides: vec!["postgres".to_owned()] }));
+    assert_eq!(at(5_000).why, Some(Why::Overloaded { sides: vec![Side::Target(1)] }));
     assert_eq!((at(5_000).result, at(5_000).ratio), (VerdictResult::NotComparable, None));
     assert!(at(1_000).ratio.unwrap() > 1.1);
     let overloaded = "Reads on PostgreSQL are overloaded from 5,000/s (layout blob, compress none): 1,670/s \
@@ -386,7 +386,7 @@ fn findings_of_each_family_are_sentences_in_japanese() {
         "another".clone_into(&mut other.run);
         let mut compared = compare::compare(&english, &other, &[]);
         compare::gate::judge(&mut compared, &english, &other, compare::Criteria::default());
-        let shown = compared.clone().in_language(&english, Language::Japanese);
+        let shown = compared.clone().in_language(Language::Japanese);
         compared.findings.iter().zip(&shown.findings).for_each(|(a, b)| check(a, b));
         let text = compare::terminal(&shown, &terminal::Options::default());
         assert!(text.contains("判定") && !text.contains("undecided"), "{text}");

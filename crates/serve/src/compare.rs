@@ -45,7 +45,7 @@ fn of_runs(shared: &Shared, names: &[String], language: Language) -> Result<Mark
     let compared = all[1..].iter().map(|second| {
         let earlier = shared.store.before([&all[0].header, &second.header], MAX_RUNS)?;
         let earlier: Vec<_> = earlier.iter().map(analyse).collect();
-        Ok(compare(&first, &analyse(second), &earlier).in_language(&first, language))
+        Ok(compare(&first, &analyse(second), &earlier).in_language(language))
     });
     let compared = compared.collect::<Result<Vec<_>>>()?;
     let link = |name: &str| html! { a href={ "/runs/" (page::in_url(name)) } { (name) } };

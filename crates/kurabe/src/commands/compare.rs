@@ -63,7 +63,7 @@ pub(super) fn judged(
         compare::gate::judge(&mut compared, first, second, criteria);
     }
     if !files.prints() {
-        let shown = compared.clone().in_language(first, output.language);
+        let shown = compared.clone().in_language(output.language);
         output.result(&compare::terminal(&shown, &report::terminal_options(output)))?;
     }
     let junit = || compare::junit(&compared, &first.experiment);

@@ -4,15 +4,18 @@
 //! transaction by `slower`, 99th percentiles by `p99`. A 99th percentile that `--fail-on` does not name fails the gate if it is
 //! worse by more than 20 %, and holds it up in no case: a tail is undecided where all else is decided. A result is *slower* if the whole interval of second ÷ first lies below 1 ÷ (1 + margin), and *passed* if the
 //! whole interval lies above. In between it is *undecided*: a slowdown beyond the margin is neither shown nor
-//! excluded. A result that cannot be compared is *not judged*. Nor can other load on the machine stop a release: a result
-//! during which other processes used the CPU is never *slower*, but *undecided*.
+//! excluded. A result that cannot be compared is *not judged*.
+//!
+//! Other load on the machine is part of the interval where trials of both sides alternate in slices: it forbids that a result
+//! *passed*, and hides no slowdown. Two runs at different times may have had different loads: there a result during which
+//! other processes used the CPU is *undecided*.
 
 use super::rows::{Row, is_tail};
-use super::{Compared, Difference};
+use super::{Compared, Difference, RUN};
 use crate::cell::{CellResult, Status};
 use crate::finding::runs::TAIL;
 use crate::finding::{Criteria, Decision, Finding, Gated, Judgement, Runs, Section};
-use crate::messages::Language;
+use crate::labels::Labels;
 use crate::summary::Summary;
 use crate::target::TargetSummary;
 use crate::verdict::Why;
@@ -79,7 +82,9 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
             .of(row)
             .and_then(|(margin, _)| of_row(row, margin))
             .map(|judged| if obstacles.is_empty() { judged } else { Judgement::NotJudged });
-        if row.gate == Some(Judgement::Slower) && !row.disturbed.is_empty() {
+        let shown_beside_load = row.gate == Some(Judgement::Slower) && compared.between.is_none();
+        let decided = matches!(row.gate, Some(Judgement::Passed | Judgement::Slower));
+        if decided && !shown_beside_load && !row.disturbed.is_empty() {
             row.gate = Some(Judgement::Undecided);
             row.why = Some(Why::Disturbed { sides: row.disturbed.clone() });
         }
@@ -144,15 +149,15 @@ fn next(open: &[&Row], criteria: &Criteria, first: &Summary, unjudged: Option<&W
         let needed = (factor < FORESEEN).then(|| (f64::from(rounds) * factor).ceil() as u32 + 1);
         next.push(Runs::MoreRounds { rounds, needed });
     }
-    next.extend(unjudged.map(|why| Runs::NotJudged { reason: why.clause(Language::English, &Clone::clone) }));
+    next.extend(unjudged.map(|why| Runs::NotJudged { why: why.clone() }));
     next
 }
 
 /// The words for a judgement of a result, with the reason if other load on the machine is one.
-pub(super) fn words(row: &Row, judgement: Judgement) -> String {
+pub(super) fn words(row: &Row, judgement: Judgement, labels: &Labels) -> String {
     match &row.why {
         Some(why @ Why::Disturbed { .. }) => {
-            format!("{} ({})", judgement.words(), why.clause(Language::English, &Clone::clone))
+            format!("{} ({})", judgement.words(), why.clause(labels, RUN))
         }
         _ => judgement.words().to_owned(),
     }

@@ -29,7 +29,11 @@ pub fn junit(compared: &Compared, experiment: &str) -> String {
             }
             Judgement::Undecided | Judgement::NotJudged => {
                 skipped += 1;
-                let why = format!("{}: {}; margin {margin} %", words(row, judgement), interval(row));
+                let why = format!(
+                    "{}: {}; margin {margin} %",
+                    words(row, judgement, &compared.labels),
+                    interval(row)
+                );
                 let _ = writeln!(cases, ">\n      <skipped message=\"{}\"/>\n    </testcase>", escaped(&why));
             }
         }

@@ -15,15 +15,16 @@ mod rows;
 
 use crate::cell::CellResult;
 use crate::finding::{Comparison, Finding, Runs, Section, Statement};
-use crate::labels::Axis;
-use crate::messages::{Language, Message};
+use crate::labels::{Axis, Labels};
+use crate::messages::Language;
 use crate::rule::Rule;
 use crate::scope::Scope;
+use crate::side::Side;
 use crate::summary::Summary;
 use crate::target::TargetSummary;
 use crate::verdict::{Pair, VerdictResult};
 use kurabe_core::run::Run;
-use rows::{By, Sides, rows};
+use rows::{By, Pairing, rows};
 use serde::Serialize;
 
 pub use crate::finding::{Between, Criteria, Decision, Gated, Judgement};
@@ -35,9 +36,8 @@ pub use page::fragment;
 pub use render::{json, markdown, pull_request, terminal};
 pub use rows::Row;
 
-/// The names of the two sides in findings.
-const SIDES: [&str; 2] =
-    [Message::SecondRun.text(Language::English), Message::FirstRun.text(Language::English)];
+/// What the sides of a comparison of two runs differ in.
+const RUN: &str = "run";
 
 /// The comparison of two runs.
 #[derive(Clone, Debug, Serialize)]
@@ -58,20 +58,19 @@ pub struct Compared {
     /// The gate's result; `None`, and not written, without a gate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
-    /// The language of sentences and tables on a terminal.
+    /// Display names, those of the first run.
     #[serde(skip)]
-    pub language: Language,
+    pub(crate) labels: Labels,
 }
 
 impl Compared {
-    /// The comparison in another language; `first` is the summary of the first run.
+    /// The comparison in another language.
     #[must_use]
-    pub fn in_language(mut self, first: &Summary, language: Language) -> Self {
-        let mut labels = first.labels.clone();
-        labels.speak(language);
-        let restate = |one: Statement| one.finding.state(one.section, &labels);
+    pub fn in_language(mut self, language: Language) -> Self {
+        self.labels.speak(language);
+        let restate = |one: Statement| one.finding.state(one.section, &self.labels);
         self.findings = self.findings.into_iter().map(restate).collect();
-        Self { language, ..self }
+        self
     }
 
     pub fn sentences(&self, section: Section) -> Vec<&str> {
@@ -115,7 +114,7 @@ pub(crate) fn compare_by(
         }
     }
     let by = By::Between(between, earlier);
-    let rows = rows(&Sides { first, second, names: SIDES, by }, &pairs);
+    let rows = rows(&Pairing { first, second, sides: [Side::SecondRun, Side::FirstRun], by }, &pairs);
     let publishing =
         |summary: &Summary| -> Vec<Statement> { summary.statements(Section::Publishing).cloned().collect() };
     let mut findings = publishing(first);
@@ -132,7 +131,7 @@ pub(crate) fn compare_by(
         differences: differences::differences(first, second, &targets),
         rows,
         gate: None,
-        language: Language::English,
+        labels: first.labels.clone(),
     }
 }
 
@@ -148,7 +147,7 @@ pub fn peers(run: &Run, summary: &Summary) -> Compared {
         of(0).filter_map(|a| Some((a, of(1).find(|b| a.is_like(b))?))).collect();
     let rule = Rule::of(run);
     let sides =
-        Sides { first: summary, second: summary, names: [&names[1], &names[0]], by: By::Pairs(&rule) };
+        Pairing { first: summary, second: summary, sides: [1, 0].map(Side::Target), by: By::Pairs(&rule) };
     let targets = if summary.targets.len() > 1 { &[(0, 1)][..] } else { &[] };
     let told = [Section::Publishing, Section::Verdict, Section::Warning];
     Compared {
@@ -159,7 +158,7 @@ pub fn peers(run: &Run, summary: &Summary) -> Compared {
         second: names[1].clone(),
         between: None,
         gate: None,
-        language: Language::English,
+        labels: summary.labels.clone(),
     }
 }
 
@@ -221,7 +220,6 @@ fn changed(row: &Row, first: &Summary) -> Option<Finding> {
         let better = row.result == VerdictResult::Better;
         return Some(Runs::Changed { scope, metric, better, ratio, lower_bound }.into());
     }
-    let [a, b] = SIDES.map(str::to_owned);
-    let pair = Pair { metric, axis: "run".to_owned(), a, b };
+    let pair = Pair { metric, axis: RUN.to_owned(), a: Side::SecondRun, b: Side::FirstRun };
     Some(Comparison::NotComparable { scope, pair, comparisons: 1, why: row.why.clone()? }.into())
 }

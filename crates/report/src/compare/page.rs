@@ -18,7 +18,7 @@ pub fn fragment(compared: &Compared) -> Markup {
     html! {
         (list("plain", Section::Publishing))
         (list("verdict", Section::Verdict))
-        @for table in tables(compared, compared.language) {
+        @for table in tables(compared) {
             h3 { (table.title) }
             (one_table(&table))
         }

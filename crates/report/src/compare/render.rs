@@ -6,6 +6,7 @@ use crate::finding::{Finding, Runs, Section, Statement};
 use crate::format::{capital, figure, value_of};
 use crate::interval::Interval;
 use crate::json::indented;
+use crate::labels::Labels;
 use crate::markdown::{escaped, items, markdown_table, publishing};
 use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
@@ -45,7 +46,7 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
             }
         }
         page.gap();
-        for table in tables(compared, compared.language) {
+        for table in tables(compared) {
             page.table(&table.title, "", &table);
         }
         return page.text;
@@ -54,11 +55,13 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
     let room = LINES.saturating_sub(page.lines() + 2).max(1);
     // The line that says what is left out takes the place of a row.
     let shown = if rows.len() > room { room - 1 } else { rows.len() };
-    page.grid(&gate_table(&rows[..shown], compared.language));
+    page.grid(&gate_table(&rows[..shown], compared.labels.language));
     match rows.len() - shown {
         0 => {}
         more => {
-            page.paragraph(&Message::MoreRows.with(compared.language, &[("count", &more.to_string())]));
+            page.paragraph(
+                &Message::MoreRows.with(compared.labels.language, &[("count", &more.to_string())]),
+            );
         }
     }
     page.text
@@ -119,11 +122,11 @@ fn gate_table(rows: &[&Row], language: Language) -> Table {
 fn settings(compared: &Compared) -> Option<String> {
     let of = |one: &Difference| {
         let values = [("name", one.setting.as_deref()?), ("a", &one.first), ("b", &one.second)];
-        Some(Message::Against.with(compared.language, &values))
+        Some(Message::Against.with(compared.labels.language, &values))
     };
     let all: Vec<String> = compared.differences.iter().filter_map(of).collect();
-    let all = all.join(Message::Comma.text(compared.language));
-    (!all.is_empty()).then(|| Message::SettingsDiffer.with(compared.language, &[("all", &all)]))
+    let all = all.join(Message::Comma.text(compared.labels.language));
+    (!all.is_empty()).then(|| Message::SettingsDiffer.with(compared.labels.language, &[("all", &all)]))
 }
 
 /// The comparison as Markdown.
@@ -131,7 +134,7 @@ pub fn markdown(compared: &Compared) -> String {
     let mut text = format!("# {} → {}\n\n", escaped(&compared.first), escaped(&compared.second));
     publishing(&mut text, &compared.sentences(Section::Publishing));
     items(&mut text, &compared.sentences(Section::Verdict));
-    for table in tables(compared, Language::English) {
+    for table in tables(compared) {
         markdown_table(&mut text, "", &table);
     }
     let warnings = compared.sentences(Section::Warning);
@@ -165,7 +168,7 @@ pub fn pull_request(compared: &Compared) -> String {
         );
     } else if !rows.is_empty() {
         let shown: Vec<Row> = shown.iter().map(|row| (*row).clone()).collect();
-        markdown_table(&mut text, "", &rows_table(&shown, "Primary results".to_owned(), Language::English));
+        markdown_table(&mut text, "", &rows_table(&shown, "Primary results".to_owned(), &compared.labels));
     }
     if rows.len() > ROWS {
         let _ = writeln!(text, "{} more rows are left out here.\n", rows.len() - ROWS);
@@ -184,10 +187,10 @@ pub fn pull_request(compared: &Compared) -> String {
 }
 
 /// A table for each compared metric, and one of other differences.
-pub(super) fn tables(compared: &Compared, language: Language) -> Vec<Table> {
+pub(super) fn tables(compared: &Compared) -> Vec<Table> {
     let of = |rows: &[Row]| {
         let unit = if rows[0].unit == Unit::PerSecond { " per second" } else { "" };
-        rows_table(rows, format!("{}{unit}", capital(&rows[0].metric)), language)
+        rows_table(rows, format!("{}{unit}", capital(&rows[0].metric)), &compared.labels)
     };
     let mut rows = compared.rows.clone();
     sort::by_key(&mut rows, |row| compared.rows.iter().position(|first| first.metric == row.metric));
@@ -200,7 +203,8 @@ pub fn json(compared: &Compared) -> String {
     indented(compared)
 }
 
-fn rows_table(rows: &[Row], title: String, language: Language) -> Table {
+fn rows_table(rows: &[Row], title: String, labels: &Labels) -> Table {
+    let language = labels.language;
     let mut table = Table { title, rows: vec![Vec::new(); rows.len()], ..Table::default() };
     let mut add = |head: &str, right: bool, text: &dyn Fn(&Row) -> String| {
         table.add(head, right, 0, rows.iter().map(text));
@@ -217,7 +221,9 @@ fn rows_table(rows: &[Row], title: String, language: Language) -> Table {
     add(Message::Second.text(language), true, &|row| value(row, row.second));
     add(Message::Change.text(language), true, &|row| change(row, language));
     if rows.iter().any(|row| row.gate.is_some()) {
-        add(Message::Gate.text(language), false, &|row| row.gate.map_or_else(dash, |one| words(row, one)));
+        add(Message::Gate.text(language), false, &|row| {
+            row.gate.map_or_else(dash, |one| words(row, one, labels))
+        });
     }
     table
 }

@@ -6,6 +6,7 @@ use crate::finding::{Between, Judgement};
 use crate::interval::Interval;
 use crate::metrics::paired;
 use crate::rule::Rule;
+use crate::side::Side;
 use crate::summary::Summary;
 use crate::verdict::{VerdictResult, Why};
 use kurabe_core::axis::Cell;
@@ -52,7 +53,7 @@ pub struct Row {
     pub(crate) of_kind: bool,
     /// The sides during which other processes used the CPU.
     #[serde(skip)]
-    pub(crate) disturbed: Vec<String>,
+    pub(crate) disturbed: Vec<Side>,
     /// The axes in order, with formatted values.
     #[serde(skip)]
     pub(crate) shown: Vec<(String, String)>,
@@ -66,11 +67,11 @@ impl Row {
 }
 
 /// What is compared: two runs, or two targets of one.
-pub(super) struct Sides<'a> {
+pub(super) struct Pairing<'a> {
     pub first: &'a Summary,
     pub second: &'a Summary,
-    /// The names of the second and of the first side in findings.
-    pub names: [&'a str; 2],
+    /// The second and the first side.
+    pub sides: [Side; 2],
     pub by: By<'a>,
 }
 
@@ -84,7 +85,7 @@ pub(super) enum By<'a> {
 }
 
 /// A row for each pair and metric: the loops' speed, and other metrics that both have. Primary metrics come first.
-pub(super) fn rows(sides: &Sides<'_>, pairs: &[(&CellResult, &CellResult)]) -> Vec<Row> {
+pub(super) fn rows(sides: &Pairing<'_>, pairs: &[(&CellResult, &CellResult)]) -> Vec<Row> {
     let metrics = &sides.first.labels.metrics;
     let compared = |metric: &MetricInfo, (a, b): &(&CellResult, &CellResult)| {
         let has = a.metric(&metric.name).is_some() && b.metric(&metric.name).is_some();
@@ -123,12 +124,12 @@ pub(super) fn is_tail(metric: &str) -> bool {
 }
 
 fn row(
-    sides: &Sides<'_>,
+    sides: &Pairing<'_>,
     metric: &MetricInfo,
     (a, b): (&CellResult, &CellResult),
     comparisons: usize,
 ) -> Row {
-    let Sides { first, second, names, by } = *sides;
+    let Pairing { first, second, ref sides, by } = *sides;
     let are_peers = matches!(by, By::Pairs(_));
     let value = |cell: &CellResult| {
         let valid = !cell.is_overloaded() && !cell.is_generator_late();
@@ -155,14 +156,14 @@ fn row(
         gate: None,
     };
     let cells = [b, a];
-    let disturbed = cells.iter().zip(names).filter(|(cell, _)| cell.disturbed.is_some());
-    row.disturbed = disturbed.map(|(_, side)| side.to_owned()).collect();
+    let disturbed = cells.iter().zip(sides).filter(|(cell, _)| cell.disturbed.is_some());
+    row.disturbed = disturbed.map(|(_, side)| side.clone()).collect();
     // Comparing an incomplete run would be an unplanned analysis.
-    let runs = [second, first].into_iter().zip(if are_peers { ["the run"; 2] } else { names });
-    let mut unfinished = runs.filter(|(summary, _)| !summary.complete);
-    let unfinished = unfinished.next().map(|(_, side)| Why::Unfinished { side: side.to_owned() });
-    let lacking = cells.iter().zip(names).find_map(|(cell, side)| why_no_results(side, Some(cell)));
-    row.why = unfinished.or(lacking).or_else(|| not_comparable(cells, names));
+    let mut unfinished = [second, first].into_iter().zip(sides).filter(|(summary, _)| !summary.complete);
+    let unfinished = unfinished.next().map(|(_, side)| if are_peers { Side::Run } else { side.clone() });
+    let unfinished = unfinished.map(|side| Why::Unfinished { side });
+    let lacking = cells.iter().zip(sides).find_map(|(cell, side)| why_no_results(side, Some(cell)));
+    row.why = unfinished.or(lacking).or_else(|| not_comparable(cells, sides));
     if row.why.is_some() {
         return row;
     }
@@ -178,7 +179,7 @@ fn row(
         row.why = Some(Why::NotPositive);
         return row;
     };
-    (row.result, row.why, row.lower_bound) = bounded(metric, result_of(&ratio, DEFAULT_MARGIN), cells, names);
+    (row.result, row.why, row.lower_bound) = bounded(metric, result_of(&ratio, DEFAULT_MARGIN), cells, sides);
     (row.ratio, row.low, row.high) = (Some(ratio.ratio), ratio.low(), ratio.high());
     row
 }

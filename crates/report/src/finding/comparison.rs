@@ -10,6 +10,8 @@ use crate::labels::Labels;
 use crate::messages::Language;
 use crate::metrics::is_speed;
 use crate::scope::Scope;
+use crate::side::Side;
+use crate::target::TargetSummary;
 use crate::verdict::{Limit, Pair, Verdict, VerdictResult, Why};
 use crate::wording::{
     amount, gained, is_factor, joined, likely, many, noun, promise, ratio, say, subject, taking,
@@ -153,7 +155,7 @@ impl Comparison {
                 )
             }
             Self::NotComparable { why, .. } => {
-                let why = why.clause(language, &|side| labels.side(&pair.axis, side));
+                let why = why.clause(labels, &pair.axis);
                 say!(
                     language,
                     "{subject} {a} and {b} are not compared{place}: {why}.",
@@ -240,7 +242,7 @@ impl Outcome {
         }
         let called = result == VerdictResult::Better && pair.axis == TARGET && is_speed(&pair.metric);
         let durability =
-            if called { promises(context, &verdict.operation, &[&pair.a, &pair.b]) } else { Vec::new() };
+            if called { promises(context, &verdict.operation, [&pair.a, &pair.b]) } else { Vec::new() };
         Self { pair, result, why: verdict.why.clone(), interval: verdict.low.is_some(), durability }
     }
 }
@@ -337,17 +339,20 @@ fn finding(
 }
 
 /// The durability classes of these targets, if the operation writes and they differ or are unknown.
-fn promises(context: &Context<'_>, operation: &str, names: &[&String]) -> Vec<Promise> {
+fn promises(context: &Context<'_>, operation: &str, sides: [&Side; 2]) -> Vec<Promise> {
     if !context.labels.writes(operation) {
         return Vec::new();
     }
-    let class = |name: &str| context.targets.iter().find(|target| target.name == name)?.durability;
-    let promise = |(class, targets): (Option<DurabilityClass>, Vec<String>)| {
-        let of_class = context.targets.iter().filter(|target| targets.contains(&target.name));
-        let settings = distinct(of_class.flat_map(|target| target.own_durability(context.targets)));
-        Promise { class, targets, settings }
+    let targets = sides.into_iter().filter_map(|side| match side {
+        Side::Target(target) => context.targets.get(*target),
+        _ => None,
+    });
+    let promise = |(class, targets): (Option<DurabilityClass>, Vec<&TargetSummary>)| {
+        let settings = targets.iter().flat_map(|target| target.own_durability(context.targets));
+        let settings = distinct(settings);
+        Promise { class, targets: targets.into_iter().map(|target| target.name.clone()).collect(), settings }
     };
-    let classes = grouped(names.iter().map(|name| (class(name), (*name).clone())));
+    let classes = grouped(targets.map(|target| (target.durability, target)));
     let all: Vec<Promise> = classes.into_iter().map(promise).collect();
     // Two targets with unknown classes may not be equal.
     if all.len() > 1 || all.iter().any(|promise| promise.class.is_none()) { all } else { Vec::new() }

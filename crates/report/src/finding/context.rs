@@ -45,7 +45,7 @@ impl Context<'_> {
 
     /// The two cells of a comparison.
     pub fn sides(&self, verdict: &Verdict) -> Option<[&CellResult; 2]> {
-        sides(self.labels, self.cells, verdict)
+        sides(self.cells, verdict)
     }
 
     /// The values of the varying axes, except the chart axis, that the sides of a comparison share.

@@ -19,6 +19,7 @@ mod values;
 pub use crate::interval::{Interval, Span};
 pub use crate::noise::NoiseFloor;
 pub use crate::scope::Scope;
+pub use crate::side::Side;
 pub use crate::verdict::{Limit, Pair, Why};
 pub use basis::{Agents, Basis, NotInterleaved, Overhead, Tested};
 pub use bottlenecks::Bottlenecks;

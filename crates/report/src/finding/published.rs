@@ -11,8 +11,10 @@ use crate::group::grouped;
 use crate::interval::{Interval, Span};
 use crate::labels::Labels;
 use crate::metrics::is_speed;
+use crate::side::Side;
 use crate::verdict::Verdict;
 use crate::wording::{faster, listed, ratio, say};
+use kurabe_core::axis::AxisValue;
 use kurabe_core::metric::THROUGHPUT;
 use kurabe_core::sort;
 use serde::{Deserialize, Serialize};
@@ -116,6 +118,17 @@ pub(crate) struct Shape {
     pub said: String,
     /// Why the run's ratio may differ, as a sentence.
     pub otherwise: String,
+}
+
+impl Shape {
+    /// Whether a side of a comparison is the one that was faster; `None` if it is neither.
+    fn is_faster(&self, side: &Side) -> Option<bool> {
+        match side {
+            Side::Value(AxisValue::Word(word)) if *word == self.faster => Some(true),
+            Side::Value(AxisValue::Word(word)) if *word == self.slower => Some(false),
+            _ => None,
+        }
+    }
 }
 
 /// One line of a table.
@@ -252,14 +265,10 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Reproduction> {
 fn finding(context: &Context<'_>, shape: Shape) -> Option<Reproduction> {
     let mut here: Vec<PublishedHere> = Vec::new();
     for verdict in context.verdicts {
-        let pair = (&verdict.pair.a, &verdict.pair.b);
-        let forward = pair == (&shape.faster, &shape.slower);
-        let asked = is_speed(&verdict.pair.metric)
-            && verdict.pair.axis == shape.axis
-            && (forward || pair == (&shape.slower, &shape.faster));
-        let Some(target) = verdict.target.clone().filter(|_| asked && verdict.result.is_called()) else {
-            continue;
-        };
+        let [a, b] = [&verdict.pair.a, &verdict.pair.b].map(|side| shape.is_faster(side));
+        let asked = is_speed(&verdict.pair.metric) && verdict.pair.axis == shape.axis;
+        let (Some(forward), true) = (a, asked && b == a.map(|faster| !faster)) else { continue };
+        let Some(target) = verdict.target.clone().filter(|_| verdict.result.is_called()) else { continue };
         let Some(ratio) = verdict.interval() else { continue };
         let ratio = if forward { ratio } else { ratio.inverse() };
         // The smallest value of the chart axis stands for the others: with one client there is no waiting for others.
@@ -287,7 +296,7 @@ fn other_work(context: &Context<'_>, verdict: &Verdict, shape: &Shape) -> Option
     };
     let [a, b] = context.sides(verdict)?;
     let (a, b) = (time(a)?, time(b)?);
-    let (fast, slow) = if verdict.pair.a == shape.faster { (a, b) } else { (b, a) };
+    let (fast, slow) = if shape.is_faster(&verdict.pair.a) == Some(true) { (a, b) } else { (b, a) };
     let other = |factor: f64| (slow - factor * fast) / (factor - 1.0);
     Some(Span { low: other(shape.high), high: other(shape.low) }).filter(|work| work.low > 0.0)
 }

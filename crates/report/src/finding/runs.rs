@@ -1,11 +1,13 @@
 //! Comparisons of two runs, and the decision of a gate.
 
+use crate::comparison::TARGET;
 use crate::format::percent;
 use crate::interval::Interval;
 use crate::labels::Labels;
 use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
 use crate::scope::Scope;
+use crate::verdict::Why;
 use crate::wording::{gained, many, say, subject};
 use kurabe_core::units;
 use serde::Serialize;
@@ -195,7 +197,7 @@ pub enum Runs {
     /// Other load on the machine holds a gate up.
     OtherLoad { results: u32 },
     /// Why a gate could not judge a result.
-    NotJudged { reason: String },
+    NotJudged { why: Why },
     /// A difference between two runs because of which a gate judges no result.
     Obstacle { what: String, first: String, second: String },
 }
@@ -279,13 +281,14 @@ impl Runs {
                 let some = many((*results).into(), "result", "results");
                 say!(
                     language,
-                    "other processes used the CPU during {some} that would fail: repeat it on a quiet machine, or with \
-                     --wait-quiet 10min.",
-                    "不合格になる結果 {results} 件の測定中、ほかのプロセスが CPU を使いました。空いたマシンで、または --wait-quiet 10min を付けて\
+                    "other processes used the CPU during {some}, which are undecided for that reason: repeat it on a quiet \
+                     machine, or with --wait-quiet 10min.",
+                    "結果 {results} 件の測定中、ほかのプロセスが CPU を使ったため未決です。空いたマシンで、または --wait-quiet 10min を付けて\
                      測り直してください。",
                 )
             }
-            Self::NotJudged { reason } => {
+            Self::NotJudged { why } => {
+                let reason = why.clause(labels, TARGET);
                 say!(language, "a result is not judged: {reason}.", "判定しない結果があります: {reason}。")
             }
             Self::Obstacle { what, first, second } => say!(

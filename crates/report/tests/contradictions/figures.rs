@@ -4,7 +4,7 @@ use super::INFO;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::load::RATE;
 use kurabe_core::metric::Better;
-use kurabe_report::finding::{Interval, Pair, Scope};
+use kurabe_report::finding::{Interval, Pair, Scope, Side};
 use kurabe_report::summary::{CellResult, Status, Summary, Verdict, VerdictResult};
 
 /// The points of a scope: each operation at each value of the chart axis.
@@ -65,11 +65,15 @@ impl Figures<'_> {
         point: &(String, Option<AxisValue>),
     ) -> Compared<'_> {
         let (operation, x) = point;
-        let side = |side: &str| match target {
-            None => self.cell(side, operation, x.as_ref(), ("", "")),
-            Some(target) => self.cell(target, operation, x.as_ref(), (&pair.axis, side)),
+        let side = |side: &Side| match (target, side) {
+            (None, Side::Target(at)) => self.cell(&self.0.targets[*at].name, operation, x.as_ref(), ("", "")),
+            (Some(target), Side::Value(value)) => {
+                self.cell(target, operation, x.as_ref(), (&pair.axis, &value.to_string()))
+            }
+            other => panic!("{other:?} is no side of a comparison in one run"),
         };
         let (a, b) = (side(&pair.a), side(&pair.b));
+        let position = |cell: &CellResult| self.0.cells.iter().position(|one| std::ptr::eq(one, cell));
         let verdict = self.0.verdicts.iter().find_map(|verdict| {
             let here = verdict.operation == *operation
                 && verdict.pair.axis == pair.axis
@@ -79,7 +83,10 @@ impl Figures<'_> {
             let sides = (&verdict.pair.a, &verdict.pair.b);
             match sides {
                 _ if !here => None,
-                _ if sides == (&pair.a, &pair.b) => Some((verdict, true)),
+                _ if sides == (&pair.a, &pair.b) => {
+                    assert_eq!(verdict.cells, [position(a), position(b)]);
+                    Some((verdict, true))
+                }
                 _ if sides == (&pair.b, &pair.a) => Some((verdict, false)),
                 _ => None,
             }
