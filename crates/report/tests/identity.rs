@@ -122,7 +122,7 @@ fn every_verdict_is_of_the_cells_that_it_names_and_no_table_has_two_rows_of_one_
         for language in [Language::English, Language::Japanese] {
             let summary = summary.clone().in_language(language);
             let options = terminal::Options { width: 200, details: true, ..terminal::Options::default() };
-            let brief = terminal::Options { details: false, ..options.clone() };
+            let brief = terminal::Options { details: false, ..options };
             for text in [terminal::render(&summary, &options), terminal::render(&summary, &brief)] {
                 for (heading, rows) in blocks(&text) {
                     let mut rows: Vec<&Vec<String>> = rows.iter().collect();
