@@ -5,9 +5,10 @@ use crate::Totals;
 use crate::file::About;
 use crate::tape::{Shared, Tape, Taped};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_relay::{End, Ends, Hook, Relay, Server, Socket, Way, forward_both, lock};
+use kurabe_relay::{End, Ends, Hook, Listen, Refused, Relay, Server, Socket, Way, forward_both, lock};
 use kurabe_wire::decoder::{TlsRefusal, TlsStart};
 use kurabe_wire::registry::Protocol;
+use kurabe_wire::relay::cannot_listen;
 use kurabe_wire::terminate::{Begun, Failure, Terminator};
 use std::collections::HashSet;
 use std::io::Write;
@@ -48,7 +49,7 @@ impl Recorder {
     /// # Errors
     /// If the file exists, or the address is in use.
     pub fn start(
-        listen: SocketAddr,
+        listen: Listen,
         server: Server,
         protocol: &'static Protocol,
         path: &Path,
@@ -71,8 +72,7 @@ impl Recorder {
         let relay = relay.map_err(|error| {
             // Nothing was recorded into the file, which did not exist before.
             let _ = std::fs::remove_file(path);
-            Error::new(ErrorKind::Environment, format!("cannot listen at {listen}: {error}"))
-                .hint("name an address of this host and a free port")
+            cannot_listen(listen, &error)
         })?;
         Ok(Self { relay, tape })
     }
@@ -80,6 +80,11 @@ impl Recorder {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.relay.address()
+    }
+
+    /// The connections that were refused so far.
+    pub fn refused(&self) -> &Refused {
+        self.relay.refused()
     }
 
     /// Whether the file cannot be written any more.

@@ -1,9 +1,9 @@
 //! Finds a server's processes by the address at which it listens.
 
-use crate::diag::{LISTEN, NetlinkClient};
 use crate::own_host;
 use crate::process::{Pid, numbers};
 use kurabe_core::observation::Endpoint;
+use kurabe_os::diag::{LISTEN, NetlinkClient};
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};

@@ -10,7 +10,6 @@
 //! - a server on another host: from an agent there ([`ServerObserver`])
 //! - connections: `NETLINK_SOCK_DIAG` (`sock_diag(7)`), which has each TCP socket's `tcp_info`
 
-mod diag;
 mod facts;
 mod find;
 mod group;

@@ -7,9 +7,9 @@
 //! in each direction decide, within the resolution of its clock (about 4 ms): a client that sends its next request at
 //! once leaves them equal.
 
-use crate::diag::{ESTABLISHED, Info, NetlinkClient, Socket};
 use crate::find::own_sockets;
 use kurabe_core::observation::{Endpoint, WireUse};
+use kurabe_os::diag::{ESTABLISHED, Info, NetlinkClient, Socket};
 use std::collections::HashMap;
 use std::io;
 

@@ -1,6 +1,8 @@
 //! A relay of connections to a server. A [`Hook`] decides what becomes of each piece of data: it forwards it, replaces it,
-//! delays it ([`Late`]), answers it itself, or ends the connection.
+//! delays it ([`Late`]), answers it itself, or ends the connection. Only the account of this process may connect, and root, unless
+//! [`Listen`] says that all may.
 
+mod admission;
 mod hook;
 mod late;
 mod listener;
@@ -11,9 +13,10 @@ mod socket;
 mod stream;
 mod tls;
 
+pub use admission::{Clients, Refused};
 pub use hook::{End, Ends, Hook, Through, forward_both, on_piece};
 pub use late::Late;
-pub use listener::Listener;
+pub use listener::{Listen, Listener};
 pub use lock::lock;
 pub use queue::Queue;
 pub use socket::{Socket, Way};
@@ -56,13 +59,14 @@ impl Relay {
     /// Listens, and makes a hook for each connection, which are numbered from 0. Each connection has threads of its own.
     ///
     /// # Errors
-    /// If the address cannot be used, or there is no thread.
+    /// If the address cannot be used, or there is no thread. [`Unsupported`](io::ErrorKind::Unsupported) if the system does not
+    /// say which account a connection is of.
     pub fn start(
-        listen: SocketAddr,
+        listen: impl Into<Listen>,
         server: Server,
         make: impl Fn(usize) -> Arc<dyn Hook> + Send + 'static,
     ) -> io::Result<Self> {
-        Self::listen(listen, server, make, false)
+        Self::listen(listen.into(), server, make, false)
     }
 
     /// As [`Relay::start`], with a few threads for all connections. [`Hook::piece`] must not wait, and [`Hook::serve`] is
@@ -71,15 +75,15 @@ impl Relay {
     /// # Errors
     /// As [`Relay::start`].
     pub fn on_shared_threads(
-        listen: SocketAddr,
+        listen: impl Into<Listen>,
         server: Server,
         make: impl Fn(usize) -> Arc<dyn Hook> + Send + 'static,
     ) -> io::Result<Self> {
-        Self::listen(listen, server, make, true)
+        Self::listen(listen.into(), server, make, true)
     }
 
     fn listen(
-        listen: SocketAddr,
+        listen: Listen,
         server: Server,
         make: impl Fn(usize) -> Arc<dyn Hook> + Send + 'static,
         is_shared: bool,
@@ -108,6 +112,11 @@ impl Relay {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
+    }
+
+    /// The connections that were refused so far.
+    pub fn refused(&self) -> &Refused {
+        self.listener.refused()
     }
 
     /// Takes no further connections, waits up to this time for open ones to end, and shuts down the others.
@@ -169,8 +178,10 @@ fn close(open: &Mutex<HashMap<usize, Open>>, number: usize, hook: &dyn Hook) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{ErrorKind, Read, Write};
+    use std::io::{BufRead as _, ErrorKind, Read, Write};
     use std::net::TcpListener;
+    use std::os::unix::process::CommandExt as _;
+    use std::process::Stdio;
 
     /// A relay before a listener of the test, a client that is connected through it, and the server's end.
     fn relayed(make: impl Fn(usize) -> Arc<dyn Hook> + Send + 'static) -> (Relay, TcpStream, TcpStream) {
@@ -178,6 +189,62 @@ mod tests {
         let relay = Relay::start(LOOPBACK, listener.local_addr().unwrap().into(), make).unwrap();
         let client = TcpStream::connect(relay.address()).unwrap();
         (relay, client, listener.accept().unwrap().0)
+    }
+
+    /// The answer that a client of another account gets for what it sends, and the refusals of others and of clients that had closed; `None` if this process
+    /// cannot start one.
+    fn of_another_account(clients: Clients, account: u32) -> Option<(Vec<u8>, [u64; 2], Option<u32>)> {
+        if !rustix::process::geteuid().is_root() {
+            return None;
+        }
+        let listener = TcpListener::bind(LOOPBACK).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let server = listener.local_addr().unwrap().into();
+        let relay =
+            Relay::start(Listen { address: LOOPBACK, clients }, server, |_| Arc::new(Through)).unwrap();
+        // One that closes at once, as `echo FLUSHALL > /dev/tcp/…` does, and one that waits for an answer.
+        let port = relay.address().port();
+        let script = format!(
+            "(echo FLUSHALL >/dev/tcp/127.0.0.1/{port}) || true; exec 3<>/dev/tcp/127.0.0.1/{port}; echo hello >&3; cat <&3"
+        );
+        let mut command = std::process::Command::new("bash");
+        let command = command
+            .args(["-c", &script])
+            .uid(account)
+            .gid(account)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(20);
+        while child.try_wait().unwrap().is_none() && Instant::now() < until {
+            if let Ok((mut far, _)) = listener.accept() {
+                far.set_nonblocking(false).unwrap();
+                let mut line = String::new();
+                std::io::BufReader::new(far.try_clone().unwrap()).read_line(&mut line).unwrap();
+                far.write_all(format!("got {line}").as_bytes()).unwrap();
+            }
+            thread::sleep(POLL);
+        }
+        let mut answer = Vec::new();
+        child.stdout.take().unwrap().read_to_end(&mut answer).unwrap();
+        // Nothing waits at the server either.
+        let reached = listener.accept().is_ok();
+        assert!(!reached);
+        let refused = relay.refused();
+        Some((answer, [refused.others(), refused.gone()], refused.account()))
+    }
+
+    #[test]
+    fn other_account_reaches_no_server_unless_all_may() {
+        if let Some((answer, refused, account)) = of_another_account(Clients::Own, 54_321) {
+            assert_eq!((answer, refused.iter().sum::<u64>(), account), (Vec::new(), 2, Some(54_321)));
+        }
+        if let Some((answer, refused, account)) = of_another_account(Clients::All, 54_321) {
+            assert_eq!((&*answer, refused, account), (&b"got hello\n"[..], [0, 0], None));
+        }
+        if let Some((answer, [others, _], _)) = of_another_account(Clients::Own, 0) {
+            assert_eq!((&*answer, others), (&b"got hello\n"[..], 0));
+        }
     }
 
     #[test]

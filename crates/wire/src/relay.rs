@@ -5,7 +5,8 @@
 
 use crate::account::{Account, Connection, End, Traffic};
 use crate::registry::Protocol;
-pub use kurabe_relay::Server;
+use kurabe_core::{Error, ErrorKind};
+pub use kurabe_relay::{Clients, Listen, Refused, Server};
 use kurabe_relay::{Ends, Hook, Socket, Way, lock};
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -21,8 +22,8 @@ const GRACE: Duration = Duration::from_secs(1);
 /// What a relay is told.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where to listen; port 0 chooses a free one.
-    pub listen: SocketAddr,
+    /// Where to listen, and for whom.
+    pub listen: Listen,
     pub server: Server,
     /// Its protocol; `None` if bytes and round trips are enough.
     pub protocol: Option<&'static Protocol>,
@@ -51,6 +52,17 @@ struct Live {
     has_ended: AtomicBool,
 }
 
+/// The error of an address at which a relay cannot listen.
+pub fn cannot_listen(listen: Listen, error: &io::Error) -> Error {
+    let hint = match error.kind() {
+        io::ErrorKind::Unsupported => {
+            "--allow-other-users lets clients of every account of this machine connect"
+        }
+        _ => "name an address of this host and a free port",
+    };
+    Error::new(ErrorKind::Environment, format!("cannot listen at {}: {error}", listen.address)).hint(hint)
+}
+
 /// Whether a server takes connections. The connection is closed at once.
 ///
 /// # Errors
@@ -63,7 +75,7 @@ impl Relay {
     /// Listens.
     ///
     /// # Errors
-    /// If the address cannot be used, or there is no thread.
+    /// As [`kurabe_relay::Relay::start`].
     pub fn start(options: Options) -> io::Result<Self> {
         let accounts = Arc::<Accounts>::default();
         let (opened, listen, server) = (Arc::clone(&accounts), options.listen, options.server.clone());
@@ -76,6 +88,11 @@ impl Relay {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.relay.address()
+    }
+
+    /// The connections that were refused so far.
+    pub fn refused(&self) -> &Refused {
+        self.relay.refused()
     }
 
     /// All connections so far whose accounts are kept, in the order of opening.
@@ -163,7 +180,7 @@ mod tests {
 
     fn relay(port: u16, scheme: Option<&str>) -> Relay {
         Relay::start(Options {
-            listen: "127.0.0.1:0".parse().unwrap(),
+            listen: kurabe_relay::LOOPBACK.into(),
             server: Server::local(port),
             protocol: scheme.and_then(registry::of_scheme),
             refuse_tls: true,

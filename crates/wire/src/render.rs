@@ -19,6 +19,8 @@ pub struct Report<'a> {
     pub connections: &'a [Connection],
     /// The number of connections that are not listed, because there were too many.
     pub not_listed: u64,
+    /// The number of connections of other accounts of this machine, which were refused.
+    pub refused: u64,
     /// The traffic of the listed connections.
     pub traffic: Traffic,
     /// The exit status of the command; `None` if there was none, or if a signal ended it.
@@ -30,9 +32,10 @@ impl<'a> Report<'a> {
     pub const VERSION: u32 = 1;
 
     /// A report of these connections.
-    pub fn new(target: &'a str, connections: &'a [Connection], not_listed: u64) -> Self {
+    pub fn new(target: &'a str, connections: &'a [Connection], not_listed: u64, refused: u64) -> Self {
         let traffic = connections.iter().fold(Traffic::default(), |sum, one| sum.plus(one.traffic));
-        Self { version: Self::VERSION, target, connections, not_listed, traffic, command_status: None }
+        let version = Self::VERSION;
+        Self { version, target, connections, not_listed, refused, traffic, command_status: None }
     }
 
     /// The last line: all connections together.
@@ -41,8 +44,9 @@ impl<'a> Report<'a> {
             0 => String::new(),
             n => format!("; {} more connections are not listed", units::count(n)),
         };
+        let refused = refused(self.refused);
         let count = self.connections.len() as u64;
-        format!("{}: {}{left_out}\n", many(count, "connection"), traffic(self.traffic))
+        format!("{}: {}{left_out}{refused}\n", many(count, "connection"), traffic(self.traffic))
     }
 
     /// A table in Markdown, with a row for each connection.
@@ -129,6 +133,16 @@ fn line(statement: &Statement) -> String {
         .map(|(count, way)| format!("{} {way}", units::count(*count)))
         .collect();
     format!("{:<12}  {}", ways.join(", "), cut(&statement.text))
+}
+
+/// What is said of connections of other accounts after a total; empty if there were none.
+pub fn refused(count: u64) -> String {
+    let were = if count == 1 { "was" } else { "were" };
+    if count == 0 {
+        String::new()
+    } else {
+        format!("; {} of other accounts {were} refused", many(count, "connection"))
+    }
 }
 
 fn traffic(traffic: Traffic) -> String {
@@ -245,7 +259,7 @@ mod tests {
     #[test]
     fn markdown_has_a_row_for_each_connection() {
         let connections = [connection(), Connection { number: 2, ..Connection::default() }];
-        let report = Report::new("x:", &connections, 0);
+        let report = Report::new("x:", &connections, 0, 0);
         let table = report.markdown();
         let rows: Vec<&str> = table.lines().skip(2).collect();
         assert_eq!(

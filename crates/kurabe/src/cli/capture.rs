@@ -26,7 +26,7 @@ pub(super) fn command() -> Command {
                  address if it is one; or a log, of TARGET's database, of PostgreSQL, MySQL or MariaDB (slow or \
                  general query log)",
             )
-            .conflicts_with_all(["command", "listen", "allow-remote"]),
+            .conflicts_with_all(["command", "listen", "allow-remote", "allow-other-users"]),
         )
         .arg(
             option(

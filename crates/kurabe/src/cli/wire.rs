@@ -37,7 +37,7 @@ pub(super) fn command() -> Command {
 }
 
 /// The server, the command that connects to it, and the relay between them.
-pub(super) fn relay() -> [Arg; 4] {
+pub(super) fn relay() -> [Arg; 5] {
     [
         Arg::new("target")
             .required(true)
@@ -53,5 +53,10 @@ pub(super) fn relay() -> [Arg; 4] {
         option("listen", "ADDRESS:PORT", "Address to listen on; port 0 chooses a free port")
             .default_value("127.0.0.1:0"),
         flag("allow-remote", "Allow an address that other machines can reach"),
+        flag(
+            "allow-other-users",
+            "Allow clients of other accounts of this machine: whoever connects is at the server who the relay is, by its socket or \
+             certificate",
+        ),
     ]
 }

@@ -2,7 +2,7 @@
 
 use super::page::document;
 use super::terminate::Terminated;
-use super::wire::{self, Relayed};
+use super::wire::{self, Relayed, Strangers};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::{clock, signals};
@@ -87,7 +87,7 @@ fn traced(matches: &ArgMatches, from: &Path, path: &Path, output: &Output) -> Re
         for what in &missing {
             output.warning(&format!("{}: {what}", from.display()));
         }
-        recorded(&totals, path, output)?;
+        recorded(&totals, 0, path, output)?;
         return Ok(exit::DONE);
     }
     let port = url.port.unwrap_or(protocol.port);
@@ -96,20 +96,21 @@ fn traced(matches: &ArgMatches, from: &Path, path: &Path, output: &Output) -> Re
     if let Some(why) = why {
         output.warning(&why);
     }
-    recorded(&totals, path, output)?;
+    recorded(&totals, 0, path, output)?;
     Ok(exit::DONE)
 }
 
-/// Says what was recorded.
-fn recorded(totals: &Totals, path: &Path, output: &Output) -> Result<()> {
+/// Says what was recorded, and how many connections of other accounts were refused.
+fn recorded(totals: &Totals, refused: u64, path: &Path, output: &Output) -> Result<()> {
     for why in &totals.unreadable {
         output.warning(&format!("connections, or their rest, were not recorded: {why}"));
     }
     output.result(&format!(
-        "{}: {} requests of {} connections",
+        "{}: {} requests of {} connections{}",
         path.display(),
         count(totals.requests),
-        count(totals.connections)
+        count(totals.connections),
+        kurabe_wire::render::refused(refused)
     ))?;
     if totals.cut > 0 {
         output.note(&show::left_out(totals.cut, totals.requests));
@@ -133,7 +134,7 @@ fn record(
     let about = about(matches, url);
     let ending = terminated.as_ref().map(|terminated| terminated.ending(relayed, output));
     let recorder = Recorder::start(*listen, server, protocol, path, &about, ending)?;
-    let address = recorder.address();
+    let (address, mut strangers) = (recorder.address(), Strangers::default());
     if let Some(terminated) = &terminated {
         terminated.note(relayed, output);
     }
@@ -145,16 +146,19 @@ fn record(
         signals::wait_for("connections to be closed");
         while !stop.load(Ordering::SeqCst) && !recorder.has_failed() {
             thread::sleep(POLL);
+            strangers.tell(recorder.refused(), output);
         }
         None
     } else {
         signals::wait_for("the command to end");
         let plain = || environment(url, address, &protocol.variables, None);
         let set = terminated.as_ref().map_or_else(plain, |one| one.environment(relayed, address));
-        Some(wire::run(command, &set, stop)?)
+        Some(wire::run(command, &set, stop, || strangers.tell(recorder.refused(), output))?)
     };
+    strangers.end(recorder.refused(), output);
+    let refused = recorder.refused().others();
     let totals = recorder.finish(path)?;
-    recorded(&totals, path, output)?;
+    recorded(&totals, refused, path, output)?;
     if let Some(error) = terminated.and_then(|terminated| terminated.refused())
         && status.is_some()
         && !stop.load(Ordering::SeqCst)

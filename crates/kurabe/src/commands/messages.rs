@@ -8,7 +8,7 @@ use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_wire::account::{Connection, Encryption, Traffic};
 use kurabe_wire::registry;
 use kurabe_wire::relay::{Options, Relay, Server};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static st
     };
     let protocol = registry::of_scheme(&url.scheme);
     let relay = Relay::start(Options {
-        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
         server: Server::Tcp(host.clone(), port),
         protocol,
         // Connecting is measured as it is.

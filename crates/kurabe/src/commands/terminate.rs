@@ -53,10 +53,11 @@ impl Terminated {
                     .hint("add tls=verify or tls=require to the target, or leave --tls terminate out"));
             }
         };
-        let address = listen.ip().to_string();
+        let address = listen.address.ip();
         let mut names = vec!["localhost", "127.0.0.1", "::1"];
-        if !listen.ip().is_unspecified() && !names.contains(&address.as_str()) {
-            names.push(&address);
+        let name = address.to_string();
+        if !address.is_unspecified() && !names.contains(&name.as_str()) {
+            names.push(&name);
         }
         let failed = |what: &str, error: std::io::Error| {
             Error::new(ErrorKind::Environment, format!("the certificate of the capture: {what}: {error}"))

@@ -10,12 +10,11 @@ use kurabe_core::{Error, ErrorKind};
 use kurabe_wire::account::End;
 use kurabe_wire::environment::{Environment, environment, through};
 use kurabe_wire::registry::{self, Protocol};
-use kurabe_wire::relay::{Options, Relay, Server};
+use kurabe_wire::relay::{Clients, Listen, Options, Refused, Relay, Server, cannot_listen};
 use kurabe_wire::render::{self, Report};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::io::ErrorKind as IoErrorKind;
-use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -51,7 +50,7 @@ pub(super) fn wire(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 pub(super) struct Relayed {
     pub(super) url: TargetUrl,
     pub(super) protocol: &'static Protocol,
-    pub(super) listen: SocketAddr,
+    pub(super) listen: Listen,
     pub(super) command: Vec<OsString>,
     pub(super) stop: Arc<AtomicBool>,
     started: Option<kurabe_testbed::Server>,
@@ -63,7 +62,9 @@ impl Relayed {
     pub(super) fn prepare(matches: &ArgMatches, plain: Option<&str>, output: &Output) -> Result<Self> {
         let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
         let asked = TargetUrl::parse(text("target"))?;
-        let listen = super::app::address(text("listen"), matches.get_flag("allow-remote"))?;
+        let address = super::app::address(text("listen"), matches.get_flag("allow-remote"))?;
+        let clients = if matches.get_flag("allow-other-users") { Clients::All } else { Clients::Own };
+        let listen = Listen { address, clients };
         let is_up = asked.scheme == kurabe_targets::UP;
         if is_up {
             kurabe_targets::check_scheme(&asked)?;
@@ -155,10 +156,7 @@ fn start(options: Options, output: &Output) -> Result<Relay> {
     check(&options.server)?;
     let listen = options.listen;
     let refuses = options.refuse_tls;
-    let relay = Relay::start(options).map_err(|error| {
-        Error::new(ErrorKind::Environment, format!("cannot listen at {listen}: {error}"))
-            .hint("name an address of this host and a free port")
-    })?;
+    let relay = Relay::start(options).map_err(|error| cannot_listen(listen, &error))?;
     if !refuses {
         output.note("no byte is changed: statements of clients that use TLS cannot be read");
     }
@@ -176,7 +174,7 @@ fn serve(
     output: &Output,
 ) -> Result<Exit> {
     let shown_url = through(url, relay.address()).to_string();
-    let mut shown = 0;
+    let (mut shown, mut strangers) = (0, Strangers::default());
     let status = if command.is_empty() {
         // Formats for programs have nothing else on standard output.
         if format == "text" {
@@ -188,6 +186,7 @@ fn serve(
         signals::wait_for("connections to be closed");
         while !stop.load(Ordering::SeqCst) {
             thread::sleep(POLL);
+            strangers.tell(relay.refused(), output);
             if format == "text" {
                 for connection in relay.ended_from(shown) {
                     output.result(&render::text(&connection))?;
@@ -199,12 +198,13 @@ fn serve(
     } else {
         signals::wait_for("the command to end");
         let set = environment(url, relay.address(), &protocol.variables, None);
-        Some(run(command, &set, stop)?)
+        Some(run(command, &set, stop, || strangers.tell(relay.refused(), output))?)
     };
     relay.stop();
+    strangers.end(relay.refused(), output);
     let connections = relay.connections();
     let target = url.to_string();
-    let mut report = Report::new(&target, &connections, relay.not_kept());
+    let mut report = Report::new(&target, &connections, relay.not_kept(), relay.refused().others());
     report.command_status = status.and_then(|status| status.code());
     show(&report, shown, format, output)?;
     let unreachable = connections.iter().find_map(|connection| match &connection.end {
@@ -260,8 +260,44 @@ pub(super) fn ended(
     Ok(exit::FAILED_CELLS)
 }
 
-/// Runs the command to its end.
-pub(super) fn run(command: &[OsString], environment: &Environment, stop: &AtomicBool) -> Result<ExitStatus> {
+/// Tells of connections that the relay refused.
+#[derive(Default)]
+pub(super) struct Strangers {
+    were_told: bool,
+}
+
+impl Strangers {
+    /// Tells of the first connection of another account, at once: the user's own program may have another one.
+    pub(super) fn tell(&mut self, refused: &Refused, output: &Output) {
+        if let Some(account) = refused.account()
+            && !std::mem::replace(&mut self.were_told, true)
+        {
+            output.warning(&format!(
+                "a connection of another account of this machine (uid {account}) was refused: whoever connects has the rights of your \
+                 connection to the server; --allow-other-users lets all accounts connect"
+            ));
+        }
+    }
+
+    /// Tells what is left at the end.
+    pub(super) fn end(&mut self, refused: &Refused, output: &Output) {
+        self.tell(refused, output);
+        if refused.gone() > 0 {
+            output.note(&format!(
+                "{} connections were closed by their clients before their account was known: nothing of them was forwarded",
+                refused.gone()
+            ));
+        }
+    }
+}
+
+/// Runs the command to its end, and calls `meanwhile` every few milliseconds.
+pub(super) fn run(
+    command: &[OsString],
+    environment: &Environment,
+    stop: &AtomicBool,
+    meanwhile: impl FnMut(),
+) -> Result<ExitStatus> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Error::usage("no command was given").into());
     };
@@ -284,11 +320,11 @@ pub(super) fn run(command: &[OsString], environment: &Environment, stop: &Atomic
         }
         _ => failed("cannot start", error),
     })?;
-    wait(&mut child, stop).map_err(|error| failed("cannot wait for", error).into())
+    wait(&mut child, stop, meanwhile).map_err(|error| failed("cannot wait for", error).into())
 }
 
 /// Waits for the command. After Ctrl-C, which a terminal sends to it too, it is asked to end, and then killed.
-fn wait(child: &mut Child, stop: &AtomicBool) -> std::io::Result<ExitStatus> {
+fn wait(child: &mut Child, stop: &AtomicBool, mut meanwhile: impl FnMut()) -> std::io::Result<ExitStatus> {
     let mut stopped: Option<Instant> = None;
     let mut asked = false;
     loop {
@@ -304,6 +340,7 @@ fn wait(child: &mut Child, stop: &AtomicBool) -> std::io::Result<ExitStatus> {
                 let _ = kill_process(Pid::from_child(child), Signal::TERM);
             }
         }
+        meanwhile();
         thread::sleep(POLL);
     }
 }

@@ -6,10 +6,12 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
 };
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
+/// `NLM_F_REQUEST`: one socket; with `NLM_F_DUMP`, all that match.
+const REQUEST: u16 = 1;
 const REQUEST_DUMP: u16 = 0x301;
 const MESSAGE_ERROR: u16 = 2;
 const MESSAGE_DONE: u16 = 3;
@@ -23,22 +25,29 @@ const INFO: u16 = 2;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
-/// `TCP_ESTABLISHED` and `TCP_LISTEN` as bits of the request's set of states.
-pub(crate) const ESTABLISHED: u32 = 1 << 1;
-pub(crate) const LISTEN: u32 = 1 << 10;
+/// `ENOENT`: there is no such socket.
+const NONE: i32 = 2;
+
+/// `TCP_ESTABLISHED` as a bit of the request's set of states.
+pub const ESTABLISHED: u32 = 1 << 1;
+/// `TCP_LISTEN` as a bit of the request's set of states.
+pub const LISTEN: u32 = 1 << 10;
 
 /// A TCP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Socket {
+pub struct Socket {
     pub local: (IpAddr, u16),
     pub remote: (IpAddr, u16),
+    /// The account that made it. The kernel says 0 of a socket that no process has any more.
+    pub uid: u32,
+    /// Its number, by which the process is found that has it; 0 if no process has it any more.
     pub inode: u64,
     pub info: Info,
 }
 
 /// The used members of `struct tcp_info`. Members that an older kernel lacks are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Info {
+pub struct Info {
     /// Milliseconds since data was last sent.
     pub since_sent: u32,
     /// Milliseconds since data was last received.
@@ -59,7 +68,7 @@ pub(crate) struct Info {
 
 /// Queries sockets; keeps its own socket open between queries.
 #[derive(Debug)]
-pub(crate) struct NetlinkClient {
+pub struct NetlinkClient {
     netlink: OwnedFd,
     answer: Vec<u8>,
     sequence: u32,
@@ -87,6 +96,27 @@ impl NetlinkClient {
         Ok(found)
     }
 
+    /// The account of the TCP socket with these two addresses; `None` if no process of this machine has it. It costs one
+    /// exchange with the kernel, however many sockets there are.
+    pub fn owner(&mut self, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u32>> {
+        self.sequence += 1;
+        send(&self.netlink, &request_one(local, remote, self.sequence), SendFlags::empty())?;
+        let asked = ((local.ip().to_canonical(), local.port()), (remote.ip().to_canonical(), remote.port()));
+        let mut found = Vec::new();
+        // One answer is one datagram, and has no end.
+        while found.is_empty() {
+            let (length, _) = recv(&self.netlink, &mut self.answer[..], RecvFlags::empty())?;
+            let bytes = &self.answer[..length.min(self.answer.len())];
+            match read_answer(bytes, self.sequence, &mut found) {
+                Err(error) if error.raw_os_error() == Some(NONE) => return Ok(None),
+                read => read?,
+            };
+        }
+        // Without such a connection, the kernel finds a listener at its port.
+        let is_asked = |socket: &&Socket| (socket.local, socket.remote) == asked && socket.inode != 0;
+        Ok(found.first().filter(is_asked).map(|socket| socket.uid))
+    }
+
     fn receive(&mut self, sequence: u32, found: &mut Vec<Socket>) -> io::Result<()> {
         loop {
             let (length, _) = recv(&self.netlink, &mut self.answer[..], RecvFlags::empty())?;
@@ -108,6 +138,28 @@ fn request(family: u8, states: u32, local: u16, remote: u16, sequence: u32) -> [
     put(20, &states.to_ne_bytes());
     put(24, &local.to_be_bytes());
     put(26, &remote.to_be_bytes());
+    bytes
+}
+
+/// The request for the socket with these two addresses.
+fn request_one(local: SocketAddr, remote: SocketAddr, sequence: u32) -> [u8; 72] {
+    let mut bytes = [0; 72];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    put(0, &72_u32.to_ne_bytes());
+    put(4, &SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    put(6, &REQUEST.to_ne_bytes());
+    put(8, &sequence.to_ne_bytes());
+    put(16, &[if local.is_ipv4() { AF_INET } else { AF_INET6 }, TCP]);
+    put(20, &u32::MAX.to_ne_bytes());
+    for (port_at, address_at, address) in [(24, 28, local), (26, 44, remote)] {
+        put(port_at, &address.port().to_be_bytes());
+        match address.ip() {
+            IpAddr::V4(ip) => put(address_at, &ip.octets()),
+            IpAddr::V6(ip) => put(address_at, &ip.octets()),
+        }
+    }
+    // `INET_DIAG_NOCOOKIE`: any.
+    put(64, &[u8::MAX; 8]);
     bytes
 }
 
@@ -160,6 +212,7 @@ fn read_socket(message: &[u8]) -> Option<Socket> {
     Some(Socket {
         local: (address(8)?, port(4)?),
         remote: (address(24)?, port(6)?),
+        uid: u32_at(message, 64)?,
         inode: u64::from(u32_at(message, 68)?),
         info,
     })

@@ -1,0 +1,6 @@
+//! What several crates need of Linux: [`private`] files, and TCP sockets as the kernel lists them, with their counters ([`diag`]) and
+//! the [`account`] of each.
+
+pub mod account;
+pub mod diag;
+pub mod private;
