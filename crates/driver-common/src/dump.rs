@@ -78,7 +78,7 @@ impl<P: Programs> DumpTool for ProgramDump<P> {
 
 /// The error of a target whose programs would need its certificates.
 pub fn over_tls() -> Error {
-    Error::unsupported("dumps over TLS are not supported; use a target without tls=")
+    Error::unsupported("the engine's own programs are not run over TLS").hint("use --tool kurabe")
 }
 
 /// A file without a name in the temporary folder.

@@ -1,6 +1,7 @@
 //! Static information about drivers.
 
 pub use crate::options::{ForeignOption, Meaning, OptionInfo};
+pub use crate::wire::Place;
 
 use crate::prelude::*;
 use crate::wire::tls;
@@ -8,6 +9,20 @@ use kurabe_core::run::PublishingClause;
 
 /// An authentication method, or a pooler, and whether it works: the reason if not.
 pub type Method = (&'static str, &'static str);
+
+/// A server that a URL names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerPlace {
+    pub place: Place,
+    /// The host that its certificate must be for; `None`: that of `place`.
+    pub certified: Option<String>,
+}
+
+impl From<Place> for ServerPlace {
+    fn from(place: Place) -> Self {
+        Self { place, certified: None }
+    }
+}
 
 /// What a driver knows of connections besides its options, for `docs/connections.md`.
 #[derive(Debug)]
@@ -23,6 +38,9 @@ pub struct Connections {
     pub tls: &'static [[&'static str; 3]],
     /// What a URL, and the variables and files that the driver reads besides it, say of TLS over TCP.
     pub mode: fn(&TargetUrl) -> Result<tls::Mode>,
+    /// The servers that a URL, and the variables and files that the driver reads besides it, name. None if the database runs in
+    /// this process, or if no other part of the program connects to it.
+    pub servers: fn(&TargetUrl) -> Result<Vec<ServerPlace>>,
     /// Poolers, proxies and clusters.
     pub proxies: &'static [Method],
 }
@@ -36,6 +54,7 @@ impl Connections {
         authentication: &[],
         tls: &[],
         mode: |url| tls::Mode::from_url(url, false),
+        servers: |_| Ok(Vec::new()),
         proxies: &[],
     };
 }

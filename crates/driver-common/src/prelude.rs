@@ -1,7 +1,7 @@
 //! Items that drivers use.
 
 pub use crate::datetime::DateTime;
-pub use crate::info::{Connections, DriverInfo, ForeignOption, Meaning, OptionInfo};
+pub use crate::info::{Connections, DriverInfo, ForeignOption, Meaning, OptionInfo, ServerPlace};
 pub use crate::ownership::Owned;
 pub use crate::packed::with_fields;
 pub use crate::slots::check_parameters;

@@ -1,7 +1,7 @@
 //! The table of all drivers. Help, docs, the support matrix and the test matrix are generated from it.
 
 use crate::application::facts::engine_behind;
-use crate::info::DriverInfo;
+use crate::info::{DriverInfo, ServerPlace};
 use crate::prelude::*;
 use crate::wire::tls::{Check, Mode, Wanted};
 use kurabe_core::run::PublishingClause;
@@ -80,6 +80,15 @@ pub fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
 pub fn tls(url: &TargetUrl) -> Result<Option<Arc<ClientConfig>>> {
     let (driver, url) = checked(url)?;
     Ok((driver.connections.mode)(&url)?.config().cloned())
+}
+
+/// The servers that a target's URL names, as its driver reaches them.
+///
+/// # Errors
+/// As [`open`], for what is about the place of the server.
+pub fn servers(url: &TargetUrl) -> Result<Vec<ServerPlace>> {
+    let (driver, url) = checked(url)?;
+    (driver.connections.servers)(&url)
 }
 
 /// The driver of a target, and its URL with Kurabe's own options, all of which it knows.

@@ -99,7 +99,7 @@ fn stream(text: &str, place: &str) -> Error {
     }
     if has("corrupt message") || has("InvalidContentType") || text.starts_with("TLS operation") {
         return Error::new(ErrorKind::Protocol, format!("{place}: no TLS connection: {cause}"))
-            .hint("check that the port uses TLS; plain connections need tls=off");
+            .hint("check that the port is one of TLS (TCPS in the listener's configuration)");
     }
     if has("reset by peer")
         || has("roken pipe")

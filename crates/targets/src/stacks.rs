@@ -17,6 +17,7 @@ use kurabe_core::experiment::{Before, Dataset, Experiment};
 use kurabe_core::operation::Operation;
 use kurabe_core::target::{TargetUrl, UP};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_drivers::info::{Place, ServerPlace};
 use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::prepare::target::Target;
 use kurabe_experiments::registry;
@@ -197,22 +198,23 @@ fn load(
 /// Where an application finds its database.
 fn address(reached: &TargetUrl) -> Result<Database> {
     let kind = kind(reached);
-    let (port, variable) = match kind {
-        "postgres" => (5_432, Some("PGPASSWORD")),
-        "mysql" | "mariadb" => (3_306, Some("MYSQL_PWD")),
-        "mongodb" => (27_017, None),
-        "memcached" => (11_211, None),
-        _ => (5_984, None),
+    let variable = match kind {
+        "postgres" => Some("PGPASSWORD"),
+        "mysql" | "mariadb" => Some("MYSQL_PWD"),
+        _ => None,
     };
-    let host = reached.host.clone().filter(|_| reached.option("socket").is_none()).ok_or_else(|| {
-        Error::unsupported("a stack reaches its database by TCP")
-            .hint("name a host: --db mysql://127.0.0.1/shop")
-    })?;
+    let mut servers = kurabe_drivers::registry::servers(reached)?;
+    let Some(ServerPlace { place: Place::Tcp { host, port }, .. }) =
+        servers.pop().filter(|_| servers.is_empty())
+    else {
+        return Err(Error::unsupported("a stack reaches its database by TCP, on one server")
+            .hint("name a host: --db mysql://127.0.0.1/shop"));
+    };
     let given = reached.password.as_ref().map(|password| password.expose().to_owned());
     Ok(Database {
         kind: kind.to_owned(),
         host,
-        port: reached.port.unwrap_or(port),
+        port,
         user: reached.user.clone().unwrap_or_default(),
         password: given.or_else(|| std::env::var(variable?).ok()).unwrap_or_default(),
         name: reached.path.clone(),

@@ -24,8 +24,6 @@ use std::fmt;
 pub struct Protocol {
     /// The schemes of URLs of its servers.
     pub schemes: &'static [&'static str],
-    /// The port that such a URL means if it names none.
-    pub port: u16,
     /// Makes a decoder for a connection.
     pub decoder: fn() -> Box<dyn Decoder>,
     /// Makes a view of a connection for a recorder.
@@ -47,13 +45,13 @@ impl fmt::Debug for Protocol {
 /// All of them.
 #[rustfmt::skip]
 pub static PROTOCOLS: &[Protocol] = &[
-    Protocol { schemes: &["mysql", "mariadb"], port: 3306, decoder: || Box::new(UntilStop::after_greeting(Mysql::default())), view: || Box::new(UntilStop::after_greeting(MysqlView::default())), refusal: Some(|| Box::<MysqlTls>::default()), start: || Box::<MysqlStart>::default(), variables: Variables::MYSQL },
-    Protocol { schemes: &["postgres", "postgresql"], port: 5432, decoder: decoder::<Postgres>, view: view::<PostgresView>, refusal: Some(|| Box::<PostgresTls>::default()), start: || Box::<PostgresStart>::default(), variables: Variables::POSTGRES },
-    Protocol { schemes: &["redis", "valkey"], port: 6379, decoder: decoder::<Redis>, view: view::<RedisView>, refusal: None, start: direct_tls, variables: Variables::REDIS },
-    Protocol { schemes: &["memcached"], port: 11211, decoder: decoder::<Memcached>, view: view::<MemcachedView>, refusal: None, start: direct_tls, variables: Variables::MEMCACHED },
-    Protocol { schemes: &["mongodb"], port: 27017, decoder: decoder::<Mongodb>, view: view::<MongodbView>, refusal: None, start: direct_tls, variables: Variables::MONGODB },
-    Protocol { schemes: &["couchdb"], port: 5984, decoder: || Box::new(UntilStop::new(Http::couchdb())), view: || Box::new(UntilStop::new(HttpView::couchdb())), refusal: None, start: direct_tls, variables: Variables::COUCHDB },
-    Protocol { schemes: &["http"], port: 80, decoder: decoder::<Http>, view: view::<HttpView>, refusal: None, start: direct_tls, variables: Variables::NONE },
+    Protocol { schemes: &["mysql", "mariadb"], decoder: || Box::new(UntilStop::after_greeting(Mysql::default())), view: || Box::new(UntilStop::after_greeting(MysqlView::default())), refusal: Some(|| Box::<MysqlTls>::default()), start: || Box::<MysqlStart>::default(), variables: Variables::MYSQL },
+    Protocol { schemes: &["postgres", "postgresql"], decoder: decoder::<Postgres>, view: view::<PostgresView>, refusal: Some(|| Box::<PostgresTls>::default()), start: || Box::<PostgresStart>::default(), variables: Variables::POSTGRES },
+    Protocol { schemes: &["redis", "valkey"], decoder: decoder::<Redis>, view: view::<RedisView>, refusal: None, start: direct_tls, variables: Variables::REDIS },
+    Protocol { schemes: &["memcached"], decoder: decoder::<Memcached>, view: view::<MemcachedView>, refusal: None, start: direct_tls, variables: Variables::MEMCACHED },
+    Protocol { schemes: &["mongodb"], decoder: decoder::<Mongodb>, view: view::<MongodbView>, refusal: None, start: direct_tls, variables: Variables::MONGODB },
+    Protocol { schemes: &["couchdb"], decoder: || Box::new(UntilStop::new(Http::couchdb())), view: || Box::new(UntilStop::new(HttpView::couchdb())), refusal: None, start: direct_tls, variables: Variables::COUCHDB },
+    Protocol { schemes: &["http"], decoder: decoder::<Http>, view: view::<HttpView>, refusal: None, start: direct_tls, variables: Variables::NONE },
 ];
 
 fn decoder<D: Decode + Default + 'static>() -> Box<dyn Decoder> {

@@ -159,7 +159,7 @@ fn of_server(error: &io::Error) -> Failure {
             let text = format!("the server's certificate is not trusted: {why}");
             return Failure::Server(Error::new(ErrorKind::Denied, text).hint(
                 "name the authority that signed it with ca=FILE in the target's URL (sslrootcert=FILE with sslmode=, ssl-ca=FILE \
-                 with ssl-mode=), or accept any certificate with tls=require",
+                 with ssl-mode=), and the host as the certificate has it; the server's administrator knows both",
             ));
         }
         Some(error) => (ErrorKind::Protocol, error.to_string()),

@@ -55,14 +55,24 @@ pub fn lost(error: &io::Error) -> Error {
     lost.caused_by(copy_of(error))
 }
 
+/// What to do about a certificate that is not trusted.
+const UNTRUSTED: &str = "name the authority that signed the server's certificate with ca=FILE, and the host as the certificate has it; \
+     the server's administrator knows both, and whether this is its certificate";
+
 /// Converts an error of a TLS session.
 fn no_tls(error: &rustls::Error) -> Error {
     let message = format!("no TLS connection: {error}");
     match error {
-        rustls::Error::InvalidCertificate(_) => Error::new(ErrorKind::Denied, message)
-            .hint("name the authority that signed the server's certificate with ca=FILE, or use tls=require"),
+        rustls::Error::InvalidCertificate(_) => Error::new(ErrorKind::Denied, message).hint(UNTRUSTED),
         _ => Error::new(ErrorKind::Protocol, message),
     }
+}
+
+/// The error of a server that offers no TLS to a client that asks for it. `setting`: where its administrator turns TLS on.
+pub fn offers_no_tls(setting: &str) -> Error {
+    Error::unsupported("the server does not support TLS, which the target asks for; nothing secret was sent").hint(format!(
+        "its administrator turns TLS on ({setting}); if it is on, something between you and the server has taken the offer away"
+    ))
 }
 
 /// The same error of the operating system, to be kept as a source.

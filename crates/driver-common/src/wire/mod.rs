@@ -23,7 +23,7 @@ mod stream;
 pub mod tls;
 
 pub use digits::{UNRESERVED, hex, percent, push_number, unhex, version};
-pub use errors::{lost, malformed, too_much};
+pub use errors::{lost, malformed, offers_no_tls, too_much};
 pub use exchanges::Exchanges;
 pub use laps::Laps;
 pub use outbox::Outbox;

@@ -30,26 +30,43 @@ pub static INFO: DriverInfo = DriverInfo {
         tls::KEY,
     ],
     benchmark_clause: None,
-    connections: Connections { tls: crate::info::TLS, ..Connections::NONE },
+    connections: Connections {
+        tls: crate::info::TLS,
+        mode: |url| tls::Mode::from_url(url, url.scheme == "https"),
+        servers: |url| Ok(places(url)?.into_iter().map(ServerPlace::from).collect()),
+        ..Connections::NONE
+    },
     open,
 };
 
 const PORT: u16 = 80;
 const PORT_TLS: u16 = 443;
 
+/// Where the applications listen.
+fn places(url: &TargetUrl) -> Result<Vec<Place>> {
+    let host = url
+        .host
+        .as_deref()
+        .ok_or_else(|| Error::usage("http: names no host").hint("write http://127.0.0.1:8080"))?;
+    if !is_plain(&host.replace(',', "")) || host.contains('/') {
+        return Err(Error::usage("http: the host contains characters that are invalid in a URL"));
+    }
+    several::places(host, url.port, if url.scheme == "https" { PORT_TLS } else { PORT })
+}
+
+/// Whether a text can be a part of a URL as it is.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#%,\"<>\\".contains(&byte))
+}
+
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     if url.user.is_some() || url.password.is_some() {
         return Err(Error::unsupported("http: users and passwords are not supported")
             .hint("use an application without authentication: http://host:port"));
     }
-    let host = url
-        .host
-        .clone()
-        .ok_or_else(|| Error::usage("http: names no host").hint("write http://127.0.0.1:8080"))?;
-    let plain =
-        |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#%,\"<>\\".contains(&byte));
-    if !plain(&host.replace(',', "")) || !plain(&url.path) || host.contains('/') {
-        return Err(Error::usage("http: the host or the path contains characters that are invalid in a URL"));
+    let places = places(url)?;
+    if !is_plain(&url.path) {
+        return Err(Error::usage("http: the path contains characters that are invalid in a URL"));
     }
     let prefix = url.path.trim_matches('/');
     let prefix = if prefix.is_empty() { String::new() } else { format!("/{prefix}") };
@@ -63,8 +80,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
         let (host, prefix, tls) = (place.to_string(), prefix.clone(), tls.clone());
         Arc::new(Address { server: Arc::new(Server { place, tls }), host, prefix })
     };
-    let port = if secure { PORT_TLS } else { PORT };
-    let addresses = several::places(&host, url.port, port)?.into_iter().map(address).collect();
+    let addresses = places.into_iter().map(address).collect();
     Ok(Box::new(Application {
         addresses,
         next: AtomicUsize::new(0),

@@ -32,12 +32,7 @@ impl Config {
 
     fn new(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let tls = tls(url)?;
-        let host = url.host.clone().unwrap_or_else(|| "127.0.0.1".to_owned());
-        if host.contains(['/', '\\', '?', '#', '@', ' ']) || host.contains(char::is_control) {
-            return Err(url.wrong(format!("'{host}' is not a host name")));
-        }
-        let port = url.port.unwrap_or(if tls.is_off() { PORT } else { PORT_TLS });
-        let place = Place::Tcp { host, port };
+        let place = place(url, &tls)?;
         // `couchdb://:@host` connects without a user, even if the environment names one.
         let anonymous =
             url.user.is_none() && url.password.as_ref().is_some_and(|text| text.expose().is_empty());
@@ -99,8 +94,18 @@ fn prefix(url: &TargetUrl) -> Result<String> {
     ))
 }
 
+/// Where the server listens.
+pub(super) fn place(url: &TargetUrl, tls: &tls::Mode) -> Result<Place> {
+    let host = url.host.clone().unwrap_or_else(|| "127.0.0.1".to_owned());
+    if host.contains(['/', '\\', '?', '#', '@', ' ']) || host.contains(char::is_control) {
+        return Err(url.wrong(format!("'{host}' is not a host name")));
+    }
+    let port = url.port.unwrap_or(if tls.is_off() { PORT } else { PORT_TLS });
+    Ok(Place::Tcp { host, port })
+}
+
 /// TLS settings. `couchdbs:` verifies the server's certificate unless `?tls=` changes this.
-fn tls(url: &TargetUrl) -> Result<tls::Mode> {
+pub(super) fn tls(url: &TargetUrl) -> Result<tls::Mode> {
     let mode = tls::Mode::from_url(url, url.scheme == "couchdbs")?;
     if mode.is_off() && url.scheme == "couchdbs" {
         return Err(Error::usage("couchdbs: is CouchDB over TLS, and tls=off is not").hint("write couchdb:"));

@@ -18,7 +18,7 @@ pub(super) fn of_exchange(error: Error, config: &Config) -> Error {
         }
         ErrorKind::Protocol => error
             .context("not CouchDB")
-            .hint("are host and port right?; for plain HTTP write couchdb: without tls="),
+            .hint("are host and port right, and is it the port of HTTPS? Its administrator turns it on ([ssl] enable)"),
         // Its message has the address already.
         ErrorKind::Unreachable | ErrorKind::Interrupted => return error,
         _ => error,

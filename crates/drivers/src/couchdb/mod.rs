@@ -54,6 +54,8 @@ pub static INFO: DriverInfo = DriverInfo {
         variables: &[("COUCHDB_USER, COUCHDB_PASSWORD", "user and password, where the URL has none")],
         authentication: &[("Basic", ""), ("cookie, JWT, proxy", "not used")],
         tls: crate::info::TLS,
+        mode: config::tls,
+        servers: |url| Ok(vec![config::place(url, &config::tls(url)?)?.into()]),
         ..Connections::NONE
     },
     open,

@@ -46,6 +46,7 @@ pub static INFO: DriverInfo = DriverInfo {
             ("SASL (-S)", "refused: memcached then speaks its binary protocol only"),
         ],
         tls: crate::info::TLS,
+        servers: |url| Ok(vec![place(url)?.into()]),
         ..Connections::NONE
     },
     open,
@@ -64,16 +65,19 @@ const SHOWN: [&str; 7] =
 /// bytes, and a margin for the overhead of packing a row's fields.
 const ITEM_HEADER: u64 = 59 + 250 + 64;
 
-fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
-    let place = match (url.option("socket"), &url.host, url.path.as_str()) {
+/// Where the server listens.
+fn place(url: &TargetUrl) -> Result<Place> {
+    match (url.option("socket"), &url.host, url.path.as_str()) {
         // As with the other engines, the host is ignored if there is a socket.
-        (_, _, "") => Place::from_url(url, PORT),
-        (None, None, path) => Place::Unix(PathBuf::from("/").join(path)),
-        _ => {
-            return Err(Error::usage("memcached: has no databases; the URL ends after the port")
-                .hint("write memcached://host:port, or memcached:///path/to.sock"));
-        }
-    };
+        (_, _, "") => Ok(Place::from_url(url, PORT)),
+        (None, None, path) => Ok(Place::Unix(PathBuf::from("/").join(path))),
+        _ => Err(Error::usage("memcached: has no databases; the URL ends after the port")
+            .hint("write memcached://host:port, or memcached:///path/to.sock")),
+    }
+}
+
+fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
+    let place = place(url)?;
     let ttl = ttl::from_url(url, session::LONGEST)?;
     let address = Arc::new(Address::new(url, place)?);
     Ok(Box::new(Memcached { address, ttl, generations: Arc::default(), version: OnceLock::new() }))

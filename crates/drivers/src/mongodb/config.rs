@@ -92,9 +92,6 @@ pub(super) struct Config {
 
 impl Config {
     pub(super) fn from_url(url: &TargetUrl) -> Result<Self> {
-        if url.scheme != "mongodb" {
-            return Err(srv(url));
-        }
         let hosts = hosts(url)?;
         let tls = tls(url)?;
         for place in &hosts {
@@ -190,7 +187,15 @@ fn srv(url: &TargetUrl) -> Error {
     ))
 }
 
+/// The servers that the URL names; a replica set may have others.
+pub(super) fn servers(url: &TargetUrl) -> Result<Vec<ServerPlace>> {
+    Ok(hosts(url)?.into_iter().map(ServerPlace::from).collect())
+}
+
 fn hosts(url: &TargetUrl) -> Result<Vec<Place>> {
+    if url.scheme != "mongodb" {
+        return Err(srv(url));
+    }
     let Some(text) = url.host.as_deref().filter(|text| text.contains(',') && url.option("socket").is_none())
     else {
         return Ok(vec![match url.host.as_deref() {

@@ -81,7 +81,9 @@ fn with_hint(error: Error, config: &Config, place: &Place) -> Error {
         }
         (ErrorKind::Timeout, false) => "is it MongoDB, and does it offer TLS?",
         (ErrorKind::Protocol, true) => "is it MongoDB? Are host and port right?",
-        (ErrorKind::Protocol, false) => "is it MongoDB, and does it offer TLS? If not, leave tls=true out",
+        (ErrorKind::Protocol, false) => {
+            "is it MongoDB, and does it offer TLS? Its administrator turns it on (net.tls.mode)"
+        }
         (ErrorKind::Denied, _) if error.server_code().is_none() => {
             "name the authority that signed the server's certificate with tlsCAFile=FILE"
         }

@@ -37,6 +37,7 @@ pub(super) const CONNECTIONS: Connections = Connections {
         ["tlsAllowInvalidCertificates=true", "the same", "encrypted; any certificate is accepted"],
     ],
     mode: super::config::tls,
+    servers: super::config::servers,
     proxies: &[
         ("a replica set", "its primary, which is looked for again when it has changed"),
         ("mongos", "the first that is reached"),

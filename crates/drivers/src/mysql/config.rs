@@ -76,6 +76,11 @@ pub(super) fn tls(url: &TargetUrl) -> Result<tls::Mode> {
     tls_of(url, &OptionFile::of_this_user(), &Place::Tcp { host: String::new(), port: 0 })
 }
 
+/// The server that the URL and the option files name.
+pub(super) fn servers(url: &TargetUrl) -> Result<Vec<ServerPlace>> {
+    Ok(vec![place(url, &OptionFile::of_this_user())?.into()])
+}
+
 fn tls_of(url: &TargetUrl, file: &OptionFile, place: &Place) -> Result<tls::Mode> {
     let own = own_tls_option(url, SSL.into_iter().find(|name| url.option(name).is_some()))?;
     // A Unix socket needs no encryption.

@@ -76,6 +76,7 @@ pub(super) const CONNECTIONS: Connections = Connections {
         ["ssl-crlpath, ssl-capath", "the same", "refused by name"],
     ],
     mode: super::config::tls,
+    servers: super::config::servers,
     proxies: &[
         (
             "ProxySQL, MaxScale, MySQL Router: the greeting has another number of the connection than the server's list",

@@ -43,7 +43,10 @@ fn kind(number: u16) -> (ErrorKind, &'static str) {
         1130 => (ErrorKind::Denied, "the server allows no connections from this host"),
         1251 | 1275 | 1524 => (ErrorKind::Denied, "the account's authentication method is not supported"),
         1820 | 1862 => (ErrorKind::Denied, "the password has expired"),
-        3159 => (ErrorKind::Denied, "the server requires TLS: add tls=require or tls=verify"),
+        3159 => (
+            ErrorKind::Denied,
+            "the server requires TLS: add tls=verify, or tls=require, which trusts whoever answers",
+        ),
         3955 | 4151 => (ErrorKind::Denied, "the account is locked"),
         1049 => (ErrorKind::NotFound, "create the database first, or name another"),
         1146 | 1051 => (ErrorKind::NotFound, ""),

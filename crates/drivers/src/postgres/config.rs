@@ -118,6 +118,14 @@ impl Config {
         [host, port.to_string(), self.database.clone(), self.user.clone()]
     }
 
+    /// The host that the server's certificate must be for.
+    pub(crate) fn certified(&self) -> &str {
+        match (&self.host, &self.place) {
+            (Some(host), _) | (None, Place::Tcp { host, .. }) => host,
+            (None, Place::Unix(_)) => "localhost",
+        }
+    }
+
     /// That of an environment with these variables, and the account named "the account".
     #[cfg(test)]
     pub(super) fn of_variables(url: &str, variables: &[(&str, &str)]) -> Result<Vec<Self>> {
@@ -182,6 +190,18 @@ impl Config {
         });
         hosts.collect()
     }
+}
+
+/// The servers that the URL, the service and libpq's variables name.
+pub(super) fn servers(url: &TargetUrl) -> Result<Vec<ServerPlace>> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    servers_among(url, &variable)
+}
+
+fn servers_among(url: &TargetUrl, environment: Variable<'_>) -> Result<Vec<ServerPlace>> {
+    let variable = with_service(url, environment)?;
+    let named = places(url, &variable)?.into_iter();
+    Ok(named.map(|(place, certified)| ServerPlace { place, certified }).collect())
 }
 
 /// The meaning of a value; the first choice without one.

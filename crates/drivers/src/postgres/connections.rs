@@ -85,6 +85,7 @@ pub(super) const CONNECTIONS: Connections = Connections {
         ["sslcrl=FILE", "the same", "refused if revoked, or if the authority has no list in the file"],
     ],
     mode: super::tls::of_url,
+    servers: super::config::servers,
     proxies: &[
         (
             "PgBouncer, pgcat, Odyssey in session mode, Pgpool-II",

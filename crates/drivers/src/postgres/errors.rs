@@ -12,9 +12,10 @@ pub(crate) fn server(state: &str, message: &str) -> Error {
 
 fn kind(state: &str, message: &str) -> (ErrorKind, &'static str) {
     match state {
-        "28000" if message.contains("no encryption") => {
-            (ErrorKind::Denied, "the server may require TLS: add tls=require or tls=verify")
-        }
+        "28000" if message.contains("no encryption") => (
+            ErrorKind::Denied,
+            "the server may require TLS: add tls=verify, or tls=require, which trusts whoever answers",
+        ),
         "28P01" | "28000" => (ErrorKind::Denied, "check the user and the password"),
         "3D000" => (ErrorKind::NotFound, "create the database first, or name another"),
         "42P01" | "3F000" => (ErrorKind::NotFound, ""),

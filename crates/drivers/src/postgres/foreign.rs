@@ -159,7 +159,7 @@ fn options_for_postgres(remote: &Config, link: &Link) -> Result<Vec<(&'static st
         Mode::On { wanted, .. } if wanted.check == Check::Nothing && wanted.identity.is_none() => "require",
         Mode::On { .. } => {
             return Err(Error::unsupported(
-                "a link with certificates needs their files on the target's host; use tls=require for the remote",
+                "a link that checks certificates needs their files on the target's host",
             ));
         }
     };

@@ -21,8 +21,8 @@ pub(super) struct Address {
 
 impl Address {
     pub(super) fn of(url: &TargetUrl) -> Result<Self> {
-        if ["socket", "tls"].into_iter().any(|option| url.option(option).is_some()) {
-            let why = "a link by mysql_fdw uses TCP without TLS; name the remote without socket= and tls=";
+        if url.option("socket").is_some() || crate::registry::tls(url)?.is_some() {
+            let why = "a link by mysql_fdw uses TCP without TLS";
             return Err(Error::unsupported(why));
         }
         let missing =

@@ -61,7 +61,7 @@ pub(super) fn read(url: &TargetUrl, variable: Variable<'_>, place: &Place) -> Re
         None | Some("allow" | "prefer") => {
             return Err(url
                 .wrong("encryption is not specified, so two runs could differ in it")
-                .hint("use sslmode=require, verify-ca, verify-full or disable, or tls="));
+                .hint("use sslmode=verify-full, verify-ca, require or disable, or tls="));
         }
         Some(other) => {
             return Err(url

@@ -31,7 +31,7 @@ impl Config {
 
     fn new(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let tls = tls(url)?;
-        let place = Place::from_url(url, PORT);
+        let place = place(url);
         tls.check(&place, url)?;
         let database = match url.path.as_str() {
             "" => 0,
@@ -58,6 +58,11 @@ impl Config {
             Place::Unix(_) => "localhost",
         }
     }
+}
+
+/// Where the server listens.
+pub(super) fn place(url: &TargetUrl) -> Place {
+    Place::from_url(url, PORT)
 }
 
 /// TLS settings. `rediss:` and `valkeys:` verify the server's certificate unless `?tls=` changes this.

@@ -23,6 +23,7 @@ pub(super) const CONNECTIONS: Connections = Connections {
     ],
     tls: crate::info::TLS,
     mode: config::tls,
+    servers: |url| Ok(vec![config::place(url).into()]),
     proxies: &[
         ("Redis Cluster", "refused: name a standalone server"),
         ("Redis Sentinel", "refused: name the server that it watches"),

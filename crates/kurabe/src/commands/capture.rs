@@ -17,6 +17,7 @@ use kurabe_core::units::count;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_wire::environment::{environment, through};
 use kurabe_wire::registry;
+use kurabe_wire::relay::Server;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
@@ -90,8 +91,15 @@ fn traced(matches: &ArgMatches, from: &Path, path: &Path, output: &Output) -> Re
         recorded(&totals, 0, path, output)?;
         return Ok(exit::DONE);
     }
-    let port = url.port.unwrap_or(protocol.port);
-    let address = url.host.as_deref().and_then(|host| host.parse().ok());
+    let Server::Tcp(host, port) = wire::server(&url)?.server else {
+        return Err(url
+            .wrong("a trace has packets of TCP, and none of a Unix socket")
+            .hint("name a host")
+            .into());
+    };
+    let names_host =
+        url.host.is_some() || ["host", "hostaddr"].into_iter().any(|name| url.option(name).is_some());
+    let address = host.parse().ok().filter(|_| names_host);
     let (totals, why) = trace::record(input, (address, port), protocol, path, &mut about)?;
     if let Some(why) = why {
         output.warning(&why);
@@ -128,8 +136,9 @@ fn record(
     output: &Output,
 ) -> Result<Exit> {
     let Relayed { url, protocol, listen, command, stop, .. } = relayed;
-    let server = wire::server(url, protocol)?;
-    let terminated = ends_tls.then(|| Terminated::prepare(relayed, &server)).transpose()?;
+    let far = wire::server(url)?;
+    let terminated = ends_tls.then(|| Terminated::prepare(relayed, &far)).transpose()?;
+    let server = far.server;
     wire::check(&server)?;
     let about = about(matches, url);
     let ending = terminated.as_ref().map(|terminated| terminated.ending(relayed, output));

@@ -20,6 +20,7 @@ use kurabe_copy::wanted::{Parts, Wanted};
 use kurabe_core::driver::{ConnectOptions, Support};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
+use kurabe_drivers::info::Place;
 use kurabe_targets::Opened;
 use progress::Progress;
 use report::{described, report, totals};
@@ -143,7 +144,7 @@ fn work(
     let ([_, to], [from_url, to_url]) = (opened.targets.as_slice(), opened.reached.as_slice()) else {
         return Err(Error::usage("a copy has a source and a target").into());
     };
-    if place(from_url) == place(to_url) {
+    if place(from_url)? == place(to_url)? {
         return Err(Error::usage("source and target are the same database").into());
     }
     let pair = || Ok::<_, Error>((side(opened, 0)?, side(opened, 1)?));
@@ -252,9 +253,15 @@ fn ended(done: kurabe_core::Result<Vec<TableDone>>, begun: bool, output: &Output
     }
 }
 
-/// What tells databases apart.
-fn place(url: &TargetUrl) -> (&str, Option<&str>, Option<u16>, &str, Option<&String>) {
-    (&url.scheme, url.host.as_deref(), url.port, &url.path, url.options.get("search_path"))
+/// What tells databases apart: the driver, its servers, the database and the schema.
+fn place(url: &TargetUrl) -> kurabe_core::Result<impl PartialEq + use<>> {
+    let engine = kurabe_drivers::registry::find(&url.scheme).map(|driver| driver.engine);
+    let servers = kurabe_drivers::registry::servers(url)?;
+    let servers: Vec<Place> = servers.into_iter().map(|server| server.place).collect();
+    let host = Some(url.host.clone()).filter(|_| servers.is_empty());
+    let database = Some(url.path.clone()).filter(|path| !path.is_empty());
+    let database = database.or_else(|| url.option("dbname").map(ToOwned::to_owned));
+    Ok((engine, servers, host, database, url.options.get("search_path").cloned()))
 }
 
 /// A new session of the source or the target.

@@ -21,23 +21,20 @@ const SHOWN: usize = 300;
 /// server beforehand use a connection that is not counted.
 pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static str, String)>> {
     let way = |why: &str| Error::unsupported(format!("messages cannot be counted: {why}"));
-    let Some(driver) = kurabe_drivers::registry::find(&url.scheme) else {
+    if kurabe_drivers::registry::find(&url.scheme).is_none() {
         return Err(way("there is no driver"));
-    };
+    }
     if transport == IN_PROCESS {
         return Err(way("the database runs in this process"));
     }
-    if url.option("socket").is_some() {
-        return Err(way("the relay supports only TCP connections").hint("remove socket="));
+    let server = super::wire::server(url)?.server;
+    if matches!(server, Server::Unix(_)) {
+        return Err(way("the relay supports only TCP connections").hint("name a host in place of the socket"));
     }
-    let (Some(host), Some(port)) = (&url.host, url.port) else {
-        return Err(way("the URL has no host and port")
-            .hint(format!("give both: {}://host:port/…", driver.schemes.first().unwrap_or(&"scheme"))));
-    };
     let protocol = registry::of_scheme(&url.scheme);
     let relay = Relay::start(Options {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
-        server: Server::Tcp(host.clone(), port),
+        server,
         protocol,
         // Connecting is measured as it is.
         refuse_tls: false,
@@ -45,7 +42,11 @@ pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static st
     })
     .map_err(|e| Error::new(ErrorKind::Environment, format!("the relay could not start: {e}")))?;
     let at = relay.address();
-    let through = TargetUrl { host: Some(at.ip().to_string()), port: Some(at.port()), ..url.clone() };
+    let through = redirected(url, at);
+    // Variables of the environment, too, may name a server.
+    if super::wire::server(&through)?.server != at.into() {
+        return Err(way("the environment names the server's address").hint("unset PGHOSTADDR"));
+    }
     let open = kurabe_drivers::registry::open(&through)?;
     // The first connection includes what a driver asks only once per server.
     let first = open.connect(&ConnectOptions::default())?;
@@ -73,6 +74,15 @@ pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static st
         lines.push(("its statements", statements(&connection)));
     }
     Ok(lines)
+}
+
+/// The URL with the server at another address.
+fn redirected(url: &TargetUrl, to: SocketAddr) -> TargetUrl {
+    let mut through = TargetUrl { host: Some(to.ip().to_string()), port: Some(to.port()), ..url.clone() };
+    for place in ["host", "hostaddr", "port"] {
+        through.options.remove(place);
+    }
+    through
 }
 
 /// What a relay has seen of all connections.

@@ -1,6 +1,6 @@
 //! `kurabe capture --tls terminate`: the certificate that is made for a capture, and what clients have to know of it.
 
-use super::wire::Relayed;
+use super::wire::{Far, Relayed};
 use crate::output::Output;
 use kurabe_capture::recorder::Ending;
 use kurabe_core::target::TargetUrl;
@@ -9,7 +9,6 @@ use kurabe_drivers::embedded::Temporary;
 use kurabe_drivers::registry;
 use kurabe_testbed::sign;
 use kurabe_wire::environment::{Environment, environment, through_tls};
-use kurabe_wire::relay::Server;
 use kurabe_wire::terminate::{Certificate, Failure, Terminator};
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -33,9 +32,9 @@ impl Terminated {
     ///
     /// # Errors
     /// Usage, if the target's URL says that there is no TLS; or if a file cannot be read or written.
-    pub(super) fn prepare(relayed: &Relayed, server: &Server) -> Result<Self> {
+    pub(super) fn prepare(relayed: &Relayed, far: &Far) -> Result<Self> {
         let Relayed { url, protocol, listen, .. } = relayed;
-        let Server::Tcp(host, _) = server else {
+        let Some(host) = &far.certified else {
             return Err(url.wrong("a Unix socket needs no TLS").hint("leave --tls terminate out"));
         };
         let said = ["tls", "sslmode", "ssl-mode"].into_iter().find(|name| url.option(name).is_some());

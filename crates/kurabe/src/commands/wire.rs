@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
+use kurabe_drivers::info::{Place, ServerPlace};
 use kurabe_wire::account::End;
 use kurabe_wire::environment::{Environment, environment, through};
 use kurabe_wire::registry::{self, Protocol};
@@ -35,7 +36,7 @@ pub(super) fn wire(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let Relayed { url, protocol, listen, command, stop, .. } = &relayed;
     let options = Options {
         listen: *listen,
-        server: server(url, protocol)?,
+        server: server(url)?.server,
         protocol: Some(protocol),
         refuse_tls: text("tls") == "refuse",
         until: matches.get_one::<String>("first").cloned(),
@@ -85,7 +86,12 @@ impl Relayed {
             None
         };
         let reached = |server| kurabe_targets::reached(&asked, server);
-        let url = started.as_ref().map_or_else(|| Ok(asked.clone()), reached)?;
+        let mut url = started.as_ref().map_or_else(|| Ok(asked.clone()), reached)?;
+        // Options are of Kurabe's own client: others are told user and database by themselves.
+        url.user = url.user.take().or_else(|| url.option("user").map(ToOwned::to_owned));
+        if url.path.is_empty() {
+            url.path = url.option("dbname").unwrap_or_default().to_owned();
+        }
         Ok(Self { url, protocol, listen, command, stop, started })
     }
 
@@ -105,7 +111,8 @@ pub(super) fn protocol(scheme: &str) -> kurabe_core::Result<&'static Protocol> {
         match registry::plain_scheme(scheme) {
             Some(plain) => {
                 Error::usage(format!("{scheme}: the relay speaks no TLS to servers")).hint(format!(
-                    "name a port without TLS: {plain}://host:port; or 'kurabe capture' with --tls terminate"
+                    "'kurabe capture' with --tls terminate records it; wire needs a server without TLS, such as a test server's \
+                     {plain}://host:port"
                 ))
             }
             None => Error::usage(format!("'{scheme}' is no protocol that can be decoded"))
@@ -126,19 +133,27 @@ fn refuse_tls(url: &TargetUrl, other: &str) -> kurabe_core::Result<()> {
     Ok(())
 }
 
-/// Where the server of a URL listens.
-pub(super) fn server(url: &TargetUrl, protocol: &Protocol) -> kurabe_core::Result<Server> {
-    if let Some(socket) = url.option("socket") {
-        return Ok(Server::Unix(socket.into()));
-    }
-    let host = url.host.clone().unwrap_or_else(|| "127.0.0.1".to_owned());
-    if host.contains(',') {
+/// The server that a relay connects to.
+#[derive(Debug)]
+pub(super) struct Far {
+    pub(super) server: Server,
+    /// The host that its certificate must be for; `None` for a Unix socket.
+    pub(super) certified: Option<String>,
+}
+
+/// The server of a URL: the same that its driver connects to.
+pub(super) fn server(url: &TargetUrl) -> kurabe_core::Result<Far> {
+    let mut servers = kurabe_drivers::registry::servers(url)?;
+    let Some(ServerPlace { place, certified }) = servers.pop().filter(|_| servers.is_empty()) else {
         return Err(url.wrong("a relay has one server").hint("name one host"));
-    }
-    if host.starts_with('/') {
-        return Ok(Server::Unix(host.into()));
-    }
-    Ok(Server::Tcp(host, url.port.unwrap_or(protocol.port)))
+    };
+    Ok(match place {
+        Place::Unix(path) => Far { server: Server::Unix(path), certified: None },
+        Place::Tcp { host, port } => Far {
+            certified: Some(certified.unwrap_or_else(|| host.clone())),
+            server: Server::Tcp(host, port),
+        },
+    })
 }
 
 /// Checks that the server answers.
@@ -348,24 +363,64 @@ fn wait(child: &mut Child, stop: &AtomicBool, mut meanwhile: impl FnMut()) -> st
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kurabe_core::observation::Endpoint;
 
     fn place(text: &str) -> kurabe_core::Result<String> {
         let url = TargetUrl::parse(text).unwrap();
         refuse_tls(&url, "--tls pass forwards TLS")?;
-        server(&url, protocol(&url.scheme)?).map(|server| server.to_string())
+        protocol(&url.scheme)?;
+        server(&url).map(|far| far.server.to_string())
     }
 
     #[test]
-    fn server_of_a_url_has_the_default_port_and_unix_sockets_are_found() {
+    fn relay_connects_to_the_server_that_the_driver_connects_to() {
         for (text, expected) in [
             ("mysql://db.example/x", "db.example:3306"),
-            ("postgres://[::1]:7/x", "[::1]:7"),
-            ("redis:", "127.0.0.1:6379"),
             ("mysql://root@x/y?socket=/run/m.sock", "/run/m.sock"),
-            ("postgres://%2Frun%2Fpg.sock/y", "/run/pg.sock"),
+            ("mariadb://root@[::1]:7/y", "[::1]:7"),
+            ("postgres://u@[::1]:7/x", "[::1]:7"),
+            ("postgresql://u@h/x", "h:5432"),
+            ("postgres://u@/y?host=/run/pg&port=5433", "/run/pg/.s.PGSQL.5433"),
+            ("postgres://u@x:1/y?host=h", "h:1"),
+            ("postgres://u@/y?host=h&port=7", "h:7"),
+            ("postgres://u@h/y?hostaddr=192.0.2.1", "192.0.2.1:5432"),
+            ("postgres://u@%2Frun%2Fpg:7/y", "/run/pg/.s.PGSQL.7"),
+            ("postgres://u@/y?socket=/run/pg/.s.PGSQL.8", "/run/pg/.s.PGSQL.8"),
+            ("redis:", "127.0.0.1:6379"),
+            ("valkey://h/2?socket=/run/v.sock", "/run/v.sock"),
+            ("memcached://h", "h:11211"),
+            ("memcached:///run/m.sock", "/run/m.sock"),
+            ("memcached://h?socket=/run/m.sock", "/run/m.sock"),
+            ("mongodb://h/x", "h:27017"),
+            ("mongodb://%2Frun%2Fmongodb.sock/x", "/run/mongodb.sock"),
+            ("mongodb://h/x?socket=/run/m.sock", "/run/m.sock"),
+            ("couchdb://h", "h:5984"),
             ("http://h:8080/", "h:8080"),
+            ("http://h/shop", "h:80"),
         ] {
-            assert_eq!(place(text).unwrap(), expected);
+            let relayed = place(text).unwrap();
+            assert_eq!(relayed, expected, "{text}");
+            let driver = kurabe_drivers::registry::open(&TargetUrl::parse(text).unwrap()).unwrap();
+            let driven = match driver.endpoint() {
+                Endpoint::Composite(mut members) => members.remove(0).endpoint,
+                one => one,
+            };
+            let driven = match driven {
+                Endpoint::Tcp { host, port } => Server::Tcp(host, port),
+                Endpoint::Unix(path) => Server::Unix(path),
+                other => panic!("{text}: {other:?}"),
+            };
+            assert_eq!(driven.to_string(), relayed, "{text}");
+        }
+        // Where TLS ends at the relay, which asks the server for it.
+        for (text, expected, name) in [
+            ("rediss://h", "h:6379", "h"),
+            ("couchdbs://h", "h:6984", "h"),
+            ("https://h", "h:443", "h"),
+            ("postgres://u@db.example/y?hostaddr=192.0.2.1", "192.0.2.1:5432", "db.example"),
+        ] {
+            let far = server(&TargetUrl::parse(text).unwrap()).unwrap();
+            assert_eq!((far.server.to_string().as_str(), far.certified.as_deref()), (expected, Some(name)));
         }
     }
 
@@ -378,6 +433,11 @@ mod tests {
             ("mysql://h/x?tls=require", "--tls pass"),
             ("postgres://h/x?sslmode=require", "remove sslmode="),
             ("mongodb://a:1,b:2/x", "name one host"),
+            ("postgres://u@/x?host=a,b", "name one host"),
+            ("postgres://u@a,b/x", "name one host"),
+            ("http://a:1,b:2/", "name one host"),
+            ("mongodb+srv://h/x", "is no protocol"),
+            ("redis://h?sokcet=/x", "did you mean 'socket'"),
         ] {
             let error = place(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Usage);

@@ -69,8 +69,8 @@ fn cleartext_refused() -> Error {
 fn key_refused() -> Error {
     let what = "authentication plugin 'caching_sha2_password' reported error: authentication requires secure connection";
     Error::new(ErrorKind::Denied, what).code("2061").hint(
-        "use tls=verify or tls=require, or the server's Unix socket; or trust whoever answers with the password, as MySQL's \
-         client does with the same option: get_server_public_key=true",
+        "use tls=verify, or the server's Unix socket; tls=require and get_server_public_key=true, as MySQL's client has it, trust \
+         whoever answers with the password",
     )
 }
 

@@ -10,7 +10,7 @@ use crate::mysql::config::Config;
 use crate::mysql::version::NEEDED;
 use crate::prelude::*;
 use crate::wire::link::{Query as _, value};
-use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
+use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed, offers_no_tls};
 use kurabe_core::compression::Compression;
 use kurabe_core::driver::Access;
 use kurabe_core::statements::Running;
@@ -196,7 +196,7 @@ impl Greeting {
             return Err(Error::unsupported("the server is older than MySQL 4.1").hint(NEEDED));
         }
         if tls && self.capabilities & capability::SSL == 0 {
-            return Err(Error::unsupported("the server does not support TLS").hint("remove tls="));
+            return Err(offers_no_tls("ssl_cert and ssl_key"));
         }
         let compress = match compression {
             Compression::Off => 0,

@@ -17,7 +17,7 @@ pub(super) fn encrypt(password: &str, nonce: &[u8], pem: &[u8]) -> Result<Vec<u8
     }
     if secret.len() + PADDING > key.length() {
         return Err(Error::new(ErrorKind::Denied, "the password is too long for the server's RSA key")
-            .hint("use tls=require or tls=verify"));
+            .hint("use tls=verify"));
     }
     let failed = |_| Error::new(ErrorKind::Environment, "the system gives no random bytes");
     let random = generate(&SystemRandom::new()).map_err(failed)?.expose();

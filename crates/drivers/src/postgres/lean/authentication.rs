@@ -85,7 +85,7 @@ pub(super) fn authenticate<S: Peer>(
             }
             3 => {
                 return Err(Error::new(ErrorKind::Denied, "the server requests the password in plain text")
-                    .hint("connect with tls=verify, with tls=require or over a Unix socket"));
+                    .hint("connect with tls=verify or over a Unix socket"));
             }
             5 => {
                 let salt: &[u8; 4] =

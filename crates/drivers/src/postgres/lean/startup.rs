@@ -6,7 +6,7 @@ use crate::charset::Charset;
 use crate::postgres::config::Config;
 use crate::postgres::read_only;
 use crate::prelude::*;
-use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
+use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed, offers_no_tls};
 use kurabe_core::driver::Access;
 use kurabe_core::statements::Running;
 use kurabe_protocol::postgres::frame::{CANCEL_REQUEST, SSL_REQUEST, Tagged, VERSION, backend};
@@ -23,17 +23,8 @@ impl Lean<Stream> {
 
     pub(crate) fn connect(config: &Config, options: &ConnectOptions) -> Result<Self> {
         let mut laps = Laps::start();
-        let mut wire = {
-            let limit = config.connect_timeout.map_or(options.timeout, |limit| limit.min(options.timeout));
-            Wire::new(Stream::connect_within(&config.place, options, limit)?)
-        };
-        let mut times = ConnectTimes { reach: laps.lap(), ..ConnectTimes::default() };
-        if let (Place::Tcp { host, .. }, false) = (&config.place, config.tls.is_off()) {
-            request_tls(&mut wire)?;
-            let name = config.host.as_ref().unwrap_or(host);
-            wire = Wire::new(wire.into_stream()?.encrypt(&config.tls, name)?);
-            times.tls = Some(laps.lap());
-        }
+        let mut times = ConnectTimes::default();
+        let mut wire = reach(config, options, &mut laps, &mut times)?;
         let channel = Channel::of(wire.stream());
         let started = log_in(&mut wire, config, &channel, options.access).and_then(|took| {
             times.authenticate = took;
@@ -73,13 +64,27 @@ impl Lean<Stream> {
     }
 }
 
+/// Connects, and encrypts the connection as the target asks for: that of a session, and that of a request to cancel.
+fn reach(
+    config: &Config,
+    options: &ConnectOptions,
+    laps: &mut Laps,
+    times: &mut ConnectTimes,
+) -> Result<Wire<Stream>> {
+    let limit = config.connect_timeout.map_or(options.timeout, |limit| limit.min(options.timeout));
+    let mut wire = Wire::new(Stream::connect_within(&config.place, options, limit)?);
+    times.reach = laps.lap();
+    if matches!(config.place, Place::Tcp { .. }) && !config.tls.is_off() {
+        request_tls(&mut wire)?;
+        wire = Wire::new(wire.into_stream()?.encrypt(&config.tls, config.certified())?);
+        times.tls = Some(laps.lap());
+    }
+    Ok(wire)
+}
+
 /// Cancels what the server process of this key executes ("Canceling Requests in Progress").
 fn cancel_statement(config: &Config, options: &ConnectOptions, key: &[u8]) -> Result<()> {
-    let mut wire = Wire::new(Stream::connect(&config.place, options)?);
-    if let (Place::Tcp { host, .. }, false) = (&config.place, config.tls.is_off()) {
-        request_tls(&mut wire)?;
-        wire = Wire::new(wire.into_stream()?.encrypt(&config.tls, host)?);
-    }
+    let mut wire = reach(config, options, &mut Laps::start(), &mut ConnectTimes::default())?;
     let mut out = vec![0; 4];
     out.extend_from_slice(&CANCEL_REQUEST.to_be_bytes());
     out.extend_from_slice(key);
@@ -106,7 +111,7 @@ fn request_tls<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
     wire.consume(1);
     match answer {
         b'S' => Ok(()),
-        b'N' => Err(Error::unsupported("the server does not support TLS").hint("remove tls=")),
+        b'N' => Err(offers_no_tls("ssl = on")),
         // The error message is unauthenticated, so it is not shown (CVE-2024-10977).
         b'E' => Err(Error::new(ErrorKind::Unreachable, "the server refused the connection before TLS")
             .hint("it may have too many connections")),
