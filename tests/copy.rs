@@ -14,7 +14,7 @@ use kurabe_testbed::{Server, testing};
 use std::process::Command;
 
 /// A session of a database, for what its own program would do.
-fn side(url: &str) -> Side {
+pub(crate) fn side(url: &str) -> Side {
     let parsed = TargetUrl::parse(url).unwrap();
     let driver = kurabe_drivers::registry::open(&parsed).unwrap();
     let session = driver.connect(&ConnectOptions::default()).unwrap();

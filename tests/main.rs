@@ -29,6 +29,7 @@ mod network;
 mod observed;
 mod page;
 mod pipeline;
+mod private_files;
 mod program;
 mod recorded;
 mod reload;

@@ -8,6 +8,7 @@ use kurabe_testbed::{Server, StartOptions, testing};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 
 /// What a relay saw of a command, as JSON. The command's output is on standard error.
@@ -173,7 +174,12 @@ struct Relay {
 
 impl Relay {
     fn start(place: &Place, args: &[&str]) -> Self {
-        let mut child = piped(&mut place.command(&[&["wire"], args].concat()));
+        Self::of("wire", place, args)
+    }
+
+    /// That of `wire` or `capture`.
+    fn of(command: &str, place: &Place, args: &[&str]) -> Self {
+        let mut child = piped(&mut place.command(&[&[command], args].concat()));
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut url = String::new();
         out.read_line(&mut url).unwrap();
@@ -195,12 +201,32 @@ impl Relay {
         text
     }
 
+    /// What a client of another account receives for these bytes, in a second.
+    fn of_another_account(&self, request: &str) -> String {
+        let script = format!(
+            "exec 3<>/dev/tcp/127.0.0.1/{}; printf '%b' '{request}' >&3; timeout 1 cat <&3; true",
+            self.port
+        );
+        let mut command = Command::new("bash");
+        let command = command.args(["-c", &script]).uid(54_321).gid(54_321).current_dir("/");
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    }
+
     /// Ends it by Ctrl-C, and returns its exit code and what it still printed.
-    fn end(mut self) -> (Option<i32>, String) {
+    fn end(self) -> (Option<i32>, String) {
+        let (code, rest, _) = self.end_with_errors();
+        (code, rest)
+    }
+
+    /// The same, and what it said on standard error.
+    fn end_with_errors(mut self) -> (Option<i32>, String, String) {
         signal(&self.child, "-INT");
-        let mut rest = String::new();
+        let (mut rest, mut errors) = (String::new(), String::new());
         self.out.read_to_string(&mut rest).unwrap();
-        (self.child.wait().unwrap().code(), rest)
+        if let Some(mut stderr) = self.child.stderr.take() {
+            stderr.read_to_string(&mut errors).unwrap();
+        }
+        (self.child.wait().unwrap().code(), rest, errors)
     }
 }
 
@@ -253,6 +279,41 @@ fn accounts_are_shown_as_connections_end_until_ctrl_c() {
 }
 
 #[test]
+fn other_account_reaches_no_server_through_a_relay_and_is_told_of() {
+    if !rustix::process::geteuid().is_root() {
+        return tell("another account needs root");
+    }
+    let request = r"set theirs 0 0 2\r\nxy\r\n";
+    for command in ["wire", "capture"] {
+        let Some(server) = testing::server("memcached") else { return };
+        let place = Place::new();
+        let options = |name: &str| {
+            let file = place.home().join(name).display().to_string();
+            if command == "capture" { vec!["-o".to_owned(), file] } else { Vec::new() }
+        };
+        let start = |name: &str, more: &[&str]| {
+            let options = options(name);
+            let options: Vec<&str> = options.iter().map(String::as_str).collect();
+            Relay::of(command, &place, &[&options, more, &[server.url()]].concat())
+        };
+        let relay = start("own", &[]);
+        assert_eq!(relay.of_another_account(request), "", "{command}");
+        let mut own = relay.connect();
+        assert_eq!(exchange(&mut own, "mg theirs v\r\nset a 0 0 1\r\nz\r\n", 12), "EN\r\nSTORED\r\n", "{command}");
+        drop(own);
+        let (code, out, err) = relay.end_with_errors();
+        assert_eq!(code, Some(0), "{command}: {err}");
+        assert!(out.contains("1 connection of other accounts was refused"), "{command}: {out}");
+        assert_eq!(err.matches("(uid 54321) was refused").count(), 1, "{command}: {err}");
+        assert!(err.contains("--allow-other-users"), "{command}: {err}");
+        let relay = start("all", &["--allow-other-users"]);
+        assert_eq!(relay.of_another_account(request), "STORED\r\n", "{command}");
+        let (code, out, err) = relay.end_with_errors();
+        assert_eq!((code, out.contains("refused"), err.contains("refused")), (Some(0), false, false), "{command}");
+    }
+}
+
+#[test]
 fn client_that_begins_with_tls_is_named() {
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
@@ -277,6 +338,14 @@ fn unix_socket_of_the_server_is_relayed() {
     let (report, answer) = relayed(&place, &[], &url, &["sh", "-c", &format!("{MARIADB} 'SELECT 6 * 7'")]);
     assert!(answer.err.contains("42"), "{answer:?}");
     assert_eq!(report["connections"][0]["connecting"]["first_own"], "SELECT 6 * 7");
+    // As libpq's URLs name it.
+    let Some(server) = testing::server("postgres") else { return };
+    let (socket, port) = (server.socket().unwrap().to_owned(), server.port());
+    let folder = if socket.is_dir() { socket.as_path() } else { socket.parent().unwrap() };
+    let url = format!("postgres://kurabe@/kurabe?host={}&port={port}", folder.display());
+    let ask = "psql -wXAtc 'SELECT inet_client_addr() IS NULL'";
+    let (_, answer) = relayed(&place, &[], &url, &["sh", "-c", ask]);
+    assert!(answer.err.lines().any(|line| line == "t"), "{answer:?}");
 }
 
 /// The URL of a server that is not there.

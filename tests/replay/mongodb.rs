@@ -171,7 +171,7 @@ pub(crate) fn recorded(place: &Place, name: &str, server: &Server, act: impl FnO
     let (scheme, _) = server.url().split_once(':').unwrap();
     let about = About { protocol: scheme.to_owned(), ..About::default() };
     let to = Address::Tcp("127.0.0.1".to_owned(), server.port());
-    let listen = ([127, 0, 0, 1], 0).into();
+    let listen = SocketAddr::from(([127, 0, 0, 1], 0)).into();
     let recorder =
         Recorder::start(listen, to, of_scheme(scheme).unwrap(), Path::new(&path), &about, None).unwrap();
     act(recorder.address());

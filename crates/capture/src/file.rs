@@ -6,6 +6,7 @@
 
 use crate::record::{Reader, Record};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_os::private;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -76,7 +77,7 @@ impl Blocks {
             };
             Error::new(ErrorKind::Environment, format!("cannot write {}: {error}", path.display())).hint(hint)
         };
-        let mut file = File::options().write(true).create_new(true).open(path).map_err(failed)?;
+        let mut file = private::create_new(path).map_err(failed)?;
         file.write_all(MAGIC).map_err(failed)?;
         let mut blocks = Self { file, number: 0 };
         let about = serde_json::to_vec(about).map_err(std::io::Error::from).map_err(failed)?;

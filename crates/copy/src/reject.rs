@@ -7,6 +7,7 @@ use crate::page::Page;
 use crate::plan::TablePlan;
 use crate::pool::Work;
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_os::private;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -31,7 +32,7 @@ impl Rejects {
     /// # Errors
     /// [`Environment`](ErrorKind::Environment) if that fails.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = File::options().create(true).append(true).open(path).map_err(failed(path))?;
+        let file = private::append(path).map_err(failed(path))?;
         Ok(Self { path: path.to_owned(), to: Mutex::new((file, String::new())) })
     }
 
@@ -41,8 +42,14 @@ impl Rejects {
         let mut recorded: HashMap<_, _> = works.iter().flat_map(Work::rejected).collect();
         let mut new = self.path.clone().into_os_string();
         new.push(".new");
+        // One of a process that was killed is not continued.
+        if let Err(error) = fs::remove_file(&new)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            return Err(failed(error));
+        }
         let mut lines = BufReader::new(File::open(&self.path).map_err(&failed)?);
-        let mut out = BufWriter::new(File::create(&new).map_err(&failed)?);
+        let mut out = BufWriter::new(private::create_new(&new).map_err(&failed)?);
         let mut line = Vec::new();
         while lines.read_until(b'\n', &mut line).map_err(&failed)? > 0 {
             let read = serde_json::from_slice::<serde_json::Value>(&line).unwrap_or_default();
@@ -71,7 +78,7 @@ impl Rejects {
                 .hint("name the file with which the copy began, or begin again with --no-resume"));
         }
         fs::rename(&new, &self.path).map_err(&failed)?;
-        let file = File::options().append(true).open(&self.path).map_err(&failed)?;
+        let file = private::append(&self.path).map_err(&failed)?;
         *self.to.lock().unwrap_or_else(PoisonError::into_inner) = (file, copy.to_owned());
         Ok(())
     }

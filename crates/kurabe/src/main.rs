@@ -9,6 +9,7 @@ mod commands;
 mod custom;
 mod document;
 mod exit;
+mod exposed;
 mod git;
 mod output;
 mod panics;

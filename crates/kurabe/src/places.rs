@@ -1,6 +1,7 @@
 //! The folder of runs: `--runs-dir`, `$KURABE_RUNS`, or the user's data folder; and the run in it that a command names.
 
 use crate::exit::OfRunFile;
+use crate::exposed;
 use crate::output::Output;
 use clap::ArgMatches;
 use kurabe_core::run::Run;
@@ -40,6 +41,7 @@ pub(crate) fn wanted(matches: &ArgMatches, name: &str) -> String {
 pub(crate) fn named_run(matches: &ArgMatches, name: &str, output: &Output) -> anyhow::Result<(RunPath, Run)> {
     let store = runs(matches)?;
     let path = store.find(&wanted(matches, name)).map_err(OfRunFile)?;
+    exposed::warn_of_run(&store, &path, output);
     let recorded = kurabe_record::read(&path).map_err(OfRunFile)?;
     if let Some(torn) = &recorded.torn {
         output.warning(torn);

@@ -103,6 +103,9 @@ impl Request {
 
     /// Reads the options of `run replay …`.
     pub(crate) fn of_replay(matches: &ArgMatches, output: &Output) -> Result<Self> {
+        if let Some(capture) = matches.get_one::<std::path::PathBuf>("capture") {
+            crate::exposed::warn_of_file(capture, output);
+        }
         let custom = crate::custom::of_replay(matches)?;
         if !kurabe_experiments::replay::is_complete(&custom)? {
             output.warning(

@@ -12,6 +12,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_os::private;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -79,7 +80,7 @@ fn pack<W: Write>(runs: &[RunPath], out: W) -> io::Result<W> {
 pub fn import(store: &Store, from: &Path) -> Result<Vec<Imported>> {
     store.make_dir()?;
     let temporary = store.dir().join(temporary_name());
-    fs::create_dir(&temporary).map_err(cannot("create the directory", &temporary))?;
+    private::create_dir(&temporary).map_err(cannot("create the directory", &temporary))?;
     let imported = unpack(from, &temporary).and_then(|runs| publish(store, &runs));
     // What was published has been moved away.
     let _ = fs::remove_dir_all(&temporary);
@@ -109,9 +110,11 @@ fn unpack(from: &Path, into: &Path) -> Result<Vec<RunPath>> {
         let name = read_header(&run)?.run;
         let name = if is_plain(&name) { name } else { "imported".to_owned() };
         let made = RunPath::in_folder(into.join(&name));
-        let copy = |from: &Path, to: &Path| fs::copy(from, to).map(drop);
+        let copy = |from: &Path, to: &Path| {
+            io::copy(&mut File::open(from)?, &mut private::create_new(to)?).map(drop)
+        };
         let note = run.folder.join(NOTE_FILE);
-        fs::create_dir(&made.folder)
+        private::create_dir(&made.folder)
             .and_then(|()| copy(&run.file, &made.file))
             .and_then(|()| {
                 let has_note = note.is_file() && run.file.file_name() == made.file.file_name();
@@ -157,8 +160,8 @@ fn entries(archive: impl Read, from: &Path, into: &Path, runs: &mut BTreeMap<Str
             return Err(damaged(&format!("'{}' is not NAME/{RUN_FILE}", path.display())));
         }
         let run = RunPath::in_folder(into.join(&*folder));
-        let written = fs::create_dir_all(&run.folder)
-            .and_then(|()| File::create_new(run.folder.join(&*file)))
+        let written = private::create_dir_all(&run.folder)
+            .and_then(|()| private::create_new(run.folder.join(&*file)))
             .and_then(|mut made| io::copy(&mut entry, &mut made));
         written.map_err(cannot("unpack", from))?;
         runs.insert(folder.into_owned(), run);

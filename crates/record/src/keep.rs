@@ -3,7 +3,8 @@
 use crate::path::{RunPath, cannot};
 use crate::store::{Store, lock, temporary_name};
 use kurabe_core::{Error, ErrorKind, Result};
-use std::fs::{self, File, OpenOptions};
+use kurabe_os::private;
+use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind as Io, Write};
 
 /// The name of the file with a run's note, beside its run file.
@@ -83,7 +84,7 @@ impl RunPath {
             };
         }
         let new = self.folder.join(temporary_name());
-        let written = File::create_new(&new)
+        let written = private::create_new(&new)
             .and_then(|mut new| new.write_all(format!("{text}\n").as_bytes()).and_then(|()| new.sync_all()))
             .and_then(|()| fs::rename(&new, &file));
         written.map_err(|error| {

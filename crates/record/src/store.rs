@@ -8,7 +8,8 @@ use crate::writer::Writer;
 use kurabe_core::name::FileName;
 use kurabe_core::run::{Run, RunHeader};
 use kurabe_core::{Error, ErrorKind, Result};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use kurabe_os::private;
+use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind as Io, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,7 +58,7 @@ impl Store {
     pub fn try_out(&self) -> Result<()> {
         self.make_dir()?;
         let tried = self.dir.join(temporary_name());
-        fs::create_dir(&tried)
+        private::create_dir(&tried)
             .and_then(|()| fs::remove_dir(&tried))
             .map_err(cannot("create runs in", &self.dir))
     }
@@ -106,7 +107,7 @@ impl Store {
     /// Creates the directory of all runs, if it does not exist, and makes its name durable.
     pub(crate) fn make_dir(&self) -> Result<()> {
         let missing: Vec<&Path> = self.dir.ancestors().take_while(|folder| !folder.exists()).collect();
-        fs::create_dir_all(&self.dir).map_err(cannot("create the directory", &self.dir))?;
+        private::create_dir_all(&self.dir).map_err(cannot("create the directory", &self.dir))?;
         for made in missing {
             if let Some(parent) = made.parent() {
                 (self.sync)(if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
@@ -119,8 +120,8 @@ impl Store {
     fn publish(&self, temporary: &Path, header: &RunHeader) -> Result<Writer> {
         let file_path = temporary.join(RUN_FILE);
         let failed = cannot("write", &file_path);
-        fs::create_dir(temporary).map_err(cannot("create the directory", temporary))?;
-        let mut file = File::options().append(true).create_new(true).open(&file_path).map_err(failed)?;
+        private::create_dir(temporary).map_err(cannot("create the directory", temporary))?;
+        let mut file = private::append_new(&file_path).map_err(failed)?;
         lock(&file, &file_path)?;
         let mut header = header.clone();
         let base = header.run.clone();
@@ -159,11 +160,7 @@ impl Store {
     /// # Errors
     /// [`InUse`](ErrorKind::InUse) if another process is writing it; else as for [`read`](crate::read).
     pub fn resume(&self, path: &RunPath) -> Result<Resumed> {
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .open(&path.file)
-            .map_err(cannot("write", &path.file))?;
+        let file = private::reopen(&path.file).map_err(cannot("write", &path.file))?;
         lock(&file, &path.file)?;
         let Recorded { run, torn, chain } = read_file(&file, &path.file)?;
         if torn.is_some() {

@@ -7,10 +7,11 @@ use kurabe_core::name::Name;
 use kurabe_core::sort;
 use kurabe_core::target::without_passwords;
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_os::private;
 use kurabe_record::Store;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -116,7 +117,7 @@ impl Jobs {
         store.try_out()?;
         let runs = store.dir().canonicalize().map_err(|error| failed("use", store.dir(), &error))?;
         let dir = runs.join(FOLDER);
-        fs::create_dir_all(&dir).map_err(|error| failed("create", &dir, &error))?;
+        private::create_dir_all(&dir).map_err(|error| failed("create", &dir, &error))?;
         Ok(Self { dir, runs, program })
     }
 
@@ -165,7 +166,7 @@ impl Jobs {
             // Numbers of equal length, so that names sort by time.
             let id = format!("{ms:013}-{:07}", std::process::id());
             let folder = self.dir.join(&id);
-            match fs::create_dir(&folder) {
+            match private::create_dir(&folder) {
                 Ok(()) => break (id, folder),
                 // Somebody else starts a run in this millisecond.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => ms += 1,
@@ -193,7 +194,7 @@ impl Jobs {
     fn start_in(&self, folder: &Path, arguments: &[String]) -> Result<()> {
         let file = |name: &str| {
             let path = folder.join(name);
-            File::create_new(&path).map_err(|error| failed("create", &path, &error))
+            private::create_new(&path).map_err(|error| failed("create", &path, &error))
         };
         let mut command = Command::new(&self.program);
         // The stop of the page must not reach it.
@@ -209,7 +210,7 @@ impl Jobs {
         };
         let text = serde_json::to_vec(&record).unwrap_or_default();
         let path = folder.join("job.json");
-        let written = fs::write(&path, text).map_err(|error| failed("write", &path, &error));
+        let written = private::write_new(&path, &text).map_err(|error| failed("write", &path, &error));
         if written.is_err() {
             // Nobody could stop it.
             let _ = child.kill();
@@ -295,6 +296,19 @@ mod tests {
         let (_dir, jobs) = jobs("/nonexistent/kurabe");
         assert!(jobs.start(&[]).unwrap_err().to_string().contains("/nonexistent/kurabe"));
         assert_eq!(fs::read_dir(&jobs.dir).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn files_of_a_job_are_readable_by_their_owner_only() {
+        use std::os::unix::fs::MetadataExt as _;
+        let (_dir, jobs) = jobs("true");
+        let folder = jobs.dir.join(jobs.start(&[]).unwrap());
+        let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        let all: Vec<PathBuf> = files.chain([jobs.dir.clone(), folder.clone()]).collect();
+        assert_eq!(all.len(), 5, "{all:?}");
+        for path in all {
+            assert_eq!(fs::metadata(&path).unwrap().mode() & 0o077, 0, "{}", path.display());
+        }
     }
 
     #[test]

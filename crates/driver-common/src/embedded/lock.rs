@@ -2,9 +2,10 @@
 
 use crate::lease::holder;
 use kurabe_core::{Error, ErrorKind, Result};
+use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -58,6 +59,8 @@ impl FileLock {
                 .write(true)
                 .create(true)
                 .truncate(false)
+                // A link that another account put there leads to another file.
+                .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
                 .open(path)
                 .map_err(|e| failed(&e))?;
             let ours = file.metadata().map_err(|e| failed(&e))?;

@@ -1,11 +1,14 @@
 //! A statement does not outlive its client: it has ended on the server when the error of its time-out is returned.
 
-use super::common::{ENGINES, once, open};
+use super::common::{ENGINES, once, open, with};
 use super::tables::raw;
 use kurabe_core::ErrorKind;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::statements;
-use kurabe_testbed::testing;
+use kurabe_relay::{Relay, Server, Through};
+use kurabe_testbed::{StartOptions, testing};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A statement that runs for a very long time, and one that counts such statements.
@@ -56,5 +59,31 @@ fn statement_has_ended_on_the_server_when_its_client_gave_up() {
         assert_eq!((error.kind(), running()), (ErrorKind::Interrupted, 0), "{engine}: {error}");
         // The observer's connection was left alone.
         assert_eq!(running(), 0, "{engine}");
+    }
+}
+
+/// The connection that ends a statement is checked as the session is: by the name of the host, which its address does not show.
+#[test]
+fn statement_ends_where_the_certificate_is_for_the_name_and_not_for_the_address() {
+    for engine in ENGINES {
+        let Some(server) = testing::server_with(engine, StartOptions::with_tls) else { continue };
+        let ca = server.ca().unwrap().display().to_string();
+        let [long, count] = texts(engine);
+        // The certificate is for localhost and 127.0.0.1.
+        let elsewhere = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), 0));
+        let relay = Relay::start(elsewhere, Server::local(server.port()), |_| Arc::new(Through)).unwrap();
+        let port = relay.address().port();
+        let url = if engine == "postgres" {
+            format!("postgres://kurabe@localhost:{port}/kurabe?hostaddr=127.0.0.2&sslmode=verify-full&sslrootcert={ca}")
+        } else {
+            with(&server.url().replace("127.0.0.1", "localhost"), &format!("tls=verify&ca={ca}"))
+        };
+        let driver = open(&url).unwrap();
+        let mut session = driver.connect(&ConnectOptions::within(Duration::from_secs(1))).unwrap();
+        let error = once(&mut *session, &raw(&[long]), &[]).unwrap_err();
+        let mut observer = driver.connect(&ConnectOptions::default()).unwrap();
+        let counted = once(&mut *observer, &raw(&[count]), &[]).unwrap();
+        let running = counted.field_int(0, 0).unwrap();
+        assert_eq!((error.kind(), running), (ErrorKind::Timeout, 0), "{engine}: {error}");
     }
 }

@@ -1,11 +1,12 @@
 //! `kurabe capture`: records what passes between an application and its server, and shows it.
 
+use super::files::write_private;
 use super::page::document;
 use super::terminate::Terminated;
 use super::wire::{self, Relayed, Strangers};
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::{clock, signals};
+use crate::{clock, exposed, signals};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_capture::file::{About, Known};
@@ -15,11 +16,11 @@ use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::units::count;
 use kurabe_core::{Error, ErrorKind};
+use kurabe_os::private;
 use kurabe_wire::environment::{environment, through};
 use kurabe_wire::registry;
 use kurabe_wire::relay::Server;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -179,13 +180,12 @@ fn record(
 
 fn shown(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let Some(path) = matches.get_one::<PathBuf>("file") else { return Ok(exit::DONE) };
+    exposed::warn_of_file(path, output);
     let shown = show::show(path)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if let Some(to) = matches.get_one::<PathBuf>("export-html") {
         let (title, body) = shown.page(&name);
-        std::fs::write(to, document(&title, &body)).map_err(|error| {
-            Error::new(ErrorKind::Environment, format!("{} cannot be written: {error}", to.display()))
-        })?;
+        write_private(to, document(&title, &body).as_bytes())?;
     }
     if matches.get_one::<String>("report").is_some_and(|format| format == "json") {
         let text = serde_json::to_string_pretty(&shown)
@@ -201,10 +201,11 @@ fn shown(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 fn modelled(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let path = |name: &str| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
     let (Some(capture), Some(path)) = (path("file"), path("output")) else { return Ok(exit::DONE) };
+    exposed::warn_of_file(capture, output);
     let made = matches.get_flag("made");
     let model::Model { text, notes } = model::model(capture, made)?;
     let shown = path.display();
-    let mut file = File::options().write(true).create_new(true).open(path).map_err(|error| {
+    let mut file = private::create_new(path).map_err(|error| {
         let hint = "name a file that does not exist, in a folder that is there";
         Error::new(ErrorKind::Environment, format!("cannot write {shown}: {error}")).hint(hint)
     })?;

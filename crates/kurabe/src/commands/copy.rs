@@ -4,9 +4,10 @@ mod page;
 mod progress;
 mod report;
 
+use super::files::{write, write_private};
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::{signals, timeout};
+use crate::{exposed, signals, timeout};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_copy::casts::{self, UserCasts};
@@ -158,7 +159,7 @@ fn work(
     let json = matches.get_one::<String>("report").is_some_and(|format| format == "json");
     if let Some(path) = matches.get_one::<String>("leftovers") {
         let text = plan.left_text(copy.source.engine.name);
-        fs::write(path, text).map_err(|error| file_error(path, &error))?;
+        write_private(Path::new(path), text.as_bytes())?;
     }
     let refused = plan.refusal(&wanted.accepted);
     let both = [copy.source.name.clone(), copy.target.name.clone()];
@@ -167,7 +168,7 @@ fn work(
         None => Ok(()),
         Some(path) => {
             let text = page::page(&report(&plan, wanted, &both, done, ""), outcome);
-            fs::write(path, text).map_err(|error| file_error(path, &error))
+            write(Path::new(path), text.as_bytes())
         }
     };
     if dry || refused.is_some() {
@@ -196,7 +197,10 @@ fn work(
     signals::wait_for("the current rows to be copied");
     let rejects = match matches.get_one::<String>("reject") {
         None => None,
-        Some(path) => Some(Rejects::open(Path::new(path))?),
+        Some(path) => {
+            exposed::warn_of_file(Path::new(path), output);
+            Some(Rejects::open(Path::new(path))?)
+        }
     };
     let how = How {
         restart: matches.get_flag("no-resume"),

@@ -76,8 +76,18 @@ pub(super) fn is_output(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// Writes a file atomically: an existing report stays until the new one is complete.
+/// Writes a report atomically: an existing one stays until the new one is complete. The umask decides who can read it: reports are made
+/// to be shown.
 pub(super) fn write(file: &Path, text: &[u8]) -> Result<()> {
+    replace(file, text, 0o666)
+}
+
+/// As [`write`], for what has values of the user's databases, or is in a folder of ours: only its owner can read it.
+pub(super) fn write_private(file: &Path, text: &[u8]) -> Result<()> {
+    replace(file, text, 0o600)
+}
+
+fn replace(file: &Path, text: &[u8], mode: u32) -> Result<()> {
     let failed = |e: std::io::Error| {
         Error::new(ErrorKind::Environment, format!("the report cannot be written to {}: {e}", file.display()))
     };
@@ -94,10 +104,9 @@ pub(super) fn write(file: &Path, text: &[u8]) -> Result<()> {
         );
         return Err(Error::new(ErrorKind::Environment, message).hint("create it, or choose another").into());
     }
-    let mut new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+    let mut new = tempfile::Builder::new().permissions(mode).tempfile_in(folder).map_err(failed)?;
     new.write_all(text).map_err(failed)?;
-    // Reports are readable by others, unlike temporary files.
-    fs::set_permissions(new.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(failed)?;
     new.persist(file).map_err(|e| failed(e.error))?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `kurabe report [RUN]`, and the table at the end of every run.
 
-use super::files::{Files, is_output, write};
+use super::files::{Files, is_output, write, write_private};
 use crate::exit::{self, Exit};
 #[cfg(not(feature = "parquet"))]
 use crate::left_out::parquet;
@@ -71,7 +71,12 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         None if format == "parquet" => output.bytes(&bytes)?,
         None => output.result(&String::from_utf8_lossy(&bytes))?,
         Some(file) => {
-            write(&file, &bytes)?;
+            // What is in the run's folder is private as the run is.
+            if asked.is_some() {
+                write(&file, &bytes)?
+            } else {
+                write_private(&file, &bytes)?
+            }
             output.result(&file.display().to_string())?;
         }
     }
@@ -136,7 +141,7 @@ pub(super) fn write_html(run: &Run, path: &RunPath, language: Language) -> Resul
     let file = path.folder.join("report.html");
     let info = registry::of(&run.header.spec).ok().map(|experiment| experiment.info);
     let summary = kurabe_report::analyse(run, info).in_language(language);
-    write(&file, html::render(&summary, &html::Options::default()).as_bytes())?;
+    write_private(&file, html::render(&summary, &html::Options::default()).as_bytes())?;
     Ok(file)
 }
 

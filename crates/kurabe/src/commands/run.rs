@@ -143,6 +143,7 @@ fn resumed(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     refuse_others("resume", &["max-rounds"], matches)?;
     let store = places::runs(matches)?;
     let path = store.find(&wanted(matches, "resume")).map_err(OfRunFile)?;
+    crate::exposed::warn_of_run(&store, &path, output);
     let resumed = store.resume(&path).map_err(OfRunFile)?;
     if let Some(torn) = &resumed.torn {
         output.warning(torn);

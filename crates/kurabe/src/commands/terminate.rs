@@ -7,13 +7,11 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_drivers::embedded::Temporary;
 use kurabe_drivers::registry;
+use kurabe_os::private;
 use kurabe_testbed::sign;
 use kurabe_wire::environment::{Environment, environment, through_tls};
 use kurabe_wire::terminate::{Certificate, Failure, Terminator};
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -67,12 +65,7 @@ impl Terminated {
         // No key is ever in a file, and a killed capture leaves nothing.
         let folder = Temporary::make(&std::env::temp_dir()).map_err(|error| failed("no folder", error))?;
         let authority = folder.path().join("ca.pem");
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&authority)
-            .and_then(|mut file| file.write_all(signed.ca.as_bytes()))
+        private::write_new(&authority, signed.ca.as_bytes())
             .map_err(|error| failed(&authority.display().to_string(), error))?;
         Ok(Self { terminator, authority, _folder: folder, refused: Arc::default() })
     }
