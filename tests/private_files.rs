@@ -68,8 +68,13 @@ fn captures_and_what_is_made_of_them_are_private_and_older_ones_are_told_of() {
     assert_eq!((mode(&capture), mode(&page)), (0o600, 0o600));
     // As earlier versions made them.
     chmod(&capture, 0o644);
+    chmod(place.home(), 0o700);
     let told = |place: &Place| {
-        place.run(&["capture", "show", &capture]).success().err.contains("every account of this machine can read")
+        place
+            .run(&["capture", "show", &capture])
+            .success()
+            .err
+            .contains("every account of this machine can read")
     };
     assert!(!told(&place), "the folder above lets nobody pass");
     let folders: Vec<_> = place.home().ancestors().take(2).collect();

@@ -34,7 +34,9 @@ fn run_over_tls_reports_tls() {
 /// What went wrong with TLS may be an attack: nobody is told to do without it, or without checks.
 fn assert_advises_no_less(answer: &Answer) {
     let error = answer.err.lines().filter(|line| !line.contains("://")).collect::<Vec<_>>().join("\n");
-    for advice in ["tls=off", "tls=require", "sslmode=disable", "remove tls", "leave tls", "without tls", "plain"] {
+    for advice in
+        ["tls=off", "tls=require", "sslmode=disable", "remove tls", "leave tls", "without tls", "plain"]
+    {
         assert!(!error.contains(advice), "{advice}: {answer:?}");
     }
 }
@@ -43,11 +45,13 @@ fn assert_advises_no_less(answer: &Answer) {
 fn no_engine_advises_less_tls_where_the_server_offers_none() {
     for engine in SERVERS {
         let Some(server) = testing::server(engine) else { continue };
-        let option = if engine == "mongodb" { "tls=true&tlsAllowInvalidCertificates=true" } else { "tls=require" };
+        let option =
+            if engine == "mongodb" { "tls=true&tlsAllowInvalidCertificates=true" } else { "tls=require" };
         let url = with(server.url(), option);
         let url = if engine == "couchdb" { url.replace("couchdb:", "couchdbs:") } else { url };
         let answer = Place::new().run(&session(&[&url], &BRIEF));
-        assert_ne!(answer.code, Some(0), "{answer:?}");
+        // MySQL makes a certificate by itself.
+        assert!(answer.code != Some(0) || engine == "mysql", "{answer:?}");
         assert_advises_no_less(&answer);
     }
 }

@@ -38,7 +38,7 @@ pub const LISTEN: u32 = 1 << 10;
 pub struct Socket {
     pub local: (IpAddr, u16),
     pub remote: (IpAddr, u16),
-    /// The account that made it. The kernel says 0 of a socket that no process has any more.
+    /// The account that made it. Many kernels say 0 of a socket that no process has any more.
     pub uid: u32,
     /// Its number, by which the process is found that has it; 0 if no process has it any more.
     pub inode: u64,
@@ -96,7 +96,8 @@ impl NetlinkClient {
         Ok(found)
     }
 
-    /// The account of the TCP socket with these two addresses; `None` if no process of this machine has it. It costs one
+    /// The account of the TCP socket with these two addresses; `None` if there is none, or if none has it any more and its
+    /// account is not known. It costs one
     /// exchange with the kernel, however many sockets there are.
     pub fn owner(&mut self, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u32>> {
         self.sequence += 1;
@@ -113,7 +114,8 @@ impl NetlinkClient {
             };
         }
         // Without such a connection, the kernel finds a listener at its port.
-        let is_asked = |socket: &&Socket| (socket.local, socket.remote) == asked && socket.inode != 0;
+        let is_known = |socket: &Socket| socket.inode != 0 || socket.uid != 0;
+        let is_asked = |socket: &&Socket| (socket.local, socket.remote) == asked && is_known(socket);
         Ok(found.first().filter(is_asked).map(|socket| socket.uid))
     }
 
