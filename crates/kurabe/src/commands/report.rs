@@ -73,9 +73,9 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(file) => {
             // What is in the run's folder is private as the run is.
             if asked.is_some() {
-                write(&file, &bytes)?
+                write(&file, &bytes)?;
             } else {
-                write_private(&file, &bytes)?
+                write_private(&file, &bytes)?;
             }
             output.result(&file.display().to_string())?;
         }

@@ -401,16 +401,16 @@ mod tests {
             let relayed = place(text).unwrap();
             assert_eq!(relayed, expected, "{text}");
             let driver = kurabe_drivers::registry::open(&TargetUrl::parse(text).unwrap()).unwrap();
-            let driven = match driver.endpoint() {
+            let reached = match driver.endpoint() {
                 Endpoint::Composite(mut members) => members.remove(0).endpoint,
                 one => one,
             };
-            let driven = match driven {
+            let reached = match reached {
                 Endpoint::Tcp { host, port } => Server::Tcp(host, port),
                 Endpoint::Unix(path) => Server::Unix(path),
                 other => panic!("{text}: {other:?}"),
             };
-            assert_eq!(driven.to_string(), relayed, "{text}");
+            assert_eq!(reached.to_string(), relayed, "{text}");
         }
         // Where TLS ends at the relay, which asks the server for it.
         for (text, expected, name) in [
