@@ -22,10 +22,10 @@ use crate::labels::OperationLabels;
 use crate::messages::Message;
 use crate::summary::Summary;
 use chart::Frame;
+pub use document::Document;
 use kurabe_core::load::Load;
 use lines::{Panel, legend, panels, shares};
 use maud::{Markup, html};
-pub use document::Document;
 pub(crate) use sections::one_table;
 use view::View;
 
