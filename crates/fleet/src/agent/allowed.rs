@@ -8,8 +8,7 @@ use kurabe_core::driver::Driver;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_driver_common::environment;
-use kurabe_drivers::registry;
+use kurabe_drivers::{environment, registry};
 use std::net::Ipv6Addr;
 
 /// The word for an empty list.

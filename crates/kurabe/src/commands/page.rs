@@ -4,8 +4,8 @@ use kurabe_report::Language;
 use kurabe_report::html::Document;
 use maud::{Markup, html};
 
-const STYLE: &str = "table{display:block;overflow-x:auto;margin:1em 0}th,td{vertical-align:top}code{overflow-wrap:anywhere}\
-    .n{text-align:right;white-space:nowrap}.s{color:var(--bad)}\
+const STYLE: &str = "table{display:block;overflow-x:auto;margin:1em 0}th,td{vertical-align:top;white-space:normal}code{overflow-wrap:anywhere}\
+    .n{text-align:right}td.n{white-space:nowrap}.s{color:var(--bad)}\
     figure{max-width:none;margin:1em 0}figure svg{height:8em;color:var(--s0);overflow:hidden}";
 
 /// A page without a script.
