@@ -201,16 +201,18 @@ fn password_of_an_agent_goes_only_to_hosts_that_its_own_configuration_allows() {
         answer.expect("it ends without an answer")["message"].to_string()
     };
     let here = format!("postgres://u@127.0.0.1:{port}/d");
-    let got = |wait: u64| sent.recv_timeout(Duration::from_secs(wait)).unwrap_or_default();
-    // An answer to the request for a password is a message 'p' with a digest.
-    let has_answered = |wait| got(wait).starts_with("p\0\0\0(md5");
+    // An answer to the request for a password is a message 'p' with a digest. A driver may connect more than once.
+    let has_answered = || {
+        let all = std::iter::from_fn(|| sent.recv_timeout(Duration::from_secs(2)).ok());
+        all.filter(|sent| sent.starts_with("p\0\0\0(md5")).count() > 0
+    };
     orders(&["--allow", "none"], &here, None);
-    assert!(!has_answered(10), "the agent's password was sent to a host that is not allowed");
+    assert!(!has_answered(), "the agent's password was sent to a host that is not allowed");
     orders(&["--allow", "none"], &here, Some("of-the-order"));
-    assert!(has_answered(10), "the password of the order was not used");
+    assert!(has_answered(), "the password of the order was not used");
     for allow in [&["--allow", &format!("other,127.0.0.1:{port}")][..], &["--allow", "127.0.0.1"], &[]] {
         orders(allow, &here, None);
-        assert!(has_answered(10), "{allow:?}: the agent's password was not sent");
+        assert!(has_answered(), "{allow:?}: the agent's password was not sent");
     }
     for (allow, url, host) in [
         ("none", "postgres://u@198.18.0.1:5432/d", "198.18.0.1:5432"),
@@ -220,7 +222,8 @@ fn password_of_an_agent_goes_only_to_hosts_that_its_own_configuration_allows() {
         ("127.0.0.1", "mongodb://127.0.0.1:1,198.18.0.1:2", "198.18.0.1"),
         ("none", "http://198.18.0.1:80", "198.18.0.1:80"),
     ] {
-        let why = orders(&["--allow", allow], url, Some("x"));
+        // Applications have no password.
+        let why = orders(&["--allow", allow], url, Some("x").filter(|_| !url.starts_with("http")));
         assert!(why.contains(host) && why.contains("kurabe agent --allow"), "{url}: {why}");
     }
 }

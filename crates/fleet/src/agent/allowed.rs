@@ -47,7 +47,10 @@ impl Allowed {
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) with the host that is not allowed; otherwise as [`registry::open`].
     pub(super) fn open(&self, url: &TargetUrl) -> Result<Box<dyn Driver>> {
-        let Some(allowed) = &self.0 else { return registry::open(url) };
+        let Some(allowed) = &self.0 else {
+            let driver = registry::open(url)?;
+            return add(&driver.endpoint(), &mut Vec::new()).map(|()| driver);
+        };
         let is_allowed = |(host, port): &Server| {
             let same = |(known, of_port): &Server| {
                 name(known).eq_ignore_ascii_case(name(host)) && (of_port.is_none() || of_port == port)
@@ -208,7 +211,8 @@ mod tests {
         for url in ["redis://localhost:1", "postgres://u@127.0.0.1:1/d", "mysql://u@[::1]/d"] {
             opens("", url).unwrap();
         }
-        assert!(Allowed::ANY.open(&TargetUrl::parse("redis://db.example").unwrap()).is_ok());
+        let opens = |url: &str| Allowed::ANY.open(&TargetUrl::parse(url).unwrap()).map(drop);
+        assert!(opens("redis://db.example").is_ok() && opens("sqlite:/x").is_err());
     }
 
     #[test]
