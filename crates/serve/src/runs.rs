@@ -265,7 +265,9 @@ pub(crate) fn resume(Call { shared, name, .. }: &Call) -> Result<Response> {
         let axes = experiment.map_or(&[][..], |experiment| experiment.info.axes);
         let targets = shared.trusted.check_recorded(&spec, &cells, axes)?;
         let mut arguments = Arguments::new(["run", "--resume", &path.name]);
-        targets.into_iter().for_each(|target| arguments.push_url(target));
+        for target in targets {
+            arguments.push_url(target);
+        }
         if shared.trusted.allows_all() {
             arguments.push("--trust");
         }
