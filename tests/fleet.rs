@@ -271,7 +271,7 @@ fn passwords_of_targets_are_in_no_message() {
     let knows = |command: &mut Command| {
         command.env("PGPASSWORD", PASSWORD);
     };
-    let a = Agent::with(&place, &broker, "a", &[], knows);
+    let a = Agent::with(&place, &broker, "a", &["--allow", "127.0.0.1"], knows);
     let url = server.url().replacen('@', &format!(":{PASSWORD}@"), 1);
     let run = || {
         let args = ["run", "point-read", &url, "--fleet", broker.url(), "--agents", "1", "--clients", "2"];
@@ -281,7 +281,7 @@ fn passwords_of_targets_are_in_no_message() {
     run().success();
     drop(a);
     // An agent that lacks it says what to do.
-    let _b = Agent::start(&place, &broker, "b", &[]);
+    let _b = Agent::start(&place, &broker, "b", &["--allow", "127.0.0.1"]);
     let answer = run().exit_code(4);
     let said = format!("{}{}", answer.out, answer.err);
     assert!(said.contains("agent b: ") && said.contains("passwords are not sent to agents"), "{answer:?}");

@@ -56,7 +56,7 @@ fn slowed(place: &Place, run: &str, factor: f64) -> String {
 }
 
 /// The checksum of a run file's lines: CRC-32 as in zlib.
-fn crc32(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(
             crc ^ u32::from(*byte),

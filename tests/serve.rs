@@ -3,8 +3,8 @@
 use crate::page::{Page, TOKEN, bearer};
 use crate::recorded::short;
 use crate::support::{Place, eventually};
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 const BRIEF: &str = "targets=null%3A&rounds=3&duration=100ms";
@@ -298,6 +298,41 @@ fn nonsense_is_answered_with_a_reason() {
     ] {
         assert_eq!(page.post("/new/point-read", form).0, 400, "{form}");
     }
+    page.end();
+}
+
+#[test]
+fn password_in_a_target_of_the_form_is_no_argument_of_its_run() {
+    let place = Place::new();
+    let page = Page::with(&place, &["--token", TOKEN, "--allow-any-target"]);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let form = format!("targets=redis%3A%2F%2F%3Asesame43%40127.0.0.1%3A{port}&rounds=1");
+    let (status, job) = page.post("/new/point-read", &form);
+    assert_eq!(status, 303, "{job}");
+    // The run logs in, and waits for an answer.
+    let (mut client, _) = listener.accept().unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut received = String::new();
+    while !received.contains("sesame43") {
+        let mut bytes = [0; 256];
+        let read = client.read(&mut bytes).unwrap();
+        assert!(read > 0, "it sent no password: {received}");
+        received.push_str(&String::from_utf8_lossy(&bytes[..read]));
+    }
+    let all: Vec<String> = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .flat_map(|entry| ["cmdline", "environ"].map(|name| entry.path().join(name)))
+        .filter_map(|path| std::fs::read(path).ok())
+        .map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " "))
+        .collect();
+    let runs =
+        |words: &String| words.contains(place.path().to_str().unwrap()) && words.contains(" point-read - ");
+    assert!(all.iter().any(runs), "the run has ended");
+    assert!(!all.iter().any(|words| words.contains("sesame43")));
+    drop(client);
+    assert_eq!(page.post(&format!("{job}/stop"), "").0, 303);
     page.end();
 }
 

@@ -6,10 +6,13 @@ use crate::support::{Place, eventually, signal};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, SystemTime};
 
 /// The number of messages: 200, or as many as the variable says (`KURABE_HOSTILE_MESSAGES=1000`).
@@ -139,6 +142,90 @@ fn hostile_messages_touch_nothing_outside_of_the_agent() {
         .collect();
     let new: Vec<_> = after.keys().filter(|path| !before.contains_key(*path)).collect();
     assert!(changed.is_empty() && new.is_empty(), "changed: {changed:?}, new: {new:?}");
+}
+
+/// A server that asks for a password, and what clients sent to it.
+fn asking_server() -> (u16, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (to, sent) = channel();
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let mut bytes = [0; 1_024];
+            client.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            let _ = client.read(&mut bytes);
+            // AuthenticationMD5Password, with its salt.
+            let _ = client.write_all(b"R\0\0\0\x0c\0\0\0\x05salt");
+            let mut answer = Vec::new();
+            while let Ok(read @ 1..) = client.read(&mut bytes) {
+                answer.extend_from_slice(&bytes[..read]);
+                if answer.contains(&0) && answer.len() > 5 {
+                    break;
+                }
+            }
+            if to.send(String::from_utf8_lossy(&answer).into_owned()).is_err() {
+                return;
+            }
+        }
+    });
+    (port, sent)
+}
+
+#[test]
+fn password_of_an_agent_goes_only_to_hosts_that_its_own_configuration_allows() {
+    let (port, sent) = asking_server();
+    let place = Place::new();
+    let axes = json!({ "clients": 1, "statement": "once", "connection": "kept", "pipeline": 1 });
+    // What an agent answers to an order, and what the server got.
+    let orders = |allow: &[&str], url: &str, password: Option<&str>| {
+        let mut command = place.command(&[&["agent", "--stdio"], allow].concat());
+        let passfile = place.file("pgpass", "*:*:*:*:of-the-file\n");
+        fs::set_permissions(&passfile, fs::Permissions::from_mode(0o600)).unwrap();
+        command.env("PGPASSFILE", passfile).env("PGPASSWORD", "of-the-agent");
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (mut input, mut lines) =
+            (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()).lines());
+        let mut load = order("point-read", &axes, url);
+        if let Some(password) = password {
+            load["load"]["password"] = password.into();
+        }
+        for (number, message) in [(1, json!({ "join": { "run": "r" } })), (2, load)] {
+            writeln!(input, "{}", json!({ "number": number, "seen": number, "message": message })).unwrap();
+        }
+        let answer = lines.find_map(|line| {
+            let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            line["message"].get("failed").cloned()
+        });
+        drop(input);
+        process.wait().unwrap();
+        answer.expect("it ends without an answer")["message"].to_string()
+    };
+    let here = format!("postgres://u@127.0.0.1:{port}/d");
+    // An answer to the request for a password is a message 'p' with a digest. A driver may connect more than once.
+    let has_answered = || {
+        let all = std::iter::from_fn(|| sent.recv_timeout(Duration::from_secs(2)).ok());
+        all.filter(|sent| sent.starts_with("p\0\0\0(md5")).count() > 0
+    };
+    orders(&["--allow", "none"], &here, None);
+    assert!(!has_answered(), "the agent's password was sent to a host that is not allowed");
+    orders(&["--allow", "none"], &here, Some("of-the-order"));
+    assert!(has_answered(), "the password of the order was not used");
+    for allow in [&["--allow", &format!("other,127.0.0.1:{port}")][..], &["--allow", "127.0.0.1"], &[]] {
+        orders(allow, &here, None);
+        assert!(has_answered(), "{allow:?}: the agent's password was not sent");
+    }
+    for (allow, url, host) in [
+        ("none", "postgres://u@198.18.0.1:5432/d", "198.18.0.1:5432"),
+        ("127.0.0.1", "redis://198.18.0.1", "198.18.0.1:6379"),
+        ("198.18.0.1:1", "mysql://u@198.18.0.1/d", "198.18.0.1:3306"),
+        ("127.0.0.1", "postgres://u@127.0.0.1,198.18.0.1/d", "198.18.0.1:5432"),
+        ("127.0.0.1", "mongodb://127.0.0.1:1,198.18.0.1:2", "198.18.0.1"),
+        ("none", "http://198.18.0.1:80", "198.18.0.1:80"),
+    ] {
+        // Applications have no password.
+        let why = orders(&["--allow", allow], url, Some("x").filter(|_| !url.starts_with("http")));
+        assert!(why.contains(host) && why.contains("kurabe agent --allow"), "{url}: {why}");
+    }
 }
 
 #[test]

@@ -49,7 +49,18 @@ impl Host {
     }
 
     fn agent(place: &Place, broker: &Broker, number: u8, name: &str, role: &str) -> Self {
-        let args = [KURABE, "agent", "--broker", broker.url(), "--name", name, "--role", role];
+        let args = [
+            KURABE,
+            "agent",
+            "--broker",
+            broker.url(),
+            "--name",
+            name,
+            "--role",
+            role,
+            "--allow",
+            &format!("{NET}.9"),
+        ];
         Self::start(place, number, "exec \"$0\" \"$@\"", &args)
     }
 

@@ -11,7 +11,7 @@ use kurabe_driver_common::{
     account, charset, clients, contain, datetime, dump, key, lease, ownership, packed, prelude, probe,
     program, reported, slots, ttl, url, watchdog, wire,
 };
-pub use kurabe_driver_common::{cancel, embedded, info, sql};
+pub use kurabe_driver_common::{cancel, embedded, environment, info, sql};
 
 pub mod application;
 pub mod caution;

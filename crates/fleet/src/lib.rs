@@ -21,9 +21,9 @@ mod nats;
 mod place;
 mod silence;
 
-pub use agent::{serve, serve_nats};
+pub use agent::{Allowed, serve, serve_nats};
 pub use build::Build;
-pub use coordinator::{Agents, Wanted};
+pub use coordinator::{Agents, ReachedServer, Wanted};
 pub use message::Roles;
 pub use place::FleetUrl;
 

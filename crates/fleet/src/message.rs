@@ -80,6 +80,10 @@ pub struct Load {
     pub part: Part,
     /// The target's URL, without its password.
     pub url: String,
+    /// The password of a throwaway server that the coordinator started; `None` for every other target, whose password is not
+    /// sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
 }
 
 /// A message of an agent.

@@ -18,7 +18,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_engine::fleet::{CellOrder, ClientResult, Fleet, Order, Part, PartResult};
 use kurabe_engine::trial::{Failure, LoadModel};
 use kurabe_fleet::message::{About, CLIENTS, Call, Fault, Frame, FromAgent, Request, Roles, ToAgent};
-use kurabe_fleet::{Agents, BEAT, Build, FleetUrl, SILENCE, Wanted};
+use kurabe_fleet::{Agents, BEAT, Build, FleetUrl, ReachedServer, SILENCE, Wanted};
 use kurabe_observe::PROTOCOL;
 use kurabe_stats::Histogram;
 use std::collections::BTreeMap;
@@ -85,7 +85,8 @@ impl Simulation {
                 Err(error) => assert!(Instant::now() < until, "{error}"),
             }
         };
-        fleet.reach(&[(TargetUrl::parse("null:").unwrap(), None)]);
+        let server = ReachedServer { url: TargetUrl::parse("null:").unwrap(), is_throwaway: true };
+        fleet.reach(&[(server, None)]);
         Some(Self { fleet, _agents: simulated, _broker: broker, _one: one })
     }
 }

@@ -18,6 +18,7 @@ mod progress;
 mod quiet;
 mod settings;
 mod signals;
+mod standard_input;
 mod suite;
 mod timeout;
 mod words;

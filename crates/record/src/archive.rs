@@ -4,7 +4,7 @@
 //! An archive may come from anybody. Only regular files of the two known names, in a folder with a plain name, are read,
 //! and each run is checked line by line before it appears in the store.
 
-use crate::keep::NOTE_FILE;
+use crate::keep::{IMPORTED_FILE, NOTE_FILE};
 use crate::path::{RUN_FILE, RunPath, cannot};
 use crate::reader::{read, read_header};
 use crate::store::{Store, is_plain, temporary_name};
@@ -130,6 +130,8 @@ fn unpack(from: &Path, into: &Path) -> Result<Vec<RunPath>> {
     }
     for run in &runs {
         read(run).map_err(|error| error.context(from.display()))?;
+        let mark = run.folder.join(IMPORTED_FILE);
+        File::create_new(&mark).map_err(cannot("write", &mark))?;
     }
     Ok(runs)
 }

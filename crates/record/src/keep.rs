@@ -6,14 +6,37 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_os::private;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind as Io, Write};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 /// The name of the file with a run's note, beside its run file.
 pub const NOTE_FILE: &str = "note.txt";
+
+/// The name of an empty file beside the run file of a run that was imported, and not made here.
+pub(crate) const IMPORTED_FILE: &str = "imported";
 
 /// The longest note that is read, in bytes.
 const LONGEST_NOTE: u64 = 64 << 10;
 
 impl Store {
+    /// Whether this user made a run here: it is in this store, was not imported, and its file is the user's own. What
+    /// another run names was chosen by somebody else.
+    pub fn is_own(&self, path: &RunPath) -> bool {
+        let is_own = |file: &Path| {
+            let owner = fs::symlink_metadata(file).map(|about| about.uid());
+            owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
+        };
+        self.is_here(path) && is_own(&path.file) && !path.folder.join(IMPORTED_FILE).exists()
+    }
+
+    /// Whether a run is in this store.
+    fn is_here(&self, path: &RunPath) -> bool {
+        match (self.dir.join(&path.name).canonicalize(), path.folder.canonicalize()) {
+            (Ok(here), Ok(named)) => here == named && path.file.parent() == Some(path.folder.as_path()),
+            _ => false,
+        }
+    }
+
     /// Removes a run of this store with everything in its directory.
     ///
     /// # Errors
@@ -21,11 +44,7 @@ impl Store {
     /// it; else as for [`create`](Self::create).
     pub fn remove(&self, path: &RunPath) -> Result<()> {
         let folder = self.dir.join(&path.name);
-        let is_here = match (folder.canonicalize(), path.folder.canonicalize()) {
-            (Ok(here), Ok(named)) => here == named && path.file.parent() == Some(path.folder.as_path()),
-            _ => false,
-        };
-        if !is_here {
+        if !self.is_here(path) {
             let (file, dir) = (path.file.display(), self.dir.display());
             return Err(Error::usage(format!("{file} is not a run in {dir}"))
                 .hint("only runs of the folder of runs are removed; name its folder with --runs-dir"));

@@ -37,6 +37,7 @@ mod list;
 mod path;
 mod reader;
 mod store;
+mod trusted;
 mod writer;
 
 pub use archive::{Imported, export, import};
@@ -46,4 +47,5 @@ pub use list::{Entry, RunState, RunSummary};
 pub use path::{RUN_FILE, RunPath};
 pub use reader::{Follower, Recorded, read, read_header};
 pub use store::{Resumed, Store};
+pub use trusted::Trusted;
 pub use writer::Writer;

@@ -3,17 +3,17 @@
 use crate::access::FIELD;
 use crate::answer::{Response, redirect, text};
 use crate::call::Call;
+use crate::jobs::Arguments;
+use crate::page;
 use crate::shared::Shared;
-use crate::targets::Targets;
-use crate::{jobs, page};
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::{Error, Result};
 use kurabe_experiments::registry::{self, EXPERIMENTS};
+use kurabe_record::Trusted;
 use kurabe_report::{Language, Message};
 use maud::{Markup, html};
-use std::path;
 
 /// Options that every experiment has: name, placeholder, help.
 const OPTIONS: [(&str, Message, Message); 4] = [
@@ -79,7 +79,7 @@ fn form(shared: &Shared, info: &ExperimentInfo, filled: &Filled, language: Langu
                 div {
                     input type="text" id="targets" name="targets" list="known"
                         value=(value_in(filled, "targets").unwrap_or("sqlite:")) autocomplete="off";
-                    datalist id="known" { @for target in shared.targets.shown() { option value=(target) {} } }
+                    datalist id="known" { @for target in shared.trusted.shown() { option value=(target) {} } }
                     small { (page::with_code(language, Message::TargetsHelp, "up:ENGINE")) }
                 }
                 @for axis in info.axes {
@@ -155,13 +155,8 @@ fn help(axis: &AxisInfo) -> String {
 }
 
 /// The arguments of `kurabe` for a filled form. Targets and values of axes are checked; the program checks all others.
-fn arguments(
-    info: &ExperimentInfo,
-    form: &Filled,
-    targets: &Targets,
-    folder: &path::Path,
-) -> Result<Vec<String>> {
-    let mut all = vec!["run".to_owned(), info.name.to_owned()];
+fn arguments(info: &ExperimentInfo, form: &Filled, trusted: &Trusted) -> Result<Arguments> {
+    let mut all = Arguments::new(["run", info.name]);
     // Each choice comes on its own.
     let mut fields: Vec<(&str, String)> = Vec::new();
     for (name, value) in form.iter().map(|(name, value)| (name.as_str(), value.trim())) {
@@ -180,21 +175,17 @@ fn arguments(
             (_, _) if value.is_empty() => {}
             ("targets", _) => {
                 for target in value.split_whitespace() {
-                    all.push(targets.find(target, folder)?);
+                    all.push_url(trusted.target(target)?);
                 }
             }
             (_, Some(axis)) => {
                 for text in axis.list(value) {
-                    let value = axis.parse(text.trim())?;
-                    if !targets.any() && axis.names_file(&value) {
-                        return Err(Error::usage(format!("--{name}: a form of this page names no files"))
-                            .hint("start the page with --allow-any-target, or the run with kurabe run"));
-                    }
+                    trusted.check_value(axis, &axis.parse(text.trim())?)?;
                 }
-                all.push(format!("--{name}={value}"));
+                all.push(&format!("--{name}={value}"));
             }
             (_, None) if name == DURABILITY || OPTIONS.iter().any(|(known, ..)| *known == name) => {
-                all.push(format!("--{name}={value}"));
+                all.push(&format!("--{name}={value}"));
             }
             ("show" | "estimate" | FIELD, None) => {}
             (_, None) => return Err(Error::usage(format!("the form has no field '{name}'"))),
@@ -205,15 +196,15 @@ fn arguments(
 
 pub(crate) fn start(call: &Call) -> Result<Response> {
     let (form, shared) = (call.form(), &call.shared);
-    let mut arguments = arguments(find(&call.name)?, &form, &shared.targets, shared.store.dir())?;
+    let mut arguments = arguments(find(&call.name)?, &form, &shared.trusted)?;
     if form.iter().any(|(name, _)| name == "show") {
-        return Ok(text(jobs::command_line(&arguments)));
+        return Ok(text(arguments.command_line()));
     }
     if form.iter().any(|(name, _)| name == "estimate") {
-        arguments.push("--dry-run".to_owned());
+        arguments.push("--dry-run");
         return Ok(text(shared.jobs.plan(&arguments)?));
     }
-    arguments.push("--log-format=json".to_owned());
+    arguments.push("--log-format=json");
     let job = shared.jobs.start(&arguments)?;
     Ok(redirect(&format!("/jobs/{job}")))
 }
@@ -224,8 +215,9 @@ mod tests {
 
     fn of_experiment(experiment: &str, fields: &[(&str, &str)]) -> Result<Vec<String>> {
         let form: Vec<_> = fields.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-        let targets = Targets::new(vec!["sqlite:".to_owned(), "up:postgres".to_owned()], false);
-        arguments(find(experiment)?, &form, &targets, path::Path::new("/nonexistent"))
+        let known = vec!["sqlite:".to_owned(), "up:postgres".to_owned()];
+        let trusted = Trusted::new(known, "/nonexistent".into(), false, "");
+        arguments(find(experiment)?, &form, &trusted).map(|arguments| arguments.shown().to_vec())
     }
 
     fn of(fields: &[(&str, &str)]) -> Result<Vec<String>> {

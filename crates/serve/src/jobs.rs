@@ -12,10 +12,10 @@ use kurabe_record::Store;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The folder of all jobs, below that of the runs. Lists of runs leave out names that begin with a dot.
@@ -159,7 +159,7 @@ impl Jobs {
     }
 
     /// Starts `kurabe` with these arguments; returns the job's name.
-    pub(crate) fn start(&self, arguments: &[String]) -> Result<String> {
+    pub(crate) fn start(&self, arguments: &Arguments) -> Result<String> {
         self.prune();
         let mut ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let (id, folder) = loop {
@@ -182,28 +182,30 @@ impl Jobs {
     }
 
     /// What a run with these arguments would do and how long it would take: the first line of its plan.
-    pub(crate) fn plan(&self, arguments: &[String]) -> Result<String> {
+    pub(crate) fn plan(&self, arguments: &Arguments) -> Result<String> {
         let mut command = Command::new(&self.program);
-        command.arg("--runs-dir").arg(&self.runs).args(arguments).stdin(Stdio::null());
-        let made = command.output().map_err(|error| failed("start", &self.program, &error))?;
+        command.arg("--runs-dir").arg(&self.runs).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let made = arguments.spawn(&mut command).and_then(Child::wait_with_output);
+        let made = made.map_err(|error| failed("start", &self.program, &error))?;
         let text =
             |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().to_owned();
         if made.status.success() { Ok(text(&made.stdout)) } else { Err(Error::usage(text(&made.stderr))) }
     }
 
-    fn start_in(&self, folder: &Path, arguments: &[String]) -> Result<()> {
+    fn start_in(&self, folder: &Path, arguments: &Arguments) -> Result<()> {
         let file = |name: &str| {
             let path = folder.join(name);
             private::create_new(&path).map_err(|error| failed("create", &path, &error))
         };
         let mut command = Command::new(&self.program);
         // The stop of the page must not reach it.
-        command.arg("--runs-dir").arg(&self.runs).args(arguments).process_group(0);
-        command.stdin(Stdio::null()).stdout(file("output.txt")?).stderr(file("progress.jsonl")?);
-        let mut child = command.spawn().map_err(|error| failed("start", &self.program, &error))?;
+        command.arg("--runs-dir").arg(&self.runs).process_group(0);
+        command.stdout(file("output.txt")?).stderr(file("progress.jsonl")?);
+        let mut child =
+            arguments.spawn(&mut command).map_err(|error| failed("start", &self.program, &error))?;
         let pid = child.id() as i32;
         let record = Record {
-            command: command_line(arguments),
+            command: arguments.command_line(),
             pid,
             // It cannot have been reaped yet.
             started: start_time(pid).unwrap_or_default(),
@@ -226,10 +228,53 @@ impl Jobs {
     }
 }
 
-/// The command line with these arguments, without passwords.
-pub(crate) fn command_line(arguments: &[String]) -> String {
-    let words = std::iter::once("kurabe".to_owned()).chain(arguments.iter().cloned());
-    kurabe_report::command_line(&without_passwords(words))
+/// The arguments of `kurabe`. URLs are given to it on standard input, one a line: other accounts can read the arguments of
+/// a process, and a URL may have a password.
+pub(crate) struct Arguments {
+    /// As a user would write them.
+    shown: Vec<String>,
+    /// As the process gets them, with `-` for each URL.
+    given: Vec<String>,
+    urls: String,
+}
+
+impl Arguments {
+    pub(crate) fn new<const N: usize>(words: [&str; N]) -> Self {
+        let words = words.map(str::to_owned).to_vec();
+        Self { shown: words.clone(), given: words, urls: String::new() }
+    }
+
+    pub(crate) fn push(&mut self, word: &str) {
+        self.shown.push(word.to_owned());
+        self.given.push(word.to_owned());
+    }
+
+    pub(crate) fn push_url(&mut self, url: String) {
+        self.given.push("-".to_owned());
+        self.urls.push_str(&url);
+        self.urls.push('\n');
+        self.shown.push(url);
+    }
+
+    /// As a user would write them, with passwords.
+    #[cfg(test)]
+    pub(crate) fn shown(&self) -> &[String] {
+        &self.shown
+    }
+
+    /// The command line with these arguments, without passwords.
+    pub(crate) fn command_line(&self) -> String {
+        let words = std::iter::once("kurabe".to_owned()).chain(self.shown.iter().cloned());
+        kurabe_report::command_line(&without_passwords(words))
+    }
+
+    /// Starts the process with these arguments.
+    fn spawn(&self, command: &mut Command) -> io::Result<Child> {
+        let mut child = command.args(&self.given).stdin(Stdio::piped()).spawn()?;
+        // A process that has ended says why.
+        let _ = child.stdin.take().map(|mut input| input.write_all(self.urls.as_bytes()));
+        Ok(child)
+    }
 }
 
 #[cfg(test)]
@@ -253,7 +298,7 @@ mod tests {
         // While another test forks, the kernel takes the new file for one that is still written.
         let start = || {
             std::thread::sleep(std::time::Duration::from_millis(10));
-            jobs.start(&["60".to_owned()]).ok()
+            jobs.start(&Arguments::new(["60"])).ok()
         };
         let id = (0..100).find_map(|_| start()).unwrap();
         let again = Jobs::open(&Store::open(dir.path()).unwrap(), program).unwrap();
@@ -294,7 +339,7 @@ mod tests {
     #[test]
     fn program_that_does_not_exist_is_named_and_leaves_no_folder() {
         let (_dir, jobs) = jobs("/nonexistent/kurabe");
-        assert!(jobs.start(&[]).unwrap_err().to_string().contains("/nonexistent/kurabe"));
+        assert!(jobs.start(&Arguments::new([])).unwrap_err().to_string().contains("/nonexistent/kurabe"));
         assert_eq!(fs::read_dir(&jobs.dir).unwrap().count(), 0);
     }
 
@@ -314,7 +359,7 @@ mod tests {
     #[test]
     fn runs_that_start_at_one_time_have_names_of_their_own() {
         let (_dir, jobs) = jobs("true");
-        let start = || jobs.start(&[]).unwrap();
+        let start = || jobs.start(&Arguments::new([])).unwrap();
         let ids: std::collections::BTreeSet<String> = std::thread::scope(|scope| {
             let starts: Vec<_> = (0..32).map(|_| scope.spawn(start)).collect();
             starts.into_iter().map(|start| start.join().unwrap()).collect()

@@ -10,7 +10,6 @@
 //! | `compare` | two or more runs |
 //! | `history` | a suite over time |
 //! | `form` | a new run, from the registry of experiments |
-//! | `targets` | the targets that a form may name |
 //! | `follow` | run files, read as they grow |
 //! | `jobs`, `job` | the processes of runs that were started here, and the page of one |
 //! | `shared` | what all pages share |
@@ -35,7 +34,6 @@ mod metrics;
 mod page;
 mod runs;
 mod shared;
-mod targets;
 mod trials;
 mod verdicts;
 
@@ -43,7 +41,7 @@ use access::Access;
 use follow::Followed;
 use jobs::Jobs;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_record::Store;
+use kurabe_record::{Store, Trusted};
 use kurabe_report::Language;
 use shared::Shared;
 use std::net::SocketAddr;
@@ -51,9 +49,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use targets::Targets;
 use tokio::net::TcpListener;
 use verdicts::Verdicts;
+
+/// How the user of the page allows it more.
+const ALLOW: &str = "start the page with the target: kurabe serve TARGET…, or with --allow-any-target; or start the run itself by \
+                     kurabe run";
 
 /// The settings of the page.
 pub struct Options {
@@ -63,9 +64,9 @@ pub struct Options {
     pub token: Option<String>,
     /// The program that makes runs.
     pub program: PathBuf,
-    /// The targets that a form may name, such as `up:postgres`.
+    /// The targets that forms, and runs that are resumed, may name, such as `up:postgres`.
     pub targets: Vec<String>,
-    /// Whether a form may name any other target.
+    /// Whether they may name anything.
     pub any_target: bool,
     /// Names by which the page is reached, besides its address.
     pub hosts: Vec<String>,
@@ -105,11 +106,12 @@ impl Page {
         let listener = std::net::TcpListener::bind(options.listen).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        let store_dir = store.dir().to_owned();
         let shared = Shared {
             jobs: Jobs::open(&store, options.program)?,
             store,
             access: Access::new(options.token, &random_token()?, address, &options.hosts),
-            targets: Targets::new(options.targets, options.any_target),
+            trusted: Trusted::new(options.targets, store_dir, options.any_target, ALLOW),
             followed: Followed::default(),
             verdicts: Verdicts::default(),
             language: options.language,

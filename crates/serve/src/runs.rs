@@ -2,14 +2,15 @@
 
 use crate::answer::{Response, redirect};
 use crate::call::Call;
-use crate::jobs::Job;
+use crate::jobs::{Arguments, Job};
 use crate::shared::Shared;
 use crate::verdicts::analyse;
 use crate::{page, trials};
 use hyper::header::HeaderValue;
 use kurabe_core::name::FileName;
-use kurabe_core::run::Run;
+use kurabe_core::run::{Run, RunHeader};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_experiments::registry;
 use kurabe_record::{Entry, RunPath, RunState, RunSummary};
 use kurabe_report::{Language, Message, html as report_html, short_commit, timestamp};
 use maud::{Markup, html};
@@ -256,10 +257,22 @@ pub(crate) fn stop(Call { shared, name, .. }: &Call) -> Result<Response> {
     Ok(redirect(&format!("/runs/{}", page::in_url(name))))
 }
 
+/// Resumes a run. What its file names is judged as what a form names: somebody else may have made it.
 pub(crate) fn resume(Call { shared, name, .. }: &Call) -> Result<Response> {
     let start = |path: RunPath| {
-        let words = ["run", "--resume", &path.name, "--log-format=json"];
-        shared.jobs.start(&words.map(str::to_owned))
+        let RunHeader { spec, cells, .. } = kurabe_record::read_header(&path)?;
+        let experiment = spec.custom.is_none().then(|| registry::find(&spec.experiment)).transpose()?;
+        let axes = experiment.map_or(&[][..], |experiment| experiment.info.axes);
+        let targets = shared.trusted.check_recorded(&spec, &cells, axes)?;
+        let mut arguments = Arguments::new(["run", "--resume", &path.name]);
+        for target in targets {
+            arguments.push_url(target);
+        }
+        if shared.trusted.allows_all() {
+            arguments.push("--trust");
+        }
+        arguments.push("--log-format=json");
+        shared.jobs.start(&arguments)
     };
     let job = find(shared, name).and_then(start).map_err(|error| error.context("resume"))?;
     Ok(redirect(&format!("/jobs/{job}")))

@@ -3,9 +3,8 @@
 use crate::access::Access;
 use crate::follow::Followed;
 use crate::jobs::Jobs;
-use crate::targets::Targets;
 use crate::verdicts::Verdicts;
-use kurabe_record::Store;
+use kurabe_record::{Store, Trusted};
 use kurabe_report::Language;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,7 +13,7 @@ pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) jobs: Jobs,
     pub(crate) access: Access,
-    pub(crate) targets: Targets,
+    pub(crate) trusted: Trusted,
     pub(crate) followed: Followed,
     pub(crate) verdicts: Verdicts,
     pub(crate) language: Option<Language>,

@@ -96,16 +96,19 @@ fn load(setup: &str, url: &TargetUrl, server: &Server, reporter: &dyn Reporter) 
     server.keep_data().map_err(failed)
 }
 
-/// Copies a database by this program's own command, in a process of its own. It reads the source from standard input, since
+/// Copies a database by this program's own command, in a process of its own. It reads both URLs from standard input, since
 /// everybody on this machine can read a process's arguments.
 fn copy(source: &str, server: &Server) -> Result<()> {
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
     let mut command = Command::new(program);
-    command.args(["copy", "-", server.url(), "--quiet"]);
+    command.args(["copy", "-", "-", "--quiet"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| failed(&error))?;
     // A process that has ended says why.
-    let _ = child.stdin.take().map(|mut input| input.write_all(source.as_bytes()));
+    let _ = child
+        .stdin
+        .take()
+        .map(|mut input| input.write_all(format!("{source}\n{}\n", server.url()).as_bytes()));
     let output = child.wait_with_output().map_err(|error| failed(&error))?;
     if output.status.success() {
         return Ok(());

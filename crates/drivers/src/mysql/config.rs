@@ -3,6 +3,7 @@
 use super::option_file::OptionFile;
 use crate::account;
 use crate::charset::Charset;
+use crate::environment;
 use crate::prelude::*;
 use crate::url::{own_tls_option, truth};
 use crate::wire::{Place, tls};
@@ -32,7 +33,7 @@ impl Config {
     /// Reads the URL. Missing values come from `MYSQL_PWD` and the `[client]` sections of the option files, as in MySQL's
     /// own programs. The last default of the user is the operating system's user name.
     pub(crate) fn from_url(url: &TargetUrl) -> Result<Self> {
-        let variable = |name: &str| std::env::var(name).ok();
+        let variable = |name: &str| environment::variable(name);
         Self::new(url, &variable, &OptionFile::of_this_user(), || account::name(&variable))
     }
 

@@ -1,5 +1,6 @@
 //! The `[client]` sections of the option files (MySQL manual, "Using Option Files").
 
+use crate::environment;
 use crate::prelude::*;
 use crate::wire::tls;
 use std::collections::BTreeMap;
@@ -23,8 +24,11 @@ pub(crate) struct OptionFile(BTreeMap<String, (String, String)>);
 impl OptionFile {
     /// Reads the files for all users and the current user's. Those that do not exist or cannot be read are skipped.
     pub(crate) fn of_this_user() -> Self {
-        let own = std::env::var_os("HOME").map(|home| Path::new(&home).join(".my.cnf"));
         let mut all = Self::default();
+        if environment::is_hidden() {
+            return all;
+        }
+        let own = std::env::var_os("HOME").map(|home| Path::new(&home).join(".my.cnf"));
         for path in SYSTEM.iter().map(PathBuf::from) {
             all.read(&path, &path.display().to_string(), 0);
         }

@@ -4,6 +4,7 @@ use super::passfile;
 use super::service::{Variable, variable_of, with_service};
 use crate::account;
 use crate::charset::Charset;
+use crate::environment;
 use crate::prelude::*;
 use crate::url::host_and_port;
 use crate::wire::{Place, tls};
@@ -82,7 +83,7 @@ impl Config {
     /// names, from libpq's variables, the password file and the name of the current OS user, as in PostgreSQL's own
     /// programs. `PGOPTIONS` is not read: settings that affect results must be in the target.
     pub(crate) fn from_url(url: &TargetUrl) -> Result<Vec<Self>> {
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let variable = |name: &str| environment::variable(name).filter(|value| !value.is_empty());
         Self::read(url, &variable, || account::name(&variable))
     }
 

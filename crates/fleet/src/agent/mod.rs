@@ -1,9 +1,11 @@
 //! The agent's side.
 
+mod allowed;
 mod nats;
 mod outbox;
 mod trial;
 
+pub use allowed::Allowed;
 pub use nats::serve_nats;
 
 use crate::message::{About, FromAgent, Request, ToAgent};
@@ -35,6 +37,7 @@ pub fn serve(
     output: impl Write + Send + 'static,
     name: Option<&str>,
     labels: BTreeMap<String, String>,
+    allowed: Allowed,
 ) -> io::Result<()> {
     let out = Arc::new(Outbox::new(output)?);
     out.greet()?;
@@ -50,6 +53,7 @@ pub fn serve(
     })?;
     let mut agent = Agent {
         about: About::this(name, labels),
+        allowed: Arc::new(allowed),
         out: Arc::clone(&out),
         began: Instant::now(),
         observer: ServerObserver::new(),
@@ -85,6 +89,7 @@ pub fn serve(
 
 struct Agent {
     about: About,
+    allowed: Arc<Allowed>,
     out: Arc<Outbox>,
     /// From here on the agent's clock counts.
     began: Instant,
@@ -128,7 +133,7 @@ impl Agent {
                 if self.running.as_ref().is_some_and(Running::is_running) {
                     return Err(invalid());
                 }
-                self.running = Some(Running::start(*load, Arc::clone(&self.out))?);
+                self.running = Some(Running::start(*load, Arc::clone(&self.allowed), Arc::clone(&self.out))?);
             }
             ToAgent::Go { at_ns } => {
                 let at = self.began + Duration::from_nanos(at_ns);
@@ -209,7 +214,7 @@ mod tests {
     fn answers(requests: &str) -> (io::Result<()>, Vec<String>) {
         let out = Shared::default();
         let input = io::Cursor::new(requests.as_bytes().to_vec());
-        let ended = serve(input, out.clone(), Some("me"), BTreeMap::new());
+        let ended = serve(input, out.clone(), Some("me"), BTreeMap::new(), Allowed::ANY);
         let text = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
         let mut lines = text.lines().map(str::to_owned);
         assert_eq!(lines.next().as_deref(), Some(r#"{"kurabe_agent":3}"#));
@@ -240,7 +245,7 @@ mod tests {
     #[test]
     fn endless_line_is_refused_and_not_stored() {
         let endless = io::Read::take(io::repeat(b'1'), 1 << 30);
-        let ended = serve(endless, io::sink(), None, BTreeMap::new());
+        let ended = serve(endless, io::sink(), None, BTreeMap::new(), Allowed::ANY);
         assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 
@@ -285,7 +290,7 @@ mod tests {
         coordinator.write_all(format!("{join}{ping}{ping}").as_bytes()).unwrap();
         let (to, ended) = channel();
         // Its greeting is read, and nothing of what follows.
-        thread::spawn(move || to.send(serve(input, Blocked(1), None, BTreeMap::new())));
+        thread::spawn(move || to.send(serve(input, Blocked(1), None, BTreeMap::new(), Allowed::ANY)));
         let ended = ended.recv_timeout(SILENCE * 3).expect("the agent waits for ever");
         assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
         drop(coordinator);
@@ -296,7 +301,7 @@ mod tests {
         let (input, mut coordinator) = io::pipe().unwrap();
         coordinator.write_all(b"{\"number\":1,\"seen\":0,\"message\":{\"join\":{\"run\":\"r\"}}}\n").unwrap();
         let began = Instant::now();
-        let ended = serve(input, io::sink(), None, BTreeMap::new());
+        let ended = serve(input, io::sink(), None, BTreeMap::new(), Allowed::ANY);
         assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert!(began.elapsed() >= SILENCE);
         drop(coordinator);

@@ -2,6 +2,7 @@
 //!
 //! So the agent of a run can always be ended, with all of its connections, whatever a driver does.
 
+use super::allowed::Allowed;
 use crate::message::{About, Answer, Call, Frame, FromAgent, Request, Roles, ToAgent};
 use crate::nats::{Bus, CALL, Publisher, Received, subject_of};
 use crate::place::FleetUrl;
@@ -39,6 +40,7 @@ pub fn serve_nats(
     name: Option<&str>,
     labels: BTreeMap<String, String>,
     roles: Roles,
+    allowed: &Allowed,
     stop: &AtomicBool,
     note: &dyn Fn(&str),
 ) -> Result<()> {
@@ -52,7 +54,7 @@ pub fn serve_nats(
     bus.subscribe(&subject_of(&about.id), to)?;
     let publisher = bus.publisher()?;
     note(&format!("agent {} waits for runs on {}", about.agent.name, url.shown()));
-    let mut bridge = Bridge { about, publisher, note, run: None, stillness: Stillness::new() };
+    let mut bridge = Bridge { about, allowed, publisher, note, run: None, stillness: Stillness::new() };
     while !stop.load(Ordering::Relaxed) {
         // What was received before this time has been handled.
         let mut now = Instant::now();
@@ -80,6 +82,7 @@ pub fn serve_nats(
 
 struct Bridge<'a> {
     about: About,
+    allowed: &'a Allowed,
     publisher: Publisher,
     note: &'a dyn Fn(&str),
     run: Option<Run>,
@@ -165,6 +168,7 @@ impl Bridge<'_> {
         for (label, value) in &self.about.agent.labels {
             command.args(["--agent-label", &format!("{label}={value}")]);
         }
+        command.args(self.allowed.arguments());
         let mut process = AgentProcess::of(command)?;
         let (lines, errors) = process.take_output();
         let (publisher, subject) = (self.publisher.clone(), coordinator.to_owned());

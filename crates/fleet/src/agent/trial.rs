@@ -1,11 +1,12 @@
 //! One part of a trial, in threads of its own beside the one that reads messages.
 
+use super::allowed::{Allowed, refused};
 use super::outbox::Outbox;
 use crate::message::{CLIENTS, Fault, FromAgent, Load};
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::DatasetState;
-use kurabe_core::observation::Endpoint;
+use kurabe_core::secret::Secret;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::fleet::{PartOfTrial, PartResult};
@@ -54,12 +55,12 @@ impl Running {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub(super) fn start(load: Load, out: Arc<Outbox>) -> io::Result<Self> {
+    pub(super) fn start(load: Load, allowed: Arc<Allowed>, out: Arc<Outbox>) -> io::Result<Self> {
         let flags = Arc::new(Flags::default());
         let (to, commands) = channel();
         let shared = Arc::clone(&flags);
         let thread = thread::Builder::new().name("trial".to_owned()).spawn(move || {
-            let ran = catch_unwind(AssertUnwindSafe(|| run(&load, &shared, commands, &out)));
+            let ran = catch_unwind(AssertUnwindSafe(|| run(&load, &allowed, &shared, commands, &out)));
             let ran =
                 ran.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the trial panicked").into()));
             shared.over.store(true, Ordering::SeqCst);
@@ -142,12 +143,13 @@ fn fault(failure: Failure) -> Fault {
     Fault { kind: error.kind(), message: error.to_string(), mismatches, stood_still_ns }
 }
 
-/// The error of a part that this agent does not run for anybody.
-fn refused(why: &str) -> Error {
-    Error::new(ErrorKind::Unsupported, why)
-}
-
-fn run(load: &Load, flags: &Flags, commands: Receiver<Command>, out: &Outbox) -> Result<PartResult, Failure> {
+fn run(
+    load: &Load,
+    allowed: &Allowed,
+    flags: &Flags,
+    commands: Receiver<Command>,
+    out: &Outbox,
+) -> Result<PartResult, Failure> {
     let order = &load.order;
     let experiment = registry::find(&order.cell.experiment)?;
     let names_file =
@@ -166,15 +168,13 @@ fn run(load: &Load, flags: &Flags, commands: Receiver<Command>, out: &Outbox) ->
     let timeout = order.cell.timeout_ns.map_or(TIMEOUT, Duration::from_nanos);
     ConnectOptions { largest_answer: order.cell.largest_answer, ..ConnectOptions::within(timeout) }
         .make_default();
-    let url = TargetUrl::parse(&load.url)?;
+    let mut url = TargetUrl::parse(&load.url)?;
+    url.password = load.password.as_deref().map(Secret::new).or(url.password);
     // Nobody else's files: a coordinator names servers only.
     if let Some(file) = kurabe_drivers::registry::named_file(&url) {
         return Err(refused(&format!("the URL names a file of the agent's host: {file}")).into());
     }
-    let mut driver = kurabe_drivers::registry::open(&url)?;
-    if let Endpoint::InProcess | Endpoint::Unix(_) = driver.endpoint() {
-        return Err(refused("agents connect to servers over TCP only").into());
-    }
+    let mut driver = allowed.open(&url)?;
     if let Some(class) = order.cell.durability {
         driver.require_durability(class)?;
     }

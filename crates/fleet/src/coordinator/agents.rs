@@ -9,6 +9,7 @@ use crate::message::ToAgent;
 use crate::place::{named, network};
 use kurabe_core::fleet::{AgentRecord, OnLostAgent};
 use kurabe_core::observation::Endpoint;
+use kurabe_core::secret::Secret;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::fleet::{Fleet, Order, Started};
@@ -22,12 +23,38 @@ use std::time::{Duration, Instant};
 /// The time limit of joining. A login may be slow.
 const JOIN: Duration = Duration::from_secs(20);
 
+/// Where agents find a server.
+#[derive(Clone, Debug)]
+pub(super) struct Address {
+    /// Its URL, without a password.
+    pub(super) url: String,
+    /// The password of a throwaway server.
+    pub(super) password: Option<Secret>,
+}
+
+/// A server of a run.
+#[derive(Clone, Debug)]
+pub struct ReachedServer {
+    /// The URL by which it is reached.
+    pub url: TargetUrl,
+    /// Whether the run started it, and removes it with its data.
+    pub is_throwaway: bool,
+}
+
+impl ReachedServer {
+    /// What is sent to agents.
+    fn address(&self) -> Address {
+        let password = self.url.password.clone().filter(|_| self.is_throwaway);
+        Address { url: self.url.to_string(), password }
+    }
+}
+
 /// The agents of a run. They leave it when this is dropped.
 pub struct Agents {
     pub(super) shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    /// The URLs of each target's server, and of its second instance, without passwords.
-    addresses: Vec<(String, Option<String>)>,
+    /// Each target's server, and its second instance.
+    addresses: Vec<(Address, Option<Address>)>,
     /// Whether the run goes on without lost agents.
     on_lost: OnLostAgent,
 }
@@ -69,13 +96,13 @@ impl Agents {
         }
     }
 
-    /// Tells the agents the URLs of each target's server, and of its second instance, in the order of the run. Passwords
-    /// are left out.
-    pub fn reach(&mut self, targets: &[(TargetUrl, Option<TargetUrl>)]) {
-        let shown = |(first, second): &(TargetUrl, Option<TargetUrl>)| {
-            (first.to_string(), second.as_ref().map(ToString::to_string))
+    /// Tells the agents of each target's server, and of its second instance, in the order of the run. Passwords are left
+    /// out, except those of throwaway servers.
+    pub fn reach(&mut self, targets: &[(ReachedServer, Option<ReachedServer>)]) {
+        let addresses = |(first, second): &(ReachedServer, Option<ReachedServer>)| {
+            (first.address(), second.as_ref().map(ReachedServer::address))
         };
-        self.addresses = targets.iter().map(shown).collect();
+        self.addresses = targets.iter().map(addresses).collect();
     }
 
     /// Why the agents cannot measure a target, as a clause; `None` if they may.
@@ -119,8 +146,8 @@ impl Agents {
         state.loaders().filter_map(record).collect()
     }
 
-    /// The URL of the server on which an order's cell is measured.
-    fn address(&self, order: &Order) -> Result<String> {
+    /// The server on which an order's cell is measured.
+    fn address(&self, order: &Order) -> Result<Address> {
         let found = self.addresses.get(order.cell.target).and_then(|(first, second)| {
             if order.cell.second_instance { second.clone() } else { Some(first.clone()) }
         });

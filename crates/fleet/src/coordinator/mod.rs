@@ -9,5 +9,5 @@ mod observe;
 mod shared;
 mod trial;
 
-pub use agents::Agents;
+pub use agents::{Agents, ReachedServer};
 pub use find::Wanted;

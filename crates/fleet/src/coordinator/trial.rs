@@ -1,5 +1,6 @@
 //! One trial on the agents.
 
+use super::agents::Address;
 use super::member::Member;
 use super::shared::{Shared, State, lost};
 use crate::clock::Offset;
@@ -65,8 +66,13 @@ impl<'a> TrialOfAgents<'a> {
         Self { shared, parts, start: Instant::now(), over: true }
     }
 
-    /// Gives each agent its part, with the URL of the server, and waits until all are ready.
-    pub(super) fn prepare(&mut self, order: &Order, url: &str, cancel: &AtomicBool) -> Result<(), Failure> {
+    /// Gives each agent its part, with the address of the server, and waits until all are ready.
+    pub(super) fn prepare(
+        &mut self,
+        order: &Order,
+        server: &Address,
+        cancel: &AtomicBool,
+    ) -> Result<(), Failure> {
         let of = self.parts.len();
         self.check_lost()?;
         {
@@ -75,8 +81,10 @@ impl<'a> TrialOfAgents<'a> {
                 let member = &mut state.members[part.agent];
                 member.inbox.clear();
                 member.completed = 0;
-                let (order, part, url) = (order.clone(), Part { number, of }, url.to_owned());
-                member.send(ToAgent::Load(Box::new(Load { order, part, url })));
+                let (order, part) = (order.clone(), Part { number, of });
+                let password = server.password.as_ref().map(|password| password.expose().to_owned());
+                let load = Load { order, part, url: server.url.clone(), password };
+                member.send(ToAgent::Load(Box::new(load)));
             }
         }
         self.over = false;

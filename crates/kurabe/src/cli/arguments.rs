@@ -1,6 +1,7 @@
 //! Arguments that commands share.
 
 use super::complete;
+use crate::standard_input;
 use clap::{Arg, ArgAction, ValueHint};
 use std::path::PathBuf;
 
@@ -12,6 +13,11 @@ pub(super) fn option(name: &'static str, value: &'static str, help: &'static str
     } else {
         arg.allow_negative_numbers(true)
     }
+}
+
+/// An option whose value may have a password: `-` reads it from standard input.
+pub(super) fn secret(arg: Arg) -> Arg {
+    arg.value_parser(standard_input::value)
 }
 
 /// An option without a value.
@@ -26,12 +32,12 @@ pub(super) fn no_html() -> Arg {
 
 /// `--otlp`.
 pub(super) fn otlp() -> Arg {
-    option(
+    secret(option(
         "otlp",
         "URL",
         "OpenTelemetry collector that receives the run at its end, by OTLP over HTTP (http://localhost:4318); \
          OTEL_EXPORTER_OTLP_HEADERS has further fields, TRACEPARENT the span that the run is a child of",
-    )
+    ))
     .value_hint(ValueHint::Url)
 }
 
@@ -77,12 +83,15 @@ pub(super) fn timeout() -> Arg {
 }
 
 pub(super) fn targets(required: bool) -> Arg {
-    Arg::new("target")
+    secret(Arg::new("target"))
         .value_name("TARGET")
         .num_args(if required { 1.. } else { 0.. })
         .required(required)
         .add(complete::targets())
-        .help("Database URLs, or up:ENGINE for a throwaway server; see 'kurabe list' [default: sqlite:]")
+        .help(
+            "Database URLs, or up:ENGINE for a throwaway server; see 'kurabe list'. '-' is the next line of standard input, \
+             for a URL with a password [default: sqlite:]",
+        )
 }
 
 /// Options for the contents of a report.

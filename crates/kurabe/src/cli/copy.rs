@@ -1,6 +1,6 @@
 //! `kurabe copy`.
 
-use super::arguments::{flag, option};
+use super::arguments::{flag, option, secret};
 use clap::{Arg, ArgAction, Command};
 use kurabe_copy::issue::IssueKind;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ const EXITS: &str = "Exit codes:
 
 pub(super) fn command() -> Command {
     let side = |name: &'static str, value: &'static str, help: &'static str| {
-        let arg = Arg::new(name).required_unless_present("casts").value_name(value);
+        let arg = secret(Arg::new(name)).required_unless_present("casts").value_name(value);
         arg.add(super::complete::targets()).help(help)
     };
     let many = |name: &'static str, value: &'static str, help: &'static str| {
@@ -33,9 +33,9 @@ pub(super) fn command() -> Command {
         .arg(side(
             "source",
             "SOURCE",
-            "The database to copy from: a URL, or - to read it from standard input. It is only read",
+            "The database to copy from: a URL, or - to read it from the next line of standard input. It is only read",
         ))
-        .arg(side("into", "TARGET", "The database to copy to: a URL. Only new tables are made"))
+        .arg(side("into", "TARGET", "The database to copy to: a URL, or -. Only new tables are made"))
         .arg(list("tables", "NAMES", "The tables to copy: names, or patterns with * and ? [default: all]"))
         .arg(list("exclude", "NAMES", "Tables that are not copied: names or patterns"))
         .arg(list("rename", "OLD=NEW", "Another name for a table on the target"))

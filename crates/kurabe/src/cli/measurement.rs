@@ -1,6 +1,8 @@
 //! Options that say how a run measures, and what is recorded and written of it.
 
-use super::arguments::{export_json, export_markdown, flag, log_format, no_html, option, otlp, timeout};
+use super::arguments::{
+    export_json, export_markdown, flag, log_format, no_html, option, otlp, secret, timeout,
+};
 use super::stack;
 use clap::{Arg, ArgAction, Command};
 use kurabe_core::load::Arrivals;
@@ -20,12 +22,12 @@ pub(super) fn own() -> [Arg; 3] {
             .action(ArgAction::Append)
             .help_heading(heading),
         flag("write", "Allows statements to change existing tables").help_heading(heading),
-        option(
+        secret(option(
             "setup",
             "FILE|copy:URL",
             "Loads a schema and data into the throwaway servers: SQL, a dump of pg_dump or mysqldump, or a copy of another \
-             database; restored at each of their restarts",
-        )
+             database; restored at each of their restarts. The engine's own program executes the file",
+        ))
         .help_heading(heading),
     ]
 }
@@ -65,12 +67,12 @@ pub(super) fn fleet() -> [Arg; 4] {
         option(name, value, help).help_heading("Measurement")
     };
     [
-        arg(
+        secret(arg(
             "fleet",
             "URL",
             "Runs the clients on other machines: nats://HOST for agents on a NATS broker ('kurabe agent --broker'), \
              ssh:HOST,HOST for agents that ssh starts",
-        ),
+        )),
         arg("agents", "N", "With --fleet: number of agents [default: all that answer]"),
         arg("agent-label", "NAME=VALUE,…", "With --fleet: labels that each agent must have"),
         arg(
@@ -90,7 +92,7 @@ fn how() -> [Arg; 24] {
         option(name, value, help).help_heading(heading)
     };
     [
-        Arg::new("more-targets")
+        secret(Arg::new("more-targets"))
             .short('t')
             .long("target")
             .value_name("TARGET")

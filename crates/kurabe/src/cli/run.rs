@@ -1,6 +1,6 @@
 //! `kurabe run`: one subcommand per experiment, with its axes as options.
 
-use super::arguments::{file, file_word, flag, option, targets};
+use super::arguments::{file, file_word, flag, option, secret, targets};
 use super::measurement::{self, own};
 use super::{compare, complete};
 use crate::axes::{common_axes, suite_axes};
@@ -158,11 +158,11 @@ fn of_experiment(experiment: &'static Experiment) -> Command {
     let operation = if has_directions { operation.alias("direction") } else { operation };
     let cache = experiment.takes_cache.then(cache);
     let remote = experiment.takes_remote.then(|| {
-        option(
+        secret(option(
             "remote",
             "TARGET",
             "A second server: a URL that clients and every target reach, or up:postgres",
-        )
+        ))
     });
     let command = Command::new(info.name)
         .about(info.question)
@@ -176,7 +176,7 @@ fn of_experiment(experiment: &'static Experiment) -> Command {
 }
 
 fn cache() -> Arg {
-    option("cache", "TARGET", "A cache in front of every target: up:memcached, up:redis, or a URL")
+    secret(option("cache", "TARGET", "A cache in front of every target: up:memcached, up:redis, or a URL"))
 }
 
 fn axis(axis: &'static AxisInfo) -> Arg {
@@ -213,19 +213,27 @@ fn only() -> Arg {
         .value_delimiter(',')
 }
 
+const RECORDED: &str = "Recorded runs, by name, a prefix of it, or a path [default: the newest]";
+
 /// What is done with a recorded run, instead of a new one of other settings.
-fn recorded() -> [Arg; 2] {
+fn recorded() -> [Arg; 3] {
     let arg = |name: &'static str, help: &'static str| {
         option(name, "RUN", help)
             .num_args(0..=1)
             .default_missing_value("last")
             .add(complete::runs())
-            .help_heading("Recorded runs, by name, a prefix of it, or a path [default: the newest]")
+            .help_heading(RECORDED)
     };
     [
         arg("again", "Repeats a run with its own settings, as a new run. Targets may follow, the same in the same order, with \
                       passwords, which a run file does not contain"),
         arg("resume", "Continues an interrupted run at its next trial, likewise; --max-rounds N allows a run with --until more rounds")
             .conflicts_with("again"),
+        flag(
+            "trust",
+            "With --again and --resume of a run that was not made here: uses the targets, files, programs and statements that \
+             its file names. Read it first",
+        )
+        .help_heading(RECORDED),
     ]
 }

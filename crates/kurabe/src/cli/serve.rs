@@ -1,6 +1,6 @@
 //! `kurabe serve`.
 
-use super::arguments::{flag, option};
+use super::arguments::{flag, option, secret};
 use clap::{Arg, ArgAction, Command};
 
 pub(super) fn command() -> Command {
@@ -14,12 +14,16 @@ pub(super) fn command() -> Command {
              servers, and SQLite files in the folder of runs.",
         )
         .arg(
-            Arg::new("target")
+            secret(Arg::new("target"))
                 .num_args(0..)
                 .value_name("TARGET")
-                .help("Database URLs that forms may name, besides up:ENGINE and sqlite:"),
+                .help("Database URLs that forms may name, besides up:ENGINE and sqlite:; '-' is the next line of standard input"),
         )
-        .arg(flag("allow-any-target", "Allow forms any target, and any file that an option of an experiment names"))
+        .arg(flag(
+            "allow-any-target",
+            "Allow forms any target, and any file that an option of an experiment names; and runs that are resumed all that \
+             their files name",
+        ))
         .arg(
             option("listen", "ADDRESS:PORT", "Where to listen; port 0: any free one")
                 .default_value("127.0.0.1:8096"),
@@ -28,10 +32,10 @@ pub(super) fn command() -> Command {
             option("host", "NAME[:PORT]", "Another name by which browsers reach the page; may be given several times")
                 .action(ArgAction::Append),
         )
-        .arg(option(
+        .arg(secret(option(
             "token",
             "TOKEN",
             "What a user must know, at least 8 letters or digits; none: everybody who reaches the address may do \
-             everything [default: a random one]",
-        ))
+             everything; -: the next line of standard input [default: a random one]",
+        )))
 }

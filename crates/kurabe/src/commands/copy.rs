@@ -27,15 +27,11 @@ use progress::Progress;
 use report::{described, report, totals};
 use std::collections::HashSet;
 use std::fs;
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// The largest page of rows: it ends with the row that fills it, and a row may have this size.
 const LARGEST_ANSWER: u64 = 1 << 30;
-
-/// The bytes of a URL on standard input that are read.
-const LONGEST_URL: u64 = 64 << 10;
 
 pub(super) fn copy(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let url = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
@@ -53,13 +49,7 @@ pub(super) fn copy(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     // The server may work on an index, or count the rows of a large table, for as long as it takes.
     let options = ConnectOptions::within(time);
     ConnectOptions { largest_answer: LARGEST_ANSWER, long_replies: true, ..options }.make_default();
-    let source = match url("source") {
-        source if source == "-" => {
-            std::io::read_to_string(std::io::stdin().take(LONGEST_URL))?.trim().to_owned()
-        }
-        source => source,
-    };
-    let urls = [read_only(&source)?, url("into")];
+    let urls = [read_only(&url("source"))?, url("into")];
     let schemes = urls.each_ref().map(|url| TargetUrl::parse(url).map(|url| engine_of(&url)));
     for scheme in schemes {
         engines::of_scheme(&scheme?)?;

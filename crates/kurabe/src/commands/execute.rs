@@ -10,7 +10,7 @@ use super::warnings::{own_caches, refuse_unseen, scattered, unleased, warnings};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::suite::{Companions, Request};
-use crate::{clock, git, signals, timeout};
+use crate::{clock, git, signals, standard_input, timeout};
 use anyhow::Result;
 use jiff::Timestamp;
 use kurabe_core::origin::Origin;
@@ -241,7 +241,7 @@ fn plan_and_run(
         run: format!("{}-{}", stamp(began), plan.spec.experiment),
         began,
         kurabe: env!("CARGO_PKG_VERSION").to_owned(),
-        command: kurabe_targets::without_passwords(std::env::args()),
+        command: kurabe_targets::without_passwords(standard_input::words().into_iter()),
         spec: plan.spec.clone(),
         machine,
         targets: opened.records.clone(),

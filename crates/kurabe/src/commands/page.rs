@@ -1,28 +1,18 @@
-//! The head and the style of pages of commands that show no run.
+//! The frame of pages of commands that show no run.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use kurabe_report::Language;
+use kurabe_report::html::Document;
+use maud::{Markup, html};
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color-scheme:light dark}\
-    table{border-collapse:collapse;margin:1em 0;display:block;overflow-x:auto}th,td{padding:.2em .8em;border-bottom:1px solid #8884;\
-    text-align:left;vertical-align:top}.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}code{overflow-wrap:anywhere}\
-    svg{display:block;width:100%;height:8em;color:#2a78d6}figure{margin:1em 0}.s{color:#b00}@media(prefers-color-scheme:dark){.s{color:#f88}}";
+const STYLE: &str = "table{display:block;overflow-x:auto;margin:1em 0}th,td{vertical-align:top;white-space:normal}code{overflow-wrap:anywhere}\
+    .n{text-align:right}td.n{white-space:nowrap}.s{color:var(--bad)}\
+    figure{max-width:none;margin:1em 0}figure svg{height:8em;color:var(--s0);overflow:hidden}";
 
-/// A page that loads nothing from elsewhere.
+/// A page without a script.
 pub(super) fn document(title: &str, body: &Markup) -> String {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                h1 { (title) }
-                (body)
-            }
-        }
+    let body = html! {
+        header { h1 { (title) } }
+        main { (body) }
     };
-    page.into_string()
+    Document { language: Language::English, title, style: STYLE, body, script: String::new() }.text()
 }

@@ -14,10 +14,11 @@ use crate::suite::{Companions, Request, Several};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::origin::Origin;
-use kurabe_core::run::{RunHeader, Setup};
-use kurabe_core::target::TargetUrl;
+use kurabe_core::run::{CellRecord, RunHeader, RunSpec, Setup};
+use kurabe_core::target::{TargetUrl, UP};
 use kurabe_core::{Error, units};
 use kurabe_experiments::registry;
+use kurabe_record::{RunPath, Store, Trusted};
 use std::path::PathBuf;
 
 /// Starts a new run, from options or a suite file, or does what is asked with a recorded one.
@@ -108,9 +109,11 @@ fn refuse_others(word: &str, more: &[&str], matches: &ArgMatches) -> kurabe_core
 
 /// Repeats a run as a new one, with the same axes, seed, rounds and times.
 fn again(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    refuse_others("again", &[], matches)?;
-    let path = places::runs(matches)?.find(&wanted(matches, "again")).map_err(OfRunFile)?;
-    let RunHeader { spec, origin, .. } = kurabe_record::read_header(&path).map_err(OfRunFile)?;
+    refuse_others("again", &["trust"], matches)?;
+    let store = places::runs(matches)?;
+    let path = store.find(&wanted(matches, "again")).map_err(OfRunFile)?;
+    let RunHeader { spec, origin, cells, .. } = kurabe_record::read_header(&path).map_err(OfRunFile)?;
+    refuse_what_others_chose(matches, &store, &path, &spec, &cells)?;
     spec.setup.as_ref().map_or(Ok(()), Setup::check)?;
     // A label says something of one run, not of its repetition.
     let origin = Origin { labels: Vec::new(), git: None, ..origin };
@@ -140,7 +143,7 @@ fn again(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 
 /// Continues an interrupted run.
 fn resumed(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    refuse_others("resume", &["max-rounds"], matches)?;
+    refuse_others("resume", &["max-rounds", "trust"], matches)?;
     let store = places::runs(matches)?;
     let path = store.find(&wanted(matches, "resume")).map_err(OfRunFile)?;
     crate::exposed::warn_of_run(&store, &path, output);
@@ -148,7 +151,9 @@ fn resumed(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     if let Some(torn) = &resumed.torn {
         output.warning(torn);
     }
-    let urls = urls(matches, &resumed.run.header.spec.targets)?;
+    let RunHeader { spec, cells, .. } = &resumed.run.header;
+    refuse_what_others_chose(matches, &store, &path, spec, cells)?;
+    let urls = urls(matches, &spec.targets)?;
     let max_rounds = matches.get_one::<String>("max-rounds").filter(|_| is_given(matches, "max-rounds"));
     let max_rounds = max_rounds.map(|text| units::parse_count(text)).transpose()?;
     let max_rounds = max_rounds.map(|rounds| rounds.min(100_000) as u32);
@@ -156,10 +161,39 @@ fn resumed(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     resume::resume(resumed, &urls, max_rounds, !matches.get_flag("no-html"), otlp.as_ref(), output)
 }
 
+/// Refuses what the file of a run names that this user did not make here, unless the user names it too.
+fn refuse_what_others_chose(
+    matches: &ArgMatches,
+    store: &Store,
+    path: &RunPath,
+    spec: &RunSpec,
+    cells: &[CellRecord],
+) -> Result<()> {
+    if store.is_own(path) || matches.get_flag("trust") {
+        return Ok(());
+    }
+    let throwaway = kurabe_testbed::engines().map(|engine| format!("{UP}:{engine}"));
+    let known =
+        given(matches).into_iter().chain(["sqlite:", "lmdb:", "null:"].map(str::to_owned)).chain(throwaway);
+    let way = "the run was not made here, and its file chose this: give the same targets again behind the name of the run, or \
+               read the file and add --trust";
+    let trusted = Trusted::new(known.collect(), store.dir().to_owned(), false, way);
+    // The experiment of a workload of its own may read a file.
+    let experiment = spec.custom.is_none().then(|| registry::find(&spec.experiment)).transpose()?;
+    let axes = experiment.map_or(&[][..], |experiment| experiment.info.axes);
+    trusted.check_recorded(spec, cells, axes)?;
+    Ok(())
+}
+
+/// The targets of the command line.
+fn given(matches: &ArgMatches) -> Vec<String> {
+    let given = matches.get_many::<String>("target").filter(|_| is_given(matches, "target"));
+    given.into_iter().flatten().cloned().collect()
+}
+
 /// The recorded target URLs, or the ones that the user gives again with passwords.
 fn urls(matches: &ArgMatches, recorded: &[String]) -> Result<Vec<String>> {
-    let given = matches.get_many::<String>("target").filter(|_| is_given(matches, "target"));
-    let given: Vec<String> = given.into_iter().flatten().cloned().collect();
+    let given = given(matches);
     if given.is_empty() {
         return Ok(recorded.to_vec());
     }

@@ -8,7 +8,7 @@ use super::{push, report};
 use crate::exit::{self, Exit};
 use crate::output::{Output, shown};
 use crate::suite::{Several, SuiteRun};
-use crate::{clock, places, signals};
+use crate::{clock, places, signals, standard_input};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
@@ -162,7 +162,7 @@ fn table(path: &Path, names: Vec<String>, dry: bool) -> SuiteTable {
     let began = clock::since_1970().as_secs();
     SuiteTable {
         kurabe: env!("CARGO_PKG_VERSION").to_owned(),
-        command: kurabe_targets::without_passwords(std::env::args()),
+        command: kurabe_targets::without_passwords(standard_input::words().into_iter()),
         dry,
         ..SuiteTable::new(suite, began, kurabe_observe::machine_facts(), names)
     }

@@ -3,6 +3,7 @@
 
 mod cells;
 mod chart;
+mod document;
 mod end_labels;
 mod lines;
 mod metrics;
@@ -21,17 +22,14 @@ use crate::labels::OperationLabels;
 use crate::messages::Message;
 use crate::summary::Summary;
 use chart::Frame;
+pub use document::Document;
 use kurabe_core::load::Load;
 use lines::{Panel, legend, panels, shares};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 pub(crate) use sections::one_table;
 use view::View;
 
 use palette::{DARK, LIGHT, PAGE, properties};
-
-/// No network access, even if a name from a server were taken for markup.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
-                      base-uri 'none'; form-action 'none'";
 
 /// Additional contents of the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,21 +37,6 @@ pub struct Options {
     /// Whether to show published results in the charts, with their source and known problems, if the experiment has
     /// some.
     pub published: bool,
-}
-
-/// The head of a self-contained page. `further` is style after that of all pages.
-pub(crate) fn head(title: &str, further: &str) -> Markup {
-    html! {
-        head {
-            meta charset="utf-8";
-            meta name="viewport" content="width=device-width,initial-scale=1";
-            meta http-equiv="Content-Security-Policy" content=(POLICY);
-            meta name="generator" content="Kurabe";
-            link rel="icon" href="data:,";
-            title { (title) }
-            style { (PreEscaped(style())) (PreEscaped(further)) }
-        }
-    }
 }
 
 /// The page as text.
@@ -64,56 +47,43 @@ pub fn render(summary: &Summary, options: &Options) -> String {
     let rankings = rankings(summary);
     let language = summary.labels.language;
     let title = format!("{}: {}", capital(&summary.experiment), summary.labels.targets.join(", "));
-    let page = html! {
-        (DOCTYPE)
-        html lang=(language.name()) {
-            (head(&title, ""))
-            body {
-                header {
-                    h1 { (title) }
-                    @if let Some(question) = &summary.question { p class="question" { (question) } }
-                    p class="meta" {
-                        (Message::Run.with(language, &[
-                            ("run", &summary.run),
-                            ("date", &timestamp(summary.began)),
-                            ("rounds", &summary.rounds_text()),
-                            ("version", &summary.kurabe),
-                        ]))
-                    }
-                }
-                main {
-                    (sections::verdict(summary, &rankings))
-                    (ranking::section(summary, &rankings))
-                    (panel)
-                    (sections::caveats(summary, &rankings))
-                    (filter)
-                    (metrics::primary(summary))
-                    (scatter::sections(summary, &published))
-                    (charts(summary, &published))
-                    (ranking::courses(summary, &rankings))
-                    (metrics::further(summary))
-                    (sections::list_of(summary, Section::Detail, Message::InDetail))
-                    (sections::results(summary))
-                    (sections::engine(summary))
-                    (sections::list_of(summary, Section::Bottleneck, Message::Bottlenecks))
-                    (sections::lacking(summary))
-                    (sections::basis(summary))
-                    (sections::targets(summary))
-                    (sections::setup(summary))
-                }
-                footer { (Message::Footer.with(language, &[("version", &summary.kurabe)])) }
-                script {
-                    (PreEscaped(script(summary)))
-                }
+    let body = html! {
+        header {
+            h1 { (title) }
+            @if let Some(question) = &summary.question { p class="question" { (question) } }
+            p class="meta" {
+                (Message::Run.with(language, &[
+                    ("run", &summary.run),
+                    ("date", &timestamp(summary.began)),
+                    ("rounds", &summary.rounds_text()),
+                    ("version", &summary.kurabe),
+                ]))
             }
         }
+        main {
+            (sections::verdict(summary, &rankings))
+            (ranking::section(summary, &rankings))
+            (panel)
+            (sections::caveats(summary, &rankings))
+            (filter)
+            (metrics::primary(summary))
+            (scatter::sections(summary, &published))
+            (charts(summary, &published))
+            (ranking::courses(summary, &rankings))
+            (metrics::further(summary))
+            (sections::list_of(summary, Section::Detail, Message::InDetail))
+            (sections::results(summary))
+            (sections::engine(summary))
+            (sections::list_of(summary, Section::Bottleneck, Message::Bottlenecks))
+            (sections::lacking(summary))
+            (sections::basis(summary))
+            (sections::targets(summary))
+            (sections::setup(summary))
+        }
+        footer { (Message::Footer.with(language, &[("version", &summary.kurabe)])) }
     };
-    // HTML does not allow control characters, which names from servers may contain.
-    let text = page.into_string().replace(|c: char| c.is_control() && c != '\n', " ");
-    // Elements of SVG may close themselves. No text has such an end: its `<` is escaped.
-    ["path", "circle", "polyline", "use"]
-        .iter()
-        .fold(text, |text, name| text.replace(&format!("></{name}>"), "/>"))
+    let (title, style) = (&*title, "");
+    Document { language, title, style, body, script: script(summary) }.text()
 }
 
 /// The script with the data of the cells.

@@ -7,7 +7,7 @@ use crate::words::agent_labels;
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};
-use kurabe_fleet::{FleetUrl, Roles};
+use kurabe_fleet::{Allowed, FleetUrl, Roles};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -17,6 +17,7 @@ pub(crate) fn agent(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     for text in matches.get_many::<String>("agent-label").into_iter().flatten() {
         labels.extend(agent_labels(text).map_err(|error| error.context("--agent-label"))?);
     }
+    let hosts = matches.get_many::<String>("allow").map(|hosts| hosts.map(String::as_str));
     // The environment may name a broker for all agents of a host, and those of runs too.
     if let Some(url) = matches.get_one::<String>("broker").filter(|_| !matches.get_flag("stdio")) {
         let url = FleetUrl::parse(url)
@@ -25,10 +26,14 @@ pub(crate) fn agent(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             matches.get_one::<String>("role").map_or(Ok(Roles::default()), |text| Roles::parse(text))?;
         let stop = signals::watch(exit::DONE, output)?;
         signals::wait_for("the connections of the current run to close");
-        kurabe_fleet::serve_nats(&url, name.as_deref(), labels, roles, &stop, &|text| output.note(text))?;
+        let allowed = Allowed::parse(hosts.into_iter().flatten())?;
+        let note = |text: &str| output.note(text);
+        kurabe_fleet::serve_nats(&url, name.as_deref(), labels, roles, &allowed, &stop, &note)?;
         return Ok(exit::DONE);
     }
-    match kurabe_fleet::serve(io::stdin(), io::stdout(), name.as_deref(), labels) {
+    // A run that starts an agent has the rights of the account that it starts it by.
+    let allowed = hosts.map_or(Ok(Allowed::ANY), Allowed::parse)?;
+    match kurabe_fleet::serve(io::stdin(), io::stdout(), name.as_deref(), labels, allowed) {
         Ok(()) => Ok(exit::DONE),
         // The run has ended.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(exit::DONE),

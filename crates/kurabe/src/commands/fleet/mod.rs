@@ -9,7 +9,8 @@ use crate::output::Output;
 use crate::{clock, signals};
 use kurabe_core::Result;
 use kurabe_core::run::RunSpec;
-use kurabe_fleet::{FleetUrl, Wanted};
+use kurabe_core::target::{TargetUrl, is_throwaway};
+use kurabe_fleet::{FleetUrl, ReachedServer, Wanted};
 use kurabe_targets::Opened;
 
 /// The variable with the command that starts a program at a destination.
@@ -62,8 +63,12 @@ pub(super) fn reach(mut agents: Agents, opened: &mut Opened, output: &Output) ->
             opened.observers.push((server, observer));
         }
     }
-    let addresses: Vec<_> =
-        opened.reached.iter().cloned().zip(opened.second_reached.iter().cloned()).collect();
-    agents.reach(&addresses);
+    let reached = opened.reached.iter().zip(&opened.second_reached);
+    let servers = reached.zip(&opened.records).map(|((first, second), record)| {
+        let is_throwaway = is_throwaway(&record.url);
+        let server = |url: &TargetUrl| ReachedServer { url: url.clone(), is_throwaway };
+        (server(first), second.as_ref().map(server))
+    });
+    agents.reach(&servers.collect::<Vec<_>>());
     agents
 }
