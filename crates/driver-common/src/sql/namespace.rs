@@ -104,9 +104,7 @@ fn check_table(namespace: &mut impl SqlNamespaceOps, name: &str) -> Result<()> {
     let words = ownership::NamespaceOps::words(namespace);
     let message =
         format!("{}: table {name} is an entry of {MARKER} and was not made by Kurabe: {why}", words.engine);
-    Err(words
-        .not_ours(message)
-        .hint(format!("it is left alone; remove the entry or the table, or {}", words.instead)))
+    Err(words.not_ours(message).hint(format!("it is left alone; delete its entry, {}", words.instead)))
 }
 
 impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {

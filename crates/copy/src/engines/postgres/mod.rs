@@ -205,7 +205,7 @@ impl Dialect for Postgres {
                 );
                 (Shape::Plain, format!("pg_catalog.encode({sent}, 'hex')"))
             }
-            _ => hex(Shape::Hex, format!("pg_catalog.textsend({x}::text)")),
+            _ => hex(Shape::Hex, format!("pg_catalog.textsend({})", self.read(kind, x))),
         }
     }
 
