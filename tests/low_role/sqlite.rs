@@ -11,7 +11,6 @@ const TRAPS: &[&str] = &[
     "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, twice INTEGER GENERATED ALWAYS AS (id * 2) VIRTUAL, CHECK (id > 0))",
     "INSERT INTO people (id, name) VALUES (1, 'Ada'), (2, 'Ben')",
     "CREATE VIEW names AS SELECT name, load_extension('/tmp/trap') FROM people",
-    "CREATE VIEW pragma_table_list AS SELECT load_extension('/tmp/trap') AS name",
     "CREATE VIEW dbstat AS SELECT load_extension('/tmp/trap') AS pgsize",
     "CREATE VIEW kurabe_view AS SELECT load_extension('/tmp/trap') AS x",
     "CREATE TRIGGER a AFTER INSERT ON people BEGIN INSERT INTO sprung VALUES ('insert'); END",
@@ -59,6 +58,17 @@ fn no_command_runs_triggers_and_views_of_the_file() {
         assert_eq!(answer.code, Some(0), "{}: {answer:?}", command.join(" "));
         assert_eq!(sprung(&url), none, "{}", command.join(" "));
     }
+}
+
+#[test]
+fn view_under_the_name_of_what_a_copy_reads_runs_no_function_with_effects() {
+    let place = Place::new();
+    let url = file(&place, "view.db");
+    let view = "CREATE VIEW pragma_table_list AS SELECT 'main' AS schema, load_extension('/tmp/trap') AS name, 0 AS wr";
+    execute(Path::new(url.strip_prefix("sqlite:").unwrap()), &[view]);
+    let to = format!("sqlite:{}", place.at("copy.db"));
+    let answer = place.run(&["copy", &url, &to]).exit_code(3);
+    assert!(answer.err.contains("unsafe use of load_extension()"), "{answer:?}");
 }
 
 #[test]
