@@ -193,6 +193,8 @@ fn copy_runs_nothing_of_the_source_and_nothing_of_the_target() {
         "people=p2,pets=q2",
         "--leave-out",
         "by_owner",
+        "--leftovers",
+        &place.at("left.sql"),
         "--accept",
         &accepted,
     ]);
