@@ -22,6 +22,7 @@ mod hints;
 mod hostile_text;
 mod interleave;
 mod lies;
+mod low_role;
 mod mission;
 mod mysql55;
 mod net;

@@ -141,8 +141,15 @@ fn orphans(
 ) -> Result<u64> {
     let name = |name: &String| source.quoted(name);
     let whole = key.columns.iter().map(|column| format!("c.{} IS NOT NULL", name(column)));
-    let equal =
-        key.columns.iter().zip(theirs).map(|(own, theirs)| format!("p.{} = c.{}", name(theirs), name(own)));
+    let declared = |of: &Table, name: &String| {
+        named(&of.columns, |column| &column.name, name)
+            .map_or_else(String::new, |column| column.declared.clone())
+    };
+    let sign = source.engine.sign;
+    let equal = key.columns.iter().zip(theirs).map(|(own, theirs)| {
+        let types = [declared(parent, theirs), declared(table, own)];
+        format!("p.{} {} c.{}", name(theirs), sign(types.each_ref().map(String::as_str), "="), name(own))
+    });
     let filter = |table: &Table| table.filter.as_ref().map(|filter| format!("({filter})"));
     let sql = format!(
         "SELECT COUNT(*) FROM {} c WHERE {} AND NOT EXISTS (SELECT 1 FROM {} p WHERE {})",

@@ -61,7 +61,7 @@ fn is_made(target: &mut Side, whole: &Whole, found: &Table) -> Result<bool> {
 /// What tells a table from another one of its name.
 pub(crate) fn identity(target: &mut Side, name: &str) -> Result<Option<String>> {
     let literal = literal_of(target, name);
-    target.engine.identity_of.map_or(Ok(None), |query| target.value(&query(&literal)))
+    target.engine.identity_of.map_or(Ok(None), |query| target.catalogue_value(&query(&literal)))
 }
 
 /// The literal by which the engine's queries name a table: PostgreSQL reads names in quotes in it.
@@ -84,7 +84,7 @@ fn refers(
         return Ok(Some(other.name.clone()));
     }
     let literal = literal_of(target, name);
-    target.engine.elsewhere.map_or(Ok(None), |query| target.value(&query(&literal)))
+    target.engine.elsewhere.map_or(Ok(None), |query| target.catalogue_value(&query(&literal)))
 }
 
 /// The tables of a copy of data that have rows, those that refer to others first, if all of them may be emptied.

@@ -126,7 +126,7 @@ fn check_table(
 fn others(source: &mut Side, catalog: &mut Catalog, same: bool) -> Result<Vec<Named>> {
     let mut made = Vec::new();
     for others in source.engine.others {
-        for row in source.rows(others.sql)? {
+        for row in source.catalogue(others.sql)? {
             let table = row.first().and_then(Option::as_deref);
             let sql = source.engine.dialect.own_text(source, others.kind, text(&row, 1), text(&row, 2))?;
             catalog.leave(others.kind, table, text(&row, 1), &sql).carried = others.carried != Carried::No;

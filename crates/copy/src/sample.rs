@@ -139,7 +139,13 @@ fn create(engine: &Engine, table: &str) -> String {
         };
     }
     let facts = TargetFacts { by_bytes: "utf8mb4_bin".to_owned(), ..TargetFacts::default() };
-    sql + ")" + &engine.dialect.table_options(&facts)
+    sql + ")" + &engine.dialect.table_options(&facts) + made_by_us(engine)
+}
+
+/// What follows the options of a table that Kurabe may remove, with a leading space.
+pub fn made_by_us(engine: &Engine) -> &'static str {
+    // Other engines know a table's owner, or have no comments.
+    if engine.quote == '`' { " COMMENT='made by Kurabe'" } else { "" }
 }
 
 fn insert(collection: &Arc<Collection>, rows: usize) -> Operation {

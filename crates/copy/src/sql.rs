@@ -73,13 +73,17 @@ impl Side {
 
     /// Executes a statement that the server does not prepare.
     pub fn run_text(&mut self, sql: &str) -> Result<()> {
+        self.execute_text(sql, &mut Reply::new())
+    }
+
+    fn execute_text(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
         // A statement of no collection has no literals, and would be prepared.
         let collection = Some(Arc::new(Collection::new("kurabe_copy", Vec::new(), Vec::new())));
         let prepared = self
             .session
             .prepare_literal(&raw(sql, "a copy", collection))
             .map_err(|error| self.explain(error, sql))?;
-        let done = self.session.execute(&prepared, &[], &mut Reply::new());
+        let done = self.session.execute(&prepared, &[], out);
         done.map_err(|error| self.explain(error, sql)).and(self.session.release(prepared))
     }
 
@@ -102,19 +106,25 @@ impl Side {
     pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>> {
         let mut reply = Reply::new();
         self.execute(sql, &[], &mut reply)?;
-        let field = |row, column| match reply.field(row, column)? {
-            Value::Null => None,
-            Value::Int(number) | Value::Time(number) => Some(number.to_string()),
-            Value::Bool(truth) => Some(u8::from(truth).to_string()),
-            Value::Text(text) => Some(text.to_owned()),
-            Value::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
-        };
-        Ok((0..reply.rows()).map(|row| (0..reply.width()).map(|at| field(row, at)).collect()).collect())
+        Ok(rows_of(&reply))
+    }
+
+    /// The rows of a query of the catalogue.
+    pub fn catalogue(&mut self, sql: &str) -> Result<Vec<Row>> {
+        let Some(text) = self.engine.catalogue else { return self.rows(sql) };
+        let mut reply = Reply::new();
+        self.execute_text(&text(sql), &mut reply)?;
+        Ok(rows_of(&reply))
+    }
+
+    /// The first field of the first row of a query of the catalogue.
+    pub fn catalogue_value(&mut self, sql: &str) -> Result<Option<String>> {
+        Ok(first(self.catalogue(sql)?))
     }
 
     /// The first field of the first row.
     pub fn value(&mut self, sql: &str) -> Result<Option<String>> {
-        Ok(self.rows(sql)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
+        Ok(first(self.rows(sql)?))
     }
 
     /// A whole number: the first field of the first row.
@@ -148,6 +158,22 @@ impl Side {
         let more = if short.len() < shown.len() { " …" } else { "" };
         error.context(format!("{}: {short}{more}", self.name))
     }
+}
+
+/// The rows of a reply, as text.
+fn rows_of(reply: &Reply) -> Vec<Row> {
+    let field = |row, column| match reply.field(row, column)? {
+        Value::Null => None,
+        Value::Int(number) | Value::Time(number) => Some(number.to_string()),
+        Value::Bool(truth) => Some(u8::from(truth).to_string()),
+        Value::Text(text) => Some(text.to_owned()),
+        Value::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+    };
+    (0..reply.rows()).map(|row| (0..reply.width()).map(|at| field(row, at)).collect()).collect()
+}
+
+fn first(rows: Vec<Row>) -> Option<String> {
+    rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten()
 }
 
 /// Does something in a transaction of a side, and rolls it back if it fails.

@@ -46,6 +46,10 @@ pub struct Field {
     pub kind: FieldType,
 }
 
+/// The comment of a table that Kurabe made, on engines whose tables have comments and no owner. To write it to another table,
+/// a role needs the privilege `ALTER` on that, with which it could as well destroy the rows itself.
+pub const TABLE_COMMENT: &str = "made by Kurabe";
+
 /// A table, a document collection or a key space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collection {

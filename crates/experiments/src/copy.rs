@@ -229,7 +229,9 @@ impl CopyJob {
         copy.target.run(&format!("DROP TABLE {placeholder}"))?;
         let wanted =
             Wanted { tables: vec![self.source.name.clone()], accepted: Accepted::all(), ..Wanted::default() };
-        let plan: Plan = context.span(PLAN.name, |_| copy.plan(&wanted, &mut []))?;
+        let mut plan: Plan = context.span(PLAN.name, |_| copy.plan(&wanted, &mut []))?;
+        let made_by_us = sample::made_by_us(copy.target.engine);
+        plan.tables.iter_mut().for_each(|table| table.create.push_str(made_by_us));
         let mut seen = 0;
         let done = copy.run(&plan, namespace, How::default(), &mut |event| {
             let counted = match event {

@@ -32,7 +32,14 @@ impl Bind {
 
 /// Text of standard SQL, the same for all engines.
 pub(crate) fn raw(place: &str, pieces: Vec<RawPiece>) -> Operation {
-    let texts = vec![RawText { engine: None, pieces }];
+    raw_texts(place, [(None, pieces)])
+}
+
+/// A statement with texts for these engines; `None`: for all others.
+pub(crate) fn raw_texts<const N: usize>(place: &str, texts: [(Option<&str>, Vec<RawPiece>); N]) -> Operation {
+    let text =
+        |(engine, pieces): (Option<&str>, _)| RawText { engine: engine.map(ToOwned::to_owned), pieces };
+    let texts = texts.map(text).into();
     let statement = RawStatement { place: place.to_owned(), texts, parameters: 0, collection: None };
     Operation::Raw { statement: Arc::new(statement) }
 }

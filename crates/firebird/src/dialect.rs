@@ -3,7 +3,9 @@
 use kurabe_core::collection::Field;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::sql::{Dialect, Literals, OwnStatements};
-use kurabe_driver_common::sql::{hex, insert, joined, quoted, read_int, read_micros, standard};
+use kurabe_driver_common::sql::{
+    hex, insert, joined, plain_operator, quoted, read_int, read_micros, standard,
+};
 use std::borrow::Cow;
 
 /// The maximum length of a text in characters, and of bytes, that is stored in the row, which has at most 64 KiB.
@@ -19,6 +21,8 @@ pub(crate) static DIALECT: Dialect = Dialect {
     engine: "Firebird",
     words: &["firebird"],
     quote: '"',
+    schema: None,
+    operator: plain_operator,
     parameter: |_| "?".to_owned(),
     literals: Literals {
         write: |out, value| match value {

@@ -46,6 +46,24 @@ impl SqlNamespaceOps for FirebirdNamespace {
         Ok(!self.column(&sql)?.is_empty())
     }
 
+    fn not_made_by_us(&mut self, name: &str) -> Result<Option<String>> {
+        let table = DIALECT.name(name);
+        let sql = format!(
+            "SELECT TRIM(RDB$OWNER_NAME), IIF(TRIM(RDB$OWNER_NAME) = CURRENT_USER, 1, 0), IIF(RDB$VIEW_BLR IS NULL AND \
+             RDB$EXTERNAL_FILE IS NULL, 0, 1), (SELECT COUNT(*) FROM RDB$TRIGGERS t WHERE t.RDB$RELATION_NAME = r.RDB$RELATION_NAME \
+             AND COALESCE(t.RDB$SYSTEM_FLAG, 0) = 0) FROM RDB$RELATIONS r WHERE RDB$RELATION_NAME = '{table}'"
+        );
+        let Some(row) = rows(&mut self.link, &sql)?.into_iter().next() else { return Ok(None) };
+        let field = |at: usize| row.get(at).map_or("", String::as_str);
+        Ok(match (field(1), field(2), field(3)) {
+            ("0", ..) => Some(format!("it belongs to user {}", field(0))),
+            (_, "1", _) => Some("it is a view or an external table".to_owned()),
+            (_, _, "0") => None,
+            // The measured table is removed with its triggers.
+            _ => (name == MARKER).then(|| "it has a trigger".to_owned()),
+        })
+    }
+
     fn kept(&self) -> &'static [&'static str] {
         &[TABLE]
     }

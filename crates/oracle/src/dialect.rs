@@ -3,7 +3,7 @@
 use super::config::{Config, Lob};
 use super::literals::LITERALS;
 use kurabe_driver_common::prelude::*;
-use kurabe_driver_common::sql::{Dialect, OwnStatements, joined};
+use kurabe_driver_common::sql::{Dialect, OwnStatements, joined, plain_operator};
 use std::borrow::Cow;
 
 /// Characters of the longest text in a `VARCHAR2`, which has as many bytes with `MAX_STRING_SIZE=STANDARD` (SQL Language Reference, "Data Types").
@@ -17,6 +17,8 @@ pub(crate) fn dialect(config: &Config) -> Dialect {
         engine: "Oracle",
         words: &["oracle"],
         quote: '"',
+        schema: None,
+        operator: plain_operator,
         parameter: |number| format!(":{number}"),
         literals: LITERALS,
         column_type: if config.text_as_clob { column_type_clob } else { column_type },

@@ -83,6 +83,11 @@ pub struct Engine {
     pub elsewhere: Option<fn(&str) -> String>,
     /// The query of what tells a table from another one of its name; `None` if nothing does.
     pub identity_of: Option<fn(&str) -> String>,
+    /// The text of several statements, of which one returns the rows of a query of the catalogue, where others' functions could
+    /// be found in the query itself; `None` if they cannot.
+    pub catalogue: Option<fn(&str) -> String>,
+    /// The comparison of two fields of these declared types, with its schema where another role's operator could be taken instead.
+    pub sign: fn([&str; 2], &'static str) -> String,
     /// Whether a date and time is stored as text, and the current time can be its default.
     pub stores_times_as_text: bool,
     /// Whether foreign keys are written in `CREATE TABLE`, since the engine cannot add them.
@@ -136,6 +141,8 @@ impl Engine {
             only: "",
             elsewhere: None,
             identity_of: None,
+            catalogue: None,
+            sign: |_, sign| sign.to_owned(),
             stores_times_as_text: false,
             foreign_keys_inline: false,
             foreign_keys_have_one_type: false,

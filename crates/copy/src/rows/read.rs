@@ -94,6 +94,8 @@ impl<'a> Reader<'a> {
                 let mut terms: Vec<String> = Vec::new();
                 for (at, (name, _)) in fields.iter().enumerate().take(last + 1) {
                     let sign = if at == last { ">" } else { "=" };
+                    let declared = fields[at].1.declared.as_str();
+                    let sign = (engine.sign)([declared; 2], sign);
                     terms.push(format!("{name} {sign} {}", gap(at)));
                     let mut value = Page::new(1);
                     value.push(after.cell(0, at));

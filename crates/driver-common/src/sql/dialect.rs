@@ -13,6 +13,11 @@ pub struct Dialect {
     pub words: &'static [&'static str],
     /// The quote character of identifiers.
     pub quote: char,
+    /// The schema that is named before each table; `None` where the session's own path finds it.
+    pub schema: Option<String>,
+    /// The operator that compares a field of this type with a parameter, for `=`, `<` or `>=`, with its schema where another
+    /// role's operator could be taken instead.
+    pub operator: fn(FieldType, &'static str) -> Cow<'static, str>,
     /// The placeholder of a parameter; the first is number 1.
     pub parameter: fn(number: usize) -> String,
     /// How values are written as literals.
@@ -71,6 +76,11 @@ pub struct OwnStatements {
     pub longest_name: usize,
 }
 
+/// The operator without a schema.
+pub fn plain_operator(_: FieldType, operator: &'static str) -> Cow<'static, str> {
+    operator.into()
+}
+
 impl Dialect {
     /// The identifier of a table or an index. If the name is too long, its end is replaced by a hash of it.
     pub fn name<'a>(&self, name: &'a str) -> Cow<'a, str> {
@@ -90,6 +100,12 @@ impl Dialect {
     pub fn before_linked(&self, operation: &Operation) -> Option<String> {
         operation.collection()?.link()?;
         (self.linked?.before)(operation)
+    }
+
+    /// The quoted name of a table, after its schema if the dialect names one.
+    pub fn table(&self, name: &str) -> String {
+        let table = self.quoted(name);
+        self.schema.as_ref().map_or(table.clone(), |schema| format!("{}.{table}", self.quoted(schema)))
     }
 
     /// A quoted identifier. Names are checked earlier (lower case letters, digits, underscores); a quote is doubled

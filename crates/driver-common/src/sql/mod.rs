@@ -12,7 +12,7 @@ mod template;
 mod transfer;
 
 pub use crate::ownership::MARKER;
-pub use dialect::{Casts, Dialect, LinkedStatements, OwnStatements};
+pub use dialect::{Casts, Dialect, LinkedStatements, OwnStatements, plain_operator};
 pub use literal::{
     Literals, Read, hex, quoted, quoted_hex, read_int, read_micros, read_rows, standard, unfit,
 };

@@ -37,6 +37,13 @@ pub trait SqlNamespaceOps: Send {
     /// Whether a table, a view or another object with this name exists where Kurabe would create it.
     fn table_exists(&mut self, name: &str) -> Result<bool>;
 
+    /// Why an existing table is not one that Kurabe made for the session's own role, as a clause: another role owns it, it is
+    /// a view, or what others attached to it would run with our rights. The ownership table is checked before it is read,
+    /// the table of an entry before it is replaced, emptied or removed.
+    fn not_made_by_us(&mut self, _name: &str) -> Result<Option<String>> {
+        Ok(None)
+    }
+
     /// Like [`TableStatistics::missing`](kurabe_core::driver::TableStatistics::missing), for a table whose name contains
     /// neither quotes nor backslashes.
     fn unanalysed_table(&mut self, _table: &str) -> Result<Option<String>> {
@@ -78,6 +85,26 @@ pub trait SqlNamespaceOps: Send {
 
     /// Takes a lock against other runs, which ends with the connection or the process.
     fn lock(&mut self, run: &str) -> Result<()>;
+
+    /// Takes from others what the database's default privileges gave them on a new ownership table.
+    fn keep_to_ourselves(&mut self, _table: &str) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Refuses an ownership table that Kurabe did not make.
+fn check_marker(namespace: &mut impl SqlNamespaceOps) -> Result<()> {
+    let Some(why) = namespace.not_made_by_us(MARKER)? else { return Ok(()) };
+    Err(ownership::NamespaceOps::words(namespace).foreign_marker(&format!(": {why}")))
+}
+
+/// Refuses the table of an entry that Kurabe did not make: an entry alone proves nothing.
+fn check_table(namespace: &mut impl SqlNamespaceOps, name: &str) -> Result<()> {
+    let Some(why) = namespace.not_made_by_us(name)? else { return Ok(()) };
+    let words = ownership::NamespaceOps::words(namespace);
+    let message =
+        format!("{}: table {name} is an entry of {MARKER} and was not made by Kurabe: {why}", words.engine);
+    Err(words.not_ours(message).hint(format!("it is left alone; delete its entry, {}", words.instead)))
 }
 
 impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
@@ -94,10 +121,11 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
         if !self.table_exists(MARKER)? {
             return Ok(Vec::new());
         }
+        check_marker(self)?;
         // Naming all columns makes a foreign table with this name an error. They are qualified with the table, since
         // SQLite reads an unknown quoted name as a string.
         let d = self.dialect();
-        let table = d.quoted(MARKER);
+        let table = d.table(MARKER);
         let [name, by, at] =
             ["name", "made_by", "made_at"].map(|column| format!("{table}.{}", d.quoted(column)));
         // A space and not '': Oracle treats an empty string as null, and no comparison with null is true.
@@ -116,18 +144,24 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
         if !self.table_exists(MARKER)? {
             let sql = statement::create_table(self.marker_dialect(), &marker())?;
             self.execute(&sql).map_err(|e| e.context(format!("cannot create table {MARKER}")))?;
+            self.keep_to_ourselves(MARKER)?;
         }
+        // Somebody else may have made it since the entries were read.
+        check_marker(self)?;
         let sql = insert_into_marker(self.dialect(), &collection.name);
         self.execute(&sql)
     }
 
     fn strike(&mut self, name: &str) -> Result<()> {
         let d = self.dialect();
-        let sql = format!("DELETE FROM {} WHERE {} = '{name}'", d.quoted(MARKER), d.quoted("name"));
+        let sql = format!("DELETE FROM {} WHERE {} = '{name}'", d.table(MARKER), d.quoted("name"));
         self.execute(&sql)
     }
 
-    fn make(&mut self, collection: &Collection, _known: bool) -> Result<()> {
+    fn make(&mut self, collection: &Collection, known: bool) -> Result<()> {
+        if known {
+            check_table(self, &collection.name)?;
+        }
         if let Some(RemoteCollection { server, link: Some(link) }) = &collection.remote {
             self.unlink(&collection.name)?;
             return self.link(collection, *server, link).inspect_err(|_| {
@@ -136,8 +170,10 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
             });
         }
         let d = self.dialect();
-        let mut sql =
-            vec![statement::drop_table(d, &collection.name), statement::create_table(d, collection)?];
+        // A new name is not removed first: what somebody else has made of it since then makes this fail.
+        let mut sql: Vec<String> =
+            known.then(|| statement::drop_table(d, &collection.name)).into_iter().collect();
+        sql.push(statement::create_table(d, collection)?);
         sql.extend(statement::create_indexes(d, collection)?);
         sql.iter().try_for_each(|sql| self.execute(sql))?;
         if collection.charset != Charset::default() {
@@ -147,11 +183,13 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
     }
 
     fn clear(&mut self, collection: &Collection) -> Result<()> {
+        check_table(self, &collection.name)?;
         let sql = statement::clear_table(self.dialect(), &collection.name);
         self.execute(&sql)
     }
 
     fn destroy(&mut self, name: &str) -> Result<()> {
+        check_table(self, name)?;
         self.unlink(name)?;
         let sql = statement::drop_table(self.dialect(), name);
         self.execute(&sql)
@@ -172,12 +210,13 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
 
     fn analyse(&mut self, name: &str) -> Result<()> {
         let Some(analyse) = self.dialect().analyse else { return Ok(()) };
-        let sql = format!("{analyse} {}", self.dialect().quoted(name));
+        let sql = format!("{analyse} {}", self.dialect().table(name));
+        check_table(self, name)?;
         self.execute(&sql)
     }
 
     fn hold_statistics(&mut self, name: &str) -> Result<()> {
-        let sql = self.hold_statistics_of(&self.dialect().quoted(name));
+        let sql = self.hold_statistics_of(&self.dialect().table(name));
         sql.map_or(Ok(()), |sql| self.execute(&sql))
     }
 
@@ -203,5 +242,5 @@ pub fn marker() -> Collection {
 /// quotes.
 pub fn insert_into_marker(dialect: &Dialect, name: &str) -> String {
     let now = ownership::now().as_secs();
-    format!("INSERT INTO {} VALUES ('{name}', '{MADE_BY}', {now})", dialect.quoted(MARKER))
+    format!("INSERT INTO {} VALUES ('{name}', '{MADE_BY}', {now})", dialect.table(MARKER))
 }

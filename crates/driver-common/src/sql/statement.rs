@@ -40,17 +40,20 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
         }
         Operation::Put { collection } => (d.put)(d, collection)?,
         Operation::Update { collection, fields } => {
-            let set = equal(d, collection, fields, ", ", 1)?;
+            let set = joined(collection, fields, ", ", |n, name| {
+                format!("{} = {}", d.quoted(name), (d.parameter)(1 + n))
+            })?;
             let key = equal(d, collection, &collection.key, " AND ", fields.len() + 1)?;
-            format!("UPDATE {} SET {set} WHERE {key}", d.quoted(&collection.name))
+            format!("UPDATE {} SET {set} WHERE {key}", d.table(&collection.name))
         }
         Operation::Delete { collection } => {
             let key = equal(d, collection, &collection.key, " AND ", 1)?;
-            format!("DELETE FROM {} WHERE {key}", d.quoted(&collection.name))
+            format!("DELETE FROM {} WHERE {key}", d.table(&collection.name))
         }
         Operation::Purge { collection } => {
-            let time = d.quoted(field(collection, expires(collection)?)?.name);
-            format!("DELETE FROM {} WHERE {time} < {}", d.quoted(&collection.name), (d.parameter)(1))
+            let time = field(collection, expires(collection)?)?;
+            let (name, below) = (d.quoted(time.name), (d.operator)(time.kind, "<"));
+            format!("DELETE FROM {} WHERE {name} {below} {}", d.table(&collection.name), (d.parameter)(1))
         }
         Operation::FindEqual { collection, by, fields } => {
             let select = select(d, collection, fields)?;
@@ -59,9 +62,9 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
         }
         Operation::FindRange { collection, by, fields } => {
             let bounds = [(d.parameter)(1), (d.parameter)(2)];
-            find_range(d, collection, *by, fields, &d.quoted(&collection.name), &bounds)?
+            find_range(d, collection, *by, fields, &d.table(&collection.name), &bounds)?
         }
-        Operation::Count { collection } => count(&d.quoted(&collection.name)),
+        Operation::Count { collection } => count(&d.table(&collection.name)),
         Operation::Raw { statement } => super::raw::text(d, statement)?,
         Operation::Page { .. } => return Err(Error::unsupported(super::raw::NO_PAGES)),
         Operation::Flow(_) => return Err(Error::unsupported(NO_FLOW)),
@@ -85,11 +88,14 @@ pub fn find_range(
     [from, to]: &[String; 2],
 ) -> Result<String> {
     let fields = names(d, collection, fields)?;
-    let name = d.quoted(field(collection, by)?.name);
+    let Field { name, kind } = field(collection, by)?;
+    let (name, [least, below]) = (d.quoted(name), [">=", "<"].map(|sign| (d.operator)(*kind, sign)));
     let further = collection.key.iter().filter(|field| **field != by);
     let order: Vec<usize> = [&by].into_iter().chain(further).copied().collect();
     let order = names(d, collection, &order)?;
-    Ok(format!("SELECT {fields} FROM {table} WHERE {name} >= {from} AND {name} < {to} ORDER BY {order}"))
+    Ok(format!(
+        "SELECT {fields} FROM {table} WHERE {name} {least} {from} AND {name} {below} {to} ORDER BY {order}"
+    ))
 }
 
 /// The statement of [`Operation::Count`] on this table expression.
@@ -118,7 +124,7 @@ pub fn create_table(dialect: &Dialect, collection: &Collection) -> Result<String
         parts.push(format!("PRIMARY KEY ({})", names(dialect, collection, &collection.key)?));
     }
     let own = dialect.own.map_or_else(String::new, |own| (own.create_tail)(dialect, collection));
-    let (table, tail) = (dialect.quoted(&collection.name), &dialect.create_tail);
+    let (table, tail) = (dialect.table(&collection.name), &dialect.create_tail);
     Ok(format!("CREATE TABLE {table} ({}){tail}{own}", parts.join(", ")))
 }
 
@@ -127,7 +133,7 @@ pub fn create_indexes(dialect: &Dialect, collection: &Collection) -> Result<Vec<
     let index = |(number, fields): (usize, &Vec<usize>)| {
         let name = dialect.quoted(&format!("{}_i{}", collection.name, number + 1));
         let fields = names(dialect, collection, fields)?;
-        Ok(format!("CREATE INDEX {name} ON {} ({fields})", dialect.quoted(&collection.name)))
+        Ok(format!("CREATE INDEX {name} ON {} ({fields})", dialect.table(&collection.name)))
     };
     collection.indexes.iter().enumerate().map(index).collect()
 }
@@ -136,17 +142,17 @@ pub fn create_indexes(dialect: &Dialect, collection: &Collection) -> Result<Vec<
 pub fn drop_table(dialect: &Dialect, name: &str) -> String {
     match dialect.own {
         Some(own) => (own.drop_table)(dialect, name),
-        None => format!("DROP TABLE IF EXISTS {}", dialect.quoted(name)),
+        None => format!("DROP TABLE IF EXISTS {}", dialect.table(name)),
     }
 }
 
 /// The statement that clears a table.
 pub fn clear_table(dialect: &Dialect, name: &str) -> String {
-    format!("{} {}", dialect.clear, dialect.quoted(name))
+    format!("{} {}", dialect.clear, dialect.table(name))
 }
 
 pub(super) fn select(d: &Dialect, collection: &Collection, fields: &[usize]) -> Result<String> {
-    Ok(format!("SELECT {} FROM {}", names(d, collection, fields)?, d.quoted(&collection.name)))
+    Ok(format!("SELECT {} FROM {}", names(d, collection, fields)?, d.table(&collection.name)))
 }
 
 /// `INSERT INTO … VALUES (…), (…)`, of this number of rows.
@@ -161,7 +167,7 @@ pub fn insert(d: &Dialect, collection: &Collection, rows: usize) -> Result<Strin
         format!("({})", parameters.collect::<Vec<_>>().join(", "))
     };
     let rows = (0..rows).map(row).collect::<Vec<_>>().join(", ");
-    Ok(format!("INSERT INTO {} ({names}) VALUES {rows}", d.quoted(&collection.name)))
+    Ok(format!("INSERT INTO {} ({names}) VALUES {rows}", d.table(&collection.name)))
 }
 
 /// `INSERT INTO … SELECT CAST(? AS …), … FROM … UNION ALL SELECT …`
@@ -195,9 +201,15 @@ fn equal(
     between: &str,
     first: usize,
 ) -> Result<String> {
-    joined(collection, fields, between, |n, name| {
-        format!("{} = {}", d.quoted(name), (d.parameter)(first + n))
-    })
+    let term = |(n, position): (usize, &usize)| {
+        let Field { name, kind } = field(collection, *position)?;
+        Ok(format!("{} {} {}", d.quoted(name), (d.operator)(*kind, "="), (d.parameter)(first + n)))
+    };
+    let terms = fields.iter().enumerate().map(term).collect::<Result<Vec<_>>>()?;
+    if terms.is_empty() {
+        return Err(defect(collection, "has an operation without fields"));
+    }
+    Ok(terms.join(between))
 }
 
 /// The upsert of PostgreSQL and SQLite: `INSERT … ON CONFLICT (key) DO UPDATE SET …`.

@@ -26,7 +26,7 @@ impl RowsText {
     pub fn new(dialect: &Dialect, collection: &Collection, fields: &[usize]) -> Result<Self> {
         Ok(Self {
             select: select(dialect, collection, fields)?,
-            table: dialect.quoted(&collection.name),
+            table: dialect.table(&collection.name),
             columns: names(dialect, collection, fields)?,
             kinds: kinds(collection, fields)?,
         })

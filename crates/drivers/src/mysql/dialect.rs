@@ -4,8 +4,9 @@ use super::engine::StorageEngine;
 use super::literals::LITERALS;
 use super::types::column_type;
 use crate::prelude::*;
-use crate::sql::{Dialect, insert, joined};
+use crate::sql::{Dialect, insert, joined, plain_operator};
 use crate::wire::link::{Query, rows};
+use kurabe_core::collection::TABLE_COMMENT;
 
 /// Collations that compare text by bytes, including trailing spaces: MariaDB since 10.2, MySQL since 8.0.17.
 const BY_BYTES: [&str; 2] = ["utf8mb4_nopad_bin", "utf8mb4_0900_bin"];
@@ -31,12 +32,17 @@ pub(crate) fn dialect(engine: Option<&StorageEngine>, collation: Option<&'static
         engine: "MySQL",
         words: &["mysql", "mariadb"],
         quote: '`',
+        schema: None,
+        operator: plain_operator,
         parameter: |_| "?".to_owned(),
         literals: LITERALS,
         column_type,
         put,
         // Text compares by bytes, as in the other engines, not by collation weights.
-        create_tail: format!("{engine} DEFAULT CHARSET=utf8mb4 COLLATE={collation}").into(),
+        create_tail: format!(
+            "{engine} COMMENT='{TABLE_COMMENT}' DEFAULT CHARSET=utf8mb4 COLLATE={collation}"
+        )
+        .into(),
         clear: "TRUNCATE TABLE",
         // LOCAL: not written to the binary log, because replicas need not analyse the table.
         analyse: Some("ANALYZE LOCAL TABLE"),

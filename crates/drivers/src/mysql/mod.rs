@@ -16,6 +16,7 @@ mod literals;
 mod metrics;
 mod namespace;
 mod option_file;
+mod origin;
 mod proxy;
 mod types;
 mod version;

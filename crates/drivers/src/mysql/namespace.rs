@@ -1,7 +1,7 @@
 //! Namespace of a run on MySQL and MariaDB.
 
-use super::foreign;
 use super::version::Era;
+use super::{foreign, origin};
 use crate::prelude::*;
 use crate::sql::{Dialect, SqlNamespaceOps, drop_table, hex, outgrown};
 use crate::wire::link::{Query, rows, try_lock, value};
@@ -79,6 +79,14 @@ impl SqlNamespaceOps for MysqlNamespace {
             "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '{name}'"
         );
         Ok(value(&mut *self.link, &sql)?.is_some() || self.definition(name)?.is_some())
+    }
+
+    fn not_made_by_us(&mut self, name: &str) -> Result<Option<String>> {
+        // Only who may write server definitions can have made a linked collection.
+        if self.definition(name)?.is_some() {
+            return Ok(None);
+        }
+        origin::doubt(&mut *self.link, name)
     }
 
     fn link(&mut self, collection: &Collection, server: RemoteServer, link: &Link) -> Result<()> {

@@ -13,6 +13,8 @@ pub(crate) fn dialect() -> Dialect {
         engine: "PostgreSQL",
         words: &["postgres", "postgresql"],
         quote: '"',
+        schema: None,
+        operator,
         parameter: |number| format!("${number}"),
         literals: LITERALS,
         column_type,
@@ -27,6 +29,15 @@ pub(crate) fn dialect() -> Dialect {
         rollback: "ROLLBACK",
         own: None,
         linked: Some(super::foreign::LINKED),
+    }
+}
+
+/// There is no operator of `varchar` in `pg_catalog`, so that one of this type in another schema of the session's path, which
+/// others may create, would be taken: it fits better than that of `text`.
+fn operator(kind: FieldType, sign: &'static str) -> Cow<'static, str> {
+    match kind {
+        FieldType::Text { .. } => format!("OPERATOR(pg_catalog.{sign})").into(),
+        _ => sign.into(),
     }
 }
 

@@ -1,9 +1,12 @@
 //! Dumps and restores by `pg_dump` and `psql`. How they connect, with the password, is in their environment.
 
 use super::config::Config;
+use super::dialect::dialect;
+use super::foreign::literal;
 use crate::dump::{Programs, over_tls};
 use crate::prelude::*;
 use crate::program;
+use crate::sql::Dialect;
 use crate::wire::Place;
 use crate::wire::link::{Query, value};
 use kurabe_core::dump::RowOrder;
@@ -18,16 +21,19 @@ pub(super) struct PostgresDump {
     dump: PathBuf,
     restore: PathBuf,
     names: String,
+    dialect: Dialect,
 }
 
 impl PostgresDump {
-    pub(super) fn new(config: &Config, link: Box<dyn Query>) -> Result<Self> {
+    /// `schema`: the one in which the user's sessions create tables.
+    pub(super) fn new(config: &Config, link: Box<dyn Query>, schema: Option<String>) -> Result<Self> {
         if !config.tls.is_off() {
             return Err(over_tls());
         }
         let (dump, restore) = (program::find(&["pg_dump"], PACKAGE)?, program::find(&["psql"], PACKAGE)?);
         let names = format!("{}; {}", program::version(&dump), program::version(&restore));
-        Ok(Self { config: config.clone(), link, dump, restore, names })
+        let dialect = Dialect { schema, ..dialect() };
+        Ok(Self { config: config.clone(), link, dump, restore, names, dialect })
     }
 
     fn command(&self, program: &Path) -> Command {
@@ -77,7 +83,8 @@ impl Programs for PostgresDump {
     }
 
     fn stored_bytes(&mut self, table: &Collection) -> Result<Option<u64>> {
-        let sql = format!("SELECT pg_total_relation_size('{}')", table.name);
+        let name = literal(&self.dialect.table(&table.name));
+        let sql = format!("SELECT pg_catalog.pg_total_relation_size(pg_catalog.to_regclass({name}))");
         Ok(value(&mut *self.link, &sql)?.and_then(|bytes| bytes.parse().ok()))
     }
 }

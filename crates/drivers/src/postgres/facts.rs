@@ -60,7 +60,12 @@ fn changed(link: &mut dyn Query, known: &[Setting]) -> Result<Vec<Setting>> {
     Ok(rows.iter().filter_map(setting).filter(is_new).collect())
 }
 
-pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
+/// Reads them in a session that searches `pg_catalog` alone; what may be written was read before, by [`access`].
+pub(super) fn read(
+    link: &mut dyn Query,
+    client: &str,
+    (read_only, no_tables): (Option<String>, Option<String>),
+) -> Result<ServerFacts> {
     let reported = settings(link, OTHERS)?;
     let durability = Durability::read(link)?;
     let (mut class, mut notes) = durability.class();
@@ -71,7 +76,6 @@ pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
         notes = vec![note];
     }
     let (connections, in_use) = connections(link, &reported)?;
-    let (read_only, no_tables) = access(link)?;
     let decisive = durability.settings();
     let mut others: Vec<Setting> = reported.pick(OTHERS).into_iter().chain(dialect().statistics()).collect();
     let known: Vec<Setting> = others.iter().chain(&decisive).cloned().collect();
@@ -100,8 +104,8 @@ pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
     })
 }
 
-/// Why nothing can be written, and why no table can be created.
-fn access(link: &mut dyn Query) -> Result<(Option<String>, Option<String>)> {
+/// Why nothing can be written, and why no table can be created: of a session with the user's own search path.
+pub(super) fn access(link: &mut dyn Query) -> Result<(Option<String>, Option<String>)> {
     let sql = "SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only'), \
                pg_catalog.current_schema(), pg_catalog.has_schema_privilege(pg_catalog.current_schema(), 'CREATE'), current_user";
     let row = match rows(link, sql) {

@@ -34,8 +34,8 @@ const MYSQL_FDW: &str = "mysql-fdw";
 const COMMENT: &str = "installed by Kurabe, which removes it after its last run";
 
 /// Selects the statements that remove the extensions which Kurabe installed.
-pub(super) const INSTALLED: &str = "SELECT 'DROP EXTENSION ' || quote_ident(extname) FROM pg_catalog.pg_extension \
-     WHERE pg_catalog.obj_description(oid, 'pg_extension') = 'installed by Kurabe, which removes it after its last run'";
+pub(super) const INSTALLED: &str = "SELECT 'DROP EXTENSION ' || pg_catalog.quote_ident(extname) FROM pg_catalog.pg_extension \
+     WHERE pg_catalog.pg_get_userbyid(extowner) = current_user AND pg_catalog.obj_description(oid, 'pg_extension') = 'installed by Kurabe, which removes it after its last run'";
 
 /// The error of removing an object on which others depend (`dependent_objects_still_exist`).
 pub(super) const IN_USE: &str = "2BP01";
@@ -111,8 +111,8 @@ pub(super) fn missing(connection: &mut dyn Query, way: &str) -> Result<Option<St
     })
 }
 
-/// Installs the extension of a way unless it is installed, with a comment by which it is known as Kurabe's.
-pub(super) fn install(connection: &mut dyn Query, way: &str) -> Result<()> {
+/// Installs the extension of a way in the schema of this quoted name, unless it is installed, with a comment by which it is known as Kurabe's.
+pub(super) fn install(connection: &mut dyn Query, way: &str, schema: &str) -> Result<()> {
     let name = extension(way).ok_or_else(no_way)?;
     let installed = format!("SELECT 1 FROM pg_catalog.pg_extension WHERE extname = '{name}'");
     if !rows(connection, &installed)?.is_empty() {
@@ -121,8 +121,9 @@ pub(super) fn install(connection: &mut dyn Query, way: &str) -> Result<()> {
     // In one transaction, so that no extension remains without its comment.
     let comment = format!("COMMENT ON EXTENSION {name} IS '{COMMENT}'");
     let mut run = |sql: &str| connection.query(sql, &mut Reply::new());
-    let done =
-        ["BEGIN", &format!("CREATE EXTENSION {name}"), &comment, "COMMIT"].into_iter().try_for_each(&mut run);
+    let done = ["BEGIN", &format!("CREATE EXTENSION {name} SCHEMA {schema}"), &comment, "COMMIT"]
+        .into_iter()
+        .try_for_each(&mut run);
     if done.is_err() {
         run("ROLLBACK")?;
     }
@@ -185,7 +186,7 @@ pub(super) fn create(
 ) -> Result<Vec<String>> {
     let remote = address_of(remotes, server)?;
     let wrapper = if link.way == DBLINK { "dblink_fdw" } else { extension(link.way).ok_or_else(no_way)? };
-    let name = dialect.quoted(&collection.name);
+    let (name, table_name) = (dialect.quoted(&collection.name), dialect.table(&collection.name));
     let options = listed(&options(remote, link)?);
     let user = match remote {
         Remote::Postgres(remote) => {
@@ -210,15 +211,16 @@ pub(super) fn create(
             Remote::Mysql(remote) => remote.table(link),
         };
         let (columns, table) = (columns(dialect, collection).join(", "), listed(&table));
-        statements.push(format!("CREATE FOREIGN TABLE {name} ({columns}) SERVER {name} OPTIONS ({table})"));
+        statements
+            .push(format!("CREATE FOREIGN TABLE {table_name} ({columns}) SERVER {name} OPTIONS ({table})"));
     }
     Ok(statements)
 }
 
 /// The statements that remove a linked collection.
-pub(super) fn remove(name: &str) -> [String; 3] {
+pub(super) fn remove(dialect: &Dialect, name: &str) -> [String; 3] {
     [
-        format!("DROP FOREIGN TABLE IF EXISTS \"{name}\""),
+        format!("DROP FOREIGN TABLE IF EXISTS {}", dialect.table(name)),
         format!("DROP USER MAPPING IF EXISTS FOR CURRENT_USER SERVER \"{name}\""),
         format!("DROP SERVER IF EXISTS \"{name}\""),
     ]
@@ -231,7 +233,7 @@ fn listed(options: &[(&'static str, String)]) -> String {
 }
 
 /// A literal that does not depend on `standard_conforming_strings`.
-fn literal(text: &str) -> String {
+pub(super) fn literal(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('\'', "''");
     format!("{}'{escaped}'", if text.contains('\\') { "E" } else { "" })
 }
@@ -259,7 +261,7 @@ fn text(dialect: &Dialect, operation: &Operation) -> Result<Option<String>> {
             let bounds = ["%s".to_owned(), "%s".to_owned()];
             let source = dialect.quoted(&link.source);
             let query = find_range(dialect, collection, *by, fields, &source, &bounds)?;
-            let query = format!("format({}, $1::bigint, $2::bigint)", literal(&query));
+            let query = format!("pg_catalog.format({}, $1::bigint, $2::bigint)", literal(&query));
             let defined = columns_of(dialect, collection, fields);
             let from = sent(&collection.name, &query);
             Ok(Some(format!("SELECT * FROM {from} AS linked({defined})")))
@@ -359,7 +361,7 @@ mod tests {
         let range = Operation::FindRange { collection: Arc::clone(&collection), by: 0, fields: vec![0, 1] };
         assert_eq!(
             crate::sql::text(&dialect(), &range).unwrap(),
-            "SELECT * FROM dblink('kurabe_0_far', format('SELECT \"id\", \"data\" FROM \"kurabe_1_source\" \
+            "SELECT * FROM dblink('kurabe_0_far', pg_catalog.format('SELECT \"id\", \"data\" FROM \"kurabe_1_source\" \
              WHERE \"id\" >= %s AND \"id\" < %s ORDER BY \"id\"', $1::bigint, $2::bigint)) \
              AS linked(\"id\" bigint, \"data\" varchar(9) COLLATE \"C\")"
         );

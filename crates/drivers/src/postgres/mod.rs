@@ -15,7 +15,9 @@ mod literals;
 mod metrics;
 mod mysql_fdw;
 mod namespace;
+mod origin;
 mod passfile;
+mod path;
 mod pooler;
 mod product;
 mod read_only;
@@ -101,14 +103,19 @@ struct Postgres {
     remotes: foreign::Remotes,
     /// Whether the server closes idle connections (`idle_session_timeout`), once it was asked.
     closes_idle: AtomicBool,
-    /// What stands before the server, once it was asked, and if something does.
-    pooler: OnceLock<Pooler>,
+    /// What stands before the server, if something does, once it was asked.
+    pooler: OnceLock<Option<Pooler>>,
 }
 
 impl Postgres {
+    /// What stands before the server, as far as that is known.
+    fn pooler(&self) -> Option<&Pooler> {
+        self.pooler.get()?.as_ref()
+    }
+
     /// The pooler, if sessions share its connections.
     fn sharing(&self) -> Option<&Pooler> {
-        self.pooler.get().filter(|pooler| pooler.shares)
+        self.pooler().filter(|pooler| pooler.shares)
     }
 
     /// Refuses what needs a session that keeps its server process.
@@ -128,6 +135,18 @@ impl Postgres {
     fn query(&self, options: &ConnectOptions) -> Result<Box<dyn Query>> {
         Ok(Box::new(self.lean(options)?))
     }
+
+    /// A session that only Kurabe writes statements for, and the schema in which the user's own sessions create tables. It
+    /// searches `pg_catalog` alone.
+    fn own(&self, options: &ConnectOptions) -> Result<(Lean<Stream>, Option<String>)> {
+        let mut lean = self.lean(options)?;
+        let schema = path::schema(&mut lean)?;
+        // Through a pooler, which may not have been looked for yet, the setting could stay with sessions of others.
+        if matches!(self.pooler.get(), Some(None)) {
+            path::only_catalog(&mut lean)?;
+        }
+        Ok((lean, schema))
+    }
 }
 
 impl Driver for Postgres {
@@ -135,25 +154,30 @@ impl Driver for Postgres {
         let config = self.hosts.get()?;
         let mut link = Lean::connect(config, &ConnectOptions::default())?;
         let pooler = pooler::check(&mut link, config)?;
-        let mut facts = facts::read(&mut link, lean::CLIENT)?;
+        let access = facts::access(&mut link)?;
+        path::check(&mut link, config)?;
+        if pooler.is_none() {
+            path::only_catalog(&mut link)?;
+        }
+        let mut facts = facts::read(&mut link, lean::CLIENT, access)?;
         let idle = facts.settings.iter().find(|setting| setting.name == "idle_session_timeout");
         self.closes_idle.store(idle.is_some_and(|idle| idle.value != "0"), Ordering::Relaxed);
-        if let Some(pooler) = pooler {
+        if let Some(pooler) = &pooler {
             facts.notes.push(pooler.note());
             if pooler.shares && config.synchronous_commit.is_some() {
                 return Err(
                     pooler.refuses("the commit mode that --durability sets would not stay with its session")
                 );
             }
-            let _ = self.pooler.set(pooler);
         }
+        let _ = self.pooler.set(pooler);
         link.quit()?;
         Ok(facts)
     }
 
     fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
-        let mut link = self.query(&ConnectOptions::default())?;
-        let commit = durability::Durability::read(&mut *link)?.require(class)?;
+        let (mut link, _) = self.own(&ConnectOptions::default())?;
+        let commit = durability::Durability::read(&mut link)?.require(class)?;
         link.quit()?;
         for config in self.hosts.all_mut() {
             config.synchronous_commit = commit.or(config.synchronous_commit);
@@ -162,7 +186,7 @@ impl Driver for Postgres {
     }
 
     fn endpoint(&self) -> Endpoint {
-        if let Some(pooler) = self.pooler.get() {
+        if let Some(pooler) = self.pooler() {
             return Endpoint::Elsewhere(format!("{} stands before it", pooler.name));
         }
         self.hosts.first().map_or(Endpoint::InProcess, |config| config.place.endpoint())
@@ -194,21 +218,22 @@ impl Driver for Postgres {
 
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         self.needs_session("its sessions are not those of the server")?;
-        Ok(Box::new(metrics::PostgresStatsProbe::new(self.lean(options)?)?))
+        Ok(Box::new(metrics::PostgresStatsProbe::new(self.own(options)?.0)?))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        let link = self.query(&ConnectOptions::default())?;
-        let (dialect, remotes) = (Arc::clone(&self.dialect), self.remotes.clone());
+        let (link, schema) = self.own(&ConnectOptions::default())?;
+        let (link, remotes): (Box<dyn Query>, _) = (Box::new(link), self.remotes.clone());
+        let dialect = Dialect { schema, ..Dialect::clone(&self.dialect) };
         // Not every pooler ends a session's locks with its client, but each ends its transaction.
-        let holder = self.pooler.get().map(|_| self.query(&ConnectOptions::default())).transpose()?;
+        let holder = self.pooler().map(|_| self.query(&ConnectOptions::default())).transpose()?;
         Ok(Owned::boxed(namespace::PostgresNamespace { link, holder, dialect, remotes }))
     }
 
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
         self.needs_session("pg_dump changes settings of its session")?;
-        let link = self.query(&ConnectOptions::default())?;
-        Ok(ProgramDump::boxed(dump::PostgresDump::new(self.hosts.get()?, link)?))
+        let (link, schema) = self.own(&ConnectOptions::default())?;
+        Ok(ProgramDump::boxed(dump::PostgresDump::new(self.hosts.get()?, Box::new(link), schema)?))
     }
 
     fn links(&self) -> Result<&dyn Links> {
@@ -235,8 +260,8 @@ impl Links for Postgres {
         if let Some(why) = foreign::refusal(&self.remotes, server, link) {
             return Ok(Support::No(why));
         }
-        let mut connection = self.query(&ConnectOptions::default())?;
-        let missing = foreign::missing(&mut *connection, link.way)?;
+        let (mut connection, _) = self.own(&ConnectOptions::default())?;
+        let missing = foreign::missing(&mut connection, link.way)?;
         connection.quit()?;
         Ok(Support::unless(missing))
     }

@@ -1,11 +1,11 @@
 //! Namespace of a run on PostgreSQL.
 
-use super::foreign;
+use super::foreign::{self, literal};
+use super::origin;
 use crate::prelude::*;
 use crate::sql::{Dialect, SqlNamespaceOps, outgrown};
 use crate::wire::link::{Query, rows, try_lock, value};
 use kurabe_core::remote::{Link, RemoteServer};
-use std::sync::Arc;
 
 /// The advisory lock's key: "kurabe" in ASCII. The lock is per database and ends with its connection.
 const LOCK: i64 = 0x6b75_7261_6265;
@@ -18,7 +18,8 @@ pub(crate) struct PostgresNamespace {
     pub(crate) link: Box<dyn Query>,
     /// Behind a pooler: a connection whose transaction holds the lease, and keeps its server process.
     pub(crate) holder: Option<Box<dyn Query>>,
-    pub(crate) dialect: Arc<Dialect>,
+    /// With the schema that the user's sessions create tables in.
+    pub(crate) dialect: Dialect,
     pub(crate) remotes: foreign::Remotes,
 }
 
@@ -36,23 +37,41 @@ impl SqlNamespaceOps for PostgresNamespace {
     }
 
     fn table_exists(&mut self, name: &str) -> Result<bool> {
-        // The unqualified name, in any schema of the search path. Kurabe's table names contain no quotes. A linked
-        // collection has a foreign server of its name.
+        // A linked collection has a foreign server of its name.
         let sql = format!(
-            "SELECT pg_catalog.to_regclass('\"{name}\"') IS NOT NULL \
-             OR EXISTS (SELECT FROM pg_catalog.pg_foreign_server WHERE srvname = '{name}')"
+            "SELECT EXISTS (SELECT FROM {}) OR EXISTS (SELECT FROM pg_catalog.pg_foreign_server WHERE srvname = '{name}')",
+            self.relation(name)
         );
         Ok(value(&mut *self.link, &sql)?.as_deref() == Some("t"))
+    }
+
+    fn not_made_by_us(&mut self, name: &str) -> Result<Option<String>> {
+        let relation = self.relation(name);
+        origin::doubt(&mut *self.link, &relation, name)
+    }
+
+    /// The privileges that `ALTER DEFAULT PRIVILEGES` gives on new tables.
+    fn keep_to_ourselves(&mut self, table: &str) -> Result<()> {
+        let sql = format!(
+            "SELECT DISTINCT 'REVOKE ALL ON TABLE {} FROM ' || CASE WHEN x.grantee = '0' THEN 'PUBLIC' \
+             ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(x.grantee)) END \
+             FROM (SELECT c.relacl, c.relowner FROM {}) c CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) x \
+             WHERE x.grantee <> c.relowner",
+            self.dialect.table(table).replace('\'', "''"),
+            self.relation(table)
+        );
+        self.column(&sql)?.iter().try_for_each(|sql| self.execute(sql))
     }
 
     /// Checks the statistics themselves, not the time of the last ANALYZE, which a crash loses. `pg_stats` shows only
     /// columns that the user may read.
     fn unanalysed_table(&mut self, table: &str) -> Result<Option<String>> {
+        let Some(oid) = self.found(table)? else { return Ok(None) };
         let sql = format!(
             "SELECT EXISTS (SELECT FROM pg_catalog.pg_stats s WHERE s.schemaname = n.nspname AND s.tablename = c.relname), \
              c.reltuples::int8, COALESCE(pg_catalog.pg_stat_get_live_tuples(c.oid), 0) \
              FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-             WHERE c.oid = COALESCE(pg_catalog.to_regclass('\"{table}\"'), pg_catalog.to_regclass('{table}')) \
+             WHERE c.oid = '{oid}' \
              AND c.relkind IN ('r', 'm') AND pg_catalog.pg_relation_size(c.oid) > 0"
         );
         let found = rows(&mut *self.link, &sql)?;
@@ -70,7 +89,8 @@ impl SqlNamespaceOps for PostgresNamespace {
 
     fn link(&mut self, collection: &Collection, server: RemoteServer, link: &Link) -> Result<()> {
         let statements = foreign::create(&self.dialect, &self.remotes, collection, server, link)?;
-        foreign::install(&mut *self.link, link.way)?;
+        let schema = self.dialect.quoted(self.dialect.schema.as_deref().unwrap_or("public"));
+        foreign::install(&mut *self.link, link.way, &schema)?;
         statements.iter().try_for_each(|sql| self.execute(sql))
     }
 
@@ -79,7 +99,7 @@ impl SqlNamespaceOps for PostgresNamespace {
         if self.column(&sql)?.is_empty() {
             return Ok(());
         }
-        foreign::remove(name).iter().try_for_each(|sql| self.execute(sql))
+        foreign::remove(&self.dialect, name).iter().try_for_each(|sql| self.execute(sql))
     }
 
     /// Removes the extensions that Kurabe installed, if nothing else depends on them.
@@ -147,6 +167,29 @@ impl SqlNamespaceOps for PostgresNamespace {
         };
         Err(Error::new(ErrorKind::InUse, format!("another run of Kurabe is using this database{who}"))
             .hint("wait for it to end, or use another database"))
+    }
+}
+
+impl PostgresNamespace {
+    /// A table of ours in the catalogue: what follows `FROM`, of a row `c` or none. Names of tables contain no quotes.
+    fn relation(&self, name: &str) -> String {
+        let schema = literal(self.dialect.schema.as_deref().unwrap_or_default());
+        format!(
+            "pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE n.nspname = {schema} AND c.relname = '{name}'"
+        )
+    }
+
+    /// The number of a table that a user's statement names, by the user's own search path.
+    fn found(&mut self, table: &str) -> Result<Option<String>> {
+        self.execute("BEGIN")?;
+        let sql = format!(
+            "SELECT COALESCE(pg_catalog.to_regclass('\"{table}\"'), pg_catalog.to_regclass('{table}'))::pg_catalog.oid"
+        );
+        let found =
+            self.execute("SET LOCAL search_path TO DEFAULT").and_then(|()| value(&mut *self.link, &sql));
+        self.execute("ROLLBACK")?;
+        Ok(found?.filter(|oid| !oid.is_empty()))
     }
 }
 

@@ -41,7 +41,11 @@ pub(super) fn read(link: &mut dyn Query, version: String) -> Result<Product> {
         Err(error) if error.server_code().is_some() => Ok(Vec::new()),
         found => found,
     };
-    let text = ask("SELECT version()")?.into_iter().flatten().next().unwrap_or_default();
+    let mut text = ask("SELECT pg_catalog.version()")?;
+    if text.is_empty() {
+        text = ask("SELECT version()")?;
+    }
+    let text = text.into_iter().flatten().next().unwrap_or_default();
     let names = ask(
         "SELECT proname::text FROM pg_catalog.pg_proc WHERE proname = 'aurora_version' UNION ALL \
                      SELECT name FROM pg_catalog.pg_settings WHERE name LIKE 'alloydb.%' OR name LIKE 'neon.%' OR name LIKE 'polar$_%' ESCAPE '$'",

@@ -2,7 +2,7 @@
 
 use super::attach;
 use super::literals::LITERALS;
-use crate::sql::{Dialect, on_conflict_do_update};
+use crate::sql::{Dialect, on_conflict_do_update, plain_operator};
 use kurabe_core::collection::FieldType;
 use std::borrow::Cow;
 
@@ -11,6 +11,8 @@ pub static DIALECT: Dialect = Dialect {
     engine: "SQLite",
     words: &["sqlite"],
     quote: '"',
+    schema: None,
+    operator: plain_operator,
     parameter: |_| "?".to_owned(),
     literals: LITERALS,
     column_type,

@@ -27,6 +27,7 @@ impl SqliteDump {
         let mut command = Command::new(&self.program);
         // Without the user's own settings; it waits for locks, and stops at the first error.
         command.args(["-init", "/dev/null", "-batch", "-bail", "-cmd", ".timeout 30000"]);
+        command.args(["-cmd", "PRAGMA trusted_schema=OFF"]);
         command.arg(&self.path).stdin(Stdio::null());
         command
     }

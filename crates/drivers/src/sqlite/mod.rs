@@ -116,6 +116,7 @@ impl Sqlite {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(self.place.path(), flags)
             .map_err(|e| self.place.explain_open(explain(&e)))?;
+        settings::distrust(&connection, true)?;
         self.settings.apply_to_reader(&connection).map_err(|e| e.context(self.place.shown()))?;
         Ok(connection)
     }
@@ -127,6 +128,7 @@ impl Sqlite {
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(self.place.path(), flags)
             .map_err(|e| self.place.explain_open(explain(&e)))?;
+        settings::distrust(&connection, self.settings.allows_defence())?;
         Ok(connection)
     }
 }

@@ -3,7 +3,7 @@
 use super::dialect::DIALECT;
 use super::error::explain;
 use crate::embedded::Claim;
-use crate::sql::{Dialect, SqlNamespaceOps};
+use crate::sql::{Dialect, MARKER, SqlNamespaceOps, create_table, marker};
 use kurabe_core::collection::Collection;
 use kurabe_core::remote::{Link, RemoteServer};
 use kurabe_core::{Error, Result};
@@ -55,6 +55,34 @@ impl SqlNamespaceOps for SqliteNamespace {
         let sql = "SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE";
         let found = self.connection.query_row(sql, [name], |_| Ok(())).optional();
         found.map(|found| found.is_some()).map_err(|e| explain(&e))
+    }
+
+    /// The author of the file is not known. The ownership table must have the text by which Kurabe creates it, and nothing may
+    /// belong to it: a trigger would run when Kurabe writes.
+    fn not_made_by_us(&mut self, name: &str) -> Result<Option<String>> {
+        let sql = "SELECT type, name, sql FROM sqlite_schema WHERE (name = ?1 COLLATE NOCASE OR tbl_name = ?1 COLLATE NOCASE) \
+                   AND sql IS NOT NULL ORDER BY type <> 'table'";
+        let read = || -> rusqlite::Result<Vec<[String; 3]>> {
+            let mut statement = self.connection.prepare(sql)?;
+            let rows = statement.query_map([name], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
+            rows.collect()
+        };
+        let found = read().map_err(|e| explain(&e))?;
+        let Some([kind, _, text]) = found.first() else { return Ok(None) };
+        if kind != "table" {
+            return Ok(Some(format!("it is a {kind}")));
+        }
+        if text.get(..14).is_some_and(|start| start.eq_ignore_ascii_case("CREATE VIRTUAL")) {
+            return Ok(Some("it is a virtual table".to_owned()));
+        }
+        if name != MARKER {
+            return Ok(None);
+        }
+        if let Some([kind, name, _]) = found.get(1) {
+            return Ok(Some(format!("it has a {kind}, {name}")));
+        }
+        let same = *text == create_table(&DIALECT, &marker())?;
+        Ok((!same).then(|| "it has other columns".to_owned()))
     }
 
     /// Reports only a table with an index: without statistics, SQLite chooses indexes by fixed assumptions.

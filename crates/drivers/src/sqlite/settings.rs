@@ -4,6 +4,7 @@ use super::error::explain;
 use crate::prelude::*;
 use kurabe_core::units;
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
 use std::time::Duration;
 
@@ -70,6 +71,11 @@ impl Settings {
             read_only: url.choice("access", &[("write", false), ("read", true)])?,
             numbers: numbers.collect::<Result<_>>()?,
         })
+    }
+
+    /// Whether no setting is asked for that SQLite refuses to connections that defend the file.
+    pub(super) fn allows_defence(&self) -> bool {
+        self.journal_mode != "off"
     }
 
     /// Applies the settings of a connection that only reads: none that the file keeps.
@@ -177,6 +183,15 @@ impl Settings {
             synchronous,
         })
     }
+}
+
+/// Has SQLite treat what a file defines as somebody else's text: its views, triggers, checks, defaults and generated columns
+/// use no function with side effects and no virtual table that could be misused, and with `defends` no statement changes the file
+/// other than by its tables. Sources: <https://sqlite.org/security.html>, `sqlite3_db_config`.
+pub(super) fn distrust(connection: &Connection, defends: bool) -> Result<()> {
+    let set = |config, on| connection.set_db_config(config, on).map(drop).map_err(|e| explain(&e));
+    set(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    set(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, defends)
 }
 
 /// The error for an invalid value of an option.

@@ -2,7 +2,7 @@
 
 use crate::fill::{self, BATCH, acknowledged, in_batches, text};
 use crate::prelude::*;
-use crate::statement::raw;
+use crate::statement::raw_texts;
 use kurabe_core::raw::RawPiece;
 use std::io::Write;
 
@@ -126,13 +126,19 @@ impl Table {
 
     fn query(&self, select: &str, condition: &Condition) -> Operation {
         let piece = |text: &str| RawPiece::Text(text.to_owned());
-        let mut pieces = vec![piece(select), RawPiece::Table(self.collection.name.clone())];
-        if condition.columns.contains(&RANK) {
-            pieces.extend([piece(" t JOIN "), RawPiece::Table(self.ranks.name.clone())]);
-            pieces.push(piece(" r ON r.id = t.zipf"));
-        }
-        pieces.push(RawPiece::Text(condition.where_clause()));
-        raw("estimate", pieces)
+        let pieces = |clause: String| {
+            let mut pieces = vec![piece(select), RawPiece::Table(self.collection.name.clone())];
+            if condition.columns.contains(&RANK) {
+                pieces.extend([piece(" t JOIN "), RawPiece::Table(self.ranks.name.clone())]);
+                pieces.push(piece(" r ON r.id = t.zipf"));
+            }
+            pieces.push(RawPiece::Text(clause));
+            pieces
+        };
+        // PostgreSQL would take an operator of `varchar` that another role made.
+        let own = |sign: &str| format!("OPERATOR(pg_catalog.{sign})");
+        let texts = [(Some("postgres"), condition.clause(&own)), (None, condition.where_clause())];
+        raw_texts("estimate", texts.map(|(engine, clause)| (engine, pieces(clause))))
     }
 
     /// Gathers the statistics of both tables.
@@ -302,6 +308,11 @@ pub(super) struct Condition {
 impl Condition {
     /// The clause, with a leading space; empty without columns.
     pub(super) fn where_clause(&self) -> String {
+        self.clause(&str::to_owned)
+    }
+
+    /// The clause with these operators of texts.
+    fn clause(&self, of_text: &dyn Fn(&str) -> String) -> String {
         if self.columns.is_empty() {
             return String::new();
         }
@@ -309,10 +320,12 @@ impl Condition {
             let name = COLUMNS.get(*column).copied().unwrap_or("popularity");
             let value =
                 |number| if *column == WORD { format!("'{}'", word(number)) } else { format!("{number}") };
+            let [is, least, below] =
+                ["=", ">=", "<"].map(|sign| if *column == WORD { of_text(sign) } else { sign.to_owned() });
             match (self.from, self.to) {
                 (NULL, _) => format!("{name} IS NULL"),
-                (from, to) if from + 1 == to => format!("{name} = {}", value(from)),
-                (from, to) => format!("{name} >= {} AND {name} < {}", value(from), value(to)),
+                (from, to) if from + 1 == to => format!("{name} {is} {}", value(from)),
+                (from, to) => format!("{name} {least} {} AND {name} {below} {}", value(from), value(to)),
             }
         };
         format!(" WHERE {}", self.columns.iter().map(of_column).collect::<Vec<_>>().join(" AND "))

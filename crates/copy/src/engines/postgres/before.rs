@@ -15,14 +15,14 @@ pub(super) fn types(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                JOIN pg_catalog.pg_class c ON c.oid = coalesce(a.adrelid, d.objid) \
                WHERE (a.oid IS NOT NULL OR d.classid = 'pg_class'::regclass AND c.relkind IN ('i', 'I', 'r', 'p')) \
                AND c.relnamespace = current_schema()::regnamespace ORDER BY 1";
-    for row in side.rows(sql)? {
+    for row in side.catalogue(sql)? {
         catalog.before.push(Named { name: text(&row, 0).to_owned(), sql: text(&row, 1).to_owned() });
     }
     // One in a schema that is not searched has its name before the type's: the target may have the extension elsewhere.
     let sql = "SELECT pg_catalog.format_type(t.oid, NULL)::text FROM pg_catalog.pg_type t JOIN pg_catalog.pg_depend x \
                ON x.classid = 'pg_type'::regclass AND x.objid = t.oid AND x.deptype = 'e' \
                WHERE pg_catalog.pg_type_is_visible(t.oid)";
-    catalog.extension_types = side.rows(sql)?.iter().map(|row| text(row, 0).to_owned()).collect();
+    catalog.extension_types = side.catalogue(sql)?.iter().map(|row| text(row, 0).to_owned()).collect();
     let collate = |own: &str, of: &str| {
         format!(
             "coalesce((SELECT ' COLLATE ' || CASE WHEN o.collnamespace = 'pg_catalog'::regnamespace THEN '' \
@@ -51,7 +51,7 @@ pub(super) fn types(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let sql = sql
         .replace("COLLATE_OF(t.typcollation, t.typbasetype)", &collate("t.typcollation", "t.typbasetype"))
         .replace("COLLATE_OF(a.attcollation, a.atttypid)", &collate("a.attcollation", "a.atttypid"));
-    for row in side.rows(&sql)? {
+    for row in side.catalogue(&sql)? {
         catalog.before.push(Named { name: text(&row, 0).to_owned(), sql: text(&row, 1).to_owned() });
     }
     Ok(())
@@ -65,7 +65,7 @@ pub(super) fn positions(side: &mut Side) -> Result<Positions> {
     let sql = "SELECT 'SELECT ' || quote_literal(c.oid) || ', last_value::text, is_called::text FROM ' || c.oid::regclass \
                FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid \
                WHERE c.relnamespace = current_schema()::regnamespace AND has_sequence_privilege(s.seqrelid, 'SELECT')";
-    let queries: Vec<String> = side.rows(sql)?.iter().map(|row| text(row, 0).to_owned()).collect();
+    let queries: Vec<String> = side.catalogue(sql)?.iter().map(|row| text(row, 0).to_owned()).collect();
     let mut positions = Positions::new();
     for some in queries.chunks(100) {
         for row in side.rows(&some.join(" UNION ALL "))? {
@@ -91,7 +91,7 @@ pub(super) fn sequences(side: &mut Side, catalog: &mut Catalog, positions: &Posi
                FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid \
                WHERE c.relnamespace = current_schema()::regnamespace AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d \
                WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype = 'i') ORDER BY 1";
-    for row in side.rows(sql)? {
+    for row in side.catalogue(sql)? {
         let name = text(&row, 0).to_owned();
         let left = catalog.leftovers.iter_mut().find(|left| left.table.is_none() && left.name == name);
         if let Some(left) = left {

@@ -30,7 +30,7 @@ pub(super) fn of_database(side: &mut Side) -> Result<Collation> {
     // A database may compare by ICU, whatever its locale of libc is.
     let sql = "SELECT d->>'datlocprovider', d->>'datcollate', coalesce(d->>'datlocale', d->>'daticulocale') \
                FROM (SELECT to_jsonb(d) AS d FROM pg_catalog.pg_database d WHERE datname = current_database()) AS d";
-    let row = side.rows(sql)?.into_iter().next().unwrap_or_default();
+    let row = side.catalogue(sql)?.into_iter().next().unwrap_or_default();
     let (provider, locale) = (text(&row, 0), text(&row, 1));
     Ok(match (provider, locale) {
         ("i", _) => Collation::Named(format!("{} of ICU", text(&row, 2))),
@@ -48,7 +48,7 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'i', 'I') \
                AND NOT (c.relkind = 'S' AND EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = c.oid \
                AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i'))) ORDER BY 1";
-    for row in side.rows(sql)? {
+    for row in side.catalogue(sql)? {
         let (name, kind) = (text(&row, 0), text(&row, 1));
         catalog.names.push(name.to_owned());
         let what = match kind {
@@ -92,7 +92,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
                AND o.deptype IN ('a', 'i') \
                WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') \
                AND a.attnum > 0 AND NOT a.attisdropped ORDER BY c.relname, a.attnum";
-    for row in side.rows(sql)? {
+    for row in side.catalogue(sql)? {
         let (table, default) = (text(&row, 0), text(&row, 4));
         let generated = !text(&row, 6).is_empty();
         let sequence = text(&row, 13);
@@ -207,7 +207,7 @@ fn properties(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
          AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhrelid = x.indexrelid) \
          AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conindid = x.indexrelid) ORDER BY 1, 2"
     );
-    for row in side.rows(&sql)? {
+    for row in side.catalogue(&sql)? {
         let kind = match text(&row, 3) {
             "f" => IssueKind::ForeignKey,
             "c" => IssueKind::Check,
@@ -231,7 +231,7 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                WHERE t.relnamespace = current_schema()::regnamespace AND k.position <= x.indnkeyatts AND x.indisvalid \
                ORDER BY t.relname, i.relname, k.position";
     let mut last = (String::new(), String::new());
-    for row in side.rows(sql)? {
+    for row in side.catalogue(sql)? {
         let (table, name, is) = (text(&row, 0), text(&row, 1), |at| text(&row, at) == "true");
         let what = if is(4) {
             Some(IssueKind::PartialIndex)
@@ -276,7 +276,7 @@ fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         "r" => "RESTRICT",
         _ => "NO ACTION",
     };
-    for row in side.rows(sql)? {
+    for row in side.catalogue(sql)? {
         let part = ForeignKey {
             name: text(&row, 1).to_owned(),
             columns: vec![text(&row, 2).to_owned()],
@@ -291,7 +291,7 @@ fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let sql = "SELECT t.relname::text, k.conname::text, pg_catalog.pg_get_constraintdef(k.oid)::text \
                FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class t ON t.oid = k.conrelid \
                WHERE k.contype = 'c' AND t.relnamespace = current_schema()::regnamespace AND NOT t.relispartition ORDER BY 1, 2";
-    for row in side.rows(sql)? {
+    for row in side.catalogue(sql)? {
         let (table, name, check) = (text(&row, 0), text(&row, 1), text(&row, 2));
         let left = catalog.leave_to_others(IssueKind::Check, table, name, check);
         left.text =

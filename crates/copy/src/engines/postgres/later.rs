@@ -69,7 +69,7 @@ UNION ALL SELECT c.relname, 'COMMENT ON ' || CASE c.relkind WHEN 'S' THEN 'SEQUE
 /// Adds the statements after a table's rows, and after the types and sequences that tables need.
 pub(super) fn read(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let of_copy = "c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition";
-    for row in side.rows(&OF_TABLES.replace("of_copy", of_copy))? {
+    for row in side.catalogue(&OF_TABLES.replace("of_copy", of_copy))? {
         let (table, name, sql) = (text(&row, 0), text(&row, 1), text(&row, 2));
         let is_comment = text(&row, 3) == "comment";
         let kind = if is_comment { IssueKind::Comment } else { IssueKind::TableOption };
@@ -79,7 +79,7 @@ pub(super) fn read(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let made = Named { name: name.to_owned(), sql: sql.to_owned() };
         if text(&row, 4) == "f" { native.foreign.push(made) } else { native.later.push(made) }
     }
-    for row in side.rows(OF_OTHERS)? {
+    for row in side.catalogue(OF_OTHERS)? {
         let (name, sql) = (text(&row, 0).to_owned(), text(&row, 1).to_owned());
         catalog.leave(IssueKind::Comment, None, &name, &sql).carried = true;
         catalog.after.push(Named { name, sql });
@@ -105,7 +105,7 @@ pub(super) fn needs(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                AND m.deptype = 'e' LEFT JOIN pg_catalog.pg_extension e ON e.oid = m.refobjid \
                WHERE coalesce(c.relnamespace, y.typnamespace) = current_schema()::regnamespace \
                AND coalesce(r.typname, q.relname, e.extname) IS NOT NULL";
-    for row in side.rows(sql)? {
+    for row in side.catalogue(sql)? {
         for at in 1..3 {
             let needed = row.get(at).cloned().flatten();
             catalog.needs.extend(needed.map(|needed| (text(&row, 0).to_owned(), needed)));

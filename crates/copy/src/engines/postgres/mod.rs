@@ -101,21 +101,49 @@ pub(super) static POSTGRES: Engine = Engine {
     // Also for columns whose numbers are always the server's.
     overriding: " OVERRIDING SYSTEM VALUE",
     bytes_as_hex: true,
-    octets: |column| format!("octet_length({column}::text)"),
-    characters: |column| format!("char_length({column}::text)"),
+    octets: |column| format!("pg_catalog.octet_length({column}::text)"),
+    characters: |column| format!("pg_catalog.char_length({column}::text)"),
     load_text: Some(|table, columns| format!("COPY {table} ({columns}) FROM STDIN")),
     only: "ONLY ",
     names_collations: true,
     elsewhere: Some(|literal| {
         format!(
             "SELECT k.conrelid::regclass::text FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid \
-         WHERE k.contype = 'f' AND k.confrelid = {literal}::regclass AND c.relnamespace <> current_schema()::regnamespace \
-         UNION SELECT inhrelid::regclass::text FROM pg_catalog.pg_inherits WHERE inhparent = {literal}::regclass"
+         WHERE k.contype = 'f' AND k.confrelid = to_regclass({literal}) AND c.relnamespace <> current_schema()::regnamespace \
+         UNION SELECT inhrelid::regclass::text FROM pg_catalog.pg_inherits WHERE inhparent = to_regclass({literal})"
         )
     }),
-    identity_of: Some(|literal| format!("SELECT {literal}::regclass::oid::text")),
+    identity_of: Some(|literal| format!("SELECT to_regclass({literal})::oid::text")),
+    catalogue: Some(catalogue),
+    sign,
     ..Engine::of("PostgreSQL", &["postgres", "postgresql"], &Postgres)
 };
+
+/// The text by which a query of the catalogue is read: it is parsed where the session searches `pg_catalog` alone, so that no
+/// function and no operator of others is found (CVE-2018-1058), and runs with the user's own search path, by which the server
+/// writes names in what it returns.
+fn catalogue(sql: &str) -> String {
+    format!(
+        "SET LOCAL search_path TO pg_catalog; DECLARE kurabe_catalogue NO SCROLL CURSOR FOR {sql}; \
+         SET LOCAL search_path TO DEFAULT; FETCH ALL FROM kurabe_catalogue; CLOSE kurabe_catalogue"
+    )
+}
+
+/// `pg_catalog` has no operators of `varchar`, and those of arrays fit every array: one of exactly these types, which others may
+/// make, would be taken instead.
+fn sign(declared: [&str; 2], sign: &'static str) -> String {
+    if declared.iter().any(|declared| declared.starts_with("character varying") || declared.ends_with("[]")) {
+        format!("OPERATOR(pg_catalog.{sign})")
+    } else {
+        sign.to_owned()
+    }
+}
+
+/// A value as its type's own function writes it; null stays null. A cast to `text`, which the owner of the type may make, would
+/// be a function of theirs.
+fn written(format: &str, x: &str) -> String {
+    format!("CASE WHEN pg_catalog.num_nulls({x}) = 0 THEN pg_catalog.format('{format}', {x}) END")
+}
 
 struct Postgres;
 
@@ -137,6 +165,8 @@ impl Dialect for Postgres {
     fn read(&self, kind: &Kind, column: &str) -> String {
         match kind.class {
             Class::Int16 | Class::Int32 | Class::Int64 => column.to_owned(),
+            // The server's own casts of these two write more than the type does.
+            Class::Native if !matches!(kind.declared.as_str(), "inet" | "cidr") => written("%s", column),
             _ => format!("{column}::text"),
         }
     }
@@ -144,22 +174,23 @@ impl Dialect for Postgres {
     /// What the server sends of a value in binary, or writes by another function than the type's own.
     fn check(&self, kind: &Kind, exact: bool, x: &str) -> (Shape, String) {
         let era = |first: &str, pattern: &str, from: String| {
-            let text =
-                format!("to_char({from}, '{pattern}') || CASE WHEN {x} < '{first}' THEN ' BC' ELSE '' END");
-            (Shape::Plain, format!("CASE WHEN isfinite({x}) THEN {text} ELSE {x}::text END"))
+            let text = format!(
+                "pg_catalog.to_char({from}, '{pattern}') || CASE WHEN {x} < '{first}' THEN ' BC' ELSE '' END"
+            );
+            (Shape::Plain, format!("CASE WHEN pg_catalog.isfinite({x}) THEN {text} ELSE {x}::text END"))
         };
-        let hex = |shape: Shape, bytes: String| (shape, format!("encode({bytes}, 'hex')"));
+        let hex = |shape: Shape, bytes: String| (shape, format!("pg_catalog.encode({bytes}, 'hex')"));
         match kind.class {
             Class::Bool => (Shape::Plain, format!("{x}::int::text")),
             Class::Int16 | Class::Int32 | Class::Int64 | Class::Decimal => {
                 (Shape::Plain, format!("{x}::text"))
             }
-            Class::Float32 => hex(Shape::Bits, format!("float4send({x})")),
-            Class::Float64 => hex(Shape::Bits, format!("float8send({x})")),
+            Class::Float32 => hex(Shape::Bits, format!("pg_catalog.float4send({x})")),
+            Class::Float64 => hex(Shape::Bits, format!("pg_catalog.float8send({x})")),
             Class::Blob => hex(Shape::Hex, x.to_owned()),
-            Class::Uuid => hex(Shape::Plain, format!("uuid_send({x})")),
+            Class::Uuid => hex(Shape::Plain, format!("pg_catalog.uuid_send({x})")),
             Class::Date => era("0001-01-01", "YYYY-MM-DD", x.to_owned()),
-            Class::Time => (Shape::Plain, format!("to_char({x}::interval, 'HH24:MI:SS.US')")),
+            Class::Time => (Shape::Plain, format!("pg_catalog.to_char({x}::interval, 'HH24:MI:SS.US')")),
             Class::Timestamp => era("0001-01-01", "YYYY-MM-DD HH24:MI:SS.US", x.to_owned()),
             Class::TimestampTz => {
                 era("0001-01-01 00:00:00+00", "YYYY-MM-DD HH24:MI:SS.US", format!("{x} AT TIME ZONE 'UTC'"))
@@ -168,13 +199,13 @@ impl Dialect for Postgres {
             Class::Native
                 if exact && !kind.declared.starts_with("reg") && !kind.declared.starts_with("acl") =>
             {
-                let own = format!("textsend(to_json({x})::text)");
+                let own = format!("pg_catalog.textsend({})", written("%L", x));
                 let sent = format!(
-                    "CASE WHEN pg_typeof({x})::oid < 16384 THEN record_send(ROW({x})) ELSE {own} END"
+                    "CASE WHEN pg_catalog.pg_typeof({x})::oid < '16384' THEN pg_catalog.record_send(ROW({x})) ELSE {own} END"
                 );
-                (Shape::Plain, format!("encode({sent}, 'hex')"))
+                (Shape::Plain, format!("pg_catalog.encode({sent}, 'hex')"))
             }
-            _ => hex(Shape::Hex, format!("textsend({x}::text)")),
+            _ => hex(Shape::Hex, format!("pg_catalog.textsend({})", self.read(kind, x))),
         }
     }
 
@@ -197,7 +228,7 @@ impl Dialect for Postgres {
             }
             (IssueKind::TimeRange, Class::Time) => Some(format!("{column} >= '24:00:00'")),
             (IssueKind::Fraction, Class::Time | Class::Timestamp | Class::TimestampTz) if kind.n > 4 => {
-                Some(format!("EXTRACT(microseconds FROM {column})::int8 % 100 <> 0"))
+                Some(format!("EXTRACT(microseconds FROM {column})::int8 % 100::int8 <> 0"))
             }
             _ => None,
         }
@@ -206,7 +237,7 @@ impl Dialect for Postgres {
     fn longer_decimal(&self, column: &str, whole: u32, part: u32) -> Option<String> {
         Some(format!(
             "{column}::text NOT IN ('NaN', 'Infinity', '-Infinity') \
-             AND (abs({column}) >= 1e{whole} OR {column} <> round({column}, {part}))"
+             AND (pg_catalog.abs({column}) >= 1e{whole} OR {column} <> pg_catalog.round({column}, {part}))"
         ))
     }
 
@@ -225,12 +256,13 @@ impl Dialect for Postgres {
     }
 
     fn facts(&self, side: &mut Side) -> Result<TargetFacts> {
-        let rows = side.rows("SELECT collname::text FROM pg_catalog.pg_collation")?;
+        let rows = side.catalogue("SELECT collname::text FROM pg_catalog.pg_collation")?;
         let mut collations: Vec<String> = rows.iter().map(|row| text(row, 0).to_owned()).collect();
         if let Collation::Named(own) | Collation::Binary(own) = catalog::of_database(side)? {
             collations.push(own);
         }
-        let rows = side.rows("SELECT pg_catalog.format_type(oid, NULL)::text FROM pg_catalog.pg_type")?;
+        let rows =
+            side.catalogue("SELECT pg_catalog.format_type(oid, NULL)::text FROM pg_catalog.pg_type")?;
         let types = rows.iter().map(|row| text(row, 0).to_owned()).collect();
         Ok(TargetFacts { by_bytes: "C".to_owned(), collations, types, ..TargetFacts::default() })
     }
@@ -241,7 +273,7 @@ impl Dialect for Postgres {
         let [table, name] = [table, &name].map(|text| text.replace('\'', "''"));
         Some(format!(
             "SELECT pg_catalog.setval(seqrelid::regclass, least({next}, seqmax), {next} > seqmax) FROM pg_catalog.pg_sequence \
-             WHERE seqrelid = pg_catalog.pg_get_serial_sequence('{table}', '{name}')::regclass AND seqincrement > 0 AND {next} >= seqmin"
+             WHERE seqrelid = pg_catalog.pg_get_serial_sequence('{table}', '{name}')::regclass::oid AND seqincrement > 0 AND {next} >= seqmin"
         ))
     }
 

@@ -34,7 +34,7 @@ pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let sql = "SELECT c.relname::text, (c.relpersistence = 'u')::text, array_to_string(c.reloptions, ', ')::text \
                FROM pg_catalog.pg_class c WHERE c.relnamespace = current_schema()::regnamespace \
                AND c.relkind IN ('r', 'p') AND NOT c.relispartition";
-    for row in side.rows(sql)? {
+    for row in side.catalogue(sql)? {
         let (name, options) = (text(&row, 0), text(&row, 2));
         let unlogged = if text(&row, 1) == "true" { "UNLOGGED " } else { "" };
         let with = if options.is_empty() { String::new() } else { format!(" WITH ({options})") };
@@ -58,7 +58,7 @@ pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class t ON t.oid = k.conrelid \
                WHERE t.relnamespace = current_schema()::regnamespace AND k.contype IN ('p', 'u', 'x', 'c', 'f') \
                AND NOT t.relispartition ORDER BY k.contype <> 'p', 1, 2";
-    for row in side.rows(sql)? {
+    for row in side.catalogue(sql)? {
         let (table, name, kind, definition) = (text(&row, 0), text(&row, 1), text(&row, 2), text(&row, 3));
         // Of these, another engine gets the columns and the actions.
         let is_plain = match kind {
@@ -99,7 +99,7 @@ pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                WHERE t.relnamespace = current_schema()::regnamespace AND NOT t.relispartition AND x.indisvalid \
                AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conindid = i.oid AND k.contype IN ('p', 'u', 'x')) \
                ORDER BY 1, 2";
-    for row in side.rows(sql)? {
+    for row in side.catalogue(sql)? {
         let (table, name, definition) = (text(&row, 0), text(&row, 1), text(&row, 2));
         // Those of other kinds are listed as such.
         if text(&row, 3) == "true" && text(&row, 4) == "true" {

@@ -119,7 +119,7 @@ impl Session {
         const VERSION_3_0: u32 = 3 << 16;
         let mut session = Self(connect(server)?);
         let mut message = VERSION_3_0.to_be_bytes().to_vec();
-        message.extend(format!("user\0kurabe\0database\0{database}\0\0").bytes());
+        message.extend(format!("user\0kurabe\0database\0{database}\0search_path\0pg_catalog\0\0").bytes());
         session.send(None, &message).map_err(|error| format!("a new session: {error}"))?;
         session.until_ready()?;
         Ok(session)
