@@ -16,7 +16,7 @@ pub(crate) struct Targets {
 impl Targets {
     pub(crate) fn new(known: Vec<String>, any: bool) -> Self {
         let with_shown = |url: String| {
-            let shown = TargetUrl::parse(&url).map_or_else(|_| url.clone(), |url| url.to_string());
+            let shown = TargetUrl::parse(&url).map_or_else(|_| "…".to_owned(), |url| url.to_string());
             (url, shown)
         };
         Self { known: known.into_iter().map(with_shown).collect(), any }
@@ -35,7 +35,7 @@ impl Targets {
     /// The target that a form names, as a run takes it. `folder`: that of runs.
     pub(crate) fn find(&self, text: &str, folder: &Path) -> Result<String> {
         if text.starts_with('-') {
-            return Err(Error::usage(format!("'{text}' is not a target")));
+            return Err(Error::usage("a target does not begin with '-'"));
         }
         if let Some((url, _)) = self.known.iter().find(|(url, shown)| url == text || shown == text) {
             return Ok(url.clone());
