@@ -43,6 +43,7 @@ mod stacks;
 mod standstill;
 mod suite;
 mod support;
+mod targets;
 mod threads;
 mod transcripts;
 mod web;

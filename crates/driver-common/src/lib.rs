@@ -17,6 +17,7 @@ pub mod contain;
 pub mod datetime;
 pub mod dump;
 pub mod embedded;
+pub mod environment;
 pub mod info;
 pub mod key;
 pub mod lease;

@@ -8,8 +8,8 @@
 
 #[allow(unused_imports, reason = "which are used depends on the engines that are built in")]
 use kurabe_driver_common::{
-    account, charset, clients, contain, datetime, dump, key, lease, ownership, packed, prelude, probe,
-    program, reported, slots, ttl, url, watchdog, wire,
+    account, charset, clients, contain, datetime, dump, environment, key, lease, ownership, packed, prelude,
+    probe, program, reported, slots, ttl, url, watchdog, wire,
 };
 pub use kurabe_driver_common::{cancel, embedded, info, sql};
 

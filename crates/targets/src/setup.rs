@@ -101,7 +101,10 @@ fn load(setup: &str, url: &TargetUrl, server: &Server, reporter: &dyn Reporter) 
 fn copy(source: &str, server: &Server) -> Result<()> {
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
     let mut command = Command::new(program);
-    command.args(["copy", "-", server.url(), "--quiet"]);
+    // The environment is for the source.
+    let mut target = server.url().to_owned();
+    target.push_str(if target.contains('?') { "&environment=ignore" } else { "?environment=ignore" });
+    command.args(["copy", "-", &target, "--quiet"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| failed(&error))?;
     // A process that has ended says why.

@@ -17,6 +17,7 @@ use kurabe_core::experiment::{Before, Dataset, Experiment};
 use kurabe_core::operation::Operation;
 use kurabe_core::target::{TargetUrl, UP};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_driver_common::environment::Environment;
 use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::prepare::target::Target;
 use kurabe_experiments::registry;
@@ -208,13 +209,14 @@ fn address(reached: &TargetUrl) -> Result<Database> {
         Error::unsupported("a stack reaches its database by TCP")
             .hint("name a host: --db mysql://127.0.0.1/shop")
     })?;
+    let environment = Environment::for_url(reached);
     let given = reached.password.as_ref().map(|password| password.expose().to_owned());
     Ok(Database {
         kind: kind.to_owned(),
         host,
         port: reached.port.unwrap_or(port),
         user: reached.user.clone().unwrap_or_default(),
-        password: given.or_else(|| std::env::var(variable?).ok()).unwrap_or_default(),
+        password: environment.check(Ok(given.or_else(|| environment.get(variable?))))?.unwrap_or_default(),
         name: reached.path.clone(),
     })
 }

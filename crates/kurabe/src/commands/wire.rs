@@ -83,7 +83,10 @@ impl Relayed {
         } else {
             None
         };
-        let reached = |server| kurabe_targets::reached(&asked, server);
+        // For any client, each of which reads its own environment.
+        let reached = |server| {
+            kurabe_targets::reached(&asked, server).map(|url| TargetUrl { ignores_environment: false, ..url })
+        };
         let url = started.as_ref().map_or_else(|| Ok(asked.clone()), reached)?;
         Ok(Self { url, protocol, listen, command, stop, started })
     }
