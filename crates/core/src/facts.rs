@@ -63,6 +63,15 @@ pub struct Limits {
     pub idle_seconds: Option<Limit>,
 }
 
+/// What tells a server from all others, and a database from others on it, by whatever name they are reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerIdentity {
+    /// In the server's own words: `system identifier 7…`.
+    pub server: String,
+    /// The database on it.
+    pub database: String,
+}
+
 /// What a driver read from its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFacts {
@@ -84,6 +93,9 @@ pub struct ServerFacts {
     /// Other settings that affect results: buffer sizes, page size, character set.
     pub settings: Vec<Setting>,
     pub limits: Limits,
+    /// What tells it from other servers; `None`: unknown. It is compared within a run, and not recorded.
+    #[serde(skip)]
+    pub identity: Option<ServerIdentity>,
     /// Why nothing can be written, as a clause: "it is a standby (in recovery)"; `None` if it can, as far as is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<String>,

@@ -3,9 +3,12 @@
 //! `scheme://[user[:password]@][host][:port][/path][?option=value&…]`, or `scheme:[path][?options]` without a host
 //! (`sqlite:sessions.db`, `null:`, `up:postgres`). IPv6 hosts are in brackets. Percent escapes are decoded.
 
+mod foreign;
+
 use crate::error::{Error, Result};
-use crate::secret::Secret;
+use crate::secret::{Secret, is_secret_name};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -25,12 +28,23 @@ pub struct TargetUrl {
     pub port: Option<u16>,
     /// What follows the host, without the first `/`; or everything after `scheme:` if there is no host.
     pub path: String,
-    /// The options after `?`, sorted by name.
+    /// The options after `?`, sorted by name, without those below.
     pub options: BTreeMap<String, String>,
+    /// Whether nothing of the environment fills what the URL leaves open (`environment=ignore`): no variable, no option
+    /// file, no password file. So it is with throwaway servers.
+    pub ignores_environment: bool,
 }
+
+/// The option by which a URL ignores the environment, with its only value.
+const ENVIRONMENT: (&str, &str) = ("environment", "ignore");
 
 /// The scheme of throwaway servers: `up:postgres`.
 pub const UP: &str = "up";
+
+/// A word that there is not, in quotes, if a message may repeat it; otherwise nothing, since it may be part of a password.
+pub fn quoted_word(word: &str) -> String {
+    if foreign::is_word(word) { format!(" '{word}'") } else { String::new() }
+}
 
 /// Whether a URL names a throwaway server, which Kurabe starts, restarts and removes.
 pub fn is_throwaway(url: &str) -> bool {
@@ -44,24 +58,25 @@ impl TargetUrl {
     /// [`Usage`](crate::ErrorKind::Usage) with the invalid part. The text is not repeated, since it may contain a
     /// password.
     pub fn parse(text: &str) -> Result<Self> {
-        let (scheme, rest) = text.split_once(':').ok_or_else(|| {
-            Error::usage(format!("'{}' is not a target", shown(text)))
-                .hint("a target is a URL such as sqlite:, postgres://user@host/db or up:mysql")
-        })?;
+        if let Some(error) = foreign::refused(text) {
+            return Err(error);
+        }
+        let (scheme, rest) = text.split_once(':').ok_or_else(|| foreign::no_url(text))?;
         let scheme = scheme.to_ascii_lowercase();
         if scheme.is_empty() || !scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'+') {
-            return Err(Error::usage(format!("'{}' is not a target: no scheme before ':'", shown(text))));
+            return Err(foreign::no_url(""));
         }
         refuse_ambiguous(&scheme, rest)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut url = Self { scheme, options: parse_options(query)?, ..Self::default() };
-        let Some(rest) = rest.strip_prefix("//") else {
-            // `mysql:me:password@host` lacks its slashes; its password must not be displayed as a path.
-            let first = rest.split('/').next().unwrap_or_default();
-            if first.split_once(':').is_some_and(|(_, after)| after.contains('@')) {
-                return Err(Error::usage(format!("a target of '{}:' names its user after '//'", url.scheme))
-                    .hint(format!("write {}://user@host", url.scheme)));
+        if let Some(value) = url.options.remove(ENVIRONMENT.0) {
+            if value != ENVIRONMENT.1 {
+                let (name, only) = ENVIRONMENT;
+                return Err(url.wrong(format!("{name}= has one value")).hint(format!("write {name}={only}")));
             }
+            url.ignores_environment = true;
+        }
+        let Some(rest) = rest.strip_prefix("//") else {
             url.path = decode(rest)?;
             url.split_programs();
             return Ok(url);
@@ -167,13 +182,41 @@ impl TargetUrl {
     /// # Errors
     /// [`Usage`](crate::ErrorKind::Usage) with the existing options.
     pub fn check_options(&self, known: &[&str]) -> Result<()> {
-        for name in self.options.keys() {
-            if !known.contains(&name.as_str()) {
-                let hint = crate::units::suggestion(name, known, "known");
-                return Err(self.wrong(format!("has no option '{name}'")).hint(hint));
-            }
+        match self.options.keys().find(|name| !known.contains(&name.as_str())) {
+            Some(name) => Err(self.no_option(name, known)),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// The error of an option that there is not. Its name is shown only if it is like one that there is, or a word that all
+    /// know: after an unescaped `&` it may be the end of a password.
+    pub fn no_option(&self, name: &str, known: &[&str]) -> Error {
+        let has_value = self.option(name).is_some_and(|value| !value.is_empty());
+        let is_like_one = crate::units::nearest(name, known).is_some()
+            || foreign::is_option(name)
+            || has_value && foreign::is_word(name);
+        let what = if is_like_one {
+            format!("has no option '{name}'")
+        } else {
+            let at = self.options.keys().position(|other| other == name).unwrap_or_default();
+            format!("has no such option (number {} of {} by name)", at + 1, self.options.len())
+        };
+        self.wrong(what).hint(crate::units::suggestion(name, known, "known"))
+    }
+
+    /// The value of an option as it is displayed: `***`, if it is a secret.
+    pub fn shown_option<'a>(&self, name: &str, value: &'a str) -> Cow<'a, str> {
+        if is_secret_name(name) {
+            return "***".into();
+        }
+        // The database of a stack is a URL itself.
+        match Self::parse(value) {
+            Ok(url) if url.password.is_some() || url.options.keys().any(|name| is_secret_name(name)) => {
+                url.to_string().into()
+            }
+            Err(_) if value.contains('@') && value.contains(':') => "***".into(),
+            _ => value.into(),
+        }
     }
 }
 
@@ -205,9 +248,17 @@ impl fmt::Display for TargetUrl {
         write!(f, "{}", utf8_percent_encode(&self.path, ESCAPED))?;
         let mut sign = '?';
         for (name, value) in &self.options {
-            let value = if name.contains("password") { "***" } else { value };
-            write!(f, "{sign}{name}={}", utf8_percent_encode(value, ESCAPED))?;
+            let value = self.shown_option(name, value);
+            write!(
+                f,
+                "{sign}{}={}",
+                utf8_percent_encode(name, ESCAPED),
+                utf8_percent_encode(&value, ESCAPED)
+            )?;
             sign = '&';
+        }
+        if self.ignores_environment {
+            write!(f, "{sign}{}={}", ENVIRONMENT.0, ENVIRONMENT.1)?;
         }
         Ok(())
     }
@@ -227,16 +278,29 @@ fn parse_options(query: &str) -> Result<BTreeMap<String, String>> {
 fn decode(text: &str) -> Result<String> {
     percent_decode_str(text)
         .decode_utf8()
-        .map(std::borrow::Cow::into_owned)
+        .map(Cow::into_owned)
         .map_err(|_| Error::usage("the target's percent escapes are not UTF-8"))
 }
 
 /// Refuses a URL whose user part may contain an unescaped `/` or `?`. Such a character ends the host, so that the rest of
-/// a password would be read, and displayed, as path or option.
+/// a password would be read, and displayed, as path or option. So it is with a user and a password behind one slash, behind
+/// three, or behind none.
 fn refuse_ambiguous(scheme: &str, rest: &str) -> Result<()> {
-    let Some(rest) = rest.strip_prefix("//") else { return Ok(()) };
-    let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (authority, after) = rest.split_at(end);
+    let begins_host = rest.strip_prefix("//");
+    let (authority, after) = match begins_host {
+        Some(rest) => rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len())),
+        None => ("", rest),
+    };
+    let path = after.split('?').next().unwrap_or_default();
+    let names_user = path.split_once(':').is_some_and(|(_, after)| after.contains('@'));
+    if names_user && scheme == UP {
+        return Err(Error::usage("up: takes the name of an engine, and no URL")
+            .hint("write up:postgres, or the URL alone"));
+    }
+    if names_user && authority.is_empty() {
+        return Err(Error::usage(format!("a target of '{scheme}:' names its user after '//'"))
+            .hint(format!("write {scheme}://user@host; a ':' in a path is %3A, and a '@' is %40")));
+    }
     // Without a password there is nothing to hide: `postgres://host/db?user=me@here`.
     if !after.contains('@') || !authority.contains([':', '@']) {
         return Ok(());
@@ -247,38 +311,49 @@ fn refuse_ambiguous(scheme: &str, rest: &str) -> Result<()> {
     ))
 }
 
-/// The part of a text that may be displayed: all of it only if it cannot contain a password.
-fn shown(text: &str) -> &str {
-    if text.contains('@') { "…" } else { text }
+/// The name of an option or of a form with its sign, and the target behind it: `--setup=copy:URL`.
+fn target_in(word: &str) -> (&str, &str) {
+    let text = match word.split_once('=') {
+        Some((option, text)) if option.starts_with("--") => text,
+        _ => word,
+    };
+    let text = text.strip_prefix("copy:").unwrap_or(text);
+    word.split_at(word.len() - text.len())
 }
 
-/// Removes the passwords in target URLs from command-line arguments.
+/// What of a word of the command line may be displayed: without its password, if it is a target; `…`, if it may contain
+/// one and cannot be read.
+fn shown_word(word: &str) -> Cow<'_, str> {
+    let (before, text) = target_in(word);
+    match TargetUrl::parse(text) {
+        Ok(url) if url.password.is_some() || url.options.keys().any(|name| is_secret_name(name)) => {
+            format!("{before}{url}").into()
+        }
+        Err(_) if foreign::may_hold_secret(text) => format!("{before}…").into(),
+        _ => word.into(),
+    }
+}
+
+/// Removes the passwords in targets from command-line arguments, and those arguments that cannot be read and may contain
+/// one.
 pub fn without_passwords(words: impl Iterator<Item = String>) -> Vec<String> {
-    words
-        .map(|word| {
-            if !word.contains(':') || word.starts_with('-') && !word.contains("://") {
-                return word;
-            }
-            let (mut option, mut text) = match word.split_once('=') {
-                Some((option, text)) if option.starts_with("--") => (format!("{option}="), text),
-                _ => (String::new(), word.as_str()),
-            };
-            // --setup copy:URL
-            if let Some(url) = text.strip_prefix("copy:") {
-                option.push_str("copy:");
-                text = url;
-            }
-            match TargetUrl::parse(text) {
-                Ok(url)
-                    if url.password.is_some() || url.options.keys().any(|name| name.contains("password")) =>
-                {
-                    format!("{option}{url}")
-                }
-                Err(_) if text.contains('@') => format!("{option}…"),
-                _ => word,
-            }
-        })
-        .collect()
+    words.map(|word| shown_word(&word).into_owned()).collect()
+}
+
+/// A text without the secrets in these words, which it may repeat.
+pub fn without_words(text: &str, words: &[String]) -> String {
+    let mut out = text.to_owned();
+    for word in words {
+        let shown = shown_word(word);
+        if shown == *word {
+            continue;
+        }
+        let ((_, target), (_, shown)) = (target_in(word), target_in(&shown));
+        for form in [target, &crate::text::printable(target)].into_iter().filter(|form| !form.is_empty()) {
+            out = out.replace(form, shown);
+        }
+    }
+    out
 }
 
 #[cfg(test)]

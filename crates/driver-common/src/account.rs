@@ -4,7 +4,9 @@ use std::fs;
 
 /// The current user's name in `/etc/passwd`, as libpq uses it; otherwise the variable `USER` or `LOGNAME`.
 pub fn name(variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    // A user's full name may be in any encoding.
+    let users = fs::read("/etc/passwd").unwrap_or_default();
+    let users = String::from_utf8_lossy(&users);
     let named = |name: &str| variable(name).filter(|value| !value.is_empty());
     find(&users, rustix::process::geteuid().as_raw()).or_else(|| named("USER")).or_else(|| named("LOGNAME"))
 }

@@ -1,47 +1,78 @@
-//! The user's environment, from which drivers take what a URL does not say: passwords, certificates, files of settings.
-//!
-//! A target that somebody else chose must not get them: [`hidden`] opens its driver as if the user had none.
+//! The environment that fills what a target's URL leaves open: variables, and the files that engines' own clients read.
 
-use std::cell::Cell;
+use crate::prelude::*;
+use std::cell::OnceCell;
+use std::env::{self, VarError};
+use std::fs;
+use std::io;
+use std::path::Path;
 
-thread_local! {
-    static HIDDEN: Cell<bool> = const { Cell::new(false) };
+/// The environment of a target. A URL may ignore it, as those of throwaway servers do: then it is empty.
+pub struct Environment {
+    is_empty: bool,
+    unreadable: OnceCell<String>,
 }
 
-/// A variable, unless the environment is [`hidden`].
-pub fn variable(name: &str) -> Option<String> {
-    if is_hidden() { None } else { std::env::var(name).ok() }
-}
+impl Environment {
+    /// The environment of this target.
+    pub fn for_url(url: &TargetUrl) -> Self {
+        Self { is_empty: url.ignores_environment, unreadable: OnceCell::new() }
+    }
 
-/// Whether drivers that are opened by this thread get nothing of the user's.
-pub fn is_hidden() -> bool {
-    HIDDEN.get()
-}
+    /// Whether nothing is read.
+    pub fn is_empty(&self) -> bool {
+        self.is_empty
+    }
 
-/// Opens a driver by `open`, which finds neither variables nor files of the user's.
-pub fn hidden<T>(open: impl FnOnce() -> T) -> T {
-    /// Restores the state before, also after a panic.
-    struct Before(bool);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            HIDDEN.set(self.0);
+    /// A variable. One that is not UTF-8 is reported by [`check`](Self::check).
+    pub fn get(&self, name: &str) -> Option<String> {
+        if self.is_empty {
+            return None;
+        }
+        match env::var(name) {
+            Ok(value) => Some(value),
+            Err(VarError::NotPresent) => None,
+            Err(VarError::NotUnicode(_)) => {
+                let _ = self.unreadable.set(name.to_owned());
+                None
+            }
         }
     }
-    let _before = Before(HIDDEN.replace(true));
-    open()
+
+    /// The result of reading a configuration, unless a variable that it needed could not be read.
+    ///
+    /// # Errors
+    /// [`Usage`](ErrorKind::Usage) with the variable's name.
+    pub fn check<T>(&self, read: Result<T>) -> Result<T> {
+        match self.unreadable.get() {
+            Some(name) => Err(Error::usage(format!("the variable {name} is not UTF-8"))
+                .hint("write the value in UTF-8, or what it sets into the URL")),
+            None => read,
+        }
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hidden_environment_has_no_variable_and_is_seen_again_afterwards() {
-        assert!(variable("PATH").is_some());
-        assert!(hidden(|| hidden(is_hidden) && is_hidden()));
-        assert_eq!(hidden(|| variable("PATH")), None);
-        assert!(variable("PATH").is_some() && !is_hidden());
-        assert!(std::panic::catch_unwind(|| hidden(|| panic!("open"))).is_err());
-        assert!(!is_hidden());
+/// The lines of a file of settings, as bytes and each with its number: a comment in another encoding hides nothing. A byte
+/// order mark is skipped. A file that is not there has no lines.
+///
+/// # Errors
+/// The operating system's, if the file is there and cannot be read.
+pub fn lines(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes.strip_prefix(b"\xef\xbb\xbf").map(<[u8]>::to_vec).unwrap_or(bytes))),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
+}
+
+/// A part of a file's line as text.
+///
+/// # Errors
+/// [`Usage`](ErrorKind::Usage) with the file and the line, if it is not UTF-8.
+pub fn text<'a>(part: &'a [u8], file: &str, line: usize) -> Result<&'a str> {
+    str::from_utf8(part).map_err(|_| {
+        Error::usage(format!("{file}, line {line}: it is not UTF-8")).hint("write the line in UTF-8")
+    })
 }

@@ -5,6 +5,7 @@ use crate::info::{DriverInfo, ServerPlace};
 use crate::prelude::*;
 use crate::wire::tls::{Check, Mode, Wanted};
 use kurabe_core::run::PublishingClause;
+use kurabe_core::target::quoted_word;
 use kurabe_core::units;
 use rustls::ClientConfig;
 use std::sync::Arc;
@@ -99,12 +100,22 @@ fn checked(url: &TargetUrl) -> Result<(&'static DriverInfo, TargetUrl)> {
         let list = format!("known: {}", known.iter().map(|s| format!("{s}:")).collect::<Vec<_>>().join(", "));
         let hint = units::nearest(&url.scheme, &known)
             .map_or_else(|| list.clone(), |near| format!("did you mean '{near}:'? ({list})"));
-        return Err(Error::usage(format!("no driver for '{}:'", url.scheme)).hint(hint));
+        let scheme = match quoted_word(&url.scheme) {
+            shown if shown.is_empty() => "its scheme".to_owned(),
+            _ => format!("'{}:'", url.scheme),
+        };
+        return Err(Error::usage(format!("no driver for {scheme}")).hint(hint));
     };
     if url.option("client").is_some() {
         return Err(url
             .wrong("has no option 'client'")
             .hint("leave it out: Kurabe's own client is the only one of an engine"));
+    }
+    // The drivers that know several hosts say so in the form of their URLs.
+    let takes_several = driver.url.contains("[,") || driver.url.starts_with("http");
+    if !takes_several && url.host.as_ref().is_some_and(|host| host.contains(',')) {
+        let hint = format!("name one server, or each as a target of its own: {}://host:port", url.scheme);
+        return Err(url.wrong("a target is one server, and the URL names several").hint(hint));
     }
     let url = driver.own_options(url)?;
     let options: Vec<&str> = driver.options.iter().map(|option| option.name).collect();
@@ -170,6 +181,10 @@ mod tests {
         assert!(error.contains("known: sqlite:"), "{error}");
         let error = refused("sqlite:?sychronous=off");
         assert!(error.contains("did you mean 'synchronous'?"), "{error}");
+        for scheme in ["memcached", "redis", "mysql", "couchdb", "firebird", "tcp"] {
+            let error = refused(&format!("{scheme}://a:1,b:2/0"));
+            assert!(error.contains("names several") && error.contains("one server"), "{scheme}: {error}");
+        }
         let error = refused("sqlite:?client=driver");
         assert!(error.contains("no option 'client'") && error.contains("is the only one"), "{error}");
     }

@@ -12,7 +12,7 @@ mod statement;
 
 use connection::{Connection, Firebird, lock};
 use dialect::{DIALECT, MAX_ROWS};
-use kurabe_driver_common::environment;
+use kurabe_driver_common::environment::Environment;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::sql;
 use kurabe_driver_common::wire::Place;
@@ -45,7 +45,9 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let mut target = RustFbClientAttachmentConfig { db_name: url.path.clone(), ..Default::default() };
     (target.host, target.port) = (url.host.clone().unwrap_or("127.0.0.1".into()), url.port.unwrap_or(3050));
     let pass = url.password.as_ref().map(|password| password.expose().to_owned());
-    target.pass = pass.or_else(|| environment::variable("ISC_PASSWORD")).unwrap_or_default();
+    let environment = Environment::for_url(url);
+    target.pass =
+        environment.check(Ok(pass.or_else(|| environment.get("ISC_PASSWORD"))))?.unwrap_or_default();
     target.user = url.user.clone().unwrap_or("SYSDBA".into());
     let place = Place::Tcp { host: target.host.clone(), port: target.port };
     Ok(Box::new(Firebird { place, target }))

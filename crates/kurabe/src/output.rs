@@ -7,17 +7,24 @@
 
 use clap::ArgMatches;
 use clap::error::{ContextKind, ContextValue};
+use kurabe_core::target::without_words;
 use kurabe_core::text::{is_unprintable, printable};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_report::Language;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
+
+/// The words of the command line. Those that may contain a password are in no message, whoever repeats them.
+fn words() -> &'static [String] {
+    static WORDS: OnceLock<Vec<String>> = OnceLock::new();
+    WORDS.get_or_init(|| std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect())
+}
 
 /// Prints help, the version, or a usage error. A password in a URL on the command line is not printed.
 pub(crate) fn refuse(error: &clap::Error) {
-    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let shown = kurabe_targets::without_passwords(words.iter().cloned());
+    let words = words();
     let elsewhere = |value: &String| !words.iter().any(|word| word.contains(value));
     let hint = match error.get(ContextKind::InvalidValue) {
         Some(ContextValue::String(value)) if !value.is_empty() && elsewhere(value) => {
@@ -25,15 +32,13 @@ pub(crate) fn refuse(error: &clap::Error) {
         }
         _ => "",
     };
-    if words == shown {
+    // Styles within a word could hide it.
+    let plain = error.render().to_string();
+    let text = without_words(&plain, words);
+    if text == plain {
         let _ = error.print();
         eprint!("{hint}");
         return;
-    }
-    // Styles within a word could hide it.
-    let mut text = error.render().to_string();
-    for (word, shown) in words.iter().zip(&shown).filter(|(word, shown)| word != shown) {
-        text = text.replace(word, shown);
     }
     if error.use_stderr() { eprint!("{text}") } else { print!("{text}") }
 }
@@ -114,7 +119,8 @@ pub(crate) fn shown(error: &anyhow::Error) -> String {
 impl Output {
     pub(crate) fn new(matches: &ArgMatches) -> Self {
         let stdout = std::io::stdout().is_terminal();
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+        let plain = is_dumb || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colour = match matches.get_one::<String>("color").map(String::as_str) {
             Some("always") => true,
             Some("never") => false,
@@ -126,7 +132,7 @@ impl Output {
         Self {
             colour,
             width: width.or(set.filter(|columns| *columns > 0)),
-            live: std::io::stderr().is_terminal(),
+            live: std::io::stderr().is_terminal() && !is_dumb,
             quiet: matches.get_flag("quiet"),
             verbose: matches.get_flag("verbose"),
             json: is_json(matches),
@@ -166,7 +172,9 @@ impl Output {
     /// Prints a message to standard error: as it is, or as an event of this kind.
     fn message(&self, kind: &str, text: &str, plain: &str) {
         if self.json {
-            self.event(&serde_json::json!({ "event": kind, "text": printable(text) }));
+            // Before signs are escaped, which would hide a word.
+            let text = without_words(text, words());
+            self.event(&serde_json::json!({ "event": kind, "text": printable(&text) }));
         } else {
             tell(plain);
         }
@@ -229,7 +237,7 @@ fn written(done: std::io::Result<()>) -> Result<()> {
 
 /// Prints a line to standard error. If nobody reads it any more (`kurabe run 2>&1 | head`), that is no error.
 fn tell(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", without_words(line, words()));
 }
 
 /// Whether the command that was given has `--log-format json`.

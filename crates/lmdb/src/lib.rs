@@ -18,6 +18,7 @@ use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::slots::Slots;
 use namespace::LmdbNamespace;
 use session::LmdbSession;
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use store::Store;
 
@@ -51,6 +52,9 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     Ok(Box::new(Lmdb { place, sync, named, map_size: size as usize, store }))
 }
 
+/// The longest key of the library as it is compiled here (`MDB_MAXKEYSIZE`).
+const MAX_KEY: usize = 511;
+
 struct Lmdb {
     place: Place,
     sync: EnvFlags,
@@ -80,8 +84,16 @@ impl Lmdb {
 
 impl Driver for Lmdb {
     fn describe(&self) -> Result<ServerFacts> {
-        let env = &self.store()?.env;
-        let longest = format!("a key has at most {} bytes", env.max_key_size());
+        // A file that is not there is created by what writes.
+        self.place.check()?;
+        let is_missing = !self.place.is_temporary() && !self.place.path().exists();
+        let missing = is_missing.then(|| "there is no such file yet: a run creates it".to_owned());
+        let most = if is_missing { MAX_KEY } else { self.store()?.env.max_key_size() };
+        let longest = format!("a key has at most {most} bytes");
+        let identity = std::fs::metadata(self.place.path()).ok().map(|about| ServerIdentity {
+            server: format!("file {} on device {}", about.ino(), about.dev()),
+            database: String::new(),
+        });
         let sync = SYNC.iter().find(|(_, flags)| *flags == self.sync).map_or("", |(name, _)| name);
         Ok(ServerFacts {
             engine: INFO.engine.to_owned(),
@@ -91,7 +103,8 @@ impl Driver for Lmdb {
             durability: Some(self.class()),
             durability_settings: vec![Setting::new("sync", sync)],
             settings: vec![Setting::new("map_size", self.map_size.to_string())],
-            notes: [Some(longest), self.place.note()].into_iter().flatten().collect(),
+            identity,
+            notes: [Some(longest), missing, self.place.note()].into_iter().flatten().collect(),
             ..ServerFacts::default()
         })
     }

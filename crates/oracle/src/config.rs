@@ -1,7 +1,7 @@
 //! Connection parameters of Oracle, from the URL and the environment.
 
 use kurabe_core::units;
-use kurabe_driver_common::environment;
+use kurabe_driver_common::environment::Environment;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::wire::tls::install_provider;
 use std::sync::OnceLock;
@@ -47,8 +47,9 @@ pub(crate) struct Config {
 impl Config {
     /// Reads the URL; a missing password comes from [`PASSWORD`].
     pub(crate) fn from_url(url: &TargetUrl) -> Result<Self> {
-        let variable = |name: &str| environment::variable(name).filter(|value| !value.is_empty());
-        let config = Self::new(url, &variable)?;
+        let environment = Environment::for_url(url);
+        let variable = |name: &str| environment.get(name).filter(|value| !value.is_empty());
+        let config = environment.check(Self::new(url, &variable))?;
         // Parses the descriptor now, so that an invalid one is a usage error.
         config.for_crate(Duration::from_secs(1))?;
         Ok(config)

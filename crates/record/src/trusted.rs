@@ -28,7 +28,7 @@ impl Trusted {
     /// `known`: the targets that the user named. `any`: whether everything is allowed. `way`: how to allow more, for people.
     pub fn new(known: Vec<String>, folder: PathBuf, any: bool, way: impl Into<String>) -> Self {
         let with_shown = |url: String| {
-            let shown = TargetUrl::parse(&url).map_or_else(|_| url.clone(), |url| url.to_string());
+            let shown = TargetUrl::parse(&url).map_or_else(|_| "…".to_owned(), |url| url.to_string());
             (url, shown)
         };
         Self { known: known.into_iter().map(with_shown).collect(), folder, any, way: way.into() }
@@ -50,7 +50,7 @@ impl Trusted {
     /// [`Usage`](kurabe_core::ErrorKind::Usage) if it is not allowed.
     pub fn target(&self, text: &str) -> Result<String> {
         if text.starts_with('-') {
-            return Err(Error::usage(format!("'{text}' is not a target")));
+            return Err(Error::usage("a target does not begin with '-'"));
         }
         if let Some((url, _)) = self.known.iter().find(|(url, shown)| url == text || shown == text) {
             return Ok(url.clone());

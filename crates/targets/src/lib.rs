@@ -10,6 +10,7 @@ mod opened;
 mod options;
 mod remotes;
 mod reporter;
+mod same_server;
 mod setup;
 mod shared;
 mod stacks;
@@ -76,6 +77,7 @@ pub fn open(urls: &[String], open_options: &OpenOptions, reporter: &dyn Reporter
             result => result?,
         }
     }
+    opened.check_servers(reporter)?;
     Ok(opened)
 }
 
@@ -191,8 +193,13 @@ impl Opened {
         } else {
             url.clone()
         };
+        let reached = if open_options.only_reads(at) { options::for_reading(reached) } else { reached };
         reporter.wait_for(format!("{url} to answer"));
         let (mut driver, mut facts, skip_reason) = open_one(&reached).map_err(|error| error.context(&url))?;
+        // The run asks for that, and not the user.
+        if open_options.only_reads(at) && url.option(options::ACCESS).is_none() {
+            facts.read_only = None;
+        }
         if reused {
             facts.notes.push(REUSED.to_owned());
         }

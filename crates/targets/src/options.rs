@@ -4,8 +4,10 @@ use crate::shared::SharedServers;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::planned::CacheNeed;
 use kurabe_core::remote::RemoteServer;
+use kurabe_core::target::TargetUrl;
 use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_engine::plan::Plan;
+use kurabe_engine::prepare::fixture::Ownership;
 use std::sync::Arc;
 
 /// The data that stacks serve.
@@ -40,6 +42,8 @@ pub struct OpenOptions {
     pub cpu_partition: Option<CpuPartition>,
     /// For each target, whether its A/A control should run on a second instance of its server, if possible.
     pub second_instances: Vec<bool>,
+    /// For each target, whether the run only reads there.
+    pub only_reads: Vec<bool>,
     /// The data that application stacks serve.
     pub stack_data: StackData,
     /// Whether throwaway servers are not started. Only what their drivers know is known of them then.
@@ -70,6 +74,9 @@ impl OpenOptions {
             second_instances: (0..spec.targets.len())
                 .map(|target| plan.wants_second_instance(target))
                 .collect(),
+            only_reads: (0..spec.targets.len())
+                .map(|target| spec.durability.is_none() && plan.need(target) == Ownership::Nothing)
+                .collect(),
             stack_data: StackData {
                 experiments: vec![spec.experiment.clone()],
                 seed: spec.seed,
@@ -82,9 +89,27 @@ impl OpenOptions {
         }
     }
 
+    /// Whether the run only reads on this target.
+    pub(crate) fn only_reads(&self, target: usize) -> bool {
+        self.only_reads.get(target) == Some(&true)
+    }
+
     /// Whether the A/A control of a target should run on a second instance of its server. Not behind a cache or with
     /// a remote, since these would be other ones too. Applications and external servers have only one instance.
     pub(crate) fn second_instance(&self, target: usize) -> bool {
         self.second_instances.get(target) == Some(&true) && self.caches.is_empty() && self.remotes.is_empty()
     }
+}
+
+/// The option of databases in files by which they are opened for reading only.
+pub(crate) const ACCESS: &str = "access";
+
+/// The URL with the option by which its driver opens an existing database for reading only, as it is, where it has one.
+pub(crate) fn for_reading(mut url: TargetUrl) -> TargetUrl {
+    let options =
+        kurabe_drivers::registry::find(&url.scheme).map(|driver| driver.options).unwrap_or_default();
+    if options.iter().any(|option| option.name == ACCESS) && !url.path.is_empty() {
+        url.options.entry(ACCESS.to_owned()).or_insert_with(|| "read".to_owned());
+    }
+    url
 }

@@ -101,14 +101,14 @@ fn load(setup: &str, url: &TargetUrl, server: &Server, reporter: &dyn Reporter) 
 fn copy(source: &str, server: &Server) -> Result<()> {
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
     let mut command = Command::new(program);
+    // The environment is for the source.
+    let target = server.url();
+    let target = format!("{target}{}environment=ignore", if target.contains('?') { '&' } else { '?' });
     command.args(["copy", "-", "-", "--quiet"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| failed(&error))?;
     // A process that has ended says why.
-    let _ = child
-        .stdin
-        .take()
-        .map(|mut input| input.write_all(format!("{source}\n{}\n", server.url()).as_bytes()));
+    let _ = child.stdin.take().map(|mut input| input.write_all(format!("{source}\n{target}\n").as_bytes()));
     let output = child.wait_with_output().map_err(|error| failed(&error))?;
     if output.status.success() {
         return Ok(());

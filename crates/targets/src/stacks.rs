@@ -17,6 +17,7 @@ use kurabe_core::experiment::{Before, Dataset, Experiment};
 use kurabe_core::operation::Operation;
 use kurabe_core::target::{TargetUrl, UP};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_driver_common::environment::Environment;
 use kurabe_drivers::info::{Place, ServerPlace};
 use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::prepare::target::Target;
@@ -210,13 +211,14 @@ fn address(reached: &TargetUrl) -> Result<Database> {
         return Err(Error::unsupported("a stack reaches its database by TCP, on one server")
             .hint("name a host: --db mysql://127.0.0.1/shop"));
     };
+    let environment = Environment::for_url(reached);
     let given = reached.password.as_ref().map(|password| password.expose().to_owned());
     Ok(Database {
         kind: kind.to_owned(),
         host,
         port,
         user: reached.user.clone().unwrap_or_default(),
-        password: given.or_else(|| std::env::var(variable?).ok()).unwrap_or_default(),
+        password: environment.check(Ok(given.or_else(|| environment.get(variable?))))?.unwrap_or_default(),
         name: reached.path.clone(),
     })
 }

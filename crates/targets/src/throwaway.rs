@@ -109,16 +109,19 @@ pub(crate) fn up_options(url: &TargetUrl, connections: u64) -> Result<StartOptio
 /// Whether its driver is to connect with TLS, which the server has to offer then.
 pub(crate) fn asks_for_tls(url: &TargetUrl) -> Result<bool> {
     let mut of_driver = TargetUrl::parse(&format!("{}://127.0.0.1/kurabe", engine(url)))?;
+    of_driver.ignores_environment = true;
     of_driver.options.extend(driver_options(url));
     Ok(kurabe_drivers::registry::tls(&of_driver).map_err(|error| error.context(url))?.is_some())
 }
 
-/// The URL by which a throwaway server is reached, with the options that belong to its driver.
+/// The URL by which a throwaway server is reached, with the options that belong to its driver. It ignores the environment,
+/// which is for the user's servers.
 ///
 /// # Errors
 /// None, of a server that was started.
 pub fn reached(url: &TargetUrl, server: &Server) -> Result<TargetUrl> {
     let mut reached = TargetUrl::parse(server.url())?;
+    reached.ignores_environment = true;
     reached.options.extend(driver_options(url));
     let file = match reached.option("tls") {
         Some("verify") => "ca",
@@ -144,6 +147,7 @@ pub(crate) fn not_started_url(url: &TargetUrl) -> Result<TargetUrl> {
     // Nothing listens at this port: another server at the engine's usual one would not be that of the run.
     let with_path = |path: &str| {
         let mut url_of_it = TargetUrl::parse(&format!("{}://127.0.0.1:1{path}", engine(url)))?;
+        url_of_it.ignores_environment = true;
         url_of_it.options.extend(driver_options(url));
         kurabe_drivers::registry::open(&url_of_it).map(|_| url_of_it)
     };

@@ -1,7 +1,7 @@
 //! What the URLs of targets say, before any is opened: the engine, a name, whose options are whose.
 
 use crate::observers;
-use kurabe_core::target::{TargetUrl, UP};
+use kurabe_core::target::{TargetUrl, UP, quoted_word};
 use kurabe_core::{Error, Result, units};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -51,7 +51,9 @@ pub(crate) fn check_server(url: &TargetUrl) -> Result<()> {
     if url.path.contains(':') {
         return Err(Error::usage("up: takes the name of an engine, and no URL").hint(hint));
     }
-    Err(Error::usage(format!("up: cannot start '{}'", url.path)).hint(hint))
+    let name = quoted_word(&url.path);
+    let what = if name.is_empty() { " an engine of this name" } else { &name };
+    Err(Error::usage(format!("up: cannot start{what}")).hint(hint))
 }
 
 /// The options of an `up:` URL that belong to the driver. The others are settings of the server.
@@ -94,7 +96,7 @@ pub fn names(urls: &[TargetUrl]) -> Vec<String> {
             let _ = url.port.map(|port| write!(name, " :{port}"));
         }
         for (option, value) in url.options.iter().filter(|(name, _)| differs(name) && !is_said(name)) {
-            let _ = write!(name, " {option}={value}");
+            let _ = write!(name, " {option}={}", url.shown_option(option, value));
         }
         name
     };

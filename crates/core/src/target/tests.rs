@@ -47,8 +47,9 @@ fn programs_of_a_throwaway_server_may_follow_its_name() {
         ("redis", Some("/opt/redis"), None)
     );
     assert_eq!(TargetUrl::parse("up:mysql@5.5").unwrap().path, "mysql@5.5");
-    // Of a URL it is not the programs: messages show their folder.
-    assert_eq!(TargetUrl::parse("up:mysql://me:secret@h/db").unwrap().option("programs"), None);
+    // A URL is not the programs.
+    let error = TargetUrl::parse("up:mysql://me:secret@h/db").unwrap_err().to_string();
+    assert!(error.contains("no URL") && !error.contains("secret"), "{error}");
     assert_eq!(TargetUrl::parse("sqlite:a:/b").unwrap().path, "a:/b");
 }
 
@@ -127,6 +128,158 @@ fn empty_password_means_no_password_and_is_displayed() {
 fn unknown_option_is_rejected_with_suggestion() {
     let error = parse("sqlite:?jornal_mode=wal").check_options(&["journal_mode", "synchronous"]).unwrap_err();
     assert!(error.to_string().contains("did you mean 'journal_mode'?"), "{error}");
+}
+
+/// Targets that cannot be read, each with `SECRET` in it.
+fn malformed() -> Vec<String> {
+    let pairs = [
+        ["host=h", "password=SECRET", "dbname=d", "user=u"],
+        ["Server=h", "Pwd=SECRET", "Database=d", "Uid=u"],
+        ["Data Source=h", "Password=SECRET", "Initial Catalog=d", "User ID=u"],
+        ["DRIVER={PostgreSQL Unicode}", "PASSWORD=SECRET", "SERVER=h", "UID=u"],
+        ["Driver={MySQL ODBC 8.0}", "PWD=SECRET", "SERVER=h", "UID=u"],
+        ["hostaddr=10.0.0.1", "passwd = SECRET", "port=5432", "sslmode=require"],
+        ["password=SECRET", "host=h", "user=u", "dbname=d"],
+        ["service=shop", "user=u", "password='SECRET'", "dbname=d"],
+        ["DSN=shop", "UID=u", "PWD={SECRET}", "Port=1"],
+        ["user=u", "pass=SECRET", "host=h", "db=d"],
+    ];
+    let mut all = Vec::new();
+    for pairs in pairs {
+        for (between, wrap) in
+            [(" ", ""), (";", ""), ("; ", ""), (";", "pgsql:"), (";", "mysql:"), (";", "odbc:")]
+        {
+            all.push(format!("{wrap}{}", pairs.join(between)));
+        }
+    }
+    for scheme in [
+        "jdbc:postgresql", "jdbc:mysql", "jdbc:mariadb", "r2dbc:postgresql", "jdbc:tc:mysql:8",
+        "postgresql+psycopg2", "postgresql+asyncpg", "mysql+pymysql", "mysql+mysqldb",
+        "mariadb+mariadbconnector", "oracle+cx_oracle", "redis+unix", "redis+socket", "unix", "mssql+pyodbc",
+        "file",
+    ] {
+        for rest in [
+            "//u:SECRET@h/d", "//h/d?user=u&password=SECRET", "//h:1;user=u;password=SECRET", "u:SECRET@h",
+            "//u:SECRET@/s",
+        ] {
+            all.push(format!("{scheme}:{rest}"));
+        }
+    }
+    for scheme in ["postgres", "mysql", "redis", "mongodb", "couchdb", "memcached"] {
+        for rest in [
+            ":/u:SECRET@h/d", ":///u:SECRET@h/d", ":u:SECRET@h/d", "//u:SECRET@h/d", "://u:SEC/SECRET@h/d",
+            "://u:SEC?SECRET@h/d", "://h/d;password=SECRET", "://u:x@h/d;x=1;pwd=SECRET",
+            "://u:SECRET@h:port/d", "://u:SECRET@[h/d", "://u:%ff@h/SECRET", ";//u:SECRET@h/d",
+        ] {
+            all.push(format!("{scheme}{rest}"));
+        }
+    }
+    all.extend(
+        [
+            "u:SECRET@h/d",
+            "u:SECRET@h:5432/d",
+            ":SECRET@h",
+            ":SECRET",
+            "u/SECRET@h:1521/s",
+            "u/SECRET@//h/s",
+            "u:SECRET@tcp(h:3306)/d?tls=true",
+            "u:SECRET@unix(/run/m.sock)/d",
+            "SECRET",
+            "SECRET@h",
+            "u@SECRET",
+            "jdbc:oracle:thin:u/SECRET@h:1521:s",
+            "jdbc:oracle:thin:@//h/s?password=SECRET",
+            "SECRET:@h/d",
+            "jdbc:sqlserver://h;databaseName=d;password=SECRET",
+            "//u:SECRET@h/d",
+            "sqlite:x.db;Password=SECRET",
+            "Data Source=x.db;Password=SECRET",
+            "file:x.db?key=SECRET",
+            "up:postgres://u:SECRET@h/d",
+            "=SECRET",
+            "?SECRET",
+        ]
+        .map(str::to_owned),
+    );
+    all
+}
+
+#[test]
+fn nothing_of_an_unreadable_target_is_shown() {
+    let all = malformed();
+    assert!(all.len() > 200, "{}", all.len());
+    for text in &all {
+        let error = TargetUrl::parse(text).expect_err(text).to_string();
+        assert!(!error.contains("SECRET") && !error.contains("SEC/"), "{text}: {error}");
+        // As a word of the command line, and in whatever repeats it.
+        for word in [text.clone(), format!("--cache={text}"), format!("copy:{text}")] {
+            if ["SECRET", "u@SECRET", "SECRET@h", "=SECRET", "?SECRET", ":SECRET"].contains(&text.as_str()) {
+                continue;
+            }
+            let said = format!("error: invalid value '{word}' ({text}) for {word:?}");
+            let said = without_words(&said, &[word.clone()]);
+            assert!(!said.contains("SECRET"), "{word}: {said}");
+            assert!(!without_passwords([word.clone()].into_iter()).concat().contains("SECRET"), "{word}");
+        }
+    }
+}
+
+#[test]
+fn form_of_another_client_is_named_with_the_url_to_write() {
+    for (text, name, url) in [
+        ("host=h password=x dbname=d", "libpq's keywords", "postgres://user@host"),
+        ("Server=h;Database=d;Uid=u;Pwd=x", "ADO.NET", "ENGINE://user@host"),
+        ("Driver={MySQL ODBC 8.0};Server=h;Pwd=x", "ODBC", "mysql://user@host"),
+        ("jdbc:postgresql://h/d?user=u&password=x", "JDBC", "postgres://user@host"),
+        ("jdbc:mysql://h/d", "JDBC", "mysql://user@host"),
+        ("postgresql+psycopg2://u:p@h/d", "SQLAlchemy", "postgres://user@host"),
+        ("mysql+pymysql://u:p@h/d", "SQLAlchemy", "mysql://user@host"),
+        ("redis+unix:///run/r.sock", "Unix socket", "redis://localhost?socket=/PATH"),
+        ("file:shop.db", "of a file", "sqlite:PATH"),
+        ("pgsql:host=h;dbname=d", "PDO", "postgres://user@host"),
+        ("u:p@tcp(h:3306)/d", "Go's driver", "mysql://user@host"),
+        ("u:p@h/d", "without a scheme", "postgres://app@"),
+    ] {
+        let error = TargetUrl::parse(text).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains(url), "{text}: {error}");
+    }
+    let error = TargetUrl::parse("postgers").unwrap_err().to_string();
+    assert!(error.contains("'postgers' is not a target"), "{error}");
+    // What is readable stays as it is.
+    for text in [
+        "sqlite:/tmp/a=b.db",
+        "sqlite:a;b.db",
+        "postgres://h/d?options=-c work_mem=4MB",
+        "up:mysql@8:/opt/a=b",
+    ] {
+        assert!(TargetUrl::parse(text).is_ok(), "{text}");
+    }
+    for word in ["-D", "a=1", "/home/me@corp/x.sql", "--title=me@corp", "name <me@corp.example>", "x:1"] {
+        assert_eq!(without_passwords([word.to_owned()].into_iter()), [word]);
+    }
+}
+
+#[test]
+fn secret_in_an_option_is_not_displayed() {
+    for (url, shown) in [
+        ("postgres://h/d?PWD=SECRET", "postgres://h/d?PWD=***"),
+        ("up:redis?requirepass=SECRET", "up:redis?requirepass=***"),
+        ("stack:php?db=mysql://u:SECRET@h/d", "stack:php?db=mysql://u%40h/d"),
+        ("stack:php?db=u:SECRET@h/d", "stack:php?db=***"),
+    ] {
+        assert_eq!(parse(url).to_string(), shown);
+    }
+    let error = parse("postgres://u@h/d?password=a&SECRET").check_options(&["password"]).unwrap_err();
+    assert!(!error.to_string().contains("SECRET"), "{error}");
+}
+
+#[test]
+fn url_says_whether_the_environment_is_ignored() {
+    let url = parse("postgres://h/d?environment=ignore&tls=off");
+    assert!(url.ignores_environment && url.option("environment").is_none());
+    assert_eq!(parse(&url.to_string()), url);
+    assert!(!parse("postgres://h/d").ignores_environment);
+    assert!(TargetUrl::parse("postgres://h/d?environment=no").is_err());
 }
 
 proptest! {

@@ -6,11 +6,12 @@
 use super::Place;
 use crate::options::OptionInfo;
 use crate::prelude::*;
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
@@ -218,7 +219,8 @@ fn config(verifier: Arc<dyn ServerCertVerifier>, identity: Option<&Identity>) ->
         Error::usage(format!("the client's certificate: {}: {why}", file.display()))
     };
     let chain = certificates(certificate).map_err(|why| bad(certificate, &why))?;
-    if std::fs::read_to_string(key).is_ok_and(|text| text.contains("ENCRYPTED")) {
+    let is_encrypted = |bytes: &Vec<u8>| bytes.windows(9).any(|part| part == b"ENCRYPTED");
+    if std::fs::read(key).is_ok_and(|bytes| is_encrypted(&bytes)) {
         return Err(bad(key, &"it is encrypted, and encrypted keys are not supported")
             .hint("write it without a password: openssl pkey -in KEY -out FILE"));
     }
@@ -227,8 +229,9 @@ fn config(verifier: Arc<dyn ServerCertVerifier>, identity: Option<&Identity>) ->
 }
 
 /// A verifier that requires a certificate for the host, signed by a trusted authority.
-fn verifier(wanted: &Wanted) -> Result<Arc<WebPkiServerVerifier>> {
-    let roots = Arc::new(roots(wanted.ca.as_deref())?);
+fn verifier(wanted: &Wanted) -> Result<Arc<Trusting>> {
+    let (roots, own) = roots(wanted.ca.as_deref())?;
+    let roots = Arc::new(roots);
     let mut builder = WebPkiServerVerifier::builder_with_provider(roots, provider());
     if let Some(path) = &wanted.crl {
         let bad = |why: String| {
@@ -241,7 +244,8 @@ fn verifier(wanted: &Wanted) -> Result<Arc<WebPkiServerVerifier>> {
         }
         builder = builder.with_crls(lists).enforce_revocation_expiration();
     }
-    builder.build().map_err(|e| Error::new(ErrorKind::Environment, format!("tls=verify: {e}")))
+    let built = builder.build().map_err(|e| Error::new(ErrorKind::Environment, format!("tls=verify: {e}")));
+    Ok(Arc::new(Trusting { authorities: built?, own }))
 }
 
 /// All certificates of a PEM file, at least one.
@@ -251,19 +255,76 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     if all.is_empty() { Err("contains no certificate in PEM format".to_owned()) } else { Ok(all) }
 }
 
-fn roots(ca: Option<&Path>) -> Result<RootCertStore> {
+/// The trusted certificates, and those among them that the user has named.
+fn roots(ca: Option<&Path>) -> Result<(RootCertStore, Vec<CertificateDer<'static>>)> {
     let mut roots = RootCertStore::empty();
     let Some(path) = ca else {
         let found = rustls_native_certs::load_native_certs();
         // A store may have certificates of other times, which no library reads.
         roots.add_parsable_certificates(found.certs);
-        return if roots.is_empty() { Err(no_store(&found.errors)) } else { Ok(roots) };
+        return if roots.is_empty() { Err(no_store(&found.errors)) } else { Ok((roots, Vec::new())) };
     };
     let bad = |why: String| Error::usage(format!("ca={}: {why}", path.display()));
-    for certificate in certificates(path).map_err(bad)? {
-        roots.add(certificate).map_err(|e| bad(e.to_string()))?;
+    let named = certificates(path).map_err(bad)?;
+    for certificate in &named {
+        roots.add(certificate.clone()).map_err(|e| bad(e.to_string()))?;
     }
-    Ok(roots)
+    Ok((roots, named))
+}
+
+/// Checks a certificate by its authority. As in OpenSSL, one that the user has named himself needs no other: a self-signed
+/// certificate is its own authority, which the library refuses as a server's.
+#[derive(Debug)]
+struct Trusting {
+    authorities: Arc<WebPkiServerVerifier>,
+    /// The certificates that the user has named.
+    own: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Trusting {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let verified =
+            self.authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match verified {
+            // Its time was checked before what it may be used for.
+            Err(rustls::Error::InvalidCertificate(CertificateError::Other(_)))
+                if self.own.iter().any(|own| own.as_ref() == end_entity.as_ref()) =>
+            {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.authorities.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.authorities.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
 }
 
 /// The error of a system without certificate authorities.
@@ -280,7 +341,7 @@ fn no_store(errors: &[rustls_native_certs::Error]) -> Error {
 /// the certificate's key.
 #[derive(Debug)]
 struct Lenient {
-    authority: Option<Arc<WebPkiServerVerifier>>,
+    authority: Option<Arc<Trusting>>,
     provider: Arc<CryptoProvider>,
 }
 
@@ -326,5 +387,52 @@ impl ServerCertVerifier for Lenient {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// A certificate for `localhost` that has signed itself (`openssl req -x509`).
+    const SELF_SIGNED: &str = "-----BEGIN CERTIFICATE-----
+MIIBlDCCATugAwIBAgIUMP+CvGu5WWQIGtClrbbqdItBfw4wCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyODE2MTYwNFoYDzIxMjYxMTA0
+MTYxNjA0WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAATFFHbRlZXbKrqIYaLzvPYIi665INcQqgebnjSl4H1st5cTkNrzpkxy
+j/e8Keo/dxv1DIMKZ9YZsbhjde/CM5Slo2kwZzAdBgNVHQ4EFgQUKSaYUgFsqDLG
+gXJ/QoEDCwQIvo8wHwYDVR0jBBgwFoAUKSaYUgFsqDLGgXJ/QoEDCwQIvo8wDwYD
+VR0TAQH/BAUwAwEB/zAUBgNVHREEDTALgglsb2NhbGhvc3QwCgYIKoZIzj0EAwID
+RwAwRAIgGL7fvY67mCaVO7ATBKHjidiqIw/ptj6L1wU8FaHzODQCIAlZxRZ8N8HE
+i6hy4yV6aIIcfN0vEdWDuCRDfHFpMTt8
+-----END CERTIFICATE-----
+";
+
+    /// Whether a server with the self-signed certificate is accepted under this name.
+    fn accepts(check: Check, name: &'static str, after: Duration) -> Result<(), rustls::Error> {
+        let file = std::env::temp_dir().join(format!("kurabe-self-signed-{}-{check:?}", std::process::id()));
+        std::fs::write(&file, format!("Sécurité\n{SELF_SIGNED}")).unwrap();
+        let wanted = Wanted { check, ca: Some(file.clone()), crl: None, identity: None };
+        let certificate = certificates(&file).unwrap().remove(0);
+        let trusting = verifier(&wanted).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let verifier: Arc<dyn ServerCertVerifier> = match check {
+            Check::Host => trusting,
+            _ => Arc::new(Lenient { authority: Some(trusting), provider: provider() }),
+        };
+        let name = ServerName::try_from(name).unwrap();
+        // 2027.
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(1_800_000_000) + after);
+        verifier.verify_server_cert(&certificate, &[], &name, &[], now).map(drop)
+    }
+
+    #[test]
+    fn self_signed_certificate_is_its_own_authority() {
+        let century = Duration::from_secs(101 * 366 * 86_400);
+        assert_eq!(accepts(Check::Host, "localhost", Duration::ZERO), Ok(()));
+        assert_eq!(accepts(Check::Authority, "db.example", Duration::ZERO), Ok(()));
+        assert!(accepts(Check::Host, "db.example", Duration::ZERO).is_err());
+        assert!(accepts(Check::Authority, "localhost", century).is_err(), "it has expired");
     }
 }

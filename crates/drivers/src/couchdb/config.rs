@@ -1,7 +1,7 @@
 //! Connection settings, from the URL. The variables `COUCHDB_USER` and `COUCHDB_PASSWORD`, which CouchDB's container
 //! image uses too, supply what the URL omits.
 
-use crate::environment;
+use crate::environment::Environment;
 use crate::http::Server;
 use crate::prelude::*;
 use crate::wire::{Place, UNRESERVED, tls};
@@ -28,7 +28,8 @@ pub(super) struct Config {
 
 impl Config {
     pub(super) fn from_url(url: &TargetUrl) -> Result<Self> {
-        Self::new(url, &|name| environment::variable(name).filter(|value| !value.is_empty()))
+        let environment = Environment::for_url(url);
+        environment.check(Self::new(url, &|name| environment.get(name).filter(|value| !value.is_empty())))
     }
 
     fn new(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {

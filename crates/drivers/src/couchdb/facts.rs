@@ -26,6 +26,8 @@ const AROUND: u64 = 1_024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kind {
     version: String,
+    /// What it calls itself, unlike all others.
+    uuid: Option<String>,
     /// The names of its stores (`leveldb`), if it is PouchDB Server.
     stores: Option<Vec<String>>,
 }
@@ -50,15 +52,16 @@ impl Kind {
     fn of(greeting: &[u8]) -> Option<Self> {
         let object: Object<'_> = parse(greeting).ok()?;
         let version = object.text("version")?.to_owned();
+        let uuid = object.text("uuid").map(ToOwned::to_owned);
         if object.get("couchdb").is_some() {
-            return Some(Self { version, stores: None });
+            return Some(Self { version, uuid, stores: None });
         }
         object.get("express-pouchdb")?;
         // `Object` does not keep lists.
         let greeting: Value = serde_json::from_slice(greeting).ok()?;
         let stores = greeting.get("pouchdb-adapters").and_then(Value::as_array);
         let stores = stores.into_iter().flatten().filter_map(|store| store.as_str().map(ToOwned::to_owned));
-        Some(Self { version, stores: Some(stores.collect()) })
+        Some(Self { version, uuid, stores: Some(stores.collect()) })
     }
 }
 
@@ -69,6 +72,10 @@ pub(super) fn describe(client: &mut Client, kind: &Kind) -> Result<ServerFacts> 
         version: kind.version.clone(),
         client: CLIENT.to_owned(),
         transport: client.config().server.transport().to_owned(),
+        identity: kind.uuid.as_ref().map(|uuid| ServerIdentity {
+            server: format!("uuid {uuid}"),
+            database: client.config().prefix.clone(),
+        }),
         notes: vec![
             "updates, replacements and deletions are two requests each: one reads the document's revision"
                 .to_owned(),
@@ -203,10 +210,13 @@ mod tests {
 
     #[test]
     fn kind_is_read_from_the_greeting() {
-        let couch = br#"{"couchdb":"Welcome","version":"3.3.3","git_sha":"x","features":["a","b"],"vendor":{"name":"v"}}"#;
-        assert_eq!(Kind::of(couch), Some(Kind { version: "3.3.3".to_owned(), stores: None }));
-        let pouch = br#"{"express-pouchdb":"Welcome!","version":"4.2.0","pouchdb-adapters":["leveldb"]}"#;
-        let expected = Kind { version: "4.2.0".to_owned(), stores: Some(vec!["leveldb".to_owned()]) };
+        let uuid = || Some("u1".to_owned());
+        let couch = br#"{"couchdb":"Welcome","version":"3.3.3","uuid":"u1","git_sha":"x","features":["a","b"],"vendor":{"name":"v"}}"#;
+        assert_eq!(Kind::of(couch), Some(Kind { version: "3.3.3".to_owned(), uuid: uuid(), stores: None }));
+        let pouch =
+            br#"{"express-pouchdb":"Welcome!","version":"4.2.0","uuid":"u1","pouchdb-adapters":["leveldb"]}"#;
+        let expected =
+            Kind { version: "4.2.0".to_owned(), uuid: uuid(), stores: Some(vec!["leveldb".to_owned()]) };
         assert_eq!(Kind::of(pouch), Some(expected));
         for other in [&b"<html>"[..], b"{}", br#"{"version":"8.1","cluster_name":"elasticsearch"}"#, b"[1]"] {
             assert_eq!(Kind::of(other), None);

@@ -153,6 +153,16 @@ impl Driver for Memcached {
                 }),
                 ..Limits::default()
             },
+            identity: general.number("time").zip(general.number("uptime")).map(|(time, uptime)| {
+                ServerIdentity {
+                    server: format!(
+                        "process {}, started {}",
+                        general.text("pid"),
+                        time.saturating_sub(uptime)
+                    ),
+                    database: String::new(),
+                }
+            }),
             notes,
             ..ServerFacts::default()
         })

@@ -15,7 +15,7 @@ pub(super) enum Element<'a> {
     Document(Raw<'a>),
     Array(Raw<'a>),
     Binary(&'a [u8]),
-    ObjectId,
+    ObjectId(&'a [u8]),
     Bool(bool),
     /// Milliseconds since 1970.
     DateTime(i64),
@@ -237,7 +237,7 @@ impl<'a> Elements<'a> {
                 take(from, 1)?;
                 Element::Binary(take(from, length)?)
             }
-            OBJECT_ID => take(from, 12).map(|_| Element::ObjectId)?,
+            OBJECT_ID => take(from, 12).map(Element::ObjectId)?,
             BOOL => match take_array(from)? {
                 [truth @ (0 | 1)] => Element::Bool(truth == 1),
                 _ => return Err(invalid()),

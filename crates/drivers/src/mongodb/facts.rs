@@ -85,6 +85,13 @@ pub(super) fn read(link: &mut Link, config: &Config, deployment: &Deployment) ->
         durability_settings,
         settings: settings(config, deployment, status),
         limits: limits(deployment, status),
+        identity: deployment.hello.process.as_ref().map(|process| ServerIdentity {
+            server: format!(
+                "process {}",
+                process.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+            ),
+            database: config.database.clone(),
+        }),
         notes,
         ..ServerFacts::default()
     })

@@ -28,6 +28,8 @@ pub(super) struct Hello {
     pub(super) mechanisms: Option<Vec<String>>,
     pub(super) compressors: Vec<String>,
     pub(super) tags: Vec<(String, String)>,
+    /// The number of its process, which no other has; `None` before MongoDB 4.4.
+    pub(super) process: Option<Vec<u8>>,
     /// When it wrote last, in milliseconds since 1970.
     pub(super) last_write: Option<i64>,
 }
@@ -60,6 +62,10 @@ impl Hello {
             mechanisms: answer.has("saslSupportedMechs").then(|| answer.texts("saslSupportedMechs")),
             compressors: answer.texts("compression"),
             tags: tags.filter_map(tag).collect(),
+            process: match answer.at(&["topologyVersion", "processId"]) {
+                Some(Element::ObjectId(bytes)) => Some(bytes.to_vec()),
+                _ => None,
+            },
             last_write: match answer.at(&["lastWrite", "lastWriteDate"]) {
                 Some(Element::DateTime(at)) => Some(at),
                 _ => None,

@@ -3,7 +3,7 @@
 use super::option_file::OptionFile;
 use crate::account;
 use crate::charset::Charset;
-use crate::environment;
+use crate::environment::Environment;
 use crate::prelude::*;
 use crate::url::{own_tls_option, truth};
 use crate::wire::{Place, tls};
@@ -24,20 +24,33 @@ pub(crate) struct Config {
     pub(crate) charset: Charset,
     /// The storage engine of our tables; `None`: the server's default.
     pub(crate) engine: Option<String>,
+    /// What the reader should know of the option files.
+    pub(crate) notes: Vec<String>,
 }
 
 /// The options of MySQL's client for TLS, which a URL may have too.
 const SSL: [&str; 5] = ["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "ssl-crl"];
 
 impl Config {
-    /// Reads the URL. Missing values come from `MYSQL_PWD` and the `[client]` sections of the option files, as in MySQL's
-    /// own programs. The last default of the user is the operating system's user name.
+    /// Reads the URL. Missing values come from the `[client]` sections of the option files and from `MYSQL_PWD`, as in
+    /// MySQL's own programs. The last default of the user is the operating system's user name.
     pub(crate) fn from_url(url: &TargetUrl) -> Result<Self> {
-        let variable = |name: &str| environment::variable(name);
-        Self::new(url, &variable, &OptionFile::of_this_user(), || account::name(&variable))
+        let environment = Environment::for_url(url);
+        let variable = |name: &str| environment.get(name);
+        let file = OptionFile::read_for(&environment);
+        environment.check(Self::new(url, &variable, &file, || account::name(&variable)))
     }
 
     fn new(
+        url: &TargetUrl,
+        variable: &dyn Fn(&str) -> Option<String>,
+        file: &OptionFile,
+        account: impl FnOnce() -> Option<String>,
+    ) -> Result<Self> {
+        file.check(Self::read(url, variable, file, account))
+    }
+
+    fn read(
         url: &TargetUrl,
         variable: &dyn Fn(&str) -> Option<String>,
         file: &OptionFile,
@@ -61,32 +74,37 @@ impl Config {
         let user = user.ok_or_else(|| url.wrong("no user is given").hint("mysql://user@host/database"))?;
         let of_environment = || variable("MYSQL_PWD").map(Secret::new);
         let of_file = || file.get("password").map(Secret::new);
-        let password = url.password.clone().or_else(of_environment).or_else(of_file).unwrap_or_default();
+        let password = url.password.clone().or_else(of_file).or_else(of_environment).unwrap_or_default();
         let database = Some(url.path.clone())
             .filter(|path| !path.is_empty())
             .or_else(|| file.get("database"))
             .ok_or_else(|| url.wrong("no database is given").hint("mysql://user@host/database"))?;
         tls.check(&place, url)?;
         let server_key = server_key(url, file)?;
-        Ok(Self { place, user, password, database, tls, cleartext, server_key, charset, engine })
+        let notes = file.ignored().to_vec();
+        Ok(Self { place, user, password, database, tls, cleartext, server_key, charset, engine, notes })
     }
 }
 
 /// What the URL and the option files say of TLS over TCP.
 pub(super) fn tls(url: &TargetUrl) -> Result<tls::Mode> {
-    tls_of(url, &OptionFile::of_this_user(), &Place::Tcp { host: String::new(), port: 0 })
+    let file = OptionFile::read_for(&Environment::for_url(url));
+    file.check(tls_of(url, &file, &Place::Tcp { host: String::new(), port: 0 }))
 }
 
 /// The server that the URL and the option files name.
 pub(super) fn servers(url: &TargetUrl) -> Result<Vec<ServerPlace>> {
-    Ok(vec![place(url, &OptionFile::of_this_user())?.into()])
+    Ok(vec![place(url, &OptionFile::read_for(&Environment::for_url(url)))?.into()])
 }
 
 fn tls_of(url: &TargetUrl, file: &OptionFile, place: &Place) -> Result<tls::Mode> {
     let own = own_tls_option(url, SSL.into_iter().find(|name| url.option(name).is_some()))?;
     // A Unix socket needs no encryption.
     let of_file = match place {
-        Place::Tcp { .. } if own.is_none() => file.with(url, &SSL).tls()?,
+        Place::Tcp { .. } if own.is_none() => {
+            let file = file.with(url, &SSL);
+            file.check(file.tls())?
+        }
         _ => None,
     };
     of_file.map_or_else(|| tls::Mode::from_url(url, false), Ok)
@@ -152,16 +170,17 @@ mod tests {
     }
 
     #[test]
-    fn url_overrides_environment_and_environment_overrides_file() {
+    fn url_overrides_file_and_file_overrides_environment() {
         let file = "[client]\nuser=f\npassword=from-file\nhost=h\nport=1\n";
         let one = config("mysql://u:from-url@db:2/d", Some("from-env"), file).unwrap();
         assert_eq!((one.user.as_str(), one.password.expose()), ("u", "from-url"));
         assert_eq!(one.place, Place::Tcp { host: "db".into(), port: 2 });
         let two = config("mysql:///d", Some("from-env"), file).unwrap();
-        assert_eq!((two.user.as_str(), two.password.expose()), ("f", "from-env"));
+        assert_eq!((two.user.as_str(), two.password.expose()), ("f", "from-file"));
         assert_eq!(two.place, Place::Tcp { host: "h".into(), port: 1 });
         let three = config("mysql://db/d", None, file).unwrap();
         assert_eq!(three.password.expose(), "from-file");
+        assert_eq!(config("mysql://db/d", Some("from-env"), "").unwrap().password.expose(), "from-env");
         assert!(!format!("{three:?}").contains("from-file"));
     }
 

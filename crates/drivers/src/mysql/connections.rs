@@ -35,7 +35,11 @@ const FOREIGN: &[ForeignOption] = &[
 pub(super) const CONNECTIONS: Connections = Connections {
     foreign: FOREIGN,
     variables: &[
-        ("MYSQL_PWD", "the password, where the URL has none"),
+        ("MYSQL_PWD", "the password, where neither the URL nor an option file has one"),
+        (
+            "MYSQL_HOST, MYSQL_TCP_PORT, MYSQL_UNIX_PORT",
+            "not read: the URL or an option file names the server",
+        ),
         ("HOME", "the folder of .my.cnf"),
         ("SSL_CERT_FILE", "the system's certificate authorities, where they are in another file"),
     ],
@@ -43,7 +47,7 @@ pub(super) const CONNECTIONS: Connections = Connections {
         (
             "/etc/my.cnf, /etc/mysql/my.cnf, ~/.my.cnf",
             "[client] and, as in MariaDB, [client-server] and [client-mariadb]: user, \
-          password, host, port, socket, database, ssl-…; later files win; !include and !includedir are followed",
+          password, host, port, socket, database, ssl-…; later files win; !include and !includedir are followed; a file that everybody can write is ignored",
         ),
         ("~/.mylogin.cnf", "not read"),
     ],

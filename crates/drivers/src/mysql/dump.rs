@@ -69,7 +69,14 @@ impl MysqlDump {
                 command.arg("--protocol=SOCKET").arg(format!("--socket={}", path.display()));
             }
         }
-        command.env_remove("MYSQL_HOST").env_remove("MYSQL_TCP_PORT").env_remove("MYSQL_UNIX_PORT");
+        // Nothing of the user's settings for other servers; MySQL's programs read a login file in spite of --no-defaults.
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if ["MYSQL_", "MARIADB_", "LIBMYSQL_"].iter().any(|start| name.starts_with(start)) {
+                command.env_remove(&*name);
+            }
+        }
+        command.env("MYSQL_TEST_LOGIN_FILE", "/nonexistent");
         command.env("MYSQL_PWD", config.password.expose()).stdin(Stdio::null());
         command
     }

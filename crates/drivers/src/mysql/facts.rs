@@ -106,11 +106,24 @@ pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) 
             parameters: Some(Limit::new(65_535, "the protocol (16-bit count)")),
             ..Limits::default()
         },
+        identity: identity(link)?,
         read_only,
         no_tables,
         notes,
         ..ServerFacts::default()
     })
+}
+
+/// What tells the server from others: its host, its port and its folder, of which copies of its data have others.
+fn identity(link: &mut dyn Query) -> Result<Option<ServerIdentity>> {
+    let sql = "SELECT CONCAT(@@hostname, ', port ', @@port, ', ', @@datadir, ', server_id ', @@server_id), DATABASE()";
+    let row = match rows(link, sql) {
+        // A server that speaks the protocol, without these variables.
+        Err(error) if error.server_code().is_some() => return Ok(None),
+        found => found?.into_iter().next().unwrap_or_default(),
+    };
+    let mut row = row.into_iter();
+    Ok(row.next().map(|server| ServerIdentity { server, database: row.next().unwrap_or_default() }))
 }
 
 /// The products whose settings mean what the manuals of MySQL and MariaDB say.
@@ -178,7 +191,8 @@ fn may_create(grant: &str, database: &str) -> bool {
     privileges(grant).is_none_or(|(all, object)| {
         let Some(of) = object.strip_suffix(".*") else { return false };
         // Names may have wildcards.
-        let named = of.trim_matches('`').replace('\\', "");
+        // With ANSI_QUOTES names are in other quotes.
+        let named = of.trim_matches(['`', '"']).replace('\\', "");
         let here = of == "*" || named == database || of.contains('%') || of.contains('_');
         here && all.split(',').any(|one| ["ALL PRIVILEGES", "CREATE"].contains(&one.trim()))
     })
@@ -237,6 +251,7 @@ mod tests {
             ("GRANT USAGE ON *.* TO `a`@`%` IDENTIFIED BY PASSWORD '*x'", false, false),
             ("GRANT SELECT ON `shop`.* TO `a`@`%`", false, false),
             ("GRANT ALL PRIVILEGES ON `shop`.* TO `a`@`%`", true, false),
+            ("GRANT ALL PRIVILEGES ON \"shop\".* TO \"a\"@\"%\"", true, false),
             ("GRANT ALL PRIVILEGES ON `other`.* TO `a`@`%`", false, false),
             ("GRANT CREATE ON `sh%`.* TO `a`@`%`", true, false),
             ("GRANT CREATE ON `shop`.`one` TO `a`@`%`", false, false),

@@ -189,6 +189,7 @@ impl Driver for Mysql {
         let proxy = proxy::check(&mut link, number, || self.lean(&ConnectOptions::default()))?;
         let durability = self.durability(&mut link)?;
         let mut facts = facts::read(&mut link, &durability, lean::CLIENT)?;
+        facts.notes.extend(self.config.notes.iter().cloned());
         if let Some(name) = proxy {
             facts.notes.push(format!(
                 "{name} stands before the server: its time and processor use are part of every result, and the server's processes \

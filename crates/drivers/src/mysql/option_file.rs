@@ -1,10 +1,13 @@
 //! The `[client]` sections of the option files (MySQL manual, "Using Option Files").
 
-use crate::environment;
+use crate::environment::{Environment, lines, text};
 use crate::prelude::*;
 use crate::wire::tls;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -14,18 +17,36 @@ const SECTIONS: &[&str] = &["client", "client-server", "client-mariadb"];
 /// Files for all users, as the clients of Debian's and of most other packages read them; the user's own comes last.
 const SYSTEM: [&str; 2] = ["/etc/my.cnf", "/etc/mysql/my.cnf"];
 
+/// The user's own file, as messages name it.
+const OWN: &str = "~/.my.cnf";
+
 /// How deep files include others.
 const DEPTH: usize = 10;
 
-/// Options from files, each with the file that it is from. It has no `Debug` because it may contain a password.
+/// Options from files. It has no `Debug` because it may contain a password.
 #[derive(Clone, Default)]
-pub(crate) struct OptionFile(BTreeMap<String, (String, String)>);
+pub(crate) struct OptionFile {
+    options: BTreeMap<String, OptionLine>,
+    /// The first option that was needed and whose value could not be read.
+    unreadable: OnceCell<Error>,
+    /// Files that the clients ignore too, with the reasons.
+    ignored: Vec<String>,
+}
+
+/// The value of an option, with the file that it is from, and its line there.
+#[derive(Clone)]
+struct OptionLine {
+    value: Vec<u8>,
+    file: String,
+    line: usize,
+}
 
 impl OptionFile {
-    /// Reads the files for all users and the current user's. Those that do not exist or cannot be read are skipped.
-    pub(crate) fn of_this_user() -> Self {
+    /// Reads the files for all users and the current user's. Those that do not exist are skipped, and those that may not be
+    /// read or that everybody can write, as by the client programs.
+    pub(crate) fn read_for(environment: &Environment) -> Self {
         let mut all = Self::default();
-        if environment::is_hidden() {
+        if environment.is_empty() {
             return all;
         }
         let own = std::env::var_os("HOME").map(|home| Path::new(&home).join(".my.cnf"));
@@ -33,49 +54,64 @@ impl OptionFile {
             all.read(&path, &path.display().to_string(), 0);
         }
         if let Some(path) = own {
-            all.read(&path, "~/.my.cnf", 0);
+            all.read(&path, OWN, 0);
         }
         all
     }
 
-    /// Reads a file, unless it is world-writable: MySQL's own programs ignore such a file too.
     fn read(&mut self, path: &Path, name: &str, depth: usize) {
-        let writable_by_all = fs::metadata(path)
-            .map_or(true, |about| !about.is_file() || about.permissions().mode() & 0o002 != 0);
-        if writable_by_all || depth > DEPTH {
+        let Ok(about) = fs::metadata(path) else { return };
+        if !about.is_file() || depth > DEPTH {
             return;
         }
-        let text = fs::read_to_string(path).unwrap_or_default();
-        self.add(&text, name, depth);
+        if about.permissions().mode() & 0o002 != 0 {
+            self.ignored.push(format!("{name} is ignored, because everybody can write to it (chmod o-w)"));
+            return;
+        }
+        match lines(path) {
+            Ok(bytes) => self.add(&bytes.unwrap_or_default(), name, depth),
+            Err(error) => self.ignored.push(format!("{name} is ignored: {error}")),
+        }
     }
 
     #[cfg(test)]
     pub(crate) fn parse(text: &str) -> Self {
+        Self::parse_bytes(text.as_bytes())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn parse_bytes(bytes: &[u8]) -> Self {
         let mut all = Self::default();
-        all.add(text, "~/.my.cnf", 0);
+        all.add(bytes, OWN, 0);
         all
     }
 
-    /// Adds the lines of a file. Later lines win; underscores and dashes in names are equivalent.
-    fn add(&mut self, text: &str, name: &str, depth: usize) {
+    /// Adds the lines of a file, which may be in any encoding. Later lines win; underscores and dashes in names are
+    /// equivalent.
+    fn add(&mut self, bytes: &[u8], name: &str, depth: usize) {
         let mut ours = false;
-        for line in text.lines().map(str::trim) {
-            if let Some(section) = line.strip_prefix('[') {
-                ours = section.split(']').next().is_some_and(|name| SECTIONS.contains(&name.trim()));
-            } else if let Some(folder) = line.strip_prefix("!includedir") {
-                let files = fs::read_dir(folder.trim()).into_iter().flatten().flatten();
+        for (number, line) in bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).enumerate() {
+            let path = |rest: &[u8]| PathBuf::from(OsStr::from_bytes(rest.trim_ascii()));
+            if let Some(section) = line.strip_prefix(b"[") {
+                let section = section.split(|byte| *byte == b']').next().map(<[u8]>::trim_ascii);
+                ours = SECTIONS.iter().any(|known| section == Some(known.as_bytes()));
+            } else if let Some(folder) = line.strip_prefix(b"!includedir") {
+                let files = fs::read_dir(path(folder)).into_iter().flatten().flatten();
                 let mut files: Vec<PathBuf> = files.map(|entry| entry.path()).collect();
                 files.retain(|path| path.extension().is_some_and(|ending| ending == "cnf"));
                 files.sort();
                 for path in files {
                     self.read(&path, &path.display().to_string(), depth + 1);
                 }
-            } else if let Some(path) = line.strip_prefix("!include") {
-                self.read(Path::new(path.trim()), path.trim(), depth + 1);
-            } else if ours && !line.is_empty() && !line.starts_with(['#', ';', '!']) {
-                let (option, value) = line.split_once('=').unwrap_or((line, ""));
-                let value = (unquoted(value.trim()), name.to_owned());
-                self.0.insert(option.trim().replace('_', "-"), value);
+            } else if let Some(included) = line.strip_prefix(b"!include") {
+                let path = path(included);
+                self.read(&path, &path.display().to_string(), depth + 1);
+            } else if ours && !matches!(line.first(), None | Some(b'#' | b';' | b'!')) {
+                let at = line.iter().position(|byte| *byte == b'=').unwrap_or(line.len());
+                let (option, value) = (&line[..at], line.get(at + 1..).unwrap_or_default());
+                let option = String::from_utf8_lossy(option.trim_ascii()).replace('_', "-");
+                let value = unquoted(value.trim_ascii());
+                self.options.insert(option, OptionLine { value, file: name.to_owned(), line: number + 1 });
             }
         }
     }
@@ -84,27 +120,47 @@ impl OptionFile {
     pub(crate) fn with(&self, url: &TargetUrl, names: &[&str]) -> Self {
         let mut all = self.clone();
         for (name, value) in names.iter().filter_map(|name| Some((*name, url.option(name)?))) {
-            all.0.insert(name.to_owned(), (value.to_owned(), url.scheme.clone()));
+            let line = OptionLine { value: value.as_bytes().to_vec(), file: url.scheme.clone(), line: 0 };
+            all.options.insert(name.to_owned(), line);
         }
         all
     }
 
     /// Where the first of these options that is set comes from.
     fn origin(&self, names: &[&str]) -> &str {
-        names.iter().find_map(|name| self.0.get(*name)).map_or("~/.my.cnf", |(_, origin)| origin)
+        names.iter().find_map(|name| self.options.get(*name)).map_or(OWN, |line| &line.file)
     }
 
+    /// The value of an option, unless it is empty. One that is not UTF-8 is reported by [`check`](Self::check).
     pub(crate) fn get(&self, name: &str) -> Option<String> {
-        self.0.get(name).map(|(value, _)| value).filter(|value| !value.is_empty()).cloned()
+        let OptionLine { value, file, line } = self.options.get(name)?;
+        match text(value, file, *line) {
+            Ok(value) => Some(value.to_owned()).filter(|value| !value.is_empty()),
+            Err(error) => {
+                let _ = self.unreadable.set(error.context(name));
+                None
+            }
+        }
+    }
+
+    /// The result of reading a configuration, unless an option that it needed could not be read.
+    pub(crate) fn check<T>(&self, read: Result<T>) -> Result<T> {
+        self.unreadable.get().map_or(read, |error| Err(error.clone()))
+    }
+
+    /// The files that are ignored, with the reasons.
+    pub(crate) fn ignored(&self) -> &[String] {
+        &self.ignored
     }
 }
 
 impl OptionFile {
     /// The value of a switch; without `=` it is on.
     fn switch(&self, name: &str) -> Option<bool> {
-        self.0
-            .get(name)
-            .map(|(value, _)| !matches!(&*value.to_ascii_lowercase(), "0" | "off" | "false" | "no"))
+        let line = self.options.get(name)?;
+        let is_off =
+            ["0", "off", "false", "no"].iter().any(|off| line.value.eq_ignore_ascii_case(off.as_bytes()));
+        Some(!is_off)
     }
 
     /// Whether a switch is on.
@@ -179,29 +235,29 @@ impl OptionFile {
 }
 
 /// Removes a value's quotes and comment, and decodes its escapes.
-fn unquoted(value: &str) -> String {
-    let quote = value.chars().next().filter(|c| matches!(c, '\'' | '"'));
-    let mut out = String::with_capacity(value.len());
-    let mut rest = value.chars().skip(usize::from(quote.is_some())).peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            _ if Some(c) == quote => break,
+fn unquoted(value: &[u8]) -> Vec<u8> {
+    let quote = value.first().copied().filter(|byte| matches!(byte, b'\'' | b'"'));
+    let mut out = Vec::with_capacity(value.len());
+    let mut rest = value.iter().copied().skip(usize::from(quote.is_some()));
+    while let Some(byte) = rest.next() {
+        match byte {
+            _ if Some(byte) == quote => break,
             // A comment may follow an unquoted value.
-            '#' if quote.is_none() => break,
-            '\\' => match rest.next() {
-                Some('b') => out.push('\u{8}'),
-                Some('t') => out.push('\t'),
-                Some('n') => out.push('\n'),
-                Some('r') => out.push('\r'),
-                Some('s') => out.push(' '),
-                Some(c @ ('\\' | '\'' | '"')) => out.push(c),
-                Some(c) => out.extend(['\\', c]),
-                None => out.push('\\'),
+            b'#' if quote.is_none() => break,
+            b'\\' => match rest.next() {
+                Some(b'b') => out.push(8),
+                Some(b't') => out.push(b'\t'),
+                Some(b'n') => out.push(b'\n'),
+                Some(b'r') => out.push(b'\r'),
+                Some(b's') => out.push(b' '),
+                Some(byte @ (b'\\' | b'\'' | b'"')) => out.push(byte),
+                Some(byte) => out.extend([b'\\', byte]),
+                None => out.push(b'\\'),
             },
-            c => out.push(c),
+            byte => out.push(byte),
         }
     }
-    if quote.is_none() { out.trim_end().to_owned() } else { out }
+    if quote.is_none() { out.trim_ascii_end().to_vec() } else { out }
 }
 
 #[cfg(test)]
@@ -229,12 +285,12 @@ mod tests {
         let read = || {
             let mut file = OptionFile::default();
             file.read(&path, "f", 0);
-            file.get("user")
+            (file.get("user"), file.ignored().len())
         };
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(read().as_deref(), Some("bob"));
+        assert_eq!(read(), (Some("bob".to_owned()), 0));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
-        assert_eq!(read(), None);
+        assert_eq!(read(), (None, 1));
         fs::remove_file(&path).unwrap();
     }
 
@@ -265,10 +321,32 @@ mod tests {
         assert!(error.starts_with(&one) && error.contains("PREFERRED"), "{error}");
     }
 
+    #[test]
+    fn bytes_of_other_encodings_hide_no_option() {
+        let mark = b"\xef\xbb\xbf[client]\nssl-mode=REQUIRED\n";
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("marked.cnf"), mark).unwrap();
+        let include = format!("!include {}\n", folder.path().join("marked.cnf").display());
+        for file in [
+            b"# s\xe9curit\xe9\n[client]\nssl-mode=REQUIRED\n".to_vec(),
+            b"[mysql]\nprompt=\xe9\n[client]\nssl_mode=REQUIRED # \xe9\nunknown=\xe9\n\xe9=1\n".to_vec(),
+            include.into_bytes(),
+        ] {
+            let file = OptionFile::parse_bytes(&file);
+            assert_eq!(file.get("ssl-mode").as_deref(), Some("REQUIRED"));
+            assert!(file.check(Ok(())).is_ok());
+        }
+        let file = OptionFile::parse_bytes(b"[client]\n\npassword=s\xe9cret\n");
+        assert!(file.check(Ok(())).is_ok(), "nobody needed it");
+        assert_eq!(file.get("password"), None);
+        let error = file.check(Ok(())).unwrap_err().to_string();
+        assert!(error.contains("~/.my.cnf, line 3") && !error.contains("cret"), "{error}");
+    }
+
     proptest! {
         #[test]
-        fn parser_accepts_any_text(text in "(\\[client\\]\n)?\\PC{0,60}") {
-            let _ = OptionFile::parse(&text);
+        fn parser_accepts_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let _ = OptionFile::parse_bytes(&[b"[client]\n", &bytes[..]].concat());
         }
     }
 }

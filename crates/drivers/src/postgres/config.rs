@@ -4,7 +4,7 @@ use super::passfile;
 use super::service::{Variable, variable_of, with_service};
 use crate::account;
 use crate::charset::Charset;
-use crate::environment;
+use crate::environment::Environment;
 use crate::prelude::*;
 use crate::url::host_and_port;
 use crate::wire::{Place, tls};
@@ -83,8 +83,9 @@ impl Config {
     /// names, from libpq's variables, the password file and the name of the current OS user, as in PostgreSQL's own
     /// programs. `PGOPTIONS` is not read: settings that affect results must be in the target.
     pub(crate) fn from_url(url: &TargetUrl) -> Result<Vec<Self>> {
-        let variable = |name: &str| environment::variable(name).filter(|value| !value.is_empty());
-        Self::read(url, &variable, || account::name(&variable))
+        let environment = Environment::for_url(url);
+        let variable = |name: &str| environment.get(name).filter(|value| !value.is_empty());
+        environment.check(Self::read(url, &variable, || account::name(&variable)))
     }
 
     fn read(
@@ -95,7 +96,8 @@ impl Config {
         let variable = with_service(url, environment)?;
         let mut hosts = Self::new(url, &variable, account)?;
         for config in hosts.iter_mut().filter(|config| config.password.is_none()) {
-            let (password, hint) = passfile::of_this_user(&config.in_passfile(), &variable);
+            let file = url.option("passfile").map(ToOwned::to_owned);
+            let (password, hint) = passfile::of_this_user(&config.in_passfile(), file, &variable)?;
             config.password = password;
             config.password_hint = hint;
         }
@@ -213,7 +215,8 @@ fn choice<T: Copy>(url: &TargetUrl, name: &str, value: Option<String>, choices: 
 }
 
 /// Where the server listens, and the name of its host: one pair for each host that is named. `host`, `hostaddr` and `port`
-/// are lists in the same order.
+/// are lists in the same order. Names and addresses are from the same place: in libpq `PGHOSTADDR` leads also those hosts
+/// elsewhere that the URL names.
 fn places(url: &TargetUrl, variable: Variable<'_>) -> Result<Vec<(Place, Option<String>)>> {
     let list = |text: String| text.split(',').map(|part| part.trim().to_owned()).collect::<Vec<_>>();
     let option = |name: &str| url.option(name).map(ToOwned::to_owned);
@@ -231,9 +234,10 @@ fn places(url: &TargetUrl, variable: Variable<'_>) -> Result<Vec<(Place, Option<
     if let Some(named) = option("socket").map(|socket| vec![socket]).or_else(|| option("host").map(list)) {
         hosts = named;
     }
-    let addresses = option("hostaddr").or_else(|| variable("PGHOSTADDR")).map(list).unwrap_or_default();
-    if hosts.is_empty() && option("hostaddr").is_none() {
+    let mut addresses = option("hostaddr").map(list).unwrap_or_default();
+    if hosts.is_empty() && addresses.is_empty() {
         hosts = variable("PGHOST").map(list).unwrap_or_default();
+        addresses = variable("PGHOSTADDR").map(list).unwrap_or_default();
     }
     if ports.iter().all(Option::is_none) {
         let given = option("port").or_else(|| variable("PGPORT")).map(list).unwrap_or_default();
@@ -304,6 +308,14 @@ mod tests {
         assert_eq!(places("postgres://u@/d", &[("PGHOST", "a,b"), ("PGPORT", "1,2")]), ["a a:1", "b b:2"]);
         assert_eq!(places("postgres://u@a/d?hostaddr=10.0.0.1", &[]), ["a 10.0.0.1:5432"]);
         assert_eq!(places("postgres://u@/d?hostaddr=10.0.0.1", &[("PGHOST", "x")]), ["- 10.0.0.1:5432"]);
+        // What names a host is not led elsewhere.
+        let elsewhere = [("PGHOSTADDR", "10.0.0.9")];
+        for url in ["postgres://u@a/d", "postgres://u@/d?host=a"] {
+            assert_eq!(places(url, &elsewhere), ["a a:5432"], "{url}");
+        }
+        assert_eq!(places("postgres://u@/d?socket=/run", &elsewhere), ["/run /run/.s.PGSQL.5432"]);
+        assert_eq!(places("postgres://u@/d", &elsewhere), ["- 10.0.0.9:5432"]);
+        assert_eq!(places("postgres://u@/d", &[elsewhere[0], ("PGHOST", "b")]), ["b 10.0.0.9:5432"]);
         for (url, part) in [
             ("postgres://u@/d?host=a,b&port=1,2,3", "3 ports are given for 2 hosts"),
             ("postgres://u@/d?host=a&hostaddr=1.1.1.1,2.2.2.2", "2 addresses"),
@@ -338,6 +350,9 @@ mod tests {
         assert_eq!((one.options.as_deref(), one.application_name.as_str()), (Some("-c work_mem=9MB"), "sa"));
         assert_eq!(one.password.as_ref().map(Secret::expose), Some("ep"));
         assert_eq!(one.connect_timeout, Some(Duration::from_secs(7)));
+        let elsewhere = [&variables[..], &[("PGHOSTADDR", "10.0.0.9")]].concat();
+        let place = config("postgres://@/ud?service=shop", &elsewhere).unwrap().place;
+        assert_eq!(place, Place::Tcp { host: "sh".into(), port: 5432 });
         let by_variable = [&variables[..], &[("PGSERVICE", "shop")]].concat();
         assert_eq!(config("postgres://uu@uh", &by_variable).unwrap().user, "uu");
         let error = config("postgres://h/d?service=none", &variables).unwrap_err().to_string();

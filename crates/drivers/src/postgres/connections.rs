@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use Meaning::{Is, Nothing, Refused};
 
-const FOREIGN: &[ForeignOption] = &[
+pub(super) const FOREIGN: &[ForeignOption] = &[
     ForeignOption::new("node-postgres, Heroku", "sslmode", Some("no-verify"), Is("tls", Some("require"))),
     ForeignOption::new("Prisma", "sslaccept", Some("strict"), Is("tls", Some("verify"))),
     ForeignOption::new("Prisma", "sslaccept", Some("accept_invalid_certs"), Is("tls", Some("require"))),
@@ -23,6 +23,15 @@ const FOREIGN: &[ForeignOption] = &[
     ForeignOption::new("Prisma", "pool_timeout", None, Nothing("--clients decides on connections")),
     ForeignOption::new("libpq", "gssencmode", Some("disable"), Nothing("GSSAPI is not supported")),
     ForeignOption::new("libpq", "client_encoding", Some("utf8"), Nothing("it is always UTF-8")),
+    ForeignOption::new("libpq", "client_encoding", Some("utf-8"), Nothing("it is always UTF-8")),
+    ForeignOption::new("libpq", "client_encoding", Some("auto"), Nothing("it is always UTF-8")),
+    ForeignOption::new("libpq", "client_encoding", None, Refused("the text of every connection is UTF-8")),
+    ForeignOption::new("libpq", "keepalives", None, Nothing(KEEPALIVE)),
+    ForeignOption::new("libpq", "keepalives_idle", None, Nothing(KEEPALIVE)),
+    ForeignOption::new("libpq", "keepalives_interval", None, Nothing(KEEPALIVE)),
+    ForeignOption::new("libpq", "keepalives_count", None, Nothing(KEEPALIVE)),
+    ForeignOption::new("libpq", "tcp_user_timeout", None, Nothing(KEEPALIVE)),
+    ForeignOption::new("libpq", "fallback_application_name", None, Nothing("application_name is kurabe")),
     ForeignOption::new(
         "libpq",
         "sslpassword",
@@ -31,10 +40,13 @@ const FOREIGN: &[ForeignOption] = &[
     ),
 ];
 
+const KEEPALIVE: &str = "--timeout decides how long a silent server is waited for";
+
 pub(super) const CONNECTIONS: Connections = Connections {
     foreign: FOREIGN,
     variables: &[
-        ("PGHOST, PGHOSTADDR, PGPORT", "the hosts, where the URL names none"),
+        ("PGHOST, PGHOSTADDR", "the hosts, where neither the URL nor the service names one"),
+        ("PGPORT", "the port, where the URL names none"),
         ("PGUSER, PGPASSWORD, PGDATABASE", "user, password and database, where the URL names none"),
         (
             "PGSERVICE, PGSERVICEFILE, PGSYSCONFDIR",

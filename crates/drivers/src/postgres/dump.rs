@@ -39,7 +39,8 @@ impl PostgresDump {
     fn command(&self, program: &Path) -> Command {
         let config = &self.config;
         let mut command = Command::new(program);
-        for name in ["PGPASSFILE", "PGSERVICE", "PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY", "PGHOSTADDR"] {
+        // Nothing of the user's settings for other servers, of which each version of libpq knows more.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
             command.env_remove(name);
         }
         match &config.place {
@@ -51,10 +52,7 @@ impl PostgresDump {
             }
         };
         command.env("PGUSER", &config.user).env("PGDATABASE", &config.database).env("PGSSLMODE", "disable");
-        match &config.password {
-            Some(password) => command.env("PGPASSWORD", password.expose()),
-            None => command.env_remove("PGPASSWORD"),
-        };
+        config.password.as_ref().map(|password| command.env("PGPASSWORD", password.expose()));
         let search_path = config.search_path.as_ref().map(|path| format!("-c search_path={path}"));
         let options: Vec<String> = config.options.iter().cloned().chain(search_path).collect();
         command.env("PGOPTIONS", options.join(" ")).arg("--no-password").stdin(Stdio::null());

@@ -97,11 +97,26 @@ pub(super) fn read(
             parameters: Some(Limit::new(65_535, "the protocol (16-bit count)")),
             ..Limits::default()
         },
+        identity: identity(link)?,
         read_only,
         no_tables,
         notes,
         ..ServerFacts::default()
     })
+}
+
+/// What tells the server from others: its data's identifier, which a standby has too, and when it was started.
+fn identity(link: &mut dyn Query) -> Result<Option<ServerIdentity>> {
+    let sql = "SELECT system_identifier, pg_catalog.pg_postmaster_start_time()::text, (SELECT oid FROM \
+               pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) FROM pg_catalog.pg_control_system()";
+    let row = match rows(link, sql) {
+        // A server that speaks the protocol, without these functions, or a user who may not call them.
+        Err(error) if error.server_code().is_some() => return Ok(None),
+        found => found?.into_iter().next().unwrap_or_default(),
+    };
+    let [identifier, started, database] = row.try_into().map_err(|_| malformed("facts of the server"))?;
+    let server = format!("system identifier {identifier}, started {started}");
+    Ok(Some(ServerIdentity { server, database }))
 }
 
 /// Why nothing can be written, and why no table can be created: of a session with the user's own search path.

@@ -66,6 +66,7 @@ pub static INFO: DriverInfo = DriverInfo {
             "as in libpq: seconds that connecting may take; default: --timeout",
         ),
         OptionInfo::new("application_name", "as in libpq: the name of the sessions; default: kurabe"),
+        OptionInfo::file("passfile", "as in libpq: the password file; default: ~/.pgpass"),
         OptionInfo::new("channel_binding", "as in libpq: prefer (default), require or disable"),
         wire::tls::OPTION,
         wire::tls::CA,

@@ -1,6 +1,6 @@
 //! Foreign tables of `mysql_fdw`, which read MySQL or MariaDB. Source: the extension's README, "Usage".
 
-use crate::environment;
+use crate::environment::Environment;
 use crate::prelude::*;
 use kurabe_core::remote::Link;
 
@@ -34,7 +34,10 @@ impl Address {
         // The extension's client would use a Unix socket for `localhost`.
         let host =
             url.host.clone().filter(|host| host != "localhost").unwrap_or_else(|| "127.0.0.1".to_owned());
-        let password = url.password.clone().or_else(|| environment::variable("MYSQL_PWD").map(Secret::new));
+        let password = url.password.clone();
+        let environment = Environment::for_url(url);
+        let password =
+            environment.check(Ok(password.or_else(|| environment.get("MYSQL_PWD").map(Secret::new))))?;
         Ok(Self { host, port: url.port.unwrap_or(PORT), database, user, password })
     }
 

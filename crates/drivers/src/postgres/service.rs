@@ -1,5 +1,7 @@
 //! libpq's connection service file (PostgreSQL manual, "The Connection Service File").
 
+use super::connections::FOREIGN;
+use crate::environment::{lines, text};
 use crate::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,6 +27,9 @@ const PARAMETERS: [(&str, &str); 17] = [
     ("sslcrl", "PGSSLCRL"),
 ];
 
+/// The variables that say where the server is.
+const HOSTS: [&str; 2] = ["PGHOST", "PGHOSTADDR"];
+
 /// Reads a setting of the environment.
 pub(super) type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
@@ -47,8 +52,9 @@ fn read(name: &str, variable: Variable<'_>) -> Result<Service> {
     let files = own.into_iter().chain([PathBuf::from(folder).join("pg_service.conf")]);
     let mut read = Vec::new();
     for file in files {
-        let Ok(text) = std::fs::read_to_string(&file) else { continue };
-        if let Some(service) = parse(&text, name).map_err(|e| e.context(file.display()))? {
+        let unreadable = |error| Error::new(ErrorKind::NotPermitted, format!("{}: {error}", file.display()));
+        let Some(bytes) = lines(&file).map_err(unreadable)? else { continue };
+        if let Some(service) = parse(&bytes, name, &file.display().to_string())? {
             return Ok(service);
         }
         read.push(file.display().to_string());
@@ -68,29 +74,44 @@ pub(super) fn with_service<'a>(
     Ok(move |name: &str| match service.get(name) {
         Some(value) => Some(value.clone()),
         None if name == "PGOPTIONS" => None,
+        // The host of a service is not led elsewhere.
+        None if HOSTS.contains(&name) && HOSTS.iter().any(|host| service.contains_key(host)) => None,
         None => environment(name),
     })
 }
 
-/// The section of a service; `None` if there is none.
-fn parse(text: &str, name: &str) -> Result<Option<Service>> {
+/// The section of a service; `None` if there is none. Other sections and comments may be in any encoding.
+fn parse(bytes: &[u8], name: &str, file: &str) -> Result<Option<Service>> {
     let mut found = None;
-    for line in text.lines().map(str::trim) {
-        if line.is_empty() || line.starts_with('#') {
+    for (number, line) in
+        bytes.split(|byte| *byte == b'\n').enumerate().map(|(n, line)| (n + 1, line.trim_ascii()))
+    {
+        if line.is_empty() || line.starts_with(b"#") {
             continue;
         }
-        if let Some(section) = line.strip_prefix('[') {
+        if let Some(section) = line.strip_prefix(b"[") {
             if found.is_some() {
                 break;
             }
-            found = (section.strip_suffix(']') == Some(name)).then(Service::new);
+            found = (section.strip_suffix(b"]") == Some(name.as_bytes())).then(Service::new);
             continue;
         }
         let Some(service) = &mut found else { continue };
-        let wrong = |what: String| Error::usage(format!("service '{name}': {what}"));
+        let line = text(line, file, number)?;
+        let wrong = |what: String| Error::usage(format!("{file}, line {number}: service '{name}': {what}"));
         let (key, value) =
             line.split_once('=').ok_or_else(|| wrong("a line without '=' is no parameter".to_owned()))?;
         let Some((_, variable)) = PARAMETERS.iter().find(|(parameter, _)| *parameter == key) else {
+            let fits = |row: &&ForeignOption| {
+                row.name == key && row.value.is_none_or(|known| known.eq_ignore_ascii_case(value))
+            };
+            match FOREIGN.iter().find(fits).map(|row| row.meaning) {
+                Some(Meaning::Nothing(_)) => continue,
+                Some(Meaning::Refused(hint)) => {
+                    return Err(wrong(format!("the parameter '{key}' is not supported")).hint(hint));
+                }
+                _ => {}
+            }
             let known: Vec<&str> = PARAMETERS.iter().map(|(parameter, _)| *parameter).collect();
             let hint = kurabe_core::units::suggestion(key, &known, "supported");
             return Err(wrong(format!("the parameter '{key}' is not supported")).hint(hint));
@@ -110,7 +131,7 @@ mod tests {
 
     #[test]
     fn section_of_the_service_is_read() {
-        let shop = parse(FILE, "shop").unwrap().unwrap();
+        let shop = parse(FILE.as_bytes(), "shop", "f").unwrap().unwrap();
         let expected = [
             ("PGHOST", "db1,db2"),
             ("PGPASSWORD", "a=b"),
@@ -118,10 +139,23 @@ mod tests {
             ("PGTARGETSESSIONATTRS", "standby"),
         ];
         assert!(shop.iter().map(|(name, value)| (*name, value.as_str())).eq(expected), "{shop:?}");
-        assert!(parse(FILE, "none").unwrap().is_none());
+        assert!(parse(FILE.as_bytes(), "none", "f").unwrap().is_none());
         for (line, part) in [("sslcrldir=/c", "'sslcrldir' is not supported"), ("host", "without '='")] {
-            let error = parse(&format!("[shop]\n{line}\n"), "shop").unwrap_err().to_string();
-            assert!(error.contains(part), "{error}");
+            let error = parse(format!("[shop]\n{line}\n").as_bytes(), "shop", "f").unwrap_err().to_string();
+            assert!(error.contains(part) && error.contains("f, line 2"), "{error}");
         }
+        let ignored = b"[shop]\nkeepalives_idle=60\nclient_encoding=UTF8\ntcp_user_timeout=5\nuser=u\n";
+        assert_eq!(parse(ignored, "shop", "f").unwrap().unwrap().len(), 1);
+        let error = parse(b"[shop]\nclient_encoding=latin1\n", "shop", "f").unwrap_err().to_string();
+        assert!(error.contains("client_encoding") && error.contains("UTF-8"), "{error}");
+    }
+
+    #[test]
+    fn bytes_of_other_encodings_hide_nothing() {
+        let file = b"# s\xe9curit\xe9\n[\xe9]\nuser=\xe9\n[shop]\nsslmode=require\nuser=\xe9\n";
+        let error = parse(file, "shop", "f").unwrap_err().to_string();
+        assert!(error.contains("f, line 6") && error.contains("UTF-8"), "{error}");
+        let shop = parse(&file[..file.len() - 7], "shop", "f").unwrap().unwrap();
+        assert_eq!(shop.get("PGSSLMODE").map(String::as_str), Some("require"));
     }
 }

@@ -1,7 +1,7 @@
 //! How the connections of PostgreSQL are encrypted, by Kurabe's options or libpq's.
 
 use super::service::{Variable, variable_of, with_service};
-use crate::environment;
+use crate::environment::Environment;
 use crate::prelude::*;
 use crate::url::own_tls_option;
 use crate::wire::{Place, tls};
@@ -9,9 +9,10 @@ use std::path::PathBuf;
 
 /// What the URL, the service and libpq's variables say of TLS over TCP.
 pub(super) fn of_url(url: &TargetUrl) -> Result<tls::Mode> {
-    let own = |name: &str| environment::variable(name).filter(|value| !value.is_empty());
-    let variable = with_service(url, &own)?;
-    read(url, &variable, &Place::Tcp { host: String::new(), port: 0 })
+    let environment = Environment::for_url(url);
+    let variable = |name: &str| environment.get(name).filter(|value| !value.is_empty());
+    let variable = with_service(url, &variable)?;
+    environment.check(read(url, &variable, &Place::Tcp { host: String::new(), port: 0 }))
 }
 
 /// libpq's parameters of TLS.

@@ -1,6 +1,6 @@
 //! Settings of a target's URL: server, user, database and expiry of rows.
 
-use crate::environment;
+use crate::environment::Environment;
 use crate::prelude::*;
 use crate::ttl;
 use crate::wire::{Place, tls};
@@ -27,7 +27,8 @@ pub(super) struct Config {
 impl Config {
     /// Reads a URL. The default password is that of `redis-cli`: the variable `REDISCLI_AUTH` (or `VALKEYCLI_AUTH`).
     pub(super) fn from_url(url: &TargetUrl) -> Result<Self> {
-        Self::new(url, &|name| environment::variable(name))
+        let environment = Environment::for_url(url);
+        environment.check(Self::new(url, &|name| environment.get(name)))
     }
 
     fn new(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {

@@ -1,5 +1,6 @@
 //! Server facts, as reported by the server.
 
+use super::config::Config;
 use super::connect::lines;
 use super::protocol::Client;
 use crate::packed::PACKING;
@@ -7,17 +8,15 @@ use crate::prelude::*;
 use crate::reported::Reported;
 use crate::ttl;
 use crate::wire::{Peer, Stream};
+use kurabe_core::collection::NAMESPACE_PREFIX;
 
 /// Settings that determine durability, and other settings that affect results.
 const DURABILITY: [&str; 4] = ["appendonly", "appendfsync", "no-appendfsync-on-rewrite", "save"];
 const OTHERS: [&str; 4] = ["maxmemory", "maxmemory-policy", "io-threads", "databases"];
 const LIMITS: [&str; 2] = ["proto-max-bulk-len", "timeout"];
 
-pub(super) fn read(
-    client: &mut Client<Stream>,
-    greeting: &Reported,
-    ttl: Option<u32>,
-) -> Result<ServerFacts> {
+pub(super) fn read(client: &mut Client<Stream>, greeting: &Reported, of_url: &Config) -> Result<ServerFacts> {
+    let ttl = of_url.ttl;
     let mut notes = Vec::new();
     let info = match client.ask_text(&["INFO"]) {
         Ok(node) => lines(&node),
@@ -56,6 +55,13 @@ pub(super) fn read(
     if is_replica && !read_only {
         notes.push("the server is a replica, which usually accepts no writes".to_owned());
     }
+    // A write that changes nothing.
+    let none = format!("{NAMESPACE_PREFIX}none");
+    let may_write = match client.ask_text(&["DEL", &none]) {
+        Err(error) if error.server_code() == Some("NOPERM") => Some(error.to_string()),
+        Err(error) if error.server_code().is_none() => return Err(error),
+        _ => None,
+    };
     let durability = durability(&config);
     if let Some(error) = forbidden {
         notes.push(format!(
@@ -77,7 +83,13 @@ pub(super) fn read(
         durability_settings: config.pick(&DURABILITY),
         settings,
         limits: limits(&info, &config),
-        read_only: read_only.then(|| "it is a replica (replica-read-only = yes)".to_owned()),
+        identity: info.get("run_id").map(|run_id| ServerIdentity {
+            server: format!("run_id {run_id}"),
+            database: of_url.database.to_string(),
+        }),
+        read_only: read_only
+            .then(|| "it is a replica (replica-read-only = yes)".to_owned())
+            .or_else(|| may_write.map(|why| format!("the user may not write there ({why})"))),
         notes,
         ..ServerFacts::default()
     })

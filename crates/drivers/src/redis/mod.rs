@@ -68,7 +68,7 @@ struct Redis {
 impl Driver for Redis {
     fn describe(&self) -> Result<ServerFacts> {
         let (mut client, greeting) = connect::connect(&self.config, &ConnectOptions::default())?;
-        facts::read(&mut client, &greeting, self.config.ttl)
+        facts::read(&mut client, &greeting, &self.config)
     }
 
     fn endpoint(&self) -> Endpoint {

@@ -1,26 +1,27 @@
 //! Dumps and restores by `sqlite3`, the program of SQLite, which opens the same file.
 
 use super::error::explain;
+use super::file::SqliteFile;
 use crate::dump::Programs;
 use crate::prelude::*;
 use crate::program;
 use kurabe_core::dump::RowOrder;
-use rusqlite::Connection;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 pub(super) struct SqliteDump {
-    connection: Connection,
-    path: PathBuf,
+    file: Arc<SqliteFile>,
     program: PathBuf,
     names: String,
 }
 
 impl SqliteDump {
-    pub(super) fn new(connection: Connection, path: &Path) -> Result<Self> {
+    /// Finds the program. The file is not opened before it is needed.
+    pub(super) fn new(file: Arc<SqliteFile>) -> Result<Self> {
         let program = program::find(&["sqlite3"], "apt-get install sqlite3")?;
         let names = format!("sqlite3 {}", program::version(&program));
-        Ok(Self { connection, path: path.to_owned(), program, names })
+        Ok(Self { file, program, names })
     }
 
     fn command(&self) -> Command {
@@ -28,7 +29,7 @@ impl SqliteDump {
         // Without the user's own settings; it waits for locks, and stops at the first error.
         command.args(["-init", "/dev/null", "-batch", "-bail", "-cmd", ".timeout 30000"]);
         command.args(["-cmd", "PRAGMA trusted_schema=OFF"]);
-        command.arg(&self.path).stdin(Stdio::null());
+        command.arg(self.file.place().path()).stdin(Stdio::null());
         command
     }
 }
@@ -58,7 +59,7 @@ impl Programs for SqliteDump {
 
     fn stored_bytes(&mut self, table: &Collection) -> Result<Option<u64>> {
         let sql = "SELECT SUM(pgsize) FROM dbstat WHERE name IN (SELECT name FROM sqlite_schema WHERE tbl_name = ?1)";
-        let bytes = self.connection.query_row(sql, [&table.name], |row| row.get::<_, Option<i64>>(0));
+        let bytes = self.file.reader()?.query_row(sql, [&table.name], |row| row.get::<_, Option<i64>>(0));
         bytes.map(|bytes| bytes.map(i64::unsigned_abs)).map_err(|error| explain(&error))
     }
 }

@@ -8,6 +8,7 @@ mod attach;
 mod dialect;
 mod dump;
 mod error;
+mod file;
 mod literals;
 mod namespace;
 mod session;
@@ -23,13 +24,14 @@ use crate::embedded::{Place, ProcessStatsProbe};
 use crate::prelude::*;
 use crate::sql;
 use error::explain;
+use file::SqliteFile;
+use kurabe_core::driver::Access;
 use kurabe_core::facts::{Limit as Most, Limits, ServerFacts};
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, OpenFlags};
 use settings::Settings;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The driver, for the registry.
 pub static INFO: DriverInfo = DriverInfo {
@@ -38,7 +40,10 @@ pub static INFO: DriverInfo = DriverInfo {
     about: "embedded, in this process; needs no server",
     url: "sqlite:[path]",
     options: &[
-        OptionInfo::new("journal_mode", "delete, truncate, persist, memory, wal or off (default wal)"),
+        OptionInfo::new(
+            "journal_mode",
+            "delete, truncate, persist, memory, wal or off (default wal), from when a run writes",
+        ),
         OptionInfo::new("synchronous", "off, normal, full or extra (default full)"),
         OptionInfo::new(
             "cache_size",
@@ -64,84 +69,23 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
             .hint("use a file on an in-memory file system: sqlite:/dev/shm/kurabe.db?synchronous=off"));
     }
     let settings = Settings::parse(url)?;
-    let (place, ready) = (Place::parse(url)?, Mutex::new(false));
-    Ok(Box::new(Sqlite { place, settings, ready, remotes: Arc::default() }))
+    let file = Arc::new(SqliteFile::new(Place::parse(url)?, settings));
+    Ok(Box::new(Sqlite { file, remotes: Arc::default() }))
 }
 
 struct Sqlite {
-    place: Place,
-    settings: Settings,
-    /// Whether a first connection has checked that the file is a database with the requested settings.
-    ready: Mutex<bool>,
+    file: Arc<SqliteFile>,
     /// The files that a session can attach.
     remotes: Arc<attach::Remotes>,
 }
 
-impl Sqlite {
-    /// Why it can only be read, as a clause; `None` if it can be written, as far as the file system says.
-    fn read_only(&self) -> Option<String> {
-        if self.settings.read_only {
-            return Some("it is opened with access=read".to_owned());
-        }
-        self.place.read_only_part().map(|part| format!("the {part} is read-only"))
-    }
-
-    fn connection(&self) -> Result<Connection> {
-        if self.read_only().is_some() {
-            return self.reader();
-        }
-        {
-            let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
-            if !*ready {
-                self.place.check()?;
-                let connection = self.connect_raw()?;
-                self.settings.set_up(&connection).map_err(|e| e.context(self.place.shown()))?;
-                *ready = true;
-                // Returned and not closed: the last connection to close checkpoints the WAL.
-                return Ok(connection);
-            }
-        }
-        let connection = self.connect_raw()?;
-        self.settings.apply(&connection).map_err(|e| e.context(self.place.shown()))?;
-        Ok(connection)
-    }
-
-    /// A connection that SQLite itself lets only read.
-    fn reader(&self) -> Result<Connection> {
-        self.place.check()?;
-        if !self.place.path().exists() {
-            let what = format!("{}: there is no such file", self.place.shown());
-            return Err(Error::new(ErrorKind::NotFound, what));
-        }
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(self.place.path(), flags)
-            .map_err(|e| self.place.explain_open(explain(&e)))?;
-        settings::distrust(&connection, true)?;
-        self.settings.apply_to_reader(&connection).map_err(|e| e.context(self.place.shown()))?;
-        Ok(connection)
-    }
-
-    fn connect_raw(&self) -> Result<Connection> {
-        // No mutex: `Session: Send` and `&mut self` ensure that one thread at a time uses a connection.
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(self.place.path(), flags)
-            .map_err(|e| self.place.explain_open(explain(&e)))?;
-        settings::distrust(&connection, self.settings.allows_defence())?;
-        Ok(connection)
-    }
-}
-
 impl Driver for Sqlite {
     fn describe(&self) -> Result<ServerFacts> {
-        let connection = self.connection()?;
-        let read = Settings::read_back(&connection)?;
-        let volatile = self.place.in_memory();
-        let (durability, mut notes) = settings::durability(&read, volatile);
-        if let Some(note) = self.place.note() {
-            notes.push(note);
-        }
+        let (connection, read, found) = self.file.described()?;
+        let place = self.file.place();
+        let (durability, mut notes) = settings::durability(&read, place.in_memory());
+        notes.extend(found.into_iter().chain(place.note()));
+        let identity = self.file.identity();
         let limit = |limit, name: &str| {
             let most = connection.limit(limit).map_err(|e| explain(&e))?;
             Ok::<_, Error>(Some(Most { most: most.max(0) as u64, set_by: name.to_owned() }))
@@ -159,16 +103,16 @@ impl Driver for Sqlite {
                 parameters: limit(Limit::SQLITE_LIMIT_VARIABLE_NUMBER, "SQLITE_MAX_VARIABLE_NUMBER")?,
                 ..Limits::default()
             },
-            read_only: self.read_only(),
+            read_only: self.file.read_only(),
+            identity: identity.map(|server| ServerIdentity { server, database: String::new() }),
             notes,
             ..ServerFacts::default()
         })
     }
 
     fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
-        self.settings.require(class, self.place.in_memory())?;
-        self.ready = Mutex::new(false);
-        Ok(())
+        let shared = || Error::new(ErrorKind::Internal, "sqlite: the file is open already");
+        Arc::get_mut(&mut self.file).ok_or_else(shared)?.require(class)
     }
 
     fn endpoint(&self) -> Endpoint {
@@ -194,13 +138,17 @@ impl Driver for Sqlite {
         let estimates = Support::no(
             "SQLite's EXPLAIN QUERY PLAN has no row estimates, and its scan status, which has them, is not compiled in",
         );
-        let is_temporary = self.place.is_temporary();
+        let is_temporary = self.file.place().is_temporary();
         let read_only_sessions = Support::Native;
         Capabilities { is_temporary, estimates, read_only_sessions, ..Capabilities::of_sql(pipelining) }
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
-        let (connection, remotes) = (self.connection()?, Arc::clone(&self.remotes));
+        let connection = match options.access {
+            Access::ReadOnly => self.file.reader()?,
+            Access::ReadWrite => self.file.writer()?,
+        };
+        let remotes = Arc::clone(&self.remotes);
         Ok(Box::new(session::SqliteSession::new(connection, remotes, options.access)?))
     }
 
@@ -209,13 +157,11 @@ impl Driver for Sqlite {
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        let refusal = self.read_only().map(|why| self.place.read_only(&why));
-        let namespace = namespace::SqliteNamespace::new(self.connection()?, self.place.lock_path(), refusal);
-        Ok(Owned::boxed(namespace))
+        Ok(Owned::boxed(namespace::SqliteNamespace::new(Arc::clone(&self.file))))
     }
 
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
-        Ok(ProgramDump::boxed(dump::SqliteDump::new(self.connection()?, self.place.path())?))
+        Ok(ProgramDump::boxed(dump::SqliteDump::new(Arc::clone(&self.file))?))
     }
 
     fn links(&self) -> Result<&dyn Links> {
@@ -233,7 +179,7 @@ impl Driver for Sqlite {
 
 impl Links for Sqlite {
     fn file(&self) -> Option<PathBuf> {
-        std::path::absolute(self.place.path()).ok()
+        std::path::absolute(self.file.place().path()).ok()
     }
 
     fn remote(&self, server: RemoteServer) -> Result<&dyn Driver> {

@@ -2,26 +2,47 @@
 
 use super::dialect::DIALECT;
 use super::error::explain;
+use super::file::SqliteFile;
 use crate::embedded::Claim;
 use crate::sql::{Dialect, MARKER, SqlNamespaceOps, create_table, marker};
+use kurabe_core::Result;
 use kurabe_core::collection::Collection;
 use kurabe_core::remote::{Link, RemoteServer};
-use kurabe_core::{Error, Result};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _};
-use std::path::PathBuf;
+use std::sync::Arc;
 
 pub(super) struct SqliteNamespace {
-    connection: Connection,
-    lock_path: PathBuf,
+    file: Arc<SqliteFile>,
+    /// Opened when it is needed: for reading, until something is written.
+    connection: Option<Connection>,
+    writes: bool,
     claim: Claim,
-    /// The error of a file that can only be read.
-    refusal: Option<Error>,
 }
 
 impl SqliteNamespace {
-    pub(super) fn new(connection: Connection, lock_path: PathBuf, refusal: Option<Error>) -> Self {
-        Self { connection, lock_path, claim: Claim::default(), refusal }
+    pub(super) fn new(file: Arc<SqliteFile>) -> Self {
+        Self { file, connection: None, writes: false, claim: Claim::default() }
+    }
+
+    /// The connection for reading; `None` if there is no file yet.
+    fn reader(&mut self) -> Result<Option<&Connection>> {
+        if self.connection.is_none() && !self.file.is_missing() {
+            self.connection = Some(self.file.reader()?);
+        }
+        Ok(self.connection.as_ref())
+    }
+
+    fn writer(&mut self) -> Result<&Connection> {
+        if !self.writes {
+            // Before the journal mode is changed, for which no other connection may read.
+            self.connection = None;
+            self.writes = true;
+        }
+        match &mut self.connection {
+            Some(connection) => Ok(connection),
+            none => Ok(none.insert(self.file.writer()?)),
+        }
     }
 }
 
@@ -31,12 +52,13 @@ impl SqlNamespaceOps for SqliteNamespace {
     }
 
     fn execute(&mut self, sql: &str) -> Result<()> {
-        self.connection.execute_batch(sql).map_err(|e| explain(&e))
+        self.writer()?.execute_batch(sql).map_err(|e| explain(&e))
     }
 
     fn column(&mut self, sql: &str) -> Result<Vec<String>> {
+        let Some(connection) = self.reader()? else { return Ok(Vec::new()) };
         let read = || -> rusqlite::Result<Vec<String>> {
-            let mut statement = self.connection.prepare(sql)?;
+            let mut statement = connection.prepare(sql)?;
             let rows = statement.query_map([], |row| row.get::<_, Value>(0))?;
             rows.map(|value| {
                 Ok(match value? {
@@ -53,7 +75,8 @@ impl SqlNamespaceOps for SqliteNamespace {
     fn table_exists(&mut self, name: &str) -> Result<bool> {
         // Tables, views and indexes share one case-insensitive namespace.
         let sql = "SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE";
-        let found = self.connection.query_row(sql, [name], |_| Ok(())).optional();
+        let Some(connection) = self.reader()? else { return Ok(false) };
+        let found = connection.query_row(sql, [name], |_| Ok(())).optional();
         found.map(|found| found.is_some()).map_err(|e| explain(&e))
     }
 
@@ -123,9 +146,10 @@ impl SqlNamespaceOps for SqliteNamespace {
     }
 
     fn lock(&mut self, run: &str) -> Result<()> {
-        if let Some(refusal) = &self.refusal {
-            return Err(refusal.clone());
+        let place = self.file.place();
+        if let Some(why) = self.file.read_only() {
+            return Err(place.read_only(&why));
         }
-        self.claim.take("sqlite", &self.lock_path, run)
+        self.claim.take("sqlite", &place.lock_path(), run)
     }
 }

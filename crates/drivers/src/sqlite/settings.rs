@@ -3,9 +3,9 @@
 use super::error::explain;
 use crate::prelude::*;
 use kurabe_core::units;
-use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension as _};
 use std::time::Duration;
 
 const JOURNAL_MODES: [&str; 6] = ["delete", "truncate", "persist", "memory", "wal", "off"];
@@ -103,11 +103,10 @@ impl Settings {
         for (name, wanted) in &self.numbers {
             let found = read(connection, name)?;
             if wanted.to_string() != found {
-                let hint = match *name {
-                    PAGE_SIZE => format!("the file already has pages of {found} bytes"),
-                    _ => format!("SQLite allows {found} here"),
-                };
-                return Err(bad_value(name, &wanted.to_string(), &hint));
+                return Err(match *name {
+                    PAGE_SIZE => other_pages(&wanted.to_string(), &found),
+                    _ => bad_value(name, &wanted.to_string(), &format!("SQLite allows {found} here")),
+                });
             }
         }
         Ok(())
@@ -165,6 +164,39 @@ impl Settings {
             .hint(hint))
     }
 
+    /// The settings with which a run writes, where these were found; and what a reader should know, if the run changes the
+    /// file's journal mode.
+    pub(super) fn when_written(
+        &self,
+        mut found: InForce,
+        is_empty: bool,
+    ) -> Result<(InForce, Option<String>)> {
+        let page_size =
+            |found: &InForce| found.others.iter().find(|setting| setting.name == PAGE_SIZE).cloned();
+        for (name, wanted) in &self.numbers {
+            let wanted = wanted.to_string();
+            if let Some(Setting { value, .. }) = page_size(&found).filter(|_| *name == PAGE_SIZE && !is_empty)
+                && value != wanted
+            {
+                return Err(other_pages(&wanted, &value));
+            }
+            found.others.iter_mut().filter(|of| of.name == *name).for_each(|of| of.value.clone_from(&wanted));
+        }
+        let change = (found.journal_mode != self.journal_mode && !is_empty && self.journal_mode == "wal").then(|| {
+            let now = &found.journal_mode;
+            format!(
+                "the file's journal_mode is {now}: a run that writes changes it to wal, for good; ?journal_mode={now} keeps it"
+            )
+        });
+        self.journal_mode.clone_into(&mut found.journal_mode);
+        found.synchronous = self.synchronous as i64;
+        found.durability = vec![
+            Setting::new("journal_mode", self.journal_mode),
+            Setting::new("synchronous", SYNCHRONOUS.get(self.synchronous).copied().unwrap_or("unknown")),
+        ];
+        Ok((found, change))
+    }
+
     /// Reads the settings in force on this connection.
     pub(super) fn read_back(connection: &Connection) -> Result<InForce> {
         let setting = |name: &str| Ok::<_, Error>(Setting::new(name, read(connection, name)?));
@@ -192,6 +224,11 @@ pub(super) fn distrust(connection: &Connection, defends: bool) -> Result<()> {
     let set = |config, on| connection.set_db_config(config, on).map(drop).map_err(|e| explain(&e));
     set(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     set(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, defends)
+}
+
+/// The error of a file with pages of another size.
+fn other_pages(wanted: &str, found: &str) -> Error {
+    bad_value(PAGE_SIZE, wanted, &format!("the file already has pages of {found} bytes"))
 }
 
 /// The error for an invalid value of an option.
@@ -266,9 +303,9 @@ fn set(connection: &Connection, name: &str, value: i64) -> Result<()> {
 }
 
 fn read(connection: &Connection, name: &str) -> Result<String> {
-    let value: Value =
-        connection.pragma_query_value(None, name, |row| row.get(0)).map_err(|e| explain(&e))?;
-    Ok(match value {
+    let value = connection.pragma_query_value(None, name, |row| row.get(0)).optional();
+    // A database without a file has no `mmap_size`.
+    Ok(match value.map_err(|e| explain(&e))?.unwrap_or(Value::Integer(0)) {
         Value::Integer(n) => n.to_string(),
         Value::Text(text) => text,
         other => format!("{other:?}"),

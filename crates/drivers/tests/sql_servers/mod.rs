@@ -4,6 +4,7 @@
 mod account;
 mod common;
 mod ended;
+mod environment;
 mod errors;
 mod hosts;
 mod literals;

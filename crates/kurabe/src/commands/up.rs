@@ -28,7 +28,9 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let stop = signals::watch(exit::DONE, output)?;
     signals::wait_for(format!("a throwaway {engine} to start"));
     let server = kurabe_targets::up(&url, None, 0, output)?;
-    output.result(&kurabe_targets::reached(&url, &server)?.to_string())?;
+    let reached = kurabe_targets::reached(&url, &server)?;
+    // For any client, each of which reads its own environment.
+    output.result(&TargetUrl { ignores_environment: false, ..reached }.to_string())?;
     if let Some(socket) = server.socket() {
         output.note(&format!("{} {}, socket {}", engine, server.version(), socket.display()));
     } else {

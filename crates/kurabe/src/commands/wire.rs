@@ -85,7 +85,10 @@ impl Relayed {
         } else {
             None
         };
-        let reached = |server| kurabe_targets::reached(&asked, server);
+        // For any client, each of which reads its own environment.
+        let reached = |server| {
+            kurabe_targets::reached(&asked, server).map(|url| TargetUrl { ignores_environment: false, ..url })
+        };
         let mut url = started.as_ref().map_or_else(|| Ok(asked.clone()), reached)?;
         // Options are of Kurabe's own client: others are told user and database by themselves.
         url.user = url.user.take().or_else(|| url.option("user").map(ToOwned::to_owned));

@@ -1,7 +1,7 @@
 //! What the URL of a stack names: `stack:php/mysqli?db=up:mysql`.
 
 use crate::urls::{DB, STACK, check_server, engine};
-use kurabe_core::target::TargetUrl;
+use kurabe_core::target::{TargetUrl, quoted_word};
 use kurabe_core::{Error, Result, units};
 use kurabe_testbed::Variant;
 
@@ -26,7 +26,7 @@ impl StackSpec {
         let (stack, variant) = url.path.split_once('/').unwrap_or((&url.path, ""));
         let known: Vec<&str> = kurabe_testbed::stacks().collect();
         let Some(variants) = kurabe_testbed::variants(stack) else {
-            let error = Error::usage(format!("stack: there is no stack '{stack}'"));
+            let error = Error::usage(format!("stack: there is no stack{}", quoted_word(stack)));
             return Err(error.hint(units::suggestion(stack, &known, "there are")));
         };
         let database = url.option(DB).filter(|text| !text.is_empty()).ok_or_else(|| {
@@ -45,7 +45,7 @@ impl StackSpec {
         } else {
             let unknown = || {
                 let all: Vec<&str> = variants.iter().map(|variant| variant.name).collect();
-                Error::usage(format!("stack:{stack} has no variant '{short}'"))
+                Error::usage(format!("stack:{stack} has no variant{}", quoted_word(short)))
                     .hint(units::suggestion(short, &all, "there are"))
             };
             let chosen = variants.iter().find(|variant| variant.name == short).ok_or_else(unknown)?;
@@ -73,7 +73,7 @@ impl StackSpec {
                 _ => {
                     let known = if stack == "php" { format!(", {REQUESTS}") } else { String::new() };
                     let hint = format!("known: {DB}, {}{known}", WORKERS.0);
-                    return Err(url.wrong(format!("has no option '{name}'")).hint(hint));
+                    return Err(url.wrong(format!("has no option{}", quoted_word(name))).hint(hint));
                 }
             };
             if !value.parse().is_ok_and(|n: u64| (1..=most).contains(&n)) {

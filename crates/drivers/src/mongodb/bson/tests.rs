@@ -15,7 +15,8 @@ fn same(ours: &Element<'_>, theirs: &Bson) -> bool {
             found.len() == b.len() && found.iter().zip(b).all(|(a, b)| same(a, b))
         }
         (Element::Binary(a), Bson::Binary(b)) => *a == b.bytes,
-        (Element::ObjectId, Bson::ObjectId(_)) | (Element::Null, Bson::Null) => true,
+        (Element::ObjectId(own), Bson::ObjectId(theirs)) => *own == theirs.bytes(),
+        (Element::Null, Bson::Null) => true,
         (Element::Bool(a), Bson::Boolean(b)) => a == b,
         (Element::DateTime(a), Bson::DateTime(b)) => *a == b.timestamp_millis(),
         (Element::Int32(a), Bson::Int32(b)) => a == b,

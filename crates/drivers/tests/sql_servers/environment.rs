@@ -1,0 +1,370 @@
+//! The environment matrix: every variable and every key of an option file that is read, with a URL that names the same, one
+//! that leaves it open, and the one of a throwaway server; beside what psql and mariadb do in the same place.
+
+use super::common::{connect, once};
+use super::tables::raw;
+use kurabe_core::target::TargetUrl;
+use kurabe_testbed::{StartOptions, testing};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The variables by which a test asks a process of its own.
+const TARGET: &str = "KURABE_TEST_TARGET";
+const STATEMENT: &str = "KURABE_TEST_STATEMENT";
+
+/// Answers a parent, which sets this process's environment. Without one it does nothing.
+#[test]
+fn child_answers_in_its_environment() {
+    let [Ok(url), Ok(sql)] = [TARGET, STATEMENT].map(std::env::var) else { return };
+    let asked = connect(&url).and_then(|mut session| once(&mut *session, &raw(&[&sql]), &[]));
+    match asked {
+        Ok(reply) => {
+            let field = |n| String::from_utf8_lossy(reply.field_bytes(0, n).unwrap_or_default()).into_owned();
+            println!("\nanswer: {}", field(0));
+        }
+        Err(error) => println!("\nrefused: {error}"),
+    }
+}
+
+fn in_environment(program: &Path, environment: &[(&str, String)]) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", "/nonexistent");
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    command
+}
+
+/// What Kurabe's driver gets: the answer, or `refused` with the reason.
+fn by_kurabe(url: &str, sql: &str, environment: &[(&str, String)]) -> String {
+    let mut command = in_environment(&std::env::current_exe().unwrap(), environment);
+    command.env(TARGET, url).env(STATEMENT, sql);
+    command.args(["sql_servers::environment::child_answers_in_its_environment", "--exact", "--nocapture"]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let line = said.lines().find_map(|line| line.strip_prefix("answer: ").map(str::to_owned));
+    line.unwrap_or_else(|| {
+        said.lines().find(|line| line.starts_with("refused: ")).unwrap_or(&said).to_owned()
+    })
+}
+
+/// What another client gets: the answer, or `refused` with the reason.
+fn said(output: &Output) -> String {
+    if output.status.success() {
+        return String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    }
+    format!("refused: {}", String::from_utf8_lossy(&output.stderr).trim())
+}
+
+fn without_environment(url: &str) -> String {
+    super::common::with(url, "environment=ignore")
+}
+
+/// A row of the matrix.
+struct Row {
+    set: Vec<(&'static str, String)>,
+    /// A URL that names what is set, or for another client what it is told; and one that leaves it open.
+    named: String,
+    open: String,
+    /// What both answer: `ok`, `refused`, or a part of the answer.
+    expected: [&'static str; 2],
+    /// Where the engine's own client does something else, with the reason.
+    differs: Option<([&'static str; 2], &'static str)>,
+}
+
+fn fits(found: &str, expected: &str) -> bool {
+    match expected {
+        "ok" => !found.starts_with("refused"),
+        "refused" => found.starts_with("refused"),
+        part => !found.starts_with("refused") && found.split(' ').any(|word| word == part),
+    }
+}
+
+fn check(rows: &[Row], up: &str, sql: &str, usual: &str, theirs: &dyn Fn(&str, &Row) -> String) {
+    let mut wrong = Vec::new();
+    for row in rows {
+        let what = &row.set;
+        for (n, url) in [&row.named, &row.open].into_iter().enumerate() {
+            let found = by_kurabe(url, sql, &row.set);
+            if !fits(&found, row.expected[n]) {
+                wrong.push(format!("{what:?} {url}: Kurabe {found}, expected {}", row.expected[n]));
+            }
+            let expected = row.differs.map_or(row.expected[n], |(differs, _)| differs[n]);
+            let found = theirs(url, row);
+            if !fits(&found, expected) {
+                wrong.push(format!("{what:?} {url}: the engine's client {found}, expected {expected}"));
+            }
+        }
+        let found = by_kurabe(up, sql, &row.set);
+        if found != usual {
+            wrong.push(format!("{what:?} up: {found}, not {usual}"));
+        }
+    }
+    // All at once.
+    let all: Vec<(&str, String)> = rows.iter().flat_map(|row| row.set.clone()).collect();
+    assert_eq!(by_kurabe(up, sql, &all), usual, "all variables");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn private(path: &Path, text: impl AsRef<[u8]>) -> String {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    path.display().to_string()
+}
+
+fn administer(url: &str, statements: &[&str]) {
+    let mut session = connect(url).unwrap();
+    for statement in statements {
+        once(&mut *session, &raw(&[statement]), &[]).unwrap();
+    }
+}
+
+#[test]
+fn environment_of_postgres_fills_what_a_url_leaves_open_and_never_reaches_a_throwaway_server() {
+    let choose = |options: StartOptions| options.with_tls().with_password("secret");
+    let Some(server) = testing::server_with("postgres", choose) else { return };
+    let Ok(psql) = kurabe_driver_common::program::find(&["psql"], "") else { return };
+    let port = server.port();
+    let full = format!("postgres://kurabe:secret@127.0.0.1:{port}/kurabe");
+    administer(&full, &["CREATE ROLE other LOGIN PASSWORD 'secret'", "CREATE DATABASE other"]);
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let right = private(&at("right"), b"# s\xe9curit\xe9\n*:*:*:*:secret\n");
+    let wrong = private(&at("wrong"), "*:*:*:*:wrong\n");
+    let service = format!(
+        "# \u{fc}\n[shop]\nhost=127.0.0.1\nport={port}\nuser=other\npassword=secret\ndbname=other\noptions=-c work_mem=9MB\nkeepalives_idle=60\n"
+    );
+    let services = private(&at("etc/pg_service.conf"), service);
+    let system = at("etc").display().to_string();
+    private(&at("home/.pgpass"), b"# \xe9\n*:*:*:*:secret\n");
+    let home = at("home").display().to_string();
+    let sql = "SELECT concat_ws(' ', current_user, 'db=' || current_database(), current_setting('application_name'), \
+               current_setting('work_mem'), CASE WHEN ssl THEN 'tls' ELSE 'plain' END) FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    let ok = |set: &[(&'static str, &str)], named: &str, open: &str, expected: [&'static str; 2]| Row {
+        set: set.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
+        named: named.to_owned(),
+        open: open.to_owned(),
+        expected,
+        differs: None,
+    };
+    let other = |row: Row, differs: [&'static str; 2], why: &'static str| Row {
+        differs: Some((differs, why)),
+        ..row
+    };
+    let with = |option: &str| super::common::with(&full, option);
+    let no_host = format!("postgres://kurabe:secret@:{port}/kurabe");
+    let no_password = format!("postgres://kurabe@127.0.0.1:{port}/kurabe");
+    let by_service = "postgres://?service=shop";
+    let rows = [
+        ok(&[("PGHOST", "127.0.0.9")], &full, &no_host, ["ok", "refused"]),
+        other(
+            ok(&[("PGHOSTADDR", "127.0.0.9")], &full, &no_host, ["ok", "refused"]),
+            ["refused", "refused"],
+            "libpq leads a host of the URL to another address",
+        ),
+        ok(&[("PGPORT", "1")], &full, "postgres://kurabe:secret@127.0.0.1/kurabe", ["ok", "refused"]),
+        ok(
+            &[("PGUSER", "other")],
+            &full,
+            &format!("postgres://:secret@127.0.0.1:{port}/kurabe"),
+            ["kurabe", "other"],
+        ),
+        ok(
+            &[("PGDATABASE", "other")],
+            &full,
+            &format!("postgres://kurabe:secret@127.0.0.1:{port}"),
+            ["db=kurabe", "db=other"],
+        ),
+        ok(&[("PGPASSWORD", "wrong")], &full, &no_password, ["ok", "refused"]),
+        ok(&[("PGPASSWORD", "secret")], &full, &no_password, ["ok", "ok"]),
+        ok(&[("PGPASSFILE", &wrong)], &full, &no_password, ["ok", "refused"]),
+        ok(&[("PGPASSFILE", &right)], &format!("{no_password}?passfile={right}"), &no_password, ["ok", "ok"]),
+        ok(
+            &[("PGPASSFILE", &wrong)],
+            &format!("{no_password}?passfile={right}"),
+            &no_password,
+            ["ok", "refused"],
+        ),
+        ok(&[("HOME", &home)], &full, &no_password, ["ok", "ok"]),
+        ok(&[("PGSERVICE", "none"), ("PGSERVICEFILE", &services)], by_service, &full, ["other", "refused"]),
+        ok(
+            &[("PGSERVICE", "shop"), ("PGSERVICEFILE", &services)],
+            &full,
+            "postgres://",
+            ["db=kurabe", "9MB"],
+        ),
+        ok(&[("PGSERVICEFILE", "/nonexistent")], &full, by_service, ["ok", "refused"]),
+        ok(&[("PGSYSCONFDIR", &system)], &full, by_service, ["ok", "db=other"]),
+        other(
+            ok(
+                &[("PGOPTIONS", "-c work_mem=7MB")],
+                &with("options=-c%20work_mem%3D6MB"),
+                &full,
+                ["6MB", "4MB"],
+            ),
+            ["6MB", "7MB"],
+            "settings that affect results are in the target",
+        ),
+        ok(&[("PGAPPNAME", "mine")], &with("application_name=own"), &full, ["own", "mine"]),
+        ok(
+            &[("PGTARGETSESSIONATTRS", "standby")],
+            &with("target_session_attrs=any"),
+            &full,
+            ["ok", "refused"],
+        ),
+        ok(&[("PGCONNECT_TIMEOUT", "x")], &with("connect_timeout=5"), &full, ["ok", "refused"]),
+        ok(
+            &[("PGCHANNELBINDING", "require"), ("PGSSLMODE", "disable")],
+            &with("channel_binding=disable"),
+            &full,
+            ["ok", "refused"],
+        ),
+        ok(&[("PGSSLMODE", "require")], &with("sslmode=disable"), &full, ["plain", "tls"]),
+        ok(&[("PGSSLMODE", "verify-ca")], &with("sslmode=disable"), &full, ["plain", "refused"]),
+        ok(
+            &[("PGSSLMODE", "verify-ca"), ("PGSSLROOTCERT", &server.ca().unwrap().display().to_string())],
+            &with("sslmode=disable"),
+            &full,
+            ["plain", "tls"],
+        ),
+        ok(
+            &[("PGSSLMODE", "verify-ca"), ("PGSSLROOTCERT", "/nonexistent")],
+            &with("sslmode=disable"),
+            &full,
+            ["plain", "refused"],
+        ),
+        ok(
+            &[("PGSSLMODE", "require"), ("PGSSLCERT", &right), ("PGSSLKEY", &right)],
+            &with("sslmode=disable"),
+            &full,
+            ["plain", "refused"],
+        ),
+        other(
+            ok(
+                &[
+                    ("PGSSLMODE", "verify-ca"),
+                    ("PGSSLROOTCERT", &server.ca().unwrap().display().to_string()),
+                    ("PGSSLCRL", &right),
+                ],
+                &with("sslmode=disable"),
+                &full,
+                ["plain", "refused"],
+            ),
+            ["plain", "tls"],
+            "libpq ignores a list of revoked certificates that it cannot read",
+        ),
+    ];
+    let psql = |url: &str, row: &Row| {
+        let mut command = in_environment(&psql, &row.set);
+        said(&command.args(["--no-psqlrc", "-w", "-A", "-t", "-c", sql, url]).output().unwrap())
+    };
+    // Its own application_name is another.
+    check(&rows, &without_environment(&full), sql, "kurabe db=kurabe kurabe 4MB plain", &psql);
+    let secret = "*:*:*:*:s\u{e9}cret\n".chars().map(|c| c as u8).collect::<Vec<_>>();
+    let latin = private(&at("latin"), secret);
+    let refused = by_kurabe(&no_password, sql, &[("PGPASSFILE", latin)]);
+    assert!(refused.contains("latin, line 1") && !refused.contains("cret"), "{refused}");
+}
+
+#[test]
+fn option_files_of_mariadb_fill_what_a_url_leaves_open_and_never_reach_a_throwaway_server() {
+    if !super::methods::has_mariadb_program() {
+        return;
+    }
+    let Some(server) = testing::server_with("mariadb", StartOptions::with_tls) else { return };
+    let port = server.port();
+    let asked = TargetUrl::parse(server.url()).unwrap();
+    let made = "CREATE USER other@'%' IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO other@'%'; CREATE DATABASE other_db";
+    super::methods::administer(&server, made);
+    let database = &asked.path;
+    let full = format!("mariadb://other:secret@127.0.0.1:{port}/{database}");
+    let sql = "SELECT CONCAT_WS(' ', SUBSTRING_INDEX(USER(), '@', 1), CONCAT('db=', DATABASE()), (SELECT IF(VARIABLE_VALUE = '', \
+               'plain', 'tls') FROM information_schema.SESSION_STATUS WHERE VARIABLE_NAME = 'Ssl_cipher'))";
+    let folder = tempfile::tempdir().unwrap();
+    let ca = server.ca().unwrap().display().to_string();
+    let socket = server.socket().map(|socket| socket.display().to_string()).unwrap_or_default();
+    let mut number = 0;
+    let mut row =
+        |lines: &[u8], set: &[(&'static str, &str)], named: &str, open: &str, expected: [&'static str; 2]| {
+            number += 1;
+            let home = folder.path().join(number.to_string());
+            private(&home.join(".my.cnf"), [b"# s\xe9curit\xe9\n[client]\n", lines].concat());
+            let mut set: Vec<_> = set.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+            set.push(("HOME", home.display().to_string()));
+            Row { set, named: named.to_owned(), open: open.to_owned(), expected, differs: None }
+        };
+    let tls = |option: &str| super::common::with(&full, option);
+    let no_user = format!("mariadb://:secret@127.0.0.1:{port}/{database}");
+    let no_password = format!("mariadb://other@127.0.0.1:{port}/{database}");
+    let no_host = format!("mariadb://other:secret@:{port}/{database}");
+    let no_place = format!("mariadb://other:secret@/{database}");
+    let no_port = format!("mariadb://other:secret@127.0.0.1/{database}");
+    let no_database = format!("mariadb://other:secret@127.0.0.1:{port}");
+    let refused_ca = "[client]\nssl-ca=/nonexistent\nssl-verify-server-cert\n";
+    let rows = [
+        row(b"user=other\n", &[], &full, &no_user, ["other", "other"]),
+        row(b"user=nobody\n", &[], &full, &no_user, ["other", "refused"]),
+        row(b"password=secret\n", &[], &full, &no_password, ["ok", "ok"]),
+        row(b"password=wrong\n", &[], &full, &no_password, ["ok", "refused"]),
+        row(b"password=secret\n", &[("MYSQL_PWD", "wrong")], &full, &no_password, ["ok", "ok"]),
+        row(b"", &[("MYSQL_PWD", "secret")], &full, &no_password, ["ok", "ok"]),
+        row(b"", &[("MYSQL_PWD", "wrong")], &full, &no_password, ["ok", "refused"]),
+        row(b"host=127.0.0.9\n", &[], &full, &no_host, ["ok", "refused"]),
+        row(b"port=1\n", &[], &full, &no_port, ["ok", "refused"]),
+        row(format!("socket={socket}\n").as_bytes(), &[], &full, &no_place, ["ok", "ok"]),
+        row(b"database=other_db\n", &[], &full, &no_database, ["ok", "db=other_db"]),
+        row(b"ssl\n", &[], &tls("tls=off"), &full, ["plain", "tls"]),
+        row(b"ssl\nskip-ssl\n", &[], &tls("tls=require"), &full, ["tls", "plain"]),
+        row(
+            format!("ssl-ca={ca}\nssl-verify-server-cert\n").as_bytes(),
+            &[],
+            &tls("tls=off"),
+            &full,
+            ["plain", "tls"],
+        ),
+        row(refused_ca.as_bytes(), &[], &tls("tls=off"), &full, ["plain", "refused"]),
+        row(
+            b"ssl-cert=/nonexistent\nssl-key=/nonexistent\nssl\n",
+            &[],
+            &tls("tls=off"),
+            &full,
+            ["plain", "refused"],
+        ),
+        row(
+            format!("ssl-ca={ca}\nssl-crl=/nonexistent\n").as_bytes(),
+            &[],
+            &tls("tls=off"),
+            &full,
+            ["plain", "refused"],
+        ),
+        Row {
+            differs: Some((["refused", "refused"], "MariaDB's client does not know MySQL's option")),
+            ..row(b"ssl-mode=REQUIRED\n", &[], &tls("ssl-mode=DISABLED"), &full, ["plain", "tls"])
+        },
+    ];
+    let program = kurabe_driver_common::program::find(&["mariadb"], "").unwrap();
+    let mariadb = |url: &str, row: &Row| {
+        let url = TargetUrl::parse(url).unwrap();
+        let mut command = in_environment(&program, &row.set);
+        command.args(["--batch", "--skip-column-names", "--execute", sql]);
+        let given = |name: &str, value: Option<String>| value.map(|value| format!("--{name}={value}"));
+        command.args(given("user", url.user.clone()));
+        command.args(given("password", url.password.as_ref().map(|password| password.expose().to_owned())));
+        command.args(given("host", url.host.clone()));
+        command.args(given("port", url.port.map(|port| port.to_string())));
+        command.args(given("database", Some(url.path.clone()).filter(|path| !path.is_empty())));
+        match (url.option("tls").or(url.option("ssl-mode")), url.host.is_some() || url.port.is_some()) {
+            (Some("require"), _) => command.arg("--ssl"),
+            (Some(_), _) => command.args(["--skip-ssl", "--skip-ssl-verify-server-cert"]),
+            (None, true) => command.arg("--protocol=TCP"),
+            (None, false) => &mut command,
+        };
+        said(&command.output().unwrap())
+    };
+    check(&rows, &without_environment(&full), sql, &format!("other db={database} plain"), &mariadb);
+    let home = folder.path().join("latin");
+    private(&home.join(".my.cnf"), b"[client]\npassword=s\xe9cret\n");
+    let refused = by_kurabe(&no_password, sql, &[("HOME", home.display().to_string())]);
+    assert!(refused.contains("~/.my.cnf, line 2") && !refused.contains("cret"), "{refused}");
+}
