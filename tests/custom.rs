@@ -2,6 +2,7 @@
 
 mod errors;
 mod existing;
+mod open;
 mod scripts;
 mod setup;
 

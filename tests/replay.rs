@@ -2,6 +2,7 @@
 
 mod cache;
 mod couchdb;
+mod harmless;
 pub(crate) mod mongodb;
 
 use crate::capture::shown;

@@ -4,7 +4,7 @@
 //! file, the CRC-32 of its bytes there, and the CRC-32 of the header before that. The first block is a JSON object
 //! ([`About`]); the others are records. A file whose recorder was killed ends within a block or after one.
 
-use crate::record::{Reader, Record};
+use crate::record::{Reader, Record, Writer};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_os::private;
 use serde::{Deserialize, Serialize};
@@ -59,6 +59,36 @@ impl Known {
         if self == Self::Requests { "calls" } else { "time" }
     }
 }
+
+/// The requests, connections and statements of which readers may keep something each, if a file has fewer bytes: a file may hold a
+/// thousand times as many, which compress well, and memory must follow the file.
+pub const FEW: u64 = 250_000;
+
+/// Of how many requests a reader of a file may keep something: a recorder writes more than a byte for each.
+pub fn most_kept(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |file| file.len()).max(FEW)
+}
+
+/// Writes a capture of these records, as a recorder does.
+///
+/// # Errors
+/// If the file is there, or cannot be written.
+pub fn write(path: &Path, about: &About, records: &[Record]) -> Result<()> {
+    let failed =
+        |error| Error::new(ErrorKind::Environment, format!("cannot write {}: {error}", path.display()));
+    let mut blocks = Blocks::create(path, about)?;
+    for part in records.chunks(PART) {
+        let mut block = Writer::default();
+        for record in part {
+            block.push(record);
+        }
+        blocks.push(&block.bytes).map_err(failed)?;
+    }
+    blocks.sync().map_err(failed)
+}
+
+/// Records of a block.
+const PART: usize = 1_000;
 
 /// Appends blocks to a file.
 pub(crate) struct Blocks {
@@ -120,6 +150,7 @@ pub struct Ending {
 pub fn read(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About, Ending)> {
     let wrong = |why: String| Error::new(ErrorKind::Environment, format!("{}: {why}", path.display()));
     let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
+    let mut left = most_kept(path).saturating_mul(2);
     let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(unreadable)?);
     let mut first = vec![0; MAGIC.len()];
     let got = fill(&mut file, &mut first).map_err(unreadable)?;
@@ -175,6 +206,14 @@ pub fn read(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About,
         while !reader.is_empty() {
             let record = reader.next().ok_or_else(damaged)?;
             ending.complete |= matches!(record, Record::End { .. });
+            if matches!(record, Record::Open { .. } | Record::Statement { .. } | Record::Close { .. }) {
+                left = left.checked_sub(1).ok_or_else(|| {
+                    wrong(
+                        "it has more connections and statements than bytes, which no recorder writes"
+                            .to_owned(),
+                    )
+                })?;
+            }
             each(about, record);
         }
         at += (HEADER + block.len()) as u64;
@@ -200,7 +239,7 @@ pub(crate) fn fill(file: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Parameter, Request, Value, Writer};
+    use crate::record::{Parameter, Request, Value};
     use proptest::prelude::*;
 
     fn records() -> Vec<Record> {
@@ -281,6 +320,16 @@ mod tests {
         }
         std::fs::write(&path, [b"kurabe capture 9\n", &bytes[17..]].concat()).unwrap();
         assert!(all(&path).unwrap_err().to_string().contains("version \"9\""));
+    }
+
+    #[test]
+    fn file_with_more_connections_than_bytes_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.capture");
+        let open = Record::Open { connection: 0, at: 0, said: Vec::new() };
+        write(&path, &About::default(), &vec![open; 2 * FEW as usize + 1]).unwrap();
+        assert!(std::fs::metadata(&path).unwrap().len() < FEW);
+        assert!(read(&path, |_, _| {}).unwrap_err().to_string().contains("more connections"));
     }
 
     proptest! {

@@ -268,6 +268,10 @@ impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
         self.interceptor.pipeline(&mut *self.inner, prepared, parameters, out)
     }
 
+    fn in_transaction(&self) -> Option<bool> {
+        self.inner.in_transaction()
+    }
+
     fn flush_stats(&mut self) -> Result<()> {
         self.inner.flush_stats()
     }

@@ -110,7 +110,7 @@ impl Session for Reader {
         Ok(())
     }
 
-    without!(bulk, planner, cache, raw_messages);
+    without!(bulk, planner, cache, raw_messages, transactions);
 }
 
 impl Namespace for Shelf {

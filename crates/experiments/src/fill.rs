@@ -297,7 +297,7 @@ mod tests {
             Ok(())
         }
 
-        without!(bulk, planner, cache, raw_messages);
+        without!(bulk, planner, cache, raw_messages, transactions);
     }
 
     #[test]

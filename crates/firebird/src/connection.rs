@@ -95,6 +95,11 @@ impl Connection {
         Ok(new)
     }
 
+    /// Whether a transaction was begun and is not ended.
+    pub fn has_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
     /// Has the statements of this session ended on the server when nobody waits for them any more.
     pub fn watch(&mut self, to: &Firebird, options: &ConnectOptions) {
         let (target, number, timeout) = (to.clone(), self.number.clone(), options.timeout.min(REACHES));

@@ -35,6 +35,10 @@ impl Query for FirebirdLink {
 impl Link for FirebirdLink {
     type Statement = Statement;
 
+    fn in_transaction(&self) -> Option<bool> {
+        Some(lock(&self.0).has_transaction())
+    }
+
     fn ping(&mut self) -> Result<()> {
         let ping = Statement { number: u64::MAX, ..text(DIALECT.ping) };
         lock(&self.0).exchange(|connection| connection.execute(&ping, &[], &mut Reply::new()))

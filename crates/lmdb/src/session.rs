@@ -136,7 +136,7 @@ impl Session for LmdbSession {
         Ok(self)
     }
 
-    without!(planner, cache, raw_messages);
+    without!(planner, cache, raw_messages, transactions);
 }
 
 /// Fails if a collection has neither an entry in the ownership table nor rows, as after its removal.

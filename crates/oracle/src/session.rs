@@ -163,6 +163,10 @@ impl Session for OracleSession {
         self.link.quit()
     }
 
+    fn in_transaction(&self) -> Option<bool> {
+        Some(self.in_transaction)
+    }
+
     without!(bulk, planner, cache, raw_messages);
 }
 

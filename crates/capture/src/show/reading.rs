@@ -28,6 +28,8 @@ const STATEMENTS: usize = 1_000;
 const LONGEST: usize = 10_000;
 /// The statements and values of a unit that are kept until it ends.
 const VALUES: usize = 3_000;
+/// The maximum number of steps of the course while it is read: of a day each second is one.
+const STEPS: usize = 100_000;
 /// The maximum number of forms of statements whose values are kept.
 const FORMS: usize = 4_000;
 /// The maximum number of values of a statement: one with more is bulk data.
@@ -49,8 +51,9 @@ struct Reading {
     sent: Sent,
     work: Work,
     open: HashMap<u64, Live>,
-    /// What began in each second.
+    /// What began in each step of so many seconds.
     seconds: BTreeMap<u64, Course>,
+    step: SecondsPerStep,
     first: Option<u64>,
     last: u64,
     open_ns: u64,
@@ -75,6 +78,15 @@ pub(crate) struct Analysis {
     pub(crate) kinds: Vec<Kind>,
     pub(crate) forms: Vec<Form>,
     pub(crate) sent: Sent,
+}
+
+/// The seconds of a step of the course; more where a capture is long.
+struct SecondsPerStep(u64);
+
+impl Default for SecondsPerStep {
+    fn default() -> Self {
+        Self(1)
+    }
 }
 
 /// A form by its place, and its values.
@@ -212,10 +224,19 @@ impl Reading {
             statement.calls += 1;
         }
         let (at, time) = (request.at, request.time.unwrap_or(0));
-        let second = self.seconds.entry(at / 1_000_000_000).or_default();
+        let step = self.step.0;
+        let second = self.seconds.entry(at / 1_000_000_000 / step).or_default();
         second.requests += 1;
         second.busy_ns += time;
-        shown.peak_per_second = shown.peak_per_second.max(second.requests);
+        shown.peak_per_second = shown.peak_per_second.max(second.requests / step);
+        if self.seconds.len() > STEPS {
+            self.step.0 *= 2;
+            for (second, one) in std::mem::take(&mut self.seconds) {
+                let into = self.seconds.entry(second / 2).or_default();
+                into.requests += one.requests;
+                into.busy_ns += one.busy_ns;
+            }
+        }
         self.first = Some(self.first.map_or(at, |first| first.min(at)));
         self.last = self.last.max(at + time);
         self.total_ns += time;
@@ -226,7 +247,12 @@ impl Reading {
         let is_call = request.step != Step::Prepare;
         let is_setup = statement.setup;
         let (begins, rolls_back) = (is_call && statement.begins, is_call && statement.rolls_back);
-        let mut live = self.open.remove(&request.connection).unwrap_or_default();
+        let known = self.open.remove(&request.connection);
+        if known.is_none() && self.open.len() as u64 >= file::FEW {
+            // No recorder writes requests of connections that never began.
+            return;
+        }
+        let mut live = known.unwrap_or_default();
         live.requests += 1;
         if live.requests == WORKING {
             self.working += 1;
@@ -321,6 +347,7 @@ impl Reading {
         shown.units = kinds.iter().map(unit).collect();
         shown.time_ns = self.last.saturating_sub(self.first.unwrap_or(0));
         shown.course = course(&self.seconds);
+        shown.course.iter_mut().for_each(|step| step.seconds *= self.step.0);
         // Of a capture of a second or two, no second is whole.
         let average = shown.requests as f64 * 1e9 / shown.time_ns.max(1) as f64;
         shown.peak_per_second = shown.peak_per_second.max(average.ceil() as u64);

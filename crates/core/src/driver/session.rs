@@ -50,6 +50,9 @@ pub trait Session: Send {
         Err(Error::unsupported("this client does not support pipelining"))
     }
 
+    /// Whether a transaction is open after the last request, as the server reports it; `None` if it does not.
+    fn in_transaction(&self) -> Option<bool>;
+
     /// Flushes this session's statistics on the server, so that they are not counted for a later trial. Takes a
     /// round trip on servers that report statistics late.
     ///

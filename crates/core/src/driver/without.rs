@@ -69,6 +69,11 @@ macro_rules! without {
             Err($crate::Error::unsupported("this target has no cache counters"))
         }
     };
+    (transactions) => {
+        fn in_transaction(&self) -> Option<bool> {
+            None
+        }
+    };
     (raw_messages) => {
         fn raw_messages(&mut self) -> $crate::error::Result<&mut dyn $crate::driver::RawMessages> {
             Err($crate::Error::unsupported("this client does not replay captures"))

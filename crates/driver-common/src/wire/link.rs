@@ -140,6 +140,11 @@ pub trait Link: Query {
         Err(Error::unsupported("this client does not replay captures"))
     }
 
+    /// Whether a transaction is open ([`Session::in_transaction`]).
+    fn in_transaction(&self) -> Option<bool> {
+        None
+    }
+
     /// Closes a prepared statement on the server.
     fn forget(&mut self, statement: Self::Statement) -> Result<()>;
 }
@@ -305,6 +310,10 @@ impl<L: Link> Session for LinkSession<L> {
 
     fn raw_messages(&mut self) -> Result<&mut dyn RawMessages> {
         self.link.raw_messages()
+    }
+
+    fn in_transaction(&self) -> Option<bool> {
+        self.link.in_transaction()
     }
 
     fn flush_stats(&mut self) -> Result<()> {

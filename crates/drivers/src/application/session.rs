@@ -96,7 +96,7 @@ impl Session for ApplicationSession {
         self.connection.check_rest()
     }
 
-    without!(bulk, planner, cache, raw_messages);
+    without!(bulk, planner, cache, raw_messages, transactions);
 }
 
 /// The error of an unsuccessful answer.

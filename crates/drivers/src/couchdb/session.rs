@@ -129,7 +129,7 @@ impl Session for CouchSession {
         Ok(&mut self.client)
     }
 
-    without!(planner, cache);
+    without!(planner, cache, transactions);
 }
 
 impl Bulk for CouchSession {

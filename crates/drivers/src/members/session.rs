@@ -205,6 +205,12 @@ impl Session for CompositeSession {
     }
 
     /// Those of the target's own server.
+    /// Whether one of the servers has an open transaction.
+    fn in_transaction(&self) -> Option<bool> {
+        let known = self.sessions.iter().flatten().filter_map(|session| session.in_transaction());
+        known.max()
+    }
+
     fn raw_messages(&mut self) -> Result<&mut dyn RawMessages> {
         open(&mut self.sessions, 0)?.raw_messages()
     }

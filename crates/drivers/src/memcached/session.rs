@@ -177,7 +177,7 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         Ok(&mut self.client.wire)
     }
 
-    without!(bulk, planner);
+    without!(bulk, planner, transactions);
 }
 
 impl<S: Peer + Send> Cache for MemcachedSession<S> {

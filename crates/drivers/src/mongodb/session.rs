@@ -284,6 +284,10 @@ impl Session for MongoSession {
         Ok(self)
     }
 
+    fn in_transaction(&self) -> Option<bool> {
+        Some(self.transaction.is_some())
+    }
+
     fn raw_messages(&mut self) -> Result<&mut dyn RawMessages> {
         Ok(self)
     }

@@ -31,6 +31,7 @@ use config::Config;
 use durability::Durability;
 use engine::StorageEngine;
 use kurabe_core::compression::Compression;
+use kurabe_core::driver::Access;
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::{Connection, Lean};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -97,6 +98,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
         proxy: OnceLock::new(),
         commits,
         requires_keys,
+        has_code: OnceLock::new(),
     }))
 }
 
@@ -124,6 +126,8 @@ struct Mysql {
     commits: OnceLock<bool>,
     /// The setting by which the server refuses tables without a primary key, if it does, once it was asked.
     requires_keys: OnceLock<String>,
+    /// Whether the server has functions, or views of the database, once it was asked.
+    has_code: OnceLock<bool>,
 }
 
 impl Mysql {
@@ -131,6 +135,14 @@ impl Mysql {
         let mut lean = Lean::connect(&self.config, options, Arc::clone(&self.allowed))?;
         if self.commits.get() == Some(&false) {
             lean.query("SET autocommit = 1", &mut Reply::new())?;
+        }
+        if options.access == Access::ReadOnly {
+            let known = self.has_code.get().copied();
+            let has_code = known.map_or_else(|| lean::has_code(&mut lean), Ok)?;
+            let _ = self.has_code.set(has_code);
+            if has_code {
+                lean.arm_always();
+            }
         }
         // Kurabe's own sessions are idle while clients work. A client is as the application would be.
         if options.trial == 0 && self.closes_idle.load(Ordering::Relaxed) {

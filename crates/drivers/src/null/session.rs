@@ -102,6 +102,10 @@ impl Session for NullSession {
         self.slots.remove(&prepared).map(drop)
     }
 
+    fn in_transaction(&self) -> Option<bool> {
+        Some(self.work.transaction.is_some())
+    }
+
     without!(bulk, planner, cache, raw_messages);
 }
 

@@ -33,6 +33,7 @@ use crate::wire::link::{LinkSession, Query};
 use crate::wire::{self, Stream};
 use config::Config;
 use hosts::Hosts;
+use kurabe_core::driver::Access;
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::Lean;
 use pooler::Pooler;
@@ -94,6 +95,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
         remotes: Vec::new(),
         closes_idle: AtomicBool::new(false),
         pooler: OnceLock::new(),
+        has_code: OnceLock::new(),
     }))
 }
 
@@ -106,6 +108,8 @@ struct Postgres {
     closes_idle: AtomicBool,
     /// What stands before the server, if something does, once it was asked.
     pooler: OnceLock<Option<Pooler>>,
+    /// Whether the database has functions of its own, or what calls some without naming them, once it was asked.
+    has_code: OnceLock<bool>,
 }
 
 impl Postgres {
@@ -127,6 +131,14 @@ impl Postgres {
     fn lean(&self, options: &ConnectOptions) -> Result<Lean<Stream>> {
         let mut lean = Lean::connect(self.hosts.get()?, options)?;
         // Kurabe's own sessions are idle while clients work. A client is as the application would be.
+        if options.access == Access::ReadOnly {
+            let known = self.has_code.get().copied();
+            let has_code = known.map_or_else(|| read_only::has_code(&mut lean), Ok)?;
+            let _ = self.has_code.set(has_code);
+            if has_code {
+                lean.check_all()?;
+            }
+        }
         if options.trial == 0 && self.closes_idle.load(Ordering::Relaxed) && self.sharing().is_none() {
             lean.query("SET idle_session_timeout = 0", &mut Reply::new())?;
         }

@@ -1,4 +1,8 @@
-//! Sessions whose transactions only read (manual, "SET TRANSACTION" and `default_transaction_read_only`).
+//! Sessions that change nothing (manual, "SET TRANSACTION" and `default_transaction_read_only`).
+//!
+//! A read-only transaction still lets some changes through, such as large objects before PostgreSQL 16, and a function can make
+//! the session write again. So a *check* follows each query, within the query's own transaction and round trip: it fails, and
+//! undoes what the query did, if the session is not read-only any more or the transaction has written.
 
 use crate::prelude::*;
 use crate::wire::link::{Query, value};
@@ -6,10 +10,65 @@ use crate::wire::link::{Query, value};
 /// The setting that makes every new transaction of a session read-only.
 pub(super) const SETTING: &str = "default_transaction_read_only";
 
+/// The name of the check as a prepared statement.
+pub(super) const CHECK: &str = "kurabe_only_reads";
+
+/// The one value that the check returns. Its error has this text too.
+pub(super) const PASSED: &str = "kurabe: only reads";
+
+/// The check. A transaction that has written has a number, which some products that speak PostgreSQL's protocol do not tell.
+/// Operators are qualified: the session may have another `search_path`.
+pub(super) fn check_text(has_numbers: bool) -> String {
+    let number = if has_numbers { " AND pg_catalog.txid_current_if_assigned() IS NULL" } else { "" };
+    let on = |name: &str| {
+        format!("pg_catalog.current_setting('{name}') OPERATOR(pg_catalog.=) 'on'::pg_catalog.text")
+    };
+    format!(
+        "SELECT CASE WHEN {} AND {}{number} THEN '{PASSED}'::pg_catalog.text \
+         ELSE ('{PASSED} no more, '::pg_catalog.text OPERATOR(pg_catalog.||) pg_catalog.current_setting('transaction_read_only'))\
+         ::pg_catalog.int4::pg_catalog.text END",
+        on(SETTING),
+        on("transaction_read_only")
+    )
+}
+
+/// Whether a server has code of its own, which only the server sees: a function, or what calls one without naming it. Without
+/// any, the text of a statement says what it calls.
+const HAS_CODE: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_proc WHERE oid >= 16384) \
+     OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE oid >= 16384) \
+     OR EXISTS (SELECT FROM pg_catalog.pg_operator WHERE oid >= 16384) \
+     OR EXISTS (SELECT FROM pg_catalog.pg_cast WHERE oid >= 16384) \
+     OR EXISTS (SELECT FROM pg_catalog.pg_policy) \
+     OR EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE contypid <> 0 AND oid >= 16384)";
+
+/// As [`HAS_CODE`] says.
+pub(super) fn has_code(link: &mut dyn Query) -> Result<bool> {
+    Ok(value(link, HAS_CODE)?.as_deref() != Some("f"))
+}
+
+/// Whether a text may need the check: all but what begins, ends or sets something, after which a query would be too early for
+/// settings of the transaction.
+pub(super) fn is_checked(sql: &str) -> bool {
+    const PLAIN: [&str; 14] = [
+        "", "abort", "begin", "commit", "deallocate", "discard", "end", "release", "reset", "rollback",
+        "savepoint", "set", "show", "start",
+    ];
+    let text = sql.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '(' || c == ';');
+    let end = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
+    // What begins with a comment or a quote is no control of a transaction for sure.
+    let (word, rest) = text.split_at(end);
+    !PLAIN.iter().any(|plain| word.eq_ignore_ascii_case(plain)) || word.is_empty() && !rest.is_empty()
+}
+
 /// What a `ParameterStatus` message says of the setting; `None` if it is of another one.
 pub(super) fn reported(message: &[u8]) -> Option<bool> {
     let value = message.strip_prefix(SETTING.as_bytes())?.strip_prefix(b"\0")?;
     Some(value == b"on\0")
+}
+
+/// Whether an error's message is that of the check.
+pub(super) fn has_failed(message: &[u8]) -> bool {
+    message.windows(PASSED.len()).any(|part| part == PASSED.as_bytes())
 }
 
 /// Checks that the server has taken the setting: a pooler may have left it out.
@@ -22,9 +81,9 @@ pub(super) fn check(link: &mut dyn Query) -> Result<()> {
         .hint("connect to the server itself and not to a pooler, or allow writes with --write"))
 }
 
-/// The error of a statement that made the transactions after it writable.
+/// The error of a statement that made the transactions after it writable, or that wrote.
 pub(super) fn switched_off() -> Error {
-    let what = "the statement lets later transactions of a read-only session write";
+    let what = "the statement writes, or lets later transactions of a read-only session write";
     Error::new(ErrorKind::ReadOnly, what).code("25006")
 }
 
@@ -42,6 +101,25 @@ mod tests {
             (b"", None),
         ] {
             assert_eq!(reported(message), expected, "{}", message.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn check_follows_every_text_that_does_not_control_a_transaction_or_a_session() {
+        for (sql, expected) in [
+            ("SELECT 1", true),
+            (" (select 1)", true),
+            ("/* BEGIN */ SELECT f()", true),
+            ("explain analyze select f()", true),
+            ("\"x\"", true),
+            ("", false),
+            (" ;", false),
+            ("begin", false),
+            ("START TRANSACTION", false),
+            ("Set x = 1", false),
+            ("SHOW x", false),
+        ] {
+            assert_eq!(is_checked(sql), expected, "{sql}");
         }
     }
 }

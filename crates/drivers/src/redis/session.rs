@@ -94,7 +94,7 @@ impl<S: Peer + Send> Session for RedisSession<S> {
         Ok(&mut self.work.client.wire)
     }
 
-    without!(bulk, planner);
+    without!(bulk, planner, transactions);
 }
 
 impl<S: Peer + Send> Cache for RedisSession<S> {

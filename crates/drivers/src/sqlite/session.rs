@@ -131,12 +131,8 @@ impl Session for SqliteSession {
         }
         // Compiles the statement; dropping it puts it into the cache.
         let compiled = self.connection.prepare_cached(&statement.sql).map_err(|e| explain(&e))?;
-        // `query_only` stops what writes to tables. This is known before, and of more: BEGIN IMMEDIATE, say.
-        if self.access == Access::ReadOnly && !compiled.readonly() && compiled.is_explain() == 0 {
-            return Err(Error::new(
-                ErrorKind::ReadOnly,
-                "sqlite: the statement would write in a read-only session",
-            ));
+        if self.access == Access::ReadOnly {
+            check_reads(&compiled)?;
         }
         drop(compiled);
         self.live += 1;
@@ -164,6 +160,10 @@ impl Session for SqliteSession {
             }
             Slot::Parts(parts) => {
                 fill(parts, parameters, &mut self.sql)?;
+                if self.access == Access::ReadOnly {
+                    let compiled = self.connection.prepare(&self.sql).map_err(|e| explain(&e))?;
+                    check_reads(&compiled)?;
+                }
                 run_raw(&self.connection, &self.sql, out)
             }
             Slot::Literal(template) => {
@@ -193,6 +193,10 @@ impl Session for SqliteSession {
 
     fn bulk(&mut self) -> Result<&mut dyn Bulk> {
         Ok(self)
+    }
+
+    fn in_transaction(&self) -> Option<bool> {
+        Some(!self.connection.is_autocommit())
     }
 
     without!(planner, cache, raw_messages);
@@ -238,6 +242,15 @@ impl Bulk for SqliteSession {
     }
 
     without!(text);
+}
+
+/// Refuses a statement that writes. `query_only` stops what writes to tables. This is known before, and of more: BEGIN IMMEDIATE,
+/// say.
+fn check_reads(compiled: &rusqlite::Statement<'_>) -> Result<()> {
+    if compiled.readonly() || compiled.is_explain() != 0 {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::ReadOnly, "sqlite: the statement would write in a read-only session"))
 }
 
 /// Compiles a text, executes it and finalizes it.

@@ -186,7 +186,7 @@ impl Session for TcpSession {
         self.slots.remove(&prepared).map(drop)
     }
 
-    without!(bulk, planner, cache, raw_messages);
+    without!(bulk, planner, cache, raw_messages, transactions);
 }
 
 impl Stream {

@@ -6,6 +6,7 @@ mod common;
 mod ended;
 mod environment;
 mod errors;
+mod harmless;
 mod hosts;
 mod literals;
 mod methods;

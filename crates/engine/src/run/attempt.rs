@@ -153,10 +153,14 @@ impl Runner<'_> {
             Outcome::Failed { kind: ErrorKind::ReadOnly, reason, .. } if reads => {
                 let target = &self.targets[cell.record.target].name;
                 let what = format!("{target}: this statement may change data: {reason}");
-                // A job has no such option.
-                let allowed = cell.available().is_some_and(|cell| !cell.is_job());
-                let hint = "allow this with --write, or 'write = true' in the file of the workload";
-                Err(Error::usage(what).hint(if allowed { hint } else { "" }))
+                let is_job = cell.available().is_some_and(PlannedCell::is_job);
+                // A replay, or an estimate, which has no such option.
+                let hint = if is_job {
+                    "a replay on a throwaway server, or with --write, may change data"
+                } else {
+                    "allow this with --write, or 'write = true' in the file of the workload"
+                };
+                Err(Error::usage(what).hint(hint))
             }
             _ => Ok(()),
         }

@@ -25,6 +25,7 @@ mod shared;
 mod slot;
 mod sql;
 mod steps;
+mod targets;
 mod transaction;
 mod types;
 mod variables;

@@ -7,7 +7,8 @@
 //! [`Access`]: kurabe_core::driver::Access
 
 use super::request::Piece;
-use super::scan::{Lexis, Token, lexes, tokens};
+use super::scan::{Lexis, Token, lexes, quoted, tokens};
+use super::targets;
 use kurabe_core::units::nearest;
 use kurabe_core::{Error, Result};
 
@@ -71,9 +72,65 @@ fn several(text: &str, lexes: &[Lexis]) -> Option<String> {
     found.then(|| "it is more than one statement".to_owned())
 }
 
-/// As [`asks_for_write`], of a statement without variables, on any engine.
-pub(crate) fn text_asks_for_write(sql: &str) -> Option<String> {
-    asks_for_write(&[Piece::Text(sql.to_owned())], None)
+/// As [`asks_for_write`], of a statement without variables.
+pub(crate) fn text_asks_for_write(sql: &str, engine: Option<&str>) -> Option<String> {
+    asks_for_write(&[Piece::Text(sql.to_owned())], engine)
+}
+
+/// Whether the gaps of a template stand where values do, so that what [`is_value`] says of what fills them is true of the text too.
+/// `gap` is no character of a statement.
+pub(crate) fn has_values_in_gaps(template: &str, gap: char, engine: &str) -> bool {
+    let gaps = template.matches(gap).count();
+    let is_apart =
+        |c: char| c.is_ascii() && !c.is_ascii_alphanumeric() && !"_$'\"`\\.@:&#\0".contains(c) && c != gap;
+    let mut parts = template.split(gap).peekable();
+    let mut are_apart = true;
+    while let (Some(before), Some(after)) = (parts.next(), parts.peek()) {
+        are_apart &= before.chars().next_back().is_none_or(is_apart);
+        are_apart &= after.chars().next().is_none_or(is_apart);
+    }
+    let has_all = |lexis: &Lexis| {
+        tokens(template, *lexis).iter().filter(|token| **token == Token::Mark(gap)).count() == gaps
+    };
+    are_apart && lexes(Some(engine)).iter().all(has_all)
+}
+
+/// Whether what fills a gap is one number or one text within quotes.
+pub(crate) fn is_value(literal: &str, engine: &str) -> bool {
+    let is_number = literal.starts_with(|c: char| c.is_ascii_digit())
+        && literal.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte))
+        && !literal.contains("--");
+    let name = literal.len() - literal.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
+    let (prefix, text) = literal.split_at(name);
+    let is_text = name <= 1 && text.starts_with(['\'', '"']) && (prefix.is_empty() || text.starts_with('\''));
+    // A text that does not end goes on.
+    let more = format!("{text}x");
+    let ends = |lexis: &Lexis| quoted(&more, lexis.escapes(prefix)) == text.len();
+    is_number || is_text && lexes(Some(engine)).iter().all(ends)
+}
+
+/// Why a statement that names tables of the run may change something else; `None` if it changes these alone. `is_ours` says which of
+/// the tables that it names are the run's.
+pub(super) fn changes_others(
+    pieces: &[Piece],
+    is_ours: &dyn Fn(usize) -> bool,
+    engine: Option<&str>,
+) -> Option<String> {
+    let piece = |piece: &Piece| match piece {
+        Piece::Text(text) => text.clone(),
+        Piece::Variable(_) => " ? ".to_owned(),
+        Piece::Table(relation) if is_ours(*relation) => format!(" {} ", targets::OURS),
+        Piece::Table(_) => " another_table ".to_owned(),
+    };
+    let text: String = pieces.iter().map(piece).collect();
+    let lexes = lexes(engine);
+    several(&text, lexes).or_else(|| {
+        lexes.iter().find_map(|lexis| {
+            let tokens = tokens(&text, *lexis);
+            let function = || unknown_function(&tokens).filter(|_| !targets::defines(&tokens));
+            targets::others(&tokens).or_else(|| let_through(&tokens)).or_else(function)
+        })
+    })
 }
 
 /// The text with placeholders for parameters and with names for tables.
@@ -87,6 +144,10 @@ fn text(pieces: &[Piece]) -> String {
 }
 
 fn side_effect(tokens: &[Token]) -> Option<String> {
+    if tokens.iter().all(|token| *token == Token::Mark(';')) {
+        // A ping of some drivers.
+        return None;
+    }
     let first = tokens.iter().position(|token| *token != Token::Mark('(')).unwrap_or(tokens.len());
     let is = |token: &Token, word: &&str| token.name() == Some(word);
     let at = |at: usize, words: &[&str]| {
@@ -97,7 +158,6 @@ fn side_effect(tokens: &[Token]) -> Option<String> {
         let word = begun.map_or_else(|| "it".to_owned(), str::to_uppercase);
         return Some(format!("{word} is not a query"));
     }
-    let sets = begun == Some("set");
     let verbs: Vec<&str> = entries("verb").flatten().collect();
     for number in first..tokens.len() {
         let beside = number > 0 && matches!(tokens[number - 1], Token::Mark('(' | ')'));
@@ -105,6 +165,18 @@ fn side_effect(tokens: &[Token]) -> Option<String> {
         if beside && !called && tokens[number].word().is_some_and(|word| verbs.contains(&word)) {
             return Some("a part of it writes".to_owned());
         }
+    }
+    let_through(tokens)
+}
+
+/// What no read-only transaction stops, and what makes a session write again.
+fn let_through(tokens: &[Token]) -> Option<String> {
+    let is = |token: &Token, word: &&str| token.name() == Some(word);
+    let at = |at: usize, words: &[&str]| {
+        tokens.get(at..at + words.len()).is_some_and(|tokens| tokens.iter().zip(words).all(|(t, w)| is(t, w)))
+    };
+    let sets = tokens.iter().find(|token| **token != Token::Mark('(')).and_then(Token::word) == Some("set");
+    for number in 0..tokens.len() {
         if let Some(words) = entries("set").filter(|_| sets).find(|words| at(number, words)) {
             return Some(format!(
                 "it sets more than its own session has ({})",
@@ -133,7 +205,8 @@ fn unknown_function(tokens: &[Token]) -> Option<String> {
         let named = matches!(before, Some(Token::Mark(':')))
             || before.and_then(Token::word).is_some_and(|word| matches!(word, "as" | "with" | "recursive"));
         let is_word = pair[0].word().is_some_and(|word| entries("word").flatten().any(|known| known == word));
-        (!named && !is_word && !is_known(name))
+        let is_table = name == targets::OURS;
+        (!named && !is_word && !is_table && !is_known(name))
             .then(|| format!("it calls {name}, which is not known to only read"))
     })
 }
@@ -164,6 +237,9 @@ mod tests {
     #[test]
     fn query_is_left_to_the_server() {
         for sql in [
+            "",
+            "-- ping",
+            ";",
             "SELECT 'delete' FROM t",
             "-- insert\nselect 1",
             "WITH a (n) AS (SELECT 1) SELECT n FROM a",
@@ -232,6 +308,9 @@ mod tests {
             ("SELECT U&\"pg\\005fterminate_backend\"(1)", "Unicode"),
             ("SELECT 1 WHERE (SELECT lo_import('/etc/passwd')) > 0", "LO_IMPORT"),
             ("SELECT * FROM dblink('x', 'DELETE FROM t') AS d (a int)", "DBLINK"),
+            ("SELECT * FROM ts_stat('SELECT lo_create(0)::text::tsvector')", "TS_STAT"),
+            ("SELECT query_to_xml('DELETE FROM t', true, true, '')", "QUERY_TO_XML"),
+            ("SELECT pg_catalog.pg_replication_origin_create('x')", "PG_REPLICATION_ORIGIN_CREATE"),
             ("SELECT GET_LOCK ('a', 5)", "GET_LOCK"),
             ("SELECT LOAD_FILE('/etc/passwd')", "LOAD_FILE"),
             ("SELECT load_extension('x')", "LOAD_EXTENSION"),

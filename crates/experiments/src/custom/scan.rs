@@ -50,6 +50,13 @@ pub(super) struct Lexis {
     brackets: bool,
 }
 
+impl Lexis {
+    /// Whether a backslash escapes a quote in a text with this prefix.
+    pub(super) fn escapes(self, prefix: &str) -> bool {
+        self.backslash || self.postgres && prefix.eq_ignore_ascii_case("e")
+    }
+}
+
 const PLAIN: Lexis =
     Lexis { backslash: false, mysql: false, postgres: false, alternative: false, brackets: false };
 const POSTGRES: Lexis = Lexis { postgres: true, ..PLAIN };

@@ -4,7 +4,7 @@ use super::declared::{Declared, Described, Program, Relation, Source, Step};
 use super::expression::{self, Expr, word};
 use super::lines::{Line, lines, place};
 use super::read::name_of;
-use super::reads::{asks_for_write, check_spelling, may_change};
+use super::reads::{asks_for_write, changes_others, check_spelling, may_change};
 use super::relations;
 use super::request::{Execute, Raw, Request, tables};
 use super::section::{position, variable};
@@ -268,6 +268,11 @@ fn statement(text: &str, place: &str, declared: &mut Declared, write: bool) -> R
     let must_read = on.is_empty() && !write;
     if let Some(why) = asks_for_write(&pieces, None).filter(|_| must_read) {
         return Err(Error::usage(format!("this statement may change data: {why}")).hint(WRITE));
+    }
+    let is_ours = |relation: usize| declared.relations[relation].write;
+    if let Some(why) = changes_others(&pieces, &is_ours, None).filter(|_| !on.is_empty() && !write) {
+        let what = "this statement may change what the run did not make";
+        return Err(Error::usage(format!("{what}: {why}")).hint("allow this with --write"));
     }
     let may_change = may_change(&pieces, None);
     let writes = may_change.is_some();

@@ -2,7 +2,7 @@
 
 use super::declared::{Declared, Step};
 use super::expression::Expr;
-use super::reads::{asks_for_write, check_spelling, may_change};
+use super::reads::{asks_for_write, changes_others, check_spelling, may_change};
 use super::request::{Execute, Parameter, Raw, Request, Wanted, tables, variables};
 use super::section::{Section, known, position, variable};
 use super::sql::{self, Naming};
@@ -248,6 +248,14 @@ fn raw<'a>(section: &Section<'a>, declared: &mut Declared, write: bool, engines:
             return Err(section
                 .error(format!("this statement may change data that Kurabe did not create: {why}"))
                 .hint(WRITE));
+        }
+        let is_ours = |relation: usize| declared.relations[relation].write;
+        let others = changes_others(&pieces, &is_ours, engine.as_deref()).filter(|_| allowed && !write);
+        if let Some(why) = others {
+            let what = format!(
+                "this statement may change what neither the run made nor 'write = true' allows: {why}"
+            );
+            return Err(section.error(what).hint(WRITE));
         }
         let why = may_change(&pieces, engine.as_deref());
         if why.is_some() {

@@ -177,6 +177,10 @@ impl Transaction for CustomTransaction {
         } else {
             self.state.run_again(program, session, recorder)?;
         }
+        // What it wrote would be lost when the connection closes, or be committed with the next transaction on some engines.
+        if session.in_transaction() == Some(true) {
+            return Err(unfinished(program));
+        }
         if let Some(began) = began {
             let took = began.elapsed();
             recorder.notes(|| Seen::new(&self.shared)).times.record(self.state.program, took);
@@ -189,6 +193,19 @@ impl Transaction for CustomTransaction {
         let program = &self.shared.declared.programs[self.state.program];
         self.state.check(program, &self.shared, recorder)
     }
+}
+
+/// The error of a transaction that the server still has open when its steps are over.
+#[cold]
+fn unfinished(program: &Program) -> Error {
+    let what = format!(
+        "the server has a transaction open at the end of '{}': what it wrote is not committed",
+        program.name
+    );
+    Error::new(ErrorKind::Server, what).hint(
+        "end it with COMMIT or ROLLBACK, or the steps \"commit\" or \"rollback\"; autocommit = 0 or completion_type = CHAIN on the \
+         server begins one too",
+    )
 }
 
 /// Names the mode in which pgbench puts values into the text, if the error may be of a value that is a parameter.

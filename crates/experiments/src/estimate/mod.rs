@@ -49,7 +49,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
 /// Plans a cell that estimates `SELECT * FROM text`.
 fn plan_own(text: &str) -> Result<PlannedCell> {
     let query = |sql: String| {
-        if let Some(why) = text_asks_for_write(&sql) {
+        if let Some(why) = text_asks_for_write(&sql, None) {
             let message = format!("--data {text}: the query may change data: {why}");
             return Err(Error::usage(message).hint("write TABLE WHERE CONDITION"));
         }

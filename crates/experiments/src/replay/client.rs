@@ -80,8 +80,16 @@ impl<'a> Client<'a> {
             }
         }
         let given = |(name, value): &(String, String)| match name.as_str() {
-            // The target's, and what names a client.
-            "user" | "database" | "replication" | "application_name" | "client_encoding" => Vec::new(),
+            // The target's, what names a client, and whether and as whom it may write.
+            "user"
+            | "database"
+            | "replication"
+            | "application_name"
+            | "client_encoding"
+            | "role"
+            | "session_authorization"
+            | "transaction_read_only"
+            | "default_transaction_read_only" => Vec::new(),
             // `-c name=value` or `--name=value`.
             "options" => value
                 .split_whitespace()
@@ -92,13 +100,9 @@ impl<'a> Client<'a> {
             name => vec![(name.to_owned(), value.clone())],
         };
         for (name, value) in said.iter().flat_map(given) {
-            let quoted =
-                |text: &str, quote: &str| format!("{quote}{}{quote}", text.replace(quote, &quote.repeat(2)));
-            let text = format!(
-                "SELECT pg_catalog.set_config({}, {}, false)",
-                quoted(&name, "'"),
-                quoted(&value, "'")
-            );
+            // Right whatever standard_conforming_strings is.
+            let quoted = |text: &str| format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
+            let text = format!("SELECT pg_catalog.set_config({}, {}, false)", quoted(&name), quoted(&value));
             postgres::push_text(&mut self.out, &text);
             let answer = self.exchange(messages, 1, &[])?;
             if let Some(code) = answer.first().and_then(|answer| answer.error.as_ref()) {

@@ -34,6 +34,11 @@ pub(super) fn command(text: &str) -> &str {
     text.split(' ').next().unwrap_or_default()
 }
 
+/// Whether a byte of what is divided by spaces and ends of lines would end a word or a line.
+pub(super) fn divides(byte: u8) -> bool {
+    byte <= b' ' || byte == 0x7f
+}
+
 /// A parameter's value; `None` for NULL.
 pub(super) fn value(parameter: &Parameter) -> Result<Option<&[u8]>> {
     match &parameter.value {
@@ -44,6 +49,6 @@ pub(super) fn value(parameter: &Parameter) -> Result<Option<&[u8]>> {
 }
 
 /// The values of a command, which has no NULL.
-pub(super) fn values(sent: &Sent) -> Result<Vec<&[u8]>> {
-    sent.request.parameters.iter().map(|one| value(one).map(Option::unwrap_or_default)).collect()
+pub(super) fn values(request: &Request) -> Result<Vec<&[u8]>> {
+    request.parameters.iter().map(|one| value(one).map(Option::unwrap_or_default)).collect()
 }

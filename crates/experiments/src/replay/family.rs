@@ -1,7 +1,10 @@
 //! Protocols that are sent alike, and what differs between them when a capture is read.
 
+use super::redis;
 use super::{commands, http, memcached, mongodb, tables};
-use crate::custom::reads::text_asks_for_write;
+use crate::custom::reads::{has_values_in_gaps, is_value, text_asks_for_write};
+use kurabe_capture::record::Request;
+use kurabe_wire::statement::GAP;
 
 /// Protocols that are sent alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +64,7 @@ impl Family {
         let locks = ["for update", "for share", "for no key", "for key share", "lock in share", "_lock("];
         match self {
             Self::Redis | Self::Memcached => {
-                let writes = !self.is("reads", template);
+                let writes = !self.is("reads", template) && !self.is("judged", template);
                 let what = if self == Self::Redis { "keys" } else { "values" };
                 let why = || format!("{} may change {what}", commands::command(template));
                 (writes.then(why), self.is("waits", template))
@@ -69,8 +72,48 @@ impl Family {
             Self::Http => (http::writes(template), false),
             Self::Mongodb => (mongodb::writes(template), false),
             Self::Postgres | Self::Mysql => {
-                (text_asks_for_write(shown), locks.iter().any(|words| lower.contains(words)))
+                (text_asks_for_write(shown, self.engine()), locks.iter().any(|words| lower.contains(words)))
             }
+        }
+    }
+
+    /// The name of the engine whose way of writing SQL it has.
+    fn engine(self) -> Option<&'static str> {
+        match self {
+            Self::Postgres => Some("postgres"),
+            Self::Mysql => Some("mysql"),
+            _ => None,
+        }
+    }
+
+    /// Whether what [`is_plain`](Self::is_plain) says of the literals of a request is enough to judge it by its template.
+    pub(super) fn has_values_in_gaps(self, template: &str) -> bool {
+        self.engine().is_some_and(|engine| has_values_in_gaps(template, GAP, engine))
+    }
+
+    /// Whether a literal is one value.
+    pub(super) fn is_plain(self, literal: &str) -> bool {
+        self.engine().is_some_and(|engine| is_value(literal, engine))
+    }
+
+    /// Why a request with this text may change something, as it is sent.
+    pub(super) fn writes(self, text: &str, request: &Request) -> Option<String> {
+        match self {
+            Self::Postgres | Self::Mysql => text_asks_for_write(text, self.engine()),
+            Self::Redis => redis::writes(text, request),
+            Self::Memcached => memcached::writes(text, request),
+            Self::Http => http::writes(text),
+            Self::Mongodb => mongodb::writes(text).or_else(|| mongodb::hides(request)),
+        }
+    }
+
+    /// Whether a request with this text would be read as another one, or as several.
+    pub(super) fn is_malformed(self, text: &str, request: &Request) -> bool {
+        match self {
+            Self::Postgres => text.contains('\0'),
+            Self::Memcached => memcached::is_malformed(text, request),
+            Self::Http => http::is_malformed(text, request),
+            Self::Mysql | Self::Redis | Self::Mongodb => false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Requests of CouchDB: <https://docs.couchdb.org/en/stable/api/index.html>.
 
-use super::commands::{Sent, value};
+use super::commands::{Sent, divides, value};
 use kurabe_capture::record::{Parameter, Request, Value as Recorded};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_wire::resource::{CHOSEN_ID, FIELDS, Place, has_id};
@@ -11,10 +11,37 @@ const METHODS: [&str; 6] = ["GET", "HEAD", "PUT", "POST", "DELETE", "COPY"];
 const VOLATILE: [&str; 7] =
     ["_changes", "_explain", "_info", "_local_docs", "_purged_infos", "_search", "_shards"];
 
+/// What is asked of a database or a design document with GET, and changes nothing. A rewrite may become any other request.
+const GETS: [&str; 24] = [
+    "", "_all_docs", "_auto_purge", "_bulk_get", "_changes", "_design_docs", "_explain", "_index", "_info",
+    "_list", "_local_docs", "_nouveau", "_nouveau_info", "_partition", "_purged_infos",
+    "_purged_infos_limit", "_revs_limit", "_search", "_search_disk_size", "_search_info", "_security",
+    "_shards", "_show", "_view",
+];
+
 /// Why a request may change something.
 pub(super) fn writes(text: &str) -> Option<String> {
     let place = Place::of(text);
-    place.writes().then(|| format!("{} may change documents", place.method))
+    let is_get = ["GET", "HEAD"].contains(&place.method);
+    let may_change = place.writes() || is_get && !GETS.contains(&place.endpoint);
+    may_change.then(|| format!("{} {} may change documents", place.method, place.endpoint))
+}
+
+/// Whether a part of a request would end its line, a word of it, or its head, or a server may read its path as another one.
+pub(super) fn is_malformed(text: &str, request: &Request) -> bool {
+    let target = text.split_once(' ').map_or("", |(_, target)| target);
+    let path = target.split('?').next().unwrap_or_default().to_ascii_lowercase();
+    let is_step = |part: &str| [".", ".."].contains(&part.replace("%2e", ".").as_str());
+    let is_field = |one: &&Parameter| one.kind != 0 && one.kind != CHOSEN_ID;
+    let ends = |one: &Parameter| match &one.value {
+        Recorded::Bytes(bytes) => bytes.iter().any(|byte| divides(*byte) && ![b' ', b'\t'].contains(byte)),
+        _ => false,
+    };
+    !target.starts_with('/')
+        || target.bytes().any(divides)
+        || path.contains("//")
+        || path.split(['/', '\\']).any(is_step)
+        || request.parameters.iter().filter(is_field).any(ends)
 }
 
 /// Whether a request is not sent again: it is about the server or a database of its own, or its answer does not end.
@@ -117,8 +144,43 @@ mod tests {
             ("GET /", false, true),
             ("GET /_users/bob", false, true),
             ("CONNECT …", true, true),
+            ("GET /shop/_design/x/_rewrite/y", true, false),
+            ("GET /shop/_design/x/_show/y", false, false),
+            ("GET /shop/_design/x/_update/y", true, false),
+            ("GET /shop/_temp_view", true, false),
+            ("POST /shop/_purge", true, false),
+            ("POST /shop/_compact", true, false),
+            ("POST /shop/_bulk_get", false, false),
+            ("POST /shop/_all_docs", false, false),
+            ("POST /shop/_design/x/_view/y", false, false),
+            ("POST /shop/_design/x/_update/y", true, false),
+            ("PATCH /shop/17", true, true),
+            ("get /shop/17", true, true),
         ] {
             assert_eq!((super::writes(text).is_some(), is_left_out(text)), (writes, left_out), "{text}");
+        }
+    }
+
+    #[test]
+    fn request_that_holds_another_one_is_malformed() {
+        let request = |kind, value: &str| {
+            let parameter =
+                Parameter { kind, binary: false, value: Recorded::Bytes(value.as_bytes().to_vec()) };
+            Request { parameters: vec![parameter], ..Request::default() }
+        };
+        let other = "x\r\n\r\nDELETE /shop HTTP/1.1";
+        for (text, kind, value, malformed) in [
+            ("GET /shop/17", 1, "application/json", false),
+            ("GET /shop/17", 1, other, true),
+            ("POST /shop/_find", 0, other, false),
+            ("GET /shop/17 HTTP/1.1\r\n\r\nDELETE /shop", 1, "", true),
+            ("GET /shop/ 17", 1, "", true),
+            ("POST /shop/_find/../_bulk_docs", 0, "{}", true),
+            ("POST /shop/_find/%2E%2e/_bulk_docs", 0, "{}", true),
+            ("GET //shop", 1, "", true),
+            ("GET shop", 1, "", true),
+        ] {
+            assert_eq!(is_malformed(text, &request(kind, value)), malformed, "{text}: {value}");
         }
     }
 

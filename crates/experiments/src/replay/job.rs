@@ -2,24 +2,28 @@
 
 use super::cached::{Cached, Counts, Versions};
 use super::client::Client;
+use super::commands::Sent;
 use super::compare::{Compared, MANY};
 use super::family::Family;
 use super::metrics::{LEFT_OUT, MEAN, P99, VARIES, Varies};
 use super::mongodb::Cursors;
 use super::order::Order;
-use super::traffic::{Connection, Traffic};
+use super::traffic::{self, Connection, Traffic};
 use crate::prelude::*;
 use kurabe_capture::file::Known;
-use kurabe_core::driver::{ConnectOptions, Driver};
+use kurabe_core::driver::{Access, ConnectOptions, Driver};
 use kurabe_core::job::{Ended, Job, JobContext};
 use kurabe_reactor::Reactor;
 use kurabe_stats::Histogram;
+use kurabe_wire::view::Exchange;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The stack of a task, in bytes: connecting with TLS is deep.
 const STACK: usize = 512 * 1024;
+/// Codes of what a read-only transaction refuses: PostgreSQL's, MySQL's.
+const REFUSED: [&str; 2] = ["25006", "1792"];
 /// The longest sleep, after which a task sees that the run was stopped.
 const NAP: Duration = Duration::from_millis(50);
 
@@ -71,6 +75,7 @@ impl Job for Replay {
             namespace.create(cache)?;
             namespace.clear(cache)?;
         }
+        self.traffic.check_kept()?;
         if !self.emptied {
             return Ok(());
         }
@@ -114,6 +119,10 @@ impl Job for Replay {
             all.add(seen);
             // A lane that only stopped because another failed says nothing.
             failed = failed.or(ended.err().flatten());
+        }
+        // The session writes, so that nothing else is worth knowing.
+        if let Some(error) = failed.take_if(|error| error.kind() == ErrorKind::ReadOnly) {
+            return Err(error);
         }
         if let Some(error) = all.compared.error(&self.traffic) {
             return Err(if self.cache.is_some() { error.context("through the cache") } else { error });
@@ -171,6 +180,14 @@ impl Seen {
     }
 }
 
+/// Names the statement that writes in a session which only reads.
+fn with_text(error: Error, traffic: &Traffic, unit: &traffic::Unit) -> Error {
+    match unit.requests.last().filter(|_| error.kind() == ErrorKind::ReadOnly) {
+        Some(last) => error.context(format!("'{}'", traffic.text(last))),
+        None => error,
+    }
+}
+
 fn merge(all: &mut Vec<Histogram>, own: &[Histogram]) {
     all.resize_with(all.len().max(own.len()), Histogram::new);
     all.iter_mut().zip(own).for_each(|(all, own)| all.merge(own));
@@ -210,12 +227,16 @@ impl Shared<'_> {
                 return Err(None);
             }
             let answers = match &mut cached {
-                None => client.send(session.raw_messages()?, unit)?,
+                None => {
+                    let sent = client.send(session.raw_messages()?, unit);
+                    sent.map_err(|error| with_text(error, traffic, unit))?
+                }
                 Some(cached) => {
                     let of = (traffic, connection);
                     cached.send(&mut *session, &mut client, of, &self.versions, unit)?
                 }
             };
+            self.check_refused(unit, &answers)?;
             self.versions.answered(traffic, unit, &answers, &mut changed);
             self.order.answered(unit);
             let ends = answers.iter().filter_map(|answer| answer.ended).max();
@@ -246,6 +267,23 @@ impl Shared<'_> {
             seen.cached.add(cached.counts);
         }
         session.close().map_err(Some)
+    }
+
+    /// Ends the replay where the server refuses what would write in a session that only reads.
+    fn check_refused(&self, unit: &traffic::Unit, answers: &[Exchange]) -> Result<(), Failed> {
+        let is_refused = |(sent, answer): (&Sent, &Exchange)| {
+            let code = answer.error.as_ref()?;
+            let is_new = sent.request.error.as_ref() != Some(code) && REFUSED.contains(&code.as_str());
+            is_new.then(|| (self.replay.traffic.text(sent), code.clone()))
+        };
+        let refused = || unit.requests.iter().zip(answers).find_map(is_refused);
+        match Some(()).filter(|()| self.options.access == Access::ReadOnly).and_then(|()| refused()) {
+            Some((text, code)) => {
+                let what = format!("the server refuses to execute '{text}' in a read-only session");
+                Err(Some(Error::new(ErrorKind::ReadOnly, what).code(code)))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Waits until something is due, if the replay keeps recorded times, and gives that time.

@@ -1,7 +1,7 @@
 //! Commands of memcached: <https://github.com/memcached/memcached/blob/master/doc/protocol.txt>.
 
-use super::commands::{Sent, command, values};
-use kurabe_capture::record::Value as Recorded;
+use super::commands::{self, Sent, command, divides, values};
+use kurabe_capture::record::{Parameter, Request, Value as Recorded};
 use kurabe_core::Result;
 use kurabe_protocol::memcached::place_of_size;
 
@@ -27,9 +27,39 @@ pub(super) fn keys(text: &str, sent: &Sent) -> impl Iterator<Item = String> {
     })
 }
 
+/// Flags of a meta get that change nothing: neither a time to live, nor whether an item is there, nor who may write it again.
+const GET_FLAGS: &[u8] = b"bcfhklOqstv";
+/// What statistics are asked for without changing what is counted.
+const STATISTICS: [&[u8]; 5] = [b"items", b"slabs", b"sizes", b"settings", b"conns"];
+
+/// Why a request may change something, by its arguments; `None` if it only reads.
+pub(super) fn writes(text: &str, request: &Request) -> Option<String> {
+    let Ok(given) = values(request) else { return Some("its values are not known".to_owned()) };
+    let command = command(text);
+    let found = match command {
+        "mg" => given.iter().skip(1).find(|flag| flag.first().is_none_or(|flag| !GET_FLAGS.contains(flag))),
+        // A key and that it is in base64.
+        "me" => given.iter().skip(1).find(|flag| **flag != b"b"),
+        "stats" => given.iter().find(|what| !STATISTICS.contains(what)),
+        _ => return None,
+    };
+    found.map(|word| format!("{command} with {} may change values", word.escape_ascii()))
+}
+
+/// Whether a part of a request would end its line or a word of it.
+pub(super) fn is_malformed(text: &str, request: &Request) -> bool {
+    let has_value = place_of_size(command(text).as_bytes()).is_some();
+    let words = request.parameters.len().saturating_sub(usize::from(has_value));
+    let divides = |one: &Parameter| match &one.value {
+        Recorded::Bytes(bytes) => bytes.iter().any(|byte| divides(*byte)),
+        _ => false,
+    };
+    command(text).bytes().any(commands::divides) || request.parameters.iter().take(words).any(divides)
+}
+
 /// Appends a request: its line, and its value, whose size is in the line.
 pub(super) fn push(out: &mut Vec<u8>, text: &str, sent: &Sent) -> Result<()> {
-    let mut given = values(sent)?;
+    let mut given = values(&sent.request)?;
     let place = place_of_size(command(text).as_bytes());
     let value = place.and_then(|_| given.pop());
     let size = value.map_or_else(String::new, |value| value.len().to_string());
@@ -47,4 +77,48 @@ pub(super) fn push(out: &mut Vec<u8>, text: &str, sent: &Sent) -> Result<()> {
         out.extend(b"\r\n");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::family::Family;
+    use super::*;
+
+    #[test]
+    fn command_is_judged_by_its_arguments_and_none_holds_another_line() {
+        for (text, given, reads, malformed) in [
+            ("get", &["a", "b"][..], true, false),
+            ("mg", &["a", "v", "t", "Oabc"], true, false),
+            ("mg", &["a", "v", "T30"], false, false),
+            ("mg", &["a", "N0"], false, false),
+            ("mg", &["a", "R30", "v"], false, false),
+            ("mg", &["a", "E7"], false, false),
+            ("mg", &["a", ""], false, false),
+            ("mg", &["T30"], true, false),
+            ("me", &["a"], true, false),
+            ("gat", &["30", "a"], false, false),
+            ("touch", &["a", "30"], false, false),
+            ("stats", &[], true, false),
+            ("stats", &["items"], true, false),
+            ("stats", &["reset"], false, false),
+            ("stats", &["detail", "on"], false, false),
+            ("get", &["a\r\nset b 0 0 1\r\nx"], true, true),
+            ("get", &["a b"], true, true),
+            ("get\r\nflush_all", &["a"], false, true),
+            ("set", &["a", "0", "0", "x\r\ny"], false, false),
+            ("md", &["a"], false, false),
+            ("ma", &["a"], false, false),
+            ("shutdown", &[], false, false),
+        ] {
+            let parameter = |word: &&str| Parameter {
+                kind: 0,
+                binary: false,
+                value: Recorded::Bytes(word.as_bytes().to_vec()),
+            };
+            let request = Request { parameters: given.iter().map(parameter).collect(), ..Request::default() };
+            let found = Family::Memcached.effects(text, text).0.or_else(|| writes(text, &request));
+            assert_eq!(found.is_none(), reads, "{text} {given:?}: {found:?}");
+            assert_eq!(is_malformed(text, &request), malformed, "{text} {given:?}");
+        }
+    }
 }

@@ -158,7 +158,7 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
         complete: traffic.complete,
         connections: traffic.connections.len(),
         most_open: traffic.lanes.len(),
-        time: traffic.units.iter().map(|unit| unit.end).max().unwrap_or(0),
+        time: traffic.ended(),
         writes: traffic.writes().map(|(text, why)| (text.to_owned(), why.to_owned())),
         statements: kinds.iter().take(OWN).map(|kind| kind.text.clone()).collect(),
         transactions: traffic.transactions.iter().take(TRANSACTIONS).map(|kind| kind.text.clone()).collect(),

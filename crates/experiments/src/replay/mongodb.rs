@@ -97,11 +97,22 @@ pub(super) fn database(parameters: &[Parameter]) -> Option<&[u8]> {
     mongodb::database(given(parameters))
 }
 
+/// Fields that store what a command reads, or have the server execute a program.
+const STORES: [&str; 5] = ["$out", "$merge", "$function", "$accumulator", "$where"];
+/// Types of values that have fields themselves, or are a program: documents, lists, JavaScript, and that with variables.
+const HIDING: [u32; 4] = [3, 4, 13, 15];
+
 /// Why a command may change something.
 pub(super) fn writes(text: &str) -> Option<String> {
     let (command, _, fields) = mongodb::fields(text);
-    let stores = fields.iter().any(|field| ["$out", "$merge"].contains(&field.name.as_ref()));
+    let stores = fields.iter().any(|field| STORES.contains(&field.name.as_ref()));
     (!commands::is(PROTOCOL, "reads", command) || stores).then(|| format!("{command} may change documents"))
+}
+
+/// Why a request may change something, by its values: those of a recorder have no fields, which are in the text.
+pub(super) fn hides(request: &Request) -> Option<String> {
+    let found = request.parameters.iter().any(|one| HIDING.contains(&one.kind));
+    found.then(|| "a value of it is a document or a program".to_owned())
 }
 
 /// Whether a command is not sent again. Of a transaction no request is: on the server it belongs to a session, whose requests may
@@ -227,6 +238,13 @@ mod tests {
                 true,
             ),
             ("drop items", true, false),
+            (r#"aggregate items {"pipeline": [{"$facet": {"a": [{"$merge": {"into": ?}}]}}]}"#, true, false),
+            (r#"aggregate items {"pipeline": [{"$set": {"a": {"$function": {"body": ?}}}}]}"#, true, false),
+            (r#"find items {"filter": {"$where": ?}}"#, true, false),
+            (r#"findAndModify items {"query": {}, "remove": ?}"#, true, false),
+            (r#"mapReduce items {"map": ?, "reduce": ?, "out": ?}"#, true, false),
+            (r#"explain of {"aggregate": ?, "pipeline": [{"$out": ?}]}"#, true, false),
+            (r#"distinct items {"key": ?}"#, false, false),
             ("dropDatabase", true, true),
             ("createUser", true, true),
             ("ping", true, true),

@@ -8,19 +8,23 @@ use super::{mongodb, postgres, transactions};
 use crate::prelude::*;
 use kurabe_capture::Values;
 use kurabe_capture::file::{self, About};
-use kurabe_capture::record::{Record, Request};
+use kurabe_capture::record::{Parameter, Record, Request, Value};
 use kurabe_wire::statement::{GAP, fingerprint, is_setup};
 use kurabe_wire::view::{Step, Transaction};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::path::Path;
 
+/// Bytes of values that are kept of any file, and for each of its bytes.
+const LEAST_HELD: u64 = 256 << 20;
+const HELD: u64 = 50;
+
 /// Reads a capture.
 ///
 /// # Errors
 /// If it cannot be read, or cannot be replayed.
 pub(super) fn read(path: &Path) -> Result<Traffic> {
-    let mut reading = Reading::default();
+    let mut reading = Reading { most: file::most_kept(path), ..Reading::default() };
     let (about, ending) = file::read(path, |about, record| {
         if let Some(family) = Family::of(&about.protocol) {
             reading.family = family;
@@ -65,6 +69,10 @@ struct Reading {
     cursors: mongodb::Recorded,
     requests: u64,
     left_out: u64,
+    /// Of how many requests, and of how many bytes of values, each is kept; none if there are more.
+    most: u64,
+    held: u64,
+    is_counted: bool,
 }
 
 /// A connection while it is read.
@@ -115,9 +123,11 @@ impl Reading {
         let shown = template.replace(GAP, " ? ");
         let (writes, locks) = self.family.effects(&template, &shown);
         let tables = self.family.tables(&template, &shown);
+        let has_values_in_gaps = self.family.has_values_in_gaps(&template);
         self.numbers.insert(number, self.templates.len());
         self.templates.push(Template {
             writes,
+            has_values_in_gaps,
             locks,
             is_left_out: self.family.is_left_out(&template),
             is_setup: is_setup(&self.kinds[kind].text),
@@ -130,13 +140,18 @@ impl Reading {
 
     fn request(&mut self, mut request: Request) {
         let template = self.numbers.get(&request.statement).copied();
-        let (Some(live), Some(template)) = (self.open.get_mut(&request.connection), template) else {
+        let sent = template.map(|template| (template, self.as_sent(template, &request)));
+        let (Some(live), Some((template, (filled, writes)))) = (self.open.get_mut(&request.connection), sent)
+        else {
             self.left_out += 1;
             return;
         };
         let (data, is_cut) = (std::mem::take(&mut live.data), std::mem::take(&mut live.is_data_cut));
-        let text = &self.templates[template].text;
+        let text = filled.as_deref().unwrap_or(&self.templates[template].text);
         let is_unknown = self.templates[template].is_left_out
+            || filled.as_ref().is_some_and(|text| {
+                self.family.is_left_out(text) || self.family.is_malformed(text, &request)
+            })
             || self.family == Family::Postgres && postgres::is_of_protocol(text, &mut live.names);
         // A cursor that no request of the replay opens cannot be gone on with.
         let is_mongodb = self.family == Family::Mongodb;
@@ -153,9 +168,29 @@ impl Reading {
         if is_mongodb {
             self.cursors.opened(&request, live.place);
         }
+        if let Some(why) = writes {
+            self.templates[template].writes.get_or_insert(why);
+        }
         let kind = &mut self.kinds[self.templates[template].kind];
         (kind.calls, kind.time) = (kind.calls + 1, kind.time.saturating_add(time));
         self.requests += 1;
+        let connection = &mut self.connections[live.place];
+        connection.has_requests = true;
+        connection.last = connection.last.max(request.at.saturating_add(time));
+        if self.is_counted {
+            connection.waited = connection.waited.saturating_add(time);
+            return;
+        }
+        self.held = self.held.saturating_add(held(&request) + data.len() as u64);
+        if self.requests > self.most || self.held > LEAST_HELD.max(self.most.saturating_mul(HELD)) {
+            self.is_counted = true;
+            for (connection, sent) in self.connections.iter_mut().zip(std::mem::take(&mut self.sent)) {
+                let times = sent.iter().filter_map(|sent| sent.request.time);
+                connection.waited = times.fold(0, u64::saturating_add);
+            }
+            self.cursors = mongodb::Recorded::default();
+            return;
+        }
         let sent = &mut self.sent[live.place];
         let types = || request.parameters.iter().map(|one| one.kind).collect::<Vec<u32>>();
         let own = if request.step == Step::Bound { types() } else { Vec::new() };
@@ -165,6 +200,20 @@ impl Reading {
             sent[place].types = types();
         }
         sent.push(Sent { request, template, types: own, data, goes_on, since });
+    }
+
+    /// The text of a request if its literals are more than values, and why it may change something as it is sent.
+    fn as_sent(&self, template: usize, request: &Request) -> (Option<String>, Option<String>) {
+        let (family, template) = (self.family, &self.templates[template]);
+        let is_plain = template.has_values_in_gaps
+            && request.literals.len() == template.text.matches(GAP).count()
+            && request.literals.iter().all(|literal| family.is_plain(literal));
+        if is_plain && !family.has_commands() {
+            return (None, None);
+        }
+        let text = template.filled(request);
+        let writes = family.writes(&text, request).filter(|_| template.writes.is_none());
+        (Some(text), writes)
     }
 
     /// Leaves out what names another database than most requests do: a target is one database.
@@ -193,12 +242,13 @@ impl Reading {
     }
 
     fn end(self, about: About) -> Traffic {
-        let Self { complete, family, templates, mut connections, sent, .. } = self;
+        let Self { complete, family, templates, mut connections, sent, is_counted, .. } = self;
         let mut units: Vec<Unit> = Vec::new();
         let mut commits: Vec<(usize, Vec<String>)> = Vec::new();
         for (connection, sent) in connections.iter_mut().zip(sent) {
             let mut changes = Changes { templates: &templates, is_open: false, tables: None, snapshot: None };
             let mut last = connection.opened;
+            (connection.has_requests, connection.last) = (!sent.is_empty(), 0);
             let mut sent = sent.into_iter().peekable();
             while sent.peek().is_some() {
                 let (mut unit, mut since) = (Unit::default(), None);
@@ -228,6 +278,8 @@ impl Reading {
                 unit.at = unit.at.min(unit.end);
                 unit.effect = unit.at.max(last);
                 last = unit.end;
+                connection.last = last;
+                connection.waited = connection.waited.saturating_add(unit.end - unit.at);
                 let commit = changes.follow(&mut unit);
                 if let Some(since) = since {
                     // It reads since its cursor was opened.
@@ -240,6 +292,9 @@ impl Reading {
                 units.push(unit);
             }
             connection.closed = connection.closed.max(last);
+        }
+        for connection in connections.iter_mut().filter(|_| is_counted) {
+            connection.closed = connection.closed.max(connection.last);
         }
         let commits = order(&mut units, commits);
         let lanes = lanes(&connections);
@@ -256,15 +311,26 @@ impl Reading {
             connections,
             lanes,
             requests,
+            is_counted,
             left_out,
             commits,
         }
     }
 }
 
+/// About how many bytes the values of a request take.
+fn held(request: &Request) -> u64 {
+    let value = |one: &Parameter| {
+        let bytes = if let Value::Bytes(bytes) = &one.value { bytes.len() } else { 0 };
+        (size_of::<Parameter>() + bytes) as u64
+    };
+    let literals = request.literals.iter().map(|text| (size_of::<String>() + text.len()) as u64);
+    request.parameters.iter().map(value).chain(literals).sum()
+}
+
 /// Distributes connections over as few lanes as are open at the same time.
 fn lanes(connections: &[Connection]) -> Vec<Vec<usize>> {
-    let mut used: Vec<usize> = (0..connections.len()).filter(|n| !connections[*n].units.is_empty()).collect();
+    let mut used: Vec<usize> = (0..connections.len()).filter(|n| connections[*n].has_requests).collect();
     used.sort_by_key(|n| connections[*n].opened);
     let mut lanes: Vec<Vec<usize>> = Vec::new();
     let mut free: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
@@ -307,7 +373,7 @@ mod tests {
 
     /// For each unit, the units that must be answered before it begins, of all and of the commits.
     fn needs(units: &[(u64, &str, [u64; 2], Transaction)]) -> Traffic {
-        let mut reading = Reading::default();
+        let mut reading = Reading { most: 1_000, ..Reading::default() };
         for connection in 0..=units.iter().map(|unit| unit.0).max().unwrap_or(0) {
             reading.take(Record::Open { connection, at: 0, said: Vec::new() });
         }
@@ -338,6 +404,54 @@ mod tests {
     }
 
     #[test]
+    fn requests_beyond_what_a_file_has_bytes_for_are_counted_and_not_kept() {
+        use Transaction::None;
+        let mut reading = Reading { most: 100, ..Reading::default() };
+        for connection in 0..2 {
+            reading.take(Record::Open { connection, at: 0, said: Vec::new() });
+        }
+        for number in 0..1_000 {
+            unit(&mut reading, number % 2, "SELECT a FROM t", [10 * number, 10 * number + 3], None);
+        }
+        let traffic = reading.end(About::default());
+        assert!(traffic.is_counted && traffic.units.is_empty() && traffic.check_kept().is_err());
+        assert_eq!((traffic.requests, traffic.lanes.len(), traffic.ended()), (1_000, 2, 9_993));
+        assert_eq!((traffic.busiest(), traffic.kinds[0].calls), (1_500, 1_000));
+    }
+
+    #[test]
+    fn literal_that_is_more_than_a_value_is_judged_as_it_is_sent() {
+        let judged = |template: &str, literals: &[&str], family| {
+            let mut reading = Reading { family, most: 1_000, ..Reading::default() };
+            reading.take(Record::Open { connection: 0, at: 0, said: Vec::new() });
+            let template = template.replace('?', &GAP.to_string());
+            reading.take(Record::Statement { number: 0, template });
+            let filling = literals.iter().map(|literal| (*literal).to_owned()).collect();
+            let request = Request { time: Some(1), literals: filling, ..Request::default() };
+            reading.take(Record::Request(Box::new(request)));
+            let traffic = reading.end(About::default());
+            assert_eq!((traffic.requests, traffic.left_out), (1, 0), "{literals:?}");
+            traffic.writes().is_some()
+        };
+        for (template, literals, writes) in [
+            ("SELECT a FROM t WHERE b = ?", &["5"][..], false),
+            ("SELECT a FROM t WHERE b = ?", &["'x''y'"], false),
+            ("SELECT a FROM t WHERE b = ? ?", &["'x'", "-- said"], false),
+            ("SELECT a FROM t WHERE b = ?", &["'x'; DELETE FROM t"], true),
+            ("SELECT a FROM t WHERE b = '?'", &["'; DELETE FROM t; --"], true),
+            ("SELECT a FROM t WHERE b = ?", &["(SELECT nextval('s'))"], true),
+            ("SELECT a FROM t WHERE b = next?('s')", &["val"], true),
+            ("SELECT a FROM t WHERE b = '? ?", &["' OR nextval('s') > 0 OR '1' = '", "1'"], true),
+            ("?", &["DELETE FROM t"], true),
+            ("SET ?", &["STATEMENT tx_read_only=0 FOR DELETE FROM t"], true),
+        ] {
+            for family in [Family::Postgres, Family::Mysql] {
+                assert_eq!(judged(template, literals, family), writes, "{template} {literals:?}");
+            }
+        }
+    }
+
+    #[test]
     fn update_that_may_have_waited_for_a_commit_waits_for_it() {
         use Transaction::{None, Open};
         let traffic = needs(&[
@@ -355,7 +469,6 @@ mod tests {
 
     #[test]
     fn cursors_of_mongodb_are_gone_on_with_after_they_are_open_and_other_databases_left_out() {
-        use kurabe_capture::record::{Parameter, Value};
         // As the view records them: a number, a database, a cursor that the answer opened.
         let value =
             |kind, bytes: &[u8]| Parameter { kind, binary: true, value: Value::Bytes(bytes.to_vec()) };
@@ -364,7 +477,7 @@ mod tests {
             value(256, b"shop"),
             |cursor: i64| value(257, &cursor.to_le_bytes()),
         );
-        let mut reading = Reading { family: Family::Mongodb, ..Reading::default() };
+        let mut reading = Reading { family: Family::Mongodb, most: 1_000, ..Reading::default() };
         for connection in 0..3 {
             reading.take(Record::Open { connection, at: 0, said: Vec::new() });
         }

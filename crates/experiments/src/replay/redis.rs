@@ -1,7 +1,7 @@
 //! Commands of Redis and Valkey: <https://redis.io/docs/latest/commands/>.
 
 use super::commands::{Sent, values};
-use kurabe_capture::record::Value as Recorded;
+use kurabe_capture::record::{Request, Value as Recorded};
 use kurabe_core::Result;
 
 /// Bytes of a parameter up to which it may be a key.
@@ -15,15 +15,117 @@ pub(super) fn keys(sent: &Sent) -> impl Iterator<Item = String> {
     })
 }
 
+/// The words of a request as it is sent.
+fn words<'a>(text: &'a str, request: &'a Request) -> Result<Vec<&'a [u8]>> {
+    let own = text.split(' ').filter(|word| *word != "?").map(str::as_bytes);
+    Ok(own.chain(values(request)?).collect())
+}
+
+/// Why a request may change something, by its arguments; `None` if it only reads.
+pub(super) fn writes(text: &str, request: &Request) -> Option<String> {
+    let Ok(words) = words(text, request) else { return Some("its values are not known".to_owned()) };
+    let (command, arguments) = words.split_first()?;
+    let is = |word: &[u8], of: &[&str]| of.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes()));
+    let has = |of: &[&str]| arguments.iter().any(|word| is(word, of));
+    let first = arguments.first().copied().unwrap_or_default();
+    let reads = match *command {
+        // Without options it is GET.
+        b"GETEX" => arguments.len() == 1,
+        b"SORT" => !has(&["STORE"]),
+        b"GEORADIUS" | b"GEORADIUSBYMEMBER" => !has(&["STORE", "STOREDIST"]),
+        b"BITFIELD" => !has(&["SET", "INCRBY"]),
+        // With a user it logs in as another.
+        b"HELLO" => arguments.len() <= 1,
+        b"MEMORY" => is(first, &["USAGE", "STATS", "DOCTOR", "MALLOC-STATS", "HELP"]),
+        b"OBJECT" => is(first, &["ENCODING", "FREQ", "IDLETIME", "REFCOUNT", "HELP"]),
+        b"COMMAND" => {
+            let asks = ["COUNT", "DOCS", "GETKEYS", "GETKEYSANDFLAGS", "HELP", "INFO", "LIST"];
+            arguments.is_empty() || is(first, &asks)
+        }
+        // Judged by its name alone.
+        _ => return None,
+    };
+    let shown = || String::from_utf8_lossy(command).into_owned();
+    (!reads).then(|| format!("{} with these arguments may change keys", shown()))
+}
+
 /// Appends a request, as an array of its words.
 pub(super) fn push(out: &mut Vec<u8>, text: &str, sent: &Sent) -> Result<()> {
-    let own: Vec<&[u8]> = text.split(' ').filter(|word| *word != "?").map(str::as_bytes).collect();
-    let given = values(sent)?;
-    out.extend(format!("*{}\r\n", own.len() + given.len()).bytes());
-    for word in own.into_iter().chain(given) {
+    let words = words(text, &sent.request)?;
+    out.extend(format!("*{}\r\n", words.len()).bytes());
+    for word in words {
         out.extend(format!("${}\r\n", word.len()).bytes());
         out.extend(word);
         out.extend(b"\r\n");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::family::Family;
+    use super::*;
+    use kurabe_capture::record::Parameter;
+
+    #[test]
+    fn command_is_judged_by_its_arguments_wherever_they_stand() {
+        for (command, reads) in [
+            ("GET a", true),
+            ("GETEX a", true),
+            ("GETEX a PERSIST", false),
+            ("GETEX a EX 5", false),
+            ("GETDEL a", false),
+            ("SORT a BY nosort GET #", true),
+            ("SORT a sToRe b", false),
+            ("SORT_RO a", true),
+            ("GEORADIUS a 1 2 3 km", true),
+            ("GEORADIUS a 1 2 3 km STORE b", false),
+            ("GEORADIUSBYMEMBER a b 3 km STOREDIST c", false),
+            ("BITFIELD a GET u8 0 OVERFLOW FAIL GET u4 0", true),
+            ("BITFIELD a GET u8 0 SET u8 0 1", false),
+            ("BITFIELD a incrby u8 0 1", false),
+            ("EVAL_RO return 0", true),
+            ("EVAL return 0", false),
+            ("EVALSHA abc 0", false),
+            ("FCALL f 0", false),
+            ("FUNCTION LIST", false),
+            ("OBJECT ENCODING a", true),
+            ("OBJECT x a", false),
+            ("MEMORY PURGE", false),
+            ("MEMORY USAGE a", true),
+            ("HELLO 3", true),
+            ("HELLO 3 AUTH a b", false),
+            ("XREAD COUNT 1 STREAMS a 0", true),
+            ("XREADGROUP GROUP g c STREAMS a >", false),
+            ("SUBSCRIBE a", false),
+            ("CLIENT NO-EVICT on", false),
+            ("CONFIG SET a b", false),
+            ("WAIT 0 0", false),
+            ("SINTERSTORE a b", false),
+            ("ZRANGESTORE a b 0 1", false),
+            ("PFCOUNT a", false),
+            ("LMPOP 1 a LEFT", false),
+            ("COPY a b", false),
+            ("LCS a b", true),
+            ("COMMAND DOCS get", true),
+            ("get a", false),
+            ("UNKNOWN a", false),
+        ] {
+            let words: Vec<&str> = command.split(' ').collect();
+            // The recorder keeps some words in the text and the others as parameters.
+            for own in 1..=words.len() {
+                let text = words[..own].join(" ") + &" ?".repeat(words.len() - own);
+                let parameter = |word: &&str| Parameter {
+                    kind: 0,
+                    binary: false,
+                    value: Recorded::Bytes(word.as_bytes().to_vec()),
+                };
+                let parameters = words[own..].iter().map(parameter).collect();
+                let request = Request { parameters, ..Request::default() };
+                let found =
+                    Family::Redis.effects(&text, &text).0.or_else(|| Family::Redis.writes(&text, &request));
+                assert_eq!(found.is_none(), reads, "{text}: {found:?}");
+            }
+        }
+    }
 }

@@ -9,6 +9,7 @@ use super::{http, memcached, mongodb, redis};
 use kurabe_capture::file::About;
 use kurabe_capture::record::Request;
 use kurabe_capture::units::Node;
+use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_wire::resource::Place;
 use kurabe_wire::statement::GAP;
 use std::collections::BTreeSet;
@@ -29,6 +30,8 @@ pub(super) struct Traffic {
     /// Connections of which none is open at the same time as another of its lane.
     pub(super) lanes: Vec<Vec<usize>>,
     pub(super) requests: u64,
+    /// Whether there are so many that they were counted and not kept.
+    pub(super) is_counted: bool,
     /// Requests that cannot be sent again: without an answer, cut off, or of commands that are not known.
     pub(super) left_out: u64,
     pub(super) commits: Vec<Commit>,
@@ -39,8 +42,10 @@ pub(super) struct Traffic {
 pub(super) struct Template {
     pub(super) text: String,
     pub(super) kind: usize,
-    /// Why it may change something.
+    /// Why it may change something: by itself, or as one of its requests is sent.
     pub(super) writes: Option<String>,
+    /// Whether its gaps are where values are.
+    pub(super) has_values_in_gaps: bool,
     pub(super) locks: bool,
     /// Whether its requests cannot be sent again.
     pub(super) is_left_out: bool,
@@ -59,7 +64,7 @@ impl Template {
     }
 
     /// The text with the literals of a request.
-    fn filled(&self, request: &Request) -> String {
+    pub(super) fn filled(&self, request: &Request) -> String {
         let mut literals = request.literals.iter();
         let mut text = String::new();
         let mut parts = self.text.split(GAP);
@@ -98,6 +103,11 @@ pub(super) struct Connection {
     pub(super) said: Vec<(String, String)>,
     pub(super) units: Vec<usize>,
     pub(super) closed: u64,
+    /// When its last request was answered.
+    pub(super) last: u64,
+    /// Whether it has requests, and how long it waited for their answers.
+    pub(super) has_requests: bool,
+    pub(super) waited: u64,
 }
 
 #[derive(Debug, Default)]
@@ -138,11 +148,29 @@ impl Traffic {
 
     /// The longest time that the connections of a lane waited for answers, in nanoseconds.
     pub(super) fn busiest(&self) -> u64 {
-        let waited = |unit: &usize| self.units[*unit].end.saturating_sub(self.units[*unit].at);
         let of = |lane: &Vec<usize>| -> u64 {
-            lane.iter().flat_map(|connection| &self.connections[*connection].units).map(waited).sum()
+            lane.iter().fold(0, |sum, connection| sum.saturating_add(self.connections[*connection].waited))
         };
         self.lanes.iter().map(of).max().unwrap_or(0)
+    }
+
+    /// When the last answer came.
+    pub(super) fn ended(&self) -> u64 {
+        let used = self.connections.iter().filter(|connection| connection.has_requests);
+        used.map(|connection| connection.last).max().unwrap_or(0)
+    }
+
+    /// Refuses a capture whose requests were not kept.
+    pub(super) fn check_kept(&self) -> Result<()> {
+        if !self.is_counted {
+            return Ok(());
+        }
+        let what = format!(
+            "the capture has {} requests, many times as many as bytes: they are counted, and not replayed",
+            units::count(self.requests)
+        );
+        Err(Error::new(ErrorKind::Limit, what)
+            .hint("a recorder writes more for each request: capture it again"))
     }
 
     /// The tables that commits change.

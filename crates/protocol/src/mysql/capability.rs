@@ -20,6 +20,8 @@ pub const PS_MULTI_RESULTS: u32 = 1 << 18;
 pub const PLUGIN_AUTH: u32 = 1 << 19;
 pub const CONNECT_ATTRS: u32 = 1 << 20;
 pub const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
+/// An OK packet says which settings of the session have changed.
+pub const SESSION_TRACK: u32 = 1 << 23;
 /// Answers have no EOF packets.
 pub const DEPRECATE_EOF: u32 = 1 << 24;
 pub const OPTIONAL_METADATA: u32 = 1 << 25;

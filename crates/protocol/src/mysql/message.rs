@@ -30,6 +30,8 @@ pub mod status {
     pub const CURSOR: u16 = 1 << 6;
     /// These were the last rows of a cursor.
     pub const LAST_ROW_SENT: u16 = 1 << 7;
+    /// What has changed of the session follows.
+    pub const SESSION_CHANGED: u16 = 1 << 14;
 }
 
 /// The first byte of an answer. In front of rows it is the number of columns.

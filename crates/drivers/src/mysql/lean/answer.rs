@@ -5,6 +5,7 @@ use crate::mysql::errors;
 use crate::prelude::*;
 use crate::wire::link::Outcome;
 use crate::wire::{Peer, malformed};
+use kurabe_core::driver::Access;
 use kurabe_driver_common::usable;
 use kurabe_protocol::mysql::frame::MAX;
 use kurabe_protocol::mysql::message::{answer, kind, status};
@@ -69,7 +70,7 @@ impl<S: Peer> Packets<S> {
             let ended = usable!(self.result(rows, out)?);
             sets += usize::from(ended.rows);
             if !ended.more {
-                return Ok(if sets > 1 { Err(several_sets()) } else { Ok(()) });
+                return Ok(self.state.checked().and(if sets > 1 { Err(several_sets()) } else { Ok(()) }));
             }
         }
     }
@@ -146,9 +147,13 @@ impl<S: Peer> Packets<S> {
 
     /// Reads the status and the rest of the packet.
     fn last_status(&mut self) -> Result<u16> {
-        let status = if self.left() >= 2 { self.int(2)? } else { 0 };
+        let status = if self.left() >= 2 { self.int(2)? as u16 } else { 0 };
+        let is_changed = self.state.access == Access::ReadOnly && status & status::SESSION_CHANGED != 0;
+        let (mut state, rest) = (self.state, if is_changed { self.rest()? } else { &[] });
+        state.ended(status, rest);
+        self.state = state;
         self.skip_rest()?;
-        Ok(status as u16)
+        Ok(status)
     }
 
     /// Reads the start of a result: OK, an error, or the columns.

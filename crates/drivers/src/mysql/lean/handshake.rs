@@ -3,7 +3,7 @@
 use super::authentication::{self, Plugin};
 use super::compressed::Framed;
 use super::packets::{Agreed, Packets};
-use super::{Connection, Lean};
+use super::{Connection, Lean, read_only};
 use crate::charset::Charset;
 use crate::compression::Method;
 use crate::mysql::config::Config;
@@ -19,9 +19,6 @@ use kurabe_protocol::mysql::{capability, handshake};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
-
-/// Makes every transaction of the session read-only, also those of single statements (manual, "SET TRANSACTION").
-const READ_ONLY: &str = "SET SESSION TRANSACTION READ ONLY";
 
 /// `utf8mb4_general_ci`, which every version has.
 const UTF8MB4: u8 = 45;
@@ -57,7 +54,7 @@ impl Lean<Connection> {
         let reach = laps.lap();
         let greeting = Greeting::read(&mut packets)?;
         let mut times = ConnectTimes { reach, set_up: laps.lap(), ..ConnectTimes::default() };
-        let ours = greeting.agree(!config.tls.is_off(), options.compression)?;
+        let ours = greeting.agree(!config.tls.is_off(), options.compression, options.access)?;
         if let (Place::Tcp { host, .. }, false) = (&config.place, config.tls.is_off()) {
             let mut request = Vec::new();
             ours.push(&mut request);
@@ -77,7 +74,10 @@ impl Lean<Connection> {
             times.set_up += laps.lap();
         }
         if options.access == Access::ReadOnly {
-            lean.simple(command::QUERY, READ_ONLY.as_bytes(), &mut Reply::new())?;
+            for sql in [read_only::READ_ONLY, read_only::TRACKING] {
+                lean.simple(command::QUERY, sql.as_bytes(), &mut Reply::new())?;
+            }
+            lean.packets.state.access = Access::ReadOnly;
             times.set_up += laps.lap();
         }
         times.round_trips = lean.packets.wire.stream().inner().round_trips();
@@ -190,7 +190,7 @@ impl Greeting {
     }
 
     /// The capabilities to use: those that both sides support.
-    pub(super) fn agree(&self, tls: bool, compression: Compression) -> Result<Ours> {
+    pub(super) fn agree(&self, tls: bool, compression: Compression, access: Access) -> Result<Ours> {
         let needed = capability::PROTOCOL_41 | capability::SECURE_CONNECTION;
         if self.capabilities & needed != needed {
             return Err(Error::unsupported("the server is older than MySQL 4.1").hint(NEEDED));
@@ -225,6 +225,7 @@ impl Greeting {
             | capability::PLUGIN_AUTH_LENENC
             | capability::DEPRECATE_EOF
             | compress
+            | if access == Access::ReadOnly { capability::SESSION_TRACK } else { 0 }
             | if tls { capability::SSL } else { 0 };
         Ok(Ours {
             capabilities: wanted & self.capabilities,

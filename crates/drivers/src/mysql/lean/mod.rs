@@ -12,6 +12,7 @@ mod handshake;
 mod key;
 mod load;
 mod packets;
+mod read_only;
 mod rsa;
 mod scramble;
 mod stream;
@@ -26,11 +27,14 @@ use crate::wire::link::{Link, Outcome, Query};
 use crate::wire::{Exchanges, Outbox, Peer, Stream, malformed};
 use answer::{Kind, Rows};
 use compressed::Framed;
+use kurabe_core::driver::Access;
 use kurabe_driver_common::usable;
 use kurabe_protocol::mysql::capability;
 use kurabe_protocol::mysql::frame::{MAX, Packet};
 use kurabe_protocol::mysql::message::{PrepareOk, answer as first, command};
 use packets::{Agreed, Packets};
+use read_only::LastPacket;
+pub(super) use read_only::has_code;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -58,6 +62,9 @@ pub(crate) struct Lean<S> {
     plans: PlanFormat,
     /// The server's number of this connection.
     number: u32,
+    /// Whether a read-only session is made so again before each request, and whether the answer to that is due.
+    arms: bool,
+    is_arming: bool,
 }
 
 /// Bytes of a command that closes a statement.
@@ -86,7 +93,41 @@ impl<S: Peer> Lean<S> {
             times: None,
             plans,
             number: 0,
+            arms: false,
+            is_arming: false,
         }
+    }
+
+    /// Makes a session that only reads so again before each of its requests.
+    pub(crate) fn arm_always(&mut self) {
+        self.arms = true;
+    }
+
+    /// Sends what makes the transactions of a read-only session read-only, before a request outside of one.
+    fn arm(&mut self) -> Result<()> {
+        if !self.arms || self.packets.state.in_transaction {
+            return Ok(());
+        }
+        let text = read_only::READ_ONLY.as_bytes();
+        let header = Packet { length: text.len() + 1, sequence: 0 }.bytes();
+        self.packets.wire.stream_mut().begin_command();
+        self.packets.wire.send(&[&header[..], &[command::QUERY], text].concat())?;
+        self.is_arming = true;
+        Ok(())
+    }
+
+    /// Prepares for the answer to a request of `sent` packets, after that to what was sent before it.
+    fn expect_answer(&mut self, sent: usize) -> Result<()> {
+        if std::mem::take(&mut self.is_arming) {
+            self.packets.expect_answer(1);
+            self.packets.next()?;
+            if self.packets.first()? != first::OK {
+                return Err(malformed("a read-only session cannot be made so again"));
+            }
+            self.packets.skip_rest()?;
+        }
+        self.packets.expect_answer(sent);
+        Ok(())
     }
 
     fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
@@ -101,6 +142,7 @@ impl<S: Peer> Lean<S> {
     /// before a request of several packets.
     fn start(&mut self, length: usize) -> Result<bool> {
         self.out.clear();
+        self.arm()?;
         if self.packets.agreed.compressed {
             // Each command has frames of its own.
             for close in self.closes.chunks(CLOSE) {
@@ -130,7 +172,8 @@ impl<S: Peer> Lean<S> {
             return self.send_long();
         }
         self.packets.expect_answer(1);
-        self.packets.wire.send(&self.out).map_err(|e| self.server_reason(e))
+        self.packets.wire.send(&self.out).map_err(|e| self.server_reason(e))?;
+        self.expect_answer(1)
     }
 
     /// Queues the closing of a statement (`COM_STMT_CLOSE`), which has no reply.
@@ -154,7 +197,7 @@ impl<S: Peer> Lean<S> {
                 return Err(self.server_reason(error));
             }
         }
-        self.packets.expect_answer(sent);
+        self.expect_answer(sent)?;
         // Such requests are rare: free the buffer.
         self.out = Vec::new();
         Ok(())
@@ -217,7 +260,8 @@ impl<S: Peer> Lean<S> {
             let mut outbox = Outbox::new(&mut self.packets.wire, &mut self.out);
             let sent = execute::values(&mut outbox, parameters).and_then(|()| outbox.flush());
             self.packets.expect_answer(1);
-            return sent.map(Ok).map_err(|e| self.server_reason(e));
+            sent.map_err(|e| self.server_reason(e))?;
+            return self.expect_answer(1).map(Ok);
         }
         execute::values(&mut Outbox::<S>::copying(&mut self.out), parameters)?;
         self.send_long().map(Ok)
@@ -345,6 +389,10 @@ impl<S: Peer + Send> Link for Lean<S> {
         Ok(self)
     }
 
+    fn in_transaction(&self) -> Option<bool> {
+        Some(self.packets.state.in_transaction)
+    }
+
     fn forget(&mut self, statement: Statement) -> Result<()> {
         self.close_with_next_request(statement.number);
         Ok(())
@@ -352,11 +400,23 @@ impl<S: Peer + Send> Link for Lean<S> {
 }
 
 impl<S: Peer> RawMessages for Lean<S> {
+    /// A read-only session that may write any more is ended before the next request.
     fn exchange_raw(&mut self, messages: &[u8], receive: &mut Receive<'_>) -> Result<()> {
         self.exchange(|this| {
+            this.arm()?;
             this.packets.wire.stream_mut().begin_command();
             this.packets.wire.send(messages)?;
-            this.packets.wire.pass_on(receive).map(Ok)
+            if this.packets.state.access == Access::ReadWrite {
+                return this.packets.wire.pass_on(receive).map(Ok);
+            }
+            this.expect_answer(1)?;
+            let mut last = LastPacket::default();
+            this.packets.wire.pass_on(&mut |piece, more| {
+                last.take(piece);
+                receive(piece, more)
+            })?;
+            last.end(&mut this.packets.state);
+            Ok(this.packets.state.checked())
         })
     }
 

@@ -1,5 +1,6 @@
 //! A connection that reads and writes packets.
 
+use super::read_only::SessionState;
 use crate::wire::{Peer, Wire, malformed};
 use kurabe_core::Result;
 use kurabe_protocol::Header as _;
@@ -27,11 +28,13 @@ pub(super) struct Packets<S> {
     /// Whether the next packet continues the current one.
     continued: bool,
     pub(super) agreed: Agreed,
+    pub(super) state: SessionState,
 }
 
 impl<S: Peer> Packets<S> {
     pub(super) fn new(wire: Wire<S>) -> Self {
-        Self { wire, number: 0, left: 0, continued: false, agreed: Agreed::default() }
+        let (agreed, state) = (Agreed::default(), SessionState::default());
+        Self { wire, number: 0, left: 0, continued: false, agreed, state }
     }
 
     /// Replaces the stream, to add TLS.
@@ -42,6 +45,7 @@ impl<S: Peer> Packets<S> {
             left: self.left,
             continued: self.continued,
             agreed: self.agreed,
+            state: self.state,
         })
     }
 

@@ -31,26 +31,42 @@ pub(super) enum Rows<'a> {
     Described(&'a mut Described),
 }
 
+/// What is known of a session, and what the server reports of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SessionState {
+    /// What its statements may do.
+    pub(super) access: Access,
+    /// Whether the check of a read-only session follows the statement.
+    pub(super) is_checked: bool,
+    /// Whether a transaction is open.
+    pub(super) in_transaction: bool,
+}
+
 /// Reads messages up to the `syncs`th `ReadyForQuery`, one for each Sync or Query sent. In a read-only session a statement
-/// that makes later transactions write is an error.
+/// that writes, or that makes later transactions write, is an error.
 pub(super) fn read<S: Peer>(
     wire: &mut Wire<S>,
     rows: &mut Rows<'_>,
     mut syncs: usize,
-    access: Access,
+    state: &mut SessionState,
 ) -> Outcome<()> {
-    let mut ended = Ok(());
+    let (mut ended, mut bound) = (Ok(()), 0);
     loop {
         let Tagged { tag, length } = match header(wire) {
             Ok(header) => header,
             // If the server sent an error before it closed the connection, that error is the more specific one.
             Err(error) => return ended.and(Err(error)),
         };
+        let is_of_check = state.is_checked && bound > 1;
         match tag {
+            backend::DATA_ROW | backend::COMMAND_COMPLETE if is_of_check => wire.skip(length)?,
+            backend::BIND_COMPLETE => {
+                bound += 1;
+                wire.skip(length)?;
+            }
             backend::DATA_ROW => row(wire, length, rows)?,
             backend::READY_FOR_QUERY => {
-                wire.peek(length)?;
-                wire.consume(length);
+                state.in_transaction = whole(wire, length, |status| status != b"I")?;
                 syncs -= 1;
                 if syncs == 0 {
                     return Ok(ended);
@@ -62,6 +78,11 @@ pub(super) fn read<S: Peer>(
                     out.set_affected(affected);
                 }
             }
+            backend::ERROR_RESPONSE if is_of_check => {
+                let (has_failed, error) =
+                    whole(wire, length, |body| (read_only::has_failed(body), error(body)))?;
+                ended = ended.and(Err(if has_failed { read_only::switched_off() } else { error? }));
+            }
             backend::ERROR_RESPONSE => ended = ended.and(Err(whole(wire, length, error)??)),
             backend::PARAMETER_DESCRIPTION | backend::ROW_DESCRIPTION => match rows {
                 Rows::Described(described) if tag == backend::PARAMETER_DESCRIPTION => {
@@ -72,13 +93,12 @@ pub(super) fn read<S: Peer>(
                 }
                 _ => wire.skip(length)?,
             },
-            backend::PARAMETER_STATUS if access == Access::ReadOnly => {
+            backend::PARAMETER_STATUS if state.access == Access::ReadOnly => {
                 if whole(wire, length, read_only::reported)? == Some(false) {
                     ended = ended.and(Err(read_only::switched_off()));
                 }
             }
             backend::PARSE_COMPLETE
-            | backend::BIND_COMPLETE
             | backend::CLOSE_COMPLETE
             | backend::NO_DATA
             | backend::EMPTY_QUERY_RESPONSE

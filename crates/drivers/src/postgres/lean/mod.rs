@@ -5,18 +5,21 @@
 mod answer;
 mod authentication;
 mod binding;
+mod guard;
 mod request;
 mod startup;
 #[cfg(test)]
 mod tests;
 mod transfer;
 
+use super::read_only::{self, CHECK};
 use super::values::{self, Form};
 use crate::prelude::*;
 use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome, Query};
 use crate::wire::{Exchanges, Outbox, Peer, Wire};
-use answer::{Described, Rows};
+use answer::{Described, Rows, SessionState};
+use guard::Guard;
 use kurabe_core::driver::Access;
 use kurabe_driver_common::usable;
 use std::time::Duration;
@@ -38,8 +41,12 @@ pub(crate) struct Lean<S> {
     /// Syncs that were sent before a transfer of rows and are not answered yet.
     syncs: usize,
     exchanges: Exchanges,
-    /// What the session's statements may do. The server says if one changes that.
-    access: Access,
+    /// What the session's statements may do, and what the server says of it.
+    state: SessionState,
+    /// Whether the check of a read-only session is prepared, and follows its own statements too.
+    has_check: bool,
+    checks_all: bool,
+    guard: Guard,
     times: Option<ConnectTimes>,
     /// The server process that was named at the start, and the key that allows to cancel what it executes.
     key: Option<Vec<u8>>,
@@ -50,7 +57,9 @@ pub(crate) struct Statement {
     /// Bind up to the parameter count.
     head: Vec<u8>,
     /// The bytes after the parameters, including Execute and Sync.
-    tail: Vec<u8>,
+    tail: request::Tail,
+    /// Whether the tail has the check of a read-only session.
+    is_checked: bool,
     parameter_types: Vec<u32>,
     parameter_forms: Vec<Form>,
     column_forms: Vec<Form>,
@@ -66,9 +75,11 @@ impl Statement {
         parameter_types: Vec<u32>,
         parameter_forms: Vec<Form>,
         column_forms: Vec<Form>,
+        is_checked: bool,
     ) -> Self {
-        let (head, tail) = (request::bind_head(&name, &parameter_forms), request::bind_tail(&column_forms));
-        Self { name, head, tail, parameter_types, parameter_forms, column_forms }
+        let head = request::bind_head(&name, &parameter_forms);
+        let tail = request::bind_tail(&column_forms, is_checked);
+        Self { name, head, tail, is_checked, parameter_types, parameter_forms, column_forms }
     }
 }
 
@@ -82,10 +93,43 @@ impl<S: Peer> Lean<S> {
             closes,
             syncs: 0,
             exchanges: Exchanges::default(),
-            access: Access::ReadWrite,
+            state: SessionState::default(),
+            has_check: false,
+            checks_all: false,
+            guard: Guard::default(),
             times: None,
             key: None,
         }
+    }
+
+    /// Has the check of `read_only` follow the statements of a session that only reads.
+    pub(crate) fn check_all(&mut self) -> Result<()>
+    where
+        S: Send,
+    {
+        self.prepare_check()?;
+        self.checks_all = true;
+        Ok(())
+    }
+
+    /// Prepares the check.
+    fn prepare_check(&mut self) -> Result<()> {
+        if self.has_check {
+            return Ok(());
+        }
+        let described = match self.describe_as(CHECK, &read_only::check_text(true)) {
+            // No such function.
+            Err(error) if error.server_code() == Some("42883") => {
+                self.describe_as(CHECK, &read_only::check_text(false))
+            }
+            described => described,
+        };
+        described.map(|_| self.has_check = true)
+    }
+
+    /// Whether the check follows a text.
+    fn is_checked(&self, sql: &str) -> bool {
+        self.checks_all && read_only::is_checked(sql)
     }
 
     /// Prepares a statement whose name no other session has.
@@ -141,15 +185,26 @@ impl<S: Peer> Lean<S> {
     fn describe(&mut self, sql: &str) -> Result<(String, Described)> {
         self.prepared += 1;
         let name = format!("k{}", self.prepared);
+        self.describe_as(&name, sql).map(|described| (name, described))
+    }
+
+    /// Prepares and describes a statement of this name.
+    fn describe_as(&mut self, name: &str, sql: &str) -> Result<Described> {
         self.exchange(|this| {
             this.begin();
-            usable!(request::prepare(&mut this.out, &name, sql));
+            usable!(request::prepare(&mut this.out, name, sql));
             this.send()?;
             let mut described = Described::default();
-            let ended = answer::read(&mut this.wire, &mut Rows::Described(&mut described), 1, this.access)?;
-            Ok(ended.map(|()| (name, described)))
+            let ended = this.read(&mut Rows::Described(&mut described), 1, false)?;
+            Ok(ended.map(|()| described))
         })
         .map_err(|error| error.in_statement(sql))
+    }
+
+    /// Reads the answers to a request; `is_checked`: whether the check follows it.
+    fn read(&mut self, rows: &mut Rows<'_>, syncs: usize, is_checked: bool) -> Outcome<()> {
+        self.state.is_checked = is_checked;
+        answer::read(&mut self.wire, rows, syncs, &mut self.state)
     }
 
     /// Sends the execution of a prepared statement.
@@ -161,13 +216,28 @@ impl<S: Peer> Lean<S> {
         self.closes.clear();
         let mut outbox = Outbox::new(&mut self.wire, &mut self.out);
         request::parameters(&mut outbox, &statement.parameter_forms, parameters)?;
-        outbox.text.extend_from_slice(&statement.tail);
+        outbox.text.extend_from_slice(&statement.tail.bytes);
         outbox.flush().map(Ok)
     }
 
     fn simple(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
+        // Values that were put into a text may be SQL: a read-only session sends one statement at a time, and checks it.
+        let reads = self.state.access == Access::ReadOnly;
+        let is_checked = reads && read_only::is_checked(sql);
+        if is_checked {
+            self.prepare_check()?;
+        }
         self.exchange(|this| {
             this.begin();
+            if reads {
+                usable!(request::whole(&mut this.out, sql));
+                if is_checked {
+                    request::check(&mut this.out);
+                }
+                request::sync(&mut this.out);
+                this.send()?;
+                return this.read(&mut Rows::Text(out), 1, is_checked);
+            }
             // Unlike Sync, a simple query does not end a sequence of extended-query messages.
             let syncs = if this.out.is_empty() { 1 } else { 2 };
             if syncs == 2 {
@@ -175,7 +245,7 @@ impl<S: Peer> Lean<S> {
             }
             usable!(request::query(&mut this.out, sql));
             this.send()?;
-            answer::read(&mut this.wire, &mut Rows::Text(out), syncs, this.access)
+            this.read(&mut Rows::Text(out), syncs, false)
         })
         .map_err(|error| error.in_statement(sql))
     }
@@ -231,14 +301,15 @@ impl<S: Peer + Send> Link for Lean<S> {
     fn prepare(&mut self, sql: &str) -> Result<Statement> {
         let (name, Described { parameter_types, column_forms }) = self.describe(sql)?;
         let forms = parameter_types.iter().map(|number| Form::of(*number)).collect();
-        Ok(Statement::new(name, parameter_types, forms, column_forms))
+        Ok(Statement::new(name, parameter_types, forms, column_forms, self.is_checked(sql)))
     }
 
     fn prepare_raw(&mut self, sql: &str) -> Result<Statement> {
         // A custom statement's parameters and columns use the text format, because their types are arbitrary.
         let (name, Described { parameter_types, column_forms }) = self.describe(sql)?;
         let (forms, columns) = (vec![Form::Text; parameter_types.len()], column_forms.into_iter());
-        Ok(Statement::new(name, parameter_types, forms, columns.map(Form::as_text).collect()))
+        let columns = columns.map(Form::as_text).collect();
+        Ok(Statement::new(name, parameter_types, forms, columns, self.is_checked(sql)))
     }
 
     fn parameter_types(&self, statement: &Statement) -> Vec<&'static str> {
@@ -249,7 +320,7 @@ impl<S: Peer + Send> Link for Lean<S> {
         check_parameters("the statement", statement.parameter_forms.len(), parameters.len())?;
         self.exchange(|this| {
             usable!(this.send_execute(statement, parameters)?);
-            answer::read(&mut this.wire, &mut Rows::Typed(&statement.column_forms, out), 1, this.access)
+            this.read(&mut Rows::Typed(&statement.column_forms, out), 1, statement.is_checked)
         })
     }
 
@@ -265,7 +336,7 @@ impl<S: Peer + Send> Link for Lean<S> {
             usable!(this.send_execute(statement, parameters)?);
             let mut page = Reply::new();
             let mut rows = Rows::Paged(&statement.column_forms, &mut page, pages.by_ref());
-            let ended = answer::read(&mut this.wire, &mut rows, 1, this.access)?;
+            let ended = this.read(&mut rows, 1, statement.is_checked)?;
             Ok(ended.and(pages.end(&mut page)))
         })
     }
@@ -288,19 +359,15 @@ impl<S: Peer + Send> Link for Lean<S> {
                 let length = usable!(request::parameters_length(forms, values));
                 usable!(request::bind(&mut this.out, &statement.head, length, &statement.tail));
                 request::parameters(&mut Outbox::<S>::copying(&mut this.out), forms, values)?;
-                this.out.extend_from_slice(&statement.tail);
+                this.out.extend_from_slice(&statement.tail.bytes);
             }
             this.closes.clear();
             this.wire.send_pipeline(&mut this.out)?;
             let mut ended = Ok(());
             for reply in out {
                 this.wire.next_answer();
-                let result = answer::read(
-                    &mut this.wire,
-                    &mut Rows::Typed(&statement.column_forms, reply),
-                    1,
-                    this.access,
-                )?;
+                let mut rows = Rows::Typed(&statement.column_forms, reply);
+                let result = this.read(&mut rows, 1, statement.is_checked)?;
                 if result.is_err() {
                     reply.clear();
                 }
@@ -329,6 +396,10 @@ impl<S: Peer + Send> Link for Lean<S> {
         Ok(self)
     }
 
+    fn in_transaction(&self) -> Option<bool> {
+        Some(self.state.in_transaction)
+    }
+
     fn forget(&mut self, statement: Statement) -> Result<()> {
         request::close(&mut self.closes, &statement.name);
         Ok(())
@@ -336,10 +407,26 @@ impl<S: Peer + Send> Link for Lean<S> {
 }
 
 impl<S: Peer> RawMessages for Lean<S> {
+    /// A read-only session has each query checked, and ends what has written before the next request.
     fn exchange_raw(&mut self, messages: &[u8], receive: &mut Receive<'_>) -> Result<()> {
+        if self.state.access == Access::ReadWrite {
+            return self.exchange(|this| {
+                this.wire.send(messages)?;
+                this.wire.pass_on(receive).map(Ok)
+            });
+        }
+        self.prepare_check()?;
+        let (guarded, mut answers) = self.guard.wrap(messages)?;
+        let mut passed = Vec::new();
         self.exchange(|this| {
-            this.wire.send(messages)?;
-            this.wire.pass_on(receive).map(Ok)
+            this.wire.send(&guarded)?;
+            this.wire.pass_on(&mut |piece, more| {
+                passed.clear();
+                answers.take(piece, &mut passed)?;
+                let is_complete = receive(&passed, more)?;
+                Ok(answers.is_complete() && (is_complete || answers.has_written))
+            })?;
+            Ok(if answers.has_written { Err(read_only::switched_off()) } else { Ok(()) })
         })
     }
 

@@ -1,5 +1,6 @@
 //! Messages that the client sends.
 
+use crate::postgres::read_only::CHECK;
 use crate::postgres::values::{Encoded, Form};
 use crate::prelude::*;
 use crate::wire::{Outbox, Peer};
@@ -10,6 +11,8 @@ const LONGEST: usize = 0x3fff_fffe;
 
 /// Execute of portal "" without a row limit, and Sync.
 const TAIL: [u8; 15] = [frontend::EXECUTE, 0, 0, 0, 9, 0, 0, 0, 0, 0, frontend::SYNC, 0, 0, 0, 4];
+/// The length of Execute in it.
+const EXECUTE: usize = 10;
 
 fn text(out: &mut Vec<u8>, text: &str) -> Result<()> {
     if text.contains('\0') {
@@ -79,6 +82,36 @@ pub(super) fn prepare(out: &mut Vec<u8>, name: &str, sql: &str) -> Result<()> {
     Ok(())
 }
 
+/// A text as one statement: Parse, Bind and Execute without names. Unlike Query, it refuses several statements.
+pub(super) fn whole(out: &mut Vec<u8>, sql: &str) -> Result<()> {
+    message(out, frontend::PARSE, |out| {
+        out.push(0);
+        text(out, sql)?;
+        out.extend_from_slice(&[0, 0]);
+        Ok(())
+    })?;
+    bind_and_execute(out, "");
+    Ok(())
+}
+
+/// Executes the check of a read-only session.
+pub(super) fn check(out: &mut Vec<u8>) {
+    bind_and_execute(out, CHECK);
+}
+
+/// Bind and Execute of a statement without parameters, all of whose rows are text.
+fn bind_and_execute(out: &mut Vec<u8>, name: &str) {
+    // Cannot fail: the names are short.
+    let _ = message(out, frontend::BIND, |out| {
+        out.push(0);
+        text(out, name)?;
+        // No formats and values of parameters, and no formats of columns.
+        out.extend_from_slice(&[0; 6]);
+        Ok(())
+    });
+    out.extend_from_slice(&TAIL[..EXECUTE]);
+}
+
 pub(super) fn close(out: &mut Vec<u8>, name: &str) {
     // Cannot fail: the names are generated and short.
     let _ = message(out, frontend::CLOSE, |out| {
@@ -137,19 +170,33 @@ pub(super) fn copy_done(out: &mut Vec<u8>) {
     out.extend_from_slice(&[frontend::COPY_DONE, 0, 0, 0, 4]);
 }
 
-/// Builds the bytes after the parameters: the column formats, which end Bind; Execute; and Sync.
-pub(super) fn bind_tail(column_forms: &[Form]) -> Vec<u8> {
-    let mut tail = Vec::new();
-    push_formats(&mut tail, column_forms);
-    tail.extend_from_slice(&TAIL);
-    tail
+/// The bytes after the parameters.
+pub(super) struct Tail {
+    /// The column formats, which end Bind; Execute; the check, if there is one; and Sync.
+    pub(super) bytes: Vec<u8>,
+    /// The length of the column formats.
+    formats: usize,
+}
+
+/// Builds the bytes after the parameters.
+pub(super) fn bind_tail(column_forms: &[Form], is_checked: bool) -> Tail {
+    let mut bytes = Vec::new();
+    push_formats(&mut bytes, column_forms);
+    let formats = bytes.len();
+    let (execute, sync) = TAIL.split_at(EXECUTE);
+    bytes.extend_from_slice(execute);
+    if is_checked {
+        check(&mut bytes);
+    }
+    bytes.extend_from_slice(sync);
+    Tail { bytes, formats }
 }
 
 /// Appends Bind up to its parameters, which have `length` bytes and precede `tail`.
-pub(super) fn bind(out: &mut Vec<u8>, head: &[u8], length: usize, tail: &[u8]) -> Result<()> {
+pub(super) fn bind(out: &mut Vec<u8>, head: &[u8], length: usize, tail: &Tail) -> Result<()> {
     let at = out.len() + 1;
     out.extend_from_slice(head);
-    put_length(out, at, head.len() - 1 + length + tail.len() - TAIL.len())
+    put_length(out, at, head.len() - 1 + length + tail.formats)
 }
 
 /// Encoded size of the parameters, including their length fields, in bytes.

@@ -34,7 +34,7 @@ impl Lean<Stream> {
         let mut lean = Self::over(wire);
         lean.key = key;
         if options.access == Access::ReadOnly {
-            lean.access = Access::ReadOnly;
+            lean.state.access = Access::ReadOnly;
             // Reported since PostgreSQL 14.
             if read_only != Some(true) {
                 read_only::check(&mut lean)?;

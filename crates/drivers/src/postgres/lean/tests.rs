@@ -33,7 +33,7 @@ fn refusal(state: &str, text: &str) -> Vec<u8> {
 
 fn statement() -> Statement {
     let column_forms = vec![Form::Int(8), Form::Bytes, Form::Time];
-    Statement::new("k1".to_owned(), vec![20, 17], vec![Form::Int(8), Form::Bytes], column_forms)
+    Statement::new("k1".to_owned(), vec![20, 17], vec![Form::Int(8), Form::Bytes], column_forms, false)
 }
 
 fn rows_text() -> RowsText {

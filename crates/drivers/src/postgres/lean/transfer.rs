@@ -59,12 +59,7 @@ impl<S: Peer + Send> Lean<S> {
             request::close(&mut this.out, &name);
             request::sync(&mut this.out);
             this.wire.send(&this.out)?;
-            let synced = answer::read(
-                &mut this.wire,
-                &mut Rows::Described(&mut Described::default()),
-                1,
-                this.access,
-            )?;
+            let synced = this.read(&mut Rows::Described(&mut Described::default()), 1, false)?;
             Ok(ended.and(synced).map(|()| Moved { rows: received, round_trips: Some(round_trips) }))
         })
     }

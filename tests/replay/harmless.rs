@@ -1,0 +1,324 @@
+//! Replays without `--write` on servers of the user's: requests that change something, by their arguments, by what fills them or by
+//! what they call, change nothing.
+
+use super::*;
+use kurabe_capture::file::{self, About, Known};
+use kurabe_capture::record::{Parameter, Record, Request, Value as Recorded};
+use kurabe_wire::view::{Step, Transaction};
+use std::path::Path;
+
+/// A request as a capture has it: its template, in which `¿` is a gap, what fills it, and its parameters.
+#[derive(Clone, Copy)]
+struct Made<'a> {
+    template: &'a str,
+    literals: &'a [&'a str],
+    parameters: &'a [(u32, &'a str)],
+}
+
+fn text(template: &str) -> Made<'_> {
+    Made { template, literals: &[], parameters: &[] }
+}
+
+fn filled<'a>(template: &'a str, literals: &'a [&'a str]) -> Made<'a> {
+    Made { template, literals, parameters: &[] }
+}
+
+fn given<'a>(template: &'a str, parameters: &'a [(u32, &'a str)]) -> Made<'a> {
+    Made { template, literals: &[], parameters }
+}
+
+/// Makes a capture of one connection, of whose answers nothing is known.
+fn made(place: &Place, protocol: &str, said: &[(&str, &str)], requests: &[Made<'_>]) -> String {
+    let path = place.at("made.capture");
+    let _ = std::fs::remove_file(&path);
+    let said = said.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let mut records = vec![Record::Open { connection: 0, at: 0, said }];
+    for (number, made) in (0..).zip(requests) {
+        let template = made.template.replace('¿', "\0");
+        records.push(Record::Statement { number, template });
+        let parameter = |(kind, value): &(u32, &str)| Parameter {
+            kind: *kind,
+            binary: false,
+            value: Recorded::Bytes(value.as_bytes().to_vec()),
+        };
+        let request = Request {
+            at: 1_000 * number,
+            time: Some(500),
+            statement: number,
+            literals: made.literals.iter().map(|literal| (*literal).to_owned()).collect(),
+            parameters: made.parameters.iter().map(parameter).collect(),
+            step: Step::Text,
+            transaction: Transaction::None,
+            ..Request::default()
+        };
+        records.push(Record::Request(Box::new(request)));
+    }
+    records.push(Record::Close { connection: 0, at: 1_000_000, unreadable: None });
+    records.push(Record::End { requests: requests.len() as u64 });
+    let about = About { protocol: protocol.to_owned(), known: Known::Requests, ..About::default() };
+    file::write(Path::new(&path), &about, &records).unwrap();
+    path
+}
+
+/// Replays each of these alone, which must fail and leave the state as it is.
+fn refused(
+    server: &Server,
+    protocol: &str,
+    all: &[(&[(&str, &str)], &[Made<'_>])],
+    state: &mut dyn FnMut() -> String,
+) {
+    let place = Place::new();
+    let before = state();
+    for (said, requests) in all {
+        let path = made(&place, protocol, said, requests);
+        let shown: Vec<_> = requests.iter().map(|one| (one.template, one.literals, one.parameters)).collect();
+        let answer = replay(&place, &path, &[server.url()]);
+        assert_eq!(state(), before, "{protocol}: {said:?} {shown:?}: {answer:?}");
+        assert_eq!(answer.code, Some(2), "{protocol}: {said:?} {shown:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn replay_on_postgres_ends_when_its_session_writes_or_may_write() {
+    let Some(server) = testing::server("postgres") else { return };
+    let made = "CREATE TABLE victim (n int); INSERT INTO victim VALUES (1), (2); CREATE SEQUENCE numbers; \
+                CREATE FUNCTION unlock() RETURNS text LANGUAGE sql AS 'SELECT set_config(''default_transaction_read_only'', ''off'', false)'; \
+                CREATE FUNCTION photo() RETURNS bigint LANGUAGE sql AS 'SELECT lo_create(0)::bigint'; \
+                CREATE VIEW photos AS SELECT lo_create(0) AS v; \
+                CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql AS 'SELECT $1 * 2'";
+    sql(&server, "", made).unwrap();
+    let all = "SELECT (SELECT string_agg(n::text, ',' ORDER BY n) FROM victim), (SELECT count(*) FROM pg_largeobject_metadata), \
+               (SELECT last_value FROM numbers), (SELECT is_called FROM numbers)";
+    let mut state = || sql(&server, "", all).unwrap();
+    let delete = text("EXPLAIN ANALYZE DELETE FROM victim");
+    let options = [("options", "-c default_transaction_read_only=off")];
+    let quoted =
+        [("standard_conforming_strings", "off"), ("application_x.y", "\\'); DELETE FROM victim; --")];
+    refused(
+        &server,
+        "postgres",
+        &[
+            (&[], &[text("SELECT unlock()"), delete]),
+            (&[], &[text("BEGIN"), text("SELECT unlock()"), text("COMMIT"), delete]),
+            (&[], &[text("SELECT photo()")]),
+            (&[], &[text("BEGIN"), text("SELECT photo()"), text("COMMIT")]),
+            (&[], &[text("TABLE photos")]),
+            (&[], &[delete]),
+            (&options, &[delete]),
+            (&quoted, &[text("SELECT 1"), delete]),
+            (&[], &[filled("SELECT n FROM victim WHERE n = ¿", &["1; DELETE FROM victim"])]),
+            (&[], &[filled("SELECT n FROM victim WHERE n = ¿", &["(SELECT nextval('numbers'))"])]),
+            (&[], &[filled("¿", &["DELETE FROM victim"])]),
+            (&[], &[text("WITH d AS (DELETE FROM victim RETURNING n) SELECT n FROM d")]),
+        ],
+        &mut state,
+    );
+    // Functions that only read are executed, and answered as they were.
+    let place = Place::new();
+    let script = "psql -qX -c 'SELECT twice(n), repeat($$x$$, 100000) FROM victim ORDER BY n' -c 'SET work_mem = 4096' \
+                  -c 'BEGIN ISOLATION LEVEL REPEATABLE READ' -c 'SELECT 1 / 0' -c 'ROLLBACK' -c 'SHOW work_mem' -c '' || true";
+    let path = captured(&place, "reads", &server, script);
+    report(&place, &path, &[server.url()]);
+}
+
+#[test]
+fn replay_on_mysql_and_mariadb_ends_when_its_session_may_write() {
+    for engine in ["mysql", "mariadb"] {
+        let Some(server) = testing::server(engine) else { continue };
+        let setting = if engine == "mysql" { "transaction_read_only" } else { "tx_read_only" };
+        let made = format!(
+            "CREATE TABLE victim (n INT); INSERT INTO victim VALUES (1), (2);\nDELIMITER |\n\
+             CREATE FUNCTION unlock_it() RETURNS INT DETERMINISTIC BEGIN SET SESSION {setting} = 0; RETURN 1; END|\n\
+             CREATE FUNCTION charge() RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN DELETE FROM victim; RETURN 1; END|\n"
+        );
+        let Some(_) = sql(&server, "", &made) else { return };
+        let mut state = || sql(&server, "", "SELECT GROUP_CONCAT(n ORDER BY n) FROM victim").unwrap();
+        let statement = format!("STATEMENT {setting}=0 FOR DELETE FROM victim");
+        refused(
+            &server,
+            engine,
+            &[
+                (&[], &[text("SELECT unlock_it()"), text("SELECT charge()")]),
+                (&[], &[text("SET @x = unlock_it()"), text("SELECT charge()")]),
+                (&[], &[text("SELECT charge()")]),
+                (&[], &[filled("SET ¿", &[&statement])]),
+                (&[], &[filled("SELECT n FROM victim WHERE n = ¿", &["1 INTO OUTFILE '/tmp/no'"])]),
+                (
+                    &[],
+                    &[filled(
+                        "SELECT /*¿ 1 */ n FROM victim",
+                        &["! n INTO OUTFILE '/tmp/no' FROM victim -- "],
+                    )],
+                ),
+                (&[], &[filled("COM_¿", &["CHANGE_USER"])]),
+            ],
+            &mut state,
+        );
+    }
+}
+
+/// What a server answers to lines, up to a last one.
+fn asked(server: &Server, lines: &str, last: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream.write_all(lines.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    while !String::from_utf8_lossy(&answer).contains(last) {
+        let mut piece = [0; 4096];
+        let read = stream.read(&mut piece).unwrap();
+        assert!(read > 0, "{}", answer.escape_ascii());
+        answer.extend_from_slice(&piece[..read]);
+    }
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn replay_on_memcached_sends_no_flag_and_no_line_that_changes_something() {
+    let Some(server) = testing::server("memcached") else { return };
+    asked(&server, "set session 0 0 5\r\nhello\r\nmn\r\n", "MN");
+    let mut state = || asked(&server, "mg session v t\r\nmg counter v\r\nmg made v\r\nmn\r\n", "MN");
+    let line = "session\r\nset made 0 0 1\r\nx";
+    refused(
+        &server,
+        "memcached",
+        &[
+            (&[], &[given("mg ? ?", &[(0, "session"), (0, "v"), (0, "T2")])]),
+            (&[], &[given("mg ? ?", &[(0, "counter"), (0, "v"), (0, "N0"), (0, "T2")])]),
+            (&[], &[given("mg ? ?", &[(0, "session"), (0, "R30")])]),
+            (&[], &[given("gat ? ?", &[(0, "2"), (0, "session")])]),
+            (&[], &[given("touch ? ?", &[(0, "session"), (0, "2")])]),
+            (&[], &[given("get ?", &[(0, line)])]),
+            (&[], &[given("get\r\nflush_all ?", &[(0, "x")])]),
+            (&[], &[given("stats ?", &[(0, "reset")])]),
+            (&[], &[given("delete ?", &[(0, "session")])]),
+        ],
+        &mut state,
+    );
+}
+
+#[test]
+fn replay_on_redis_sends_no_arguments_that_change_something() {
+    let Some(server) = testing::server("redis") else { return };
+    asked(&server, "SET a 1\r\nRPUSH l 3 1 2\r\nGEOADD g 1 2 x\r\nPFADD p a b\r\nECHO done\r\n", "done");
+    let keys =
+        "DBSIZE\r\nGET a\r\nTTL a\r\nLRANGE l 0 9\r\nDUMP p\r\nEXISTS b\r\nACL WHOAMI\r\nECHO done\r\n";
+    let mut state = || asked(&server, keys, "done");
+    let one = |text: &'static str| {
+        let words: Vec<(u32, &str)> = text.split(' ').skip(1).map(|word| (0, word)).collect();
+        given(text.split(' ').next().unwrap(), words.leak())
+    };
+    let all: Vec<Made<'_>> = [
+        "SORT l STORE b",
+        "SORT l ALPHA store b",
+        "GETEX a EX 100",
+        "GETEX a PERSIST",
+        "GETDEL a",
+        "BITFIELD a SET u8 0 9",
+        "BITFIELD a GET u8 0 INCRBY u8 0 1",
+        "GEORADIUS g 1 2 3 km STORE b",
+        "GEOSEARCHSTORE b g FROMLONLAT 1 2 BYRADIUS 3 km",
+        "SINTERSTORE b l",
+        "EVAL redis.call('set','b','1') 0",
+        "FCALL f 0",
+        "OBJECT MADE a",
+        "PFCOUNT p",
+        "LMPOP 1 l LEFT",
+        "COPY a b",
+        "EXPIRE a 100",
+        "XREADGROUP GROUP g c STREAMS s >",
+        "HELLO 2 AUTH other word",
+    ]
+    .map(one)
+    .to_vec();
+    let each: Vec<(&[(&str, &str)], &[Made<'_>])> = all.chunks(1).map(|made| (&[][..], made)).collect();
+    refused(&server, "redis", &each, &mut state);
+}
+
+#[test]
+fn replay_on_mongodb_sends_nothing_that_stores() {
+    let Some(server) = testing::server("mongodb") else { return };
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], server.port()));
+    let mut client = mongodb::Client::connect(address);
+    let documents = serde_json::json!({"documents": [{"_id": 1, "n": 5}, {"_id": 2, "n": 6}]});
+    client.ask("insert", &"items".into(), &documents);
+    let mut state = || {
+        let counted = ["items", "made"]
+            .map(|name| client.ask("count", &name.into(), &serde_json::json!({}))["n"].clone());
+        format!("{counted:?}")
+    };
+    let each: Vec<Made<'_>> = [
+        r#"aggregate items {"pipeline": [{"$out": ?}], "cursor": {}}"#,
+        r#"aggregate items {"pipeline": [{"$match": {}}, {"$merge": {"into": ?}}], "cursor": {}}"#,
+        r#"aggregate items {"pipeline": [{"$facet": {"a": [{"$out": ?}]}}], "cursor": {}}"#,
+        r#"findAndModify items {"query": {}, "remove": ?}"#,
+        r#"mapReduce items {"map": ?, "reduce": ?, "out": ?}"#,
+        r#"find items {"filter": {"$where": ?}}"#,
+        r#"aggregate items {"pipeline": ?, "cursor": {}}"#,
+        "drop items",
+    ]
+    .map(|template| given(template, &[(4, "x"), (256, "kurabe")]))
+    .to_vec();
+    let each: Vec<(&[(&str, &str)], &[Made<'_>])> = each.chunks(1).map(|made| (&[][..], made)).collect();
+    refused(&server, "mongodb", &each, &mut state);
+}
+
+#[test]
+fn replay_on_couchdb_sends_no_other_request_within_one() {
+    let Some(server) = testing::server("couchdb") else { return };
+    if !has_program("curl") {
+        return;
+    }
+    let user = if server.url().contains("kurabe:kurabe@") { "kurabe:kurabe@" } else { "" };
+    let database = format!("http://{user}127.0.0.1:{}/victim", server.port());
+    let curl = |rest: &[&str]| {
+        let output =
+            Command::new("curl").args(["-sS", "-H", "Content-Type: application/json"]).args(rest).output();
+        String::from_utf8_lossy(&output.unwrap().stdout).into_owned()
+    };
+    curl(&["-X", "PUT", &database]);
+    curl(&["-X", "PUT", &format!("{database}/17"), "-d", "{\"n\":1}"]);
+    let mut state = || curl(&[&format!("{database}/_all_docs?include_docs=true")]);
+    assert!(state().contains("\"n\":1"), "{}", state());
+    let path = |text: &str| text.replace("DB", "victim");
+    let other = path("x\r\n\r\nDELETE /DB HTTP/1.1\r\nHost: x");
+    let texts = [
+        "POST /DB/_bulk_docs",
+        "DELETE /DB",
+        "GET /DB/_design/x/_rewrite/y",
+        "POST /DB/_find/../_bulk_docs",
+        "GET /DB HTTP/1.1\r\nHost: x\r\n\r\nDELETE /DB",
+        "COPY /DB/17",
+        "POST /DB/_purge",
+    ]
+    .map(path);
+    let bodies = [(0, "{\"docs\":[{\"n\":2}]}")];
+    let field = [(1, other.as_str())];
+    let get = path("GET /DB/17");
+    let mut all: Vec<Made<'_>> = texts.iter().map(|text| given(text, &bodies)).collect();
+    all.push(given(&get, &field));
+    let each: Vec<(&[(&str, &str)], &[Made<'_>])> = all.chunks(1).map(|made| (&[][..], made)).collect();
+    refused(&server, "couchdb", &each, &mut state);
+}
+
+/// A file may hold a thousand requests for each of its bytes.
+#[test]
+fn capture_with_more_requests_than_bytes_is_counted_and_not_replayed() {
+    let Some(server) = testing::server("postgres") else { return };
+    let place = Place::new();
+    let all = vec![text("SELECT 1"); 1];
+    let path = made(&place, "postgres", &[], &all);
+    let mut records = Vec::new();
+    file::read(Path::new(&path), |_, record| records.push(record)).unwrap();
+    let request = records.remove(2);
+    let end = records.split_off(2);
+    records.extend(std::iter::repeat_n(request, 260_000));
+    records.extend(end);
+    let path = place.at("many.capture");
+    let about = About { protocol: "postgres".to_owned(), known: Known::Requests, ..About::default() };
+    file::write(Path::new(&path), &about, &records).unwrap();
+    assert!(std::fs::metadata(&path).unwrap().len() < 100_000);
+    replay(&place, &path, &[server.url(), "--dry-run"]).success();
+    let answer = replay(&place, &path, &[server.url()]);
+    let said = format!("{}{}", answer.out, answer.err);
+    assert!(answer.code != Some(0) && said.contains("counted, and not replayed"), "{answer:?}");
+    assert_eq!(shown(&place, &path)["requests"], 260_000);
+}
