@@ -130,7 +130,6 @@ impl Postgres {
 
     fn lean(&self, options: &ConnectOptions) -> Result<Lean<Stream>> {
         let mut lean = Lean::connect(self.hosts.get()?, options)?;
-        // Kurabe's own sessions are idle while clients work. A client is as the application would be.
         if options.access == Access::ReadOnly {
             let known = self.has_code.get().copied();
             let has_code = known.map_or_else(|| read_only::has_code(&mut lean), Ok)?;
@@ -139,6 +138,7 @@ impl Postgres {
                 lean.check_all()?;
             }
         }
+        // Kurabe's own sessions are idle while clients work. A client is as the application would be.
         if options.trial == 0 && self.closes_idle.load(Ordering::Relaxed) && self.sharing().is_none() {
             lean.query("SET idle_session_timeout = 0", &mut Reply::new())?;
         }
