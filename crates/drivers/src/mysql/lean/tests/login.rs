@@ -30,6 +30,7 @@ fn log_in_with(config: &Config, answers: Vec<u8>, piece: usize, private: bool) -
     let mut packets = Packets::new(Wire::new(Script::in_pieces(answers, piece)));
     let result = handshake::Greeting::read(&mut packets).and_then(|greeting| {
         handshake::log_in(&mut packets, config, &greeting, greeting.agree(false, Compression::Off)?, private)
+            .map(drop)
     });
     (result, packets.wire.stream().sent.clone())
 }
