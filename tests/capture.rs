@@ -248,7 +248,9 @@ fn capture_of_a_killed_recorder_is_read_and_said_to_be_one() {
     let mut child = piped(&mut place.command(&["capture", server.url(), "-o", &path]));
     let mut url = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-    let psql = Command::new("psql").args([url.trim(), "-qXc", "SELECT 6 * 7"]).output();
+    let mut psql = Command::new("psql");
+    psql.args([url.trim(), "-qXc", "SELECT 6 * 7"]).env("PGPASSWORD", server.password().unwrap());
+    let psql = psql.output();
     assert!(psql.is_ok_and(|output| Answer::of(&output).out.contains("42")));
     let count = || {
         let mut requests = 0;

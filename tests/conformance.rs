@@ -101,7 +101,7 @@ fn redis() {
         // Another database of the same server, and rows that expire.
         conforms(&format!("{}/3?ttl=600", server.url()));
         let socket = server.socket().unwrap().display();
-        conforms(&format!("redis://localhost?socket={socket}"));
+        conforms(&format!("redis://{}@localhost?socket={socket}", testing::login(&server)));
     }
 }
 
@@ -121,7 +121,7 @@ fn valkey() {
     if let Some(server) = testing::server("valkey") {
         conforms(server.url());
         let socket = server.socket().unwrap().display();
-        conforms(&format!("valkey://localhost?socket={socket}"));
+        conforms(&format!("valkey://{}@localhost?socket={socket}", testing::login(&server)));
     }
 }
 

@@ -225,9 +225,12 @@ fn full_disk_stops_the_copy_and_the_same_command_continues() {
 fn user_who_may_only_read_is_enough_for_the_source() {
     let place = Place::new();
     for (engine, grant) in [
-        ("mysql", "CREATE USER reader; GRANT SELECT ON kurabe.* TO reader"),
-        ("mariadb", "CREATE USER reader; GRANT SELECT ON kurabe.* TO reader"),
-        ("postgres", "CREATE ROLE reader LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader"),
+        ("mysql", "CREATE USER reader IDENTIFIED BY 'a'; GRANT SELECT ON kurabe.* TO reader"),
+        ("mariadb", "CREATE USER reader IDENTIFIED BY 'a'; GRANT SELECT ON kurabe.* TO reader"),
+        (
+            "postgres",
+            "CREATE ROLE reader LOGIN PASSWORD 'a'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader",
+        ),
     ] {
         let Some(server) = testing::server(engine) else { continue };
         let made = "CREATE TABLE goods (id int NOT NULL PRIMARY KEY, price decimal(8,2)); \
@@ -235,7 +238,7 @@ fn user_who_may_only_read_is_enough_for_the_source() {
         if sql(&server, "", made).is_none() || sql(&server, "", grant).is_none() {
             continue;
         }
-        let reader = by(&server, if engine == "postgres" { "reader" } else { "reader:" }, "kurabe");
+        let reader = by(&server, "reader:a", "kurabe");
         let to = format!("sqlite:{}", place.home().join(format!("{engine}.db")).display());
         let answer = copy(&place, &reader, &to, &["--accept", "decimal"]);
         assert_eq!(assert_copied(&answer), 2, "{engine}");

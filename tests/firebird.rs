@@ -27,7 +27,8 @@ fn namespace(url: &str) -> Box<dyn Namespace> {
 /// Executes statements with Firebird's own program, as SYSDBA, and returns its output without white space at the ends.
 pub(crate) fn isql(server: &Server, statements: &str) -> String {
     let mut child = Command::new("isql-fb")
-        .args(["-bail", "-q", "-user", "SYSDBA", "-password", "masterkey"])
+        .args(["-bail", "-q"])
+        .envs([("ISC_USER", "SYSDBA"), ("ISC_PASSWORD", server.password().unwrap())])
         .arg(format!("127.0.0.1/{}:kurabe", server.port()))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

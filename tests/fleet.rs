@@ -21,10 +21,10 @@ fn sum_of_agents_is_what_the_server_counted() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
     let _agents = [
-        Agent::start(&place, &broker, "a", &["--agent-label", "rack=x"]),
-        Agent::start(&place, &broker, "b", &["--agent-label", "rack=x,zone=2"]),
+        Agent::knowing(&server, &place, &broker, "a", &["--agent-label", "rack=x"]),
+        Agent::knowing(&server, &place, &broker, "b", &["--agent-label", "rack=x,zone=2"]),
     ];
-    let other = Agent::start(&place, &broker, "other", &["--agent-label", "rack=y"]);
+    let other = Agent::knowing(&server, &place, &broker, "other", &["--agent-label", "rack=y"]);
     let run = |rest: &[&str]| {
         let brokers = ["--fleet", broker.url(), "--agents", "2", "--agent-label", "rack=x", "--no-html"];
         place.run(&[&["run", "kv", server.url()], &brokers[..], rest].concat())
@@ -50,7 +50,10 @@ fn sum_of_agents_is_what_the_server_counted() {
 
     // An open loop has one schedule, which is shared out: half a second at 400 a second.
     let place = Place::new();
-    let _agents = [Agent::start(&place, &broker, "c", &[]), Agent::start(&place, &broker, "d", &[])];
+    let _agents = [
+        Agent::knowing(&server, &place, &broker, "c", &[]),
+        Agent::knowing(&server, &place, &broker, "d", &[]),
+    ];
     let args =
         ["run", "kv", server.url(), "--fleet", broker.url(), "--agents", "4", "--no-html", "--rounds", "1"];
     let rest = ["--rate", "400", "--duration", "500ms", "--operation", "read", "--records", "500"];
@@ -71,7 +74,7 @@ fn agents_that_a_command_starts_need_no_broker() {
     let args = ["run", "point-read", server.url(), "--fleet", "ssh:one,two", "--clients", "4", "--no-html"];
     let rest = ["--requests", "400", "--rounds", "2", "--records", "500"];
     let mut command = place.command(&[&args[..], &rest[..]].concat());
-    command.env("KURABE_RSH", format!("sh {rsh}"));
+    command.env("KURABE_RSH", format!("sh {rsh}")).env("REDISCLI_AUTH", server.password().unwrap());
     Answer::of(&command.output().unwrap()).success();
     let whole = place.run(&["report", "last", "--verbose"]).out.replace('\n', " ");
     assert!(whole.contains("clients on 2 agents (one and two)"), "{whole}");
@@ -83,8 +86,8 @@ fn killed_agent_fails_its_trial_with_its_name() {
     let Some(broker) = Broker::start() else { return };
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
-    let _a = Agent::start(&place, &broker, "a", &[]);
-    let b = Agent::start(&place, &broker, "b", &[]);
+    let _a = Agent::knowing(&server, &place, &broker, "a", &[]);
+    let b = Agent::knowing(&server, &place, &broker, "b", &[]);
     let args =
         ["run", "point-read", server.url(), "--fleet", broker.url(), "--agents", "2", "--clients", "4"];
     let rest = ["--duration", "400ms", "--rounds", "50", "--records", "500", "--no-html"];
@@ -114,8 +117,11 @@ fn run_goes_on_without_a_lost_agent_if_asked() {
     let Some(broker) = Broker::start() else { return };
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
-    let _agents = [Agent::start(&place, &broker, "a", &[]), Agent::start(&place, &broker, "c", &[])];
-    let b = Agent::start(&place, &broker, "b", &[]);
+    let _agents = [
+        Agent::knowing(&server, &place, &broker, "a", &[]),
+        Agent::knowing(&server, &place, &broker, "c", &[]),
+    ];
+    let b = Agent::knowing(&server, &place, &broker, "b", &[]);
     let args =
         ["run", "kv", server.url(), "--fleet", broker.url(), "--agents", "3", "--on-lost-agent", "continue"];
     let rest = [
@@ -164,7 +170,10 @@ fn killed_coordinator_leaves_no_load_and_the_agents_serve_the_next_run() {
     let Some(broker) = Broker::start() else { return };
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
-    let _agents = [Agent::start(&place, &broker, "a", &[]), Agent::start(&place, &broker, "b", &[])];
+    let _agents = [
+        Agent::knowing(&server, &place, &broker, "a", &[]),
+        Agent::knowing(&server, &place, &broker, "b", &[]),
+    ];
     let args =
         ["run", "point-read", server.url(), "--fleet", broker.url(), "--agents", "2", "--clients", "4"];
     let rest = ["--duration", "60s", "--rounds", "1", "--records", "500", "--no-html", "--interleave=off"];
@@ -188,7 +197,10 @@ fn restarted_broker_is_waited_for() {
     let Some(mut broker) = Broker::start() else { return };
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
-    let _agents = [Agent::start(&place, &broker, "a", &[]), Agent::start(&place, &broker, "b", &[])];
+    let _agents = [
+        Agent::knowing(&server, &place, &broker, "a", &[]),
+        Agent::knowing(&server, &place, &broker, "b", &[]),
+    ];
     let args =
         ["run", "point-read", server.url(), "--fleet", broker.url(), "--agents", "2", "--clients", "4"];
     let rest = ["--duration", "300ms", "--rounds", "12", "--records", "500", "--no-html"];
@@ -208,8 +220,12 @@ fn clock_of_a_far_agent_is_compared_with_an_error_of_half_a_round_trip() {
     let place = Place::new();
     let (_relay, far) = broker.far(Duration::from_millis(10), &Arc::default());
     let _agents = [
-        Agent::start(&place, &broker, "near", &[]),
-        Agent(piped(&mut place.command(&["agent", "--broker", &far, "--name", "far"]))),
+        Agent::knowing(&server, &place, &broker, "near", &[]),
+        Agent(piped(
+            place
+                .command(&["agent", "--broker", &far, "--name", "far"])
+                .env("REDISCLI_AUTH", server.password().unwrap()),
+        )),
     ];
     let args =
         ["run", "point-read", server.url(), "--fleet", broker.url(), "--agents", "2", "--clients", "2"];

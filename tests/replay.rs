@@ -12,7 +12,6 @@ use kurabe_testbed::{Server, testing};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::process::Command;
 
 /// Captures a shell's command.
@@ -118,7 +117,7 @@ fn reads_are_replayed_as_often_as_the_server_counts_and_other_answers_are_named(
             return;
         }
         let place = Place::new();
-        let sysbench = "sysbench oltp_point_select --mysql-host=127.0.0.1 --mysql-port=$MYSQL_TCP_PORT --mysql-user=root \
+        let sysbench = "sysbench oltp_point_select --mysql-host=127.0.0.1 --mysql-port=$MYSQL_TCP_PORT --mysql-user=root --mysql-password=$MYSQL_PWD \
                         --mysql-db=kurabe --mysql-ssl=off --table-size=50 --threads=2 --events=60 --time=0";
         let (prepare, script, count, change) = if is_postgres {
             (
@@ -160,7 +159,9 @@ fn reads_are_replayed_as_often_as_the_server_counts_and_other_answers_are_named(
             // Nothing of ours is left in the cache of others.
             if is_postgres {
                 let port = cache.port().to_string();
-                let output = Command::new("redis-cli").args(["-p", &port, "KEYS", "*"]).output().unwrap();
+                let mut command = Command::new("redis-cli");
+                command.args(["-p", &port, "KEYS", "*"]).env("REDISCLI_AUTH", cache.password().unwrap());
+                let output = command.output().unwrap();
                 assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "");
             }
         }
@@ -208,7 +209,9 @@ fn commands_of_redis_are_recorded_and_replayed_as_often_as_the_server_counts() {
 /// How often Redis has executed each command.
 pub(crate) fn commands(server: &Server) -> BTreeMap<String, u64> {
     let port = server.port().to_string();
-    let output = Command::new("redis-cli").args(["-p", &port, "INFO", "commandstats"]).output().unwrap();
+    let mut command = Command::new("redis-cli");
+    command.args(["-p", &port, "INFO", "commandstats"]).env("REDISCLI_AUTH", server.password().unwrap());
+    let output = command.output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     let data = said.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(":calls="));
     data.map(|(name, rest)| (name.to_owned(), rest.split(',').next().unwrap().parse().unwrap())).collect()
@@ -219,13 +222,13 @@ fn assert_commands_are_replayed(server: &Server, up: &str) {
     // Without what this test and a driver ask.
     let counted = || -> u64 {
         let own = |name: &str| {
-            ["info", "config", "hello", "ping", "client", "select", "command"]
+            ["info", "config", "hello", "auth", "ping", "client", "select", "command"]
                 .iter()
                 .any(|own| name.starts_with(own))
         };
         commands(server).iter().filter(|(name, _)| !own(name)).map(|(_, count)| count).sum()
     };
-    let bench = "redis-benchmark -h $REDIS_HOST -p $REDIS_PORT -q -r 50 -n 300 -c 3";
+    let bench = "redis-benchmark -h $REDIS_HOST -p $REDIS_PORT -a $REDISCLI_AUTH -q -r 50 -n 300 -c 3";
     let cli = "redis-cli -h $REDIS_HOST -p $REDIS_PORT";
     let words = "HSET h a 1 b 2\nHGETALL h\nSADD s x y z\nSMEMBERS s\nMULTI\nINCRBY n 4\nGET n\nEXEC\nLPUSH h 1\nSET e 'a b' EX 1000\n\
                  TTL e\nGET missing\nMGET e n h s missing q\n";
@@ -269,13 +272,15 @@ fn assert_commands_are_replayed(server: &Server, up: &str) {
 
 #[test]
 fn commands_of_memcached_are_recorded_and_replayed_as_often_as_the_server_counts() {
-    let Some(server) = testing::own_server("memcached") else { return };
+    // Its client programs cannot log in.
+    let open = |options: kurabe_testbed::StartOptions| options.set("login", "none");
+    let Some(server) = testing::own_server_with("memcached", open) else { return };
     if !has_program("bash") {
         return;
     }
     let place = Place::that_starts_servers();
     let ask = |text: &str| -> String {
-        let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+        let mut stream = testing::connected(&server).unwrap();
         stream.write_all(format!("{text}quit\r\n").as_bytes()).unwrap();
         let mut said = String::new();
         stream.read_to_string(&mut said).unwrap();

@@ -247,7 +247,8 @@ fn exchange(stream: &mut TcpStream, request: &str, answer: usize) -> String {
 
 #[test]
 fn accounts_are_shown_as_connections_end_until_ctrl_c() {
-    let Some(server) = testing::server("memcached") else { return };
+    let open = |options: StartOptions| options.set("login", "none");
+    let Some(server) = testing::server_with("memcached", open) else { return };
     let place = Place::new();
     let mut relay = Relay::start(&place, &[server.url()]);
     let mut client = relay.connect();

@@ -62,12 +62,12 @@ fn packets_of_tcpdump_make_the_capture_that_the_relay_made() {
         ),
         (
             "mysql",
-            "s='sysbench oltp_read_write --mysql-host=127.0.0.1 --mysql-user=root --mysql-db=kurabe --mysql-ssl=off --table-size=3000'; \
+            "s='sysbench oltp_read_write --mysql-host=127.0.0.1 --mysql-user=root --mysql-password=$MYSQL_PWD --mysql-db=kurabe --mysql-ssl=off --table-size=3000'; \
              s=\"$s --mysql-port=$MYSQL_TCP_PORT --threads=2 --events=40 --time=0\"; $s prepare >/dev/null; $s run >/dev/null",
         ),
         (
             "redis",
-            "redis-benchmark -h $REDIS_HOST -p $REDIS_PORT -q -t set,get,incr -d 20000 -n 200 -c 3 -P 4 >/dev/null",
+            "redis-benchmark -h $REDIS_HOST -p $REDIS_PORT -a $REDISCLI_AUTH -q -t set,get,incr -d 20000 -n 200 -c 3 -P 4 >/dev/null",
         ),
         (
             "memcached",
@@ -82,7 +82,12 @@ fn packets_of_tcpdump_make_the_capture_that_the_relay_made() {
             "$KURABE run point-read $KURABE_URL --clients 2 --requests 100 --records 50 --rounds 1 --no-html --interleave=off --quiet",
         ),
     ] {
-        let Some(server) = testing::server(engine) else { continue };
+        // Its client program cannot log in.
+        let open = |options: kurabe_testbed::StartOptions| match engine {
+            "memcached" => options.set("login", "none"),
+            _ => options,
+        };
+        let Some(server) = testing::server_with(engine, open) else { continue };
         let place = Place::new();
         let packets = place.at("packets");
         let Some((mut dump, said)) = tcpdump(server.port(), &packets) else { return };
@@ -120,7 +125,7 @@ fn log_of_the_server_makes_the_capture_that_the_relay_made() {
         ),
         (
             "mysql",
-            "s='sysbench oltp_read_write --mysql-host=127.0.0.1 --mysql-user=root --mysql-db=kurabe --mysql-ssl=off --table-size=3000'; \
+            "s='sysbench oltp_read_write --mysql-host=127.0.0.1 --mysql-user=root --mysql-password=$MYSQL_PWD --mysql-db=kurabe --mysql-ssl=off --table-size=3000'; \
              s=\"$s --mysql-port=$MYSQL_TCP_PORT --threads=2 --events=40 --time=0\"; $s --db-ps-mode=disable prepare >/dev/null; \
              $s --db-ps-mode=disable run >/dev/null",
             "SELECT @@datadir",

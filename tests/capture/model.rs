@@ -248,7 +248,7 @@ fn model_of_a_session_store_has_its_mix_its_skew_and_its_sizes() {
     place.file("lines", lines);
     let script = format!(
         "cd '{}'; redis-cli -u \"$REDIS_URL\" < lines > out; \
-         redis-benchmark -h $REDIS_HOST -p $REDIS_PORT -q -r 400 -n 1000 -c 2 -t set,get > out",
+         redis-benchmark -h $REDIS_HOST -p $REDIS_PORT -a $REDISCLI_AUTH -q -r 400 -n 1000 -c 2 -t set,get > out",
         place.home().display()
     );
     let before = commands(&server);
@@ -292,9 +292,9 @@ fn transaction_of_redis_is_one_of_the_model() {
 
 #[test]
 fn model_of_memcached_has_its_mix_on_another_engine() {
-    let (Some(server), Some(other)) = (testing::own_server("memcached"), testing::own_server("redis")) else {
-        return;
-    };
+    let open = |options: kurabe_testbed::StartOptions| options.set("login", "none");
+    let server = testing::own_server_with("memcached", open);
+    let (Some(server), Some(other)) = (server, testing::own_server("redis")) else { return };
     let place = Place::that_starts_servers();
     let ask = |stream: &mut BufReader<TcpStream>, text: &str, end: &[&str]| {
         let mut found = String::new();
@@ -305,7 +305,7 @@ fn model_of_memcached_has_its_mix_on_another_engine() {
         found
     };
     let count = || -> Vec<u64> {
-        let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+        let stream = testing::connected(&server).unwrap();
         let said = ask(&mut BufReader::new(stream), "stats\r\n", &["END"]);
         let of = |name: &str| numbers(&said.replace('\r', " "), &format!("STAT {name} "))[0] as u64;
         vec![of("cmd_get"), of("cmd_set"), of("delete_hits") + of("delete_misses")]

@@ -70,6 +70,7 @@ fn tables_of_sysbench_are_copied_from_mariadb_to_postgres() {
     };
     let mut command = Command::new("sysbench");
     command.args(["oltp_read_write", "--db-driver=mysql", "--mysql-user=root", "--mysql-db=kurabe"]);
+    command.arg(format!("--mysql-password={}", mariadb.password().unwrap()));
     command.arg(format!("--mysql-socket={}", mariadb.socket().unwrap().display()));
     command.args(["--tables=2", "--table_size=3000", "prepare"]);
     if !ran(&mut command) {
@@ -93,7 +94,7 @@ fn tables_of_mariadb_itself_are_copied_to_postgres_and_sqlite() {
         return;
     };
     let place = Place::new();
-    let system = by(&mariadb, "root:", "mysql");
+    let system = by(&mariadb, testing::login(&mariadb), "mysql");
     let to = format!("sqlite:{}", place.at("system.db"));
     let all: Vec<&str> = kurabe_copy::issue::IssueKind::ALL.iter().map(|kind| kind.name()).collect();
     for target in [postgres.url(), &to] {

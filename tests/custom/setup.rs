@@ -35,7 +35,7 @@ fn dump(engine: &str, path: &str) -> bool {
     let mut command = if engine == "postgres" {
         sql(&server, "", "CREATE ROLE shop; ALTER TABLE customers OWNER TO shop").unwrap();
         let mut command = Command::new(server.program().with_file_name("pg_dump"));
-        command.args(["--dbname", server.url()]);
+        command.args(["--dbname", server.url()]).env("PGPASSWORD", server.password().unwrap());
         command
     } else {
         let mut command = Command::new("mariadb-dump");
@@ -43,6 +43,7 @@ fn dump(engine: &str, path: &str) -> bool {
         command.args([
             "--no-defaults", "--protocol=TCP", "--host=127.0.0.1", "--port", &port, "--user=root", "kurabe",
         ]);
+        command.env("MYSQL_PWD", server.password().unwrap());
         command
     };
     let output = command.output().unwrap();

@@ -5,6 +5,7 @@ pub(crate) mod broker;
 
 use crate::support::{Place, piped, recorded_trials};
 use broker::Broker;
+use kurabe_testbed::Server;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,6 +19,21 @@ pub(crate) struct Agent(pub(crate) Child);
 impl Agent {
     pub(crate) fn start(place: &Place, broker: &Broker, name: &str, more: &[&str]) -> Self {
         Self::with(place, broker, name, more, |_| {})
+    }
+
+    /// An agent whose environment has the server's password.
+    pub(crate) fn knowing(
+        server: &Server,
+        place: &Place,
+        broker: &Broker,
+        name: &str,
+        more: &[&str],
+    ) -> Self {
+        let password = server.password().unwrap();
+        Self::with(place, broker, name, more, |command| {
+            command.env("PGPASSWORD", password).env("REDISCLI_AUTH", password);
+            command.env("KURABE_AGENT_ALLOW", format!("127.0.0.1:{}", server.port()));
+        })
     }
 
     pub(crate) fn with(
@@ -81,6 +97,9 @@ pub(crate) fn connections(url: &str) -> usize {
     let address = after.split(['/', '?']).next().unwrap().rsplit('@').next().unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let login =
+        after.split_once(':').and_then(|(_, rest)| rest.split_once('@')).map_or("", |(login, _)| login);
+    stream.write_all(format!("AUTH {login}\r\n").as_bytes()).unwrap();
     stream.write_all(b"CLIENT LIST\r\nQUIT\r\n").unwrap();
     let mut text = String::new();
     let _ = stream.read_to_string(&mut text);

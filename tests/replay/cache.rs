@@ -45,7 +45,9 @@ fn cache_that_dies_fails_the_trials_with_it_alone() {
     let answer = std::thread::scope(|scope| {
         let run = scope.spawn(|| place.run(&args));
         place.wait_for_trials(3);
-        Command::new("redis-cli").args(["-p", &port, "SHUTDOWN", "NOSAVE"]).output().unwrap();
+        let mut command = Command::new("redis-cli");
+        command.args(["-p", &port, "SHUTDOWN", "NOSAVE"]).env("REDISCLI_AUTH", cache.password().unwrap());
+        command.output().unwrap();
         run.join().unwrap()
     });
     assert_ne!(answer.code, Some(0), "{answer:?}");

@@ -34,7 +34,7 @@ const CURL: &str = r#"
     [ -z "$NODE_PATH" ] || node client.js $U
     ask $U/ $U/_all_dbs
     ask $U/_session -d '{"name":"bob","password":"hunter2"}' || true
-    ask -H 'Authorization: Basic aHVudGVyMg==' -H 'Cookie: hunter2' $U/shop/_find -d '{"selector":{"n":{"$gt":20}}}'
+    ask -H 'Cookie: hunter2' $U/shop/_find -d '{"selector":{"n":{"$gt":20}}}'
     ask -X PUT $U/shop/_design/x -d '{"views":{"y":{"map":"function(d){emit(d.n)}"}}}'
     ask "$U/shop/_design/x/_view/y?key=7"
     ask -I $U/shop/item7
@@ -69,7 +69,7 @@ fn requests_of_couchdb_are_recorded_and_replayed_as_often_as_the_server_logs() {
     // Its packages have a client, which speaks to any server.
     let modules = server.program().ancestors().nth(3).filter(|_| is_substitute);
     let modules = modules.map_or_else(String::new, |path| path.display().to_string());
-    let user = if server.url().contains("kurabe:kurabe@") { "kurabe:kurabe@" } else { "" };
+    let user = format!("{}@", testing::login(&server));
     let begin = format!("U=http://{user}$KURABE_HOST:$KURABE_PORT; export NODE_PATH={modules}\n");
     let captured = |name: &str, script: &str| captured(&place, name, &server, &format!("{begin}{script}"));
     let logged = || {

@@ -93,10 +93,14 @@ fn check_limit(place: &Place, url: &str, set_by: &str) {
 fn default_numbers_of_clients_keep_to_the_limit_of_a_user() {
     let place = Place::new();
     if let Some(server) = testing::own_server("postgres") {
-        sql(&server, "", "CREATE ROLE few LOGIN CONNECTION LIMIT 12; GRANT CREATE ON SCHEMA public TO few;");
-        check_limit(&place, &by(&server, "few", "kurabe"), "the role's CONNECTION LIMIT");
+        sql(
+            &server,
+            "",
+            "CREATE ROLE few LOGIN PASSWORD 'a' CONNECTION LIMIT 12; GRANT CREATE ON SCHEMA public TO few;",
+        );
+        check_limit(&place, &by(&server, "few:a", "kurabe"), "the role's CONNECTION LIMIT");
         sql(&server, "", "ALTER ROLE few CONNECTION LIMIT -1; ALTER DATABASE kurabe CONNECTION LIMIT 12;");
-        check_limit(&place, &by(&server, "few", "kurabe"), "the database's CONNECTION LIMIT");
+        check_limit(&place, &by(&server, "few:a", "kurabe"), "the database's CONNECTION LIMIT");
     }
     for engine in ["mysql", "mariadb"] {
         let Some(server) = testing::own_server(engine) else { continue };

@@ -5,7 +5,6 @@ use crate::support::Place;
 use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
 
 /// The default durability class of an engine, or of its substitute.
 fn class(report: &Value, target: &str) -> &'static str {
@@ -117,7 +116,7 @@ fn per_request_connections_and_statements_are_verified_on_every_engine() {
 
 /// How many keys Redis has removed because their time had come, by its own count.
 fn expired(server: &Lease) -> u64 {
-    let mut stream = BufReader::new(TcpStream::connect(("127.0.0.1", server.port())).unwrap());
+    let mut stream = BufReader::new(testing::connected(server).unwrap());
     stream.get_mut().write_all(b"INFO stats\r\n").unwrap();
     let mut lines = stream.lines().map_while(Result::ok);
     lines.find_map(|line| line.strip_prefix("expired_keys:")?.parse().ok()).unwrap()

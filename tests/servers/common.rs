@@ -67,14 +67,10 @@ pub(crate) fn by(server: &Server, user: &str, database: &str) -> String {
     format!("{scheme}://{user}{at}127.0.0.1:{}{path}{key}", server.port())
 }
 
-/// The user that the testbed makes.
-pub(super) fn superuser(engine: &str) -> &'static str {
-    if engine == "postgres" { "kurabe" } else { "root" }
-}
-
 /// Executes statements with the engine's own client program and returns its output, one row per line. `None`, with a
-/// message, if the program is missing.
+/// message, if the program is missing. An empty password is that of the server.
 pub(crate) fn sql(server: &Server, password: &str, statements: &str) -> Option<String> {
+    let password = if password.is_empty() { server.password().unwrap_or_default() } else { password };
     let socket = server.socket().unwrap();
     let mut command = if server.url().starts_with("postgres") {
         let mut command = Command::new("psql");
@@ -141,7 +137,7 @@ fn lines_with_ours(text: &str) -> String {
 
 /// Sends a request of one line to memcached or Redis and returns the first line of the reply.
 pub(super) fn ask_line(server: &Server, request: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    let mut stream = testing::connected(server).unwrap();
     stream.write_all(format!("{request}\r\n").as_bytes()).unwrap();
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).unwrap();
@@ -151,8 +147,10 @@ pub(super) fn ask_line(server: &Server, request: &str) -> String {
 /// Sends a request without a body to `CouchDB` and returns the whole reply.
 pub(super) fn ask_http(server: &Server, method: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    let request =
-        format!("{method} {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let user = testing::authorization(server);
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: a\r\n{user}Content-Length: 0\r\nConnection: close\r\n\r\n"
+    );
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

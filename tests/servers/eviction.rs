@@ -31,7 +31,7 @@ impl Cache {
     }
 
     fn connect(&self) -> (TcpStream, BufReader<TcpStream>) {
-        let stream = TcpStream::connect(("127.0.0.1", self.server().port())).unwrap();
+        let stream = testing::connected(self.server()).unwrap();
         let reader = BufReader::new(stream.try_clone().unwrap());
         (stream, reader)
     }

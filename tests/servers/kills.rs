@@ -149,9 +149,9 @@ fn killed_runs_harm_nobody_on_a_standby() {
 #[test]
 fn killed_runs_harm_nobody_as_a_user_with_few_connections() {
     let Some(server) = testing::own_server("postgres") else { return };
-    let made = "CREATE ROLE few LOGIN CONNECTION LIMIT 9; GRANT CREATE ON SCHEMA public TO few;";
+    let made = "CREATE ROLE few LOGIN PASSWORD 'a' CONNECTION LIMIT 9; GRANT CREATE ON SCHEMA public TO few;";
     let Some(_) = sql(&server, "", &format!("{THEIRS}{made}")) else { return };
-    let url = by(&server, "few", "kurabe");
+    let url = by(&server, "few:a", "kurabe");
     let gone = || {
         let count = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'few'";
         eventually(20, || (sql(&server, "", count).unwrap().trim() == "0").then_some(()));

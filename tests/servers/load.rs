@@ -6,7 +6,6 @@ use kurabe_testbed::Server;
 use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
 /// The maximum memory of the program with a thousand clients, in kilobytes.
@@ -19,7 +18,7 @@ fn point_read<'a>(targets: &[&'a str], rest: &'a str) -> Vec<&'a str> {
 
 /// Reads that memcached has answered so far.
 fn answered(server: &Server) -> u64 {
-    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    let mut stream = testing::connected(server).unwrap();
     stream.write_all(b"stats\r\n").unwrap();
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
     lines.find_map(|line| line.strip_prefix("STAT cmd_get ")?.parse().ok()).unwrap()

@@ -27,10 +27,11 @@ impl PgBouncer {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let file = folder.path().join("pgbouncer.ini");
         let text = format!(
-            "[databases]\nkurabe = host=127.0.0.1 port={} dbname=kurabe user=kurabe\n\
+            "[databases]\nkurabe = host=127.0.0.1 port={} dbname=kurabe user=kurabe password={}\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
              pool_mode = {mode}\ndefault_pool_size = 20\n{settings}",
-            server.port()
+            server.port(),
+            server.password().unwrap()
         );
         std::fs::write(&file, text).unwrap();
         std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();

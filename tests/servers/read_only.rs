@@ -54,10 +54,14 @@ fn user_who_may_only_select_reads_without_a_table_or_a_lease() {
     for engine in ["postgres", "mysql", "mariadb"] {
         let Some(server) = testing::own_server(engine) else { continue };
         let Some(_) = sql(&server, "", THEIRS) else { continue };
-        let (user, why) = if engine == "postgres" {
-            sql(&server, "", "CREATE ROLE reader LOGIN; GRANT SELECT ON theirs TO reader;");
-            sql(&server, "", "CREATE ROLE writer LOGIN; GRANT SELECT, UPDATE ON theirs TO writer;");
-            ("reader", "may not create tables in schema public")
+        let why = if engine == "postgres" {
+            sql(&server, "", "CREATE ROLE reader LOGIN PASSWORD 'a'; GRANT SELECT ON theirs TO reader;");
+            sql(
+                &server,
+                "",
+                "CREATE ROLE writer LOGIN PASSWORD 'a'; GRANT SELECT, UPDATE ON theirs TO writer;",
+            );
+            "may not create tables in schema public"
         } else {
             for (user, what) in [("reader", "SELECT"), ("writer", "SELECT, UPDATE")] {
                 let at = format!("{user}@'127.0.0.1'");
@@ -67,13 +71,13 @@ fn user_who_may_only_select_reads_without_a_table_or_a_lease() {
                     &format!("CREATE USER {at} IDENTIFIED BY 'a'; GRANT {what} ON kurabe.* TO {at};"),
                 );
             }
-            ("reader:a", "no privilege CREATE on database kurabe")
+            "no privilege CREATE on database kurabe"
         };
-        let url = by(&server, user, "kurabe");
+        let url = by(&server, "reader:a", "kurabe");
         check_reads(&place, engine, &url);
         check_refusal(&place, engine, &url, why);
         // Who may change tables that are there needs none of Kurabe's for that.
-        let writer = by(&server, &user.replace("reader", "writer"), "kurabe");
+        let writer = by(&server, "writer:a", "kurabe");
         let update = "UPDATE theirs SET n = n WHERE id = 1;\n";
         let answer = script(&place, update, &writer, &["--write"]);
         assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");

@@ -1,8 +1,13 @@
 //! Refusals before any measurement, with one clear error and the right exit code.
 
-use super::common::{BRIEF, SQL, assert_all_verified, by, session, sql, superuser, tables};
+use super::common::{BRIEF, SQL, assert_all_verified, by, session, sql, tables};
 use crate::support::{Answer, Place};
 use kurabe_testbed::testing;
+
+/// A URL as messages have it.
+fn shown(url: &str) -> String {
+    kurabe_core::target::TargetUrl::parse(url).unwrap().to_string()
+}
 
 /// Checks that the answer is one error for an unusable target that contains all of `parts`, and that there is no run.
 pub(super) fn assert_refused(place: &Place, answer: &Answer, parts: &[&str]) {
@@ -35,13 +40,13 @@ fn unknown_database_and_stopped_server_are_reported() {
     for engine in SQL {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
-        let url = by(&server, superuser(engine), "nowhere");
+        let url = by(&server, testing::login(&server), "nowhere");
         let answer = place.run(&session(&[&url], &BRIEF));
-        assert_refused(&place, &answer, &[&url, "nowhere", "create the database first"]);
+        assert_refused(&place, &answer, &[&shown(&url), "nowhere", "create the database first"]);
         let url = server.url().to_owned();
         server.stop().unwrap();
         let answer = place.run(&session(&[&url], &BRIEF));
-        assert_refused(&place, &answer, &[&url, "nothing listens"]);
+        assert_refused(&place, &answer, &[&shown(&url), "nothing listens"]);
     }
 }
 
@@ -50,13 +55,13 @@ fn missing_create_permission_is_reported_before_run() {
     for engine in SQL {
         let Some(server) = testing::server(engine) else { continue };
         let make = if engine == "postgres" {
-            "REVOKE CREATE ON SCHEMA public FROM PUBLIC; CREATE ROLE reader LOGIN"
+            "REVOKE CREATE ON SCHEMA public FROM PUBLIC; CREATE ROLE reader LOGIN PASSWORD 'a'"
         } else {
-            "CREATE USER reader@'%' IDENTIFIED BY ''; GRANT SELECT ON kurabe.* TO reader@'%'"
+            "CREATE USER reader@'%' IDENTIFIED BY 'a'; GRANT SELECT ON kurabe.* TO reader@'%'"
         };
         let Some(_) = sql(&server, "", make) else { continue };
         let place = Place::new();
-        let url = by(&server, "reader", "kurabe");
+        let url = by(&server, "reader:a", "kurabe");
         let answer = place.run(&session(&[&url], &BRIEF));
         assert_refused(&place, &answer, &["nothing can be measured"]);
         let why = "no tables can be created there: ";

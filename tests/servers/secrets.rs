@@ -135,8 +135,8 @@ fn watched(mut command: Command, itself: bool) -> (Answer, Seen) {
     (answer, seen)
 }
 
-/// Runs on password-protected servers and on throwaway ones of these engines, monitored. The throwaway servers have no
-/// password, and ignore the engine's passwords in the user's environment and files.
+/// Runs on servers with a chosen password and on throwaway ones of these engines, monitored. Clients of the throwaway servers
+/// use the random password, and ignore the engine's passwords in the user's environment and files.
 fn runs_without_leak(place: &Place, urls: &[String], engines: &[&str], variables: &[&str], itself: bool) {
     let ups: Vec<String> = engines.iter().map(|engine| format!("up:{engine}")).collect();
     let targets: Vec<&str> = urls.iter().chain(&ups).map(String::as_str).collect();

@@ -33,6 +33,7 @@ impl Standby {
         let (data, port) = (folder.path().join("data"), free_port());
         let mut backup = unprivileged(programs.join("pg_basebackup").to_str().unwrap());
         backup.args(["--host=127.0.0.1", "--username=kurabe", "--checkpoint=fast", "--no-sync"]);
+        backup.env("PGPASSWORD", primary.password().unwrap());
         backup.arg("--write-recovery-conf").arg(format!("--port={}", primary.port())).arg("--pgdata");
         let output = backup.arg(&data).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -53,7 +54,7 @@ impl Standby {
     }
 
     pub(super) fn url(&self) -> String {
-        format!("postgres://kurabe@127.0.0.1:{}/kurabe", self.port)
+        format!("postgres://{}@127.0.0.1:{}/kurabe", testing::login(&self.primary), self.port)
     }
 
     /// The answer of `psql`; `None` if the server does not answer.

@@ -181,15 +181,15 @@ fn postgres_decides_as_psql() {
         if !listed.is_empty() {
             given = format!("{given} sslcrl={listed}");
         }
+        psql.env("PGPASSWORD", server.password().unwrap());
         psql.args(["--no-psqlrc", "--command", "SELECT 1"]).arg(format!(
             "host=127.0.0.1 port={} user=kurabe dbname=kurabe sslmode={mode}{given}",
             server.port()
         ));
         let given = given.replace(' ', "&");
-        let url = format!("postgres://kurabe@127.0.0.1:{}/kurabe?sslmode={mode}{given}", server.port());
+        let url = format!("{}?sslmode={mode}{given}", server.url());
         // The variables mean the same.
-        let mut by_variable =
-            place.command(&["doctor", &format!("postgres://kurabe@127.0.0.1:{}/kurabe", server.port())]);
+        let mut by_variable = place.command(&["doctor", server.url()]);
         by_variable.env("PGSSLMODE", mode);
         if !named.is_empty() {
             by_variable.env("PGSSLROOTCERT", named);
@@ -235,11 +235,14 @@ fn compare_by_file(server: &Server, reload: &str, lines: &[&str], client: impl F
     let cases: Vec<String> = lines.collect();
     let socket = server.socket().unwrap().display().to_string();
     let reload = || {
-        run(client().args(["--no-defaults", "--user=root", "--socket", &socket, "--execute", reload]));
+        let mut client = client();
+        client.args(["--no-defaults", "--user=root", "--socket", &socket, "--execute", reload]);
+        run(client.env("MYSQL_PWD", server.password().unwrap()));
     };
     compare(server, [&trusted, &other], &cases, reload, |case| {
         let file = put(place.home(), ".my.cnf", &format!("[client]\n{case}\n"));
         let mut client = client();
+        client.env("MYSQL_PWD", server.password().unwrap());
         client.arg(format!("--defaults-file={}", file.display())).args([
             "--protocol=tcp",
             "--host=127.0.0.1",

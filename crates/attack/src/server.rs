@@ -82,6 +82,32 @@ impl Server {
         self.url.replacen(&format!(":{}", self.port), &format!(":{port}"), 1)
     }
 
+    /// The password in its URL; empty if there is none.
+    pub fn password(&self) -> &str {
+        let login = self.url.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
+        login.and_then(|(login, _)| login.split_once(':')).map_or("", |(_, password)| password)
+    }
+
+    /// A connection that is logged in, if its protocol has lines.
+    ///
+    /// # Errors
+    /// If it cannot be reached.
+    pub fn connect(&self) -> std::io::Result<TcpStream> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
+        let password = self.password();
+        let (request, answer) = match self.engine.as_str() {
+            "redis" | "valkey" => (format!("AUTH {password}\r\n"), "+OK\r\n"),
+            "memcached" => {
+                let user = format!("kurabe {password}");
+                (format!("set auth 0 0 {}\r\n{user}\r\n", user.len()), "STORED\r\n")
+            }
+            _ => return Ok(stream),
+        };
+        stream.write_all(request.as_bytes())?;
+        stream.read_exact(&mut vec![0; answer.len()])?;
+        Ok(stream)
+    }
+
     /// Removes all keys, which attacks may have left. Only attacks use this server.
     pub fn empty(&self) {
         let command: &[u8] = match self.engine.as_str() {
@@ -89,7 +115,7 @@ impl Server {
             "memcached" => b"flush_all\r\n",
             _ => return,
         };
-        if let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)) {
+        if let Ok(mut stream) = self.connect() {
             let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
             let _ = stream.write_all(command).and_then(|()| stream.read(&mut [0; 64]));
         }

@@ -218,7 +218,7 @@ fn type_that_the_other_server_does_not_have_is_refused_by_name() {
     );
     let Place::Server(server) = &from else { panic!("it is a server") };
     if made {
-        let icu = format!("postgres://kurabe@127.0.0.1:{}/icu", server.port());
+        let icu = server.url().replacen("/kurabe", "/icu", 1);
         crate::common::run(&icu, &["CREATE TABLE t (id int PRIMARY KEY, name text UNIQUE)"]);
         let error = copy(&icu, &to.url(), "").unwrap_err().to_string();
         assert!(error.contains("collation"), "{error}");

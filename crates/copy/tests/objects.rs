@@ -260,8 +260,8 @@ fn leftovers_are_statements_or_comments() {
     let (Some(from), Some(to)) = (Place::new("postgres"), Place::new("postgres")) else {
         return;
     };
-    let low = from.url().replace("kurabe@", "low@");
-    from.ask("CREATE ROLE low LOGIN; CREATE TABLE secret (id int)");
+    let low = from.url_of("low:a");
+    from.ask("CREATE ROLE low LOGIN PASSWORD 'a'; CREATE TABLE secret (id int)");
     let error = crate::common::copy(&low, &to.url(), "").unwrap_err().to_string();
     assert!(error.contains("permission denied") && error.contains("--exclude secret"), "{error}");
     from.ask("DROP TABLE secret");

@@ -5,6 +5,9 @@ use crate::error::Error;
 use crate::text::into_printable;
 use serde::{Deserialize, Serialize};
 
+/// The name of the setting that says how clients log in.
+pub const LOGIN: &str = "login";
+
 /// A setting of the server or the session that affects results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#').add(b'&').add(b'@');
+/// The characters that end a password, or a host after it, too.
+const IN_PASSWORD: &AsciiSet = &ESCAPED.add(b'/').add(b':');
 
 /// A parsed target URL. It is displayed without its password.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -223,14 +225,34 @@ impl TargetUrl {
 /// The URL without its password. An empty password is shown, since it is no secret.
 impl fmt::Display for TargetUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(self.password.as_ref().map(Secret::expose).filter(|password| password.is_empty()), f)
+    }
+}
+
+impl TargetUrl {
+    /// The URL with its password: for whoever starts a throwaway server, and for programs that get it by a pipe. It must be
+    /// neither recorded nor an argument.
+    pub fn exposed(&self) -> String {
+        struct Exposed<'a>(&'a TargetUrl);
+        impl fmt::Display for Exposed<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.write(self.0.password.as_ref().map(Secret::expose), f)
+            }
+        }
+        Exposed(self).to_string()
+    }
+
+    fn write(&self, password: Option<&str>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.scheme)?;
-        let no_password = self.password.as_ref().is_some_and(|password| password.expose().is_empty());
-        if self.host.is_some() || self.user.is_some() || self.port.is_some() || no_password {
+        if self.host.is_some() || self.user.is_some() || self.port.is_some() || password.is_some() {
             f.write_str("//")?;
-            if self.user.is_some() || no_password {
+            if self.user.is_some() || password.is_some() {
                 let user = self.user.as_deref().unwrap_or_default();
-                let colon = if no_password { ":" } else { "" };
-                write!(f, "{}{colon}@", utf8_percent_encode(user, ESCAPED))?;
+                write!(f, "{}", utf8_percent_encode(user, ESCAPED))?;
+                if let Some(password) = password {
+                    write!(f, ":{}", utf8_percent_encode(password, IN_PASSWORD))?;
+                }
+                f.write_str("@")?;
             }
             match &self.host {
                 Some(host) if host.contains(':') && !host.contains(',') => write!(f, "[{host}]")?,

@@ -4,12 +4,10 @@ use crate::common::open;
 use kurabe_core::ErrorKind;
 use kurabe_testbed::{Server, StartOptions, testing};
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt as _;
 
 /// Sends a request to a server behind the driver's back, and gives so many lines of the answer.
 fn say(server: &Server, request: &str, lines: usize) -> Vec<String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    let mut stream = testing::connected(server).unwrap();
     stream.write_all(format!("{request}\r\n").as_bytes()).unwrap();
     BufReader::new(stream).lines().take(lines).map(Result::unwrap).collect()
 }
@@ -64,20 +62,9 @@ fn server_with_tls_or_a_file_of_users_is_used() {
     let error = refused(server.url());
     assert!(error.to_string().contains("tls=require"), "{error}");
 
-    let folder = tempfile::tempdir().unwrap();
-    let users = folder.path().join("users");
-    std::fs::write(&users, "bob:hunter2\n").unwrap();
-    // The server's user reads it.
-    for (path, mode) in [(folder.path(), 0o755), (&*users, 0o644)] {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-    }
-    let choose = |options: StartOptions| options.with_tls().set("Y", users.display());
-    let Some(server) = testing::own_server_with("memcached", choose) else { return };
-    let url = |user: &str| format!("{}?tls=require", server.url().replacen("//", &format!("//{user}"), 1));
-    let driver = open(&url("bob:hunter2@"));
-    driver.describe().unwrap();
-    driver.namespace().unwrap().claim("with a user").unwrap();
-    for user in ["bob:wrong@", ""] {
+    let (before, after) = (testing::login(&server), format!("{}?tls=require", server.url()));
+    let url = |user: &str| after.replacen(&format!("{before}@"), user, 1);
+    for user in ["kurabe:wrong@", ""] {
         let error = refused(&url(user));
         assert_eq!(error.kind(), ErrorKind::Denied, "{user}: {error}");
         assert!(!error.to_string().contains("wrong"), "{error}");

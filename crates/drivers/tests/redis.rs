@@ -21,9 +21,14 @@ fn refusal(url: &str) -> Error {
     connect(url).map(drop).unwrap_err()
 }
 
+/// The server's URL for another user.
+fn by(server: &Server, user: &str) -> String {
+    server.url().replacen(testing::login(server), user, 1)
+}
+
 /// Sends a line to a server behind the driver's back, and gives the first line of the answer; for a string the second.
 fn say(server: &Server, line: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    let mut stream = testing::connected(server).unwrap();
     stream.write_all(format!("{line}\r\n").as_bytes()).unwrap();
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
     let first = lines.next().unwrap();
@@ -107,7 +112,7 @@ fn the_digest_of_the_script_is_the_servers() {
         once(session.as_mut(), &many, &[Value::Text("a"), Value::Int(n), Value::Null]).unwrap();
     }
     // One text, and then nothing but digests that the server knew.
-    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    let mut stream = testing::connected(&server).unwrap();
     stream.write_all(b"INFO commandstats\r\nINFO errorstats\r\nQUIT\r\n").unwrap();
     let mut said = String::new();
     stream.read_to_string(&mut said).unwrap();
@@ -193,7 +198,7 @@ fn a_claim_ends_by_itself_and_is_not_taken_from_another() {
 fn what_a_user_may_not_read_is_unknown() {
     let Some(server) = testing::server("redis") else { return };
     assert_eq!(say(&server, "ACL SETUSER bob on >secret ~kurabe_* +@all -@admin -info"), "+OK");
-    let url = server.url().replacen("//:@", "//bob:secret@", 1);
+    let url = by(&server, "bob:secret");
     let facts = open(&url).describe().unwrap();
     assert_eq!((facts.durability, facts.limits.connections), (None, None));
     assert_eq!(facts.version, server.version(), "from the greeting");
@@ -221,10 +226,10 @@ fn user_without_a_password_is_let_in() {
     assert_eq!(say(&server, "ACL SETUSER bob on nopass ~* +@all"), "+OK");
     assert_eq!(say(&server, "ACL SETUSER ann on >secret ~* +@all"), "+OK");
     for user in ["bob", "bob:"] {
-        let mut session = connect(&server.url().replacen("//:@", &format!("//{user}@"), 1)).unwrap();
+        let mut session = connect(&by(&server, user)).unwrap();
         once(session.as_mut(), &Operation::Ping, &[]).unwrap();
     }
-    let error = refusal(&server.url().replacen("//:@", "//ann@", 1));
+    let error = refusal(&by(&server, "ann"));
     assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("WRONGPASS")), "{error}");
 }
 

@@ -78,7 +78,7 @@ pub struct Load {
     /// The trial.
     pub order: Order,
     pub part: Part,
-    /// The target's URL, without its password.
+    /// The target's URL, without its password but of a throwaway server.
     pub url: String,
     /// The password of a throwaway server that the coordinator started; `None` for every other target, whose password is not
     /// sent.

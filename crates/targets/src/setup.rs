@@ -117,7 +117,7 @@ fn copy(source: &str, server: &Server) -> Result<()> {
     let said = String::from_utf8_lossy(&output.stderr);
     Err(Error::new(ErrorKind::Server, format!("{source} was not copied:")).log(said.lines()).hint(format!(
         "'kurabe copy {source} {}' has options for what cannot be copied as it is",
-        server.url()
+        TargetUrl::parse(server.url())?
     )))
 }
 
@@ -161,22 +161,38 @@ impl<'a> Engine<'a> {
 
     /// The client program, connected to the database.
     fn client(&self) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = self.connected(&self.program);
+        if self.client == Client::Psql {
+            command.args(["--no-psqlrc", "--quiet"]);
+        }
+        command
+    }
+
+    /// A program, connected to the database. Its environment has the password: everybody can read its arguments.
+    fn connected(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
         // Nothing of the user's settings for other servers.
         command.env_clear().env("LC_ALL", "C").env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        let port = self.server.port().to_string();
+        let (port, password) = (self.server.port().to_string(), self.server.password().unwrap_or_default());
         match self.client {
             Client::Psql => {
-                command.args(["--no-psqlrc", "--quiet", "--no-password", "--dbname", self.server.url()]);
+                command.args(["--no-password"]);
+                command
+                    .args(["--host=127.0.0.1", "--port", &port, "--username=kurabe", "--dbname", DATABASE]);
+                command.env("PGPASSWORD", password);
             }
             // An error is one of the program too.
             Client::RedisCli => {
-                command.args(["-h", "127.0.0.1", "-p", &port, "-e"]);
+                command.args(["-h", "127.0.0.1", "-p", &port, "-e"]).env("REDISCLI_AUTH", password);
             }
             Client::Mysql => {
                 command.args(["--no-defaults", "--protocol=TCP", "--host=127.0.0.1"]);
                 command.args(["--port", &port, "--user=root", "--default-character-set=utf8mb4"]);
                 command.args(["--max-allowed-packet=1G", "--database", DATABASE]);
+                command.env("MYSQL_PWD", password);
+                if self.server.url().starts_with("mysql:") {
+                    command.arg("--get-server-public-key");
+                }
             }
         }
         command
@@ -193,8 +209,8 @@ impl<'a> Engine<'a> {
                 .and_then(|output| refuse(path, &output, &|_| false).map(drop));
         }
         let output = if &start[..length] == CUSTOM {
-            let mut command = Command::new(self.program.with_file_name("pg_restore"));
-            command.args(["--no-owner", "--no-privileges", "--exit-on-error", "--dbname", self.server.url()]);
+            let mut command = self.connected(&self.program.with_file_name("pg_restore"));
+            command.args(["--no-owner", "--no-privileges", "--exit-on-error"]);
             run(command.arg(path).stdin(Stdio::null()))
         } else {
             run(self.client().arg("--file").arg(path).stdin(Stdio::null()))

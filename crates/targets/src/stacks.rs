@@ -99,8 +99,13 @@ impl Opened {
                     .hint("remove the option"));
             }
             reporter.wait_for(format!("a throwaway {} to start", asked.database.path));
+            let mut started = asked.database.clone();
+            // The application's driver may know no login.
+            if let Some((name, value)) = kurabe_testbed::without_login(&started.path) {
+                started.options.insert(name.to_owned(), value.to_owned());
+            }
             let server = with_server_affinity(open_options.cpu_partition.as_ref(), || {
-                throwaway::up(&asked.database, open_options.durability, connections, reporter)
+                throwaway::up(&started, open_options.durability, connections, reporter)
             })?;
             let reached = throwaway::reached(&asked.database, &server)?;
             self.servers.push(Arc::new(server));

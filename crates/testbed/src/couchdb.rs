@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
+use crate::password::{Password, base64};
 use crate::spec::Spec;
 use crate::{programs, wire};
 
@@ -29,6 +30,7 @@ pub(crate) static COUCHDB: Engine = Engine {
         "ssl.enable",
     ],
     check,
+    has_users: |_, _| true,
     prepare,
     ..Engine::new(
         "couchdb",
@@ -45,8 +47,9 @@ pub(crate) static COUCHDB: Engine = Engine {
 const SUBSTITUTE: &str = "servers/pouchdb-server-4.2.0/node_modules/pouchdb-server";
 /// The server administrator, as in the other engines' databases.
 const ADMIN: &str = "kurabe";
-/// Apache CouchDB does not start without an administrator. Without a requested password, this one is in the URL.
-const NO_SECRET: &str = "kurabe";
+
+/// The file of the guard before the substitute, which asks for the password.
+const GUARD: &str = "guard.js";
 
 fn is_substitute(program: &Path) -> bool {
     program.ends_with("bin/pouchdb-server")
@@ -111,15 +114,12 @@ fn substitute_settings(instance: &Instance) -> String {
     if level.is_null() {
         *level = json!("error");
     }
-    if let Some(password) = &instance.spec.password {
-        settings.insert("admins".to_owned(), json!({ ADMIN: password }));
-    }
     Value::Object(settings).to_string()
 }
 
 /// CouchDB's `local.ini`. The user's lines come last, so that they take precedence.
 fn settings(instance: &Instance) -> String {
-    let (data, password) = (instance.data(), instance.spec.password.as_deref().unwrap_or(NO_SECRET));
+    let (data, password) = (instance.data(), instance.secret());
     let mut text = format!(
         "[couchdb]\nsingle_node = true\ndatabase_dir = {0}\nview_index_dir = {0}\nuri_file = {1}\n\
          [chttpd]\nbind_address = 127.0.0.1\nport = {2}\n[log]\nlevel = error\n[admins]\n{ADMIN} = {password}\n",
@@ -158,9 +158,11 @@ fn check(spec: &Spec) -> Result<(), String> {
 }
 
 fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
-    instance.create_data()?;
     if is_substitute(&instance.installed.program) {
         instance.write_secret("config.json", &substitute_settings(instance))?;
+        instance.write_secret(GUARD, include_str!("guard.js"))?;
+        let login = format!("Basic {}", base64(format!("{ADMIN}:{}", instance.secret()).as_bytes()));
+        instance.write_secret("login", &Password::new(login).sha256())?;
     } else {
         instance.write_secret("vm.args", VM_ARGS)?;
     }
@@ -171,6 +173,8 @@ fn command(instance: &Instance, first: bool) -> Launch {
     let program = &instance.installed.program;
     if is_substitute(program) {
         return Launch::new(node().unwrap_or_else(|| PathBuf::from("node")))
+            .arg("--require")
+            .arg(instance.dir.join(GUARD))
             .arg(program)
             .arg("--host=127.0.0.1")
             .arg(format!("--port={}", instance.port))
@@ -201,13 +205,7 @@ fn ping(instance: &Instance, _pid: u32) -> Result<(), String> {
 }
 
 fn url(instance: &Instance) -> String {
-    let user = match (&instance.spec.password, is_substitute(&instance.installed.program)) {
-        (Some(_), _) => format!("{ADMIN}@"),
-        // Without an administrator, every user is one.
-        (None, true) => ":@".to_owned(),
-        (None, false) => format!("{ADMIN}:{NO_SECRET}@"),
-    };
-    format!("couchdb://{user}127.0.0.1:{}", instance.port)
+    format!("couchdb://{}@127.0.0.1:{}", instance.login(ADMIN), instance.port)
 }
 
 #[cfg(test)]
@@ -226,6 +224,7 @@ mod tests {
             os_user: None,
             port: 4711,
             tls: None,
+            password: Some(Password::new(password.unwrap_or("random"))),
         }
     }
 
@@ -235,7 +234,7 @@ mod tests {
         let settings: Value = serde_json::from_str(&substitute_settings(&instance)).unwrap();
         assert_eq!(settings["couchdb"]["max_document_size"], 1_000);
         assert_eq!(settings["couchdb"]["database_dir"], "/tmp/x/data");
-        assert_eq!(settings["admins"]["kurabe"], "pass\"word");
+        assert!(settings["admins"].is_null());
         assert_eq!(settings["log"]["level"], "error");
         assert_eq!(url(&instance), "couchdb://kurabe@127.0.0.1:4711");
     }
@@ -246,7 +245,7 @@ mod tests {
         let text = settings(&instance);
         assert!(text.contains("[chttpd]\nbind_address = 127.0.0.1\nport = 4711\n"), "{text}");
         assert!(text.ends_with("[couchdb]\nmax_document_size = 1000\n[cluster]\nq = 2\n"), "{text}");
-        assert_eq!(url(&instance), "couchdb://kurabe:kurabe@127.0.0.1:4711");
+        assert_eq!(url(&instance), "couchdb://kurabe:random@127.0.0.1:4711");
     }
 
     #[test]

@@ -9,11 +9,15 @@ use rustix::process::Signal;
 
 use crate::os_user::OsUser;
 use crate::packages::how_to_install;
+use crate::password::Password;
 use crate::programs;
 use crate::root::Root;
 use crate::spec::Spec;
 use crate::tls::TlsFiles;
-use crate::{TestbedError, host, wire};
+use crate::{TestbedError, folder, host, wire};
+
+/// The name of the data folder.
+pub(crate) const DATA: &str = "data";
 
 /// An installed server program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,16 +85,22 @@ pub(crate) struct Engine {
     pub prepare: fn(&Instance) -> Result<Vec<Launch>, TestbedError>,
     /// Whether the data folder is independent of this instance, so that a copy can be used for others.
     pub can_use_template: fn(&Instance) -> bool,
-    /// Removes data that two servers must not share from a data folder.
-    pub make_unique: fn(&Instance),
+    /// Makes a data folder, which may be a copy, that of this instance alone: removes what two servers must not share, and
+    /// returns programs to run.
+    pub make_own: fn(&Instance) -> Result<Vec<Launch>, TestbedError>,
+    /// Whether it has users with passwords. If not, every account of this machine may use it.
+    pub has_users: fn(&Spec, &Installed) -> bool,
+    /// Whether it can be started without its users, for clients that cannot log in.
+    pub may_be_open: bool,
+    /// Does what passwords need once the server answers, at the `first` start or a later one; returns what is wrong.
+    pub protect: fn(&Instance, first: bool) -> Result<(), String>,
     /// The command of the server; `first` is true until it has answered once.
     pub command: fn(&Instance, first: bool) -> Launch,
     /// Checks that the server answers in its protocol; otherwise returns why not. `pid` is the server's.
     pub ping: fn(&Instance, pid: u32) -> Result<(), String>,
     /// Its Unix socket, if it has one.
     pub socket: fn(&Instance) -> Option<PathBuf>,
-    /// Its URL for clients, without a chosen password. A server without a password has an empty one in the URL
-    /// if clients would send one from the environment or a file, which the server would refuse.
+    /// Its URL for clients, with a random password, but not with a chosen one: see [`Instance::login`].
     pub url: fn(&Instance) -> String,
     /// The signal that stops it. Its data is deleted anyway, and saving it takes some servers seconds and disturbs
     /// later measurements. It must not leave anything outside its folder.
@@ -126,7 +136,10 @@ impl Engine {
             check: |_| Ok(()),
             prepare: |_| Ok(Vec::new()),
             can_use_template: |_| false,
-            make_unique: |_| {},
+            make_own: |_| Ok(Vec::new()),
+            has_users: |_, _| false,
+            may_be_open: false,
+            protect: |_, _| Ok(()),
             command,
             ping,
             socket: |_| None,
@@ -165,11 +178,33 @@ pub(crate) struct Instance {
     pub os_user: Option<OsUser>,
     pub port: u16,
     pub tls: Option<TlsFiles>,
+    /// The password of the server's user; `None`: it has no users.
+    pub password: Option<Password>,
 }
 
 impl Instance {
+    /// The text of the password, for the server's own files and statements.
+    pub fn secret(&self) -> &str {
+        self.password.as_ref().map_or("", Password::expose)
+    }
+
+    /// A user with its password, for a URL. Who chose a password knows it. Without users the password is empty, so that
+    /// clients do not send one from the environment or a file.
+    pub fn login(&self, user: &str) -> String {
+        match (&self.password, &self.spec.password) {
+            (None, _) => format!("{user}:"),
+            (Some(_), Some(_)) => user.to_owned(),
+            (Some(random), None) => format!("{user}:{}", random.expose()),
+        }
+    }
+
+    /// The OS user who listens at the server's sockets.
+    pub fn uid(&self) -> u32 {
+        self.os_user.map_or_else(|| rustix::process::geteuid().as_raw(), |os_user| os_user.uid)
+    }
+
     pub fn data(&self) -> PathBuf {
-        self.dir.join("data")
+        self.dir.join(DATA)
     }
 
     /// The link to its own host; `None` on this host.
@@ -190,23 +225,22 @@ impl Instance {
 
     /// The folder for temporary files, and the home of its processes.
     pub fn tmp(&self) -> PathBuf {
-        self.dir.join("tmp")
+        self.dir.join(folder::TMP)
+    }
+
+    /// The folder for sockets and the file of the server's process.
+    pub fn run(&self) -> PathBuf {
+        self.dir.join(folder::RUN)
     }
 
     pub fn log(&self) -> PathBuf {
         self.dir.join("server.log")
     }
 
-    /// Creates the data folder.
-    pub fn create_data(&self) -> Result<(), TestbedError> {
-        let data = self.data();
-        std::fs::create_dir_all(&data).map_err(TestbedError::io(format!("creating {}", data.display())))
-    }
-
     /// Writes a file that only the server's user can read, since it may contain a password.
     pub fn write_secret(&self, name: &str, text: &str) -> Result<PathBuf, TestbedError> {
         let path = self.dir.join(name);
-        crate::folder::write_private(&path, text.as_bytes(), self.os_user.as_ref())?;
+        folder::write_private(&path, text.as_bytes(), self.os_user.as_ref())?;
         Ok(path)
     }
 }
@@ -219,11 +253,13 @@ pub(crate) struct Launch {
     pub input: &'static str,
     /// The link to the host that is made for it; `None`: it runs on this host.
     pub link: Option<host::Link>,
+    /// Whether it looks for the name of its user.
+    pub needs_name: bool,
 }
 
 impl Launch {
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        Self { program: program.into(), args: Vec::new(), input: "", link: None }
+        Self { program: program.into(), args: Vec::new(), input: "", link: None, needs_name: false }
     }
 
     /// The program of a root folder, with its own loader.
@@ -260,6 +296,11 @@ impl Launch {
             value => format!("--{key}={value}"),
         };
         self.args(instance.spec.settings.iter().map(option))
+    }
+
+    /// Runs it as a user who has a name.
+    pub fn by_name(self) -> Self {
+        Self { needs_name: true, ..self }
     }
 
     pub fn input(mut self, text: &'static str) -> Self {

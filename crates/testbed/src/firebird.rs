@@ -23,9 +23,11 @@ pub(crate) static FIREBIRD: Engine = Engine {
         _ => &[],
     },
     check,
+    has_users: |_, _| true,
     prepare,
-    // Not with a password, `ForcedWrites` or the path of the database of users, which the databases contain.
-    can_use_template: |instance| instance.spec.password.is_none() && forced_writes(&instance.spec).is_none(),
+    // Not with `ForcedWrites`, which the database contains.
+    can_use_template: |instance| forced_writes(&instance.spec).is_none(),
+    make_own,
     ..Engine::new(
         "firebird",
         "install it (https://firebirdsql.org), or name its folder: up:firebird?programs=FOLDER",
@@ -35,9 +37,6 @@ pub(crate) static FIREBIRD: Engine = Engine {
         url,
     )
 };
-
-/// The password if none is given: Firebird has no users without a password.
-pub(crate) const PASSWORD: &str = "masterkey";
 
 /// The setting of the database that decides whether a commit waits for the storage.
 const FORCED_WRITES: &str = "ForcedWrites";
@@ -77,23 +76,29 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
         "security.sql",
         &format!("CREATE DATABASE '{}';\nINPUT '{SCRIPT}';\nCOMMIT;\n", data("security3.fdb")),
     )?;
-    let password = instance.spec.password.as_deref().unwrap_or(PASSWORD).replace('\'', "''");
-    let create = format!(
-        "CREATE DATABASE '{}' DEFAULT CHARACTER SET UTF8;\nCREATE OR ALTER USER SYSDBA PASSWORD '{password}' USING PLUGIN Srp;\nCOMMIT;\n",
-        data("kurabe.fdb")
-    );
-    // Removed once the server has started.
-    let create = instance.write_secret("init.sql", &create)?;
-    let isql = |input: PathBuf| {
-        within(instance, "isql-fb").args(["-bail", "-q", "-user", "SYSDBA", "-i"]).arg(input)
-    };
-    let folder = Launch::new("/bin/mkdir").arg(instance.data());
-    let mut steps = vec![folder, isql(security), isql(create)];
+    let create = format!("CREATE DATABASE '{}' DEFAULT CHARACTER SET UTF8;\nCOMMIT;\n", data("kurabe.fdb"));
+    let create = instance.write_secret("create.sql", &create)?;
+    let mut steps = vec![isql(instance, security), isql(instance, create)];
     if let Some(forced) = forced_writes(&instance.spec) {
         let how = if forced == "on" { "sync" } else { "async" };
         steps.push(within(instance, "gfix").args(["-user", "SYSDBA", "-write", how, "kurabe"]));
     }
     Ok(steps)
+}
+
+/// Sets the password.
+fn make_own(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
+    let password = instance.secret().replace('\'', "''");
+    let statement = format!(
+        "CONNECT kurabe;\nCREATE OR ALTER USER SYSDBA PASSWORD '{password}' USING PLUGIN Srp;\nCOMMIT;\n"
+    );
+    // Removed once the server has started.
+    Ok(vec![isql(instance, instance.write_secret("init.sql", &statement)?)])
+}
+
+/// Has a script executed.
+fn isql(instance: &Instance, script: PathBuf) -> Launch {
+    within(instance, "isql-fb").args(["-bail", "-q", "-user", "SYSDBA", "-i"]).arg(script)
 }
 
 fn command(instance: &Instance, _first: bool) -> Launch {
@@ -103,8 +108,7 @@ fn command(instance: &Instance, _first: bool) -> Launch {
 }
 
 fn url(instance: &Instance) -> String {
-    let password = if instance.spec.password.is_none() { format!(":{PASSWORD}") } else { String::new() };
-    format!("firebird://SYSDBA{password}@127.0.0.1:{}/kurabe", instance.port)
+    format!("firebird://{}@127.0.0.1:{}/kurabe", instance.login("SYSDBA"), instance.port)
 }
 
 /// Writes the server's configuration: the user's settings, then those of the testbed, which override them.

@@ -1,13 +1,15 @@
 //! The folder of one server: private, marked, locked while its supervisor runs, and swept afterwards.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::ffi::OsStr;
+use std::fs::{self, File, TryLockError};
 use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::TestbedError;
-use crate::os_user::{OsUser, give};
+use crate::entries::OpenFolder;
+use crate::os_user::OsUser;
 use crate::process::{self, Identity};
 use crate::spec::Spec;
 
@@ -21,21 +23,36 @@ const UNMARKED_LIFE: Duration = Duration::from_secs(60);
 /// The content of the marker. Only marked folders are ever removed.
 const MARK: &str = "kurabe-testbed 1\nMade for a throwaway server; removed with it.\n";
 const SERVER: &str = ".server.json";
+/// The folder with the server's sockets and the file of its process.
+pub(crate) const RUN: &str = "run";
+/// The folder for temporary files.
+pub(crate) const TMP: &str = "tmp";
 /// Paths of Unix sockets have 108 bytes with the final zero; the longest file name is PostgreSQL's.
-const LONGEST: usize = 107 - "/.s.PGSQL.65535".len();
+const LONGEST: usize = 107 - "/run/.s.PGSQL.65535".len();
 
 /// A server's folder created by this process. Its marker is locked as long as this value exists. The system releases
 /// the lock however the process ends, so that a sweep detects it.
+///
+/// The folder is this user's, also if the server has an OS user of its own: that one can enter it, and only owns folders in
+/// it, so that it can put no link where this process, which may be root, opens a file.
 pub(crate) struct Folder {
     path: PathBuf,
+    dir: OpenFolder,
     _lock: File,
 }
 
 impl Folder {
-    /// Creates a folder that only the server's user can enter.
+    /// Creates a folder that only this user and the server's can enter.
     pub fn make(base: &Path, os_user: Option<&OsUser>) -> Result<Self, TestbedError> {
         let what = format!("creating a folder for the server in {}", base.display());
         let base = base.canonicalize().map_err(TestbedError::io(what.clone()))?;
+        if let Some(open) = replaceable(&base) {
+            let error = format!(
+                "other accounts can rename what is in {}; set KURABE_TMP to a folder that they cannot write, or chmod +t it",
+                open.display()
+            );
+            return Err(TestbedError::Io { what, error });
+        }
         let private = PermissionsExt::from_mode(0o700);
         let made = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(&base);
         let path = made.map_err(TestbedError::io(what.clone()))?.keep();
@@ -59,15 +76,19 @@ impl Folder {
 
     /// Creates the marker. It is locked before it gets its name, so that no sweep sees it unlocked.
     fn mark(path: PathBuf, os_user: Option<&OsUser>) -> std::io::Result<Self> {
-        let mut lock =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.join(UNNAMED))?;
+        let dir = OpenFolder::open(&path)?;
+        let mut lock = dir.create(OsStr::new(UNNAMED), None)?;
         lock.try_lock()?;
         lock.write_all(MARK.as_bytes())?;
-        fs::rename(path.join(UNNAMED), path.join(MARKER))?;
-        fs::create_dir(path.join("tmp"))?;
-        give(&path.join("tmp"), os_user)?;
-        give(&path, os_user)?;
-        Ok(Self { path, _lock: lock })
+        dir.rename(OsStr::new(UNNAMED), OsStr::new(MARKER))?;
+        for name in [TMP, RUN] {
+            dir.create_folder(OsStr::new(name), os_user)?;
+        }
+        if let Some(os_user) = os_user {
+            let uid = rustix::process::geteuid().as_raw();
+            dir.set(0o710, Some(&OsUser { uid, gid: os_user.gid }))?;
+        }
+        Ok(Self { path, dir, _lock: lock })
     }
 
     pub fn path(&self) -> &Path {
@@ -76,38 +97,44 @@ impl Folder {
 
     /// Records the server's process, for a sweep after the supervisor was killed.
     pub fn note_server(&self, pid: u32) -> Result<(), TestbedError> {
+        const UNFINISHED: &str = ".new-server";
         let what = format!("recording the server's process in {}", self.path.display());
         let Some(identity) = Identity::of(pid) else { return Ok(()) };
         let text = serde_json::to_vec(&identity).map_err(TestbedError::io(what.clone()))?;
-        let unnamed = self.path.join(".new-server");
-        write_private(&unnamed, &text, None)?;
-        fs::rename(unnamed, self.path.join(SERVER)).map_err(TestbedError::io(what))
+        let unfinished = OsStr::new(UNFINISHED);
+        replace(&self.dir, unfinished, &text, None)
+            .and_then(|()| self.dir.rename(unfinished, OsStr::new(SERVER)))
+            .map_err(TestbedError::io(what))
     }
 
     /// Removes the folder with its content.
     pub fn remove(self) -> Result<(), TestbedError> {
-        remove_marked(&self.path).map_err(TestbedError::io(format!("removing {}", self.path.display())))
+        remove_marked(&self.dir, &self.path)
+            .map_err(TestbedError::io(format!("removing {}", self.path.display())))
     }
+}
+
+/// A folder above the new one whose entries every account can rename, if there is one.
+fn replaceable(base: &Path) -> Option<&Path> {
+    const STICKY: u32 = 0o1000;
+    const OTHERS: u32 = 0o002;
+    base.ancestors()
+        .find(|folder| folder.symlink_metadata().is_ok_and(|meta| meta.mode() & (OTHERS | STICKY) == OTHERS))
 }
 
 /// Removes a folder, its marker last. If this fails or the process is killed, the next sweep removes the rest.
-fn remove_marked(folder: &Path) -> std::io::Result<()> {
-    remove_content(folder)?;
-    fs::remove_file(folder.join(MARKER))?;
-    fs::remove_dir(folder)
+fn remove_marked(dir: &OpenFolder, path: &Path) -> std::io::Result<()> {
+    remove_content(dir)?;
+    dir.remove_file(OsStr::new(MARKER))?;
+    fs::remove_dir(path)
 }
 
 /// Removes everything in a folder but its marker.
-fn remove_content(folder: &Path) -> std::io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            fs::remove_dir_all(entry.path())?;
-        } else if entry.file_name() != MARKER {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
+fn remove_content(dir: &OpenFolder) -> std::io::Result<()> {
+    dir.entries()?
+        .into_iter()
+        .filter(|(name, _)| name != MARKER)
+        .try_for_each(|(name, kind)| dir.remove(&name, kind))
 }
 
 /// The parent of the folders.
@@ -116,50 +143,65 @@ pub(crate) fn base(spec: &Spec) -> PathBuf {
     spec.base.clone().or(set).unwrap_or_else(std::env::temp_dir)
 }
 
-/// Writes a new file that only its owner can read.
+/// Writes a new file that only its owner can read, in a folder of this user's.
 pub(crate) fn write_private(path: &Path, bytes: &[u8], owner: Option<&OsUser>) -> Result<(), TestbedError> {
     let write = || {
-        let _ = fs::remove_file(path);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        file.write_all(bytes)?;
-        give(path, owner)
+        let (folder, name) = path.parent().zip(path.file_name()).ok_or(std::io::ErrorKind::InvalidInput)?;
+        replace(&OpenFolder::open(folder)?, name, bytes, owner)
     };
     write().map_err(TestbedError::io(format!("writing {}", path.display())))
 }
 
+/// Writes a new file in the place of one that may be there.
+fn replace(dir: &OpenFolder, name: &OsStr, bytes: &[u8], owner: Option<&OsUser>) -> std::io::Result<()> {
+    let _ = dir.remove_file(name);
+    dir.create(name, owner)?.write_all(bytes)
+}
+
 /// Removes the folders in `base` that killed supervisors left, with their servers if these still run, and returns
-/// them. A folder must have the marker, belong to this user, and not be locked.
+/// them. A folder must belong to this user, who alone can write in it, have the marker, and not be locked.
 pub(crate) fn sweep(base: &Path) -> Vec<PathBuf> {
-    let (Ok(base), Ok(entries)) = (base.canonicalize(), fs::read_dir(base)) else { return Vec::new() };
-    let named = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(PREFIX);
-    let real = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-    entries
-        .flatten()
-        .filter(|entry| named(entry) && real(entry))
-        .map(|entry| base.join(entry.file_name()))
-        .filter(|path| remove_if_stale(path).or_else(|_| remove_if_unmarked(path)).unwrap_or(false))
+    let Ok(base) = base.canonicalize() else { return Vec::new() };
+    let Some((open, entries)) =
+        OpenFolder::open(&base).ok().and_then(|open| open.entries().ok().map(|entries| (open, entries)))
+    else {
+        return Vec::new();
+    };
+    let named = entries.into_iter().filter(|(name, _)| name.to_string_lossy().starts_with(PREFIX));
+    named
+        .filter_map(|(name, _)| {
+            // A link is none.
+            let dir = open.folder(&name).ok().filter(|dir| is_own(dir).unwrap_or(false))?;
+            let path = base.join(name);
+            let removed = remove_if_stale(&dir, &path).or_else(|_| remove_if_unmarked(&dir, &path));
+            removed.unwrap_or(false).then_some(path)
+        })
         .collect()
 }
 
-/// Removes a folder whose supervisor was killed before it could mark it: it is this user's, old, and contains at most
-/// an unfinished marker.
-fn remove_if_unmarked(folder: &Path) -> std::io::Result<bool> {
-    let meta = folder.symlink_metadata()?;
-    let age = meta.modified()?.elapsed().unwrap_or_default();
-    if meta.uid() != rustix::process::geteuid().as_raw() || age < UNMARKED_LIFE {
-        return Ok(false);
-    }
-    if let Ok(Some((_, text))) = read_own(&folder.join(UNNAMED))
-        && MARK.starts_with(&text)
-    {
-        fs::remove_file(folder.join(UNNAMED))?;
-    }
-    // Fails if the folder contains anything else.
-    fs::remove_dir(folder).map(|()| true)
+/// Whether a folder is this user's, and nobody else can write in it.
+fn is_own(dir: &OpenFolder) -> std::io::Result<bool> {
+    let meta = dir.metadata()?;
+    Ok(meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o022 == 0)
 }
 
-fn remove_if_stale(folder: &Path) -> std::io::Result<bool> {
-    let Some((lock, text)) = read_own(&folder.join(MARKER))? else { return Ok(false) };
+/// Removes a folder whose supervisor was killed before it could mark it: it is old, and contains at most an unfinished
+/// marker.
+fn remove_if_unmarked(dir: &OpenFolder, path: &Path) -> std::io::Result<bool> {
+    if dir.metadata()?.modified()?.elapsed().unwrap_or_default() < UNMARKED_LIFE {
+        return Ok(false);
+    }
+    if let Ok((_, text)) = read(dir, UNNAMED)
+        && MARK.starts_with(&text)
+    {
+        dir.remove_file(OsStr::new(UNNAMED))?;
+    }
+    // Fails if the folder contains anything else.
+    fs::remove_dir(path).map(|()| true)
+}
+
+fn remove_if_stale(dir: &OpenFolder, path: &Path) -> std::io::Result<bool> {
+    let (lock, text) = read(dir, MARKER)?;
     if text != MARK {
         return Ok(false);
     }
@@ -168,26 +210,22 @@ fn remove_if_stale(folder: &Path) -> std::io::Result<bool> {
         Err(TryLockError::WouldBlock) => return Ok(false),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    if let Ok(Some((_, text))) = read_own(&folder.join(SERVER))
+    if let Ok((_, text)) = read(dir, SERVER)
         && let Ok(server) = serde_json::from_str::<Identity>(&text)
-        && server.lives_in(folder)
+        && server.lives_in(path)
     {
         process::kill_tree(server.pid);
     }
-    remove_marked(folder)?;
+    remove_marked(dir, path)?;
     Ok(true)
 }
 
-/// Opens and reads a plain file of this user; `None` for other files.
-fn read_own(path: &Path) -> std::io::Result<Option<(File, String)>> {
-    let meta = path.symlink_metadata()?;
-    if !meta.is_file() || meta.uid() != rustix::process::geteuid().as_raw() {
-        return Ok(None);
-    }
-    let mut file = File::open(path)?;
+/// Opens and reads a small plain file.
+fn read(dir: &OpenFolder, name: &str) -> std::io::Result<(File, String)> {
+    let mut file = dir.read(OsStr::new(name))?;
     let mut text = String::new();
     (&mut file).take(4096).read_to_string(&mut text)?;
-    Ok(Some((file, text)))
+    Ok((file, text))
 }
 
 #[cfg(test)]
@@ -241,6 +279,42 @@ mod tests {
     }
 
     #[test]
+    fn clean_up_leaves_folder_that_others_can_write() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = Folder::make(base.path(), None).unwrap();
+        let path = folder.path().to_owned();
+        drop(folder);
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o770)).unwrap();
+        assert!(sweep(base.path()).is_empty() && path.join(MARKER).exists());
+    }
+
+    #[test]
+    fn clean_up_does_not_follow_links() {
+        let base = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("file"), "text").unwrap();
+        let folder = Folder::make(base.path(), None).unwrap();
+        let path = folder.path().to_owned();
+        std::os::unix::fs::symlink(outside.path(), path.join("data")).unwrap();
+        std::os::unix::fs::symlink(outside.path().join("file"), path.join("tmp/file")).unwrap();
+        drop(folder);
+        assert_eq!(swept(base.path(), 1).len(), 1);
+        assert!(!path.exists() && outside.path().join("file").exists());
+    }
+
+    #[test]
+    fn folder_whose_entries_others_can_rename_is_refused() {
+        let base = tempfile::tempdir().unwrap();
+        let inner = base.path().join("inner");
+        fs::create_dir(&inner).unwrap();
+        for (mode, refused) in [(0o777, true), (0o1777, false), (0o755, false)] {
+            fs::set_permissions(base.path(), PermissionsExt::from_mode(mode)).unwrap();
+            let error = Folder::make(&inner, None).err().map(|error| error.to_string()).unwrap_or_default();
+            assert_eq!(error.contains("other accounts can rename"), refused, "{mode:o}: {error}");
+        }
+    }
+
+    #[test]
     fn clean_up_continues_an_interrupted_removal() {
         let base = tempfile::tempdir().unwrap();
         let folder = Folder::make(base.path(), None).unwrap();
@@ -248,7 +322,7 @@ mod tests {
         fs::create_dir(path.join("data")).unwrap();
         fs::write(path.join("data/file"), "x").unwrap();
         // As if the supervisor had been killed between the removal of the content and that of the marker.
-        remove_content(&path).unwrap();
+        remove_content(&OpenFolder::open(&path).unwrap()).unwrap();
         drop(folder);
         assert!(!path.join("data").exists());
         assert_eq!(swept(base.path(), 1).len(), 1);

@@ -6,6 +6,9 @@
 //! the application stacks, which are started in the same way before a database. With the setting `mtu` some engines are
 //! started on a host of their own: a network namespace behind a link with this MTU.
 //!
+//! Each server has a random password, so that other accounts of this machine cannot log in; docs/ARCHITECTURE.md names those
+//! that cannot have one.
+//!
 //! Environment: `KURABE_TMP`, the parent of the folders; `KURABE_SERVER_PATH`, the only folders to search for server
 //! programs (to choose a version); `KURABE_CACHE`, where `cargo xtask setup` installs servers that the distribution
 //! lacks; `KURABE_COUNT_STARTS`, a file to which each start of a server appends a line.
@@ -14,6 +17,7 @@ mod affinity;
 mod apache;
 mod couchdb;
 mod engine;
+mod entries;
 mod environment;
 mod error;
 mod firebird;
@@ -29,10 +33,12 @@ mod mongodb;
 mod mysql;
 mod mysql55;
 mod mysql_family;
+mod mysql_login;
 mod node;
 mod options;
 mod os_user;
 mod packages;
+mod password;
 mod perl;
 mod php;
 mod port;
@@ -58,7 +64,9 @@ mod wire;
 pub use engine::{Installed, Missing};
 pub use error::TestbedError;
 pub use options::StartOptions;
-pub use registry::{available, available_stacks, caches, engines, has_own_host, stacks, variants};
+pub use registry::{
+    available, available_stacks, caches, engines, has_own_host, stacks, variants, without_login,
+};
 pub use server::Server;
 pub use signals::{end_by_ignored, reset_interrupts_for_programs};
 pub use spec::{Application, Database};

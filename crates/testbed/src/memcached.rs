@@ -7,16 +7,20 @@ use std::process::Command;
 
 use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch};
 use crate::spec::Spec;
-use crate::{host, programs, wire};
+use crate::wire::Socket;
+use crate::{TestbedError, host, programs, wire};
 
 /// It has no data folder, and either a port or a Unix socket, never both.
 pub(crate) static MEMCACHED: Engine = Engine {
     refuses_root: true,
     reserved: &[
-        "A", "d", "daemon", "enable-shutdown", "l", "listen", "P", "p", "pidfile", "port", "s", "U", "u",
-        "udp-port", "unix-mask", "unix-socket", "user", "a",
+        "A", "auth-file", "d", "daemon", "enable-shutdown", "l", "listen", "P", "p", "pidfile", "port", "s",
+        "U", "u", "udp-port", "unix-mask", "unix-socket", "user", "Y", "a",
     ],
     check,
+    has_users: |spec, _| !spec.socket_only && !spec.open,
+    may_be_open: true,
+    prepare,
     cache: Some(cache),
     // It reserves one for itself and five files for each of its four threads (`reserved_fds` in memcached.c).
     connections: Some(ConnectionLimit { names: &["c", "conn-limit"], own: 21, default: 1_024 }),
@@ -33,9 +37,6 @@ fn find() -> Result<Installed, String> {
 }
 
 fn check(spec: &Spec) -> Result<(), String> {
-    if spec.password.is_some() {
-        return Err("a throwaway memcached does not support a password".to_owned());
-    }
     if spec.tls && spec.socket_only {
         return Err("TLS requires a port".to_owned());
     }
@@ -51,6 +52,19 @@ fn cache(values: u64, bytes: u64) -> Vec<(String, String)> {
     vec![("m".to_owned(), (pages.round() as u64 + 1).max(2).to_string())]
 }
 
+/// The file of users: `NAME:PASSWORD` a line. After the login, a connection costs what one without users does.
+const USERS: &str = "users";
+
+/// The name of the user.
+const USER: &str = "kurabe";
+
+fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
+    if instance.password.is_some() {
+        instance.write_secret(USERS, &format!("{USER}:{}\n", instance.secret()))?;
+    }
+    Ok(Vec::new())
+}
+
 fn command(instance: &Instance, _first: bool) -> Launch {
     let mut launch = Launch::new(&instance.installed.program).arg("--udp-port=0");
     // The default of 64 MB is filled by one cell of megabyte values, and evictions would falsify results.
@@ -63,6 +77,9 @@ fn command(instance: &Instance, _first: bool) -> Launch {
             launch.arg(format!("--listen={}", instance.address())).arg(format!("--port={}", instance.port))
         }
     };
+    if instance.password.is_some() {
+        launch = launch.path("auth-file", &instance.dir.join(USERS));
+    }
     if let Some(tls) = &instance.tls {
         let mut option = std::ffi::OsString::from("ssl_chain_cert=");
         option.push(&tls.certificate);
@@ -85,24 +102,28 @@ fn command(instance: &Instance, _first: bool) -> Launch {
 
 fn ping(instance: &Instance, pid: u32) -> Result<(), String> {
     match socket(instance) {
-        Some(socket) => wire::memcached_on_socket(&socket, pid),
+        Some(path) => wire::memcached_on_socket(Socket { path: &path, uid: instance.uid() }, pid),
         // A TLS port does not answer plain text; it is enough that it listens.
         None if instance.tls.is_some() => instance.accepts(),
         None => {
             instance.link().map_or(Ok(()), host::Link::check)?;
-            wire::memcached_at(SocketAddrV4::new(instance.address(), instance.port), pid)
+            let user = instance.password.as_ref().map(|password| format!("{USER} {}", password.expose()));
+            wire::memcached_at(SocketAddrV4::new(instance.address(), instance.port), user.as_deref(), pid)
         }
     }
 }
 
 fn socket(instance: &Instance) -> Option<PathBuf> {
-    instance.spec.socket_only.then(|| instance.dir.join("memcached.sock"))
+    instance.spec.socket_only.then(|| instance.run().join("memcached.sock"))
 }
 
 fn url(instance: &Instance) -> String {
     match socket(instance) {
         Some(socket) => format!("memcached://localhost?socket={}", escaped(&socket)),
-        None => format!("memcached://{}:{}", instance.address(), instance.port),
+        None => {
+            let login = if instance.password.is_some() { instance.login(USER) + "@" } else { String::new() };
+            format!("memcached://{login}{}:{}", instance.address(), instance.port)
+        }
     }
 }
 

@@ -7,21 +7,27 @@ use std::process::Command;
 
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
+use crate::wire::Socket;
 use crate::{programs, wire};
 
 /// The program of the substitute in the cache.
 const SUBSTITUTE: &str = "ferretdb-sqlite";
 
+/// The user that the testbed makes.
+const USER: &str = "kurabe";
+
 const BOTH: &str = "certificate-and-key.pem";
 
 pub(crate) static MONGODB: Engine = Engine {
     reserved: &[
-        "bind_ip", "bind_ip_all", "config", "configExpand", "data", "dbpath", "filePermissions", "fork",
-        "keyFile", "logpath", "nounixsocket", "pidfilepath", "port", "shutdown", "socket",
+        "auth", "bind_ip", "bind_ip_all", "config", "configExpand", "data", "dbpath", "filePermissions",
+        "fork", "keyFile", "logpath", "noauth", "nounixsocket", "pidfilepath", "port", "shutdown", "socket",
         "unixSocketPrefix",
     ],
-    check: |spec| match spec.password {
-        Some(_) => Err("a throwaway MongoDB does not support a password".to_owned()),
+    // The substitute has none.
+    has_users: |_, installed| !is_substitute(installed),
+    protect: |instance, first| match instance.password.as_ref().filter(|_| first) {
+        Some(password) => wire::mongodb_user(socket_of(instance, &socket(instance)), USER, password.expose()),
         None => Ok(()),
     },
     prepare,
@@ -32,8 +38,14 @@ pub(crate) static MONGODB: Engine = Engine {
          of its protocol and needs Go (apt-get install golang-go)",
         find,
         command,
-        |instance, _| wire::mongodb(&socket(instance)),
-        |instance| format!("mongodb://127.0.0.1:{}/kurabe", instance.port),
+        |instance, _| wire::mongodb(socket_of(instance, &socket(instance))),
+        |instance| {
+            let port = instance.port;
+            if instance.password.is_none() {
+                return format!("mongodb://127.0.0.1:{port}/kurabe");
+            }
+            format!("mongodb://{}@127.0.0.1:{port}/kurabe?authSource=admin", instance.login(USER))
+        },
     )
 };
 
@@ -42,8 +54,8 @@ fn version(mark: &str) -> impl FnOnce(&str) -> Option<String> {
     move |line| programs::word_after(line, mark).map(|version| version.trim_start_matches('v').to_owned())
 }
 
-fn is_substitute(instance: &Instance) -> bool {
-    instance.installed.program.file_name().is_some_and(|name| name == SUBSTITUTE)
+fn is_substitute(installed: &Installed) -> bool {
+    installed.program.file_name().is_some_and(|name| name == SUBSTITUTE)
 }
 
 fn find() -> Result<Installed, String> {
@@ -66,8 +78,7 @@ fn find() -> Result<Installed, String> {
 }
 
 fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
-    instance.create_data()?;
-    if let Some(tls) = instance.tls.as_ref().filter(|_| !is_substitute(instance)) {
+    if let Some(tls) = instance.tls.as_ref().filter(|_| !is_substitute(&instance.installed)) {
         let read = |path: &Path| {
             fs::read_to_string(path).map_err(TestbedError::io(format!("reading {}", path.display())))
         };
@@ -79,7 +90,7 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
 
 fn command(instance: &Instance, _first: bool) -> Launch {
     let launch = Launch::new(&instance.installed.program).arg(format!("--port={}", instance.port));
-    let launch = if is_substitute(instance) {
+    let launch = if is_substitute(&instance.installed) {
         let launch = launch.path("data", &instance.data()).path("socket", &socket(instance));
         match &instance.tls {
             Some(tls) => launch.path("tls-cert", &tls.certificate).path("tls-key", &tls.key),
@@ -88,8 +99,9 @@ fn command(instance: &Instance, _first: bool) -> Launch {
     } else {
         let launch = launch
             .path("dbpath", &instance.data())
-            .path("unixSocketPrefix", &instance.dir)
-            .arg("--bind_ip=127.0.0.1");
+            .path("unixSocketPrefix", &instance.run())
+            // Users must log in, and statements run no scripts on the server.
+            .args(["--bind_ip=127.0.0.1", "--auth", "--noscripting"]);
         match &instance.tls {
             Some(_) => {
                 launch.arg("--tlsMode=requireTLS").path("tlsCertificateKeyFile", &instance.dir.join(BOTH))
@@ -102,5 +114,9 @@ fn command(instance: &Instance, _first: bool) -> Launch {
 
 /// The path of the socket, whose file name mongod determines.
 fn socket(instance: &Instance) -> PathBuf {
-    instance.dir.join(format!("mongodb-{}.sock", instance.port))
+    instance.run().join(format!("mongodb-{}.sock", instance.port))
+}
+
+fn socket_of<'a>(instance: &Instance, path: &'a Path) -> Socket<'a> {
+    Socket { path, uid: instance.uid() }
 }

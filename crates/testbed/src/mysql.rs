@@ -7,15 +7,22 @@ use std::process::Command;
 
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
-use crate::{mysql_family as family, programs, root};
+use crate::{mysql_family as family, programs, root, wire};
 
 pub(crate) static MYSQL: Engine = Engine {
     // A smaller log makes the installation wait for it.
     small: &[("innodb_redo_log_capacity", "16M")],
     links: || vec![("federated".to_owned(), String::new())],
     prepare,
+    // By its first login the server knows the password's digest, and does not ask later clients for the password itself.
+    protect: |instance, _| {
+        wire::mysql_login(family::asked(instance, &family::socket(instance)), instance.secret())
+    },
     // The server creates a new UUID at the start.
-    make_unique: |instance| drop(fs::remove_file(instance.data().join("auto.cnf"))),
+    make_own: |instance| {
+        let _ = fs::remove_file(instance.data().join("auto.cnf"));
+        Ok(Vec::new())
+    },
     ..family::engine(
         "mysql",
         "install it (https://dev.mysql.com/downloads/mysql), or unpack it and name its folder: up:mysql?programs=FOLDER",
@@ -66,8 +73,7 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
 }
 
 fn command(instance: &Instance, first: bool) -> Launch {
-    // The X protocol would listen on a well-known port on all addresses. Debian's default folder for files may
-    // not exist; a throwaway server needs none.
+    // The X protocol would listen on a well-known port on all addresses. No statement reads or writes files.
     let launch = launch(&instance.installed.program);
     family::serve(launch, instance, first).arg("--mysqlx=OFF").arg("--secure-file-priv=NULL")
 }

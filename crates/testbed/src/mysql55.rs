@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
+use crate::password::Password;
 use crate::spec::Spec;
 use crate::{mysql_family as family, programs};
 
@@ -23,10 +24,7 @@ pub(crate) static MYSQL55: Engine = Engine {
         _ => &[],
     },
     // The scheme of clients is MySQL's.
-    url: |Instance { spec, port, .. }| {
-        let password = if spec.password.is_none() { ":" } else { "" };
-        format!("mysql://root{password}@127.0.0.1:{port}/kurabe")
-    },
+    url: family::url,
     own_host: false,
     ..family::engine(
         "mysql@5.5",
@@ -61,16 +59,13 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
         "DELETE FROM mysql.user WHERE user = '' OR host NOT IN ('localhost', '127.0.0.1')".to_owned(),
         "FLUSH PRIVILEGES".to_owned(),
     ];
-    if let Some(password) = &instance.spec.password {
-        let password = family::quoted(password);
-        script.extend(
-            ["127.0.0.1", "localhost"]
-                .map(|host| format!("SET PASSWORD FOR 'root'@'{host}' = PASSWORD({password})")),
-        );
-    }
+    let digest = instance.password.as_ref().map(Password::native).unwrap_or_default();
+    script.extend(
+        ["127.0.0.1", "localhost"].map(|host| format!("SET PASSWORD FOR 'root'@'{host}' = '{digest}'")),
+    );
     instance.write_secret("init.sql", &(script.join(";\n") + ";\n"))?;
     let data = home().unwrap_or_default().join("data");
-    Ok(vec![Launch::new(programs::any("cp").unwrap_or_default()).arg("-r").arg(data).arg(instance.data())])
+    Ok(vec![Launch::new(programs::any("cp").unwrap_or_default()).arg("-rT").arg(data).arg(instance.data())])
 }
 
 fn command(instance: &Instance, first: bool) -> Launch {
@@ -81,5 +76,5 @@ fn command(instance: &Instance, first: bool) -> Launch {
         .path("basedir", &home)
         .path("lc-messages-dir", &share)
         .path("character-sets-dir", &share.join("charsets"));
-    family::serve(launch, instance, first)
+    family::serve(launch, instance, first).path("secure-file-priv", &instance.tmp())
 }

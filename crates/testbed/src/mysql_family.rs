@@ -1,10 +1,10 @@
 //! Shared code of MySQL and MariaDB.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::TestbedError;
 use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch};
-use crate::wire;
+use crate::wire::{self, Socket};
 
 /// One of both.
 pub(crate) const fn engine(
@@ -21,6 +21,7 @@ pub(crate) const fn engine(
         connections: Some(ConnectionLimit { names: &["max_connections"], own: 0, default: 151 }),
         // Not with settings that are fixed when the data folder is created.
         can_use_template: |instance| fixed(instance).next().is_none(),
+        has_users: |_, _| true,
         socket: |instance| Some(socket(instance)),
         own_host: true,
         ..Engine::new(
@@ -29,29 +30,29 @@ pub(crate) const fn engine(
             find,
             command,
             |instance, _| {
-                wire::mysql(&socket(instance))?;
+                wire::mysql(asked(instance, &socket(instance)))?;
                 instance.link().map_or(Ok(()), |_| instance.accepts())
             },
-            |instance| {
-                let Instance { spec, port, .. } = instance;
-                let password = if spec.password.is_none() { ":" } else { "" };
-                // The server is ours, and so is its key. MariaDB needs none.
-                let key = if spec.password.is_some() && spec.engine == "mysql" {
-                    "?get_server_public_key=true"
-                } else {
-                    ""
-                };
-                format!("{}://root{password}@{}:{port}/kurabe{key}", spec.engine, instance.address())
-            },
+            url,
         )
     }
+}
+
+/// The URL, with the scheme of the engine's name.
+pub(crate) fn url(instance: &Instance) -> String {
+    let scheme = instance.spec.engine.split('@').next().unwrap_or_default();
+    // MySQL encrypts a password by its key. The server is ours, and so is its key.
+    let key = if instance.spec.engine == "mysql" { "?get_server_public_key=true" } else { "" };
+    let (login, address, port) = (instance.login("root"), instance.address(), instance.port);
+    format!("{scheme}://{login}@{address}:{port}/kurabe{key}")
 }
 
 /// Settings of both that only the testbed may set.
 const RESERVED: &[&str] = &[
     "admin_address", "admin_port", "basedir", "bind_address", "bootstrap", "datadir", "daemonize",
     "defaults_extra_file", "defaults_file", "extra_port", "init_file", "initialize", "initialize_insecure",
-    "log_error", "mysqlx_bind_address", "pid_file", "port", "skip_grant_tables", "socket", "user",
+    "log_error", "mysqlx_bind_address", "pid_file", "port", "secure_file_priv", "skip_grant_tables",
+    "socket", "user",
 ];
 
 /// Settings that are fixed when the data folder is created.
@@ -86,8 +87,13 @@ fn durability(class: &str) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-fn socket(instance: &Instance) -> PathBuf {
-    instance.dir.join("mysql.sock")
+/// The socket, with who listens there.
+pub(crate) fn asked<'a>(instance: &Instance, path: &'a Path) -> Socket<'a> {
+    Socket { path, uid: instance.uid() }
+}
+
+pub(crate) fn socket(instance: &Instance) -> PathBuf {
+    instance.run().join("mysql.sock")
 }
 
 /// The options of the server after `--no-defaults`; for the first start, with the script.
@@ -98,7 +104,7 @@ pub(crate) fn serve(launch: Launch, instance: &Instance, first: bool) -> Launch 
         .path("datadir", &instance.data())
         .path("tmpdir", &instance.tmp())
         .path("socket", &socket(instance))
-        .path("pid-file", &instance.dir.join("server.pid"))
+        .path("pid-file", &instance.run().join("server.pid"))
         .arg(format!("--bind-address={}", instance.address()))
         .arg(format!("--port={}", instance.port));
     if let Some(tls) = &instance.tls {
@@ -127,15 +133,19 @@ pub(crate) fn init_file(instance: &Instance) -> Result<PathBuf, TestbedError> {
         format!("CREATE USER IF NOT EXISTS 'root'@'{client}'"),
         format!("GRANT ALL PRIVILEGES ON *.* TO 'root'@'{client}' WITH GRANT OPTION"),
     ];
-    if let Some(password) = &instance.spec.password {
-        let password = quoted(password);
-        script.extend(
-            [client, "localhost"].map(|h| format!("ALTER USER 'root'@'{h}' IDENTIFIED BY {password}")),
-        );
-        // MariaDB creates these too, and they would have access without the password.
-        let host = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
-        script.extend(["::1", &host].map(|host| format!("DROP USER IF EXISTS 'root'@{}", quoted(host))));
-    }
+    let identified = match &instance.password {
+        // MariaDB's digest; MySQL makes one of another kind.
+        Some(password) if instance.spec.engine == "mariadb" => {
+            format!("BY PASSWORD {}", quoted(&password.native()))
+        }
+        _ => format!("BY {}", quoted(instance.secret())),
+    };
+    script.extend(
+        [client, "localhost"].map(|host| format!("ALTER USER 'root'@'{host}' IDENTIFIED {identified}")),
+    );
+    // MariaDB creates these too, and they would have access without the password.
+    let host = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
+    script.extend(["::1", &host].map(|host| format!("DROP USER IF EXISTS 'root'@{}", quoted(host))));
     instance.write_secret("init.sql", &(script.join(";\n") + ";\n"))
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::password::Password;
 use crate::registry;
 use crate::spec::{Application, Spec, alike};
 use crate::testing::small;
@@ -24,7 +25,8 @@ pub struct StartOptions {
     pub programs: Option<PathBuf>,
     /// Settings of the server by their own names: `max_connections=300`, `max_allowed_packet=64M`; for memcached the
     /// letter or the long name of an option: `m=256`, `I=4m`, `max-item-size=4m`. `mtu=1500` is no setting of a server:
-    /// it starts the server on a host of its own, behind a link with this MTU.
+    /// it starts the server on a host of its own, behind a link with this MTU. Nor is `login=none`, of memcached only, whose
+    /// clients often cannot log in: every account of this machine may use that server.
     pub settings: Vec<(String, String)>,
     /// Whether to offer TLS, with a certificate for 127.0.0.1 signed by a throwaway authority
     /// ([`crate::Server::ca`]).
@@ -32,7 +34,7 @@ pub struct StartOptions {
     /// Whether to listen only on the Unix socket, for the engine that has either a port or a socket (memcached); the
     /// others always have both.
     pub socket_only: bool,
-    /// The password of the superuser; `None`: no password.
+    /// The password of the superuser; `None`: a random one, which is in [`crate::Server::url`].
     pub password: Option<String>,
     /// The durability class of writes, by its name, if it differs from the defaults and only the server can set it;
     /// [`StartOptions::settings`] override its settings.
@@ -158,7 +160,8 @@ impl StartOptions {
             host_mtu: None,
             tls: self.tls,
             socket_only: self.socket_only,
-            password: self.password.clone(),
+            password: self.password.clone().map(Password::new),
+            open: false,
             base: self.base.clone(),
             sync_data: self.sync_data,
             small_files: self.small_files,

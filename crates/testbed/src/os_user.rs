@@ -1,8 +1,12 @@
 //! The OS user of a server if the tool itself runs as root.
+//!
+//! Each server has a user of its own: a number that no account has, so that neither other servers nor other processes of
+//! `nobody` can read its memory and files, or signal it.
 
 use std::fs;
-use std::os::unix::fs::chown;
-use std::path::Path;
+
+use crate::TestbedError;
+use crate::password::random;
 
 /// An unprivileged user of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,19 +15,38 @@ pub(crate) struct OsUser {
     pub gid: u32,
 }
 
-/// Makes the server's user the owner of a file or folder; does nothing without one.
-pub(crate) fn give(path: &Path, owner: Option<&OsUser>) -> std::io::Result<()> {
-    owner.map_or(Ok(()), |os_user| chown(path, Some(os_user.uid), Some(os_user.gid)))
+/// Numbers that nothing else uses, by systemd's table of users and groups ("UIDS-GIDS"): above those of containers.
+const NUMBERS: std::ops::RangeInclusive<u32> = 1_879_048_192..=2_147_483_646;
+
+/// The user for a server that refuses to run as root; `None` if this process does not run as root. In a container that has
+/// no such numbers, the user is `nobody`.
+pub(crate) fn unprivileged() -> Result<Option<OsUser>, TestbedError> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    let exist = |map: &str| fs::read_to_string(map).is_ok_and(|map| has(&map, &NUMBERS));
+    if !exist("/proc/self/uid_map") || !exist("/proc/self/gid_map") {
+        return Ok(Some(nobody()));
+    }
+    let random = u32::from_le_bytes(random::<4>()?);
+    let number = NUMBERS.start() + random % (NUMBERS.end() - NUMBERS.start());
+    Ok(Some(OsUser { uid: number, gid: number }))
 }
 
-/// The user for a server that refuses to run as root; `None` if this process does not run as root.
-pub(crate) fn unprivileged() -> Option<OsUser> {
-    if !rustix::process::geteuid().is_root() {
-        return None;
-    }
+/// The user `nobody`, which has a name: a program that looks for its user's name runs as this one.
+pub(crate) fn nobody() -> OsUser {
     let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
     // 65534 is the overflow user id of Linux.
-    Some(in_passwd(&passwd, "nobody").unwrap_or(OsUser { uid: 65534, gid: 65534 }))
+    in_passwd(&passwd, "nobody").unwrap_or(OsUser { uid: 65534, gid: 65534 })
+}
+
+/// Whether a map of users, lines of `first outside count`, has all of these numbers.
+fn has(map: &str, numbers: &std::ops::RangeInclusive<u32>) -> bool {
+    map.lines().any(|line| {
+        let words: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let [first, _, count] = words[..] else { return false };
+        first <= u64::from(*numbers.start()) && u64::from(*numbers.end()) < first + count
+    })
 }
 
 /// Finds `name:password:uid:gid:…`, see passwd(5). A uid of 0 is not unprivileged.
@@ -48,5 +71,12 @@ mod tests {
         assert_eq!(in_passwd(passwd, "nobody"), Some(OsUser { uid: 65534, gid: 65533 }));
         assert_eq!(in_passwd(passwd, "root"), None);
         assert_eq!(in_passwd(passwd, "bod"), None);
+    }
+
+    #[test]
+    fn container_with_few_users_has_no_numbers_of_its_own() {
+        assert!(has("         0          0 4294967295\n", &NUMBERS));
+        assert!(!has("         0     100000      65536\n", &NUMBERS));
+        assert!(!has("", &NUMBERS));
     }
 }

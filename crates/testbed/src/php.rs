@@ -101,7 +101,7 @@ fn extension(variant: &str, kind: &str) -> &'static str {
 fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
     let Installed { program, version } = &instance.installed;
     let says = format!("PHP {version}, php-fpm and nginx");
-    write_application(&PHP, instance, &modules(program), &says, &[instance.dir.join("php-fpm.sock")])?;
+    write_application(&PHP, instance, &modules(program), &says, &[instance.run().join("php-fpm.sock")])?;
     Ok(Vec::new())
 }
 

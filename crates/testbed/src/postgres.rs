@@ -1,6 +1,8 @@
 //! PostgreSQL.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -8,6 +10,8 @@ use rustix::process::Signal;
 
 use crate::TestbedError;
 use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch};
+use crate::entries::OpenFolder;
+use crate::wire::Socket;
 use crate::{host, programs, wire};
 
 pub(crate) static POSTGRES: Engine = Engine {
@@ -24,8 +28,9 @@ pub(crate) static POSTGRES: Engine = Engine {
     connections: Some(ConnectionLimit { names: &["max_connections"], own: 0, default: 100 }),
     prepare,
     own_host: true,
-    // Not with a password, which is stored in the data folder.
-    can_use_template: |instance| instance.spec.password.is_none(),
+    can_use_template: |_| true,
+    has_users: |_, _| true,
+    protect,
     socket: |instance| Some(socket(instance)),
     // "Immediate shutdown": it saves nothing, but ends its processes and frees its shared memory.
     stop_signal: Signal::QUIT,
@@ -35,8 +40,15 @@ pub(crate) static POSTGRES: Engine = Engine {
         "install it (https://www.postgresql.org/download), or name its folder: up:postgres?programs=FOLDER",
         find,
         command,
-        |instance, _| wire::postgres(&socket(instance)).and_then(|()| instance.accepts()),
-        |instance| format!("postgres://kurabe@{}:{}/kurabe", instance.address(), instance.port),
+        |instance, _| {
+            let path = socket(instance);
+            wire::postgres(Socket { path: &path, uid: instance.uid() }, None)
+                .and_then(|()| instance.accepts())
+        },
+        |instance| {
+            let (address, port) = (instance.address(), instance.port);
+            format!("postgres://{}@{address}:{port}/kurabe", instance.login("kurabe"))
+        },
     )
 };
 
@@ -70,28 +82,34 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
     // The C locale sorts text by its bytes, like the other engines, on every machine. An empty folder needs no
     // fsync; the server's own fsync is unchanged.
     let mut initdb = Launch::new(instance.installed.program.with_file_name("initdb"))
+        .by_name()
         .path("pgdata", &instance.data())
+        // Only this account and the server's own get to the socket. Over TCP a role without a password is refused.
+        .args(["--auth-local=trust", "--auth-host=scram-sha-256"])
         .args(["--username=kurabe", "--encoding=UTF8", "--no-locale", "--no-instructions", "--no-sync"]);
     if instance.spec.small_files {
         initdb = initdb.arg("--wal-segsize=1");
     }
-    if let Some(password) = &instance.spec.password {
-        let file = instance.write_secret("password", password)?;
-        initdb = initdb.arg("--auth=scram-sha-256").path("pwfile", &file);
-    } else {
-        initdb = initdb.arg("--auth=trust");
-    }
-    let method = if instance.spec.password.is_some() { "scram-sha-256" } else { "trust" };
     // The file that initdb writes admits clients of this host only.
-    let rules = format!("local all all {method}\nhost all all {} {method}\n", host::NETWORKS);
+    let rules = format!("local all all trust\nhost all all {} scram-sha-256\n", host::NETWORKS);
     instance.write_secret(ACCESS, &rules)?;
     let create = Launch::new(&instance.installed.program)
+        .by_name()
         .arg("--single")
         .arg("-D")
         .arg(instance.data())
         .arg("postgres")
         .input("CREATE DATABASE kurabe\n");
     Ok(vec![initdb, create])
+}
+
+/// Sets the password of the role that `initdb` makes. Its secret is no password for a log of statements.
+fn protect(instance: &Instance, first: bool) -> Result<(), String> {
+    let Some(password) = instance.password.as_ref().filter(|_| first) else { return Ok(()) };
+    let secret = password.scram().map_err(|error| error.to_string())?;
+    let path = socket(instance);
+    let statement = format!("ALTER ROLE kurabe PASSWORD '{secret}'");
+    wire::postgres(Socket { path: &path, uid: instance.uid() }, Some(&statement))
 }
 
 fn command(instance: &Instance, _first: bool) -> Launch {
@@ -103,7 +121,7 @@ fn command(instance: &Instance, _first: bool) -> Launch {
         set("hba_file", &access(instance).to_string_lossy());
     }
     set("port", &instance.port.to_string());
-    set("unix_socket_directories", &instance.dir.to_string_lossy());
+    set("unix_socket_directories", &instance.run().to_string_lossy());
     // Segments are in the data folder, and are removed with it even if the server was killed.
     set("dynamic_shared_memory_type", "mmap");
     if let Some(tls) = &instance.tls {
@@ -124,13 +142,15 @@ fn access(instance: &Instance) -> PathBuf {
 }
 
 fn socket(instance: &Instance) -> PathBuf {
-    instance.dir.join(format!(".s.PGSQL.{}", instance.port))
+    instance.run().join(format!(".s.PGSQL.{}", instance.port))
 }
 
 /// A killed server leaves its `postmaster.pid`, whose seventh line names its (tiny) shared memory segment:
 /// `KEY ID`. Otherwise that would remain until the machine's next boot.
 fn clean_up(instance: &Instance) -> Option<Launch> {
-    let file = fs::read_to_string(instance.data().join("postmaster.pid")).ok()?;
-    let id: u64 = file.lines().nth(6)?.split_whitespace().nth(1)?.parse().ok()?;
+    let mut text = String::new();
+    let file = OpenFolder::open(&instance.data()).ok()?.read(OsStr::new("postmaster.pid")).ok()?;
+    file.take(4_096).read_to_string(&mut text).ok()?;
+    let id: u64 = text.lines().nth(6)?.split_whitespace().nth(1)?.parse().ok()?;
     Some(Launch::new(programs::any("ipcrm")?).arg("-m").arg(id.to_string()))
 }

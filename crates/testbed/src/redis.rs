@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::TestbedError;
 use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch};
+use crate::wire::Socket;
 use crate::{programs, root, wire};
 
 pub(crate) static REDIS: Engine = engine(
@@ -35,6 +36,7 @@ const fn engine(name: &'static str, how: &'static str, find: fn() -> Result<Inst
         },
         cache: Some(cache),
         connections: Some(ConnectionLimit { names: &["maxclients"], own: 0, default: 10_000 }),
+        has_users: |_, _| true,
         prepare,
         socket: |instance| Some(socket(instance)),
         ..Engine::new(
@@ -42,10 +44,15 @@ const fn engine(name: &'static str, how: &'static str, find: fn() -> Result<Inst
             how,
             find,
             command,
-            |instance, _| wire::redis(&socket(instance)).and_then(|()| instance.accepts()),
-            |Instance { spec, port, .. }| {
-                let empty = if spec.password.is_none() { ":@" } else { "" };
-                format!("{}://{empty}127.0.0.1:{port}", spec.engine)
+            |instance, _| {
+                let path = socket(instance);
+                wire::redis(Socket { path: &path, uid: instance.uid() }).and_then(|()| instance.accepts())
+            },
+            |instance| {
+                let Instance { spec, port, .. } = instance;
+                let login = instance.login("");
+                let at = if login.is_empty() { "" } else { "@" };
+                format!("{}://{login}{at}127.0.0.1:{port}", spec.engine)
             },
         )
     }
@@ -82,16 +89,10 @@ fn cache(values: u64, bytes: u64) -> Vec<(String, String)> {
 }
 
 fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
-    let data = instance.data();
-    std::fs::create_dir_all(&data)
-        .map_err(TestbedError::io(format!("creating the folder {}", data.display())))?;
-    let mut lines = vec!["bind 127.0.0.1".to_owned(), line("dir", &data.to_string_lossy())];
-    if let Some(password) = &instance.spec.password {
+    let mut lines = vec!["bind 127.0.0.1".to_owned(), line("dir", &instance.data().to_string_lossy())];
+    if let Some(password) = &instance.password {
         // The digest, so that the password itself is in no file.
-        let digest = ring::digest::digest(&ring::digest::SHA256, password.as_bytes());
-        let digest: String =
-            digest.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(hex).collect();
-        lines.push(format!("user default on #{digest} ~* &* +@all"));
+        lines.push(format!("user default on #{} ~* &* +@all", password.sha256()));
     }
     if let Some(tls) = &instance.tls {
         lines.push(line("tls-cert-file", &tls.certificate.to_string_lossy()));
@@ -117,11 +118,7 @@ fn command(instance: &Instance, _first: bool) -> Launch {
 }
 
 fn socket(instance: &Instance) -> PathBuf {
-    instance.dir.join("redis.sock")
-}
-
-fn hex(digit: u8) -> Option<char> {
-    char::from_digit(digit.into(), 16)
+    instance.run().join("redis.sock")
 }
 
 /// A line of the configuration file. Several words stay separate, as in `save 60 1000`.

@@ -1,6 +1,7 @@
 //! The registry of engines and of application stacks: one line each.
 
 use crate::engine::{Engine, Installed, Missing};
+use crate::spec::LOGIN;
 use crate::stack::{Stack, Variant};
 use crate::{
     TestbedError, couchdb, firebird, host, java, mariadb, memcached, mod_php, mongodb, mysql, mysql55, node,
@@ -45,6 +46,11 @@ pub fn available() -> Vec<(&'static str, Result<Installed, Missing>)> {
 /// Looks for the programs of engines.
 fn look(engines: impl Iterator<Item = &'static Engine>) -> Vec<(&'static str, Result<Installed, Missing>)> {
     engines.map(|engine| (engine.name, engine.installed())).collect()
+}
+
+/// The setting with which a server has clients need no login, if its clients often cannot log in.
+pub fn without_login(engine: &str) -> Option<(&'static str, &'static str)> {
+    by_name(engine).is_ok_and(|engine| engine.may_be_open).then_some(LOGIN)
 }
 
 /// Whether an engine can be started on a host of its own, a network namespace (the setting `mtu`).

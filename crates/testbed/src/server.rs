@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::link::{Events, Link, ToPool, Watcher, listen, lock};
+use crate::password::Password;
 use crate::spec::Spec;
 use crate::supervisor::{self, Facts, Report, Request};
 use crate::{TestbedError, affinity, environment, programs};
@@ -96,11 +97,20 @@ pub struct Server {
 }
 
 impl Server {
-    /// Its URL, on 127.0.0.1, without a chosen password: `postgres://kurabe@127.0.0.1:PORT/kurabe`. Without a
-    /// password, the URL has an empty one if clients would look for one elsewhere:
-    /// `mysql://root:@127.0.0.1:PORT/kurabe`.
+    /// Its URL, on 127.0.0.1, with its random password: `postgres://kurabe:PASSWORD@127.0.0.1:PORT/kurabe`. A password
+    /// that was chosen is not in it. It must not become an argument of a program or a line of a log.
     pub fn url(&self) -> &str {
         &self.facts.url
+    }
+
+    /// The password of its user; `None` if it has no users, so that every account of this machine may use it.
+    pub fn password(&self) -> Option<&str> {
+        self.facts.password.as_ref().map(Password::expose)
+    }
+
+    /// Whether every account of this machine may use it: it listens at a port, and has no users.
+    pub fn is_open(&self) -> bool {
+        self.facts.password.is_none() && self.facts.port != 0 && !self.facts.url.contains("?socket=")
     }
 
     /// Its port on 127.0.0.1.

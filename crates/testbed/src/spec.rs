@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::password::Password;
 use crate::{TestbedError, host};
 
 /// The options that the tool sends to the supervisor's standard input, so that the password is in no argument list.
@@ -16,7 +17,10 @@ pub(crate) struct Spec {
     pub host_mtu: Option<u32>,
     pub tls: bool,
     pub socket_only: bool,
-    pub password: Option<String>,
+    /// The chosen password; `None`: a random one.
+    pub password: Option<Password>,
+    /// Whether clients need no login: the setting [`LOGIN`].
+    pub open: bool,
     pub base: Option<PathBuf>,
     pub sync_data: bool,
     pub small_files: bool,
@@ -25,7 +29,24 @@ pub(crate) struct Spec {
     pub timeout_ms: u64,
 }
 
+/// The name of the setting of a throwaway server that has clients need no login, and its only value.
+pub(crate) const LOGIN: (&str, &str) = ("login", "none");
+
 impl Spec {
+    /// Takes the setting that has clients need no login, if the engine can be without users, out of the server's settings.
+    pub fn take_login(&mut self, may_be_open: bool) -> Result<(), TestbedError> {
+        let Some(at) = self.settings.iter().position(|(name, _)| name == LOGIN.0) else {
+            return Ok(());
+        };
+        let (_, value) = self.settings.remove(at);
+        if !may_be_open || value != LOGIN.1 {
+            let what = format!("`{}` is a setting of memcached only, whose value is {}", LOGIN.0, LOGIN.1);
+            return Err(TestbedError::BadOption { engine: self.engine.clone(), what });
+        }
+        self.open = true;
+        Ok(())
+    }
+
     /// Takes the setting that asks for a host of its own, if the engine can have one, out of the server's settings.
     pub fn take_host(&mut self, has_own_host: bool) -> Result<(), TestbedError> {
         let Some(at) = self.settings.iter().position(|(name, _)| name == host::SETTING) else {
@@ -64,7 +85,12 @@ impl Spec {
                 ));
             }
         }
-        if self.password.as_ref().is_some_and(|p| p.is_empty() || p.contains(['\0', '\n', '\r'])) {
+        if self
+            .password
+            .as_ref()
+            .map(Password::expose)
+            .is_some_and(|p| p.is_empty() || p.contains(['\0', '\n', '\r']))
+        {
             return bad("a password must not be empty or contain a line break".to_owned());
         }
         Ok(())

@@ -5,12 +5,16 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{SeekFrom, seek};
+use rustix::fs::{FileType, SeekFrom, seek};
 use rustix::io::Errno;
 
 use crate::engine::Instance;
-use crate::os_user::{OsUser, give};
+use crate::entries::{self, OpenFolder};
+use crate::os_user::OsUser;
 use crate::programs;
+
+/// What programs put into the folders. Those of another number are not used: before 2, servers asked for no password.
+const FORMAT: u32 = 2;
 
 const UNFINISHED: &str = ".unfinished-";
 
@@ -23,7 +27,8 @@ fn place(engine: &str, instance: &Instance) -> Option<PathBuf> {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
     let version: String = installed.version.chars().map(plain).collect();
     let small = if instance.spec.small_files { "-small" } else { "" };
-    Some(programs::cache()?.join("templates").join(format!("{engine}-{version}-{bytes}-{user}{small}")))
+    let name = format!("{engine}-{version}-{bytes}-{user}{small}-{FORMAT}");
+    Some(programs::cache()?.join("templates").join(name))
 }
 
 /// Copies a cached folder to the server's. Returns false if there is none; then the server's does not exist either.
@@ -31,7 +36,7 @@ pub(crate) fn fetch(engine: &str, instance: &Instance) -> bool {
     let Some(place) = place(engine, instance).filter(|place| is_ours(place)) else { return false };
     // A sparse file is written more slowly than one that has its blocks, so that only tests have some.
     let holes = if instance.spec.small_files { Holes::Kept } else { Holes::Filled };
-    let copied = copy(&place, &instance.data(), instance.os_user.as_ref(), holes);
+    let copied = copy_folder(&place, &instance.data(), instance.os_user.as_ref(), holes);
     if copied.is_err() {
         // A partial copy is not usable.
         let _ = fs::remove_dir_all(instance.data());
@@ -52,16 +57,21 @@ pub(crate) fn keep(engine: &str, instance: &Instance) {
             tempfile::Builder::new().prefix(UNFINISHED).permissions(private).tempdir_in(parent)?;
         let whole = unfinished.path().join("data");
         let holes = if instance.spec.small_files { Holes::Made } else { Holes::Filled };
-        copy(&instance.data(), &whole, None, holes)?;
+        copy_folder(&instance.data(), &whole, None, holes)?;
         fs::rename(whole, &place)
     };
     let _ = save();
 }
 
-/// Copies the data folder of an instance that does not run.
-pub(crate) fn copy_of_data(from: &Path, to: &Path, instance: &Instance) -> io::Result<()> {
+/// Copies the data folder of an instance that does not run, for `owner`.
+pub(crate) fn copy_of_data(
+    from: &Path,
+    to: &Path,
+    instance: &Instance,
+    owner: Option<&OsUser>,
+) -> io::Result<()> {
     let holes = if instance.spec.small_files { Holes::Kept } else { Holes::Filled };
-    copy(from, to, instance.os_user.as_ref(), holes)
+    copy_folder(from, to, owner, holes)
 }
 
 /// Removes old partial copies of killed supervisors.
@@ -77,7 +87,8 @@ fn sweep(parent: &Path) {
 }
 
 fn is_ours(place: &Path) -> bool {
-    place.symlink_metadata().is_ok_and(|m| m.is_dir() && m.uid() == rustix::process::geteuid().as_raw())
+    let own = rustix::process::geteuid().as_raw();
+    place.symlink_metadata().is_ok_and(|m| m.is_dir() && m.uid() == own && m.mode() & 0o022 == 0)
 }
 
 /// What becomes of the holes in sparse files, and of blocks of zeros.
@@ -91,35 +102,42 @@ enum Holes {
     Made,
 }
 
-/// Copies files and folders with their permissions, for `owner`. New data folders contain no links; others are not
-/// copied.
-fn copy(from: &Path, to: &Path, owner: Option<&OsUser>, holes: Holes) -> io::Result<()> {
-    fs::create_dir(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
-        if kind.is_dir() {
-            copy(&entry.path(), &target, owner, holes)?;
-        } else if kind.is_file() {
-            copy_file(&entry.path(), &target, holes)?;
-            give(&target, owner)?;
-        } else {
-            return Err(io::ErrorKind::Unsupported.into());
+/// Copies the content of a folder with its permissions, for `owner`. Data folders contain no links; one that does is not
+/// copied, and no link is followed.
+fn copy(from: &OpenFolder, to: &OpenFolder, owner: Option<&OsUser>, holes: Holes) -> io::Result<()> {
+    for (name, kind) in from.entries()? {
+        if kind == FileType::Directory {
+            copy(&from.folder(&name)?, &to.create_folder(&name, None)?, owner, holes)?;
+            continue;
         }
+        let (from, to) = (from.read(&name)?, to.create(&name, None)?);
+        let meta = from.metadata()?;
+        entries::alone(&meta)?;
+        copy_file(from, &to, holes)?;
+        to.set_permissions(PermissionsExt::from_mode(meta.mode() & PERMISSIONS))?;
+        entries::give(&to, owner)?;
     }
-    fs::set_permissions(to, fs::metadata(from)?.permissions())?;
-    give(to, owner)
+    to.set(from.metadata()?.mode() & PERMISSIONS, owner)
 }
 
-fn copy_file(from: &Path, to: &Path, holes: Holes) -> io::Result<()> {
+/// Creates a folder as a copy of another one.
+fn copy_folder(from: &Path, to: &Path, owner: Option<&OsUser>, holes: Holes) -> io::Result<()> {
+    let (parent, name) = to.parent().zip(to.file_name()).ok_or(io::ErrorKind::InvalidInput)?;
+    let made = OpenFolder::open(parent)?.create_folder(name, None)?;
+    copy(&OpenFolder::open(from)?, &made, owner, holes)
+}
+
+/// The permissions of users. A file does not run as its owner.
+const PERMISSIONS: u32 = 0o777;
+
+fn copy_file(mut from: File, mut to: &File, holes: Holes) -> io::Result<()> {
     if matches!(holes, Holes::Filled) {
-        return fs::copy(from, to).map(drop);
+        return io::copy(&mut from, &mut to).map(drop);
     }
-    let (mut from, mut to) = (File::open(from)?, File::create_new(to)?);
-    let meta = from.metadata()?;
-    to.set_len(meta.len())?;
+    let length = from.metadata()?.len();
+    to.set_len(length)?;
     let mut at = 0;
-    while at < meta.len() {
+    while at < length {
         let start = match seek(&from, SeekFrom::Data(at)) {
             // The rest is a hole.
             Err(Errno::NXIO) => break,
@@ -130,21 +148,21 @@ fn copy_file(from: &Path, to: &Path, holes: Holes) -> io::Result<()> {
         to.seek(io::SeekFrom::Start(start))?;
         let part = (&mut from).take(end - start);
         if matches!(holes, Holes::Made) {
-            write_without_zeros(part, &mut to)?;
+            write_without_zeros(part, to)?;
         } else {
-            copy_part(part, &mut to)?;
+            copy_part(part, to)?;
         }
         at = end;
     }
-    to.set_permissions(meta.permissions())
+    Ok(())
 }
 
-fn copy_part(mut part: impl Read, to: &mut File) -> io::Result<()> {
-    io::copy(&mut part, to).map(drop)
+fn copy_part(mut part: impl Read, mut to: &File) -> io::Result<()> {
+    io::copy(&mut part, &mut to).map(drop)
 }
 
 /// Writes the blocks that are not only zeros, and moves over the others.
-fn write_without_zeros(mut part: impl Read, to: &mut File) -> io::Result<()> {
+fn write_without_zeros(mut part: impl Read, mut to: &File) -> io::Result<()> {
     const BLOCK: usize = 4_096;
     let mut block = Vec::with_capacity(BLOCK);
     loop {
@@ -172,9 +190,9 @@ mod tests {
         let content = [vec![1; 5_000], vec![0; 500_000], vec![2; 100], vec![0; 300_000]].concat();
         fs::create_dir(path("full")).unwrap();
         fs::write(path("full/file"), &content).unwrap();
-        copy(&path("full"), &path("made"), None, Holes::Made).unwrap();
-        copy(&path("made"), &path("kept"), None, Holes::Kept).unwrap();
-        copy(&path("kept"), &path("filled"), None, Holes::Filled).unwrap();
+        copy_folder(&path("full"), &path("made"), None, Holes::Made).unwrap();
+        copy_folder(&path("made"), &path("kept"), None, Holes::Kept).unwrap();
+        copy_folder(&path("kept"), &path("filled"), None, Holes::Filled).unwrap();
         for name in ["made", "kept", "filled"] {
             assert_eq!(fs::read(path(name).join("file")).unwrap(), content, "{name}");
         }
@@ -192,7 +210,7 @@ mod tests {
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         fs::set_permissions(from.join("inner"), PermissionsExt::from_mode(0o700)).unwrap();
         fs::set_permissions(from.join("inner/file"), PermissionsExt::from_mode(0o640)).unwrap();
-        copy(&from, &to, None, Holes::Filled).unwrap();
+        copy_folder(&from, &to, None, Holes::Filled).unwrap();
         assert_eq!(fs::read_to_string(to.join("inner/file")).unwrap(), "text");
         assert_eq!((mode(&to.join("inner")), mode(&to.join("inner/file"))), (0o700, 0o640));
     }
@@ -203,6 +221,6 @@ mod tests {
         let from = base.path().join("from");
         fs::create_dir(&from).unwrap();
         std::os::unix::fs::symlink("/etc", from.join("link")).unwrap();
-        assert!(copy(&from, &base.path().join("to"), None, Holes::Kept).is_err());
+        assert!(copy_folder(&from, &base.path().join("to"), None, Holes::Kept).is_err());
     }
 }

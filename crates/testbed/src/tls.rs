@@ -1,7 +1,7 @@
 //! A throwaway certificate authority, and the certificates of a server and a client that it signs.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -10,7 +10,7 @@ use rcgen::{
 
 use crate::TestbedError;
 use crate::folder::write_private;
-use crate::os_user::{OsUser, give};
+use crate::os_user::OsUser;
 
 /// The files of a server with TLS, all PEM.
 #[derive(Debug, Clone)]
@@ -30,11 +30,11 @@ pub(crate) fn make(folder: &Path, os_user: Option<&OsUser>) -> Result<TlsFiles, 
         certificate: folder.join("server.pem"),
         key: folder.join("server-key.pem"),
     };
-    for (path, text) in [(&files.ca, signed.ca), (&files.certificate, signed.server.0)] {
-        fs::write(path, text).map_err(TestbedError::io(format!("writing {}", path.display())))?;
-        give(path, os_user).map_err(TestbedError::io(format!("changing the owner of {}", path.display())))?;
+    for (path, text) in
+        [(&files.ca, signed.ca), (&files.certificate, signed.server.0), (&files.key, signed.server.1)]
+    {
+        write_private(path, text.as_bytes(), os_user)?;
     }
-    write_private(&files.key, signed.server.1.as_bytes(), os_user)?;
     // The current user reads the client's files.
     let [certificate, key] = client_files(&files.ca);
     write_private(&certificate, signed.client.0.as_bytes(), None)?;

@@ -6,13 +6,28 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::net::sockopt::socket_peercred;
+
+use crate::mysql_login;
+
 /// The time limit of an answer after a connection was accepted.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
+/// A Unix socket, and the OS user who must listen at it: a server's folder may have a link to another one.
+#[derive(Clone, Copy)]
+pub(crate) struct Socket<'a> {
+    pub path: &'a Path,
+    pub uid: u32,
+}
+
 /// Asks the server on a Unix socket.
-fn on_socket<T>(path: &Path, ask: impl FnOnce(UnixStream) -> io::Result<T>) -> Result<T, String> {
+fn on_socket<T>(socket: Socket<'_>, ask: impl FnOnce(UnixStream) -> io::Result<T>) -> Result<T, String> {
+    let Socket { path, uid } = socket;
     let connect = || {
         let stream = UnixStream::connect(path)?;
+        if socket_peercred(&stream)?.uid.as_raw() != uid {
+            return Err(io::Error::other("a process of another user listens there"));
+        }
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
         Ok(stream)
@@ -32,7 +47,7 @@ fn at<T>(address: SocketAddrV4, ask: impl FnOnce(TcpStream) -> io::Result<T>) ->
 
 /// Waits for the greeting of a MySQL or MariaDB server on its Unix socket: protocol version 10, or an error packet
 /// ("Connection Phase Packets" of the MySQL internals manual).
-pub(crate) fn mysql(socket: &Path) -> Result<(), String> {
+pub(crate) fn mysql(socket: Socket<'_>) -> Result<(), String> {
     let packet = on_socket(socket, |mut stream| {
         let mut header = [0; 4];
         stream.read_exact(&mut header)?;
@@ -48,10 +63,15 @@ pub(crate) fn mysql(socket: &Path) -> Result<(), String> {
     }
 }
 
-/// Requests a session of the user `kurabe` on the database `kurabe` from a PostgreSQL server on its Unix socket, and
-/// waits for the start of the authentication, which means that the server is ready ("Message Flow, Start-up" of its
-/// manual).
-pub(crate) fn postgres(socket: &Path) -> Result<(), String> {
+/// Logs in to a MySQL server as `root` on its Unix socket.
+pub(crate) fn mysql_login(socket: Socket<'_>, password: &str) -> Result<(), String> {
+    on_socket(socket, |mut stream| Ok(mysql_login::log_in(&mut stream, password)))?
+}
+
+/// Opens a session of the user `kurabe` on the database `kurabe` of a PostgreSQL server on its Unix socket, which asks for
+/// no password, and has a statement executed; without one, only checks that the server is ready ("Message Flow" of its manual).
+pub(crate) fn postgres(socket: Socket<'_>, statement: Option<&str>) -> Result<(), String> {
+    const LARGEST: u64 = 1 << 16;
     const PARAMETERS: &[u8] = b"user\0kurabe\0database\0kurabe\0\0";
     const VERSION_3_0: u32 = 3 << 16;
     const TERMINATE: &[u8] = b"X\0\0\0\x04";
@@ -61,15 +81,32 @@ pub(crate) fn postgres(socket: &Path) -> Result<(), String> {
         message.extend(VERSION_3_0.to_be_bytes());
         message.extend(PARAMETERS);
         stream.write_all(&message)?;
-        let mut kind = [0];
-        stream.read_exact(&mut kind)?;
-        if kind == *b"R" {
-            stream.write_all(TERMINATE)?;
-            return Ok(Ok(()));
+        if let Some(statement) = statement {
+            stream.write_all(b"Q")?;
+            stream.write_all(&(statement.len() as u32 + 5).to_be_bytes())?;
+            stream.write_all(statement.as_bytes())?;
+            stream.write_all(b"\0")?;
         }
-        let mut rest = Vec::new();
-        stream.take(4096).read_to_end(&mut rest)?;
-        Ok(Err(postgres_message(&rest)))
+        // The server is ready for a statement after the login, and again after the statement.
+        let mut ready = 0;
+        loop {
+            let mut head = [0; 5];
+            stream.read_exact(&mut head)?;
+            let [kind, length @ ..] = head;
+            let length = u64::from(u32::from_be_bytes(length)).saturating_sub(4);
+            let mut body = Vec::new();
+            (&mut stream).take(length.min(LARGEST)).read_to_end(&mut body)?;
+            match kind {
+                b'E' => return Ok(Err(postgres_message(&[&[0; 4], &body[..]].concat()))),
+                // The start of the authentication means that the server is ready.
+                b'R' if statement.is_none() => break,
+                b'Z' if ready == 1 => break,
+                b'Z' => ready += 1,
+                _ => {}
+            }
+        }
+        stream.write_all(TERMINATE)?;
+        Ok(Ok(()))
     })?
 }
 
@@ -80,13 +117,25 @@ pub(crate) fn postgres_message(rest: &[u8]) -> String {
     message.map_or_else(|| "it refused".to_owned(), |text| String::from_utf8_lossy(text).into_owned())
 }
 
-/// Checks that the memcached at an address is this process.
-pub(crate) fn memcached_at(address: SocketAddrV4, pid: u32) -> Result<(), String> {
-    at(address, statistics).and_then(of(pid))
+/// Checks that the memcached at an address is this process. `user`: a user and the password, if it asks for them.
+pub(crate) fn memcached_at(address: SocketAddrV4, user: Option<&str>, pid: u32) -> Result<(), String> {
+    let ask = |mut stream: TcpStream| {
+        if let Some(user) = user {
+            // Logs in, as an attempt to store the two under any key (doc/protocol.txt, "Authentication").
+            stream.write_all(format!("set auth 0 0 {}\r\n{user}\r\n", user.len()).as_bytes())?;
+            let mut answer = [0; b"STORED\r\n".len()];
+            stream.read_exact(&mut answer)?;
+            if answer != *b"STORED\r\n" {
+                return Err(io::Error::other("another memcached answers"));
+            }
+        }
+        statistics(stream)
+    };
+    at(address, ask).and_then(of(pid))
 }
 
 /// Checks that the memcached on a Unix socket is this process.
-pub(crate) fn memcached_on_socket(socket: &Path, pid: u32) -> Result<(), String> {
+pub(crate) fn memcached_on_socket(socket: Socket<'_>, pid: u32) -> Result<(), String> {
     on_socket(socket, statistics).and_then(of(pid))
 }
 
@@ -114,7 +163,7 @@ fn of(pid: u32) -> impl FnOnce(String) -> Result<(), String> {
 }
 
 /// Checks that a Redis on its Unix socket is ready. A request for a password counts.
-pub(crate) fn redis(socket: &Path) -> Result<(), String> {
+pub(crate) fn redis(socket: Socket<'_>) -> Result<(), String> {
     let answer = on_socket(socket, |mut stream| {
         stream.write_all(b"PING\r\n")?;
         let mut answer = [0; 256];
@@ -143,28 +192,54 @@ pub(crate) fn firebird(port: u16) -> Result<(), String> {
 }
 
 /// Sends a `ping` to MongoDB or a compatible server on its Unix socket.
-pub(crate) fn mongodb(socket: &Path) -> Result<(), String> {
+pub(crate) fn mongodb(socket: Socket<'_>) -> Result<(), String> {
     mongodb_command(socket, "admin", "ping").map(drop)
 }
 
 /// Sends a command that needs no arguments to MongoDB or a compatible server on its Unix socket, and returns its
-/// answer: one message with one document each
+/// answer.
+pub(crate) fn mongodb_command(socket: Socket<'_>, database: &str, command: &str) -> Result<Vec<u8>, String> {
+    // The number 1 under the command's name.
+    let mut fields = format!("\x10{command}\0\x01\0\0\0").into_bytes();
+    fields.extend(bson_text("$db", database));
+    mongodb_request(socket, command, fields)
+}
+
+/// Creates the first user of a MongoDB, a superuser, which clients of this machine may create without a login.
+pub(crate) fn mongodb_user(socket: Socket<'_>, user: &str, password: &str) -> Result<(), String> {
+    let mut fields = [bson_text("createUser", user), bson_text("pwd", password)].concat();
+    // An array is a document whose fields have numbers for names.
+    fields.extend(b"\x04roles\0");
+    fields.extend(bson_document(bson_text("0", "root")));
+    fields.extend(bson_text("$db", "admin"));
+    mongodb_request(socket, "createUser", fields).map(drop)
+}
+
+/// A field with a text, whose length includes its zero.
+fn bson_text(name: &str, text: &str) -> Vec<u8> {
+    let length = (text.len() as u32 + 1).to_le_bytes();
+    [format!("\x02{name}\0").as_bytes(), &length, text.as_bytes(), b"\0"].concat()
+}
+
+/// A document of these fields: its length, which includes itself and the final zero, and the fields.
+fn bson_document(mut fields: Vec<u8>) -> Vec<u8> {
+    fields.push(0);
+    [&(4 + fields.len() as u32).to_le_bytes(), &fields[..]].concat()
+}
+
+/// Sends a command with these fields: one message with one document each
 /// (<https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>, `OP_MSG`).
-pub(crate) fn mongodb_command(socket: &Path, database: &str, command: &str) -> Result<Vec<u8>, String> {
+fn mongodb_request(socket: Socket<'_>, command: &str, fields: Vec<u8>) -> Result<Vec<u8>, String> {
     const OP_MSG: u32 = 2_013;
     const LARGEST: u64 = 1 << 20;
-    // The number 1 under the command's name, and a text, whose length includes its zero.
-    let mut document = format!("\x10{command}\0\x01\0\0\0\x02$db\0").into_bytes();
-    document.extend((database.len() as u32 + 1).to_le_bytes());
-    document.extend(format!("{database}\0\0").bytes());
+    let document = bson_document(fields);
     let answer = on_socket(socket, |mut stream| {
         let mut message = Vec::new();
-        for word in [25 + document.len() as u32, 1, 0, OP_MSG, 0] {
+        for word in [21 + document.len() as u32, 1, 0, OP_MSG, 0] {
             message.extend(word.to_le_bytes());
         }
-        // A section of kind 0: one document, which begins with its length.
+        // A section of kind 0: one document.
         message.push(0);
-        message.extend((4 + document.len() as u32).to_le_bytes());
         message.extend(&document);
         stream.write_all(&message)?;
         let mut length = [0; 4];

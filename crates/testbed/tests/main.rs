@@ -2,6 +2,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod absent;
+mod accounts;
 mod common;
 mod reuse;
 mod servers;

@@ -46,13 +46,15 @@ fn ask(server: &Lease, statements: &str) -> Option<String> {
     } else if server.url().starts_with("redis") || server.url().starts_with("valkey") {
         let mut command = Command::new("redis-cli");
         command.arg("-s").arg(socket).args(statements.split(' '));
+        command.env("REDISCLI_AUTH", server.password().unwrap());
         command
     } else {
         let mut command = Command::new("mariadb");
         command
             .args(["--no-defaults", "-u", "root", "-BN", "kurabe", "-e", statements])
             .arg("--socket")
-            .arg(socket);
+            .arg(socket)
+            .env("MYSQL_PWD", server.password().unwrap());
         command
     };
     let output = match command.output() {
@@ -69,7 +71,7 @@ fn ask(server: &Lease, statements: &str) -> Option<String> {
 
 /// Sends bytes to a server's port, and returns what it answers until it closes the connection.
 fn raw(server: &Lease, request: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    let mut stream = testing::connected(server).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -184,10 +186,9 @@ fn couchdb_is_as_before() {
     let _turn = in_turn();
     let Some(server) = leased("couchdb") else { return };
     let http = |server: &Lease, method: &str, path: &str| {
-        let admin = server.url().contains("kurabe:kurabe@");
-        let user = if admin { "\r\nAuthorization: Basic a3VyYWJlOmt1cmFiZQ==" } else { "" };
-        let head = format!("Host: localhost\r\nConnection: close\r\nContent-Length: 0{user}");
-        raw(server, &format!("{method} {path} HTTP/1.1\r\n{head}\r\n\r\n"))
+        let user = testing::authorization(server);
+        let head = format!("Host: localhost\r\nConnection: close\r\nContent-Length: 0\r\n{user}");
+        raw(server, &format!("{method} {path} HTTP/1.1\r\n{head}\r\n"))
     };
     let before = http(&server, "GET", "/_all_dbs");
     let made = http(&server, "PUT", "/some_db");
@@ -217,7 +218,10 @@ fn firebird_is_as_before() {
     let Some(server) = leased("firebird") else { return };
     let isql = |server: &Lease, statements: &str| {
         let mut command = Command::new("isql-fb");
-        command.args(["-bail", "-q", "-user", "SYSDBA", "-password", "masterkey"]);
+        command
+            .args(["-bail", "-q"])
+            .env("ISC_USER", "SYSDBA")
+            .env("ISC_PASSWORD", server.password().unwrap());
         command.arg(format!("127.0.0.1/{}:kurabe", server.port()));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(statements.as_bytes()).unwrap();

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::time::Duration;
 
 use crate::common::{alive, eventually, send};
@@ -23,6 +23,7 @@ fn answers(server: &Server) -> bool {
     } else if server.url().starts_with("couchdb") {
         stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     } else if server.url().starts_with("memcached") {
+        // It answers that there was no login.
         stream.write_all(b"version\r\n").unwrap();
     } else if server.url().starts_with("redis") || server.url().starts_with("valkey") {
         stream.write_all(b"PING\r\n").unwrap();
@@ -53,10 +54,12 @@ fn starts_and_stops(engine: &str) {
     two.stop().unwrap();
     assert!(answers(&one));
 
-    // Its folder is private.
+    // Its folder is private: this account's, in which the server's own may enter, but not write.
     assert!(one.url().starts_with(&format!("{engine}://")), "{}", one.url());
     assert!(one.url().contains(&format!("127.0.0.1:{}", one.port())), "{}", one.url());
-    assert_eq!(one.dir().metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    let folder = one.dir().metadata().unwrap();
+    assert_eq!(folder.permissions().mode() & 0o027, 0, "{:o}", folder.permissions().mode());
+    assert_eq!(folder.uid(), rustix::process::geteuid().as_raw());
     assert!(one.log_path().starts_with(one.dir()) && one.log_path().exists());
     assert!(one.version().starts_with(|c: char| c.is_ascii_digit()), "{}", one.version());
     assert_eq!(one.died(), None);

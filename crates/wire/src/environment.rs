@@ -86,8 +86,9 @@ impl Variables {
         trust: &[("ssl_ca_certs", None)],
         ..Self::NONE
     };
-    /// libmemcached's.
-    pub(crate) const MEMCACHED: Self = Self { address: "MEMCACHED_SERVERS", ..Self::NONE };
+    /// libmemcached's, which knows no password in the text protocol, and Kurabe's own.
+    pub(crate) const MEMCACHED: Self =
+        Self { address: "MEMCACHED_SERVERS", password: "MEMCACHED_PASSWORD", ..Self::NONE };
     /// What applications use.
     pub(crate) const MONGODB: Self =
         Self { url: &["MONGODB_URI"], trust: &[("tls", Some("true")), ("tlsCAFile", None)], ..Self::NONE };
@@ -105,14 +106,17 @@ pub struct Environment {
     pub removed: Vec<&'static str>,
 }
 
-/// The URL of a server, by way of a relay at this address. It has no password and no options.
+/// An option of MySQL's URLs without which no client logs in through a relay: the password is encrypted by the server's key.
+const OF_LOGIN: &str = "get_server_public_key";
+
+/// The URL of a server, by way of a relay at this address. It has no password, and no options but that of a login.
 pub fn through(url: &TargetUrl, relay: SocketAddr) -> TargetUrl {
     TargetUrl {
         host: Some(relay.ip().to_string()),
         port: Some(relay.port()),
         // An empty one is no secret.
         password: url.password.clone().filter(|password| password.expose().is_empty()),
-        options: std::collections::BTreeMap::new(),
+        options: url.options.clone().into_iter().filter(|(name, _)| name == OF_LOGIN).collect(),
         ..url.clone()
     }
 }
@@ -203,5 +207,9 @@ mod tests {
         let mysql = found("mysql://h/shop", &Variables::MYSQL);
         assert!(value(&mysql, "KURABE_URL").contains("ssl-ca=/t/ca.pem"), "{mysql:?}");
         assert_eq!(value(&mysql, "KURABE_CA"), "/t/ca.pem");
+        let mysql =
+            TargetUrl::parse("mysql://me@h/shop?get_server_public_key=true&charset=statement").unwrap();
+        let url = "mysql://me@127.0.0.1:7000/shop?get_server_public_key=true";
+        assert_eq!(through(&mysql, relay).to_string(), url);
     }
 }

@@ -37,7 +37,7 @@ const PGBENCH_CAPTURED: Side = Side {
 const REDIS: Side = Side {
     name: "without",
     program: ["redis-benchmark", "redis-tools"],
-    command: "taskset -c $SERVER redis-benchmark -p $PORT -c $CLIENTS -n 100000 -t get --csv",
+    command: "taskset -c $SERVER redis-benchmark -a $REDISCLI_AUTH -p $PORT -c $CLIENTS -n 100000 -t get --csv",
     // `"GET","58651.03","0.24",…`
     read: |ran, _| Some(rate(ran.after("\"GET\",\"")?, ran.work)),
     ..Side::PLAIN
@@ -46,7 +46,7 @@ const REDIS: Side = Side {
 const REDIS_CAPTURED: Side = Side {
     name: "kurabe capture",
     command: "taskset -c $CLIENT \"$KURABE\" capture \"$URL\" -o \"$SCRATCH/bench.capture\" -- \
-              sh -c 'taskset -c $SERVER redis-benchmark -p $KURABE_PORT -c $CLIENTS -n 100000 -t get --csv'; \
+              sh -c 'taskset -c $SERVER redis-benchmark -a $REDISCLI_AUTH -p $KURABE_PORT -c $CLIENTS -n 100000 -t get --csv'; \
               rm \"$SCRATCH/bench.capture\"",
     ..REDIS
 };

@@ -77,17 +77,21 @@ impl End {
             });
         }
         let server = Server::start(&kurabe.program, engine, &[])?;
-        let (host, port) = (&server.host, &server.port);
+        let (host, port, password) = (&server.host, &server.port, &server.password);
         let (version, url) = (server.version.clone(), server.url.clone());
         let at = format!("--user=root --protocol=tcp --host={host} --port={port} kurabe");
         let (sql, dump, loaded) = if engine == "postgres" {
             let quiet = "--no-psqlrc --quiet --tuples-only --no-align --set=ON_ERROR_STOP=1";
-            let loaded = format!("postgresql://kurabe@{host}:{port}/kurabe");
+            let loaded = format!("postgresql://kurabe:{password}@{host}:{port}/kurabe");
             (format!("psql {quiet} --dbname={url}"), format!("pg_dump --dbname={url}"), loaded)
         } else {
-            let loaded = format!("mysql://root@{host}:{port}/kurabe");
-            let dump = format!("mysqldump --no-defaults --single-transaction {at}");
-            (format!("mysql --no-defaults --batch --skip-column-names {at}"), dump, loaded)
+            let loaded = format!("mysql://root:{password}@{host}:{port}/kurabe");
+            let dump = format!("MYSQL_PWD={password} mysqldump --no-defaults --single-transaction {at}");
+            (
+                format!("MYSQL_PWD={password} mysql --no-defaults --batch --skip-column-names {at}"),
+                dump,
+                loaded,
+            )
         };
         Ok(Self { version, url, sql, dump, loaded, _server: Some(server) })
     }

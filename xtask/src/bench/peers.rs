@@ -203,16 +203,16 @@ pub fn first(engine: &str) -> Option<&'static Side> {
 
 /// The variables of the commands.
 pub fn variables(server: &Server, clients: u32) -> Vec<(&'static str, String)> {
-    let (host, port) = (&server.host, &server.port);
+    let (host, port, password) = (&server.host, &server.port, &server.password);
     let mut all = server.variables();
     all.extend([
         ("CLIENTS", clients.to_string()),
         ("LONGER", if clients > FEW { (clients / 64).max(3) } else { 1 }.to_string()),
-        ("KEYS", format!("-h {host} -p {port} -r 100000 -d 100")),
+        ("KEYS", format!("-h {host} -p {port} -a {password} -r 100000 -d 100")),
         (
             "POINTS",
             format!(
-                "oltp_point_select --mysql-user=root --mysql-db=kurabe --mysql-host={host} --mysql-port={port} \
+                "oltp_point_select --mysql-user=root --mysql-password={password} --mysql-db=kurabe --mysql-host={host} --mysql-port={port} \
                  --table_size=100000 --skip-trx --rand-type=uniform"
             ),
         ),

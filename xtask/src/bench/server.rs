@@ -14,6 +14,8 @@ pub struct Server {
     pub host: String,
     pub port: String,
     pub version: String,
+    /// Its random password; empty if it has none.
+    pub password: String,
     /// Kept open, so that later output does not fail.
     _notes: Option<BufReader<ChildStderr>>,
 }
@@ -36,12 +38,18 @@ impl Server {
             .and_then(|text| text.rsplit_once(':'))
             .map(|(host, port)| (host.to_owned(), port.to_owned()))
             .ok_or_else(|| format!("kurabe up {engine} gave no address"))?;
-        Ok(Self { up, url, host, port, version, _notes: notes })
+        let login = url.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
+        let password =
+            login.and_then(|(login, _)| login.split_once(':')).map(|(_, password)| password.to_owned());
+        let password = password.unwrap_or_default();
+        Ok(Self { up, url, host, port, version, password, _notes: notes })
     }
 
-    /// Its address, for shell commands.
+    /// Its address and its password, for shell commands.
     pub fn variables(&self) -> Vec<(&'static str, String)> {
-        vec![("URL", self.url.clone()), ("HOST", self.host.clone()), ("PORT", self.port.clone())]
+        let address = [("URL", &self.url), ("HOST", &self.host), ("PORT", &self.port)];
+        let password = ["PGPASSWORD", "MYSQL_PWD", "REDISCLI_AUTH"].map(|name| (name, &self.password));
+        address.into_iter().chain(password).map(|(name, value)| (name, value.clone())).collect()
     }
 
     /// Seconds of CPU that the server has used.

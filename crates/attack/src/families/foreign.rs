@@ -11,7 +11,6 @@ use crate::random::Random;
 use crate::relay::hostile::{Hostile, How, Plan};
 use crate::server::Server;
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
@@ -94,7 +93,7 @@ fn remove(server: &Server, name: &str) {
 /// Sends a line and returns what arrives within a short time.
 fn line(server: &Server, request: &str) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", server.engine);
-    let mut stream = TcpStream::connect(("127.0.0.1", server.port)).map_err(failed)?;
+    let mut stream = server.connect().map_err(failed)?;
     stream.set_read_timeout(Some(Duration::from_secs(10))).map_err(failed)?;
     stream.write_all(request.as_bytes()).map_err(failed)?;
     stream.shutdown(std::net::Shutdown::Write).map_err(failed)?;
@@ -113,6 +112,7 @@ fn sql(server: &Server, statements: &str) -> Result<String, String> {
     };
     let mut command = Command::new(program);
     command.args(words(before)).args([port.as_str(), after, statements]);
+    command.env("PGPASSWORD", server.password()).env("MYSQL_PWD", server.password());
     let ran =
         process::run(&mut command, LIMIT).map_err(|error| format!("the engine's own client: {error}"))?;
     if ran.code == Some(0) { Ok(ran.out.trim().to_owned()) } else { Err(ran.tail()) }

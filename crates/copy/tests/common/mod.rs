@@ -110,6 +110,12 @@ impl Place {
         }
     }
 
+    /// The URL for another user, `name:password`.
+    pub fn url_of(&self, user: &str) -> String {
+        let Self::Server(server) = self else { panic!("a file has no users") };
+        server.url().replacen(testing::login(server), user, 1)
+    }
+
     /// Executes statements by the engine's own program. One row a line, fields separated by `|` or a tab.
     pub fn ask(&self, sql: &str) -> String {
         let (code, out, error) = self.try_ask(sql);
@@ -137,11 +143,10 @@ impl Place {
                     ));
                     let text = format!("SET HEADING OFF; SET LIST OFF; SET BAIL ON; {sql}; COMMIT;");
                     std::fs::write(&input, text.replace("; ", ";\n")).unwrap();
-                    let parsed = TargetUrl::parse(url).unwrap();
                     let mut command = Command::new("isql-fb");
                     command
-                        .args(["-bail", "-quiet", "-charset", "UTF8", "-user", "SYSDBA", "-password"])
-                        .arg(parsed.password.as_ref().map_or("", |password| password.expose()))
+                        .args(["-bail", "-quiet", "-charset", "UTF8"])
+                        .envs([("ISC_USER", "SYSDBA"), ("ISC_PASSWORD", server.password().unwrap())])
                         .arg("-i")
                         .arg(input)
                         .arg(format!("127.0.0.1/{}:kurabe", server.port()));
@@ -161,7 +166,8 @@ impl Place {
                         .args(["--no-defaults", "--user=root", "--batch", "--skip-column-names", "--raw"])
                         .args(["--default-character-set=utf8mb4", "--execute", sql, "--socket"])
                         .arg(socket())
-                        .arg("kurabe");
+                        .arg("kurabe")
+                        .env("MYSQL_PWD", server.password().unwrap());
                     command
                 }
             }

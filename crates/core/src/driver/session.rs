@@ -3,6 +3,7 @@
 use super::{Cache, Planner, RawMessages, RowEstimate};
 use crate::collection::Collection;
 use crate::error::{Error, Result};
+use crate::facts::{LOGIN, Setting};
 use crate::operation::Operation;
 use crate::transfer::{Fetch, Moved, Pages, RowSink, RowSource};
 use crate::value::{Reply, Value};
@@ -206,4 +207,13 @@ pub struct ConnectTimes {
     pub set_up: Duration,
     /// How often the client waited for the server meanwhile, after the TCP handshake: for its greeting, and for answers.
     pub round_trips: u64,
+    /// How the client logged in, by the server's word for it: `scram-sha-256`; empty: it did not have to.
+    pub login: &'static str,
+}
+
+impl ConnectTimes {
+    /// How the client logged in, as a fact of the target.
+    pub fn login(&self) -> Setting {
+        Setting::new(LOGIN, if self.login.is_empty() { "none" } else { self.login })
+    }
 }

@@ -114,6 +114,20 @@ fn password_with_an_unescaped_delimiter_is_refused_and_not_displayed() {
 }
 
 #[test]
+fn exposed_url_has_its_password_and_is_read_again() {
+    for text in [
+        "postgres://kurabe:p%2Fw%3A%40%3F%25@127.0.0.1:5432/kurabe?application_name=x",
+        "redis://:secret@127.0.0.1:1",
+        "mysql://root:@h/d",
+        "sqlite:x.db",
+    ] {
+        let url = parse(text);
+        assert_eq!(url.exposed(), text);
+        assert_eq!(parse(&url.exposed()), url);
+    }
+}
+
+#[test]
 fn empty_password_means_no_password_and_is_displayed() {
     for text in ["mysql://root:@127.0.0.1:3307/shop", "redis://:@127.0.0.1:1"] {
         let url = parse(text);

@@ -83,6 +83,8 @@ pub(super) fn describe(client: &mut Client, kind: &Kind) -> Result<ServerFacts> 
         ],
         ..ServerFacts::default()
     };
+    let login = if client.config().user.is_some() { "Basic, with each request" } else { "none" };
+    facts.settings.push(Setting::new(kurabe_core::facts::LOGIN, login));
     match &kind.stores {
         None => couchdb(client, major(&kind.version), &mut facts)?,
         Some(stores) => pouchdb(client, stores, &mut facts)?,

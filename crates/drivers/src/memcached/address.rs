@@ -4,6 +4,9 @@ use super::protocol::Client;
 use crate::prelude::*;
 use crate::wire::{Laps, Place, Stream, tls};
 
+/// The variable with the password of a user, where the URL has none.
+pub(super) const PASSWORD: &str = "MEMCACHED_PASSWORD";
+
 pub(super) struct Address {
     pub(super) place: Place,
     tls: tls::Mode,
@@ -14,7 +17,9 @@ impl Address {
     pub(super) fn new(url: &TargetUrl, place: Place) -> Result<Self> {
         let tls = tls::Mode::from_url(url, false)?;
         tls.check(&place, url)?;
-        let user = match (&url.user, &url.password) {
+        let variable = || std::env::var(PASSWORD).ok().map(Secret::new);
+        let password = url.password.clone().or_else(|| url.user.as_ref().and_then(|_| variable()));
+        let user = match (&url.user, &password) {
             (None, None) => None,
             (Some(user), Some(password)) if !user.contains([' ', '\r', '\n']) => {
                 Some((user.clone(), password.clone()))
@@ -41,6 +46,7 @@ impl Address {
         if let Some((user, password)) = &self.user {
             client.log_in(user, password.expose()).map_err(|error| self.explain(error))?;
             times.authenticate = laps.lap();
+            times.login = "a file of users (-Y)";
         }
         times.round_trips = client.wire.stream().round_trips();
         client.times = Some(times);

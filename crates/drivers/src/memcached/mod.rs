@@ -45,6 +45,7 @@ pub static INFO: DriverInfo = DriverInfo {
             ("a file of users (-Y), in the text protocol", ""),
             ("SASL (-S)", "refused: memcached then speaks its binary protocol only"),
         ],
+        variables: &[(address::PASSWORD, "the user's password, where the URL has none")],
         tls: crate::info::TLS,
         servers: |url| Ok(vec![place(url)?.into()]),
         ..Connections::NONE
@@ -120,6 +121,7 @@ impl Driver for Memcached {
         let general = client.stats("stats")?;
         let settings = client.stats("stats settings")?;
         client.quit();
+        let login = client.times.map(|times| times.login());
         let mut notes = vec![
             "a collection is cleared by listing all keys of the server (lru_crawler metadump); what is not listed stays \
              in memory until memcached reuses the space"
@@ -138,7 +140,7 @@ impl Driver for Memcached {
             client: concat!("kurabe ", env!("CARGO_PKG_VERSION"), ", meta protocol").to_owned(),
             transport: client.wire.stream().transport(),
             durability: Some(DurabilityClass::Memory),
-            settings: settings.pick(&SHOWN),
+            settings: settings.pick(&SHOWN).into_iter().chain(login).collect(),
             limits: Limits {
                 connections: settings.number("maxconns").map(|most| {
                     // It reserves one file, and five for each of its threads (`reserved_fds` in memcached.c).

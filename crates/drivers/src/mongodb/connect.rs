@@ -53,6 +53,7 @@ pub(super) fn log_in(reached: Reached, config: &Config, kept: &Kept) -> Result<C
     if let Some(times) = &mut client.times {
         times.round_trips = round_trips;
         times.authenticate = laps.lap();
+        times.login = config.credential.as_ref().map_or("", |credential| credential.mechanism.name());
     }
     client.compressor = match client.hello.compressors.first() {
         None => None,

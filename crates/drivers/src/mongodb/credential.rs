@@ -13,6 +13,13 @@ pub(super) enum Mechanism {
     X509,
 }
 
+impl Mechanism {
+    pub(super) fn name(self) -> &'static str {
+        // Otherwise by what the server has.
+        MECHANISMS.iter().find(|(_, known)| *known == self).map_or("SCRAM", |(name, _)| name)
+    }
+}
+
 const MECHANISMS: [(&str, Mechanism); 4] = [
     ("SCRAM-SHA-256", Mechanism::Scram(Some(Hash::Sha256))),
     ("SCRAM-SHA-1", Mechanism::Scram(Some(Hash::Sha1))),

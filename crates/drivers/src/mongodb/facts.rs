@@ -83,7 +83,10 @@ pub(super) fn read(link: &mut Link, config: &Config, deployment: &Deployment) ->
         transport: transport(link),
         durability: Some(class),
         durability_settings,
-        settings: settings(config, deployment, status),
+        settings: settings(config, deployment, status)
+            .into_iter()
+            .chain(link.times.map(|times| times.login()))
+            .collect(),
         limits: limits(deployment, status),
         identity: deployment.hello.process.as_ref().map(|process| ServerIdentity {
             server: format!(

@@ -89,6 +89,7 @@ pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) 
     let mut others: Vec<Setting> = others.chain(dialect::dialect(None, None).statistics()).collect();
     let known: Vec<Setting> = others.iter().chain(&decisive).cloned().collect();
     others.extend(changed(link, is_mariadb(&version), &known)?);
+    others.extend(link.connect_times().map(|times| times.login()));
     Ok(ServerFacts {
         engine: engine.to_owned(),
         version,

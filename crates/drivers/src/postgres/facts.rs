@@ -80,6 +80,7 @@ pub(super) fn read(
     let mut others: Vec<Setting> = reported.pick(OTHERS).into_iter().chain(dialect().statistics()).collect();
     let known: Vec<Setting> = others.iter().chain(&decisive).cloned().collect();
     others.extend(changed(link, &known)?);
+    others.extend(link.connect_times().map(|times| times.login()));
     let one_gb = |set_by| Some(Limit::new(1_073_741_000, set_by));
     Ok(ServerFacts {
         engine: product.engine.to_owned(),

@@ -20,6 +20,7 @@ pub(super) fn connect(config: &Config, options: &ConnectOptions) -> Result<(Clie
     let greeting = hello(&mut client, config)?;
     // `HELLO` contains the password, so authentication and session set-up are one round trip.
     times.set_up = laps.lap();
+    times.login = if config.password.is_some() { "HELLO … AUTH" } else { "" };
     times.round_trips = client.wire.stream().round_trips();
     client.times = Some(times);
     client.wire.ready();

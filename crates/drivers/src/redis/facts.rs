@@ -72,6 +72,7 @@ pub(super) fn read(client: &mut Client<Stream>, greeting: &Reported, of_url: &Co
     }
     notes.extend(remarks(&config, durability, ttl));
     let mut settings = config.pick(&OTHERS);
+    settings.extend(client.times.map(|times| times.login()));
     settings.extend(ttl.map(|seconds| Setting::new("ttl (of the URL)", format!("{seconds} s"))));
     let (engine, version) = engine(&info, greeting);
     Ok(ServerFacts {

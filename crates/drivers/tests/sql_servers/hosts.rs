@@ -20,9 +20,11 @@ fn first_host_that_is_wanted_is_the_one_of_the_run() {
     let Some(server) = testing::server("postgres") else { return };
     // A port at which nothing listens, now that it is closed.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let port = server.port();
+    let (port, login) = (server.port(), testing::login(&server));
     let url = |options: &str| {
-        format!("postgres://kurabe@127.0.0.1:{closed},127.0.0.1:{port}/kurabe?application_name=mine{options}")
+        format!(
+            "postgres://{login}@127.0.0.1:{closed},127.0.0.1:{port}/kurabe?application_name=mine{options}"
+        )
     };
     for options in [
         "",
@@ -41,10 +43,10 @@ fn first_host_that_is_wanted_is_the_one_of_the_run() {
     let lines: Vec<String> = error.to_string().lines().map(str::to_owned).collect();
     assert!(lines[1].contains("nothing listens") && lines[2].ends_with("it is no standby"), "{lines:?}");
     // A refused user is not tried at the next host.
-    let error = refusal(&format!("postgres://nobody@127.0.0.1:{port},127.0.0.1:{closed}/kurabe"));
+    let error = refusal(&format!("postgres://nobody:x@127.0.0.1:{port},127.0.0.1:{closed}/kurabe"));
     assert_ne!(error.kind(), ErrorKind::Unreachable, "{error}");
     // An address needs no look-up of the name.
-    let by_address = format!("postgres://kurabe@nowhere.invalid:{port}/kurabe?hostaddr=127.0.0.1");
+    let by_address = format!("postgres://{login}@nowhere.invalid:{port}/kurabe?hostaddr=127.0.0.1");
     connect(&by_address).unwrap();
 }
 

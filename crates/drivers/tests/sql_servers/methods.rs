@@ -13,6 +13,7 @@ use std::process::Command;
 fn as_user(server: &Server, user: &str, options: &str) -> String {
     let mut url = TargetUrl::parse(server.url()).unwrap();
     (url.user, url.password) = (None, None);
+    url.options.remove("get_server_public_key");
     let (scheme, rest) = url.to_string().split_once("//").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     let url = format!("{scheme}//{user}@{rest}");
     if options.is_empty() { url } else { with(&url, options) }
@@ -27,6 +28,7 @@ pub fn administer(server: &Server, sql: &str) {
 pub fn administer_by(server: &Server, delimiter: &str, sql: &str) {
     let socket = server.socket().unwrap().display().to_string();
     let output = Command::new("mariadb")
+        .env("MYSQL_PWD", server.password().unwrap())
         .args(["--no-defaults", "--user=root", "--delimiter", delimiter, "--socket", &socket])
         .args(["--execute", sql, "kurabe"])
         .output()

@@ -84,8 +84,14 @@ mod tests {
         let mut one = Connections::default();
         assert_eq!(one.metrics(), []);
         one.opened(ms(10), None);
-        let parts =
-            ConnectTimes { reach: ms(1), tls: None, authenticate: ms(3), set_up: ms(2), round_trips: 4 };
+        let parts = ConnectTimes {
+            reach: ms(1),
+            tls: None,
+            authenticate: ms(3),
+            set_up: ms(2),
+            round_trips: 4,
+            login: "",
+        };
         let mut two = Connections::default();
         two.opened(ms(20), Some(parts));
         two.closed(ms(1));

@@ -151,7 +151,7 @@ fn record(
     let status = if command.is_empty() {
         let shown =
             terminated.as_ref().map_or_else(|| through(url, address), |one| one.through(relayed, address));
-        output.result(&shown.to_string())?;
+        output.result(&relayed.for_clients(shown))?;
         output.note("Ctrl-C ends the capture");
         signals::wait_for("connections to be closed");
         while !stop.load(Ordering::SeqCst) && !recorder.has_failed() {

@@ -29,12 +29,15 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     signals::wait_for(format!("a throwaway {engine} to start"));
     let server = kurabe_targets::up(&url, None, 0, output)?;
     let reached = kurabe_targets::reached(&url, &server)?;
-    // For any client, each of which reads its own environment.
-    output.result(&TargetUrl { ignores_environment: false, ..reached }.to_string())?;
+    // For any client, each of which reads its own environment. Only this output tells the password.
+    output.result(&TargetUrl { ignores_environment: false, ..reached }.exposed())?;
     if let Some(socket) = server.socket() {
         output.note(&format!("{} {}, socket {}", engine, server.version(), socket.display()));
     } else {
         output.note(&format!("{} {}", engine, server.version()));
+    }
+    if server.is_open() {
+        output.note("it has no users: every account of this machine may use it");
     }
     output.note("Ctrl-C stops and removes the server");
     signals::wait_for(format!("{engine} to end"));

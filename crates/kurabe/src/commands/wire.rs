@@ -33,7 +33,7 @@ const KILL: Duration = Duration::from_millis(1_500);
 pub(super) fn wire(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
     let relayed = Relayed::prepare(matches, Some("--tls pass forwards TLS"), output)?;
-    let Relayed { url, protocol, listen, command, stop, .. } = &relayed;
+    let Relayed { url, protocol, listen, .. } = &relayed;
     let options = Options {
         listen: *listen,
         server: server(url)?.server,
@@ -42,7 +42,7 @@ pub(super) fn wire(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         until: matches.get_one::<String>("first").cloned(),
     };
     let relay = start(options, output)?;
-    let done = serve(relay, url, protocol, command, text("format"), stop, output);
+    let done = serve(relay, &relayed, text("format"), output);
     relayed.end(output);
     done
 }
@@ -96,6 +96,14 @@ impl Relayed {
             url.path = url.option("dbname").unwrap_or_default().to_owned();
         }
         Ok(Self { url, protocol, listen, command, stop, started })
+    }
+
+    /// The URL of the relay for clients. That of a throwaway server has its password, which nobody else knows.
+    pub(super) fn for_clients(&self, through: TargetUrl) -> String {
+        match self.started {
+            Some(_) => TargetUrl { password: self.url.password.clone(), ..through }.exposed(),
+            None => through.to_string(),
+        }
     }
 
     /// Stops the throwaway server.
@@ -182,16 +190,9 @@ fn start(options: Options, output: &Output) -> Result<Relay> {
 }
 
 /// Relays until the command has ended, or until Ctrl-C without one; then shows what was seen.
-fn serve(
-    mut relay: Relay,
-    url: &TargetUrl,
-    protocol: &Protocol,
-    command: &[OsString],
-    format: &str,
-    stop: &AtomicBool,
-    output: &Output,
-) -> Result<Exit> {
-    let shown_url = through(url, relay.address()).to_string();
+fn serve(mut relay: Relay, relayed: &Relayed, format: &str, output: &Output) -> Result<Exit> {
+    let Relayed { url, protocol, command, stop, .. } = relayed;
+    let shown_url = relayed.for_clients(through(url, relay.address()));
     let (mut shown, mut strangers) = (0, Strangers::default());
     let status = if command.is_empty() {
         // Formats for programs have nothing else on standard output.

@@ -24,7 +24,7 @@ pub use crate::verdict::{Limit, Pair, Why};
 pub use basis::{Agents, Basis, NotInterleaved, Overhead, Tested};
 pub use bottlenecks::Bottlenecks;
 pub use comparison::{Comparison, Measured, Promise};
-pub use notes::Note;
+pub use notes::{Login, Note};
 pub use progress::Progress;
 pub use published::{PublishedHere, Reproduction};
 pub use rates::{RatePoint, Rates};
@@ -139,7 +139,7 @@ pub(crate) fn all(context: &Context<'_>) -> Vec<Statement> {
     let (verdict, details) = verdicts(context);
     let sections = [
         (Section::Publishing, all_of(notes::publishing(context)).collect()),
-        (Section::Verdict, verdict),
+        (Section::Verdict, verdict.into_iter().chain(all_of(notes::logins(context))).collect()),
         (Section::Detail, details),
         (Section::Bottleneck, all_of(bottlenecks::findings(context)).collect()),
         (Section::Warning, warnings(context)),

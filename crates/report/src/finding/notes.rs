@@ -7,6 +7,8 @@ use crate::metrics::is_speed;
 use crate::target::TargetSummary;
 use crate::verdict::Verdict;
 use crate::wording::{joined, listed, many, say, with_version};
+use kurabe_core::facts::LOGIN;
+use kurabe_core::metric::CONNECT;
 use kurabe_core::run::{MachineFacts, Resumption};
 use kurabe_core::units;
 use serde::Serialize;
@@ -28,8 +30,19 @@ pub enum Note {
     RatesApart { pairs: u32, of: u32 },
     /// A licence restricts publishing a target's results.
     PublishingRestricted { target: String, version: String, says: String, name: String, source: String },
+    /// How new connections log in to targets, of a run in which requests open some.
+    Logins { targets: Vec<Login> },
     /// A server does not report something.
     NotReported { target: String, what: Vec<String>, reason: String },
+}
+
+/// How connections log in to a target.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Login {
+    /// The target's name.
+    pub target: String,
+    /// The method, by the server's word for it, or `none`.
+    pub method: String,
 }
 
 impl Note {
@@ -76,6 +89,18 @@ impl Note {
                     language,
                     "publishing is restricted for {target}: {says} ({name}; {source}).",
                     "{target} の結果の公表は制限されています: {says}({name}、{source})。",
+                )
+            }
+            Self::Logins { targets } => {
+                let each = targets.iter().map(|Login { target, method }| {
+                    let target = labels.target(target);
+                    say!(language, "{target} by {method}", "{target} は {method}")
+                });
+                let each = joined(&each.collect::<Vec<_>>(), ", ", language);
+                say!(
+                    language,
+                    "each new connection logs in, which its time includes: {each}.",
+                    "新しい接続の時間には認証が含まれます: {each}。",
                 )
             }
             Self::NotReported { target, what, reason } => {
@@ -154,6 +179,20 @@ pub(super) fn publishing(context: &Context<'_>) -> Vec<Note> {
         Some(Note::PublishingRestricted { target, version, says, name, source })
     };
     context.targets.iter().filter_map(restricted).collect()
+}
+
+/// How connections log in, if requests open some.
+pub(super) fn logins(context: &Context<'_>) -> Option<Note> {
+    let opens = |target: &&TargetSummary| {
+        let of_it = context.cells.iter().filter(|cell| cell.target == target.name);
+        of_it.into_iter().any(|cell| cell.metric(CONNECT.name).is_some())
+    };
+    let login = |target: &TargetSummary| {
+        let method = target.settings.get(LOGIN)?.clone();
+        Some(Login { target: target.name.clone(), method })
+    };
+    let targets: Vec<Login> = context.targets.iter().filter(opens).filter_map(login).collect();
+    (!targets.is_empty()).then_some(Note::Logins { targets })
 }
 
 /// What servers do not report: one finding for each target and reason.

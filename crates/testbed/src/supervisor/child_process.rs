@@ -1,9 +1,7 @@
 //! A child process of the supervisor, watched by a thread.
 
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::sync::mpsc::Sender;
 use std::thread;
@@ -35,18 +33,17 @@ pub(super) struct ChildProcess {
 }
 
 impl ChildProcess {
-    /// Starts `launch` with its output appended to the file `log`. Its end becomes an [`Event`]. If the supervisor
+    /// Starts `launch` with its output appended to this file. Its end becomes an [`Event`]. If the supervisor
     /// ends first, the system sends the signal `last`.
     pub fn start(
         launch: &Launch,
         last: Signal,
         instance: &Instance,
-        log: &Path,
+        log: &File,
         events: &Sender<Event>,
     ) -> Result<Self, TestbedError> {
         let failed = |what: String| TestbedError::io(what);
-        let file = OpenOptions::new().append(true).create(true).mode(0o644).open(log);
-        let file = file.map_err(failed(format!("opening {}", log.display())))?;
+        let file = log.try_clone().map_err(failed("opening the server's log".to_owned()))?;
         let what = format!("starting {}", launch.program.display());
         let mut child = exec_wrapper::command(launch, last, instance, file)?.spawn().map_err(failed(what))?;
         if let Some(mut input) = child.stdin.take() {

@@ -14,6 +14,7 @@ use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
 use super::messages::SUBCOMMAND;
 use crate::engine::{Instance, Launch};
+use crate::os_user::nobody;
 use crate::{TestbedError, host, signals};
 
 pub(super) const EXEC: &str = "exec";
@@ -29,6 +30,8 @@ pub(super) fn command(
 ) -> Result<Command, TestbedError> {
     let errors = log.try_clone().map_err(TestbedError::io("opening the server's log"))?;
     let number = |n: Option<u32>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
+    // Its group is that of the server, which alone may enter the server's folder.
+    let uid = instance.os_user.map(|os_user| if launch.needs_name { nobody().uid } else { os_user.uid });
     // This process's program, valid also after the file was replaced by a new build.
     let mut command = launch.link.map_or_else(|| Command::new("/proc/self/exe"), host::Link::command);
     command
@@ -36,7 +39,7 @@ pub(super) fn command(
         .arg(EXEC)
         .arg(std::process::id().to_string())
         .arg(last.as_raw().to_string())
-        .arg(number(instance.os_user.map(|os_user| os_user.uid)))
+        .arg(number(uid))
         .arg(number(instance.os_user.map(|os_user| os_user.gid)))
         .arg(&launch.program)
         .args(&launch.args)

@@ -1,10 +1,12 @@
 //! How a tool calls its supervisor, and their messages, one line of JSON each.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::TestbedError;
+use crate::password::Password;
 
 /// The hidden subcommand: `PROGRAM supervisor …` must only call [`run`](super::run) with the arguments after `supervisor`.
 pub const SUBCOMMAND: &str = "supervisor";
@@ -49,9 +51,12 @@ pub(crate) enum Report {
 }
 
 /// How to reach the server.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Facts {
+    /// Its URL, which may have its password.
     pub url: String,
+    /// The password of its user; `None`: it has no users.
+    pub password: Option<Password>,
     pub port: u16,
     pub socket: Option<PathBuf>,
     pub pid: u32,
@@ -62,4 +67,17 @@ pub(crate) struct Facts {
     pub ca: Option<PathBuf>,
     /// The number of the supervisor's process.
     pub supervisor: u32,
+}
+
+impl fmt::Debug for Facts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the password.
+        let Self { port, pid, version, dir, .. } = self;
+        f.debug_struct("Facts")
+            .field("port", port)
+            .field("pid", pid)
+            .field("version", version)
+            .field("dir", dir)
+            .finish_non_exhaustive()
+    }
 }

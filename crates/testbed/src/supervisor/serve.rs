@@ -1,7 +1,8 @@
 //! The supervisor's main loop: starts a server, handles requests, and removes everything at the end.
 
-use std::fs;
-use std::io::{BufRead, Write};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -16,9 +17,11 @@ use super::child_process::{ChildProcess, Event};
 use super::messages::{Facts, Report, Request};
 use super::sync::sync_folder;
 use crate::TestbedError;
-use crate::engine::{Engine, Instance, Launch};
+use crate::engine::{DATA, Engine, Instance, Launch};
+use crate::entries::OpenFolder;
 use crate::folder::{self, Folder};
-use crate::os_user;
+use crate::os_user::{self, OsUser};
+use crate::password::Password;
 use crate::spec::Spec;
 use crate::{log, port, registry, template, tls};
 
@@ -30,6 +33,9 @@ const SAVING: Duration = Duration::from_secs(60);
 const ASK_EVERY: Duration = Duration::from_millis(10);
 /// Maximum number of attempts with a port that another process has taken.
 const PORTS: u32 = 5;
+
+/// The log of programs that prepare the data.
+const PREPARE_LOG: &str = "prepare.log";
 
 pub(super) fn serve() -> ExitCode {
     let (sender, events) = mpsc::channel();
@@ -86,10 +92,21 @@ fn report(report: &Report) {
     }
 }
 
+/// Creates a log, which is this user's and is opened once.
+fn create(path: &Path) -> Result<File, TestbedError> {
+    let open = || {
+        let (folder, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::InvalidInput)?;
+        OpenFolder::open(folder)?.append(name)
+    };
+    open().map_err(TestbedError::io(format!("creating {}", path.display())))
+}
+
 struct Supervisor {
     engine: &'static Engine,
     instance: Instance,
     folder: Folder,
+    /// The server's log, and that of programs that prepare its data.
+    logs: [File; 2],
     running: Option<ChildProcess>,
     sender: Sender<Event>,
     events: Receiver<Event>,
@@ -106,20 +123,36 @@ impl Supervisor {
         spec.check(engine.reserved)?;
         let mut spec = spec;
         spec.take_host(engine.own_host)?;
-        (engine.check)(&spec)
-            .map_err(|what| TestbedError::BadOption { engine: engine.name.to_owned(), what })?;
+        spec.take_login(engine.may_be_open)?;
+        let bad = |what| TestbedError::BadOption { engine: engine.name.to_owned(), what };
+        (engine.check)(&spec).map_err(bad)?;
         let installed = engine.installed().map_err(|missing| TestbedError::NotInstalled {
             engine: engine.name.to_owned(),
             missing: missing.what,
             how: missing.how,
         })?;
-        let os_user = if engine.refuses_root { os_user::unprivileged() } else { None };
+        let has_users = (engine.has_users)(&spec, &installed);
+        if spec.password.is_some() && !has_users {
+            return Err(bad("this server has no users, and no password".to_owned()));
+        }
+        let password = match spec.password.clone() {
+            None if has_users => Some(Password::random()?),
+            chosen => chosen,
+        };
+        let os_user = if engine.refuses_root { os_user::unprivileged()? } else { None };
         let base = folder::base(&spec);
         folder::sweep(&base);
         let folder = Folder::make(&base, os_user.as_ref())?;
         let dir = folder.path().to_owned();
-        let instance = Instance { spec, installed, dir, os_user, port: 0, tls: None };
-        let mut supervisor = Self { engine, instance, folder, running: None, sender, events };
+        let instance = Instance { spec, installed, dir, os_user, port: 0, tls: None, password };
+        let logs = match [instance.log(), instance.dir.join(PREPARE_LOG)].map(|path| create(&path)) {
+            [Ok(server), Ok(prepare)] => [server, prepare],
+            [Err(error), _] | [_, Err(error)] => {
+                folder.remove()?;
+                return Err(error);
+            }
+        };
+        let mut supervisor = Self { engine, instance, folder, logs, running: None, sender, events };
         if let Err(error) = supervisor.first_start() {
             supervisor.remove();
             return Err(error);
@@ -165,21 +198,39 @@ impl Supervisor {
         let name = self.engine.name;
         let common = (self.engine.can_use_template)(&self.instance);
         if !(common && template::fetch(name, &self.instance)) {
-            for step in steps {
-                self.run_step(&step, deadline)?;
-            }
+            self.create_data(&steps, deadline)?;
             if common {
                 template::keep(name, &self.instance);
             }
         }
-        (self.engine.make_unique)(&self.instance);
+        for step in (self.engine.make_own)(&self.instance)? {
+            self.run_step(&step, deadline)?;
+        }
         Ok(())
+    }
+
+    /// Creates a data folder, which these programs fill.
+    fn create_data(&mut self, steps: &[Launch], deadline: Instant) -> Result<(), TestbedError> {
+        let data = self.instance.data();
+        let failed = || TestbedError::io(format!("creating {}", data.display()));
+        let named = steps.iter().any(|step| step.needs_name);
+        let owner = self.instance.os_user;
+        // Nobody else gets into the folder above: it admits the server's group.
+        let first = owner.map(|own| if named { OsUser { uid: os_user::nobody().uid, ..own } } else { own });
+        let made = OpenFolder::open(&self.instance.dir)
+            .and_then(|dir| dir.create_folder(OsStr::new(DATA), first.as_ref()))
+            .map_err(failed())?;
+        for step in steps {
+            self.run_step(step, deadline)?;
+        }
+        owner.filter(|_| named).map_or(Ok(()), |owner| made.give_all(&owner)).map_err(failed())
     }
 
     /// Runs a program that must succeed before the server can start.
     fn run_step(&mut self, step: &Launch, deadline: Instant) -> Result<(), TestbedError> {
-        let log = self.instance.dir.join("prepare.log");
-        let mut step_running = ChildProcess::start(step, Signal::KILL, &self.instance, &log, &self.sender)?;
+        let log = self.instance.dir.join(PREPARE_LOG);
+        let mut step_running =
+            ChildProcess::start(step, Signal::KILL, &self.instance, &self.logs[1], &self.sender)?;
         let result = loop {
             if let Some(status) = step_running.ended() {
                 let what = format!("{} ended with {status}", step.program.display());
@@ -197,15 +248,16 @@ impl Supervisor {
 
     /// Starts the server and waits until it answers.
     fn start(&mut self, first: bool, deadline: Instant) -> Result<(), TestbedError> {
-        let log = self.instance.log();
         let mut launch = (self.engine.command)(&self.instance, first);
         launch.link = self.instance.link();
-        let mut running =
-            ChildProcess::start(&launch, self.engine.stop_signal, &self.instance, &log, &self.sender)?;
+        let mut running = ChildProcess::start(
+            &launch, self.engine.stop_signal, &self.instance, &self.logs[0], &self.sender,
+        )?;
         let result = self
             .folder
             .note_server(running.pid())
-            .and_then(|()| self.wait_until_ready(&mut running, deadline));
+            .and_then(|()| self.wait_until_ready(&mut running, deadline))
+            .and_then(|()| self.protect(first));
         if result.is_err() {
             running.kill();
         } else {
@@ -215,6 +267,12 @@ impl Supervisor {
             self.running = Some(running);
         }
         result
+    }
+
+    /// Does what the server's password needs.
+    fn protect(&self, first: bool) -> Result<(), TestbedError> {
+        (self.engine.protect)(&self.instance, first)
+            .map_err(|why| self.failed(format!("its password could not be set: {why}"), &self.instance.log()))
     }
 
     /// Counts this server, if somebody counts. Errors are the counter's own.
@@ -294,7 +352,7 @@ impl Supervisor {
                     running.stop(Signal::TERM, SAVING);
                 }
                 let data = self.instance.data();
-                template::copy_of_data(&data, &self.kept(), &self.instance)
+                template::copy_of_data(&data, &self.kept(), &self.instance, None)
                     .map_err(TestbedError::io(format!("copying {}", data.display())))?;
                 return self.handle(Request::Restart);
             }
@@ -328,7 +386,7 @@ impl Supervisor {
         }
         let restore = || {
             fs::remove_dir_all(&data)?;
-            template::copy_of_data(&kept, &data, &self.instance)
+            template::copy_of_data(&kept, &data, &self.instance, self.instance.os_user.as_ref())
         };
         restore().map_err(TestbedError::io(format!("restoring {}", data.display())))?;
         self.sync(&data, self.deadline())
@@ -352,9 +410,9 @@ impl Supervisor {
             running.stop(self.engine.stop_signal, GRACE);
         }
         if let Some(step) = (self.engine.clean_up)(&self.instance) {
-            let log = self.instance.dir.join("prepare.log");
-            if let Ok(mut step) = ChildProcess::start(&step, Signal::KILL, &self.instance, &log, &self.sender)
-            {
+            let started =
+                ChildProcess::start(&step, Signal::KILL, &self.instance, &self.logs[1], &self.sender);
+            if let Ok(mut step) = started {
                 step.wait(GRACE);
                 step.kill();
             }
@@ -379,14 +437,15 @@ impl Supervisor {
             dir: self.instance.dir.clone(),
             log: self.instance.log(),
             ca: self.instance.tls.as_ref().map(|tls| tls.ca.clone()),
+            password: self.instance.password.clone(),
             supervisor: std::process::id(),
         }
     }
 
     fn tail(&self, path: &Path) -> String {
-        let spec = &self.instance.spec;
-        let of_database = spec.application.as_ref().map(|application| application.database.password.as_str());
-        log::tail(path, spec.password.as_deref().or(of_database))
+        let of_database = self.instance.spec.application.as_ref();
+        let of_database = of_database.map(|application| application.database.password.as_str());
+        log::tail(path, self.instance.password.as_ref().map(Password::expose).or(of_database))
     }
 
     fn failed(&self, what: String, path: &Path) -> TestbedError {

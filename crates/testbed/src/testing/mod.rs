@@ -10,7 +10,8 @@ mod pool;
 mod reset;
 pub(crate) mod small;
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,6 +20,7 @@ use std::time::SystemTime;
 
 pub use small::{SMALL, memory, small_servers};
 
+use crate::password::base64;
 use crate::spec::Spec;
 use crate::supervisor::{Report, Request};
 use crate::{Server, StartOptions, TestbedError, server};
@@ -172,6 +174,43 @@ fn start(engine: &str, options: &StartOptions) -> Result<Server, TestbedError> {
 #[must_use]
 pub fn own_server(engine: &str) -> Option<Server> {
     own_server_with(engine, |options| options)
+}
+
+/// A connection to a server's port. Of memcached, Redis and Valkey, whose protocols are lines, it is logged in.
+///
+/// # Errors
+/// If the server cannot be reached, or refuses its own password.
+pub fn connected(server: &Server) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port()))?;
+    let Some(password) = server.password() else { return Ok(stream) };
+    let (request, expected) = match server.url().split(':').next().unwrap_or_default() {
+        "memcached" => {
+            let user = format!("kurabe {password}");
+            (format!("set auth 0 0 {}\r\n{user}\r\n", user.len()), "STORED\r\n")
+        }
+        "redis" | "valkey" => {
+            (format!("*2\r\n$4\r\nAUTH\r\n${}\r\n{password}\r\n", password.len()), "+OK\r\n")
+        }
+        _ => return Ok(stream),
+    };
+    stream.write_all(request.as_bytes())?;
+    let mut answer = vec![0; expected.len()];
+    stream.read_exact(&mut answer)?;
+    if answer == expected.as_bytes() { Ok(stream) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}
+
+/// The user and the password of a server's URL, as it has them: `kurabe:PASSWORD`.
+#[must_use]
+pub fn login(server: &Server) -> &str {
+    let (_, rest) = server.url().split_once("://").unwrap_or_default();
+    rest.rsplit_once('@').map_or("", |(login, _)| login)
+}
+
+/// The header field of HTTP with which CouchDB knows its administrator, with the end of its line.
+#[must_use]
+pub fn authorization(server: &Server) -> String {
+    let login = format!("kurabe:{}", server.password().unwrap_or_default());
+    format!("Authorization: Basic {}\r\n", base64(login.as_bytes()))
 }
 
 /// A `PgBouncer` that keeps prepared statements in transaction mode, if set-up has made one.

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use rustix::net::sockopt::socket_peercred;
+
 use super::reset;
 use super::reset::common::{Reset, State};
 use super::small::memory;
@@ -92,16 +94,23 @@ fn too_many<T>(idle: &mut Vec<T>, kind: impl Fn(&T) -> &Kind) -> Vec<T> {
     removed
 }
 
-/// Connects to a pool.
+/// Connects to a pool of this user's. An abstract name has no permissions: everybody may connect to it, and take it first.
 pub(super) fn connect(name: &str) -> io::Result<UnixStream> {
-    UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)
+    let stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
+    if is_own(&stream) { Ok(stream) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}
+
+/// Whether a process of this user is at the other end.
+fn is_own(stream: &UnixStream) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    socket_peercred(stream).is_ok_and(|peer| peer.uid.as_raw() == own)
 }
 
 /// Listens as a pool, in a thread. The supervisors of its servers are this program.
 pub(super) fn listen(name: &str, supervisor_program: PathBuf) -> io::Result<()> {
     let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
     let serve_all = move || {
-        for stream in listener.incoming().flatten() {
+        for stream in listener.incoming().flatten().filter(is_own) {
             let program = supervisor_program.clone();
             // Without a thread the connection is closed, and its user reports that.
             let _ = thread::Builder::new().name("lease".to_owned()).spawn(move || serve(stream, &program));
@@ -209,7 +218,7 @@ fn take(kind: &Kind) -> Option<Idle> {
 fn reusable(spec: &Spec) -> Option<(Kind, &'static Reset)> {
     let reset = reset::of(&spec.engine)?;
     let Spec { password, application, socket_only, tls, base, .. } = spec;
-    // Sessions for the reset have no password, and who chooses a folder looks at it.
+    // Few tests choose a password, and who chooses a folder looks at it.
     let only_one = password.is_some()
         || application.is_some()
         || *socket_only

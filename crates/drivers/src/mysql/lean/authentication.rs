@@ -74,20 +74,21 @@ fn key_refused() -> Error {
     )
 }
 
-/// Responds to the server until it accepts or rejects the login.
+/// Responds to the server until it accepts or rejects the login; returns the method.
 pub(super) fn finish<S: Peer>(
     packets: &mut Packets<S>,
     config: &Config,
     mut plugin: Plugin,
     mut nonce: Vec<u8>,
     private: bool,
-) -> Result<()> {
+) -> Result<&'static str> {
     let password = config.password.expose();
+    let method = |plugin: Plugin| if password.is_empty() { "" } else { plugin.name() };
     // Bounded, in case the server never ends the exchange.
     for _ in 0..8 {
         packets.next()?;
         match packets.first()? {
-            answer::OK => return packets.skip_rest(),
+            answer::OK => return packets.skip_rest().map(|()| method(plugin)),
             answer::ERR => return Err(packets.error()?),
             // "Protocol::AuthSwitchRequest"
             answer::EOF => {

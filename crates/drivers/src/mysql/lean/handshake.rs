@@ -64,7 +64,7 @@ impl Lean<Connection> {
             times.tls = Some(laps.lap());
         }
         let private = packets.wire.stream().inner().is_private();
-        log_in(&mut packets, config, &greeting, ours, private)?;
+        times.login = log_in(&mut packets, config, &greeting, ours, private)?;
         times.authenticate = laps.lap();
         packets.wire.stream_mut().compress(options.compression)?;
         let mut lean = Self::over(packets, ours.agreed(), allowed);
@@ -123,14 +123,14 @@ fn end_connection(config: &Config, options: &ConnectOptions, number: u32) -> Res
     link.quit()
 }
 
-/// Sends the handshake response and authenticates.
+/// Sends the handshake response and authenticates; returns the method.
 pub(super) fn log_in<S: Peer>(
     packets: &mut Packets<S>,
     config: &Config,
     greeting: &Greeting,
     ours: Ours,
     private: bool,
-) -> Result<()> {
+) -> Result<&'static str> {
     let plugin = Plugin::named(&greeting.plugin).unwrap_or(Plugin::Native);
     let nonce = plugin.nonce(&greeting.nonce)?;
     let proof = plugin.first_answer(config, nonce, private)?;

@@ -41,14 +41,15 @@ enum Scram {
     Done,
 }
 
-/// Responds to the server until it accepts or rejects the login. Returns the time from the server's first request to the last response; zero if the server requests nothing.
+/// Responds to the server until it accepts or rejects the login. Returns the time from the server's first request to the last response, and the method; zero and
+/// an empty text if the server requests nothing.
 pub(super) fn authenticate<S: Peer>(
     wire: &mut Wire<S>,
     config: &Config,
     channel: &Channel,
-) -> Result<Duration> {
+) -> Result<(Duration, &'static str)> {
     let mut requested = None;
-    let mut took = Duration::ZERO;
+    let (mut took, mut method) = (Duration::ZERO, "");
     let mut scram = Scram::NotRequested;
     let mut out = Vec::new();
     loop {
@@ -78,10 +79,11 @@ pub(super) fn authenticate<S: Peer>(
             0 if matches!(scram, Scram::Begun(_) | Scram::Proved(_)) => {
                 return Err(malformed("the server did not prove that it knows the password"));
             }
-            0 => return Ok(took),
+            0 => return Ok((took, method)),
             3 if channel.private => {
                 let secret = [password(config)?, b"\0"].concat();
                 request::password(&mut out, &secret)?;
+                method = "password";
             }
             3 => {
                 return Err(Error::new(ErrorKind::Denied, "the server requests the password in plain text")
@@ -92,8 +94,12 @@ pub(super) fn authenticate<S: Peer>(
                     data.try_into().map_err(|_| malformed("a salt that is not four bytes"))?;
                 let hash = md5_response(&config.user, password(config)?, *salt);
                 request::password(&mut out, hash.as_bytes())?;
+                method = "md5";
             }
-            10 => scram = Scram::Begun(begin(data, config, channel, &mut out)?),
+            10 => {
+                scram = Scram::Begun(begin(data, config, channel, &mut out)?);
+                method = "scram-sha-256";
+            }
             11 => match &scram {
                 Scram::Begun(begun) => {
                     let proved = begun.prove(password(config)?, data, 1, None)?;

@@ -26,8 +26,8 @@ impl Lean<Stream> {
         let mut times = ConnectTimes::default();
         let mut wire = reach(config, options, &mut laps, &mut times)?;
         let channel = Channel::of(wire.stream());
-        let started = log_in(&mut wire, config, &channel, options.access).and_then(|took| {
-            times.authenticate = took;
+        let started = log_in(&mut wire, config, &channel, options.access).and_then(|(took, method)| {
+            (times.authenticate, times.login) = (took, method);
             until_ready(&mut wire)
         });
         let Started { read_only, key } = started.map_err(|error| with_hint(error, config))?;
@@ -119,13 +119,13 @@ fn request_tls<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
     }
 }
 
-/// Sends `StartupMessage` and authenticates; returns the time that authentication took.
+/// Sends `StartupMessage` and authenticates; returns the time that authentication took, and its method.
 fn log_in<S: Peer>(
     wire: &mut Wire<S>,
     config: &Config,
     channel: &Channel,
     access: Access,
-) -> Result<Duration> {
+) -> Result<(Duration, &'static str)> {
     let mut out = vec![0; 4];
     out.extend_from_slice(&VERSION.to_be_bytes());
     let settings = [

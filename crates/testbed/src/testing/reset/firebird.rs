@@ -5,7 +5,6 @@ use std::process::{Command, Stdio};
 
 use super::common::{Reset, State, until};
 use crate::Server;
-use crate::firebird::PASSWORD;
 
 pub(super) static RESET: Reset = Reset { with_tls: false, state, clean };
 
@@ -40,8 +39,9 @@ fn clean(server: &Server, first: &State) -> Result<(), String> {
         }
     }
     let create = format!(
-        "DROP DATABASE;\nCREATE DATABASE '{}' USER 'SYSDBA' PASSWORD '{PASSWORD}' DEFAULT CHARACTER SET UTF8;",
-        database(server)
+        "DROP DATABASE;\nCREATE DATABASE '{}' USER 'SYSDBA' PASSWORD '{}' DEFAULT CHARACTER SET UTF8;",
+        database(server),
+        server.password().unwrap_or_default()
     );
     isql(server, &create).map(drop)
 }
@@ -54,7 +54,9 @@ fn database(server: &Server) -> String {
 fn isql(server: &Server, statements: &str) -> Result<Vec<String>, String> {
     let failed = |error: std::io::Error| format!("isql-fb: {error}");
     let mut command = Command::new("isql-fb");
-    command.args(["-bail", "-q", "-user", "SYSDBA", "-password", PASSWORD]).arg(database(server));
+    command.args(["-bail", "-q"]).arg(database(server));
+    // Everybody can read a process's arguments.
+    command.env("ISC_USER", "SYSDBA").env("ISC_PASSWORD", server.password().unwrap_or_default());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;
     if let Some(mut input) = child.stdin.take() {

@@ -58,7 +58,15 @@ impl Session {
             stream.set_read_timeout(Some(TIMEOUT))?;
             Ok(Self(BufReader::new(stream)))
         };
-        open().map_err(|error: io::Error| format!("port {} ({error})", server.port()))
+        let mut session = open().map_err(|error: io::Error| format!("port {} ({error})", server.port()))?;
+        if let Some(password) = server.password() {
+            let user = format!("kurabe {password}");
+            match &*session.ask(&format!("set auth 0 0 {}\r\n{user}", user.len()))? {
+                "STORED" => {}
+                answer => return Err(answer.to_owned()),
+            }
+        }
+        Ok(session)
     }
 
     fn send(&mut self, command: &str) -> Result<(), String> {

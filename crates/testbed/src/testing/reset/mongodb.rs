@@ -1,6 +1,7 @@
 //! MongoDB and its substitute, on their Unix socket.
 
 use super::common::{Reset, State};
+use crate::wire::Socket;
 use crate::{Server, wire};
 
 pub(super) static RESET: Reset = Reset { with_tls: true, state, clean };
@@ -13,7 +14,7 @@ fn state(server: &Server) -> Result<State, String> {
 }
 
 fn clean(server: &Server, _first: &State) -> Result<(), String> {
-    let socket = server.socket().ok_or("it has no socket")?;
+    let socket = socket(server)?;
     for name in databases(server)? {
         if !OF_SERVER.contains(&&*name) {
             wire::mongodb_command(socket, &name, "dropDatabase")?;
@@ -22,11 +23,17 @@ fn clean(server: &Server, _first: &State) -> Result<(), String> {
     Ok(())
 }
 
+/// Its socket. It runs as this user.
+fn socket(server: &Server) -> Result<Socket<'_>, String> {
+    let path = server.socket().ok_or("it has no socket")?;
+    Ok(Socket { path, uid: rustix::process::geteuid().as_raw() })
+}
+
 /// Each database is a document with a text `name`: a kind, a name, a length, the text, and a zero.
 const NAME: &[u8] = b"\x02name\0";
 
 fn databases(server: &Server) -> Result<Vec<String>, String> {
-    let socket = server.socket().ok_or("it has no socket")?;
+    let socket = socket(server)?;
     let answer = wire::mongodb_command(socket, "admin", "listDatabases")?;
     let mut found = Vec::new();
     for at in 0..answer.len() {

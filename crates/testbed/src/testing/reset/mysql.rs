@@ -1,11 +1,10 @@
-//! MySQL and MariaDB, on their Unix socket, whose user `root` has no password (MySQL's internals manual, "Client/Server
-//! Protocol").
+//! MySQL and MariaDB, on their Unix socket (MySQL's internals manual, "Client/Server Protocol").
 
-use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 
 use super::common::{Reset, State, changed, connect, until};
 use crate::Server;
+use crate::mysql_login::{self, failure};
 
 pub(super) static RESET: Reset = Reset { with_tls: true, state, clean };
 
@@ -130,36 +129,9 @@ struct Session(UnixStream);
 
 impl Session {
     fn open(server: &Server) -> Result<Self, String> {
-        let mut session = Self(connect(server)?);
-        session.log_in()?;
-        Ok(session)
-    }
-
-    fn log_in(&mut self) -> Result<(), String> {
-        // Long password, protocol 4.1, authentication of 4.1, name of the method.
-        const CAPABILITIES: u32 = 1 | 1 << 9 | 1 << 15 | 1 << 19;
-        const UTF8MB4: u8 = 45;
-        let (mut number, greeting) = self.receive()?;
-        if let Some(why) = failure(&greeting) {
-            return Err(why);
-        }
-        let mut answer = CAPABILITIES.to_le_bytes().to_vec();
-        answer.extend((1_u32 << 24).to_le_bytes());
-        answer.push(UTF8MB4);
-        answer.extend([0; 23]);
-        // The user, an empty password, and a method that the server replaces where it has another one.
-        answer.extend(b"root\0\0mysql_native_password\0");
-        loop {
-            self.send(number.wrapping_add(1), &answer)?;
-            let reply;
-            (number, reply) = self.receive()?;
-            match reply.first() {
-                Some(0) => return Ok(()),
-                // Another method: its answer for an empty password is empty.
-                Some(0xfe) => answer.clear(),
-                _ => return Err(failure(&reply).unwrap_or_else(|| "unknown answer to a login".to_owned())),
-            }
-        }
+        let mut stream = connect(server)?;
+        mysql_login::log_in(&mut stream, server.password().unwrap_or_default())?;
+        Ok(Self(stream))
     }
 
     fn query(&mut self, statement: &str) -> Result<Vec<Vec<String>>, String> {
@@ -193,31 +165,16 @@ impl Session {
     }
 
     fn send(&mut self, number: u8, packet: &[u8]) -> Result<(), String> {
-        let [a, b, c, _] = (packet.len() as u32).to_le_bytes();
-        self.0.write_all(&[&[a, b, c, number], packet].concat()).map_err(|error| error.to_string())
+        mysql_login::send(&mut self.0, number, packet)
     }
 
     fn receive(&mut self) -> Result<(u8, Vec<u8>), String> {
-        let read = |this: &mut Self| -> io::Result<(u8, Vec<u8>)> {
-            let mut head = [0; 4];
-            this.0.read_exact(&mut head)?;
-            let [a, b, c, number] = head;
-            let mut packet = vec![0; u32::from_le_bytes([a, b, c, 0]) as usize];
-            this.0.read_exact(&mut packet)?;
-            Ok((number, packet))
-        };
-        read(self).map_err(|error| error.to_string())
+        mysql_login::receive(&mut self.0)
     }
 }
 
 fn is_end(packet: &[u8]) -> bool {
     packet.first() == Some(&0xfe) && packet.len() < 9
-}
-
-/// The message of an error packet, after its number and the marked state.
-fn failure(packet: &[u8]) -> Option<String> {
-    let text = packet.strip_prefix(&[0xff])?.get(2..).unwrap_or_default();
-    Some(String::from_utf8_lossy(text).into_owned())
 }
 
 fn row(mut packet: &[u8]) -> Option<Vec<String>> {

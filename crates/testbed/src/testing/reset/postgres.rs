@@ -1,4 +1,4 @@
-//! PostgreSQL, on its Unix socket, whose user `kurabe` has no password (its manual, "Message Flow").
+//! PostgreSQL, on its Unix socket, which asks for no password (its manual, "Message Flow").
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

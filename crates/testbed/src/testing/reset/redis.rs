@@ -71,7 +71,11 @@ struct Session(BufReader<UnixStream>);
 
 impl Session {
     fn open(server: &Server) -> Result<Self, String> {
-        Ok(Self(BufReader::new(connect(server)?)))
+        let mut session = Self(BufReader::new(connect(server)?));
+        if let Some(password) = server.password() {
+            session.ask(&["AUTH", password]).map_err(|_| "it refuses its password")?;
+        }
+        Ok(session)
     }
 
     /// Sends a statement; returns all values of the answer in their order.

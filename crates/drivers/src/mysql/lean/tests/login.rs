@@ -29,13 +29,8 @@ pub(super) fn log_in(answers: Vec<u8>, piece: usize) -> (Result<()>, Vec<u8>) {
 fn log_in_with(config: &Config, answers: Vec<u8>, piece: usize, private: bool) -> (Result<()>, Vec<u8>) {
     let mut packets = Packets::new(Wire::new(Script::in_pieces(answers, piece)));
     let result = handshake::Greeting::read(&mut packets).and_then(|greeting| {
-        handshake::log_in(
-            &mut packets,
-            config,
-            &greeting,
-            greeting.agree(false, Compression::Off, Access::ReadWrite)?,
-            private,
-        )
+        let agreed = greeting.agree(false, Compression::Off, Access::ReadWrite)?;
+        handshake::log_in(&mut packets, config, &greeting, agreed, private).map(drop)
     });
     (result, packets.wire.stream().sent.clone())
 }
