@@ -52,14 +52,14 @@ impl Environment {
     }
 }
 
-/// The lines of a file of settings, as bytes and each with its number: a comment in another encoding hides nothing. A byte
-/// order mark is skipped. A file that is not there has no lines.
+/// The bytes of a file of settings, in which a comment of another encoding hides nothing, without a byte order mark; `None`
+/// if there is no such file.
 ///
 /// # Errors
 /// The operating system's, if the file is there and cannot be read.
-pub fn lines(path: &Path) -> io::Result<Option<Vec<u8>>> {
+pub fn bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes.strip_prefix(b"\xef\xbb\xbf").map(<[u8]>::to_vec).unwrap_or(bytes))),
+        Ok(all) => Ok(Some(all.strip_prefix(b"\xef\xbb\xbf").map(<[u8]>::to_vec).unwrap_or(all))),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(None)
         }

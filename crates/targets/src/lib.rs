@@ -200,9 +200,7 @@ impl Opened {
         if open_options.only_reads(at) && url.option(options::ACCESS).is_none() {
             facts.read_only = None;
         }
-        if reused {
-            facts.notes.push(REUSED.to_owned());
-        }
+        facts.notes.extend(reused.then(|| REUSED.to_owned()));
         if twice && driver.capabilities().is_temporary {
             second = Some((reached.clone(), None, None));
         }

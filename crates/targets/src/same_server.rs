@@ -65,9 +65,11 @@ impl Opened {
 }
 
 /// Where a URL says that its server is.
-fn place(url: &TargetUrl) -> (Option<&String>, Option<u16>, [Option<&str>; 3], Option<&String>) {
-    let path = Some(&url.path).filter(|_| url.host.is_none());
-    (url.host.as_ref(), url.port, ["host", "hostaddr", "socket"].map(|name| url.option(name)), path)
+fn place(url: &TargetUrl) -> [Option<String>; 6] {
+    let option = |name: &str| url.option(name).map(str::to_owned);
+    let path = url.host.is_none().then(|| url.path.clone());
+    let port = url.port.map(|port| port.to_string());
+    [url.host.clone(), port, option("host"), option("hostaddr"), option("socket"), path]
 }
 
 /// Whether two URLs of one database differ in nothing but names of the server, the database and the user.

@@ -89,10 +89,7 @@ pub(super) fn read(link: &mut Link, config: &Config, deployment: &Deployment) ->
             .collect(),
         limits: limits(deployment, status),
         identity: deployment.hello.process.as_ref().map(|process| ServerIdentity {
-            server: format!(
-                "process {}",
-                process.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
-            ),
+            server: format!("process {process:02x?}"),
             database: config.database.clone(),
         }),
         notes,

@@ -191,8 +191,7 @@ fn writes_anyway(grant: &str) -> bool {
 fn may_create(grant: &str, database: &str) -> bool {
     privileges(grant).is_none_or(|(all, object)| {
         let Some(of) = object.strip_suffix(".*") else { return false };
-        // Names may have wildcards.
-        // With ANSI_QUOTES names are in other quotes.
+        // Names may have wildcards, and are in other quotes with ANSI_QUOTES.
         let named = of.trim_matches(['`', '"']).replace('\\', "");
         let here = of == "*" || named == database || of.contains('%') || of.contains('_');
         here && all.split(',').any(|one| ["ALL PRIVILEGES", "CREATE"].contains(&one.trim()))

@@ -1,6 +1,6 @@
 //! The `[client]` sections of the option files (MySQL manual, "Using Option Files").
 
-use crate::environment::{Environment, lines, text};
+use crate::environment::{Environment, bytes, text};
 use crate::prelude::*;
 use crate::wire::tls;
 use std::cell::OnceCell;
@@ -68,7 +68,7 @@ impl OptionFile {
             self.ignored.push(format!("{name} is ignored, because everybody can write to it (chmod o-w)"));
             return;
         }
-        match lines(path) {
+        match bytes(path) {
             Ok(bytes) => self.add(&bytes.unwrap_or_default(), name, depth),
             Err(error) => self.ignored.push(format!("{name} is ignored: {error}")),
         }

@@ -1,7 +1,7 @@
 //! libpq's password file (PostgreSQL manual, "The Password File").
 
 use super::service::Variable;
-use crate::environment::{lines, text};
+use crate::environment::{bytes, text};
 use kurabe_core::Result;
 use kurabe_core::secret::Secret;
 use std::fs;
@@ -34,7 +34,7 @@ pub(crate) fn of_this_user(
         let hint = format!("{} is ignored because others can read it (chmod 600)", path.display());
         return Ok((None, Some(hint)));
     }
-    match lines(&path) {
+    match bytes(&path) {
         Ok(bytes) => {
             let bytes = bytes.unwrap_or_default();
             Ok((find(&bytes, &path.display().to_string(), server.each_ref().map(String::as_str))?, None))

@@ -1,7 +1,7 @@
 //! libpq's connection service file (PostgreSQL manual, "The Connection Service File").
 
 use super::connections::FOREIGN;
-use crate::environment::{lines, text};
+use crate::environment::{bytes, text};
 use crate::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ fn read(name: &str, variable: Variable<'_>) -> Result<Service> {
     let mut read = Vec::new();
     for file in files {
         let unreadable = |error| Error::new(ErrorKind::NotPermitted, format!("{}: {error}", file.display()));
-        let Some(bytes) = lines(&file).map_err(unreadable)? else { continue };
+        let Some(bytes) = bytes(&file).map_err(unreadable)? else { continue };
         if let Some(service) = parse(&bytes, name, &file.display().to_string())? {
             return Ok(service);
         }
