@@ -85,8 +85,9 @@ impl SqlNamespaceOps for SqliteNamespace {
     fn not_made_by_us(&mut self, name: &str) -> Result<Option<String>> {
         let sql = "SELECT type, name, sql FROM sqlite_schema WHERE (name = ?1 COLLATE NOCASE OR tbl_name = ?1 COLLATE NOCASE) \
                    AND sql IS NOT NULL ORDER BY type <> 'table'";
+        let Some(connection) = self.reader()? else { return Ok(None) };
         let read = || -> rusqlite::Result<Vec<[String; 3]>> {
-            let mut statement = self.connection.prepare(sql)?;
+            let mut statement = connection.prepare(sql)?;
             let rows = statement.query_map([name], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
             rows.collect()
         };
