@@ -40,6 +40,20 @@ pub struct Native {
     pub foreign: Vec<Named>,
 }
 
+/// What a file of what is not made has of something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// A statement of the source's server.
+    Statement(String),
+    /// One that means this only in a mode of SQL: the mode, and the statement.
+    InMode(String, String),
+    /// Words about it, which are no statement.
+    Words(String),
+    /// What the user says of a table or of an object in it: which kind of object it is on the source, the source's
+    /// statement or nothing, the column, and the words.
+    Remark { what: String, own: String, column: Option<String>, text: String },
+}
+
 /// Something that cannot be copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
@@ -51,7 +65,7 @@ pub struct Leftover {
     /// What it is, shortened.
     pub detail: String,
     /// Its whole text.
-    pub text: String,
+    pub text: Text,
     /// Whether [`Native`] has it.
     pub carried: bool,
     /// Whether it has a meaning on servers of this kind only, so that others lose nothing.
@@ -72,6 +86,8 @@ pub struct Table {
     pub hidden: Option<&'static str>,
     /// How its engine renders it.
     pub native: Option<Native>,
+    /// Why the user does not see all of it.
+    pub hides: Option<String>,
     /// Whether reading it by its name alone would read tables that inherit from it too.
     pub inherited: bool,
     /// The condition of the rows that are copied; `None`: all.
@@ -220,7 +236,24 @@ impl Catalog {
         left
     }
 
-    /// Adds something that cannot be copied. Its text is the detail, unless the caller sets another.
+    /// Adds something that cannot be copied, of which there is this text.
+    pub fn leave_text(
+        &mut self,
+        kind: IssueKind,
+        table: Option<&str>,
+        name: &str,
+        text: Text,
+    ) -> &mut Leftover {
+        let detail = match &text {
+            Text::Statement(detail) | Text::InMode(_, detail) | Text::Words(detail) => detail.clone(),
+            Text::Remark { what, text, .. } => format!("COMMENT ON {what} IS {text}"),
+        };
+        let left = self.leave(kind, table, name, &detail);
+        left.text = text;
+        left
+    }
+
+    /// Adds something that cannot be copied. Its text are these words, unless the caller sets another.
     pub fn leave(&mut self, kind: IssueKind, table: Option<&str>, name: &str, detail: &str) -> &mut Leftover {
         let shown: String = detail.split_whitespace().collect::<Vec<_>>().join(" ");
         let short = if shown.chars().count() > 120 {
@@ -234,11 +267,19 @@ impl Catalog {
             table: table.map(str::to_owned),
             name: name.to_owned(),
             detail: short,
-            text: detail.to_owned(),
+            text: Text::Words(detail.to_owned()),
             carried: false,
             internal: false,
         });
         &mut self.leftovers[at]
+    }
+}
+
+impl Leftover {
+    /// Has this statement for its text.
+    pub fn with_statement(&mut self, sql: impl Into<String>) -> &mut Self {
+        self.text = Text::Statement(sql.into());
+        self
     }
 }
 
@@ -249,7 +290,8 @@ pub fn named<'l, T>(list: &'l [T], name: impl Fn(&T) -> &String, wanted: &str) -
 }
 
 /// Reads a default that an engine writes as an expression: a number, a quoted text, perhaps with a cast, or the time.
-pub fn read_default(text: &str) -> DefaultValue {
+/// `escapes`: a backslash escapes in such a text.
+pub fn read_default(text: &str, escapes: bool) -> DefaultValue {
     let text = text.trim();
     let lower = text.to_ascii_lowercase();
     let now = [
@@ -278,7 +320,17 @@ pub fn read_default(text: &str) -> DefaultValue {
         let mut value = String::new();
         let mut characters = rest.chars().peekable();
         while let Some(character) = characters.next() {
-            if character != '\'' {
+            if escapes && character == '\\' {
+                value.extend(characters.next().map(|escaped| match escaped {
+                    '0' => '\0',
+                    'n' => '\n',
+                    'r' => '\r',
+                    't' => '\t',
+                    'b' => '\u{8}',
+                    'Z' => '\u{1a}',
+                    other => other,
+                }));
+            } else if character != '\'' {
                 value.push(character);
             } else if characters.peek() == Some(&'\'') {
                 value.push('\'');
@@ -323,8 +375,10 @@ mod tests {
             ("current_timestamp(6)", DefaultValue::Now),
             ("now()", DefaultValue::Now),
         ] {
-            assert_eq!(read_default(text), expected, "{text}");
+            assert_eq!(read_default(text, false), expected, "{text}");
         }
+        assert_eq!(read_default("'C:\\\\dir\\'s\\n'", true), literal("C:\\dir's\n"));
+        assert_eq!(read_default("'C:\\dir'", false), literal("C:\\dir"));
         for text in [
             "uuid()",
             "'a' || 'b'",
@@ -337,7 +391,7 @@ mod tests {
             "datetime('now', '+1 day')",
             "'a'::text || (1)",
         ] {
-            assert_eq!(read_default(text), DefaultValue::Expression(text.to_owned()), "{text}");
+            assert_eq!(read_default(text, true), DefaultValue::Expression(text.to_owned()), "{text}");
         }
     }
 }

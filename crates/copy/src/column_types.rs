@@ -5,7 +5,8 @@ use crate::catalog::{Column, Table};
 use crate::classes::kind_of;
 use crate::engines::engine::Engine;
 use crate::scan::corrections;
-use crate::sql::{Side, quoted};
+use crate::script::quoted;
+use crate::sql::Side;
 use crate::types::{Class, ColumnTypes, Kind, Mapped, UNLIMITED};
 use kurabe_core::{Error, ErrorKind, Result};
 

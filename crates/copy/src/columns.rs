@@ -12,7 +12,8 @@ use crate::names::Names;
 use crate::page::PageSize;
 use crate::plan::{ColumnPlan, Resume, TablePlan};
 use crate::scan::{ScannedColumn, scan};
-use crate::sql::{Side, quoted};
+use crate::script::quoted;
+use crate::sql::Side;
 use crate::types::{Class, ColumnTypes, UNLIMITED};
 use kurabe_core::{Error, Result, units};
 use std::collections::HashMap;
@@ -51,7 +52,7 @@ impl OneTable<'_> {
         let native = table.native.as_ref().filter(|_| self.facts.same_server);
         let columns = table.columns.iter().zip(&types).zip(&scanned.columns);
         let columns = columns.map(|((column, types), scanned)| match native {
-            Some(_) => Ok(self.native_column(column, types)),
+            Some(_) => Ok(self.native_column(column, types, scanned)),
             None => self.column(column, types, scanned),
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
@@ -81,11 +82,10 @@ impl OneTable<'_> {
     }
 
     fn check_names(&self) -> Result<()> {
-        let (table, most) = (&self.made.name, self.target.longest_name);
+        let table = &self.made.name;
         let mut names = self.table.columns.iter().map(|column| column.name.as_str());
-        if let Some(name) = names.clone().find(|name| name.len() > most) {
-            let name_of = self.target.name;
-            let what = format!("column {table}.{name}: names of {name_of} have at most {most} bytes");
+        let refused = |name| Some(format!("column {table}.{name}: {}", self.target.refuses_name(name)?));
+        if let Some(what) = names.clone().find_map(refused) {
             return Err(Error::unsupported(what).hint("rename it, or leave the table out with --tables"));
         }
         differ_in_more_than_case(self.facts.folds_columns, &mut names, &format!("columns of table {table}"))
@@ -98,7 +98,8 @@ impl OneTable<'_> {
     }
 
     /// A column as the engine renders it.
-    fn native_column(&mut self, column: &Column, types: &ColumnTypes) -> ColumnPlan {
+    fn native_column(&mut self, column: &Column, types: &ColumnTypes, scanned: &ScannedColumn) -> ColumnPlan {
+        self.list_refused(column, scanned);
         if let Collation::Named(name) | Collation::Binary(name) = &column.collation
             && types.kind.class.is_text()
             && !self.facts.collations.contains(name)
@@ -128,7 +129,14 @@ impl OneTable<'_> {
     ) -> Result<ColumnPlan> {
         let (table, target, same) = (self.table, self.target, self.source.engine == self.target);
         let (kind, mapped, exact) = (&types.kind, &types.mapped, types.exact);
-        let identity = if column.identity { target.dialect.identity(table, column, mapped) } else { None };
+        let mut identity =
+            if column.identity { target.dialect.identity(table, column, mapped) } else { None };
+        // Where the numbered column must be of a certain type, which may not reach as far as the numbers.
+        if kind.class == Class::UInt64 && identity.is_some_and(|identity| identity.type_name.is_some()) {
+            let (name, from) = (self.source.quoted(&column.name), self.source.engine.from(table));
+            let sql = format!("SELECT COUNT(*) FROM {from} WHERE {name} > {}", i64::MAX);
+            identity = identity.filter(|_| self.source.number(&sql).is_ok_and(|large| large == 0));
+        }
         let default = defaults::clause(exact, target, &column.default, kind, mapped);
         self.list_types(column, types, scanned)?;
         if let Some(expression) = &column.generated {
@@ -159,7 +167,8 @@ impl OneTable<'_> {
         }
         let mut mend = Vec::new();
         let mut nullable = column.nullable;
-        for (unfit, count) in &scanned.unfit {
+        self.list_refused(column, scanned);
+        for (unfit, count) in scanned.unfit.iter().filter(|(unfit, _)| *unfit != IssueKind::Enum) {
             self.list(column, *unfit, format!("{} values", units::count(*count)));
             let becomes = self.accepted.becomes(*unfit, &format!("{}.{}", table.name, column.name));
             let is_null = becomes == Becomes::Usual;
@@ -224,6 +233,15 @@ impl OneTable<'_> {
     fn list(&mut self, column: &Column, kind: IssueKind, detail: String) {
         let object = format!("{}.{}", self.table.name, column.name);
         self.issues.push(Issue { kind, object, detail, text: String::new() });
+    }
+
+    /// Lists values that no acceptance changes, and that the target refuses.
+    fn list_refused(&mut self, column: &Column, scanned: &ScannedColumn) {
+        for (kind, count) in scanned.unfit.iter().filter(|(unfit, _)| *unfit == IssueKind::Enum) {
+            let count = units::count(*count);
+            let why = format!("{count} values are no word of the type: the target refuses them (--reject)");
+            self.list(column, *kind, why);
+        }
     }
 
     fn list_types(&mut self, column: &Column, types: &ColumnTypes, scanned: &ScannedColumn) -> Result<()> {

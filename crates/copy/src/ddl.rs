@@ -5,7 +5,7 @@ use crate::engines::engine::Engine;
 use crate::engines::facts::TargetFacts;
 use crate::names::Names;
 use crate::plan::ColumnPlan;
-use crate::sql::quoted;
+use crate::script::quoted;
 
 /// The statement that makes a table with its primary key, and with `inline` clauses.
 pub fn create_table(

@@ -5,7 +5,7 @@ use crate::catalog::DefaultValue;
 use crate::engines::engine::Engine;
 use crate::issue::IssueKind;
 use crate::page::{Cell, Page};
-use crate::sql::literal;
+use crate::script::literal;
 use crate::types::{Class, Kind, Mapped, UNLIMITED};
 use kurabe_core::value::Value;
 
@@ -53,7 +53,7 @@ pub fn clause(
         (Class::Bool, "1" | "t") => " DEFAULT TRUE".to_owned(),
         (Class::Bool, _) => " DEFAULT FALSE".to_owned(),
         (_, held) if is_number => format!(" DEFAULT {held}"),
-        (_, held) => format!(" DEFAULT {}", literal(held).map_err(|_| text.clone())?),
+        (_, held) => format!(" DEFAULT {}", literal(to, held).map_err(|_| text.clone())?),
     })
 }
 

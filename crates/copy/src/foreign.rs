@@ -8,7 +8,8 @@ use crate::issue::{Issue, IssueKind};
 use crate::leftovers::take_left;
 use crate::names::Names;
 use crate::plan::{Plan, TablePlan};
-use crate::sql::{Side, quoted};
+use crate::script::quoted;
+use crate::sql::Side;
 use crate::wanted::Wanted;
 use kurabe_core::{Error, ErrorKind, Result, units};
 
@@ -47,7 +48,7 @@ pub(crate) fn plan(
                 (None, None) => foreign.push(statement(target, table, key, taken)),
             }
         }
-        plan.left.extend(take_left(wanted, &tables[at].name, &mut foreign));
+        plan.left.extend(take_left(target, wanted, &tables[at].name, &mut foreign));
         let planned = &mut plan.tables[at];
         if !target.foreign_keys_inline {
             planned.foreign = foreign;

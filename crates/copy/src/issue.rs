@@ -58,6 +58,7 @@ kinds! {
     Trigger "trigger" "Triggers are not made.";
     View "view" "Views, sequences and other objects that are no tables are not made.";
     Routine "routine" "Functions, procedures and events are not made.";
+    Unlocked "unlocked" "Tables without transactions are read while others may change them.";
     Comment "comment" "Comments are not made; listed only.";
     Grant "grant" "Privileges are not given; listed only.";
 }

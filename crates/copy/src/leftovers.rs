@@ -1,15 +1,23 @@
 //! What is not made: its differences in the plan, and its text.
 
-use crate::catalog::{Catalog, Named, Table};
+use crate::catalog::{Catalog, Leftover, Named, Table, Text};
+use crate::engines::engine::{Backslash, Engine};
 use crate::issue::{Issue, IssueKind};
 use crate::plan::{Left, Plan};
+use crate::script::{comment, literal, quoted, statement};
 use crate::wanted::{Parts, Wanted};
-use kurabe_core::collection::NAMESPACE_PREFIX;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fmt::Write as _;
 
 /// Lists what the source has besides what is made. `same`: the target is a server of the same kind.
-pub fn list(plan: &mut Plan, catalog: &Catalog, tables: &[Table], wanted: &Wanted, same: bool) {
+pub fn list(
+    plan: &mut Plan,
+    target: &Engine,
+    catalog: &Catalog,
+    tables: &[Table],
+    wanted: &Wanted,
+    same: bool,
+) {
     let all = wanted.tables.is_empty() && wanted.exclude.is_empty();
     for leftover in &catalog.leftovers {
         let of = leftover.table.as_ref().and_then(|of| tables.iter().find(|table| table.name == *of));
@@ -19,14 +27,16 @@ pub fn list(plan: &mut Plan, catalog: &Catalog, tables: &[Table], wanted: &Wante
         let is_made = leftover.table.is_none() || of.is_some_and(|table| table.native.is_some());
         let carried = same && leftover.carried && is_made;
         let is_asked = wanted.parts != Parts::Data && (!of_table && all || of.is_some());
-        if carried || leftover.internal && !same || !is_asked || leftover.name.starts_with(NAMESPACE_PREFIX) {
+        if carried || leftover.internal && !same || !is_asked {
             continue;
         }
         let object = match &leftover.table {
             Some(table) if *table != leftover.name => format!("{table}.{}", leftover.name),
             _ => leftover.name.clone(),
         };
-        let (detail, text) = (leftover.detail.clone(), leftover.text.clone());
+        // A text of the source has its names.
+        let text = body(plan, target, leftover, same && wanted.rename.is_empty());
+        let detail = leftover.detail.clone();
         if wanted.leaves_out(leftover.table.as_deref().unwrap_or_default(), &leftover.name) {
             plan.left.push(Left { object, sql: text });
         } else {
@@ -35,50 +45,91 @@ pub fn list(plan: &mut Plan, catalog: &Catalog, tables: &[Table], wanted: &Wante
     }
 }
 
+/// What stands in the file of a leftover: a statement of the target, or comments. `is_own`: a statement of the source is one.
+fn body(plan: &Plan, target: &Engine, leftover: &Leftover, is_own: bool) -> String {
+    match &leftover.text {
+        Text::Statement(sql) if is_own => statement(target, sql),
+        Text::InMode(mode, sql) if is_own => in_mode(target, mode, sql),
+        Text::Remark { own, .. } if is_own && !own.is_empty() => statement(target, own),
+        Text::Statement(text) | Text::InMode(_, text) | Text::Words(text) => comment(text),
+        Text::Remark { what, column, text, .. } => {
+            let written = || {
+                let table = plan.tables.iter().find(|table| Some(&table.name) == leftover.table.as_ref())?;
+                let of_column = match column {
+                    None if what != "TABLE" => return None,
+                    None => None,
+                    Some(name) => Some(table.columns.iter().find(|known| known.name == *name)?),
+                };
+                let of_column = of_column.map(|column| (quoted(target, &column.name), column.sql.as_str()));
+                let of_column = of_column.as_ref().map(|(name, sql)| (name.as_str(), *sql));
+                let literal = literal(target, text).ok()?;
+                target.dialect.comment(&quoted(target, &table.to), of_column, &literal)
+            };
+            written().map_or_else(|| comment(text), |sql| statement(target, &sql))
+        }
+    }
+}
+
+/// A statement that means this only in a mode of SQL.
+fn in_mode(target: &Engine, mode: &str, sql: &str) -> String {
+    let backslash = if mode.contains("NO_BACKSLASH_ESCAPES") { Backslash::Plain } else { target.backslash };
+    let of_mode = Engine { backslash, ..*target };
+    // A mode is words.
+    let Ok(literal) = literal(&of_mode, mode) else { return comment(sql) };
+    let text = statement(&of_mode, sql);
+    format!("SET SESSION sql_mode = {literal};\n{text}\nSET SESSION sql_mode = '';")
+}
+
 /// Takes tables without columns out, and lists them: a copy reads and compares rows by their columns.
-pub fn without_columns(tables: &mut Vec<Table>) -> Vec<Issue> {
+pub fn without_columns(tables: &mut Vec<Table>, target: &Engine, same: bool) -> Vec<Issue> {
     let none = tables.extract_if(.., |table| table.columns.is_empty());
     none.map(|table| Issue {
         kind: IssueKind::TableOption,
+        text: text_of(&table, target, same),
         object: table.name,
         detail: "a table without columns is not copied".to_owned(),
-        text: table.native.map(|native| native.create).unwrap_or_default(),
     })
     .collect()
 }
 
-/// Takes those out that the user leaves out.
-pub(crate) fn take_left(wanted: &Wanted, table: &str, made: &mut Vec<Named>) -> Vec<Left> {
-    let dot = if table.is_empty() { "" } else { "." };
-    let left = made.extract_if(.., |named| wanted.leaves_out(table, &named.name));
-    left.map(|named| Left { object: format!("{table}{dot}{}", named.name), sql: named.sql }).collect()
+/// What stands in the file of a table.
+fn text_of(table: &Table, target: &Engine, same: bool) -> String {
+    match &table.native {
+        Some(native) if same => statement(target, &native.create),
+        Some(native) => comment(&native.create),
+        None => comment(&format!("{} has no text of its own", table.name)),
+    }
 }
 
-/// A text as a statement. One that is none is a comment.
-fn statement(text: &str) -> String {
-    let text = text.trim_end().trim_end_matches(';');
-    let verbs = ["CREATE ", "ALTER ", "COMMENT ON ", "GRANT "];
-    if verbs.iter().any(|verb| text.get(..verb.len()).is_some_and(|start| start.eq_ignore_ascii_case(verb))) {
-        return format!("{text};");
-    }
-    let line = |line: &str| if line.starts_with("--") { line.to_owned() } else { format!("-- {line}") };
-    text.lines().map(line).collect::<Vec<_>>().join("\n")
+/// Takes those out that the user leaves out.
+pub(crate) fn take_left(target: &Engine, wanted: &Wanted, table: &str, made: &mut Vec<Named>) -> Vec<Left> {
+    let dot = if table.is_empty() { "" } else { "." };
+    let left = made.extract_if(.., |named| wanted.leaves_out(table, &named.name));
+    left.map(|named| Left {
+        object: format!("{table}{dot}{}", named.name),
+        sql: statement(target, &named.sql),
+    })
+    .collect()
 }
 
 impl Plan {
     /// Takes out what the user leaves out.
-    pub(crate) fn leave_out(&mut self, wanted: &Wanted, catalog: &Catalog) -> Result<()> {
+    pub(crate) fn leave_out(
+        &mut self,
+        target: &Engine,
+        wanted: &Wanted,
+        catalog: &Catalog,
+        same: bool,
+    ) -> Result<()> {
         let left = &mut self.left;
-        let before = take_left(wanted, "", &mut self.before);
+        let before = take_left(target, wanted, "", &mut self.before);
         self.after.retain(|after| !before.iter().any(|made| made.object == after.name));
         left.extend(before);
         for table in &mut self.tables {
-            left.extend(take_left(wanted, &table.name, &mut table.indexes));
+            left.extend(take_left(target, wanted, &table.name, &mut table.indexes));
         }
         for table in catalog.tables.iter().filter(|table| wanted.leave_out.contains(&table.name)) {
-            let none = || format!("-- {} has no text of its own", table.name);
-            let sql = table.native.as_ref().map_or_else(none, |native| native.create.clone());
-            left.push(Left { object: table.name.clone(), sql });
+            left.push(Left { object: table.name.clone(), sql: text_of(table, target, same) });
         }
         let is_left = |name: &&String| {
             left.iter().any(|left| left.object == **name || left.object.ends_with(&format!(".{name}")))
@@ -94,19 +145,47 @@ impl Plan {
         }
     }
 
-    /// What is not made, with its text: a file that one can edit and apply. `source` is the name of the source's engine.
-    pub fn left_text(&self, source: &str) -> String {
-        let mut text = format!(
-            "-- What 'kurabe copy' did not make. Texts of the source are in the language of {source}.\n"
-        );
+    /// What is not made, with its text: a file for the target's own client. What the target's server cannot execute, such as the
+    /// texts of a source of another kind, is a comment.
+    pub fn left_text(&self, target: &Engine) -> String {
+        let mut text = comment(&format!("What 'kurabe copy' did not make, for {}.", target.name));
+        let _ = writeln!(text, "\n{}", target.script);
         // Writing to a String cannot fail.
         for left in &self.left {
-            let _ = writeln!(text, "\n-- left out: {}\n{}", left.object, statement(&left.sql));
+            let _ = writeln!(text, "{}\n{}\n", comment(&format!("left out: {}", left.object)), left.sql);
         }
-        for issue in self.issues.iter().filter(|issue| !issue.text.is_empty()) {
-            let body = statement(&issue.text);
-            let _ = writeln!(text, "\n-- {}: {}\n{body}", issue.kind.name(), issue.object);
+        for issue in in_order(target, &self.issues) {
+            let head = comment(&format!("{}: {}", issue.kind.name(), issue.object));
+            let _ = writeln!(text, "{head}\n{}\n", issue.text);
         }
         text
     }
+}
+
+/// What has a text: routines before the views that may call them, views after those that they name, then all else.
+fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<&'i Issue> {
+    let rank = |issue: &&Issue| match issue.kind {
+        IssueKind::Routine => 0,
+        IssueKind::View => 1,
+        IssueKind::Trigger => 3,
+        IssueKind::Comment => 4,
+        IssueKind::Grant => 5,
+        _ => 2,
+    };
+    let mut ordered = Vec::new();
+    for wanted in 0..6 {
+        let of_rank = issues.iter().filter(|issue| rank(issue) == wanted && !issue.text.is_empty());
+        let mut rest: Vec<&Issue> = of_rank.collect();
+        while !rest.is_empty() {
+            let is_free = |issue: &&Issue| {
+                let has =
+                    |name: &str| issue.text.contains(name) || issue.text.contains(&quoted(target, name));
+                let names = |other: &&Issue| other.object != issue.object && has(&other.object);
+                issue.kind != IssueKind::View || !rest.iter().any(names)
+            };
+            let at = rest.iter().position(is_free).unwrap_or(0);
+            ordered.push(rest.remove(at));
+        }
+    }
+    ordered
 }

@@ -40,6 +40,7 @@ pub mod rows;
 pub mod run;
 pub mod sample;
 pub mod scan;
+pub mod script;
 mod splits;
 pub mod sql;
 pub mod state;

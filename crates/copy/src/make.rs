@@ -1,17 +1,28 @@
 //! Makes what tables need and the tables, and removes those of an unfinished copy.
 
 use crate::catalog::{Catalog, Named};
-use crate::ours::{check, identity};
+use crate::engines::engine::Undo;
+use crate::ours::{check, know};
 use crate::plan::{Plan, Resume, TablePlan};
 use crate::pool::Work;
 use crate::refused::is_another;
-use crate::run::Copy;
+use crate::run::{Copy, names_of};
 use crate::splits::splits;
 use crate::sql::{in_transaction, only_refused};
 use crate::state::{self, OfTable, Phase, State, Whole};
 use crate::wanted::Parts;
 use kurabe_core::driver::Namespace;
+use kurabe_core::operation::Operation;
 use kurabe_core::{Error, ErrorKind, Result};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::SystemTime;
+
+/// A number that no other table has, of 16 hexadecimal digits.
+fn number_of(table: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    (table, SystemTime::now(), std::process::id()).hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
 
 impl Copy<'_> {
     /// Makes the types and sequences that tables need.
@@ -32,6 +43,79 @@ impl Copy<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Makes all that is new, with its indexes and foreign keys and without a row, and takes it back. Returns what the target
+    /// refuses.
+    pub(crate) fn rehearse(
+        &mut self,
+        plan: &Plan,
+        there: &[Named],
+        state: &State,
+        whole: &mut Whole,
+    ) -> Result<Vec<(String, Error)>> {
+        const SAVED: &str = "kurabe_copy_trial";
+        let engine = self.target.engine;
+        let in_transaction = engine.undo == Undo::Transaction;
+        if engine.undo == Undo::None {
+            return Ok(Vec::new());
+        }
+        // By these, a table of a trial that did not end is known.
+        whole.columns.extend(plan.tables.iter().map(|table| (table.to.clone(), names_of(table))));
+        state.set_whole(&mut self.target, whole)?;
+        if in_transaction {
+            self.target.control(&Operation::Begin)?;
+        }
+        let is_new = |named: &&Named| !there.iter().any(|known| known.name == named.name);
+        let before = plan.before.iter().filter(is_new).map(|named| (None, &named.name, &named.sql));
+        let tables = plan.tables.iter().map(|table| (Some(table), &table.to, &table.create));
+        let rest = |of: fn(&TablePlan) -> &Vec<Named>| {
+            let all =
+                plan.tables.iter().flat_map(move |table| of(table).iter().map(move |named| (table, named)));
+            all.map(|(table, named)| (Some(table), &named.name, &named.sql))
+        };
+        let later = rest(|table| &table.indexes).chain(rest(|table| &table.foreign));
+        let (mut refused, mut made) = (Vec::new(), Vec::new());
+        for (table, name, sql) in before.chain(tables).chain(later) {
+            let is_table = table.is_some_and(|table| std::ptr::eq(&raw const table.create, sql));
+            let of = table.map_or("", |table| table.to.as_str());
+            if table.is_some() && !is_table && !made.contains(&of) {
+                continue;
+            }
+            self.check_stop()?;
+            if in_transaction {
+                self.target.run(&format!("SAVEPOINT {SAVED}"))?;
+            } else if is_table {
+                state.set_table(&mut self.target, of, &OfTable::new(Phase::Making))?;
+            }
+            match self.target.run(sql) {
+                Ok(()) if is_table => made.push(of),
+                Ok(()) => {}
+                Err(error) => {
+                    let error = only_refused(error)?;
+                    let dot = if of.is_empty() || is_table { String::new() } else { format!("{of}.") };
+                    refused.push((format!("{dot}{name}"), error));
+                    if in_transaction {
+                        self.target.run(&format!("ROLLBACK TO SAVEPOINT {SAVED}"))?;
+                    } else if is_table {
+                        state.forget_table(&mut self.target, of)?;
+                    }
+                }
+            }
+        }
+        match engine.undo {
+            Undo::Drop([begin, end]) => {
+                self.target.run(begin)?;
+                for table in made.iter().rev() {
+                    let sql = format!("DROP TABLE {}", self.target.quoted(table));
+                    self.target.run(&sql)?;
+                    state.forget_table(&mut self.target, table)?;
+                }
+                self.target.run(end)?;
+            }
+            _ => self.target.control(&Operation::Rollback)?,
+        }
+        Ok(refused)
     }
 
     /// Removes the tables of an unfinished copy, or their rows, and its state.
@@ -96,16 +180,20 @@ impl Copy<'_> {
                         self.target.run(&format!("DROP TABLE {of}"))?;
                     }
                     state.set_table(&mut self.target, &table.to, &now)?;
-                    if let Err(error) = self.target.run(&table.create) {
+                    let mark = self.target.engine.mark.filter(|_| whole.kept);
+                    let create = mark.map(|mark| mark(&table.create, &number_of(&table.to)));
+                    if let Err(error) = self.target.run(create.as_ref().unwrap_or(&table.create)) {
                         let error = only_refused(error)?;
                         // A table of that name would be somebody else's from now on.
                         state.forget_table(&mut self.target, &table.to)?;
                         return Err(error);
                     }
-                    if let Some(id) = identity(&mut self.target, &table.to)? {
-                        whole.ids.insert(table.to.clone(), id);
-                        state.set_whole(&mut self.target, whole)?;
+                    whole.ids.remove(&table.to);
+                    // One that changes with its indexes is recorded after them.
+                    if self.target.engine.identity_ends.is_none() {
+                        know(&mut self.target, whole, std::slice::from_ref(&table.to))?;
                     }
+                    state.set_whole(&mut self.target, whole)?;
                 }
             }
             now.phase = if parts == Parts::Schema { Phase::Verified } else { Phase::Rows };

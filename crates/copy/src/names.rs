@@ -39,17 +39,20 @@ pub struct Names {
     taken: HashSet<String>,
     shared: bool,
     longest: usize,
+    narrow: bool,
 }
 
 impl Names {
     /// No names but those of the new tables.
     pub fn new(target: &Engine, tables: &[Table]) -> Self {
         let taken = tables.iter().map(|table| table.name.to_lowercase()).collect();
-        Self { taken, shared: target.index_names_are_shared, longest: target.longest_name }
+        let (shared, longest) = (target.index_names_are_shared, target.longest_name);
+        Self { taken, shared, longest, narrow: target.has_narrow_names }
     }
 
-    /// The name, or another one if it is taken, too long, or one that the engine reserves.
+    /// The name, or another one if it is taken, too long, or one that the engine reserves or cannot have.
     pub fn of(&mut self, table: &str, name: &str, always_shared: bool) -> String {
+        let name = &name.replace(|c| self.narrow && c > '\u{ffff}', "_");
         let scope = |name: &str| {
             let name = name.to_lowercase();
             if self.shared || always_shared { name } else { format!("{table}\0{name}") }
@@ -60,7 +63,7 @@ impl Names {
             || name.starts_with("sqlite_")
             || name.starts_with("RDB$")
             || name.eq_ignore_ascii_case("primary");
-        let mut chosen = name.to_owned();
+        let mut chosen = name.clone();
         if reserved || !is_free(&self.taken, name) {
             let stem = if reserved { table.to_owned() } else { format!("{table}_{name}") };
             // No more than this many objects have one name.

@@ -2,6 +2,7 @@
 
 use crate::catalog::{Catalog, Table};
 use crate::plan::TablePlan;
+use crate::script::literal;
 use crate::sql::{Side, in_transaction};
 use crate::state::{OfTable, Phase, State, Whole};
 use crate::wanted::Parts;
@@ -27,7 +28,7 @@ pub(crate) fn check(
     // Into a table that was there before, the copy only inserted.
     let is_made = match found {
         _ if whole.parts == Parts::Data => true,
-        Some(found) => is_made(target, whole, found)?,
+        Some(found) => is_made(target, whole, found, false)?,
         None => false,
     };
     let count = format!("SELECT COUNT(*) FROM {}{}", target.engine.only, target.quoted(name));
@@ -48,27 +49,50 @@ pub(crate) fn check(
         .hint("rename or remove it yourself, and repeat the command"))
 }
 
-/// Whether a table is the one that a copy made: it has its columns and, where the engine tells that, its identity.
-fn is_made(target: &mut Side, whole: &Whole, found: &Table) -> Result<bool> {
+/// Whether a table is the one that a copy made: it has its columns and its identity, if that was recorded. `surely`: and it was.
+fn is_made(target: &mut Side, whole: &Whole, found: &Table, surely: bool) -> Result<bool> {
     let Some(columns) = whole.columns.get(&found.name) else { return Ok(false) };
     let names = found.columns.iter().map(|column| &column.name);
     let same = names.len() == columns.len()
         && names.zip(columns).all(|(one, other)| one.eq_ignore_ascii_case(other));
     let id = identity(target, &found.name)?;
-    Ok(same && whole.ids.get(&found.name).is_none_or(|known| id.as_ref() == Some(known)))
+    Ok(same && whole.ids.get(&found.name).map_or(!surely, |known| id.as_ref() == Some(known)))
+}
+
+/// The tables of a copy of data that earlier copies made.
+pub(crate) fn made_before(target: &mut Side, whole: &Whole, there: &Catalog) -> Result<Vec<String>> {
+    let mut made = Vec::new();
+    for found in there.tables.iter().filter(|table| whole.tables.contains(&table.name)) {
+        if is_made(target, whole, found, true)? {
+            made.push(found.name.clone());
+        }
+    }
+    Ok(made)
+}
+
+/// Records what tells these tables from others that get their names later.
+pub(crate) fn know(target: &mut Side, whole: &mut Whole, tables: &[String]) -> Result<()> {
+    if let Some(sql) = target.engine.identity_ends.filter(|_| !tables.is_empty()) {
+        target.run(sql)?;
+    }
+    for table in tables {
+        let id = identity(target, table)?;
+        whole.ids.remove(table);
+        whole.ids.extend(id.map(|id| (table.clone(), id)));
+    }
+    Ok(())
 }
 
 /// What tells a table from another one of its name.
 pub(crate) fn identity(target: &mut Side, name: &str) -> Result<Option<String>> {
-    let literal = literal_of(target, name);
+    let literal = literal_of(target, name)?;
     target.engine.identity_of.map_or(Ok(None), |query| target.catalogue_value(&query(&literal)))
 }
 
 /// The literal by which the engine's queries name a table: PostgreSQL reads names in quotes in it.
-fn literal_of(target: &Side, name: &str) -> String {
+fn literal_of(target: &Side, name: &str) -> Result<String> {
     let has_quotes = !target.engine.only.is_empty();
-    let name = if has_quotes { target.quoted(name) } else { name.replace('\\', "\\\\") };
-    format!("'{}'", name.replace('\'', "''"))
+    literal(target.engine, &if has_quotes { target.quoted(name) } else { name.to_owned() })
 }
 
 /// A table that is not copied and whose rows refer to those of a table, or are a part of it.
@@ -83,20 +107,19 @@ fn refers(
     if let Some(other) = there.tables.iter().find(refers) {
         return Ok(Some(other.name.clone()));
     }
-    let literal = literal_of(target, name);
+    let literal = literal_of(target, name)?;
     target.engine.elsewhere.map_or(Ok(None), |query| target.catalogue_value(&query(&literal)))
 }
 
 /// The tables of a copy of data that have rows, those that refer to others first, if all of them may be emptied.
 ///
 /// # Errors
-/// [`NotOurs`](ErrorKind::NotOurs) if `kurabe copy` did not make one of them, or if a table that is not copied refers to it.
+/// [`NotOurs`](ErrorKind::NotOurs) unless `made` are tables to empty and has all of them, or if a table that is not copied refers to it.
 pub(crate) fn to_empty(
     target: &mut Side,
-    whole: &Whole,
     there: &Catalog,
     tables: &[TablePlan],
-    truncate: bool,
+    made: Option<&[String]>,
 ) -> Result<Vec<String>> {
     let mut full = Vec::new();
     for table in tables.iter().rev() {
@@ -109,13 +132,12 @@ pub(crate) fn to_empty(
         let what = format!("{}: table {to} has {} rows", target.name, units::count(rows));
         let refused =
             |why: &str, hint: &str| Err(Error::new(ErrorKind::NotOurs, format!("{what}{why}")).hint(hint));
-        if !truncate {
+        let Some(made) = made else {
             return refused("", "--truncate-target empties tables that 'kurabe copy' made");
-        }
-        let found = there.tables.iter().find(|table| table.name == *to);
-        if !found.map_or(Ok(false), |found| is_made(target, whole, found))? {
+        };
+        if !made.contains(to) {
             return refused(
-                ", and 'kurabe copy' did not make it",
+                ", and 'kurabe copy' did not make it, or it was altered since",
                 "nothing was emptied; empty this one yourself",
             );
         }

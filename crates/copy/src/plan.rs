@@ -4,6 +4,7 @@ use crate::canonical::Mend;
 use crate::catalog::Named;
 use crate::issue::{Accepted, Issue};
 use crate::page::PageSize;
+use crate::script::comment;
 use crate::types::{Kind, Mapped};
 use crate::wanted::Parts;
 use kurabe_core::Error;
@@ -88,8 +89,15 @@ impl TablePlan {
 pub struct Left {
     /// Its name, perhaps with that of its table.
     pub object: String,
-    /// The statement that would make it.
+    /// What stands in the file of leftovers: the statement that would make it, or a comment.
     pub sql: String,
+}
+
+impl Left {
+    /// A table of Kurabe's own.
+    pub fn own(name: &str) -> Self {
+        Self { object: name.to_owned(), sql: comment("Kurabe made this table for itself, by its record") }
+    }
 }
 
 /// A whole copy.

@@ -1,7 +1,7 @@
 //! From what is wanted and the catalogues of both sides to a plan.
 
 use crate::casts::Casts;
-use crate::catalog::{Catalog, Named, Native, Table};
+use crate::catalog::{Catalog, Named, Native, Table, Text};
 use crate::columns::{OneTable, differ_in_more_than_case};
 use crate::engines::engine::Engine;
 use crate::engines::facts::{Carried, TargetFacts};
@@ -9,11 +9,13 @@ use crate::foreign;
 use crate::leftovers;
 use crate::names::{Names, differ};
 use crate::needs::{needed, types_exist};
-use crate::plan::{Plan, TablePlan};
+use crate::plan::{Left, Plan, TablePlan};
 use crate::sql::{Side, text};
-use crate::wanted::{Parts, Wanted, chosen, existing, prepare};
+use crate::state;
+use crate::wanted::{Parts, Wanted, chosen, existing, own, prepare};
 use kurabe_core::sort;
 use kurabe_core::{Error, Result};
+use kurabe_driver_common::ownership::MARKER;
 use std::collections::HashSet;
 
 /// Plans a copy. Reads the source's catalogue and, where something depends on values, its tables. `there` is what exists
@@ -31,9 +33,13 @@ pub fn plan(
 ) -> Result<Plan> {
     let mut catalog = source.engine.dialect.catalog(source)?;
     let comments = others(source, &mut catalog, facts.same_server)?;
-    let mut tables = chosen(source, &catalog, wanted)?;
+    let own = own(source, &catalog)?;
+    let mut tables = chosen(source, &catalog, wanted, &own)?;
     let mut plan = Plan { parts: wanted.parts, ..Plan::default() };
-    plan.issues = leftovers::without_columns(&mut tables);
+    let is_left =
+        |name: &&String| catalog.names.contains(name) && !tables.iter().any(|table| table.name == **name);
+    plan.left = own.iter().filter(is_left).map(|name| Left::own(name)).collect();
+    plan.issues = leftovers::without_columns(&mut tables, target, facts.same_server);
     let mut casts = wanted.casts.clone();
     casts.check(&tables)?;
     if let Some(there) = there {
@@ -85,10 +91,11 @@ pub fn plan(
         let is_made = |after: &&Named| plan.before.iter().any(|made| made.name == after.name);
         plan.after = catalog.after.iter().filter(is_made).cloned().collect();
         let is_native = |name: &str| tables.iter().any(|table| table.name == name && table.native.is_some());
-        plan.after.extend(comments.into_iter().filter(|made| is_native(&made.name)));
+        plan.after
+            .extend(comments.into_iter().filter(|made| is_native(&made.name) || all && made.name.is_empty()));
     }
-    leftovers::list(&mut plan, &catalog, &tables, wanted, facts.same_server);
-    plan.leave_out(wanted, &catalog)?;
+    leftovers::list(&mut plan, target, &catalog, &tables, wanted, facts.same_server);
+    plan.leave_out(target, wanted, &catalog, facts.same_server)?;
     sort::by(&mut plan.issues, |a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
     parents_first(&mut plan.tables, &tables);
     Ok(plan)
@@ -102,9 +109,14 @@ fn check_table(
     table: &Table,
     made: &Table,
 ) -> Result<()> {
-    let (name, most) = (&made.name, target.longest_name);
-    if name.len() > most {
-        let why = format!("table {name}: {} names have at most {most} bytes", target.name);
+    let name = &made.name;
+    if let Some(why) = target.refuses_name(name) {
+        let why = format!("table {name}: {why}");
+        return Err(Error::unsupported(why).hint("--rename it, or leave it out with --exclude"));
+    }
+    if [MARKER, state::NAME].iter().any(|own| own.eq_ignore_ascii_case(name)) && wanted.parts != Parts::Data {
+        let why =
+            format!("table {name}: the record of the copy has this name on the target while it is copied");
         return Err(Error::unsupported(why).hint("--rename it, or leave it out with --exclude"));
     }
     match facts.requires_keys.filter(|_| made.primary.is_empty() && wanted.parts != Parts::Data) {
@@ -128,11 +140,15 @@ fn others(source: &mut Side, catalog: &mut Catalog, same: bool) -> Result<Vec<Na
     for others in source.engine.others {
         for row in source.catalogue(others.sql)? {
             let table = row.first().and_then(Option::as_deref);
-            let sql = source.engine.dialect.own_text(source, others.kind, text(&row, 1), text(&row, 2))?;
-            catalog.leave(others.kind, table, text(&row, 1), &sql).carried = others.carried != Carried::No;
-            if same && others.carried == Carried::ByText {
-                made.push(Named { name: table.unwrap_or_default().to_owned(), sql });
+            let own = source.engine.dialect.own_text(source, others.kind, &row)?;
+            if same
+                && others.carried == Carried::ByText
+                && let Text::Remark { own: sql, .. } | Text::Statement(sql) = &own
+            {
+                made.push(Named { name: table.unwrap_or_default().to_owned(), sql: sql.clone() });
             }
+            let left = catalog.leave_text(others.kind, table, text(&row, 1), own);
+            left.carried = others.carried != Carried::No;
         }
     }
     Ok(made)

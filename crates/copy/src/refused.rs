@@ -19,18 +19,19 @@ pub(crate) fn is_another(target: &Side, found: &Whole, whole: &Whole) -> Error {
         .hint("continue it as it was begun, or remove its tables and begin again with --no-resume")
 }
 
-/// The error of all indexes and foreign keys that the server refused.
-pub(crate) fn refusals(parts: Parts, refused: &[(String, Error)]) -> Option<Error> {
+/// The error of all that the server refused. `parts`: what was copied before it was; `None`: nothing.
+pub(crate) fn refusals(parts: Option<Parts>, refused: &[(String, Error)]) -> Option<Error> {
     let (_, first) = refused.first()?;
     let names: Vec<&str> = refused.iter().map(|(name, _)| name.as_str()).collect();
     let names = names.join(",");
-    let done =
-        if parts == Parts::Schema { "all tables were made" } else { "all rows were copied and verified" };
+    let done = match parts {
+        None => "nothing was copied",
+        Some(Parts::Schema) => "all tables were made",
+        Some(_) => "all rows were copied and verified",
+    };
     let what = format!("{done}, but the target refused {names}; the first reason: {first}");
-    Some(
-        Error::new(ErrorKind::Server, what)
-            .hint(format!("the same command tries them again; --leave-out {names} leaves them out")),
-    )
+    let again = if parts.is_some() { "the same command tries them again; " } else { "" };
+    Some(Error::new(ErrorKind::Server, what).hint(format!("{again}--leave-out {names} leaves them out")))
 }
 
 /// Refuses tables that exist, and that the copy did not make.

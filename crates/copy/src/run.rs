@@ -1,9 +1,11 @@
 //! A whole copy: plan, tables, rows, comparison, indexes, foreign keys. It can end anywhere and be continued.
 
+use crate::catalog::Catalog;
 use crate::event::{Event, TableDone};
 use crate::foreign;
-use crate::ours::to_empty;
-use crate::plan::Plan;
+use crate::issue::{Issue, IssueKind};
+use crate::ours::{know, made_before, to_empty};
+use crate::plan::{Plan, TablePlan};
 use crate::planner::plan;
 use crate::pool::{Halt, Pool};
 use crate::refused::{is_another, refusals, refuse_existing};
@@ -14,10 +16,10 @@ use crate::wanted::{Parts, Wanted};
 use crate::worker::Worker;
 use kurabe_core::driver::Namespace;
 use kurabe_core::operation::Operation;
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, Result};
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 
 /// The two sides of a copy.
@@ -27,8 +29,23 @@ pub struct Copy<'a> {
     pub target: Side,
     /// Set when the user stops the copy.
     pub stop: &'a AtomicBool,
+    /// Opens a further session of the source, if it needs one.
+    pub open_source: Option<&'a dyn Fn() -> Result<Side>>,
+    /// The session that keeps others from changing tables without transactions.
+    pub holder: Option<Side>,
     /// Whether the target holds the state of this copy, so that it can be continued.
     pub begun: bool,
+}
+
+/// The names of a table's columns.
+pub(crate) fn names_of(table: &TablePlan) -> Vec<String> {
+    table.columns.iter().map(|column| column.name.clone()).collect()
+}
+
+/// Gives a session the settings of its engine, and executes these statements.
+fn prepare(side: &mut Side, statements: &[&str]) -> Result<()> {
+    side.engine.dialect.set(side, side.engine.settings)?;
+    statements.iter().try_for_each(|statement| side.run(statement))
 }
 
 /// How a copy is done.
@@ -46,7 +63,12 @@ pub struct How<'a> {
     pub reject: Option<&'a Rejects>,
 }
 
-impl Copy<'_> {
+impl<'a> Copy<'a> {
+    /// A copy that `stop` ends.
+    pub fn new(source: Side, target: Side, stop: &'a AtomicBool) -> Self {
+        Self { source, target, stop, open_source: None, holder: None, begun: false }
+    }
+
     /// Prepares both sessions, and `more`, which see the same rows, and plans the copy. Changes nothing.
     ///
     /// # Errors
@@ -58,26 +80,41 @@ impl Copy<'_> {
             let what = format!("{} takes rows from one session at a time", self.target.engine.name);
             return Err(Error::unsupported(what).hint("use --jobs 1"));
         }
+        let into_keys = if wanted.parts == Parts::Data { self.target.engine.writing_into_keys } else { &[] };
         let (mut sources, mut targets) = (vec![&mut self.source], vec![&mut self.target]);
-        for (source, target) in more {
+        for (source, target) in &mut *more {
             sources.push(source);
             targets.push(target);
         }
-        for source in &mut sources {
-            let statements = engine.each_session.iter().chain(engine.reading);
-            statements.copied().try_for_each(|statement| source.run(statement))?;
-        }
+        sources.into_iter().try_for_each(|source| prepare(source, engine.reading))?;
+        targets.into_iter().try_for_each(|target| {
+            prepare(target, target.engine.writing)?;
+            into_keys.iter().try_for_each(|statement| target.run(statement))
+        })?;
+        self.refuse_itself()?;
+        let mut loose = engine.dialect.without_transactions(&mut self.source)?;
+        loose.retain(|name| wanted.is_chosen(name));
+        let open = self.open_source.filter(|_| !loose.is_empty());
+        let mut holder = open.map(|open| open()).transpose()?;
+        let mut unheld: Vec<(String, String)> = Vec::new();
+        let mut hold = || {
+            match &mut holder {
+                None => unheld.extend(loose.drain(..).map(|name| (name, "it is not locked".to_owned()))),
+                Some(holder) => {
+                    prepare(holder, engine.reading)?;
+                    unheld = engine.dialect.hold(holder, &loose)?;
+                }
+            }
+            Ok(())
+        };
+        let mut sources = vec![&mut self.source];
+        sources.extend(more.iter_mut().map(|(source, _)| source));
         // One transaction, so that all tables are read as they were at one time, where the engine can do that.
         match sources.as_mut_slice() {
-            [only] => only.begin_reading()?,
-            all => engine.dialect.begin_together(all)?,
+            [only] => hold().and_then(|()| only.begin_reading())?,
+            all => engine.dialect.begin_together(all, &mut hold)?,
         }
-        for target in targets {
-            let engine = target.engine;
-            let data_only = if wanted.parts == Parts::Data { engine.writing_into_keys } else { &[] };
-            let statements = engine.each_session.iter().chain(engine.writing).chain(data_only);
-            statements.copied().try_for_each(|statement| target.run(statement))?;
-        }
+        self.holder = holder;
         let mut facts = self.target.engine.dialect.facts(&mut self.target)?;
         facts.same_server =
             engine == self.target.engine && engine.dialect.facts(&mut self.source)?.edition == facts.edition;
@@ -85,7 +122,26 @@ impl Copy<'_> {
             Parts::Data => Some(self.target.engine.dialect.catalog(&mut self.target)?),
             _ => None,
         };
-        plan(&mut self.source, self.target.engine, &facts, wanted, there.as_ref())
+        let mut plan = plan(&mut self.source, self.target.engine, &facts, wanted, there.as_ref())?;
+        for (object, why) in unheld {
+            let detail = format!("it has no transactions, and may change while it is read: {why}");
+            plan.issues.push(Issue { kind: IssueKind::Unlocked, object, detail, text: String::new() });
+        }
+        Ok(plan)
+    }
+
+    /// Refuses a copy of a database to itself, by whatever names it is reached.
+    fn refuse_itself(&mut self) -> Result<()> {
+        let engine = self.source.engine;
+        if engine != self.target.engine {
+            return Ok(());
+        }
+        let places = [engine.dialect.place(&mut self.source)?, engine.dialect.place(&mut self.target)?];
+        let [Some([source, of]), Some([target, other])] = places else { return Ok(()) };
+        if source == target && (of == other || of.is_empty() || other.is_empty()) {
+            return Err(Error::usage("source and target are the same database, by the word of the server"));
+        }
+        Ok(())
     }
 
     /// Copies. `namespace` is that of the target, which the caller has claimed.
@@ -111,24 +167,23 @@ impl Copy<'_> {
             ..Whole::default()
         };
         let mut there = self.target.engine.dialect.catalog(&mut self.target)?;
-        // A process may have ended between its entry in the ownership table and the table itself, or its first row.
-        let mut record = None;
-        let mut exists = state::exists(namespace)? && there.names.iter().any(|name| name == state::NAME);
-        if exists {
-            let state = State::open(&mut self.target)?;
-            record = state.whole(&mut self.target)?;
-            state.close(&mut self.target)?;
-        }
+        let (mut exists, mut record) = self.record(namespace, &there)?;
         let finished = record.as_ref().is_some_and(|record| record.done);
         if let Some(record) = &record {
             (whole.columns, whole.ids) = (record.columns.clone(), record.ids.clone());
         }
+        whole.kept = how.keep || plan.parts != Parts::All || finished;
+        let made = if plan.parts == Parts::Data {
+            made_before(&mut self.target, &whole, &there)?
+        } else {
+            whole.tables.clone()
+        };
         if restart && exists && !finished {
             self.discard(namespace, &record.take().unwrap_or_default(), &whole, &there)?;
             exists = false;
             there = self.target.engine.dialect.catalog(&mut self.target)?;
         }
-        let resumed = exists && !finished;
+        let (resumed, kept) = (exists && !finished, whole.kept);
         let state = if resumed {
             let state = State::open(&mut self.target)?;
             match record.as_ref() {
@@ -136,11 +191,12 @@ impl Copy<'_> {
                 Some(found) => return Err(is_another(&self.target, found, &whole)),
                 None => state.set_whole(&mut self.target, &whole)?,
             }
+            whole.kept = kept;
             events(Event::Resumed);
             state
         } else {
             if plan.parts == Parts::Data {
-                let full = to_empty(&mut self.target, &whole, &there, &plan.tables, how.truncate)?;
+                let full = to_empty(&mut self.target, &there, &plan.tables, how.truncate.then_some(&made))?;
                 in_transaction(&mut self.target, |target| {
                     full.iter().try_for_each(|of| target.run(&format!("DELETE FROM {of}")))
                 })?;
@@ -153,17 +209,23 @@ impl Copy<'_> {
             state
         };
         self.begun = true;
-        self.needed(plan, &there.before, resumed || restart)?;
         let mut begun = Vec::new();
         for table in &plan.tables {
             begun.push(state.table(&mut self.target, &table.to)?);
         }
+        if plan.parts != Parts::Data && begun.iter().all(Option::is_none) {
+            let refused = self.rehearse(plan, &there.before, &state, &mut whole)?;
+            if let Some(error) = refusals(None, &refused) {
+                state.close(&mut self.target)?;
+                return self.end(namespace, &mut whole, finished, &[]).and(Err(error));
+            }
+        }
+        self.needed(plan, &there.before, resumed || restart)?;
         if plan.parts != Parts::Data {
             let new = plan.tables.iter().zip(&begun).filter(|(_, begun)| begun.is_none());
             refuse_existing(&self.target, &there.names, new.clone().map(|(table, _)| &table.to))?;
             for (table, _) in new {
-                let columns = table.columns.iter().map(|column| column.name.clone()).collect();
-                whole.columns.insert(table.to.clone(), columns);
+                whole.columns.insert(table.to.clone(), names_of(table));
             }
             state.set_whole(&mut self.target, &whole)?;
         }
@@ -185,23 +247,50 @@ impl Copy<'_> {
         } else {
             refused.extend(self.foreign_keys(plan, resumed)?);
         }
-        if let Some(error) = refusals(plan.parts, &refused) {
+        if let Some(error) = refusals(Some(plan.parts), &refused) {
             return Err(error);
         }
         plan.after.iter().try_for_each(|named| self.target.run(&named.sql))?;
         events(Event::Done(&done));
-        if how.keep || plan.parts != Parts::All || finished {
+        let kept = whole.kept;
+        self.end(namespace, &mut whole, kept, &made)?;
+        self.holder = None;
+        // Only read.
+        let _ = self.source.control(&Operation::Rollback);
+        Ok(done)
+    }
+
+    /// Whether there is a state on the target, and what it says.
+    fn record(&mut self, namespace: &mut dyn Namespace, there: &Catalog) -> Result<(bool, Option<Whole>)> {
+        // A process may have ended between its entry in the ownership table and the table itself, or its first row.
+        if !state::exists(namespace)? || !there.names.iter().any(|name| name == state::NAME) {
+            return Ok((false, None));
+        }
+        let state = State::open(&mut self.target)?;
+        let record = state.whole(&mut self.target)?;
+        state.close(&mut self.target)?;
+        Ok((true, record))
+    }
+
+    /// Ends the state on the target, or keeps it as the record of what was made.
+    fn end(
+        &mut self,
+        namespace: &mut dyn Namespace,
+        whole: &mut Whole,
+        kept: bool,
+        made: &[String],
+    ) -> Result<()> {
+        if kept {
             let state = State::open(&mut self.target)?;
             whole.done = true;
-            state.set_whole(&mut self.target, &whole)?;
+            know(&mut self.target, whole, made)?;
+            state.set_whole(&mut self.target, whole)?;
             state.close(&mut self.target)?;
         } else {
             state::remove(namespace)?;
         }
         self.begun = false;
-        // Only read.
-        let _ = self.source.control(&Operation::Rollback);
-        Ok(done)
+        Ok(())
     }
 
     /// Copies and verifies all tables, with as many threads as there are sessions. With one, it is this thread.
@@ -271,6 +360,11 @@ impl Copy<'_> {
         format!("{:016x}", hasher.finish())
     }
 
+    /// Fails after the user has stopped the copy.
+    pub(crate) fn check_stop(&self) -> Result<()> {
+        Halt::new(self.stop).check()
+    }
+
     /// Makes the foreign keys. Returns those that the server refuses.
     fn foreign_keys(&mut self, plan: &Plan, resumed: bool) -> Result<Vec<(String, Error)>> {
         let known: Vec<String> = if resumed {
@@ -284,9 +378,7 @@ impl Copy<'_> {
         for (table, key) in
             plan.tables.iter().flat_map(|table| table.foreign.iter().map(move |key| (table, key)))
         {
-            if self.stop.load(Ordering::Relaxed) {
-                return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
-            }
+            self.check_stop()?;
             if known.contains(&key.name) {
                 continue;
             }

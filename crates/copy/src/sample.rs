@@ -7,7 +7,7 @@ use crate::engines::facts::TargetFacts;
 use crate::engines::{ALL, engine_of, of_each};
 use crate::page::{Cell, Encoded, Page};
 use crate::rows::encode;
-use crate::sql::quoted;
+use crate::script::quoted;
 use crate::types::{Class, Mapped};
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::Session;

@@ -4,7 +4,8 @@ use crate::catalog::Table;
 use crate::classes::kind_of;
 use crate::engines::engine::Engine;
 use crate::issue::IssueKind;
-use crate::sql::{Side, quoted, text};
+use crate::script::quoted;
+use crate::sql::{Side, text};
 use crate::types::{Class, ColumnTypes, Correction, Kind};
 use kurabe_core::{ErrorKind, Result};
 
@@ -16,6 +17,7 @@ const OF_VALUES: &[IssueKind] = &[
     IssueKind::NotANumber,
     IssueKind::NulCharacter,
     IssueKind::Fraction,
+    IssueKind::Enum,
 ];
 
 /// What a pass found in a table.
@@ -135,8 +137,10 @@ pub fn scan(source: &mut Side, target: &Engine, table: &Table, types: &[ColumnTy
             conditions.push(condition);
             asked.push((at, what));
         };
-        let cannot = if types.exact { &[] } else { target.dialect.cannot_hold(&types.mapped.stored) };
-        for unfit in OF_VALUES.iter().filter(|kind| cannot.contains(kind)) {
+        let cannot = target.dialect.cannot_hold(&types.mapped.stored);
+        // A server refuses some values of its own.
+        let is_asked = |unfit: &&IssueKind| !types.exact || **unfit == IssueKind::Enum;
+        for unfit in OF_VALUES.iter().filter(|kind| cannot.contains(kind)).filter(is_asked) {
             if let Some(condition) = engine.dialect.has_unfit(kind, *unfit, &name) {
                 count(What::Unfit(*unfit), condition);
             }

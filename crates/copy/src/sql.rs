@@ -4,6 +4,7 @@ use crate::catalog::Table;
 use crate::engines::engine::Engine;
 pub use crate::engines::engine::{GAP, Side};
 use crate::page::PageSize;
+use crate::script::quoted;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::Prepared;
 use kurabe_core::operation::Operation;
@@ -197,23 +198,6 @@ pub(crate) fn only_refused(error: Error) -> Result<Error> {
         }
         _ => Ok(error),
     }
-}
-
-/// A name in an engine's quotes.
-pub fn quoted(engine: &Engine, name: &str) -> String {
-    let quote = engine.quote;
-    format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
-}
-
-/// A text literal that no setting of a server ends early: it holds no backslash and no zero.
-///
-/// # Errors
-/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for text with a backslash or a zero character.
-pub fn literal(text: &str) -> Result<String> {
-    if text.contains(['\\', GAP]) {
-        return Err(Error::unsupported(format!("'{text}' has a backslash or a zero character")));
-    }
-    Ok(format!("'{}'", text.replace('\'', "''")))
 }
 
 /// A field of a row, or empty text.

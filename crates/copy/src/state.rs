@@ -34,6 +34,9 @@ pub struct Whole {
     /// What tells those tables from others of their names, where the engine says it.
     #[serde(default)]
     pub ids: BTreeMap<String, String>,
+    /// Whether the record stays when the copy ends.
+    #[serde(default)]
+    pub kept: bool,
     /// Whether the copy has ended, and this is only the record of what was made.
     #[serde(default)]
     pub done: bool,

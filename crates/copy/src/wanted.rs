@@ -5,9 +5,9 @@ use crate::catalog::{Catalog, Table, named};
 use crate::issue::Accepted;
 use crate::names::is_of;
 use crate::page::PageSize;
-use crate::sql::Side;
-use kurabe_core::collection::NAMESPACE_PREFIX;
+use crate::sql::{Side, text};
 use kurabe_core::{Error, ErrorKind, Result, units};
+use kurabe_driver_common::ownership::MARKER;
 
 /// What is copied of each table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -52,6 +52,13 @@ impl Wanted {
         found.unwrap_or(name).to_owned()
     }
 
+    /// Whether a table is one of the patterns.
+    pub(crate) fn is_chosen(&self, name: &str) -> bool {
+        let is_one = |patterns: &[String]| patterns.iter().any(|pattern| is_of(pattern, name));
+        let is_left = self.leave_out.iter().any(|left| left == name);
+        (self.tables.is_empty() || is_one(&self.tables)) && !is_one(&self.exclude) && !is_left
+    }
+
     /// Whether an object is left out.
     pub(crate) fn leaves_out(&self, table: &str, name: &str) -> bool {
         let full = format!("{table}.{name}");
@@ -59,9 +66,14 @@ impl Wanted {
     }
 }
 
-/// The tables to copy: all but Kurabe's own, or those of the patterns.
-pub(crate) fn chosen(source: &Side, catalog: &Catalog, wanted: &Wanted) -> Result<Vec<Table>> {
-    let is_own = |table: &&Table| table.name.starts_with(NAMESPACE_PREFIX);
+/// The tables to copy, of the patterns, or all but those that `own` has, which Kurabe's record on the source names.
+pub(crate) fn chosen(
+    source: &Side,
+    catalog: &Catalog,
+    wanted: &Wanted,
+    own: &[String],
+) -> Result<Vec<Table>> {
+    let is_own = |table: &&Table| own.contains(&table.name);
     let all: Vec<&Table> =
         catalog.tables.iter().filter(|table| !is_own(table) || wanted.tables.contains(&table.name)).collect();
     let names: Vec<&str> = all.iter().map(|table| table.name.as_str()).collect();
@@ -74,13 +86,12 @@ pub(crate) fn chosen(source: &Side, catalog: &Catalog, wanted: &Wanted) -> Resul
             );
         }
     }
-    let is_one = |patterns: &[String], name: &str| patterns.iter().any(|pattern| is_of(pattern, name));
-    let is_chosen = |table: &&&Table| {
-        (wanted.tables.is_empty() || is_one(&wanted.tables, &table.name))
-            && !is_one(&wanted.exclude, &table.name)
-            && !wanted.leave_out.contains(&table.name)
-    };
-    let chosen: Vec<Table> = all.iter().filter(is_chosen).map(|table| (*table).clone()).collect();
+    let chosen: Vec<Table> = all.into_iter().filter(|table| wanted.is_chosen(&table.name)).cloned().collect();
+    if let Some((table, why)) = chosen.iter().find_map(|table| Some((&table.name, table.hides.as_ref()?))) {
+        let what = format!("table {table}: the user does not see all of it: {why}");
+        return Err(Error::new(ErrorKind::NotPermitted, what)
+            .hint(format!("GRANT SELECT on the whole table, or --exclude {table}")));
+    }
     if chosen.is_empty() {
         let what = format!("{}: there are no tables to copy", source.name);
         return Err(
@@ -88,6 +99,19 @@ pub(crate) fn chosen(source: &Side, catalog: &Catalog, wanted: &Wanted) -> Resul
         );
     }
     Ok(chosen)
+}
+
+/// The tables of the source that Kurabe made, by its record there, and the record: what is written in a table of its name and
+/// columns.
+pub(crate) fn own(source: &mut Side, catalog: &Catalog) -> Result<Vec<String>> {
+    let is_record = |table: &&Table| {
+        table.name == MARKER
+            && table.columns.iter().map(|column| &*column.name).eq(["name", "made_by", "made_at"])
+    };
+    let Some(record) = catalog.tables.iter().find(is_record) else { return Ok(Vec::new()) };
+    let sql = format!("SELECT {} FROM {}", source.quoted("name"), source.engine.from(record));
+    let rows = source.rows(&sql)?;
+    Ok(rows.iter().map(|row| text(row, 0).trim_end().to_owned()).chain([MARKER.to_owned()]).collect())
 }
 
 /// Gives tables their conditions. The engine's own text of a table has its own names and types, so that one with others is

@@ -189,7 +189,8 @@ fn indexes_of(target: &mut Side, table: &str, there: &[String]) -> Result<Vec<St
 fn restart_numbers(target: &mut Side, table: &TablePlan) -> Result<()> {
     for (column, after) in table.columns.iter().filter_map(|column| Some((column, column.identity?))) {
         let (name, of) = (target.quoted(&column.name), target.quoted(&table.to));
-        let largest = target.value(&format!("SELECT MAX({name}) FROM {of}"))?;
+        let largest = target.engine.dialect.read(&column.mapped.stored, &format!("MAX({name})"));
+        let largest = target.value(&format!("SELECT {largest} FROM {of}"))?;
         let next = (largest.and_then(|text| text.parse::<i128>().ok()).unwrap_or(0).max(0) + 1).max(after);
         if let Some(sql) = target.engine.dialect.restart_identity(&of, &name, next) {
             target.run(&sql)?;

@@ -28,7 +28,7 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    fn by(jobs: usize) -> Self {
+    pub(crate) fn by(jobs: usize) -> Self {
         Self { jobs, ..Self::default() }
     }
 
@@ -43,18 +43,34 @@ impl Done {
         wanted: &Wanted,
         events: &mut dyn FnMut(Event<'_>),
     ) -> Result<(Plan, Vec<TableDone>)> {
-        let pair = || (side(&from.url()), side(&to.url()));
+        let meanwhile = || drop((!self.meanwhile.is_empty()).then(|| from.ask(self.meanwhile)));
+        self.done(&from.url(), &to.url(), wanted, &meanwhile, events)
+    }
+
+    /// A copy between databases by these URLs.
+    pub(crate) fn between(&self, from: &str, to: &str, wanted: &Wanted) -> Result<(Plan, Vec<TableDone>)> {
+        self.done(from, to, wanted, &|| {}, &mut |_| {})
+    }
+
+    fn done(
+        &self,
+        from: &str,
+        to: &str,
+        wanted: &Wanted,
+        meanwhile: &dyn Fn(),
+        events: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(Plan, Vec<TableDone>)> {
+        let pair = || (side(from), side(to));
         let (source, target) = pair();
-        let mut copy = Copy { source, target, stop: &self.stop, begun: false };
+        let open_source = || Ok(side(from));
+        let mut copy = Copy { open_source: Some(&open_source), ..Copy::new(source, target, &self.stop) };
         let mut more: Vec<_> = (1..self.jobs).map(|_| pair()).collect();
         let plan = copy.plan(wanted, &mut more)?;
         if let Some(error) = plan.refusal(&wanted.accepted) {
             return Err(error);
         }
-        if !self.meanwhile.is_empty() {
-            from.ask(self.meanwhile);
-        }
-        let driver = driver(&to.url());
+        meanwhile();
+        let driver = driver(to);
         let mut namespace = driver.namespace()?;
         namespace.claim("copy")?;
         let Self { truncate, restart, keep, .. } = *self;
@@ -71,8 +87,7 @@ pub(crate) fn all() -> Wanted {
 /// The plan of a copy to SQLite.
 fn planned(from: &Place, wanted: &Wanted) -> Result<Plan> {
     let (to, stop) = (Place::sqlite(), AtomicBool::new(false));
-    Copy { source: side(&from.url()), target: side(&to.url()), stop: &stop, begun: false }
-        .plan(wanted, &mut [])
+    Copy::new(side(&from.url()), side(&to.url()), &stop).plan(wanted, &mut [])
 }
 
 fn words(list: &[&str]) -> Vec<String> {
@@ -128,23 +143,36 @@ fn objects_are_left_out_by_name_and_refused_ones_do_not_stop_the_others() {
          CREATE TRIGGER note BEFORE INSERT ON c FOR EACH ROW EXECUTE FUNCTION noted(); GRANT SELECT ON p TO PUBLIC; \
          INSERT INTO p SELECT g, g FROM generate_series(1, 200) g; INSERT INTO c SELECT g, g FROM generate_series(1, 200) g",
     );
-    // The function of the index is not on the target.
+    // The function of the index is not on the target, which says so before the first row.
     let error = Done::by(1).copy(&from, &to, &all()).unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("all rows were copied and verified") && text.contains("p.by_twice"), "{text}");
+    assert!(text.contains("nothing was copied") && text.contains("p.by_twice"), "{text}");
     assert!(text.contains("--leave-out p.by_twice"), "{text}");
+    assert_eq!(to.ask("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"), "0");
+    // One that is there no longer when the rows are.
+    to.ask("CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 * 2'");
+    let mut is_there = true;
+    let mut drop = |event: Event<'_>| {
+        if is_there && matches!(event, Event::Progress { .. }) {
+            to.ask("DROP FUNCTION twice(int)");
+            is_there = false;
+        }
+    };
+    let error = Done::by(1).watched(&from, &to, &all(), &mut drop).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("all rows were copied and verified") && text.contains("p.by_twice"), "{text}");
     let indexes = "SELECT count(*) FROM pg_indexes WHERE indexname IN ('by_n', 'by_p')";
     assert_eq!(to.ask(indexes), "2");
     assert_eq!(to.ask("SELECT count(*) FROM pg_constraint WHERE contype = 'f'"), "1");
     let wanted = Wanted { leave_out: words(&["p.by_twice"]), ..all() };
     let (plan, done) = Done::by(1).copy(&from, &to, &wanted).unwrap();
     assert_eq!(done.iter().map(|table| table.copied).sum::<u64>(), 0, "the rows were there");
-    let text = plan.left_text("PostgreSQL");
+    let text = plan.left_text(to.engine());
     for part in [
         "-- left out: p.by_twice\nCREATE INDEX by_twice",
         "CREATE VIEW big AS  SELECT",
         "CREATE TRIGGER note BEFORE INSERT ON",
-        "CREATE OR REPLACE FUNCTION public.noted()",
+        "CREATE OR REPLACE FUNCTION noted()",
         "GRANT SELECT ON p TO PUBLIC;",
     ] {
         assert!(text.contains(part), "{part}: {text}");
@@ -355,4 +383,38 @@ fn other_databases_are_refused_by_name_with_what_can_be_done() {
         assert!(error.contains(name) && error.contains("JSON column"), "{error}");
     }
     assert!(IssueKind::ALL.iter().any(|kind| kind.is_only_listed()));
+}
+
+/// Names are not ours because they begin as ours do.
+#[test]
+fn users_tables_are_copied_whatever_their_names_and_ours_are_listed() {
+    for (from, to) in
+        [("mysql", "sqlite"), ("mariadb", "postgres"), ("postgres", "mysql"), ("sqlite", "mariadb")]
+    {
+        let Some((from, to)) = places([from, to]) else { continue };
+        from.ask(
+            "CREATE TABLE kurabe_orders (id INTEGER NOT NULL PRIMARY KEY); INSERT INTO kurabe_orders VALUES (1); \
+             CREATE TABLE t (id INTEGER NOT NULL PRIMARY KEY); CREATE VIEW kurabe_view AS SELECT id FROM t",
+        );
+        // Ours, as a copy into this database left them.
+        let origin = Place::sqlite();
+        origin.ask("CREATE TABLE other (id INTEGER NOT NULL PRIMARY KEY)");
+        Done { keep: true, ..Done::default() }.copy(&origin, &from, &all()).unwrap();
+        let (plan, _) = Done::default().copy(&from, &to, &all()).unwrap();
+        let mut names: Vec<&str> = plan.tables.iter().map(|table| table.name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["kurabe_orders", "other", "t"]);
+        let left: Vec<&str> = plan.left.iter().map(|left| left.object.as_str()).collect();
+        assert_eq!(left, ["kurabe_copy", "kurabe_marker"]);
+        assert!(crate::common::lists(&plan, "view", "kurabe_view"), "{:?}", plan.issues);
+        assert_eq!(to.ask("SELECT id FROM kurabe_orders"), "1");
+    }
+    // A name that the copy's own record has on the target.
+    let (from, to) = places(["sqlite", "sqlite"]).unwrap();
+    from.ask("CREATE TABLE kurabe_copy (id INTEGER PRIMARY KEY); INSERT INTO kurabe_copy VALUES (5)");
+    let error = Done::default().copy(&from, &to, &all()).unwrap_err();
+    assert!(error.to_string().contains("kurabe_copy") && error.to_string().contains("--rename"), "{error}");
+    let renamed = Wanted { rename: vec![("kurabe_copy".to_owned(), "c".to_owned())], ..all() };
+    Done::default().copy(&from, &to, &renamed).unwrap();
+    assert_eq!(to.ask("SELECT id FROM c"), "5");
 }

@@ -126,7 +126,7 @@ fn run(
 /// Plans the copy of all tables, and passes it on with the namespace of the target.
 fn with_plan(from: &Place, to: &Place, work: &dyn Fn(&mut Copy<'_>, &Plan, &mut dyn Namespace)) {
     let stop = AtomicBool::new(false);
-    let mut copy = Copy { source: side(&from.url()), target: side(&to.url()), stop: &stop, begun: false };
+    let mut copy = Copy::new(side(&from.url()), side(&to.url()), &stop);
     let wanted = Wanted { accepted: Accepted::all(), page: PAGE, ..Wanted::default() };
     let plan = copy.plan(&wanted, &mut []).unwrap();
     let driver = driver(&to.url());

@@ -372,3 +372,98 @@ fn copy_by_a_key_of_many_digits_is_continued_after_its_last_row() {
         assert_eq!(to.ask("SELECT COUNT(*) FROM t"), "200");
     }
 }
+
+/// Whoever makes a table anew, with the same name and columns, keeps its rows.
+#[test]
+fn emptying_leaves_a_table_that_was_made_anew() {
+    let from = numbers();
+    for engine in TARGETS.into_iter().chain(["firebird"]) {
+        let Some((_, to)) = places(["sqlite", engine]) else { continue };
+        copy(&from, &to, &of(Parts::Schema)).unwrap();
+        let fill = || Done { truncate: true, ..Done::default() }.copy(&from, &to, &of(Parts::Data));
+        fill().unwrap();
+        fill().unwrap_or_else(|error| panic!("{engine}: {error}"));
+        let name = if engine == "firebird" {
+            "\"t\" (\"id\" BIGINT NOT NULL PRIMARY KEY, \"v\" BIGINT)"
+        } else {
+            "t (id INTEGER NOT NULL PRIMARY KEY, v INTEGER)"
+        };
+        let quote = if engine == "firebird" { "\"t\"" } else { "t" };
+        to.ask(&format!("DROP TABLE {quote}"));
+        to.ask(&format!("CREATE TABLE {name}"));
+        to.ask(&format!("INSERT INTO {quote} VALUES (77, 7)"));
+        refused(fill(), "'kurabe copy' did not make it");
+        assert_eq!(to.ask(&format!("SELECT COUNT(*) FROM {quote}")).trim(), "1", "{engine}");
+    }
+}
+
+#[test]
+fn database_is_not_copied_onto_itself_by_another_name() {
+    let is_itself = |from: &str, to: &str| {
+        let truncate = Done { truncate: true, ..Done::default() };
+        let error = truncate.between(from, to, &of(Parts::Data)).unwrap_err();
+        assert!(
+            error.kind() == ErrorKind::Usage && error.to_string().contains("the same database"),
+            "{error}"
+        );
+    };
+    let from = numbers();
+    let Place::File(folder) = &from else { panic!("it is a file") };
+    let file = folder.path().join("db");
+    std::fs::hard_link(&file, folder.path().join("hard")).unwrap();
+    std::os::unix::fs::symlink(&file, folder.path().join("soft")).unwrap();
+    for other in ["hard", "soft", "../db"] {
+        let other = other.replace("..", &format!("{}/.", folder.path().display()));
+        let other =
+            if other.starts_with('/') { other } else { format!("{}/{other}", folder.path().display()) };
+        is_itself(&from.url(), &format!("sqlite:{other}"));
+    }
+    assert_eq!(from.ask("SELECT COUNT(*) FROM t"), "200");
+    for engine in ["postgres", "mysql", "mariadb"] {
+        let Some(place) = Place::new(engine) else { continue };
+        place.ask("CREATE TABLE t (id INTEGER NOT NULL PRIMARY KEY); INSERT INTO t VALUES (1)");
+        let other = place.url().replace("127.0.0.1", "localhost");
+        assert_ne!(other, place.url());
+        is_itself(&place.url(), &other);
+        assert_eq!(place.ask("SELECT COUNT(*) FROM t"), "1", "{engine}");
+        // Another database of the server, or another schema, is another place.
+        let (make, url) = match engine {
+            "postgres" => ("CREATE SCHEMA o", format!("{other}?search_path=o")),
+            _ => ("CREATE DATABASE o", other.replace("/kurabe", "/o")),
+        };
+        place.ask(make);
+        Done::default().between(&place.url(), &url, &all()).unwrap();
+        assert_eq!(place.ask("SELECT COUNT(*) FROM o.t"), "1", "{engine}");
+    }
+}
+
+#[test]
+fn table_without_transactions_does_not_change_while_others_are_read() {
+    for (engine, jobs) in [("mysql", 1), ("mysql", 2), ("mariadb", 1), ("mariadb", 2)] {
+        let Some((from, to)) = places([engine, "postgres"]) else { continue };
+        from.ask(
+            "CREATE TABLE a (id int PRIMARY KEY); INSERT INTO a VALUES (1), (2), (3); \
+             CREATE TABLE m (id int PRIMARY KEY) ENGINE=MyISAM; INSERT INTO m VALUES (1), (2)",
+        );
+        let insert = "SET SESSION lock_wait_timeout = 1; INSERT INTO m VALUES (3)";
+        let mut tried = 0;
+        let done = Done { jobs, ..Done::default() };
+        let (plan, _) = done
+            .watched(&from, &to, &all(), &mut |event| {
+                if matches!(event, Event::Progress { .. }) && tried == 0 {
+                    tried += 1;
+                    let (inserted, _, error) = from.try_ask(insert);
+                    assert!(!inserted && error.contains("timeout"), "{engine}: {error}");
+                }
+            })
+            .unwrap();
+        assert!(tried > 0 && !crate::common::lists(&plan, "unlocked", ""), "{:?}", plan.issues);
+        assert_eq!(to.ask("SELECT count(*) FROM m"), "2");
+        from.ask(insert);
+        // Nobody locks it, so that the plan says it.
+        let Some(to) = Place::new("sqlite") else { continue };
+        let plan = crate::common::planned(&from, &to).unwrap();
+        assert!(crate::common::lists(&plan, "unlocked", "m transactions"), "{:?}", plan.issues);
+        assert!(!plan.issues.iter().any(|issue| issue.object == "a"), "{:?}", plan.issues);
+    }
+}

@@ -221,3 +221,72 @@ fn server_does_not_compile_the_plans_of_a_copy() {
     }
     assert_eq!(side.value("SHOW jit").unwrap().as_deref(), Some("off"));
 }
+
+#[test]
+fn numbers_of_a_type_with_digits_are_what_the_server_holds() {
+    for engine in ["mysql", "mariadb"] {
+        let Some(from) = Place::new(engine) else { continue };
+        from.ask("CREATE TABLE t (id int PRIMARY KEY, d double(10,2), f float(8,3)); INSERT INTO t VALUES (1, -0.1, -0.1), (2, 5, 1.005), (3, 1.1, 2.2)");
+        for to in ["postgres", "sqlite", engine] {
+            let Some(to) = Place::new(to) else { continue };
+            copy_all(&from, &to).unwrap_or_else(|error| panic!("{engine}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn decimal_numbers_in_documents_are_compared_by_their_digits() {
+    for engine in ["mysql", "mariadb", "postgres"] {
+        let (Some(from), Some(to)) = (Place::new("mysql"), Place::new(engine)) else { continue };
+        from.ask("CREATE TABLE t (id int PRIMARY KEY, j json); INSERT INTO t VALUES (1, JSON_OBJECT('price', CAST(1.10 AS DECIMAL(10,2)))), (2, '{\"b\": 1e3, \"a\": [0.50]}')");
+        copy_all(&from, &to).unwrap_or_else(|error| panic!("{engine}: {error}"));
+        assert!(to.ask("SELECT j FROM t WHERE id = 1").contains("1.1"), "{engine}");
+    }
+}
+
+#[test]
+fn vectors_are_carried() {
+    let Some(from) = Place::new("mysql") else { return };
+    from.ask("CREATE TABLE t (id int PRIMARY KEY, v vector(3)); INSERT INTO t VALUES (1, STRING_TO_VECTOR('[1,2.5,-3]')), (2, NULL)");
+    for (engine, sql) in [
+        ("mysql", "SELECT VECTOR_TO_STRING(v) FROM t WHERE id = 1"),
+        ("postgres", "SELECT v FROM t WHERE id = 1"),
+    ] {
+        let Some(to) = Place::new(engine) else { continue };
+        copy_all(&from, &to).unwrap_or_else(|error| panic!("{engine}: {error}"));
+        assert_eq!(to.ask(sql), "[1.00000e+00,2.50000e+00,-3.00000e+00]", "{engine}");
+    }
+}
+
+#[test]
+fn keys_of_64_bits_without_a_sign_go_to_all_engines_and_in_parts() {
+    for engine in ["mysql", "mariadb"] {
+        let Some(from) = Place::new(engine) else { continue };
+        from.ask(
+            "CREATE TABLE u (id bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, x int); \
+             INSERT INTO u VALUES (1, 1), (9223372036854775807, 2), (9223372036854775808, 3), (18446744073709551614, 4)",
+        );
+        from.ask("INSERT INTO u WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 900) SELECT n + 9223372036854775900, n FROM n");
+        for to in ["sqlite", "postgres", "mysql", "mariadb"] {
+            let Some(to) = Place::new(to) else { continue };
+            let jobs = if to.engine().has_one_writer { 1 } else { 2 };
+            let done = crate::choices::Done::by(jobs).copy(&from, &to, &crate::choices::all());
+            done.unwrap_or_else(|error| panic!("{engine}: {error}"));
+            assert_eq!(to.ask("SELECT x FROM u WHERE id = '18446744073709551614'"), "4", "{engine}");
+        }
+    }
+}
+
+#[test]
+fn values_that_are_no_word_of_an_enumeration_are_known_before_rows_are_copied() {
+    for engine in ["mysql", "mariadb"] {
+        let (Some(from), Some(to)) = (Place::new(engine), Place::new(engine)) else { continue };
+        from.ask("SET sql_mode = ''; CREATE TABLE t (id int PRIMARY KEY, e enum('a', 'b', '')); INSERT INTO t VALUES (1, 'nope'), (2, 'a'), (3, '')");
+        let plan = planned(&from, &to).unwrap();
+        assert_lists(&plan, &[("enum", "t.e 1 values --reject")]);
+        assert!(copy(&from.url(), &to.url(), "").is_err());
+        let to = Place::sqlite();
+        copy_all(&from, &to).unwrap();
+        assert_eq!(to.ask("SELECT group_concat(e, '|') FROM (SELECT e FROM t ORDER BY id)"), "|a|");
+    }
+}

@@ -224,3 +224,115 @@ fn type_that_the_other_server_does_not_have_is_refused_by_name() {
         assert!(error.contains("collation"), "{error}");
     }
 }
+
+/// Kinds that no query of the catalogue names: all that depends on the schema is known or listed.
+#[test]
+fn objects_of_any_kind_are_listed_by_the_servers_own_description() {
+    let Some(from) = Place::new("postgres") else { return };
+    from.ask(
+        "CREATE TABLE t (id int PRIMARY KEY, n int); CREATE FUNCTION myeq(int, int) RETURNS bool LANGUAGE sql AS 'SELECT $1 = $2'; \
+         CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = myeq); CREATE TEXT SEARCH CONFIGURATION cfg (COPY = simple); \
+         CREATE TEXT SEARCH DICTIONARY dict (TEMPLATE = simple); CREATE TYPE rng AS RANGE (SUBTYPE = int); CREATE PUBLICATION pub FOR TABLE t; \
+         CREATE TYPE pair AS (a int); CREATE FUNCTION to_pair(int) RETURNS pair LANGUAGE sql AS 'SELECT ROW($1)::pair'; \
+         CREATE CAST (int AS pair) WITH FUNCTION to_pair(int); CREATE COLLATION coll FROM \"C\"; \
+         CREATE FUNCTION hook() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'; CREATE EVENT TRIGGER et ON ddl_command_start EXECUTE FUNCTION hook(); \
+         CREATE AGGREGATE total (int) (SFUNC = int4pl, STYPE = int); SELECT lo_create(4711); CREATE TYPE mood AS ENUM ('a'); \
+         CREATE SEQUENCE s; CREATE STATISTICS st ON id, n FROM t; CREATE VIEW v AS SELECT id FROM t; CREATE TABLE u (r rng)",
+    );
+    from.ask("DROP TABLE u");
+    let to = Place::sqlite();
+    let plan = planned(&from, &to).unwrap();
+    assert_lists(
+        &plan,
+        &[
+            ("view", "=== operator"),
+            ("view", "cfg text search configuration"),
+            ("view", "dict text search dictionary"),
+            ("view", "rng type"),
+            ("view", "t publication pub"),
+            ("view", "cast integer pair"),
+            ("view", "coll collation"),
+            ("view", "et event trigger"),
+            ("routine", "total function"),
+            ("view", "4711 large object"),
+        ],
+    );
+    // What another query lists or carries is listed once.
+    let lines = plan.issues.iter().filter(|issue| issue.kind.name() == "view").count();
+    assert_eq!(lines, 9 + ["s", "v"].len(), "{:#?}", plan.issues);
+    let text = plan.left_text(to.engine());
+    assert!(text.contains("-- operator ===(integer,integer)"), "{text}");
+}
+
+#[test]
+fn numbers_of_a_file_of_sqlite_are_carried_or_listed() {
+    let from = Place::sqlite();
+    from.ask(
+        "PRAGMA user_version = 7; PRAGMA application_id = 252006674; CREATE TABLE t (id INTEGER PRIMARY KEY)",
+    );
+    let to = Place::sqlite();
+    copy_all(&from, &to).unwrap();
+    assert_eq!(to.ask("PRAGMA user_version; PRAGMA application_id"), "7\n252006674");
+    let Some(other) = Place::new("postgres") else { return };
+    let plan = copy_all(&from, &other).unwrap().0;
+    assert_lists(&plan, &[("comment", "user_version 7"), ("comment", "application_id 252006674")]);
+}
+
+/// What the target refuses is known before the first row, and nothing of the trial stays.
+#[test]
+fn indexes_and_keys_are_tried_before_rows_are_copied() {
+    for engine in ["mysql", "mariadb", "postgres", "sqlite"] {
+        let (Some(from), Some(to)) = (Place::new("mysql"), Place::new(engine)) else { continue };
+        from.ask("CREATE TABLE a (id int PRIMARY KEY, v varchar(20)); CREATE INDEX other ON a (v); INSERT INTO a VALUES (1, 'x'); \
+                  CREATE TABLE b (id int PRIMARY KEY, a int, CONSTRAINT fk FOREIGN KEY (a) REFERENCES a (id)); INSERT INTO b VALUES (1, 1)");
+        // A name that is taken, where names of indexes or keys are shared.
+        to.ask("CREATE TABLE mine (id int PRIMARY KEY)");
+        match engine {
+            "postgres" | "sqlite" => to.ask("CREATE INDEX other ON mine (id)"),
+            _ => to.ask("CREATE TABLE kid (id int, CONSTRAINT fk FOREIGN KEY (id) REFERENCES mine (id))"),
+        };
+        let tables = || match engine {
+            "sqlite" => to.ask("SELECT name FROM sqlite_schema WHERE type = 'table'"),
+            "postgres" => to.ask(
+                "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace",
+            ),
+            _ => to.ask("SHOW TABLES"),
+        };
+        let before = tables();
+        let error = copy_all(&from, &to).unwrap_err().to_string();
+        assert!(error.contains("nothing was copied"), "{engine}: {error}");
+        assert_eq!(tables(), before, "{engine}");
+    }
+}
+
+#[test]
+fn what_a_target_cannot_name_or_a_user_cannot_see_is_refused() {
+    if let (Some(from), Some(to)) = (Place::new("postgres"), Place::new("mysql")) {
+        from.ask("CREATE TABLE \"t😀\" (id int PRIMARY KEY)");
+        let error = copy_all(&from, &to).unwrap_err().to_string();
+        assert!(error.contains("t😀") && error.contains("--rename"), "{error}");
+        from.ask(
+            "DROP TABLE \"t😀\"; CREATE TABLE t (id int PRIMARY KEY, c int); CREATE INDEX \"i😀\" ON t (c)",
+        );
+        copy_all(&from, &to).unwrap();
+        assert_eq!(to.ask("SELECT index_name FROM information_schema.statistics WHERE table_name = 't' AND index_name <> 'PRIMARY'"), "i_");
+    }
+    for engine in ["mysql", "mariadb"] {
+        let Some(from) = Place::new(engine) else { continue };
+        from.ask(
+            "CREATE TABLE a (id int PRIMARY KEY); CREATE TABLE b (id int PRIMARY KEY, secret int, open int); INSERT INTO a VALUES (1); \
+             CREATE USER part@'%' IDENTIFIED BY 'part'; GRANT SELECT ON kurabe.a TO part@'%'; GRANT SELECT (id, open) ON kurabe.b TO part@'%'",
+        );
+        let url = from.url().replace("root:", "part:part");
+        let url = if engine == "mysql" { format!("{url}?get_server_public_key=true") } else { url };
+        let to = Place::sqlite();
+        let mut wanted = crate::choices::all();
+        wanted.tables = vec!["a".to_owned()];
+        crate::choices::Done::default().between(&url, &to.url(), &wanted).unwrap();
+        wanted.tables.clear();
+        let done = crate::choices::Done::default().between(&url, &Place::sqlite().url(), &wanted);
+        let error = done.unwrap_err().to_string();
+        assert!(error.contains('b') && error.contains("--exclude b"), "{engine}: {error}");
+        from.ask("DROP USER part@'%'");
+    }
+}

@@ -190,7 +190,7 @@ fn objects_that_are_not_made_are_listed() {
         } else {
             assert_lists(&plan, &of_others);
         }
-        assert!(plan.left_text("").contains("CREATE TRIGGER vt"), "{engine}");
+        assert!(plan.left_text(to.engine()).contains("CREATE TRIGGER vt"), "{engine}");
     }
     let from = Place::sqlite();
     from.ask(
@@ -219,7 +219,7 @@ fn text_of_mysql_is_read_outside_of_its_literals() {
              CREATE TRIGGER tr BEFORE INSERT ON w FOR EACH ROW SET new.d = 'x'",
         );
         let plan = crate::common::copy(&from.url(), &to.url(), "view,routine,trigger").unwrap().0;
-        let text = plan.left_text("");
+        let text = plan.left_text(to.engine());
         for words in [
             "CHECK OPTION", "DETERMINISTIC", "READS SQL DATA", "SQL SECURITY INVOKER", "PROCEDURE `p`(",
             "EVENT `e`", "TRIGGER", "BEFORE INSERT",
@@ -275,7 +275,7 @@ fn leftovers_are_statements_or_comments() {
     ));
     let plan = copy_all(&from, &to).unwrap().0;
     assert_lists(&plan, &[("table-option", "zero without columns"), ("table-option", "p partitioned")]);
-    let text = plan.left_text("PostgreSQL");
+    let text = plan.left_text(to.engine());
     for line in text.lines().filter(|line| !line.starts_with("--")) {
         assert!(!line.starts_with("partitioned"), "{text}");
     }
@@ -295,8 +295,8 @@ fn leftovers_are_statements_or_comments() {
     let error =
         copy_with(&from, &to, |wanted| wanted.rename = vec![("a".to_owned(), "b".to_owned())]).unwrap_err();
     assert!(error.to_string().contains("--rename: two tables of the copy would be named b"), "{error}");
-    let text = planned(&from, &to).unwrap().left_text("");
-    assert!(text.contains("ALTER TABLE \"a\" ADD CONSTRAINT \"a_y_check\" CHECK ((y > 0));"), "{text}");
+    let text = planned(&from, &to).unwrap().left_text(to.engine());
+    assert!(text.contains("-- ALTER TABLE \"a\" ADD CONSTRAINT \"a_y_check\" CHECK ((y > 0))\n"), "{text}");
     assert!(text.contains("CREATE SEQUENCE s "), "{text}");
 }
 
@@ -314,11 +314,11 @@ fn objects_of_firebird_are_listed_with_their_text() {
         &plan,
         &[("check", "T.N 1"), ("check", "T. 2"), ("view", "S SEQUENCE"), ("comment", "T it")],
     );
-    let text = plan.left_text("");
+    let text = plan.left_text(to.engine());
     for words in [
         "CREATE VIEW \"V\" (\"A\", \"B\") AS ",
         "FOR \"T\" BEFORE INSERT OR UPDATE POSITION 3 AS",
-        "IS 'it''s';",
+        "-- COMMENT ON TABLE \"T\" IS 'it''s'",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }

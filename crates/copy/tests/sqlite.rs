@@ -1,6 +1,6 @@
 //! Copies between two files of SQLite.
 
-use crate::common::{copy, run, side, watched};
+use crate::common::{Place, copy, copy_all, run, side, watched};
 use kurabe_copy::event::{Event, Step};
 use kurabe_core::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -223,4 +223,29 @@ fn source_that_is_opened_for_reading_is_not_changed() {
     let url = format!("sqlite:{}?access=read", none.display());
     assert!(crate::common::driver(&url).connect(&kurabe_core::driver::ConnectOptions::default()).is_err());
     assert!(!none.exists());
+}
+
+#[test]
+fn text_that_is_not_utf8_is_carried_cast_refused_or_named() {
+    use crate::choices::{Done, all};
+    let from = Place::sqlite();
+    from.ask("CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT); INSERT INTO t VALUES (1, 'good'), (2, CAST(x'ff41' AS TEXT)), (3, 'it''s')");
+    let to = Place::sqlite();
+    copy_all(&from, &to).unwrap();
+    assert_eq!(to.ask("SELECT typeof(x), hex(x) FROM t WHERE id = 2"), "text|FF41");
+    let Some(to) = Place::new("postgres") else { return };
+    let error = copy_all(&from, &to).unwrap_err().to_string();
+    assert!(error.contains("t.x, row 2") && error.contains("--reject"), "{error}");
+    let Some(to) = Place::new("postgres") else { return };
+    let mut cast = all();
+    cast.casts.add("t.x=bytea").unwrap();
+    Done::default().copy(&from, &to, &cast).unwrap();
+    assert_eq!(to.ask("SELECT x FROM t WHERE id = 2"), "\\xff41");
+    let Some(to) = Place::new("postgres") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rejected");
+    let rejected = Some(kurabe_copy::reject::Rejects::open(&file).unwrap());
+    Done { rejected, ..Done::default() }.copy(&from, &to, &all()).unwrap();
+    assert_eq!(to.ask("SELECT string_agg(id::text, ',' ORDER BY id) FROM t"), "1,3");
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 1);
 }

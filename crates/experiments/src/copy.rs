@@ -213,7 +213,7 @@ impl CopyJob {
             let session = drivers[at].connect(options).map_err(|error| error.context(names[at]))?;
             Ok(Side { session, engine, name: names[at].to_owned() })
         };
-        Ok(Copy { source: side(0, engines.source)?, target: side(1, engines.target)?, stop, begun: false })
+        Ok(Copy::new(side(0, engines.source)?, side(1, engines.target)?, stop))
     }
 
     /// Copies, and counts the work that is done.

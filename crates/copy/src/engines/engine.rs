@@ -1,9 +1,10 @@
 //! An engine as data, what it does in its own way, and a session of it.
 
 use super::facts::{Documents, Identity, Others, TargetFacts};
-use crate::catalog::{Catalog, Collation, Column, Table};
+use crate::catalog::{Catalog, Collation, Column, Table, Text};
 use crate::issue::IssueKind;
 use crate::page::{Cell, Encoded};
+use crate::sql::{Row, text};
 use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
@@ -21,6 +22,28 @@ pub struct Side {
     pub name: String,
 }
 
+/// What a backslash means in a text literal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backslash {
+    /// Nothing.
+    Plain,
+    /// It escapes in a literal that is marked with an `E`.
+    Marked,
+    /// It escapes.
+    Escape,
+}
+
+/// How tables and indexes that were made for a trial are taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undo {
+    /// They are not made.
+    None,
+    /// By the end of the transaction.
+    Transaction,
+    /// They are dropped between these statements.
+    Drop([&'static str; 2]),
+}
+
 /// An SQL engine: what it has as data, and by its dialect what depends on more.
 #[expect(clippy::struct_excessive_bools, reason = "facts of an engine that do not depend on one another")]
 pub struct Engine {
@@ -33,8 +56,19 @@ pub struct Engine {
     pub quote: char,
     /// The maximum length of a name in bytes.
     pub longest_name: usize,
-    /// Statements that prepare each session.
-    pub each_session: &'static [&'static str],
+    /// What a backslash means in a text literal.
+    pub backslash: Backslash,
+    /// Whether names may be in brackets.
+    pub has_brackets: bool,
+    /// The line by which the engine's client takes this sign as the end of a statement, after which that one was it.
+    pub delimiter: Option<fn(&str, &str) -> String>,
+    /// The statements with which a file for the engine's client begins.
+    pub script: &'static str,
+    /// The settings of a session that change how definitions and values are written, read or found, with the values for every
+    /// session of a copy. Those that a server lacks are left out.
+    pub settings: &'static [(&'static str, &'static str)],
+    /// Whether names have no characters beyond the first 65,536.
+    pub has_narrow_names: bool,
     /// Statements more for a session that reads.
     pub reading: &'static [&'static str],
     /// The statement that begins a transaction which reads; `None`: the driver's own.
@@ -81,19 +115,26 @@ pub struct Engine {
     /// The query of what refers to a table from elsewhere than the database or schema that the catalogue describes, or inherits
     /// from it, given its name as a literal; `None` if there is no such thing.
     pub elsewhere: Option<fn(&str) -> String>,
-    /// The query of what tells a table from another one of its name; `None` if nothing does.
+    /// The query of what tells a table from another one of its name, given that as a literal; `None` if nothing does.
     pub identity_of: Option<fn(&str) -> String>,
     /// The text of several statements, of which one returns the rows of a query of the catalogue, where others' functions could
     /// be found in the query itself; `None` if they cannot.
     pub catalogue: Option<fn(&str) -> String>,
     /// The comparison of two fields of these declared types, with its schema where another role's operator could be taken instead.
     pub sign: fn([&str; 2], &'static str) -> String,
+    /// The text of a table with a mark of this number, by which [`Engine::identity_of`] knows it; `None` if it needs none.
+    pub mark: Option<fn(&str, &str) -> String>,
+    /// The statement after which a new table has another identity than one that exists, if the identity is that of the last
+    /// definition; `None` if it is that of the table.
+    pub identity_ends: Option<&'static str>,
     /// Whether a date and time is stored as text, and the current time can be its default.
     pub stores_times_as_text: bool,
     /// Whether foreign keys are written in `CREATE TABLE`, since the engine cannot add them.
     pub foreign_keys_inline: bool,
     /// Whether a foreign key's columns have the same types as those that they refer to.
     pub foreign_keys_have_one_type: bool,
+    /// How tables and indexes that were made for a trial are taken back.
+    pub undo: Undo,
     /// Whether indexes of two tables cannot have one name.
     pub index_names_are_shared: bool,
     /// The maximum length of an unlimited text or of bytes in an index; `None` if it may be indexed as it is.
@@ -105,6 +146,15 @@ pub struct Engine {
 }
 
 impl Engine {
+    /// Why a name cannot be one on this engine.
+    pub fn refuses_name(&self, name: &str) -> Option<String> {
+        if self.has_narrow_names && name.chars().any(|c| c > '\u{ffff}') {
+            return Some(format!("names of {} have no character beyond U+FFFF", self.name));
+        }
+        let most = self.longest_name;
+        (name.len() > most).then(|| format!("names of {} have at most {most} bytes", self.name))
+    }
+
     /// An engine that has what most have.
     pub(super) const fn of(
         name: &'static str,
@@ -117,7 +167,12 @@ impl Engine {
             dialect,
             quote: '"',
             longest_name: 63,
-            each_session: &[],
+            backslash: Backslash::Plain,
+            has_brackets: false,
+            delimiter: None,
+            script: "",
+            settings: &[],
+            has_narrow_names: false,
             reading: &[],
             begin_reading: None,
             writing: &[],
@@ -143,9 +198,12 @@ impl Engine {
             identity_of: None,
             catalogue: None,
             sign: |_, sign| sign.to_owned(),
+            mark: None,
+            identity_ends: None,
             stores_times_as_text: false,
             foreign_keys_inline: false,
             foreign_keys_have_one_type: false,
+            undo: Undo::None,
             index_names_are_shared: true,
             longest_key: None,
             longest_row: None,
@@ -174,16 +232,47 @@ pub trait Dialect: Sync {
         kind.class
     }
 
-    /// Begins the transactions of several sessions, which read the same rows. By itself, each sees what was committed
-    /// before its own queries.
-    fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
+    /// Gives a session these [settings](Engine::settings), but for those that its server lacks.
+    fn set(&self, side: &mut Side, settings: &[(&str, &str)]) -> Result<()> {
+        let _ = (side, settings);
+        Ok(())
+    }
+
+    /// What tells the database from all others by the word of its server, and what tells the server from one that began as a
+    /// copy of the other, or nothing. `None` if no other session can open the database.
+    fn place(&self, side: &mut Side) -> Result<Option<[String; 2]>>;
+
+    /// The tables that a transaction does not keep as they were when it began.
+    fn without_transactions(&self, side: &mut Side) -> Result<Vec<String>> {
+        let _ = side;
+        Ok(Vec::new())
+    }
+
+    /// Keeps others from changing these tables as long as this session, which does nothing else, is open. Returns those that
+    /// the server does not lock, with its reason.
+    fn hold(&self, side: &mut Side, tables: &[String]) -> Result<Vec<(String, String)>> {
+        let _ = (side, tables);
+        Ok(Vec::new())
+    }
+
+    /// Begins the transactions of several sessions, which read the same rows, after `hold` has locked what transactions do not
+    /// keep. By itself, each sees what was committed before its own queries.
+    fn begin_together(&self, sides: &mut [&mut Side], hold: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        hold()?;
         sides.iter_mut().try_for_each(|side| side.begin_reading())
     }
 
-    /// The text of one of [`Engine::others`](super::Engine::others), of which the query gave `text`.
-    fn own_text(&self, side: &mut Side, kind: IssueKind, name: &str, text: &str) -> Result<String> {
-        let _ = (side, kind, name);
-        Ok(text.to_owned())
+    /// The text of one of [`Engine::others`](super::Engine::others), of which the query gave this row.
+    fn own_text(&self, side: &mut Side, kind: IssueKind, row: &Row) -> Result<Text> {
+        let _ = (side, kind);
+        Ok(Text::Statement(text(row, 2).to_owned()))
+    }
+
+    /// The statement that gives a table, or its column of this quoted name and definition, a comment; `None` if there are none.
+    fn comment(&self, table: &str, column: Option<(&str, &str)>, literal: &str) -> Option<String> {
+        let of =
+            column.map_or_else(|| format!("TABLE {table}"), |(name, _)| format!("COLUMN {table}.{name}"));
+        Some(format!("COMMENT ON {of} IS {literal}"))
     }
 
     /// Reads the schema of the session's database.

@@ -70,6 +70,10 @@ pub(super) static FIREBIRD: Engine = Engine {
     // The client waits for each statement's answer, and a statement has few parameters.
     insert_limits: (1, 250),
     one_row: " FROM RDB$DATABASE",
+    delimiter: Some(|new, old| format!("SET TERM {new} {old}")),
+    identity_of: Some(|literal| {
+        format!("SELECT RDB$RELATION_ID FROM RDB$RELATIONS WHERE RDB$RELATION_NAME = {literal}")
+    }),
     foreign_keys_have_one_type: true,
     // An index entry has at most a quarter of a page, and a character four bytes.
     longest_key: Some(250),
@@ -79,6 +83,11 @@ pub(super) static FIREBIRD: Engine = Engine {
 struct Firebird;
 
 impl Dialect for Firebird {
+    fn place(&self, side: &mut Side) -> Result<Option<[String; 2]>> {
+        let row = side.rows("SELECT MON$DATABASE_NAME, MON$CREATION_DATE FROM MON$DATABASE")?;
+        Ok(row.first().map(|row| [0, 1].map(|at| text(row, at).to_owned())))
+    }
+
     fn catalog(&self, side: &mut Side) -> Result<Catalog> {
         let mut catalog = Catalog::default();
         let sql = "SELECT TRIM(RDB$RELATION_NAME), IIF(RDB$VIEW_BLR IS NULL, 0, 1) FROM RDB$RELATIONS \
@@ -226,7 +235,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             name: text(&row, 1).to_owned(),
             declared: declared(&row),
             nullable: text(&row, 2) == "0",
-            default: if default.is_empty() { DefaultValue::Null } else { read_default(default) },
+            default: if default.is_empty() { DefaultValue::Null } else { read_default(default, false) },
             identity: text(&row, 11) != "-1",
             collation: match text(&row, 12) {
                 "0" => Collation::Bytes,
@@ -302,7 +311,8 @@ fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let (table, name, check) = (text(&row, 0), text(&row, 1), text(&row, 2));
         let left = catalog.leave(IssueKind::Check, Some(table), name, check);
         if text(&row, 3).trim().is_empty() {
-            left.text = format!("ALTER TABLE \"{table}\" ADD CONSTRAINT \"{name}\" {check}");
+            let [table, name] = [table, name].map(|name| side.quoted(name));
+            left.with_statement(format!("ALTER TABLE {table} ADD CONSTRAINT {name} {check}"));
         }
     }
     Ok(())

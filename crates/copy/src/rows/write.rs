@@ -3,7 +3,8 @@
 use crate::engines::engine::Engine;
 use crate::page::{Cell, Encoded, Page};
 use crate::plan::TablePlan;
-use crate::sql::{Side, quoted};
+use crate::script::quoted;
+use crate::sql::Side;
 use crate::types::Class;
 use kurabe_core::driver::Prepared;
 use kurabe_core::value::{Reply, Value};
@@ -42,7 +43,7 @@ pub fn encode<'a>(engine: &Engine, stored: Class, cell: Cell<'a>) -> Result<Enco
         Cell::Bytes(bytes) => Value::Text(std::str::from_utf8(bytes).map_err(|_| {
             let what = format!("the text {} is not UTF-8", cell.shown());
             Error::new(ErrorKind::Mismatch, what)
-                .hint("correct it on the source, or leave the table out with --tables")
+                .hint("correct it on the source, --cast the column to a type of bytes, or --reject such rows")
         })?),
     }))
 }
@@ -157,8 +158,12 @@ impl<'a> Writer<'a> {
 
     fn encode<'p>(&self, engine: &Engine, page: &'p Page, row: usize, column: usize) -> Result<Encoded<'p>> {
         let of = &self.table.columns[column];
-        encode(engine, of.mapped.stored.class, page.cell(row, column))
-            .map_err(|error| error.context(format!("{}.{}", self.table.name, of.name)))
+        encode(engine, of.mapped.stored.class, page.cell(row, column)).map_err(|error| {
+            let key =
+                self.table.key.iter().map(|at| page.cell(row, *at).shown()).collect::<Vec<_>>().join(", ");
+            let row = if key.is_empty() { String::new() } else { format!(", row {key}") };
+            error.context(format!("{}.{}{row}", self.table.name, of.name))
+        })
     }
 
     fn statement(&self, engine: &Engine, rows: usize) -> String {

@@ -9,11 +9,13 @@ mod document;
 pub mod form;
 
 use crate::engines::engine::Engine;
+use crate::engines::facts::Documents;
 use crate::issue::{Becomes, IssueKind};
 use crate::page::Cell;
-use crate::plan::{ColumnPlan, TablePlan};
+use crate::plan::TablePlan;
 use crate::pool::Halt;
-use crate::sql::{ROWS, Side, literal, quoted};
+use crate::script::{literal, quoted};
+use crate::sql::{ROWS, Side};
 use crate::state::OfTable;
 use form::{Bare, Field, Shape, bare};
 use kurabe_core::value::{Reply, Value};
@@ -70,7 +72,9 @@ impl<'t> Checks<'t> {
             let name = quoted(engine, &column.name);
             let kind = if of == Of::Source { &column.kind } else { &column.mapped.stored };
             let (shape, mut sql) = engine.dialect.check(kind, column.exact, &name);
-            let ColumnPlan { exact, rounds, .. } = *column;
+            // A decimal number in a document of MySQL is a floating-point one where the document is read again.
+            let is_kept = engine.dialect.documents(&column.kind, "") != Documents::Rounded;
+            let (exact, rounds) = (column.exact && is_kept, column.rounds);
             let (class, digits) = (column.kind.class, usize::MAX);
             let mut field = Field { shape, class, exact, rounds, no_nul: None, digits };
             // The first kind decides, so it is asked first. The server says which values are meant, as in the plan.
@@ -81,9 +85,12 @@ impl<'t> Checks<'t> {
                     IssueKind::Fraction => field.digits = 4,
                     unfit => {
                         let Some(condition) = engine.dialect.has_unfit(kind, *unfit, &name) else { continue };
-                        let text = other.map(literal).transpose()?.unwrap_or_else(|| "NULL".to_owned());
+                        let text = other
+                            .map(|text| literal(engine, text))
+                            .transpose()?
+                            .unwrap_or_else(|| "NULL".to_owned());
                         let is_tagged = shape == Shape::Tagged && other.is_some();
-                        let text = if is_tagged { format!("'t' || json_quote({text})") } else { text };
+                        let text = if is_tagged { format!("'t' || hex({text})") } else { text };
                         sql = format!("CASE WHEN {condition} THEN {text} ELSE {sql} END");
                     }
                 }

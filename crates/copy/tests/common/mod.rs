@@ -1,6 +1,6 @@
 //! Copies between databases of tests.
 
-use kurabe_copy::engines;
+use kurabe_copy::engines::{self, Engine};
 use kurabe_copy::event::{Event, TableDone};
 use kurabe_copy::issue::Accepted;
 use kurabe_copy::page::PageSize;
@@ -12,7 +12,8 @@ use kurabe_core::Result;
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::target::TargetUrl;
 use kurabe_testbed::testing::{self, Lease};
-use std::process::Command;
+use std::io::Write as _;
+use std::process::{Command, Output};
 use std::sync::atomic::AtomicBool;
 
 /// Pages so small that a few hundred rows make many.
@@ -68,7 +69,7 @@ pub fn copied(
     stop: &AtomicBool,
     events: &mut dyn FnMut(Event<'_>),
 ) -> Result<(Plan, Vec<TableDone>)> {
-    let mut copy = Copy { source: side(from), target: side(to), stop, begun: false };
+    let mut copy = Copy::new(side(from), side(to), stop);
     let plan = copy.plan(wanted, &mut [])?;
     if let Some(error) = plan.refusal(&wanted.accepted) {
         return Err(error);
@@ -123,12 +124,34 @@ impl Place {
         out
     }
 
+    /// The engine.
+    pub fn engine(&self) -> &'static Engine {
+        engines::of_scheme(&TargetUrl::parse(&self.url()).unwrap().scheme).unwrap()
+    }
+
     /// The same: whether the program succeeded, its output, and its errors.
     pub fn try_ask(&self, sql: &str) -> (bool, String, String) {
-        let mut command = match self {
+        Self::answer(&self.client(Some(sql)).output().unwrap())
+    }
+
+    /// Executes a file by the engine's own program, as a user does.
+    pub fn feed(&self, file: &str) -> (bool, String, String) {
+        let mut path = tempfile::NamedTempFile::new().unwrap();
+        path.write_all(file.as_bytes()).unwrap();
+        Self::answer(&self.client(None).stdin(path.reopen().unwrap()).output().unwrap())
+    }
+
+    fn answer(output: &Output) -> (bool, String, String) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.success(), text(&output.stdout).trim_end().to_owned(), text(&output.stderr))
+    }
+
+    /// The engine's own program, which executes these statements, or those of its input.
+    fn client(&self, sql: Option<&str>) -> Command {
+        match self {
             Self::File(folder) => {
                 let mut command = Command::new("sqlite3");
-                command.args(["-batch", "-noheader", "-bail"]).arg(folder.path().join("db")).arg(sql);
+                command.args(["-batch", "-noheader", "-bail"]).arg(folder.path().join("db")).args(sql);
                 command
             }
             Self::Server(server) => {
@@ -141,6 +164,7 @@ impl Place {
                         std::process::id(),
                         server.port()
                     ));
+                    let sql = sql.unwrap_or_default();
                     let text = format!("SET HEADING OFF; SET LIST OFF; SET BAIL ON; {sql}; COMMIT;");
                     std::fs::write(&input, text.replace("; ", ";\n")).unwrap();
                     let mut command = Command::new("isql-fb");
@@ -155,7 +179,8 @@ impl Place {
                     let mut command = Command::new("psql");
                     command
                         .args(["--no-psqlrc", "--no-align", "--tuples-only", "--quiet", "--username=kurabe"])
-                        .args(["--dbname=kurabe", "--set=ON_ERROR_STOP=1", "--command", sql])
+                        .args(["--dbname=kurabe", "--set=ON_ERROR_STOP=1"])
+                        .args(sql.iter().flat_map(|sql| ["--command", *sql]))
                         .arg(format!("--port={}", server.port()))
                         .arg("--host")
                         .arg(socket().parent().unwrap());
@@ -164,17 +189,16 @@ impl Place {
                     let mut command = Command::new("mysql");
                     command
                         .args(["--no-defaults", "--user=root", "--batch", "--skip-column-names", "--raw"])
-                        .args(["--default-character-set=utf8mb4", "--execute", sql, "--socket"])
+                        .args(["--default-character-set=utf8mb4"])
+                        .args(sql.iter().flat_map(|sql| ["--execute", *sql]))
+                        .arg("--socket")
                         .arg(socket())
                         .arg("kurabe")
                         .env("MYSQL_PWD", server.password().unwrap());
                     command
                 }
             }
-        };
-        let output = command.output().unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.success(), text(&output.stdout).trim_end().to_owned(), text(&output.stderr))
+        }
     }
 }
 
@@ -191,7 +215,7 @@ pub fn copy_all(from: &Place, to: &Place) -> Result<(Plan, Vec<TableDone>)> {
 /// The plan of a copy of all tables, or its error.
 pub fn planned(from: &Place, to: &Place) -> Result<Plan> {
     let stop = AtomicBool::new(false);
-    let mut copy = Copy { source: side(&from.url()), target: side(&to.url()), stop: &stop, begun: false };
+    let mut copy = Copy::new(side(&from.url()), side(&to.url()), &stop);
     copy.plan(&Wanted::default(), &mut [])
 }
 

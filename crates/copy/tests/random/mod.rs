@@ -4,7 +4,7 @@
 //! `KURABE_COPY_SEED` repeats a run; `KURABE_COPY_PAIRS=postgres-mysql` limits it.
 
 mod compare;
-mod draw;
+pub mod draw;
 mod dump;
 mod types;
 
@@ -92,7 +92,7 @@ fn copied(from: &Place, to: &Place, tables: &[&Table], draw: &mut Draw) -> Resul
     let mut left = draw.below(40);
     loop {
         let stop = AtomicBool::new(false);
-        let mut copy = Copy { source: side(&from.url()), target: side(&to.url()), stop: &stop, begun: false };
+        let mut copy = Copy::new(side(&from.url()), side(&to.url()), &stop);
         let plan = match copy.plan(&wanted, &mut []) {
             Ok(plan) => plan,
             Err(error) if error.kind() == ErrorKind::Unsupported => {

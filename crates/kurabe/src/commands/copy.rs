@@ -21,7 +21,6 @@ use kurabe_copy::wanted::{Parts, Wanted};
 use kurabe_core::driver::{ConnectOptions, Support};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
-use kurabe_drivers::info::Place;
 use kurabe_targets::Opened;
 use progress::Progress;
 use report::{described, report, totals};
@@ -132,15 +131,13 @@ fn work(
     stop: &AtomicBool,
     output: &Output,
 ) -> Result<Exit> {
-    let ([_, to], [from_url, to_url]) = (opened.targets.as_slice(), opened.reached.as_slice()) else {
+    let [_, to] = opened.targets.as_slice() else {
         return Err(Error::usage("a copy has a source and a target").into());
     };
-    if place(from_url)? == place(to_url)? {
-        return Err(Error::usage("source and target are the same database").into());
-    }
     let pair = || Ok::<_, Error>((side(opened, 0)?, side(opened, 1)?));
     let (source, target) = pair()?;
-    let mut copy = Copy { source, target, stop, begun: false };
+    let open_source = || side(opened, 0);
+    let mut copy = Copy { open_source: Some(&open_source), ..Copy::new(source, target, stop) };
     let jobs = matches.get_one::<u16>("jobs").copied().unwrap_or(1);
     let mut more = (1..jobs).map(|_| pair()).collect::<kurabe_core::Result<Vec<_>>>()?;
     signals::wait_for("the tables to be read");
@@ -148,7 +145,7 @@ fn work(
     let dry = matches.get_flag("dry-run");
     let json = matches.get_one::<String>("report").is_some_and(|format| format == "json");
     if let Some(path) = matches.get_one::<String>("leftovers") {
-        let text = plan.left_text(copy.source.engine.name);
+        let text = plan.left_text(copy.target.engine);
         write_private(Path::new(path), text.as_bytes())?;
     }
     let refused = plan.refusal(&wanted.accepted);
@@ -245,17 +242,6 @@ fn ended(done: kurabe_core::Result<Vec<TableDone>>, begun: bool, output: &Output
             Err(error.into())
         }
     }
-}
-
-/// What tells databases apart: the driver, its servers, the database and the schema.
-fn place(url: &TargetUrl) -> kurabe_core::Result<impl PartialEq + use<>> {
-    let engine = kurabe_drivers::registry::find(&url.scheme).map(|driver| driver.engine);
-    let servers = kurabe_drivers::registry::servers(url)?;
-    let servers: Vec<Place> = servers.into_iter().map(|server| server.place).collect();
-    let host = Some(url.host.clone()).filter(|_| servers.is_empty());
-    let database = Some(url.path.clone()).filter(|path| !path.is_empty());
-    let database = database.or_else(|| url.option("dbname").map(ToOwned::to_owned));
-    Ok((engine, servers, host, database, url.options.get("search_path").cloned()))
 }
 
 /// A new session of the source or the target.

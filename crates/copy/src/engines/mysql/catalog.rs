@@ -1,9 +1,11 @@
 //! The catalogue of MySQL and MariaDB: `information_schema`.
 
+use super::MYSQL;
 use crate::catalog::{
-    Catalog, Collation, Column, DefaultValue, ForeignKey, Named, Native, Table, read_default,
+    Catalog, Collation, Column, DefaultValue, ForeignKey, Leftover, Named, Native, Table, Text, read_default,
 };
 use crate::issue::IssueKind;
+use crate::script::{mask, quoted};
 use crate::sql::{Side, only_refused, text};
 use kurabe_core::Result;
 
@@ -21,7 +23,15 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     let mut lossy = Vec::new();
     for table in &mut catalog.tables {
         let name = side.quoted(&table.name);
-        let row = side.rows(&format!("SHOW CREATE TABLE {name}"))?.into_iter().next().unwrap_or_default();
+        let rows = match side.rows(&format!("SHOW CREATE TABLE {name}")) {
+            Ok(rows) => rows,
+            // The catalogue has only those columns that the user may read.
+            Err(error) => {
+                table.hides = Some(only_refused(error)?.to_string());
+                continue;
+            }
+        };
+        let row = rows.into_iter().next().unwrap_or_default();
         table.native = Some(native(&name, text(&row, 1)));
         // MariaDB writes the bytes of a default as they are, which are no text then; and the database of a sequence.
         let is_lossy =
@@ -36,7 +46,7 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
         }
     }
     for (table, column, line) in lossy {
-        let text = if line.contains('\u{fffd}') { "-- bytes that are no text" } else { &line };
+        let text = if line.contains('\u{fffd}') { "bytes that are no text" } else { &line };
         catalog.leave(IssueKind::Default, Some(&table), &column, text);
     }
     for at in 0..catalog.tables.len() {
@@ -85,24 +95,8 @@ fn native(table: &str, sql: &str) -> Native {
     native
 }
 
-/// A statement's text with what is in quotes overwritten, byte by byte: words in a comment are no words of the statement.
 fn bare(sql: &str) -> String {
-    let (mut quote, mut escaped) = (None, false);
-    let byte = |byte: u8| match quote {
-        None => {
-            quote = Some(byte).filter(|byte| b"'\"`".contains(byte));
-            byte
-        }
-        Some(end) if byte == end && !escaped => {
-            quote = None;
-            byte
-        }
-        Some(end) => {
-            escaped = byte == b'\\' && end != b'`' && !escaped;
-            b'_'
-        }
-    };
-    String::from_utf8(sql.bytes().map(byte).collect()).unwrap_or_default()
+    mask(&MYSQL, sql).0
 }
 
 /// The lines of a statement, each with its [`bare`] text. A line does not end within quotes.
@@ -162,7 +156,7 @@ fn options(catalog: &mut Catalog, at: usize) {
     for key in later {
         for left in &mut catalog.leftovers {
             if left.table.as_ref() == Some(&name) && left.name == key.name {
-                left.text.clone_from(&key.sql);
+                left.with_statement(&key.sql);
             }
         }
         let masked = bare(&key.sql);
@@ -181,13 +175,23 @@ fn part(catalog: &mut Catalog, table: &str, name: &str, sql: &str, masked: &str)
         if masked.contains(" WITHOUT OVERLAPS") {
             catalog.leave_to_others(IssueKind::Constraint, table, name, sql);
         }
+    } else if masked.starts_with("CONSTRAINT `") && masked.contains("` CHECK (") {
+        // The catalogue's text of it has escapes that no statement has.
+        let is_it = |left: &&mut Leftover| {
+            left.kind == IssueKind::Check && left.table.as_deref() == Some(table) && left.name == name
+        };
+        for left in catalog.leftovers.iter_mut().filter(is_it) {
+            let line = sql.trim_end_matches(',');
+            line[masked.find("CHECK (").unwrap_or(0)..].clone_into(&mut left.detail);
+            left.with_statement(format!("ALTER TABLE {} ADD {line}", quoted(&MYSQL, table)));
+        }
     } else if masked.starts_with("PERIOD FOR `") {
         catalog.leave_to_others(IssueKind::TableOption, table, name, sql);
     }
 }
 
 /// The server's own text of a view, a trigger, a routine or an event.
-pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<String> {
+pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<Text> {
     let sql = format!("SHOW CREATE {what} {}", side.quoted(name));
     let column = match what {
         "VIEW" | "SEQUENCE" => 1,
@@ -195,13 +199,17 @@ pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<String
         _ => 2,
     };
     let why = match side.rows(&sql) {
-        Ok(rows) => match rows.first().and_then(|row| row.get(column)).cloned().flatten() {
-            Some(text) => return Ok(text),
-            None => "the user may not read its text".to_owned(),
-        },
+        Ok(rows) => {
+            let row = rows.into_iter().next().unwrap_or_default();
+            match row.get(column).cloned().flatten() {
+                Some(sql) if column == 1 => return Ok(Text::Statement(sql)),
+                Some(sql) => return Ok(Text::InMode(text(&row, 1).to_owned(), sql)),
+                None => "the user may not read its text".to_owned(),
+            }
+        }
         Err(error) => only_refused(error)?.to_string(),
     };
-    Ok(format!("-- {} {name}: {why}", what.to_lowercase()))
+    Ok(Text::Words(format!("{} {name}: {why}", what.to_lowercase())))
 }
 
 fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
@@ -212,8 +220,9 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         if kind == "BASE TABLE" || kind == "SYSTEM VERSIONED" {
             catalog.tables.push(Table { name: name.to_owned(), ..Table::default() });
         } else if kind != "VIEW" {
-            let text = if kind == "SEQUENCE" { own_text(side, kind, name)? } else { format!("-- {kind}") };
-            catalog.leave(IssueKind::View, None, name, &text);
+            let is_known = kind == "SEQUENCE";
+            let text = if is_known { own_text(side, kind, name)? } else { Text::Words(kind.to_owned()) };
+            catalog.leave_text(IssueKind::View, None, name, text);
         }
     }
     Ok(())
@@ -229,7 +238,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let is_expression = mariadb || extra.contains("default_generated");
         let default = match row.get(4).and_then(Option::as_deref) {
             None => DefaultValue::Null,
-            Some(default) if is_expression => read_default(default),
+            Some(default) if is_expression => read_default(default, true),
             // A BIT's default is written as b'1'.
             Some(default) if default.starts_with("b'") => DefaultValue::Expression(default.to_owned()),
             Some(default) => DefaultValue::Literal(default.to_owned()),
@@ -370,7 +379,7 @@ fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         } else {
             let left = catalog.leave_to_others(IssueKind::Check, table, name, clause);
             let [table, name] = [table, name].map(|name| side.quoted(name));
-            left.text = format!("ALTER TABLE {table} ADD CONSTRAINT {name} CHECK ({clause})");
+            left.with_statement(format!("ALTER TABLE {table} ADD CONSTRAINT {name} CHECK ({clause})"));
         }
     }
     Ok(())

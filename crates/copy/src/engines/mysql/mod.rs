@@ -2,12 +2,13 @@
 
 mod catalog;
 
-use super::engine::{Dialect, Engine};
+use super::engine::{Backslash, Dialect, Engine, Undo};
 use super::facts::{Carried, Documents, Identity, Others, TargetFacts};
-use crate::catalog::{Catalog, Collation, Column, Table};
+use crate::catalog::{Catalog, Collation, Column, Table, Text};
 use crate::issue::IssueKind;
 use crate::page::Cell;
-use crate::sql::{GAP, Side, text};
+use crate::script::{literal, quoted};
+use crate::sql::{GAP, Row, Side, only_refused, text};
 use crate::types::{Class, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
@@ -35,19 +36,18 @@ const OTHERS: &[Others] = &[
     Others {
         kind: IssueKind::Comment,
         carried: Carried::InTable,
-        sql: "SELECT table_name, table_name, CONCAT('COMMENT ON TABLE ', table_name, ' IS ', QUOTE(table_comment)) FROM information_schema.tables WHERE table_schema = DATABASE() \
-              AND table_comment <> '' AND table_type <> 'VIEW' UNION ALL SELECT table_name, column_name, CONCAT('COMMENT ON COLUMN ', table_name, '.', \
-              column_name, ' IS ', QUOTE(column_comment)) \
+        sql: "SELECT table_name, table_name, 'TABLE', table_comment FROM information_schema.tables WHERE table_schema = DATABASE() \
+              AND table_comment <> '' AND table_type <> 'VIEW' UNION ALL SELECT table_name, column_name, 'COLUMN', column_comment \
               FROM information_schema.columns WHERE table_schema = DATABASE() AND column_comment <> '' UNION ALL \
-              SELECT table_name, index_name, CONCAT('COMMENT ON INDEX ', index_name, ' IS ', QUOTE(index_comment)) \
-              FROM information_schema.statistics WHERE table_schema = DATABASE() AND index_comment <> '' AND seq_in_index = 1 ORDER BY 1, 2",
+              SELECT table_name, index_name, 'INDEX', index_comment FROM information_schema.statistics \
+              WHERE table_schema = DATABASE() AND index_comment <> '' AND seq_in_index = 1 ORDER BY 1, 2",
     },
     Others {
         kind: IssueKind::Grant,
         carried: Carried::No,
-        sql: "SELECT table_name, CONCAT('to ', grantee), CONCAT('GRANT ', GROUP_CONCAT(privilege_type SEPARATOR ', '), ' ON `', \
-              table_name, '` TO ', grantee) FROM (SELECT table_name, grantee, privilege_type FROM information_schema.table_privileges \
-              WHERE table_schema = DATABASE() UNION ALL SELECT table_name, grantee, CONCAT(privilege_type, ' (`', column_name, '`)') \
+        sql: "SELECT table_name, CONCAT('to ', grantee), GROUP_CONCAT(privilege_type SEPARATOR ', '), grantee FROM (SELECT table_name, \
+              grantee, privilege_type FROM information_schema.table_privileges WHERE table_schema = DATABASE() UNION ALL \
+              SELECT table_name, grantee, CONCAT(privilege_type, ' (`', REPLACE(column_name, '`', '``'), '`)') \
               FROM information_schema.column_privileges WHERE table_schema = DATABASE()) AS g \
               GROUP BY table_name, grantee ORDER BY 1, 2",
     },
@@ -57,12 +57,49 @@ const OTHERS: &[Others] = &[
 /// of every version, which ignores trailing spaces.
 const BY_BYTES: [&str; 3] = ["utf8mb4_nopad_bin", "utf8mb4_0900_bin", "utf8mb4_bin"];
 
+/// Of the manuals' "Server System Variables" and "Server SQL Modes": how definitions and values are written and read, what is
+/// left out of an answer, what ends a statement that takes long, and what is checked. `old_mode` of MariaDB changes no text that
+/// is read here, and the meaning of `utf8` in those that are written.
+const SETTINGS: &[(&str, &str)] = &[
+    ("sql_mode", "''"),
+    ("time_zone", "'+00:00'"),
+    ("character_set_client", "utf8mb4"),
+    ("character_set_connection", "utf8mb4"),
+    ("character_set_results", "utf8mb4"),
+    ("lc_time_names", "'en_US'"),
+    ("div_precision_increment", "4"),
+    ("sql_quote_show_create", "1"),
+    ("show_create_table_verbosity", "0"),
+    ("show_create_table_skip_secondary_engine", "0"),
+    ("show_gipk_in_create_table_and_information_schema", "1"),
+    ("show_old_temporals", "0"),
+    // Creation times and other figures of the catalogue are those of now.
+    ("information_schema_stats_expiry", "0"),
+    ("group_concat_max_len", "16777216"),
+    // What is longer has no order.
+    ("max_sort_length", "16384"),
+    // Rows of the past.
+    ("system_versioning_asof", "DEFAULT"),
+    ("sql_auto_is_null", "0"),
+    ("sql_safe_updates", "0"),
+    ("sql_big_selects", "1"),
+    ("max_statement_time", "0"),
+    ("max_execution_time", "0"),
+    ("autocommit", "1"),
+    ("completion_type", "'NO_CHAIN'"),
+    ("unique_checks", "1"),
+    ("check_constraint_checks", "1"),
+];
+
 pub(super) static MYSQL: Engine = Engine {
     quote: '`',
+    backslash: Backslash::Escape,
+    delimiter: Some(|new, _| format!("DELIMITER {new}")),
+    script: "SET NAMES utf8mb4;\nSET SESSION sql_mode = '';\n",
+    settings: SETTINGS,
     longest_name: 64,
+    has_narrow_names: true,
     reading: &[
-        "SET SESSION sql_mode = ''",
-        "SET SESSION time_zone = '+00:00'",
         "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
         "SET SESSION TRANSACTION READ ONLY",
         // A writer that waits for its disk keeps the server from sending.
@@ -71,10 +108,7 @@ pub(super) static MYSQL: Engine = Engine {
     ],
     // Zero dates and zeros in columns whose numbers the server gives are stored as they are. Foreign keys are checked
     // when they are added.
-    writing: &[
-        "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION'",
-        "SET SESSION time_zone = '+00:00'",
-    ],
+    writing: &["SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION'"],
     writing_into_keys: &["SET SESSION foreign_key_checks = 0"],
     others: OTHERS,
     default_fraction: 0,
@@ -90,7 +124,16 @@ pub(super) static MYSQL: Engine = Engine {
          WHERE REFERENCED_TABLE_SCHEMA = DATABASE() AND REFERENCED_TABLE_NAME = {literal} AND TABLE_SCHEMA <> DATABASE()"
         )
     }),
+    // In seconds. A mark in the table's comment would be a change of the user's text.
+    identity_of: Some(|literal| {
+        format!(
+            "SELECT CAST(create_time AS CHAR) FROM information_schema.tables WHERE table_schema = DATABASE() \
+             AND table_name = {literal} ORDER BY BINARY table_name = {literal} DESC LIMIT 1"
+        )
+    }),
+    identity_ends: Some("SELECT SLEEP(1.05 - MICROSECOND(NOW(6)) / 1e6)"),
     foreign_keys_have_one_type: true,
+    undo: Undo::Drop(["SET SESSION foreign_key_checks = 0", "SET SESSION foreign_key_checks = 1"]),
     index_names_are_shared: false,
     // An index entry has at most 3,072 bytes, and a character up to four.
     longest_key: Some(760),
@@ -101,15 +144,62 @@ pub(super) static MYSQL: Engine = Engine {
 
 struct Mysql;
 
+fn is_vector(kind: &Kind) -> bool {
+    kind.declared.starts_with("vector")
+}
+
 impl Dialect for Mysql {
+    fn set(&self, side: &mut Side, settings: &[(&str, &str)]) -> Result<()> {
+        // The list of variables is an answer that it limits, too.
+        side.run("SET SESSION sql_select_limit = 18446744073709551615")?;
+        let names = settings.iter().map(|(name, _)| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+        let known = side.rows(&format!("SHOW SESSION VARIABLES WHERE Variable_name IN ({names})"))?;
+        let known = settings.iter().filter(|(name, _)| known.iter().any(|row| text(row, 0) == *name));
+        let known: Vec<String> = known.map(|(name, value)| format!("SESSION {name} = {value}")).collect();
+        side.run(&format!("SET {}", known.join(", ")))
+    }
+
+    /// MySQL's servers have an identifier, and MariaDB's since version 10.11.12.
+    fn place(&self, side: &mut Side) -> Result<Option<[String; 2]>> {
+        let ids = side.rows("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid', 'datadir', 'hostname', 'port')")?;
+        let ids = ids.iter().map(|row| text(row, 1)).collect::<Vec<_>>().join(" ");
+        Ok(side.value("SELECT DATABASE()")?.map(|name| [name, ids]))
+    }
+
+    fn without_transactions(&self, side: &mut Side) -> Result<Vec<String>> {
+        let rows = side.rows(
+            "SELECT t.table_name FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine \
+             WHERE t.table_schema = DATABASE() AND t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') \
+             AND COALESCE(e.transactions, 'NO') <> 'YES' ORDER BY 1",
+        )?;
+        Ok(rows.iter().map(|row| text(row, 0).to_owned()).collect())
+    }
+
+    fn hold(&self, side: &mut Side, tables: &[String]) -> Result<Vec<(String, String)>> {
+        side.run("SET SESSION lock_wait_timeout = 60")?;
+        let lock = |table: &String| format!("{} READ", quoted(&MYSQL, table));
+        let (mut locks, mut unheld) = (Vec::new(), Vec::new());
+        for table in tables {
+            match side.run_text(&format!("LOCK TABLES {}", lock(table))) {
+                Ok(()) => locks.push(lock(table)),
+                Err(error) => unheld.push((table.clone(), only_refused(error)?.to_string())),
+            }
+        }
+        // Each such statement ends the locks of the one before.
+        let all = format!("LOCK TABLES {}", locks.join(", "));
+        if locks.is_empty() { Ok(unheld) } else { side.run_text(&all).map(|()| unheld) }
+    }
+
     /// No other session commits between the first transaction and the last one.
-    fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
+    fn begin_together(&self, sides: &mut [&mut Side], hold: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let Some(first) = sides.first_mut() else { return Ok(()) };
         first.run("SET SESSION lock_wait_timeout = 60")?;
         first.run_text("FLUSH TABLES WITH READ LOCK").map_err(|error| {
             error.hint("several sessions read the same rows only with the privilege RELOAD; or use --jobs 1")
         })?;
+        // A server that waits for all tables to be closed would wait for one that is locked.
         let mut all = || {
+            hold()?;
             let statement = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
             sides.iter_mut().try_for_each(|side| side.run_text(statement))
         };
@@ -117,11 +207,34 @@ impl Dialect for Mysql {
         sides.first_mut().map_or(Ok(()), |first| first.run_text("UNLOCK TABLES")).and(begun)
     }
 
-    fn own_text(&self, side: &mut Side, kind: IssueKind, name: &str, text: &str) -> Result<String> {
-        match kind {
-            IssueKind::Comment | IssueKind::Grant => Ok(text.to_owned()),
-            _ => catalog::own_text(side, text, name),
-        }
+    fn own_text(&self, side: &mut Side, kind: IssueKind, row: &Row) -> Result<Text> {
+        let (table, name, what) = (text(row, 0), text(row, 1), text(row, 2));
+        Ok(match kind {
+            IssueKind::Comment => {
+                let column = Some(name.to_owned()).filter(|_| what == "COLUMN");
+                Text::Remark {
+                    what: what.to_owned(),
+                    own: String::new(),
+                    column,
+                    text: text(row, 3).to_owned(),
+                }
+            }
+            // The server writes 'user'@'host', whatever is in the user's name.
+            IssueKind::Grant => {
+                let whom = text(row, 3);
+                let inner = whom.get(1..whom.len().saturating_sub(1)).unwrap_or_default();
+                let (user, host) = inner.rsplit_once("'@'").unwrap_or((inner, "%"));
+                let [user, host] = [user, host].map(|name| literal(side.engine, name));
+                Text::Statement(format!("GRANT {what} ON {} TO {}@{}", side.quoted(table), user?, host?))
+            }
+            _ => catalog::own_text(side, what, name)?,
+        })
+    }
+
+    /// A column is declared again with it.
+    fn comment(&self, table: &str, column: Option<(&str, &str)>, literal: &str) -> Option<String> {
+        let column = column.map_or_else(String::new, |(_, sql)| format!(" MODIFY {sql}"));
+        Some(format!("ALTER TABLE {table}{column} COMMENT {literal}"))
     }
 
     fn catalog(&self, side: &mut Side) -> Result<Catalog> {
@@ -137,6 +250,8 @@ impl Dialect for Mysql {
             }
             Class::Bits => format!("CAST(CAST({column} AS UNSIGNED) AS CHAR)"),
             Class::Geometry => format!("ST_AsText({column})"),
+            Class::Native if is_vector(kind) => format!("VECTOR_TO_STRING({column})"),
+            Class::Blob if is_vector(kind) => format!("CAST({column} AS BINARY)"),
             _ => column.to_owned(),
         }
     }
@@ -144,7 +259,9 @@ impl Dialect for Mysql {
     fn check(&self, kind: &Kind, exact: bool, x: &str) -> (Shape, String) {
         let plain = |text: String| (Shape::Plain, text);
         match kind.class {
-            Class::Float32 => plain(format!("CONCAT({x} * 1e0)")),
+            Class::Native if is_vector(kind) => (Shape::Hex, format!("HEX(VECTOR_TO_STRING({x}))")),
+            // Otherwise with the digits of the type, which the value may not have.
+            Class::Float32 | Class::Float64 => plain(format!("CONCAT({x} * 1e0)")),
             Class::Bits => plain(format!("CONV(HEX({x}), 16, 10)")),
             Class::Date => plain(format!("DATE_FORMAT({x}, '%Y-%m-%d')")),
             Class::Time => plain(format!("TIME_FORMAT({x}, '%H:%i:%s.%f')")),
@@ -172,9 +289,9 @@ impl Dialect for Mysql {
         }
     }
 
-    /// A geometry is the bytes that the server stores.
+    /// A geometry, or a vector, is the bytes that the server stores.
     fn exact_class(&self, kind: &Kind) -> Class {
-        if kind.class == Class::Geometry { Class::Blob } else { kind.class }
+        if kind.class == Class::Geometry || is_vector(kind) { Class::Blob } else { kind.class }
     }
 
     /// A number is not compared with text, which would make both floating-point.
@@ -190,6 +307,7 @@ impl Dialect for Mysql {
         match stored.class {
             Class::Float32 | Class::Float64 | Class::Decimal => &[IssueKind::NotANumber],
             Class::Date | Class::Timestamp | Class::TimestampTz => &[IssueKind::DateRange],
+            Class::Enum => &[IssueKind::Enum],
             _ => &[],
         }
     }
@@ -200,6 +318,8 @@ impl Dialect for Mysql {
             IssueKind::ZeroDate if date => {
                 Some(format!("(YEAR({column}) = 0 OR MONTH({column}) = 0 OR DAYOFMONTH({column}) = 0)"))
             }
+            // The value of a word that the type does not have.
+            IssueKind::Enum if kind.declared.starts_with("enum") => Some(format!("{column} = 0")),
             IssueKind::TimeRange if kind.class == Class::Time => {
                 Some(format!("({column} < '00:00:00' OR {column} >= '24:00:00')"))
             }

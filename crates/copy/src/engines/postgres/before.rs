@@ -95,7 +95,7 @@ pub(super) fn sequences(side: &mut Side, catalog: &mut Catalog, positions: &Posi
         let name = text(&row, 0).to_owned();
         let left = catalog.leftovers.iter_mut().find(|left| left.table.is_none() && left.name == name);
         if let Some(left) = left {
-            text(&row, 1).clone_into(&mut left.text);
+            left.with_statement(text(&row, 1));
         }
         catalog.before.push(Named { name: name.clone(), sql: text(&row, 1).to_owned() });
         if let Some((last, is_called)) = positions.get(text(&row, 3)) {

@@ -3,9 +3,12 @@
 use super::before::{Positions, UNREADABLE, positions, sequences, types};
 use super::later;
 use super::renderings::{rendered, renderings};
-use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Named, Table, read_default};
+use crate::catalog::{
+    Catalog, Collation, Column, DefaultValue, ForeignKey, Named, Table, Text, read_default,
+};
 use crate::issue::IssueKind;
-use crate::sql::{Side, literal, text};
+use crate::script::literal;
+use crate::sql::{Side, text};
 use kurabe_core::Result;
 
 /// Reads the first schema of the session's search path.
@@ -117,7 +120,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
                 _ if generated || is_serial => DefaultValue::Null,
                 // A text of a boolean.
                 "true" | "false" if declared != "boolean" => DefaultValue::Literal(default.to_owned()),
-                default => read_default(default),
+                default => read_default(default, false),
             },
             identity: is_serial || !identity.is_empty(),
             collation,
@@ -145,7 +148,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
                 }
             };
             if let Some(set) = set {
-                let sql = format!("SELECT pg_catalog.setval({}, {set}", literal(sequence)?);
+                let sql = format!("SELECT pg_catalog.setval({}, {set}", literal(side.engine, sequence)?);
                 native.later.push(Named { name: String::new(), sql });
             }
         }
@@ -173,36 +176,40 @@ fn properties(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
               c.relname)::text";
     let own = "c.relnamespace = current_schema()::regnamespace";
     let sql = format!(
-        "SELECT {of}, c.relname::text, 'partitioned by ' || pg_catalog.pg_get_partkeydef(c.oid) || ': an ordinary table', '' \
-         FROM pg_catalog.pg_class c WHERE {own} AND c.relkind = 'p' AND NOT c.relispartition \
-         UNION ALL SELECT {of}, c.relname::text, 'inherits from ' || i.inhparent::regclass || ': an ordinary table', '' \
+        "SELECT {of}, c.relname::text, 'partitioned by ' || pg_catalog.pg_get_partkeydef(c.oid) || ': an ordinary table', '', \
+         (SELECT string_agg('CREATE TABLE ' || quote_ident(r.relname) || ' PARTITION OF ' || i.inhparent::regclass || ' ' \
+         || pg_catalog.pg_get_expr(r.relpartbound, r.oid) \
+         || coalesce(' PARTITION BY ' || pg_catalog.pg_get_partkeydef(r.oid), ''), chr(10) ORDER BY t.level, r.relname) \
+         FROM pg_catalog.pg_partition_tree(c.oid) t JOIN pg_catalog.pg_class r ON r.oid = t.relid \
+         JOIN pg_catalog.pg_inherits i ON i.inhrelid = r.oid WHERE t.level > 0) FROM pg_catalog.pg_class c WHERE {own} AND c.relkind = 'p' AND NOT c.relispartition \
+         UNION ALL SELECT {of}, c.relname::text, 'inherits from ' || i.inhparent::regclass || ': an ordinary table', '', '' \
          FROM pg_catalog.pg_class c JOIN pg_catalog.pg_inherits i ON i.inhrelid = c.oid \
          WHERE {own} AND c.relkind = 'r' AND NOT c.relispartition \
          UNION ALL SELECT {of}, p.policyname::text, 'CREATE POLICY ' || quote_ident(p.policyname) || ' ON ' \
          || quote_ident(c.relname) || ' AS ' || p.permissive || ' FOR ' || p.cmd || ' TO ' || (SELECT string_agg( \
          CASE r WHEN 'public' THEN 'PUBLIC' ELSE quote_ident(r) END, ', ') FROM unnest(p.roles) r) \
-         || coalesce(' USING (' || p.qual || ')', '') || coalesce(' WITH CHECK (' || p.with_check || ')', ''), '' \
+         || coalesce(' USING (' || p.qual || ')', '') || coalesce(' WITH CHECK (' || p.with_check || ')', ''), 's', '' \
          FROM pg_catalog.pg_policies p JOIN pg_catalog.pg_class c ON c.relname = p.tablename \
          WHERE {own} AND p.schemaname = current_schema() \
-         UNION ALL SELECT {of}, c.relname::text, 'ALTER TABLE ' || quote_ident(c.relname) || o.option, '' \
+         UNION ALL SELECT {of}, c.relname::text, 'ALTER TABLE ' || quote_ident(c.relname) || o.option, 's', '' \
          FROM pg_catalog.pg_class c CROSS JOIN LATERAL (VALUES \
          (CASE WHEN c.relrowsecurity THEN ' ENABLE ROW LEVEL SECURITY' END), \
          (CASE WHEN c.relforcerowsecurity THEN ' FORCE ROW LEVEL SECURITY' END)) AS o(option) \
          WHERE {own} AND c.relkind IN ('r', 'p') AND o.option IS NOT NULL \
-         UNION ALL SELECT {of}, r.rulename::text, pg_catalog.pg_get_ruledef(r.oid), '' FROM pg_catalog.pg_rewrite r \
+         UNION ALL SELECT {of}, r.rulename::text, pg_catalog.pg_get_ruledef(r.oid, true), 's', '' FROM pg_catalog.pg_rewrite r \
          JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE {own} AND c.relkind IN ('r', 'p', 'v') \
          AND r.rulename <> '_RETURN' \
-         UNION ALL SELECT {of}, i.relname::text, pg_catalog.pg_get_indexdef(i.oid), 'm' FROM pg_catalog.pg_index x \
+         UNION ALL SELECT {of}, i.relname::text, pg_catalog.pg_get_indexdef(i.oid, 0, true), 'm', '' FROM pg_catalog.pg_index x \
          JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid JOIN pg_catalog.pg_class c ON c.oid = x.indrelid \
          WHERE {own} AND c.relkind = 'm' \
-         UNION ALL SELECT {of}, c.relname::text, 'OF ' || pg_catalog.format_type(c.reloftype, NULL), '' \
+         UNION ALL SELECT {of}, c.relname::text, 'OF ' || pg_catalog.format_type(c.reloftype, NULL), '', '' \
          FROM pg_catalog.pg_class c JOIN pg_catalog.pg_type y ON y.oid = c.reloftype \
          WHERE {own} AND y.typnamespace <> c.relnamespace \
-         UNION ALL SELECT {of}, c.relname || '.' || k.conname, pg_catalog.pg_get_constraintdef(k.oid), k.contype::text \
+         UNION ALL SELECT {of}, c.relname || '.' || k.conname, pg_catalog.pg_get_constraintdef(k.oid), k.contype::text, '' \
          FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid \
          WHERE {own} AND c.relispartition AND k.conparentid = 0 AND (k.contype <> 'c' OR k.conislocal) AND k.contype <> 'n' \
          UNION ALL SELECT {of}, c.relname || '.' || x.indexrelid::regclass, \
-         pg_catalog.pg_get_indexdef(x.indexrelid), 'i' FROM pg_catalog.pg_index x \
+         pg_catalog.pg_get_indexdef(x.indexrelid), 'i', '' FROM pg_catalog.pg_index x \
          JOIN pg_catalog.pg_class c ON c.oid = x.indrelid WHERE {own} AND c.relispartition \
          AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhrelid = x.indexrelid) \
          AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conindid = x.indexrelid) ORDER BY 1, 2"
@@ -214,7 +221,12 @@ fn properties(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             "i" | "u" | "p" | "m" => IssueKind::IndexOption,
             _ => IssueKind::TableOption,
         };
-        catalog.leave(kind, Some(text(&row, 0)), text(&row, 1), text(&row, 2));
+        let left = catalog.leave(kind, Some(text(&row, 0)), text(&row, 1), text(&row, 2));
+        match text(&row, 3) {
+            "s" | "m" => drop(left.with_statement(text(&row, 2))),
+            _ if text(&row, 4).is_empty() => {}
+            _ => left.text = Text::Words(format!("{}\n{}", text(&row, 2), text(&row, 4))),
+        }
     }
     Ok(())
 }
@@ -222,14 +234,15 @@ fn properties(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let sql = "SELECT t.relname::text, i.relname::text, x.indisunique::text, x.indisprimary::text, \
                (x.indpred IS NOT NULL)::text, (x.indexprs IS NOT NULL)::text, m.amname::text, a.attname::text, \
-               pg_catalog.pg_get_indexdef(x.indexrelid)::text, \
-               EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conindid = i.oid AND k.contype = 'x')::text \
-               FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid \
+               coalesce('ALTER TABLE ' || quote_ident(t.relname) || ' ADD CONSTRAINT ' || quote_ident(e.conname) || ' ' \
+               || pg_catalog.pg_get_constraintdef(e.oid), pg_catalog.pg_get_indexdef(x.indexrelid, 0, true))::text, \
+               (e.oid IS NOT NULL)::text FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid \
+               LEFT JOIN pg_catalog.pg_constraint e ON e.conindid = x.indexrelid AND e.contype = 'x' \
                JOIN pg_catalog.pg_class t ON t.oid = x.indrelid JOIN pg_catalog.pg_am m ON m.oid = i.relam \
                CROSS JOIN LATERAL unnest(x.indkey::int2[]) WITH ORDINALITY AS k(attnum, position) \
                LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.attnum AND k.attnum > 0 \
                WHERE t.relnamespace = current_schema()::regnamespace AND k.position <= x.indnkeyatts AND x.indisvalid \
-               ORDER BY t.relname, i.relname, k.position";
+               AND NOT t.relispartition ORDER BY t.relname, i.relname, k.position";
     let mut last = (String::new(), String::new());
     for row in side.catalogue(sql)? {
         let (table, name, is) = (text(&row, 0), text(&row, 1), |at| text(&row, at) == "true");
@@ -245,7 +258,7 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         if let Some(kind) = what {
             let this = (table.to_owned(), name.to_owned());
             if last != this {
-                catalog.leave_to_others(kind, table, name, text(&row, 8));
+                catalog.leave_to_others(kind, table, name, text(&row, 8)).with_statement(text(&row, 8));
                 last = this;
             }
         } else if is(3) {
@@ -294,8 +307,11 @@ fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     for row in side.catalogue(sql)? {
         let (table, name, check) = (text(&row, 0), text(&row, 1), text(&row, 2));
         let left = catalog.leave_to_others(IssueKind::Check, table, name, check);
-        left.text =
-            format!("ALTER TABLE {} ADD CONSTRAINT {} {check}", side.quoted(table), side.quoted(name));
+        left.with_statement(format!(
+            "ALTER TABLE {} ADD CONSTRAINT {} {check}",
+            side.quoted(table),
+            side.quoted(name)
+        ));
     }
     Ok(())
 }

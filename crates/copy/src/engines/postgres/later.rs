@@ -74,14 +74,14 @@ pub(super) fn read(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let is_comment = text(&row, 3) == "comment";
         let kind = if is_comment { IssueKind::Comment } else { IssueKind::TableOption };
         let of = if name.is_empty() { table } else { name };
-        catalog.leave_to_others(kind, table, of, sql).internal = text(&row, 3).is_empty();
+        catalog.leave_to_others(kind, table, of, sql).with_statement(sql).internal = text(&row, 3).is_empty();
         let Some(native) = catalog.table_mut(table).and_then(|table| table.native.as_mut()) else { continue };
         let made = Named { name: name.to_owned(), sql: sql.to_owned() };
         if text(&row, 4) == "f" { native.foreign.push(made) } else { native.later.push(made) }
     }
     for row in side.catalogue(OF_OTHERS)? {
         let (name, sql) = (text(&row, 0).to_owned(), text(&row, 1).to_owned());
-        catalog.leave(IssueKind::Comment, None, &name, &sql).carried = true;
+        catalog.leave(IssueKind::Comment, None, &name, &sql).with_statement(&sql).carried = true;
         catalog.after.push(Named { name, sql });
     }
     Ok(())

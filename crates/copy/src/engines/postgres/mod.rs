@@ -5,11 +5,12 @@ mod catalog;
 mod later;
 mod renderings;
 
-use super::engine::{Dialect, Engine};
+use super::engine::{Backslash, Dialect, Engine, Undo};
 use super::facts::{Carried, Documents, Others, TargetFacts};
-use crate::catalog::{Catalog, Collation};
+use crate::catalog::{Catalog, Collation, Text};
 use crate::issue::IssueKind;
-use crate::sql::{Side, literal, quoted, text};
+use crate::script::{literal, quoted};
+use crate::sql::{Row, Side, text};
 use crate::types::{Class, Kind};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
@@ -28,7 +29,7 @@ const OTHERS: &[Others] = &[
         carried: Carried::No,
         sql: "SELECT coalesce((SELECT r.relname FROM pg_catalog.pg_class r \
               WHERE r.oid = pg_catalog.pg_partition_root(c.oid)), c.relname)::text, t.tgname::text, \
-              pg_catalog.pg_get_triggerdef(t.oid)::text \
+              pg_catalog.pg_get_triggerdef(t.oid, true)::text \
               FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid \
               WHERE NOT t.tgisinternal AND c.relnamespace = current_schema()::regnamespace \
               AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = t.oid AND d.deptype = 'P') ORDER BY 1, 2",
@@ -37,10 +38,33 @@ const OTHERS: &[Others] = &[
         kind: IssueKind::Routine,
         carried: Carried::No,
         sql: "SELECT NULL, p.proname || '(' || pg_catalog.pg_get_function_identity_arguments(p.oid) || ')', \
-              CASE p.prokind WHEN 'a' THEN '-- an aggregate' ELSE pg_catalog.pg_get_functiondef(p.oid) END \
-              FROM pg_catalog.pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND NOT EXISTS (SELECT \
-              FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e') \
+              CASE WHEN p.prokind <> 'a' THEN d.head || quote_ident(p.proname) || substr(pg_catalog.pg_get_functiondef(p.oid), \
+              length(d.head || quote_ident(n.nspname) || '.' || quote_ident(p.proname)) + 1) END, \
+              pg_catalog.pg_describe_object('pg_proc'::regclass, p.oid, 0) \
+              FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace CROSS JOIN LATERAL (SELECT \
+              'CREATE OR REPLACE ' || CASE p.prokind WHEN 'p' THEN 'PROCEDURE ' ELSE 'FUNCTION ' END AS head) d WHERE p.pronamespace = current_schema()::regnamespace AND NOT EXISTS (SELECT \
+              FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype IN ('e', 'i')) \
               ORDER BY 2",
+    },
+    // All that depends on the schema or on something in it, of no kind that another query knows, and not by itself there.
+    Others {
+        kind: IssueKind::View,
+        carried: Carried::No,
+        sql: "WITH own AS (SELECT DISTINCT d.classid, d.objid FROM pg_catalog.pg_depend d WHERE d.refclassid = 'pg_namespace'::regclass \
+              AND d.refobjid = current_schema()::regnamespace AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e \
+              WHERE e.classid = d.classid AND e.objid = d.objid AND e.deptype = 'e')), found AS (SELECT classid, objid FROM own UNION \
+              SELECT d.classid, d.objid FROM pg_catalog.pg_depend d JOIN own o ON d.refclassid = o.classid AND d.refobjid = o.objid \
+              UNION SELECT 'pg_event_trigger'::regclass, oid FROM pg_catalog.pg_event_trigger \
+              UNION SELECT 'pg_publication'::regclass, oid FROM pg_catalog.pg_publication WHERE puballtables \
+              UNION SELECT 'pg_largeobject'::regclass, oid FROM pg_catalog.pg_largeobject_metadata) \
+              SELECT NULL, i.identity, NULL, pg_catalog.pg_describe_object(f.classid, f.objid, 0) FROM found f \
+              CROSS JOIN LATERAL pg_catalog.pg_identify_object(f.classid, f.objid, 0) i \
+              LEFT JOIN pg_catalog.pg_type t ON f.classid = 'pg_type'::regclass AND t.oid = f.objid \
+              WHERE (f.classid NOT IN ('pg_class'::regclass, 'pg_type'::regclass, 'pg_proc'::regclass, 'pg_constraint'::regclass, \
+              'pg_attrdef'::regclass, 'pg_trigger'::regclass, 'pg_rewrite'::regclass, 'pg_policy'::regclass, \
+              'pg_statistic_ext'::regclass, 'pg_extension'::regclass) OR t.typtype NOT IN ('c', 'd', 'e') AND t.typcategory <> 'A') \
+              AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = f.classid AND d.objid = f.objid \
+              AND d.deptype IN ('e', 'i')) ORDER BY 2, 4",
     },
     Others {
         kind: IssueKind::Comment,
@@ -48,7 +72,8 @@ const OTHERS: &[Others] = &[
         sql: "SELECT c.relname::text, coalesce(a.attname, c.relname)::text, 'COMMENT ON ' \
               || CASE WHEN a.attname IS NOT NULL THEN 'COLUMN ' WHEN c.relkind = 'v' THEN 'VIEW ' \
               WHEN c.relkind = 'm' THEN 'MATERIALIZED VIEW ' ELSE 'TABLE ' END || quote_ident(c.relname) \
-              || coalesce('.' || quote_ident(a.attname), '') || ' IS ' || quote_literal(d.description) \
+              || coalesce('.' || quote_ident(a.attname), '') || ' IS ' || quote_literal(d.description), \
+              CASE WHEN a.attname IS NOT NULL THEN 'COLUMN' WHEN c.relkind IN ('v', 'm') THEN 'VIEW' ELSE 'TABLE' END, d.description \
               FROM pg_catalog.pg_description d JOIN pg_catalog.pg_class c ON c.oid = d.objoid \
               LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.objsubid AND d.objsubid > 0 \
               WHERE d.classoid = 'pg_class'::regclass AND c.relnamespace = current_schema()::regnamespace \
@@ -69,33 +94,45 @@ const OTHERS: &[Others] = &[
     },
 ];
 
+/// Of the manual's chapters "Client Connection Defaults" and "Version and Platform Compatibility": how values, definitions and
+/// literals are written and read, what ends a statement that takes long, and what hides rows. `search_path` is the URL's.
+const SETTINGS: &[(&str, &str)] = &[
+    ("DateStyle", "ISO, YMD"),
+    ("IntervalStyle", "postgres"),
+    ("TimeZone", "UTC"),
+    ("timezone_abbreviations", "Default"),
+    ("extra_float_digits", "3"),
+    ("bytea_output", "hex"),
+    ("xmlbinary", "base64"),
+    ("xmloption", "content"),
+    ("lc_monetary", "C"),
+    ("quote_all_identifiers", "off"),
+    ("standard_conforming_strings", "on"),
+    ("backslash_quote", "safe_encoding"),
+    ("escape_string_warning", "off"),
+    ("array_nulls", "on"),
+    ("transform_null_equals", "off"),
+    // The server refuses to read a table of which a policy hides rows.
+    ("row_security", "off"),
+    ("gin_fuzzy_search_limit", "0"),
+    ("default_tablespace", ""),
+    ("default_table_access_method", "heap"),
+    ("statement_timeout", "0"),
+    ("lock_timeout", "0"),
+    ("idle_in_transaction_session_timeout", "0"),
+    ("transaction_timeout", "0"),
+];
+
 pub(super) static POSTGRES: Engine = Engine {
-    each_session: &[
-        "SET DateStyle TO ISO, YMD",
-        // A large table takes as long as it takes.
-        "SET statement_timeout TO 0",
-        "SET idle_in_transaction_session_timeout TO 0",
-        "SET IntervalStyle TO postgres",
-        "SET TimeZone TO 'UTC'",
-        "SET extra_float_digits TO 1",
-        "SET bytea_output TO hex",
-        "SET quote_all_identifiers TO off",
-        "SET lc_monetary TO 'C'",
-    ],
+    backslash: Backslash::Marked,
+    script: "SET client_encoding = 'UTF8';\nSET standard_conforming_strings = on;\nSET check_function_bodies = off;\n",
+    settings: SETTINGS,
     reading: &[
-        // The server refuses to read a table of which a policy hides rows.
-        "SET row_security TO off",
         // A whole table in the order of its key: the index gives its first rows at once, and needs no space.
         "SET enable_sort TO off",
         // A plan that sorts all the same seems so costly that the server would compile it, for a second each.
         "SELECT pg_catalog.set_config(name, 'off', false) FROM pg_catalog.pg_settings WHERE name = 'jit'",
         "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-    ],
-    writing: &[
-        // As the statements of the source's server, and literals, are meant.
-        "SET standard_conforming_strings TO on",
-        "SET array_nulls TO on",
-        "SET transform_null_equals TO off",
     ],
     others: OTHERS,
     // Also for columns whose numbers are always the server's.
@@ -105,6 +142,7 @@ pub(super) static POSTGRES: Engine = Engine {
     characters: |column| format!("pg_catalog.char_length({column}::text)"),
     load_text: Some(|table, columns| format!("COPY {table} ({columns}) FROM STDIN")),
     only: "ONLY ",
+    undo: Undo::Transaction,
     names_collations: true,
     elsewhere: Some(|literal| {
         format!(
@@ -148,13 +186,47 @@ fn written(format: &str, x: &str) -> String {
 struct Postgres;
 
 impl Dialect for Postgres {
-    fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
+    fn set(&self, side: &mut Side, settings: &[(&str, &str)]) -> Result<()> {
+        let values =
+            settings.iter().map(|(name, value)| format!("('{name}', '{value}')")).collect::<Vec<_>>();
+        side.run(&format!(
+            "SELECT pg_catalog.set_config(s.name, v.value, false) FROM (VALUES {}) AS v(name, value) \
+             JOIN pg_catalog.pg_settings s ON s.name = v.name",
+            values.join(", ")
+        ))
+    }
+
+    /// A standby is its primary. Two servers that are none may have the same identifier: one was restored from a backup.
+    fn place(&self, side: &mut Side) -> Result<Option<[String; 2]>> {
+        let row = side.catalogue(
+            "SELECT pg_catalog.concat_ws(' ', (SELECT system_identifier FROM pg_catalog.pg_control_system()), d.oid, \
+             pg_catalog.current_schema()), CASE WHEN pg_catalog.pg_is_in_recovery() THEN '' \
+             ELSE pg_catalog.pg_postmaster_start_time()::text END FROM pg_catalog.pg_database d \
+             WHERE d.datname = pg_catalog.current_database()",
+        )?;
+        Ok(row.first().map(|row| [0, 1].map(|at| text(row, at).to_owned())))
+    }
+
+    fn begin_together(&self, sides: &mut [&mut Side], hold: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        hold()?;
         let Some((first, others)) = sides.split_first_mut() else { return Ok(()) };
         first.begin_reading()?;
         let snapshot = first.value("SELECT pg_catalog.pg_export_snapshot()")?.unwrap_or_default();
         others.iter_mut().try_for_each(|side| {
             side.begin_reading()?;
-            side.run(&format!("SET TRANSACTION SNAPSHOT {}", literal(&snapshot)?))
+            side.run(&format!("SET TRANSACTION SNAPSHOT {}", literal(side.engine, &snapshot)?))
+        })
+    }
+
+    fn own_text(&self, _: &mut Side, kind: IssueKind, row: &Row) -> Result<Text> {
+        let (name, own, what) = (text(row, 1), text(row, 2).to_owned(), text(row, 3));
+        Ok(match kind {
+            IssueKind::Comment => {
+                let column = Some(name.to_owned()).filter(|_| what == "COLUMN");
+                Text::Remark { what: what.to_owned(), own, column, text: text(row, 4).to_owned() }
+            }
+            _ if own.is_empty() => Text::Words(what.to_owned()),
+            _ => Text::Statement(own),
         })
     }
 

@@ -41,11 +41,12 @@ pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         // Parameters of storage, such as the fill factor, have no meaning elsewhere.
         if !options.is_empty() {
             let sql = format!("ALTER TABLE {} SET ({options})", side.quoted(name));
-            catalog.leave_to_others(IssueKind::TableOption, name, name, &sql).internal = true;
+            catalog.leave_to_others(IssueKind::TableOption, name, name, &sql).with_statement(&sql).internal =
+                true;
         }
         if !unlogged.is_empty() {
             let left = catalog.leave_to_others(IssueKind::TableOption, name, name, unlogged);
-            left.text = format!("ALTER TABLE {} SET UNLOGGED", side.quoted(name));
+            left.with_statement(format!("ALTER TABLE {} SET UNLOGGED", side.quoted(name)));
         }
         let Some(table) = catalog.table_mut(name) else { continue };
         let native = table.native.get_or_insert_default();
@@ -81,7 +82,7 @@ pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let sql =
             format!("ALTER TABLE {} ADD CONSTRAINT {} {definition}", side.quoted(table), side.quoted(name));
         if !is_plain {
-            catalog.leave_to_others(IssueKind::Constraint, table, name, definition).text.clone_from(&sql);
+            catalog.leave_to_others(IssueKind::Constraint, table, name, definition).with_statement(&sql);
         }
         let Some(native) = catalog.table_mut(table).and_then(|table| table.native.as_mut()) else { continue };
         let made = Named { name: name.to_owned(), sql };
@@ -103,7 +104,9 @@ pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let (table, name, definition) = (text(&row, 0), text(&row, 1), text(&row, 2));
         // Those of other kinds are listed as such.
         if text(&row, 3) == "true" && text(&row, 4) == "true" {
-            catalog.leave_to_others(IssueKind::IndexOption, table, name, definition);
+            catalog
+                .leave_to_others(IssueKind::IndexOption, table, name, definition)
+                .with_statement(definition);
         }
         let Some(native) = catalog.table_mut(table).and_then(|table| table.native.as_mut()) else { continue };
         native.later.push(Named { name: name.to_owned(), sql: definition.to_owned() });

@@ -1,10 +1,12 @@
 //! The catalogue of SQLite: `sqlite_schema`, and pragmas as tables.
 
+use super::SQLITE;
 use crate::catalog::{
-    Catalog, Collation, Column, DefaultValue, ForeignKey, Index, Named, Native, Table, read_default,
+    Catalog, Collation, Column, DefaultValue, ForeignKey, Index, Named, Native, Table, Text, read_default,
 };
 use crate::classes::kind_of;
 use crate::issue::IssueKind;
+use crate::script::{literal, mask};
 use crate::sql::{Side, text};
 use crate::types::Class;
 use kurabe_core::Result;
@@ -23,20 +25,20 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
         catalog.names.push(name.to_owned());
         match text(&row, 1) {
             "table" if sql.to_ascii_uppercase().starts_with("CREATE VIRTUAL") => {
-                sql.clone_into(
-                    &mut catalog.leave(IssueKind::View, None, name, &format!("a virtual table: {sql}")).text,
-                );
+                catalog
+                    .leave(IssueKind::View, None, name, &format!("a virtual table: {sql}"))
+                    .with_statement(sql);
             }
             "table" => {
                 let read = read_table(side, name, sql, text(&row, 4) == "1", &mut catalog)?;
                 catalog.tables.push(read);
             }
             "view" => {
-                catalog.leave(IssueKind::View, None, name, sql);
+                catalog.leave_text(IssueKind::View, None, name, Text::Statement(sql.to_owned()));
             }
             kind => {
                 if kind == "trigger" {
-                    catalog.leave_to_others(IssueKind::Trigger, table, name, sql);
+                    catalog.leave_to_others(IssueKind::Trigger, table, name, sql).with_statement(sql);
                 }
                 let made = Named { name: name.to_owned(), sql: sql.to_owned() };
                 let native = catalog.table_mut(table).and_then(|table| table.native.as_mut());
@@ -53,7 +55,7 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
 
 /// A default as a column of this type stores it: one of text stores `1e3` as `1000.0`, and one of numbers `007` as 7.
 fn default(side: &mut Side, declared: &str, sql: &str) -> Result<DefaultValue> {
-    let read = read_default(sql);
+    let read = read_default(sql, false);
     let DefaultValue::Literal(value) = &read else { return Ok(read) };
     let class = kind_of(side.engine, declared).class;
     let is_number = value.parse::<f64>().is_ok() && !value.starts_with(char::is_alphabetic);
@@ -68,15 +70,10 @@ fn default(side: &mut Side, declared: &str, sql: &str) -> Result<DefaultValue> {
     Ok(side.value(&format!("SELECT {stored}"))?.map_or(read, DefaultValue::Literal))
 }
 
-/// A text literal. Here, a backslash has no meaning in one.
-fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
 fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut Catalog) -> Result<Table> {
     let native = Native { create: sql.to_owned(), ..Native::default() };
     let mut table = Table { name: name.to_owned(), native: Some(native), ..Table::default() };
-    let of = literal(name);
+    let of = literal(side.engine, name)?;
     let definition = Definition::read(sql);
     let mut key: Vec<(u64, String)> = Vec::new();
     for row in side.rows(&format!(
@@ -216,39 +213,20 @@ fn unquoted(word: &str) -> String {
 
 /// The words of a statement: names, numbers, quoted texts and names as one word each, and signs. Comments are left out.
 fn words(sql: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut rest = sql;
+    let masked = mask(&SQLITE, sql).0;
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let (mut words, mut rest) = (Vec::new(), masked.trim_start());
     while let Some(first) = rest.chars().next() {
+        let at = masked.len() - rest.len();
+        let to = |end: char| rest[1..].find(end).map_or(rest.len(), |end| end + 2);
         let length = match first {
-            '-' if rest.starts_with("--") => {
-                rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
-                continue;
-            }
-            '/' if rest.starts_with("/*") => {
-                rest = rest[2..].split_once("*/").map_or("", |(_, rest)| rest);
-                continue;
-            }
-            '"' | '`' | '\'' => {
-                let mut end = 1;
-                loop {
-                    end += rest[end..].find(first).map_or(rest.len() - end, |at| at + 1);
-                    if !rest[end..].starts_with(first) {
-                        break end;
-                    }
-                    end += 1;
-                }
-            }
-            '[' => rest.find(']').map_or(rest.len(), |at| at + 1),
-            c if c.is_alphanumeric() || c == '_' => {
-                rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len())
-            }
+            '"' | '`' | '\'' => to(first),
+            '[' => to(']'),
+            c if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
             c => c.len_utf8(),
         };
-        let (word, after) = rest.split_at(length);
-        rest = after;
-        if !word.trim().is_empty() {
-            words.push(word.to_owned());
-        }
+        words.push(sql[at..at + length].to_owned());
+        rest = rest[length..].trim_start();
     }
     words
 }
@@ -265,20 +243,16 @@ fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) 
         }
         if text(&row, 3) == "1" {
             let what = "an index of some rows";
-            sql.clone_into(
-                &mut catalog.leave_to_others(IssueKind::PartialIndex, &table.name, name, what).text,
-            );
+            catalog.leave_to_others(IssueKind::PartialIndex, &table.name, name, what).with_statement(sql);
             continue;
         }
-        let index = literal(name);
+        let index = literal(side.engine, name)?;
         let parts = side.rows(&format!(
             "SELECT cid, name, coll, \"desc\" FROM pragma_index_xinfo({index}) WHERE key = 1 ORDER BY seqno"
         ))?;
         if parts.iter().any(|part| text(part, 0) == "-2") {
             let what = "an index on an expression";
-            sql.clone_into(
-                &mut catalog.leave_to_others(IssueKind::ExpressionIndex, &table.name, name, what).text,
-            );
+            catalog.leave_to_others(IssueKind::ExpressionIndex, &table.name, name, what).with_statement(sql);
             continue;
         }
         for part in &parts {

@@ -2,20 +2,41 @@
 
 mod catalog;
 
-use super::engine::{Dialect, Engine};
-use super::facts::{Identity, TargetFacts};
+use super::engine::{Dialect, Engine, Undo};
+use super::facts::{Carried, Identity, Others, TargetFacts};
 use crate::canonical::from_hex;
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
 use crate::page::{Cell, Encoded};
+use crate::script::mask;
 use crate::sql::{GAP, Side};
 use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
 use kurabe_core::value::Value;
 use kurabe_core::{Error, ErrorKind, Result};
 
+/// What tells a table that a copy made from one that the user made anew: a comment in its text, which goes with it.
+const MARK: &str = "/* kurabe copy ";
+
+/// What programs keep in the file beside its tables.
+const OTHERS: &[Others] = &[Others {
+    kind: IssueKind::Comment,
+    carried: Carried::ByText,
+    sql: "SELECT NULL, 'user_version', 'PRAGMA user_version = ' || user_version FROM pragma_user_version WHERE user_version <> 0 \
+          UNION ALL SELECT NULL, 'application_id', 'PRAGMA application_id = ' || application_id FROM pragma_application_id \
+          WHERE application_id <> 0",
+}];
+
 pub(super) static SQLITE: Engine = Engine {
     longest_name: 1_000,
+    has_brackets: true,
+    // Of the page "Pragma Statements": how conditions and definitions are read. None is kept in the file.
+    settings: &[
+        ("case_sensitive_like", "OFF"),
+        ("reverse_unordered_selects", "OFF"),
+        ("ignore_check_constraints", "OFF"),
+    ],
+    others: OTHERS,
     reading: &["PRAGMA query_only = ON"],
     // The driver's own takes the write lock.
     begin_reading: Some("BEGIN DEFERRED"),
@@ -29,14 +50,42 @@ pub(super) static SQLITE: Engine = Engine {
     insert_limits: (250, 30_000),
     stores_times_as_text: true,
     foreign_keys_inline: true,
+    undo: Undo::Transaction,
+    identity_of: Some(|literal| {
+        format!(
+            "SELECT substr(sql, instr(sql, '{MARK}'), {}) FROM sqlite_schema WHERE type = 'table' AND name = {literal} \
+             AND instr(sql, '{MARK}') > 0",
+            MARK.len() + 16
+        )
+    }),
+    mark: Some(|sql, id| {
+        let at = mask(&SQLITE, sql).0.find('(').map_or(sql.len(), |at| at + 1);
+        format!("{}{MARK}{id} */{}", &sql[..at], &sql[at..])
+    }),
     ..Engine::of("SQLite", &["sqlite"], &Sqlite)
 };
 
 struct Sqlite;
 
 impl Dialect for Sqlite {
+    fn set(&self, side: &mut Side, settings: &[(&str, &str)]) -> Result<()> {
+        settings.iter().try_for_each(|(name, value)| side.run(&format!("PRAGMA {name} = {value}")))
+    }
+
+    /// The file, whatever its names are.
+    fn place(&self, side: &mut Side) -> Result<Option<[String; 2]>> {
+        let path =
+            side.value("SELECT file FROM pragma_database_list WHERE name = 'main'")?.unwrap_or_default();
+        #[cfg(unix)]
+        let path = {
+            use std::os::unix::fs::MetadataExt as _;
+            std::fs::metadata(&path).map_or(path, |found| format!("{} {}", found.dev(), found.ino()))
+        };
+        Ok(Some([path, String::new()]).filter(|[path, _]| !path.is_empty()))
+    }
+
     /// In WAL mode, others may commit between two transactions. Otherwise the first one keeps them waiting.
-    fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
+    fn begin_together(&self, sides: &mut [&mut Side], _: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         for side in sides {
             side.begin_reading()?;
             if side.value("PRAGMA journal_mode")?.as_deref() == Some("wal") {
@@ -78,21 +127,29 @@ impl Dialect for Sqlite {
         catalog::read(side)
     }
 
+    fn comment(&self, _: &str, _: Option<(&str, &str)>, _: &str) -> Option<String> {
+        None
+    }
+
     fn read(&self, kind: &Kind, column: &str) -> String {
         if kind.class == Class::Native { with_storage_class(column) } else { column.to_owned() }
     }
 
-    /// The storage class, and the value by a function that quotes it. No function writes every real number exactly.
+    /// The storage class, and the bytes of the value, which may be no UTF-8. No function writes every real number exactly.
     fn check(&self, _: &Kind, _: bool, x: &str) -> (Shape, String) {
         let text = format!(
-            "CASE typeof({x}) WHEN 'text' THEN 't' || json_quote({x} || '') WHEN 'blob' THEN 'b' || hex({x}) \
+            "CASE typeof({x}) WHEN 'text' THEN 't' || hex({x}) WHEN 'blob' THEN 'b' || hex({x}) \
              WHEN 'integer' THEN '#' || {x} ELSE {x} END"
         );
         (Shape::Tagged, text)
     }
 
     fn compared(&self, _: &Kind, field: Cell<'_>) -> String {
-        if is_real(field) { format!("CAST({GAP} AS REAL)") } else { GAP.to_string() }
+        match () {
+            () if is_real(field) => format!("CAST({GAP} AS REAL)"),
+            () if is_no_utf8(field) => format!("CAST({GAP} AS TEXT)"),
+            () => GAP.to_string(),
+        }
     }
 
     fn as_read<'a>(&self, field: Cell<'a>) -> Result<Encoded<'a>> {
@@ -111,7 +168,10 @@ impl Dialect for Sqlite {
             })
         };
         Ok(match bytes.split_first() {
-            Some((b't', text)) => Encoded::Value(Value::Text(utf8(text)?)),
+            // Bytes that the statement makes a text of, where they are no UTF-8.
+            Some((b't', text)) => {
+                Encoded::Value(std::str::from_utf8(text).map_or(Value::Bytes(text), Value::Text))
+            }
             Some((b'x', digits)) => Encoded::Bytes(from_hex(digits)?),
             // Infinity has no literal.
             _ if bytes == b"inf" => Encoded::Value(Value::Text("9e999")),
@@ -131,7 +191,11 @@ impl Dialect for Sqlite {
     fn write_alone(&self, stored: &Kind, cell: Cell<'_>) -> Option<String> {
         let name = stored.declared.to_ascii_lowercase();
         let keeps = name.trim().is_empty() || name == "any" || name.contains("blob");
-        (stored.class == Class::Native && keeps && is_real(cell)).then(|| format!("CAST({GAP} AS REAL)"))
+        match () {
+            () if stored.class != Class::Native => None,
+            () if keeps && is_real(cell) => Some(format!("CAST({GAP} AS REAL)")),
+            () => is_no_utf8(cell).then(|| format!("CAST({GAP} AS TEXT)")),
+        }
     }
 
     fn exact_class(&self, _: &Kind) -> Class {
@@ -269,6 +333,11 @@ fn with_storage_class(column: &str) -> String {
     format!(
         "CASE typeof({column}) WHEN 'text' THEN 't' || {column} WHEN 'blob' THEN 'x' || hex({column}) ELSE {column} END"
     )
+}
+
+/// Whether a field that was read with its storage class is a text of other bytes than UTF-8.
+fn is_no_utf8(field: Cell<'_>) -> bool {
+    matches!(field, Cell::Bytes([b't', text @ ..]) if std::str::from_utf8(text).is_err())
 }
 
 /// Whether a field that was read with its storage class is a floating-point number.

@@ -1,7 +1,7 @@
 //! What a copy will do, and what it did, as text and as JSON.
 
 use kurabe_copy::event::TableDone;
-use kurabe_copy::issue::{Accepted, Issue};
+use kurabe_copy::issue::{Accepted, Issue, IssueKind};
 use kurabe_copy::plan::Plan;
 use kurabe_copy::run::Copy;
 use kurabe_copy::wanted::{Parts, Wanted};
@@ -129,6 +129,15 @@ pub(super) fn totals(plan: &Plan, done: &[TableDone]) -> String {
         units::time(time(|table| table.verify)),
         units::time(time(|table| table.index)),
     );
+    let unlocked = plan.issues.iter().filter(|issue| issue.kind == IssueKind::Unlocked).count();
+    if unlocked > 0 {
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            "\n{} without transactions: read without a lock, not at one time with the others",
+            many(unlocked, "table")
+        );
+    }
     if rejected > 0 {
         // Writing to a String cannot fail.
         let _ = write!(

@@ -1,0 +1,167 @@
+//! The file of what is not made: each statement in it runs on the target, and nothing else does. It is executed by the
+//! engines' own programs.
+
+use crate::choices::places;
+use crate::common::{Place, copy_all};
+use crate::random::draw::Draw;
+
+const ENGINES: [&str; 4] = ["sqlite", "postgres", "mysql", "mariadb"];
+
+/// Copies everything, executes the file, and returns the target and the file. What came from data would have removed `bait`.
+fn applied(from: &Place, to: &str, before: &str) -> Option<(Place, String)> {
+    let to = Place::new(to)?;
+    to.ask(&format!("CREATE TABLE bait (id int); INSERT INTO bait VALUES (7); {before}"));
+    let (plan, _) = copy_all(from, &to).unwrap();
+    let text = plan.left_text(to.engine());
+    let (ran, _, error) = to.feed(&text);
+    assert!(ran, "{error}\n{text}");
+    assert_eq!(to.ask("SELECT id FROM bait"), "7", "{text}");
+    Some((to, text))
+}
+
+/// A text that ends what it stands in, by the rules of some engine.
+fn nasty(draw: &mut Draw, is_name: bool) -> String {
+    let ends =
+        ["'", "\"", "`", "\\'", "\\", "''", "*/", "$$", "]", "\n", "\r", "\r\n", "--", "/*", ";", "E'", "#"];
+    let begin: String = (0..=draw.below(3)).map(|_| draw.of(&ends)).collect();
+    let rest = draw.of(&[
+        "; DROP TABLE bait; --", "\nDROP TABLE bait;\n--", ";DROP TABLE bait;/*", " -- x", "\n.quit\n",
+        "\n\\q\n",
+    ]);
+    let text = format!("n{}{begin}{rest}", draw.below(100));
+    // The longest of a name.
+    if is_name { text.chars().take(30).collect::<String>().trim_end().to_owned() + "z" } else { text }
+}
+
+/// A database of an engine in which all names and texts are such.
+fn database(engine: &str, draw: &mut Draw) -> String {
+    let (quote, escape) = match engine {
+        "mysql" | "mariadb" => ('`', true),
+        _ => ('"', false),
+    };
+    let mut known = std::collections::HashSet::new();
+    let mut name = |draw: &mut Draw| {
+        let text = loop {
+            let text = nasty(draw, true);
+            if known.insert(text.to_lowercase()) {
+                break text;
+            }
+        };
+        format!("{quote}{}{quote}", text.replace(quote, &format!("{quote}{quote}")))
+    };
+    let literal = |draw: &mut Draw| {
+        let text = nasty(draw, false).replace('\'', "''");
+        format!("'{}'", if escape { text.replace('\\', "\\\\") } else { text })
+    };
+    let [table, id, col, ix, view, base] = [(); 6].map(|()| name(draw));
+    let [tr, chk] = [(); 2].map(|()| name(draw));
+    let [one, two, three] = [(); 3].map(|()| literal(draw));
+    let columns = format!(
+        "{id} int PRIMARY KEY, {col} varchar(200) DEFAULT {one}, CONSTRAINT {chk} CHECK ({col} <> {two})"
+    );
+    let views = format!(
+        "CREATE VIEW {base} AS SELECT {id}, {three} AS {col} FROM {table}; CREATE VIEW {view} AS SELECT * FROM {base} WHERE {col} <> {one};"
+    );
+    match engine {
+        "sqlite" => format!(
+            "CREATE TABLE {table} ({columns}); CREATE INDEX {ix} ON {table} ({col}) WHERE {col} > {two}; {views} \
+             CREATE TRIGGER {tr} AFTER INSERT ON {table} BEGIN UPDATE {table} SET {col} = {three} WHERE {id} = -1; END; \
+             CREATE VIEW tail AS SELECT 1 AS a -- it's\n; CREATE VIEW open AS SELECT 2 AS a /* tail"
+        ),
+        "postgres" => {
+            let of = name(draw);
+            let within = three.trim_matches('\'').replace("*/", "").replace("/*", "");
+            format!(
+                "CREATE TABLE {table} ({columns}); CREATE INDEX {ix} ON {table} (lower({col})) WHERE {col} > {two}; {views} \
+                 COMMENT ON TABLE {table} IS {one}; COMMENT ON COLUMN {table}.{col} IS {two}; COMMENT ON VIEW {view} IS {three}; \
+                 COMMENT ON INDEX {ix} IS {one}; CREATE FUNCTION {of}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN /* {within} */ RETURN new; END'; \
+                 CREATE TRIGGER {tr} BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {of}(); \
+                 CREATE POLICY {ix} ON {table} USING ({col} <> {three}); CREATE RULE {ix} AS ON DELETE TO {table} WHERE old.{col} = {one} DO INSTEAD NOTHING; \
+                 CREATE TYPE {of} AS ENUM ({two}); CREATE TABLE ex (id int, CONSTRAINT {chk} EXCLUDE USING gist (int4range(id, id + 1) WITH &&)); \
+                 CREATE TABLE part (id int) PARTITION BY RANGE (id); CREATE TABLE {tr} PARTITION OF part FOR VALUES FROM (1) TO (9); \
+                 GRANT SELECT ({col}) ON {table} TO PUBLIC"
+            )
+        }
+        _ => {
+            // A zero character, which other engines cannot have.
+            let zero = format!("'a\\0{}", &three[1..]);
+            format!(
+                "CREATE TABLE {table} ({id} int PRIMARY KEY, {col} varchar(200) DEFAULT {one} COMMENT {two}, CONSTRAINT {chk} CHECK ({col} <> {two}), \
+                   KEY {ix} ({col}(3)) COMMENT {three}) COMMENT {one}; {views} CREATE TABLE zero (id int PRIMARY KEY COMMENT {zero}); \
+                 \nDELIMITER //\nCREATE TRIGGER {tr} BEFORE INSERT ON {table} FOR EACH ROW BEGIN SET @a = {three}; SET @b = 1; END //\n\
+                 CREATE PROCEDURE {tr}() BEGIN SELECT {one}; SELECT 2; END //\n\
+                 CREATE EVENT {tr} ON SCHEDULE EVERY 1 DAY DISABLE DO SET @a = {two} //\n\
+                 SET sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES' //\n\
+                 CREATE FUNCTION {ix}() RETURNS text DETERMINISTIC BEGIN DECLARE \"x\" text DEFAULT '\\'; RETURN \"x\"; END //\n\
+                 DELIMITER ;\n"
+            )
+        }
+    }
+}
+
+/// How many databases of each pair of engines: more with `KURABE_COPY_SEED` and a loop.
+const DRAWS: u64 = 2;
+
+#[test]
+fn nothing_of_a_catalogue_ends_what_it_stands_in() {
+    let seed = std::env::var("KURABE_COPY_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(11_u64);
+    for (from, number) in ENGINES.iter().flat_map(|from| (0..DRAWS).map(move |number| (*from, number))) {
+        let mut draw = Draw(seed + number);
+        let Some(source) = Place::new(from) else { continue };
+        let sql = database(from, &mut draw);
+        let (made, _, error) = source.feed(&sql);
+        assert!(made, "{from}: {error}\n{sql}");
+        for to in ENGINES {
+            applied(&source, to, "");
+        }
+    }
+}
+
+#[test]
+fn comments_of_one_engine_are_those_of_another() {
+    let Some((from, _)) = places(["mysql", "sqlite"]) else { return };
+    from.ask("CREATE TABLE t (id int PRIMARY KEY, c int DEFAULT 3 COMMENT 'a \\\\ b') COMMENT 'it''s; DROP TABLE bait; --\\n'");
+    for (to, sql) in [
+        ("postgres", "SELECT obj_description('t'::regclass), col_description('t'::regclass, 2)"),
+        (
+            "mariadb",
+            "SELECT table_comment, column_comment FROM information_schema.tables t JOIN information_schema.columns c \
+                     USING (table_schema, table_name) WHERE table_name = 't' AND column_name = 'c'",
+        ),
+    ] {
+        let Some((to, _)) = applied(&from, to, "") else { continue };
+        assert_eq!(to.ask(sql).replace('\t', "|"), "it's; DROP TABLE bait; --\n|a \\ b");
+    }
+}
+
+#[test]
+fn statements_for_a_server_of_the_same_kind_make_what_was_there() {
+    let Some((from, _)) = places(["mysql", "sqlite"]) else { return };
+    from.ask("CREATE TABLE t (id int PRIMARY KEY, e varchar(50), CONSTRAINT em CHECK (e REGEXP '^[a-z''\\\\\\\\]+$')); INSERT INTO t VALUES (1, 'abc')");
+    let mut wanted = crate::choices::all();
+    wanted.casts.add("t.e=varchar(60)").unwrap();
+    let Some(to) = Place::new("mysql") else { return };
+    let (plan, _) = crate::common::copy_as(&from, &to, &wanted).unwrap();
+    let text = plan.left_text(to.engine());
+    let (ran, _, error) = to.feed(&text);
+    assert!(ran, "{error}\n{text}");
+    let check = |place: &Place| {
+        let text = place.ask("SHOW CREATE TABLE t");
+        text.lines().find(|line| line.contains("CHECK")).unwrap().trim().to_owned()
+    };
+    assert_eq!(check(&to), check(&from));
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
+    from.ask(
+        "CREATE TABLE t (id int PRIMARY KEY, n int, CONSTRAINT ex EXCLUDE USING gist (int4range(id, id + 1) WITH &&)); \
+         CREATE TABLE p (id int) PARTITION BY RANGE (id); CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (1) TO (9)",
+    );
+    let mut wanted = crate::choices::all();
+    wanted.casts.add("t.n=bigint").unwrap();
+    let (plan, _) = crate::common::copy_as(&from, &to, &wanted).unwrap();
+    let text = plan.left_text(to.engine());
+    assert!(text.contains("-- CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (1) TO (9)"), "{text}");
+    let (ran, _, error) = to.feed(&text);
+    assert!(ran, "{error}\n{text}");
+    let sql = "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'ex'";
+    assert_eq!(to.ask(sql), from.ask(sql));
+}
