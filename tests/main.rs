@@ -39,6 +39,7 @@ mod replay;
 mod residue;
 mod restarts;
 mod sabotage;
+mod second_account;
 mod serve;
 mod server_statistics;
 mod servers;

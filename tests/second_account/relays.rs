@@ -1,0 +1,109 @@
+//! Relays of `capture` and `wire` before servers that know their user by its account or its certificate.
+
+use super::accounts::{Account, Accounts, User};
+use super::fixtures::Postgres;
+use super::holes::{assert_none, holes, holes_of_relay};
+use super::intruder::Address;
+use super::running::Running;
+use super::{logins, scene};
+use crate::servers::common::has;
+use crate::support::eventually;
+use std::process::Command;
+
+/// A relay whose command has used the database and waits.
+fn relaying(user: &User, args: &[&str], ask: &str) -> Running {
+    let (ready, go) = (user.signals().join("ready"), user.signals().join("go"));
+    let _ = std::fs::remove_file(&ready);
+    let script =
+        format!("{ask} && touch {} && while [ ! -e {} ]; do sleep 0.2; done", ready.display(), go.display());
+    let mut relay = Running::start(&mut user.run(&[args, &["--", "sh", "-ec", &script]].concat()));
+    eventually(120, || (ready.exists() || relay.has_ended()).then_some(()));
+    if !ready.exists() {
+        panic!("{args:?}: its own command does not get through: {:?}", relay.end());
+    }
+    relay
+}
+
+const ASK: &str = "psql -XAtqc 'SELECT 4711' | grep -qx 4711";
+
+#[test]
+fn relay_lends_nobody_the_identity_of_its_user() {
+    let Some(accounts) = Accounts::get() else { return };
+    let user = accounts.user(&accounts.owner);
+    let Some(server) = Postgres::start(&user) else { return };
+    let (socket, folder, certificate) = (server.by_socket(), server.by_folder(), server.by_certificate());
+    let names = [user.account.name.as_str(), "kurabe", "root"];
+    let mut found = Vec::new();
+    for (name, args) in [
+        ("capture of a peer", ["capture", &socket, "-o", &user.at("peer.capture")].to_vec()),
+        (
+            "capture of a certificate",
+            ["capture", &certificate, "--tls", "terminate", "-o", &user.at("cert.capture")].to_vec(),
+        ),
+        ("wire of a peer", ["wire", &folder].to_vec()),
+    ] {
+        let mut relay = relaying(&user, &args, ASK);
+        let holes = holes_of_relay(&accounts, relay.id(), &[user.home().to_owned()], &names);
+        found.extend(holes.into_iter().map(|hole| format!("{name}: {hole}")));
+        found.extend(
+            psql_through(&accounts.intruder, &user, &relay).into_iter().map(|hole| format!("{name}: {hole}")),
+        );
+        relay.end();
+    }
+    found.extend(holes(&accounts, &[], &[user.home().to_owned()]));
+    assert_none("relays", &found);
+}
+
+/// What the intruder's own client gets through the relays of a process.
+fn psql_through(intruder: &Account, user: &User, relay: &Running) -> Vec<String> {
+    let mut found = Vec::new();
+    for listener in scene::listeners(&scene::tree(relay.id())) {
+        let Address::Tcp(address) = &listener.address else { continue };
+        let (host, port) = address.rsplit_once(':').unwrap();
+        for role in [user.account.name.as_str(), "kurabe"] {
+            for mode in ["disable", "require"] {
+                let mut psql: Command = intruder.command("psql");
+                psql.args([
+                    "-XAtqw", "-h", host, "-p", port, "-U", role, "-d", "postgres", "-c",
+                    "SELECT current_user",
+                ]);
+                psql.env("PGSSLMODE", mode).env("PGCONNECT_TIMEOUT", "5");
+                let output = psql.output().unwrap();
+                if output.status.success() {
+                    let who = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+                    found.push(format!("is {who} of the database through {address} (psql, sslmode={mode})"));
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn relay_that_root_starts_before_a_cache_serves_no_other_account() {
+    let Some(accounts) = Accounts::get() else { return };
+    if !has("memcached") {
+        return;
+    }
+    let user = accounts.user(&Account::root());
+    let mut found = Vec::new();
+    for args in [&["capture", "up:memcached", "-o", &user.at("m.capture")][..], &["wire", "up:memcached"]] {
+        let mut relay = relaying(&user, args, "true");
+        found.extend(holes_of_relay(&accounts, relay.id(), &[user.home().to_owned()], &["kurabe"]));
+        relay.end();
+    }
+    assert_none("relays of root", &found);
+}
+
+#[test]
+fn other_accounts_use_a_relay_that_allows_them() {
+    let Some(accounts) = Accounts::get() else { return };
+    let user = accounts.user(&accounts.owner);
+    let Some(server) = Postgres::start(&user) else { return };
+    let socket = server.by_socket();
+    let relay = relaying(&user, &["wire", &socket, "--allow-other-users"], ASK);
+    assert!(!psql_through(&accounts.intruder, &user, &relay).is_empty(), "it is refused");
+    // The other sockets of the machine are none of the relay's.
+    let relays = scene::listeners(&scene::tree(relay.id()));
+    assert!(!logins::answered(&accounts.intruder, &relays, &[&user.account.name]).is_empty());
+}

@@ -1,0 +1,152 @@
+//! Throwaway servers of `up`, `run`, `gate` and `replay`.
+
+use super::accounts::{Account, Accounts, User};
+use super::holes::{assert_none, holes};
+use super::logins::opens;
+use super::running::Running;
+use super::scene::{CommandLines, has_password};
+use crate::servers::common::has;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Every server that can be started.
+const ENGINES: [&str; 9] =
+    ["postgres", "mysql", "mariadb", "redis", "valkey", "memcached", "mongodb", "couchdb", "firebird"];
+const GATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/gate.sh");
+const BRIEF: [&str; 9] =
+    ["--requests", "40", "--records", "20", "--clients", "2", "--rounds", "1", "--no-html"];
+
+pub(super) fn engines() -> Vec<&'static str> {
+    ENGINES.into_iter().filter(|engine| has(engine)).collect()
+}
+
+/// What is in the folder of a user's throwaway servers.
+pub(super) fn server_folders(user: &User) -> Vec<PathBuf> {
+    fs::read_dir(user.servers()).unwrap().flatten().map(|entry| entry.path()).collect()
+}
+
+/// The password in a URL.
+fn password(url: &str) -> Option<&str> {
+    let (login, _) = url.split_once("://")?.1.rsplit_once('@')?;
+    login.split_once(':').map(|(_, password)| password).filter(|password| !password.is_empty())
+}
+
+fn up_is_its_users_alone(make_user: impl FnOnce(&std::sync::Arc<Accounts>) -> User) {
+    let Some(accounts) = Accounts::get() else { return };
+    let (user, lines) = (make_user(&accounts), CommandLines::watch());
+    let engines = engines();
+    let mut servers: Vec<Running> =
+        engines.iter().map(|engine| Running::start(&mut user.run(&["up", engine]))).collect();
+    let urls: Vec<String> = servers.iter_mut().map(Running::first_line).collect();
+    let mut found = Vec::new();
+    for ((engine, url), server) in engines.iter().zip(&urls).zip(&mut servers) {
+        assert!(url.contains("://"), "up {engine}: {url}: {:?}", server.end());
+        // Whom it was started for can use it, and the attacks below meet a server that works.
+        if opens(&user.account, url) == Some(false) {
+            found.push(format!("{engine}: its own user does not log in with the URL that 'up' printed"));
+        }
+    }
+    let pids: Vec<u32> = servers.iter().map(Running::id).collect();
+    found.extend(holes(&accounts, &pids, &server_folders(&user)));
+    let secrets: Vec<&str> = urls.iter().filter_map(|url| password(url)).collect();
+    found.extend(lines.passwords(&user.programs(), &secrets));
+    assert_none(&format!("up of {}", user.account.name), &found);
+}
+
+#[test]
+fn servers_that_root_starts_serve_no_other_account() {
+    up_is_its_users_alone(|accounts| accounts.user(&Account::root()));
+}
+
+#[test]
+fn servers_that_a_user_starts_serve_no_other_account() {
+    up_is_its_users_alone(|accounts| accounts.user(&accounts.owner));
+}
+
+#[test]
+fn application_that_a_user_starts_serves_no_other_account() {
+    let Some(accounts) = Accounts::get() else { return };
+    let user = accounts.user(&accounts.owner);
+    let args = ["up", "app", "sqlite:", "--experiment", "kv", "--records", "20", "--listen", "127.0.0.1:0"];
+    let mut application = Running::start(&mut user.run(&args));
+    let url = application.first_line();
+    assert!(url.starts_with("http://"), "{url}: {:?}", application.end());
+    let found = holes(&accounts, &[application.id()], &[user.home().to_owned()]);
+    assert_none("up app", &found);
+}
+
+#[test]
+fn servers_and_files_of_a_run_are_its_users_alone() {
+    let Some(accounts) = Accounts::get() else { return };
+    let (user, lines) = (accounts.user(&accounts.owner), CommandLines::watch());
+    let targets: Vec<String> = engines().iter().map(|engine| format!("up:{engine}")).collect();
+    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+    let run = user.run(&[&["run", "kv"], &targets[..], &BRIEF].concat());
+    let run = Running::start_to_pause(&user, run);
+    let mut folders = server_folders(&user);
+    folders.push(user.home().to_owned());
+    let found = holes(&accounts, &[run.id()], &folders);
+    let answer = run.finish();
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = user.run(&["report", "--format", "json"]).output().unwrap();
+    assert!(report.status.success(), "{report:?}");
+    let left = holes(&accounts, &[], &[user.home().to_owned()]);
+    assert_none("run", &[found, left, lines.passwords(&user.programs(), &[])].concat());
+}
+
+#[test]
+fn gate_of_two_throwaway_servers_tells_nobody_their_passwords() {
+    let Some(accounts) = Accounts::get() else { return };
+    if !has("redis") {
+        return;
+    }
+    for user in accounts.users() {
+        let lines = CommandLines::watch();
+        let suite = user.input("gate.toml", "experiment = \"kv\"\nrecords = 20\nrequests = 40\nrounds = 6\n");
+        let script = user.input("gate.sh", &fs::read_to_string(GATE).unwrap());
+        let up = format!("{} up redis", user.path().display());
+        let mut gate = user.program(Path::new(&script), &[]);
+        gate.env("KURABE", user.path()).env("SUITE", &suite).env("BASE", &up).env("HEAD", &up);
+        let gate = Running::start_to_pause(&user, gate);
+        let folders = [server_folders(&user), vec![user.home().join(".kurabe/runs")]].concat();
+        let mut found = holes(&accounts, &[gate.id()], &folders);
+        let answer = gate.finish();
+        assert!(matches!(answer.code, Some(0 | 6 | 7)), "{answer:?}");
+        found.extend(lines.passwords(&user.programs(), &[]));
+        if has_password(&answer.err) || has_password(&answer.out) {
+            found.push(format!("a password is in the output, which CI servers show: {}", answer.err));
+        }
+        for file in fs::read_dir(user.home().join(".kurabe")).unwrap().flatten() {
+            let text = fs::read(file.path()).unwrap_or_default();
+            if has_password(&String::from_utf8_lossy(&text)) {
+                found.push(format!("a password is in {}", file.path().display()));
+            }
+        }
+        assert_none(&format!("gate of {}", user.account.name), &found);
+    }
+}
+
+#[test]
+fn capture_and_replay_on_throwaway_servers_are_their_users_alone() {
+    let Some(accounts) = Accounts::get() else { return };
+    let (user, lines) = (accounts.user(&accounts.owner), CommandLines::watch());
+    for (engine, script) in
+        [("postgres", "psql -XAtqc 'SELECT 4711'"), ("redis", "redis-cli -u \"$KURABE_URL\" SET a 4711")]
+    {
+        if !has(engine) {
+            continue;
+        }
+        let (file, target) = (user.at(&format!("{engine}.capture")), format!("up:{engine}"));
+        let capture =
+            user.run(&["capture", &target, "-o", &file, "--", "sh", "-ec", script]).output().unwrap();
+        assert!(capture.status.success(), "{capture:?}");
+        let replay = user.run(&["run", "replay", &file, &target, "--rounds", "1", "--no-html", "--write"]);
+        let replay = Running::start_to_pause(&user, replay);
+        let folders = [server_folders(&user), vec![user.home().to_owned()]].concat();
+        let mut found = holes(&accounts, &[replay.id()], &folders);
+        let answer = replay.finish();
+        assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
+        found.extend(lines.passwords(&user.programs(), &[]));
+        assert_none(&format!("replay on {engine}"), &found);
+    }
+}
