@@ -5,6 +5,7 @@ use super::*;
 use kurabe_capture::file::{self, About, Known};
 use kurabe_capture::record::{Parameter, Record, Request, Value as Recorded};
 use kurabe_wire::view::{Step, Transaction};
+use std::net::TcpStream;
 use std::path::Path;
 
 /// A request as a capture has it: its template, in which `¿` is a gap, what fills it, and its parameters.
