@@ -48,6 +48,8 @@ pub(super) struct Job<'a> {
     pub(super) print: bool,
     /// How it belongs to a suite of several runs; `None`: it is the only one.
     pub(super) in_suite: Option<InSuite>,
+    /// Whether it has the times of a recorded run, which are not fitted again.
+    pub(super) is_fitted: bool,
     /// What it is for.
     pub(super) stop_rule: StopRule<'a>,
 }
@@ -67,6 +69,7 @@ impl Job<'_> {
             dry: false,
             print: true,
             in_suite: None,
+            is_fitted: false,
             stop_rule: StopRule::Report,
         }
     }
@@ -185,7 +188,7 @@ fn plan_and_run(
         output.note(&line);
     }
     let budget = plan.spec.budget_ns.map(Duration::from_nanos);
-    let fit = budget.map(|budget| budget::fit(&mut plan, targets, &job.free, budget));
+    let fit = budget.filter(|_| !job.is_fitted).map(|budget| budget::fit(&mut plan, targets, &job.free, budget));
     if let Some(records) = plan.enlarge_stores(targets)? {
         let records = units::count(records);
         output

@@ -127,7 +127,9 @@ fn again(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         fleet: spec.fleet.as_ref().map(|fleet| fleet.url.clone()),
     };
     let (urls, store) = (urls(matches, &spec.targets)?, places::writable_runs(matches)?);
-    let job = Job { companions, html: !matches.get_flag("no-html"), origin, ..Job::new(spec, urls, store) };
+    let is_fitted = spec.duration_ns.is_some();
+    let html = !matches.get_flag("no-html");
+    let job = Job { companions, html, origin, is_fitted, ..Job::new(spec, urls, store) };
     Ok(execute(&job, output)?.0)
 }
 
