@@ -90,6 +90,26 @@ fn with_more_rounds(place: &Place, rounds: u32) {
 }
 
 #[test]
+fn repetition_has_the_times_of_its_run_and_not_those_of_its_budget() {
+    let place = Place::new();
+    let first = ["run", "point-read", "null:", "--rounds", "2", "--budget", "2s", "--no-html"];
+    place.run(&first).success();
+    // As if the run had been fitted otherwise: by another version, or to another machine.
+    let folder = std::fs::read_dir(place.path()).unwrap().flatten().next().unwrap().path();
+    let mut run = kurabe_record::read(&RunPath::in_folder(&folder)).unwrap().run;
+    assert!(run.header.spec.budget_ns.is_some() && run.header.spec.duration_ns != Some(7_000_000));
+    run.header.spec.duration_ns = Some(7_000_000);
+    "fitted".clone_into(&mut run.header.run);
+    let mut writer = Store::open(place.path()).unwrap().create(&run.header).unwrap();
+    writer.end(run.end.as_ref().unwrap()).unwrap();
+    drop(writer);
+    place.run(&["run", "--again", "fitted", "--no-html"]).success();
+    let report = place.run(&["report", "last", "--format", "json"]).json();
+    assert_ne!(report["run"], "fitted");
+    assert_eq!((&report["spec"]["duration_ns"], &report["spec"]["rounds"]), (&7_000_000.into(), &2.into()));
+}
+
+#[test]
 fn page_of_the_default_run_is_within_its_budget() {
     let place = Place::new();
     // All cells of a run by default, in shorter trials. It has 16 rounds at most.

@@ -58,7 +58,7 @@ const WRONG: Lines = &[
     ("run session --cache up:redis", &["--cache"]),
     ("run session --arrivals poisson", &["--rate 5k"]),
     ("run connect --pool 0", &["from 1 to"]),
-    ("report last --format yaml", &["parquet"]),
+    ("report last --format yaml", &["openmetrics"]),
     ("claims zz", &["there are: s1"]),
     ("compare a", &["<NEW>"]),
     ("copy sqlite:", &["<TARGET>"]),

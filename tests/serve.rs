@@ -270,6 +270,10 @@ fn running_run_is_shown_live_and_survives_the_restart_of_the_page() {
     assert_eq!(page.post(&format!("/runs/{run}/stop"), "").0, 303);
     let stopped = page.wait_for(&run, "stopped");
     assert!(stopped.contains("Resume at the next trial"), "{stopped}");
+    // What was measured stays.
+    let metrics = page.get("/metrics").1;
+    assert!(metrics.contains("\nkurabe_running_runs 0\n"), "{metrics}");
+    assert!(metrics.contains(&format!("run=\"{run}\",experiment=\"point-read\"")), "{metrics}");
     page.end();
 }
 

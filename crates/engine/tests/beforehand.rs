@@ -56,6 +56,19 @@ fn fewer_records_are_loaded_over_a_long_way_unless_their_number_was_given() {
 }
 
 #[test]
+fn store_that_a_long_way_reduced_grows_to_the_requests_that_were_asked_for() {
+    let asked = |records| {
+        let far = |target: &mut Target| target.facts.round_trip_ns = Some(400_000_000);
+        let (mut plan, targets) = planned("point-write", &[1], records, far);
+        plan.spec.requests = plan.operations.iter().map(|one| (one.name.to_owned(), 80_000)).collect();
+        latency::fit(&mut plan, &targets).unwrap();
+        plan.enlarge_stores(&targets).unwrap()
+    };
+    assert!(asked(None).is_some_and(|records| records >= 80_000), "{:?}", asked(None));
+    assert_eq!(asked(Some(2_000)), None, "the user's number stays");
+}
+
+#[test]
 fn only_default_values_are_left_out_for_lack_of_connections() {
     let limited = |most| {
         move |target: &mut Target| {

@@ -76,11 +76,7 @@ pub(crate) fn targets() -> String {
 
 /// What this build leaves out, and how to build it in; empty for a full build.
 pub(crate) fn left_out() -> String {
-    let parts = [
-        (cfg!(feature = "fleet"), "--fleet with agent"),
-        (cfg!(feature = "otlp"), "--otlp"),
-        (cfg!(feature = "parquet"), "--format parquet"),
-    ];
+    let parts = [(cfg!(feature = "fleet"), "--fleet with agent")];
     let parts = parts.into_iter().filter(|(built_in, _)| !built_in).map(|(_, name)| name.to_owned());
     let engines = LEFT_OUT.iter().map(|schemes| format!("{}:", schemes[0]));
     let all: Vec<String> = engines.chain(parts).collect();
@@ -104,8 +100,6 @@ mod tests {
             (cfg!(not(feature = "mongodb")), "mongodb:"),
             (cfg!(not(feature = "sqlite")), "sqlite:"),
             (cfg!(not(feature = "fleet")), "--fleet"),
-            (cfg!(not(feature = "otlp")), "--otlp"),
-            (cfg!(not(feature = "parquet")), "--format parquet"),
         ] {
             assert_eq!(text.contains(name), left_out, "{name}: {text}");
         }

@@ -1,4 +1,4 @@
-//! What stands in for the fleet, OpenTelemetry and Parquet in a build without them: it refuses.
+//! What stands in for the fleet in a build without it: it refuses.
 
 pub(crate) mod fleet {
     use crate::exit::Exit;
@@ -49,66 +49,20 @@ pub(crate) mod fleet {
     }
 }
 
-pub(crate) mod push {
-    use crate::exit::Exit;
-    use crate::output::Output;
-    use clap::ArgMatches;
-    use kurabe_core::run::Run;
-    use kurabe_core::{Error, Result};
-
-    /// The collector of a run, of which there is none.
-    pub(crate) enum Collector {}
-
-    /// `None` if the user names no collector.
-    pub(crate) fn collector(matches: &ArgMatches) -> Result<Option<Collector>> {
-        let url = matches.get_one::<String>("otlp").filter(|url| !url.is_empty());
-        url.map(|_| Err(Error::not_built_in("--otlp"))).transpose()
-    }
-
-    pub(crate) fn after(collector: Option<&Collector>, _: &Run, _: &Output) {
-        if let Some(collector) = collector {
-            match *collector {}
-        }
-    }
-
-    pub(crate) fn push(_: &ArgMatches, _: &Output) -> anyhow::Result<Exit> {
-        Err(Error::not_built_in("kurabe runs push").into())
-    }
-}
-
-pub(crate) mod parquet {
-    use kurabe_core::run::Run;
-    use kurabe_core::{Error, Result};
-
-    pub(crate) fn render(_: &Run) -> Result<Vec<u8>> {
-        Err(refusal())
-    }
-
-    pub(super) fn refusal() -> Error {
-        Error::not_built_in("--format parquet")
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{fleet, parquet, push};
+    use super::fleet;
     use crate::output::Output;
     use crate::{cli, exit};
     use kurabe_core::FULL_BUILD;
 
     #[test]
     fn what_a_build_lacks_is_refused_with_the_build_that_has_it() {
-        let command = |words: &[&str]| cli::command().try_get_matches_from(words).unwrap();
-        let run = command(&["kurabe", "run", "--again", "r", "--otlp", "http://localhost:4318"]);
-        let without = command(&["kurabe", "run", "--again", "r"]);
-        assert!(push::collector(without.subcommand_matches("run").unwrap()).unwrap().is_none());
+        let without = cli::command().try_get_matches_from(["kurabe", "run", "--again", "r"]).unwrap();
         let output = Output::new(&without);
         for (error, part) in [
             (fleet::agent(&without, &output).unwrap_err(), "kurabe agent"),
             (fleet::shown("nats://broker").unwrap_err().into(), "--fleet"),
-            (push::collector(run.subcommand_matches("run").unwrap()).err().unwrap().into(), "--otlp"),
-            (push::push(&without, &output).unwrap_err(), "kurabe runs push"),
-            (parquet::refusal().into(), "--format parquet"),
         ] {
             let text = error.to_string();
             assert_eq!(exit::of(&error), exit::USAGE, "{text}");

@@ -150,20 +150,6 @@ impl Output {
         written(write!(out, "{}{end}", screen(text, self.colour)).and_then(|()| out.flush()))
     }
 
-    /// Writes a binary result.
-    ///
-    /// # Errors
-    /// [`Usage`](ErrorKind::Usage) if standard output is a terminal, [`Environment`](ErrorKind::Environment) if it could
-    /// not be written.
-    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<()> {
-        let mut out = std::io::stdout().lock();
-        if out.is_terminal() {
-            return Err(Error::usage("this format is binary: it is not written to a terminal")
-                .hint("name a file with --output, or pass it to a program"));
-        }
-        written(out.write_all(bytes).and_then(|()| out.flush()))
-    }
-
     /// Prints an event of a run as a line of JSON.
     pub(crate) fn event(&self, event: &serde_json::Value) {
         tell(&event.to_string());

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`summary`] | the analysed run, and the interface of the JSON report |
 //! | [`finding`] | the findings of a report, as typed values |
-//! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`ab`], [`hgrm`], [`windows`] | the output formats |
+//! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`ab`], [`hgrm`], [`windows`], [`openmetrics`] | the output formats |
 //! | [`View`] | partial and anonymous reports |
 //! | [`compare`] | the comparison of two runs |
 //! | [`claim`] | the answers to claims |
@@ -58,6 +58,7 @@ pub mod history;
 pub mod html;
 pub mod json;
 pub mod markdown;
+pub mod openmetrics;
 pub mod suite;
 pub mod terminal;
 pub mod windows;

@@ -3,25 +3,36 @@
 
 use crate::trials::measured;
 use csv::{Terminator, WriterBuilder};
-use kurabe_core::axis::AxisValue;
 use kurabe_core::run::{CellRecord, Measurement, Run, TrialRecord};
 
-/// A column of the table of windows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Column {
-    pub name: String,
-    pub values: Values,
-}
+/// A column: its name, and its value.
+type Column = (&'static str, fn(&Run, &Window<'_>) -> String);
 
-/// The value of each window; `None`: it has none.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Values {
-    Text(Vec<Option<String>>),
-    Whole(Vec<Option<u64>>),
-    /// Numbers, and their digits after the point in a text.
-    Real(Vec<Option<f64>>, usize),
-    Flag(Vec<Option<bool>>),
-}
+/// The columns before those of the axes.
+const FIRST: [Column; 4] = [
+    ("run", |run, _| run.header.run.clone()),
+    ("round", |_, row| (row.trial.round + 1).to_string()),
+    ("rerun_reason", |_, row| row.trial.rerun_reason.clone().unwrap_or_default()),
+    ("target", |run, row| {
+        run.header.targets.get(row.cell.target).map_or_else(String::new, |target| target.name.clone())
+    }),
+];
+
+/// The columns after those of the axes.
+const LAST: [Column; 8] = [
+    ("aa_control", |_, row| row.cell.aa_control.to_string()),
+    ("operation", |_, row| row.trial.operation.clone()),
+    // Milliseconds since the run started.
+    ("trial_start_ms", |_, row| row.trial.at_ms.to_string()),
+    ("window", |_, row| (row.at + 1).to_string()),
+    // Seconds since the start of the measured phase.
+    ("from_s", |_, row| format!("{:.6}", f64::from(row.at) * row.width)),
+    ("to_s", |_, row| format!("{:.6}", f64::from(row.at + 1) * row.width)),
+    ("completed", |_, row| row.completed.to_string()),
+    ("ops_per_second", |_, row| {
+        format!("{:.3}", if row.width > 0.0 { row.completed as f64 / row.width } else { 0.0 })
+    }),
+];
 
 /// One part of a trial's measured phase.
 struct Window<'a> {
@@ -50,75 +61,19 @@ fn windows<'a>(
     of_cell.map(move |(cell, (at, completed))| Window { trial, cell, at, width, completed: *completed })
 }
 
-/// The columns of all trials' windows, in the order of execution. Failed trials have none.
-pub fn columns(run: &Run) -> Vec<Column> {
-    let rows: Vec<Window<'_>> = measured(run).flat_map(|trial| windows(run, trial)).collect();
-    let column = |name: &str, values| Column { name: name.to_owned(), values };
-    let text = |name: &str, of: &dyn Fn(&Window<'_>) -> Option<String>| {
-        column(name, Values::Text(rows.iter().map(of).collect()))
-    };
-    let whole = |name: &str, of: &dyn Fn(&Window<'_>) -> Option<u64>| {
-        column(name, Values::Whole(rows.iter().map(of).collect()))
-    };
-    let real = |name: &str, digits: usize, of: fn(&Window<'_>) -> f64| {
-        column(name, Values::Real(rows.iter().map(|row| Some(of(row))).collect(), digits))
-    };
-    let target = |row: &Window<'_>| Some(run.header.targets.get(row.cell.target)?.name.clone());
-    let mut all = vec![
-        text("run", &|_| Some(run.header.run.clone())),
-        whole("round", &|row| Some(u64::from(row.trial.round) + 1)),
-        text("rerun_reason", &|row| row.trial.rerun_reason.clone()),
-        text("target", &target),
-    ];
-    all.extend(run.header.spec.axes.keys().map(|axis| {
-        // An axis whose values are all numbers is a column of numbers.
-        if rows.iter().any(|row| matches!(row.cell.axes.get(axis), Some(AxisValue::Word(_)))) {
-            return text(axis, &|row| row.cell.axes.get(axis).map(ToString::to_string));
-        }
-        whole(axis, &|row| match row.cell.axes.get(axis) {
-            Some(AxisValue::Number(number)) => Some(*number),
-            _ => None,
-        })
-    }));
-    all.extend([
-        column("aa_control", Values::Flag(rows.iter().map(|row| Some(row.cell.aa_control)).collect())),
-        text("operation", &|row| Some(row.trial.operation.clone())),
-        // Milliseconds since the run started.
-        whole("trial_start_ms", &|row| Some(row.trial.at_ms)),
-        whole("window", &|row| Some(u64::from(row.at) + 1)),
-        // Seconds since the start of the measured phase.
-        real("from_s", 6, |row| f64::from(row.at) * row.width),
-        real("to_s", 6, |row| f64::from(row.at + 1) * row.width),
-        whole("completed", &|row| Some(row.completed)),
-        real("ops_per_second", 3, |row| if row.width > 0.0 { row.completed as f64 / row.width } else { 0.0 }),
-    ]);
-    all
-}
-
-impl Values {
-    /// The text of the value in this row, which is empty if it is missing; `None` after the last row.
-    fn text(&self, row: usize) -> Option<String> {
-        fn of<T>(values: &[Option<T>], row: usize, show: impl Fn(&T) -> String) -> Option<String> {
-            values.get(row).map(|value| value.as_ref().map(show).unwrap_or_default())
-        }
-        match self {
-            Self::Text(values) => of(values, row, String::clone),
-            Self::Whole(values) => of(values, row, ToString::to_string),
-            Self::Real(values, digits) => of(values, row, |value| format!("{value:.digits$}")),
-            Self::Flag(values) => of(values, row, ToString::to_string),
-        }
-    }
-}
-
-/// The windows as CSV (RFC 4180) with a header line. Lines end with CR LF, and missing values are empty.
+/// The windows as CSV (RFC 4180) with a header line, in the order of execution. Lines end with CR LF, and missing values are
+/// empty. Failed trials have no windows.
 pub fn render(run: &Run) -> String {
-    let columns = columns(run);
+    let axes: Vec<&String> = run.header.spec.axes.keys().collect();
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
+    let names = FIRST.iter().map(|(name, _)| *name).chain(axes.iter().map(|axis| axis.as_str()));
     // Writing to memory cannot fail, and all rows have the same length.
-    let _ = writer.write_record(columns.iter().map(|column| &column.name));
-    let texts = |row| columns.iter().map(|column| column.values.text(row)).collect::<Option<Vec<String>>>();
-    for row in (0..).map_while(texts) {
-        let _ = writer.write_record(row);
+    let _ = writer.write_record(names.chain(LAST.iter().map(|(name, _)| *name)));
+    for row in measured(run).flat_map(|trial| windows(run, trial)) {
+        let values =
+            axes.iter().map(|axis| row.cell.axes.get(axis).map_or_else(String::new, ToString::to_string));
+        let of = |columns: &'static [Column]| columns.iter().map(|(_, value)| value(run, &row));
+        let _ = writer.write_record(of(&FIRST).chain(values).chain(of(&LAST)));
     }
     writer.into_inner().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }

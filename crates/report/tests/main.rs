@@ -16,6 +16,7 @@ mod history;
 mod identity;
 mod incomplete;
 mod noise;
+mod openmetrics;
 mod page;
 mod restarts;
 mod scaling;

@@ -56,6 +56,7 @@ impl Plan {
             applications: applications.to_vec(),
             free_connections: vec![u64::MAX; applications.len()],
             max_held: u64::MAX,
+            records_are_given: spec.records.is_some(),
             spec,
         };
         plan.plan_cells()?;
@@ -113,7 +114,7 @@ impl Plan {
         if measurable(&other) < measurable(self) {
             return false;
         }
-        *self = other;
+        *self = Self { records_are_given: self.records_are_given, ..other };
         true
     }
 
@@ -180,7 +181,7 @@ impl Plan {
     /// requests is known and the experiment's default is too small. Returns the new number; `None` if the default
     /// suffices, or the user set a number.
     pub fn enlarge_stores(&mut self, targets: &[Target]) -> Result<Option<u64>> {
-        if self.spec.records.is_some() {
+        if self.records_are_given {
             return Ok(None);
         }
         let needed = self.cells.iter().flat_map(|cell| records::needed(self, cell));

@@ -30,6 +30,8 @@ pub struct Plan {
     pub(crate) free_connections: Vec<u64>,
     /// The memory that clients may hold at a time, in bytes.
     pub(crate) max_held: u64,
+    /// Whether the user set the number of records; otherwise it may be reduced and increased.
+    pub(super) records_are_given: bool,
 }
 
 /// Identifies a trial of a round: the positions of its cell and its operation.
@@ -98,11 +100,8 @@ impl Plan {
     pub(crate) fn round(&self, spec: &RunSpec, round: u32) -> Vec<Vec<TrialId>> {
         let alone = || self.trials.iter().map(|trial| vec![*trial]).collect();
         let mut groups = if spec.is_continuous(round) { alone() } else { self.groups.clone() };
-        order::shuffle(self.spec.seed, round, &mut groups);
         // Trials of a group connect and warm up one after the other. The last was measured to be 2 % faster.
-        for group in &mut groups {
-            order::shuffle(self.spec.seed, round, group);
-        }
+        order::shuffle(self.spec.seed, round, &mut groups);
         groups
     }
 

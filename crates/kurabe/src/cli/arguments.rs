@@ -30,17 +30,6 @@ pub(super) fn no_html() -> Arg {
     flag("no-html", "Do not write the HTML report")
 }
 
-/// `--otlp`.
-pub(super) fn otlp() -> Arg {
-    secret(option(
-        "otlp",
-        "URL",
-        "OpenTelemetry collector that receives the run at its end, by OTLP over HTTP (http://localhost:4318); \
-         OTEL_EXPORTER_OTLP_HEADERS has further fields, TRACEPARENT the span that the run is a child of",
-    ))
-    .value_hint(ValueHint::Url)
-}
-
 /// `--log-format`.
 pub(super) fn log_format() -> Arg {
     option(

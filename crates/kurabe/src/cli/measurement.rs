@@ -1,8 +1,6 @@
 //! Options that say how a run measures, and what is recorded and written of it.
 
-use super::arguments::{
-    export_json, export_markdown, flag, log_format, no_html, option, otlp, secret, timeout,
-};
+use super::arguments::{export_json, export_markdown, flag, log_format, no_html, option, secret, timeout};
 use super::stack;
 use clap::{Arg, ArgAction, Command};
 use kurabe_core::load::Arrivals;
@@ -86,7 +84,7 @@ pub(super) fn fleet() -> [Arg; 4] {
 }
 
 #[allow(clippy::too_many_lines, reason = "a list of options")]
-fn how() -> [Arg; 24] {
+fn how() -> [Arg; 23] {
     let heading = "Measurement";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         option(name, value, help).help_heading(heading)
@@ -200,6 +198,5 @@ fn how() -> [Arg; 24] {
         .help_heading(heading),
         flag("dry-run", "Print what would be measured and compared, and the expected time").help_heading(heading),
         no_html(),
-        otlp(),
     ]
 }

@@ -1,6 +1,6 @@
 //! `kurabe runs`.
 
-use super::arguments::{file, file_word, option, otlp};
+use super::arguments::{file, file_word, option};
 use super::complete;
 use clap::{Arg, ArgAction, Command, ValueHint};
 
@@ -43,12 +43,6 @@ pub(super) fn command() -> Command {
                         .short('o')
                         .required(true),
                 ),
-        )
-        .subcommand(
-            Command::new("push")
-                .about("Sends runs to an OpenTelemetry collector: spans of runs, rounds and trials, and metrics of trials")
-                .arg(several("The runs to send"))
-                .arg(otlp().required(true)),
         )
         .subcommand(
             Command::new("import").about("Reads runs from archives, folders of runs, or run files").arg(

@@ -3,7 +3,6 @@
 use super::fleet::{self, Agents};
 use super::measure::{RunContext, measure};
 use super::planned::{left_out, long, planned, too_long, unavailable};
-use super::push::Collector;
 use super::scale;
 use super::stopping_rule::StopRule;
 use super::warnings::{own_caches, refuse_unseen, scattered, unleased, warnings};
@@ -39,8 +38,6 @@ pub(super) struct Job<'a> {
     pub(super) companions: Companions,
     pub(super) store: Store,
     pub(super) html: bool,
-    /// The collector of OpenTelemetry that the run is sent to at its end.
-    pub(super) otlp: Option<Collector>,
     /// Its suite and labels.
     pub(super) origin: Origin,
     /// Whether it starts without a question although it takes more than an hour.
@@ -51,6 +48,8 @@ pub(super) struct Job<'a> {
     pub(super) print: bool,
     /// How it belongs to a suite of several runs; `None`: it is the only one.
     pub(super) in_suite: Option<InSuite>,
+    /// Whether it has the times of a recorded run, which are not fitted again.
+    pub(super) is_fitted: bool,
     /// What it is for.
     pub(super) stop_rule: StopRule<'a>,
 }
@@ -65,12 +64,12 @@ impl Job<'_> {
             companions: Companions::default(),
             store,
             html: true,
-            otlp: None,
             origin: Origin::default(),
             may_be_long: true,
             dry: false,
             print: true,
             in_suite: None,
+            is_fitted: false,
             stop_rule: StopRule::Report,
         }
     }
@@ -189,7 +188,7 @@ fn plan_and_run(
         output.note(&line);
     }
     let budget = plan.spec.budget_ns.map(Duration::from_nanos);
-    let fit = budget.map(|budget| budget::fit(&mut plan, targets, &job.free, budget));
+    let fit = budget.filter(|_| !job.is_fitted).map(|budget| budget::fit(&mut plan, targets, &job.free, budget));
     if let Some(records) = plan.enlarge_stores(targets)? {
         let records = units::count(records);
         output
@@ -264,7 +263,7 @@ fn plan_and_run(
     let writer = job.store.create(&header)?;
     writer.name().clone_into(&mut header.run);
     let run = partial.run.insert(Run::new(header));
-    let (html, otlp, stop_rule) = (job.html, job.otlp.as_ref(), job.stop_rule);
+    let (html, stop_rule) = (job.html, job.stop_rule);
     let context = RunContext {
         plan: &plan,
         opened,
@@ -275,7 +274,6 @@ fn plan_and_run(
         announced: fit.map(|fit| fit.expected),
         budget: budget.filter(|_| is_free),
         html,
-        otlp,
         stop_rule,
         print,
         output,

@@ -3,7 +3,6 @@
 use super::fleet::Agents;
 use super::pause::Pauses;
 use super::planned::{given_up, longer_than_planned};
-use super::push::{self, Collector};
 use super::report;
 use super::stopping_rule::{StopRule, StoppingRule};
 use crate::exit::{self, Exit};
@@ -42,7 +41,6 @@ pub(super) struct RunContext<'a> {
     /// The time that the run keeps to, if the user did not set the number of rounds.
     pub(super) budget: Option<Duration>,
     pub(super) html: bool,
-    pub(super) otlp: Option<&'a Collector>,
     pub(super) stop_rule: StopRule<'a>,
     /// Whether the report is printed.
     pub(super) print: bool,
@@ -177,7 +175,6 @@ pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
         announced,
         budget,
         html,
-        otlp,
         stop_rule,
         print,
         output,
@@ -262,7 +259,6 @@ pub(super) fn measure(context: RunContext<'_>, run: &mut Run) -> Result<Exit> {
             .hint(&format!("stopped; 'kurabe run --resume {}' continues at the next trial", run.header.run));
         return Ok(exit::INTERRUPTED);
     }
-    push::after(otlp, run, output);
     Ok(exit_of(run))
 }
 

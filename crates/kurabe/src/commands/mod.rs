@@ -38,11 +38,6 @@ mod fleet;
 #[cfg(not(feature = "fleet"))]
 use crate::left_out::fleet;
 
-#[cfg(feature = "otlp")]
-mod push;
-#[cfg(not(feature = "otlp"))]
-use crate::left_out::push;
-
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::{catalogue, cli};

@@ -2,8 +2,6 @@
 
 use super::files::{Files, is_output, write, write_private};
 use crate::exit::{self, Exit};
-#[cfg(not(feature = "parquet"))]
-use crate::left_out::parquet;
 use crate::output::Output;
 use crate::places::named_run;
 use anyhow::Result;
@@ -12,10 +10,8 @@ use kurabe_core::Error;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::Run;
 use kurabe_experiments::registry;
-#[cfg(feature = "parquet")]
-use kurabe_export::parquet;
 use kurabe_record::RunPath;
-use kurabe_report::{Language, View, ab, csv, hgrm, html, json, markdown, terminal, windows};
+use kurabe_report::{Language, View, ab, csv, hgrm, html, json, markdown, openmetrics, terminal, windows};
 use std::path::PathBuf;
 
 /// The width of the report if standard output is not a terminal and the environment sets none.
@@ -32,7 +28,7 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let ending = asked.and_then(|file| file.extension()?.to_str());
     let format = match (matches.get_one::<String>("format"), ending) {
         (Some(format), _) => format.as_str(),
-        (None, Some(ending @ ("html" | "md" | "csv" | "json" | "hgrm" | "parquet"))) => ending,
+        (None, Some(ending @ ("html" | "md" | "csv" | "json" | "hgrm"))) => ending,
         (None, _) if published => "html",
         (None, _) => "text",
     };
@@ -53,7 +49,7 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         "csv" => csv::render(&summary).into_bytes(),
         "hgrm" => hgrm::render(&summary).into_bytes(),
         "windows" => windows::render(&*view.run(&run)?).into_bytes(),
-        "parquet" => parquet::render(&*view.run(&run)?)?,
+        "openmetrics" => openmetrics::render(&[(&*view.run(&run)?, !run.is_complete())]).into_bytes(),
         "json" => json::render(&summary).into_bytes(),
         "html" => {
             html::render(&summary.in_language(output.language), &html::Options { published }).into_bytes()
@@ -64,11 +60,9 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(file) if is_output(file) => None,
         Some(file) => Some(file.clone()),
         None if format == "html" => Some(path.folder.join(file_name(&view, "report", "html"))),
-        None if format == "parquet" => Some(path.folder.join(file_name(&view, "windows", "parquet"))),
         None => None,
     };
     match file {
-        None if format == "parquet" => output.bytes(&bytes)?,
         None => output.result(&String::from_utf8_lossy(&bytes))?,
         Some(file) => {
             // What is in the run's folder is private as the run is.

@@ -1,7 +1,6 @@
 //! Continues an interrupted run.
 
 use super::measure::{RunContext, measure};
-use super::push::Collector;
 use super::stopping_rule::{StopRule, prolongs};
 use super::warnings::refuse_unseen;
 use super::{fleet, report, scale};
@@ -24,7 +23,6 @@ pub(super) fn resume(
     urls: &[String],
     max_rounds: Option<u32>,
     html: bool,
-    otlp: Option<&Collector>,
     output: &Output,
 ) -> Result<Exit> {
     kurabe_observe::check()?;
@@ -104,7 +102,6 @@ pub(super) fn resume(
         announced: None,
         budget: None,
         html,
-        otlp,
         stop_rule,
         print: true,
         output,

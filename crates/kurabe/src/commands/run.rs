@@ -3,7 +3,7 @@
 use super::execute::{Job, execute};
 use super::files::Files;
 use super::gate::{self, origin};
-use super::{push, report, resume};
+use super::{report, resume};
 use crate::cli::{PGBENCH, REPLAY};
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
@@ -71,7 +71,6 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     }
     let job = Job {
         html: !matches.get_flag("no-html"),
-        otlp: push::collector(matches)?,
         origin,
         may_be_long: matches.get_flag("yes") || request.names_budget(),
         dry,
@@ -98,7 +97,7 @@ fn no_experiment(matches: &ArgMatches) -> Error {
 
 /// Refuses options that would change the settings of a recorded run.
 fn refuse_others(word: &str, more: &[&str], matches: &ArgMatches) -> kurabe_core::Result<()> {
-    let everywhere = ["target", "no-html", "otlp", "log-format", "runs-dir", "color", "quiet", "verbose"];
+    let everywhere = ["target", "no-html", "log-format", "runs-dir", "color", "quiet", "verbose"];
     let allowed = |id: &str| id == word || everywhere.contains(&id) || more.contains(&id);
     match matches.ids().map(clap::Id::as_str).find(|id| is_given(matches, id) && !allowed(id)) {
         None => Ok(()),
@@ -131,13 +130,9 @@ fn again(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         fleet: spec.fleet.as_ref().map(|fleet| fleet.url.clone()),
     };
     let (urls, store) = (urls(matches, &spec.targets)?, places::writable_runs(matches)?);
-    let job = Job {
-        companions,
-        html: !matches.get_flag("no-html"),
-        otlp: push::collector(matches)?,
-        origin,
-        ..Job::new(spec, urls, store)
-    };
+    let is_fitted = spec.duration_ns.is_some();
+    let html = !matches.get_flag("no-html");
+    let job = Job { companions, html, origin, is_fitted, ..Job::new(spec, urls, store) };
     Ok(execute(&job, output)?.0)
 }
 
@@ -157,8 +152,7 @@ fn resumed(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let max_rounds = matches.get_one::<String>("max-rounds").filter(|_| is_given(matches, "max-rounds"));
     let max_rounds = max_rounds.map(|text| units::parse_count(text)).transpose()?;
     let max_rounds = max_rounds.map(|rounds| rounds.min(100_000) as u32);
-    let otlp = push::collector(matches)?;
-    resume::resume(resumed, &urls, max_rounds, !matches.get_flag("no-html"), otlp.as_ref(), output)
+    resume::resume(resumed, &urls, max_rounds, !matches.get_flag("no-html"), output)
 }
 
 /// Refuses what the file of a run names that this user did not make here, unless the user names it too.

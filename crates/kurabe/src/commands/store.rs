@@ -21,7 +21,6 @@ pub(super) fn runs(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("note", matches)) => note(matches, output),
         Some(("export", matches)) => export(matches, output),
         Some(("import", matches)) => import(matches, output),
-        Some(("push", matches)) => super::push::push(matches, output),
         _ => Err(Error::usage("no such command").into()),
     }
 }

@@ -4,7 +4,7 @@
 use super::execute::{InSuite, Job, PartialRun, execute_with};
 use super::files::Files;
 use super::gate::origin;
-use super::{push, report};
+use super::report;
 use crate::exit::{self, Exit};
 use crate::output::{Output, shown};
 use crate::suite::{Several, SuiteRun};
@@ -120,7 +120,6 @@ fn job(path: &Path, run: &SuiteRun, files: &Files, matches: &ArgMatches) -> Resu
     let store = if dry { places::runs(matches)? } else { places::writable_runs(matches)? };
     Ok(Job {
         html: !matches.get_flag("no-html"),
-        otlp: push::collector(matches)?,
         origin: origin(Some(path), matches)?,
         dry,
         print: !files.prints(),
