@@ -347,7 +347,7 @@ mod tests {
     fn files_of_a_job_are_readable_by_their_owner_only() {
         use std::os::unix::fs::MetadataExt as _;
         let (_dir, jobs) = jobs("true");
-        let folder = jobs.dir.join(jobs.start(&[]).unwrap());
+        let folder = jobs.dir.join(jobs.start(&Arguments::new([])).unwrap());
         let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
         let all: Vec<PathBuf> = files.chain([jobs.dir.clone(), folder.clone()]).collect();
         assert_eq!(all.len(), 5, "{all:?}");

@@ -188,7 +188,8 @@ fn plan_and_run(
         output.note(&line);
     }
     let budget = plan.spec.budget_ns.map(Duration::from_nanos);
-    let fit = budget.filter(|_| !job.is_fitted).map(|budget| budget::fit(&mut plan, targets, &job.free, budget));
+    let fit =
+        budget.filter(|_| !job.is_fitted).map(|budget| budget::fit(&mut plan, targets, &job.free, budget));
     if let Some(records) = plan.enlarge_stores(targets)? {
         let records = units::count(records);
         output
