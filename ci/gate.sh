@@ -35,10 +35,12 @@ target() {
 }
 target base "$base" && base=$url
 target head "$head" && head=$url
-echo "base: $base, head: $head" >&2
+# Without passwords: logs of CI servers are read by many.
+echo "base: $base, head: $head" | sed -E 's#(://[^/@: ]*):[^/@ ]*@#\1:***@#g' >&2
 
 code=0
-"$kurabe" run -f "$suite" "$base" "$head" --fail-on "${FAIL_ON:-slower:5%}" --quiet \
+# The URLs may have passwords, and everybody on the machine can read arguments: they are lines of standard input.
+printf '%s\n' "$base" "$head" | "$kurabe" run -f "$suite" - - --fail-on "${FAIL_ON:-slower:5%}" --quiet \
     --export-markdown .kurabe/gate.md --export-junit .kurabe/gate.junit.xml --export-json .kurabe/gate.json || code=$?
 # GitHub shows this summary beside the checks of a pull request.
 if [[ -n ${GITHUB_STEP_SUMMARY:-} && -f .kurabe/gate.md ]]; then cat .kurabe/gate.md >>"$GITHUB_STEP_SUMMARY"; fi

@@ -91,6 +91,9 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Whether pages that change the database are served by GET too, for load generators that cannot POST.
     pub allow_get_writes: bool,
+    /// Whether clients of other accounts of this machine are served: the application has the rights of its own account at the
+    /// database, and asks for no password.
+    pub serves_other_users: bool,
 }
 
 /// One of several applications that serve the same data: each is other clients of the database.

@@ -5,6 +5,7 @@ use crate::slot::{PageSummary, Shared, Slot};
 use crate::{Application, Outcome, connection, response};
 use hyper::StatusCode;
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_os::account::{Accounts, Peer};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::net::SocketAddr;
@@ -38,6 +39,8 @@ pub struct Listening {
     slots: Vec<JoinHandle<Vec<PageSummary>>>,
     address: SocketAddr,
     most: usize,
+    /// Tells whose a connection is; `None`: everybody is served.
+    accounts: Option<Accounts>,
 }
 
 impl Application {
@@ -57,9 +60,15 @@ impl Application {
             listen(address).map_err(|error| refused(address, &error))?
         };
         let address = listener.local_addr().map_err(|error| refused(address, &error))?;
+        // Accounts of other hosts are not known.
+        let is_checked = address.ip().is_loopback() && !self.options.serves_other_users;
+        let accounts = is_checked.then(Accounts::new).transpose().map_err(|error| {
+            let what = format!("this system does not say which account a connection is of: {error}");
+            Error::new(ErrorKind::Environment, what).hint("--allow-other-users serves all accounts")
+        })?;
         let shared = Arc::new(Shared::new(self));
         let slots = start(&shared)?;
-        Ok(Listening { shared, runtime, listener, slots, address, most })
+        Ok(Listening { shared, runtime, listener, slots, address, most, accounts })
     }
 }
 
@@ -77,9 +86,9 @@ impl Listening {
 
     /// Serves until `stop` is set, then finishes the requests in progress.
     pub fn serve(self, stop: &AtomicBool) -> Outcome {
-        let Self { shared, runtime, listener, slots, most, .. } = self;
+        let Self { shared, runtime, listener, slots, most, accounts, .. } = self;
         let cpu = process_cpu();
-        runtime.block_on(accept(&shared, listener, most, stop));
+        runtime.block_on(accept(&shared, listener, accounts, most, stop));
         // What has not finished by now is not waited for.
         runtime.shutdown_background();
         shared.queue.close();
@@ -144,7 +153,13 @@ fn start(shared: &Arc<Shared>) -> Result<Vec<JoinHandle<Vec<PageSummary>>>> {
 }
 
 /// Accepts clients until `stop` is set, then waits until their requests are finished.
-async fn accept(shared: &Arc<Shared>, listener: TcpListener, most: usize, stop: &AtomicBool) {
+async fn accept(
+    shared: &Arc<Shared>,
+    listener: TcpListener,
+    mut accounts: Option<Accounts>,
+    most: usize,
+    stop: &AtomicBool,
+) {
     let http = Arc::new(connection::protocol());
     let places = Arc::new(Semaphore::new(most));
     let (stopping, stopped) = watch::channel(false);
@@ -154,6 +169,12 @@ async fn accept(shared: &Arc<Shared>, listener: TcpListener, most: usize, stop: 
             accepted = listener.accept() => accepted,
             _ = check.tick() => continue,
         };
+        // A connection of another account, or of one that cannot be found, is closed without an answer.
+        if let (Some(accounts), Ok((tcp, from))) = (&mut accounts, &accepted)
+            && !tcp.local_addr().and_then(|local| accounts.peer(local, *from)).is_ok_and(|peer| peer == Peer::Own)
+        {
+            continue;
+        }
         match (accepted, Arc::clone(&places).try_acquire_owned()) {
             (Ok((tcp, _)), Ok(place)) => {
                 let (shared, http, stopped) = (Arc::clone(shared), Arc::clone(&http), stopped.clone());

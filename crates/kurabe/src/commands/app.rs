@@ -114,6 +114,7 @@ impl AppOptions {
                 seed,
                 hosts: matches.get_many::<String>("host").into_iter().flatten().cloned().collect(),
                 allow_get_writes: matches.get_flag("allow-get-writes"),
+                serves_other_users: matches.get_flag("allow-other-users"),
             },
             dataset: Dataset { seed, records: count("records", 1_000_000_000)?, slot: 0 },
             durability: option_of(matches, "durability", DurabilityClass::parse)?,
