@@ -66,7 +66,10 @@ impl Allowed {
         let url = &TargetUrl { ignores_environment: true, ..url.clone() };
         let driver = registry::open(url)?;
         let is_here = |(host, _): &Server| Endpoint::Tcp { host: host.clone(), port: 0 }.is_here();
-        match servers(url, &driver.endpoint())?.iter().find(|server| !is_here(server)) {
+        let servers = servers(url, &driver.endpoint())?;
+        let far = || servers.iter().filter(|server| !is_here(server));
+        // Of several servers the one that is not allowed is named.
+        match far().find(|server| !is_allowed(server)).or_else(|| far().next()) {
             None => Ok(driver),
             Some(other) => Err(refused(&format!(
                 "it may not connect to {}, which its --allow does not name",
