@@ -38,7 +38,8 @@ fn filled(words: impl Iterator<Item = String>, read: &[String]) -> Vec<String> {
     let (mut read, mut is_file) = (read.iter(), false);
     let fill = |word: String| {
         // There, it is the file of a result: standard output.
-        let is_of_file = std::mem::replace(&mut is_file, word.starts_with("--export-"));
+        let is_of_file =
+            std::mem::replace(&mut is_file, word.starts_with("--export-") && !word.contains('='));
         let (option, value) = match word.split_once('=') {
             Some((option, value)) if option.starts_with("--") => (format!("{option}="), value),
             _ => (String::new(), word.as_str()),

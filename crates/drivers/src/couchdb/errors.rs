@@ -140,7 +140,7 @@ mod tests {
                 &config(),
                 "CouchDB at h:5984: not CouchDB: x; are host and port right?; for HTTPS",
             ),
-            (ErrorKind::Protocol, &tls, "for plain HTTP write couchdb:"),
+            (ErrorKind::Protocol, &tls, "is it the port of HTTPS?"),
             (ErrorKind::Timeout, &tls, "CouchDB at h:6984: x"),
         ] {
             let error = of(kind, config);

@@ -382,6 +382,6 @@ mod tests {
         assert!(why(FDW, None, "mysql://u@h/d").contains("use mysql-fdw"));
         assert!(why(FDW, None, "redis://h").contains("the remote is redis:"));
         assert!(why(MYSQL_FDW, None, "mysql://u@h/d").contains("with --remote"));
-        assert!(why(FDW, None, "postgres://u@h/d?tls=verify").contains("tls=require"));
+        assert!(why(FDW, None, "postgres://u@h/d?tls=verify").contains("checks certificates"));
     }
 }
