@@ -224,7 +224,8 @@ fn clock_of_a_far_agent_is_compared_with_an_error_of_half_a_round_trip() {
         Agent(piped(
             place
                 .command(&["agent", "--broker", &far, "--name", "far"])
-                .env("REDISCLI_AUTH", server.password().unwrap()),
+                .env("REDISCLI_AUTH", server.password().unwrap())
+                .env("KURABE_AGENT_ALLOW", format!("127.0.0.1:{}", server.port())),
         )),
     ];
     let args =

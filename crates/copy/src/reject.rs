@@ -32,6 +32,11 @@ impl Rejects {
     /// # Errors
     /// [`Environment`](ErrorKind::Environment) if that fails.
     pub fn open(path: &Path) -> Result<Self> {
+        // What follows reads the file, and replaces it.
+        if private::is_special(path) {
+            let what = format!("rejected rows are kept in a file, and {} is none", path.display());
+            return Err(Error::new(ErrorKind::Environment, what).hint("name a file with --reject"));
+        }
         let file = private::append(path).map_err(failed(path))?;
         Ok(Self { path: path.to_owned(), to: Mutex::new((file, String::new())) })
     }

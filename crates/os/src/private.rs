@@ -54,6 +54,25 @@ pub fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     DirBuilder::new().mode(FOLDER).recursive(true).create(path)
 }
 
+/// Whether a path leads to something else than a file: a pipe, a socket or a device. It cannot be replaced.
+pub fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|of| !of.is_file())
+}
+
+/// Opens a pipe or a device to write to it: one of the system's folder of devices, of this account or of root.
+///
+/// # Errors
+/// [`PermissionDenied`](io::ErrorKind::PermissionDenied) if it is of another account, which would get what is written.
+pub fn open_special(path: &Path) -> io::Result<File> {
+    let of_system = path.starts_with("/dev") || path.starts_with("/proc/self/fd");
+    let owner = fs::metadata(path)?.uid();
+    if !of_system && ![0, rustix::process::geteuid().as_raw()].contains(&owner) {
+        let what = "it is of another account, which would read what is written there";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+    }
+    File::options().write(true).open(path)
+}
+
 /// Whether every account of this machine can read a file, or list a folder: its permissions say so, and those of each folder above it
 /// let them pass.
 pub fn is_open_to_all(path: &Path) -> bool {
@@ -110,6 +129,27 @@ mod tests {
             assert!(write_new(&link, b"ours").is_err());
         }
         assert_eq!(fs::read(&target).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn pipe_of_another_account_is_not_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        if !made.is_ok_and(|made| made.success()) || !rustix::process::geteuid().is_root() {
+            return;
+        }
+        assert!(
+            is_special(&pipe)
+                && is_special(Path::new("/dev/null"))
+                && !is_special(&folder.path().join("none"))
+        );
+        // A pipe that is also open for reading does not wait for a reader.
+        let _reader = File::options().read(true).write(true).open(&pipe).unwrap();
+        open_special(&pipe).unwrap();
+        std::os::unix::fs::chown(&pipe, Some(54_321), None).unwrap();
+        assert_eq!(open_special(&pipe).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        open_special(Path::new("/dev/null")).unwrap();
     }
 
     #[test]

@@ -41,6 +41,10 @@ pub fn export(runs: &[RunPath], archive: &Path) -> Result<()> {
     for run in runs {
         read(run)?;
     }
+    if private::is_special(archive) {
+        let what = format!("an archive is a file, and {} is none", archive.display());
+        return Err(Error::new(ErrorKind::Environment, what).hint("name a file with --output"));
+    }
     let folder = archive.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = cannot("write", archive);
     let temporary = folder.join(temporary_name());
@@ -131,7 +135,7 @@ fn unpack(from: &Path, into: &Path) -> Result<Vec<RunPath>> {
     for run in &runs {
         read(run).map_err(|error| error.context(from.display()))?;
         let mark = run.folder.join(IMPORTED_FILE);
-        File::create_new(&mark).map_err(cannot("write", &mark))?;
+        private::create_new(&mark).map_err(cannot("write", &mark))?;
     }
     Ok(runs)
 }

@@ -128,6 +128,8 @@ pub(crate) fn init_file(instance: &Instance) -> Result<PathBuf, TestbedError> {
     // A server on its own host listens at the address of its link only.
     let client = if instance.spec.host_mtu.is_some() { "%" } else { "127.0.0.1" };
     let mut script = vec![
+        // Passwords are this server's own: no replica gets them.
+        "SET SESSION sql_log_bin = 0".to_owned(),
         // Text is Unicode, independent of the server's default character set.
         "CREATE DATABASE IF NOT EXISTS kurabe CHARACTER SET utf8mb4".to_owned(),
         format!("CREATE USER IF NOT EXISTS 'root'@'{client}'"),

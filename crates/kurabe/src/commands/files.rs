@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::run::DEFAULT_MARGIN;
 use kurabe_core::{Error, ErrorKind};
+use kurabe_os::private;
 use kurabe_report::compare::Criteria;
 use std::fs;
 use std::io::Write;
@@ -92,8 +93,8 @@ fn replace(file: &Path, text: &[u8], mode: u32) -> Result<()> {
         Error::new(ErrorKind::Environment, format!("the report cannot be written to {}: {e}", file.display()))
     };
     // Pipes and devices are written to, not replaced.
-    if file.exists() && !file.is_file() {
-        return Ok(fs::write(file, text).map_err(failed)?);
+    if private::is_special(file) {
+        return Ok(private::open_special(file).and_then(|mut out| out.write_all(text)).map_err(failed)?);
     }
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
