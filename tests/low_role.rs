@@ -44,7 +44,9 @@ impl Db {
 
     #[track_caller]
     fn all(&mut self, statements: &[&str]) {
-        statements.iter().for_each(|statement| self.run(statement));
+        for statement in statements {
+            self.run(statement);
+        }
     }
 
     #[track_caller]

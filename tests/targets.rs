@@ -86,6 +86,7 @@ fn environment_never_reaches_a_throwaway_server() {
 }
 
 /// Runs a statement by SQLite's own program; `None`, with a message, if it is missing.
+#[expect(clippy::print_stderr, reason = "the test harness shows it")]
 fn sqlite3(file: &Path, sql: &str) -> Option<String> {
     let Ok(output) = Command::new("sqlite3").arg(file).arg(sql).output() else {
         eprintln!("skipped: there is no program sqlite3");

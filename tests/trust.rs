@@ -29,6 +29,9 @@ fn forged(text: &str, change: &dyn Fn(&mut Value)) -> String {
     out
 }
 
+/// Changes the header of a run.
+type Change<'a> = Box<dyn Fn(&mut Value) + 'a>;
+
 /// A program that leaves a file behind when it is started.
 fn trap(place: &Place, name: &str, canary: &str) -> String {
     let path = place.file(name, format!("#!/bin/sh\ntouch {canary}\nexit 1\n"));
@@ -51,7 +54,7 @@ fn what_an_imported_run_names_starts_nothing_and_opens_nothing() {
     let port = listener.local_addr().unwrap().port();
     let secret = place.file("secret", "postal codes\n");
     let target = |url: String| move |header: &mut Value| header["spec"]["targets"][0] = url.clone().into();
-    let named: Vec<(&str, Box<dyn Fn(&mut Value)>)> = vec![
+    let named: Vec<(&str, Change<'_>)> = vec![
         ("programs", Box::new(target(format!("up:postgres?programs={home}")))),
         ("folder", Box::new(target(format!("up:redis:{home}")))),
         ("setting", Box::new(target(format!("up:postgres?archive_command={canary}")))),

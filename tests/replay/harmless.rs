@@ -16,6 +16,9 @@ struct Made<'a> {
     parameters: &'a [(u32, &'a str)],
 }
 
+/// A capture: what its client said of itself, and its requests.
+type Capture<'a> = (&'a [(&'a str, &'a str)], &'a [Made<'a>]);
+
 fn text(template: &str) -> Made<'_> {
     Made { template, literals: &[], parameters: &[] }
 }
@@ -62,12 +65,7 @@ fn made(place: &Place, protocol: &str, said: &[(&str, &str)], requests: &[Made<'
 }
 
 /// Replays each of these alone, which must fail and leave the state as it is.
-fn refused(
-    server: &Server,
-    protocol: &str,
-    all: &[(&[(&str, &str)], &[Made<'_>])],
-    state: &mut dyn FnMut() -> String,
-) {
+fn refused(server: &Server, protocol: &str, all: &[Capture<'_>], state: &mut dyn FnMut() -> String) {
     let place = Place::new();
     let before = state();
     for (said, requests) in all {
@@ -230,7 +228,7 @@ fn replay_on_redis_sends_no_arguments_that_change_something() {
     ]
     .map(one)
     .to_vec();
-    let each: Vec<(&[(&str, &str)], &[Made<'_>])> = all.chunks(1).map(|made| (&[][..], made)).collect();
+    let each: Vec<Capture<'_>> = all.chunks(1).map(|made| (&[][..], made)).collect();
     refused(&server, "redis", &each, &mut state);
 }
 
@@ -258,7 +256,7 @@ fn replay_on_mongodb_sends_nothing_that_stores() {
     ]
     .map(|template| given(template, &[(4, "x"), (256, "kurabe")]))
     .to_vec();
-    let each: Vec<(&[(&str, &str)], &[Made<'_>])> = each.chunks(1).map(|made| (&[][..], made)).collect();
+    let each: Vec<Capture<'_>> = each.chunks(1).map(|made| (&[][..], made)).collect();
     refused(&server, "mongodb", &each, &mut state);
 }
 
@@ -296,7 +294,7 @@ fn replay_on_couchdb_sends_no_other_request_within_one() {
     let get = path("GET /DB/17");
     let mut all: Vec<Made<'_>> = texts.iter().map(|text| given(text, &bodies)).collect();
     all.push(given(&get, &field));
-    let each: Vec<(&[(&str, &str)], &[Made<'_>])> = all.chunks(1).map(|made| (&[][..], made)).collect();
+    let each: Vec<Capture<'_>> = all.chunks(1).map(|made| (&[][..], made)).collect();
     refused(&server, "couchdb", &each, &mut state);
 }
 

@@ -229,6 +229,7 @@ fn make_account(name: &str) -> Account {
     Account { name: name.to_owned(), uid: number(2), gid: number(3) }
 }
 
+#[expect(clippy::print_stderr, reason = "the test harness shows it")]
 fn remove_account(name: &str) {
     let removed = eventually(30, || {
         let output = Command::new("/usr/sbin/userdel").args(["--force", name]).output().ok()?;

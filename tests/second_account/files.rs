@@ -159,8 +159,8 @@ struct Output {
 
 impl Output {
     fn command(&self, user: &User, file: &Path) -> Command {
-        let fill = |arg: &String| if arg == "FILE" { file.display().to_string() } else { arg.clone() };
-        let args: Vec<String> = self.args.iter().map(fill).collect();
+        let replaced = |arg: &String| if arg == "FILE" { file.display().to_string() } else { arg.clone() };
+        let args: Vec<String> = self.args.iter().map(replaced).collect();
         // Root runs it: a fault must not meet a device of the system.
         assert!(!args.iter().any(|arg| arg.contains("/dev/")), "{args:?}");
         user.run(&args.iter().map(String::as_str).collect::<Vec<_>>())

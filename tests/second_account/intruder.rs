@@ -18,7 +18,7 @@ use std::time::Duration;
 /// `O_NONBLOCK` of Linux: a FIFO does not hold up who opens it.
 const NONBLOCK: i32 = 0o4000;
 /// How long a socket may be silent before its first byte, and after it.
-const SILENCE: [Duration; 2] = [Duration::from_millis(2_000), Duration::from_millis(300)];
+const SILENCE: [Duration; 2] = [Duration::from_secs(2), Duration::from_millis(300)];
 /// Attempts at the same time: most of them wait.
 const AT_ONCE: usize = 24;
 

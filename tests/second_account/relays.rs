@@ -18,9 +18,7 @@ fn relaying(user: &User, args: &[&str], ask: &str) -> Running {
         format!("{ask} && touch {} && while [ ! -e {} ]; do sleep 0.2; done", ready.display(), go.display());
     let mut relay = Running::start(&mut user.run(&[args, &["--", "sh", "-ec", &script]].concat()));
     eventually(120, || (ready.exists() || relay.has_ended()).then_some(()));
-    if !ready.exists() {
-        panic!("{args:?}: its own command does not get through: {:?}", relay.end());
-    }
+    assert!(ready.exists(), "{args:?}: its own command does not get through: {:?}", relay.end());
     relay
 }
 

@@ -30,9 +30,8 @@ impl Running {
         let child = running.child.as_mut().unwrap();
         let paused =
             eventually(240, || (waits.exists() || child.try_wait().unwrap().is_some()).then_some(()));
-        if paused.is_none() || !waits.exists() {
-            panic!("the run did not come to its first trial: {:?}", running.end());
-        }
+        let is_paused = paused.is_some() && waits.exists();
+        assert!(is_paused, "the run did not come to its first trial: {:?}", running.end());
         running
     }
 

@@ -178,7 +178,7 @@ impl CommandLines {
                     let look = looks.entry(pid).or_default();
                     *look += 1;
                     // A process executes its last program soon after its start.
-                    if *look < 40 || *look % 50 == 0 {
+                    if *look < 40 || look.is_multiple_of(50) {
                         to.lock().unwrap().extend(fs::read(format!("/proc/{pid}/cmdline")).ok());
                     }
                 }

@@ -1,5 +1,5 @@
-//! The testbed's code for finding servers, so that both find the same. As files and not as a dependency: they need only
-//! std, and set-up does not wait for building the testbed.
+//! The testbed's code for finding servers, so that both find the same. As files and not as a dependency: they need
+//! little beyond std, and set-up does not wait for building the testbed.
 
 #[path = "../../crates/testbed/src/environment.rs"]
 mod environment;

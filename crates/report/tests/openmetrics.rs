@@ -8,19 +8,19 @@ use std::collections::BTreeSet;
 /// The samples of a text: the name, the labels and the value of each. The text is checked as the specification has it: each
 /// family is one block with its type first, no sample comes twice, and the last line ends it.
 fn samples(text: &str) -> Vec<(String, String, f64)> {
-    let mut families: BTreeSet<String> = BTreeSet::new();
-    let mut family = String::new();
+    let mut families: BTreeSet<&str> = BTreeSet::new();
+    let mut family = "";
     let mut samples = Vec::new();
-    let lines = text.strip_suffix("# EOF\n").expect("an end").lines();
+    let lines = text.strip_suffix("# EOF\n").unwrap().lines();
     for line in lines {
         if let Some(rest) = line.strip_prefix("# TYPE ") {
-            family = rest.strip_suffix(" gauge").unwrap().to_owned();
-            assert!(families.insert(family.clone()), "{family} comes twice");
+            family = rest.strip_suffix(" gauge").unwrap();
+            assert!(families.insert(family), "{family} comes twice");
         } else if let Some(rest) = line.strip_prefix("# UNIT ") {
             let (name, unit) = rest.split_once(' ').unwrap();
             assert!(name == family && name.ends_with(&format!("_{unit}")), "{line}");
         } else if let Some(rest) = line.strip_prefix("# HELP ") {
-            assert!(rest.starts_with(&family), "{line}");
+            assert!(rest.starts_with(family), "{line}");
         } else {
             let (name, value) = line.rsplit_once(' ').unwrap();
             let (name, labels) = name.split_once('{').unwrap_or((name, ""));

@@ -126,17 +126,17 @@ impl OpenFolder {
 
     /// Gives all that is in it, and then the folder itself, to this user. Links and other kinds are refused, and so is a
     /// file that has a name elsewhere.
-    pub fn give_all(&self, owner: &OsUser) -> io::Result<()> {
+    pub fn give_all(&self, owner: OsUser) -> io::Result<()> {
         for (name, kind) in self.entries()? {
             if kind == FileType::Directory {
                 self.folder(&name)?.give_all(owner)?;
             } else {
                 let file = self.read(&name)?;
                 alone(&file.metadata()?)?;
-                give(&file, Some(owner))?;
+                give(&file, Some(&owner))?;
             }
         }
-        give(&self.0, Some(owner))
+        give(&self.0, Some(&owner))
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
             folder.append(file).is_err() && folder.read(file).is_err() && folder.create(file, None).is_err()
         );
         assert!(folder.folder(OsStr::new("folder")).is_err());
-        assert!(folder.give_all(&OsUser { uid: 65534, gid: 65534 }).is_err());
+        assert!(folder.give_all(OsUser { uid: 65534, gid: 65534 }).is_err());
         for (name, kind) in folder.entries().unwrap() {
             folder.remove(&name, kind).unwrap();
         }
@@ -199,6 +199,6 @@ mod tests {
         fs::hard_link(base.path().join("file"), base.path().join("inside/file")).unwrap();
         let owner =
             OsUser { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() };
-        assert!(OpenFolder::open(&base.path().join("inside")).unwrap().give_all(&owner).is_err());
+        assert!(OpenFolder::open(&base.path().join("inside")).unwrap().give_all(owner).is_err());
     }
 }

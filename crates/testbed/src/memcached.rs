@@ -118,13 +118,11 @@ fn socket(instance: &Instance) -> Option<PathBuf> {
 }
 
 fn url(instance: &Instance) -> String {
-    match socket(instance) {
-        Some(socket) => format!("memcached://localhost?socket={}", escaped(&socket)),
-        None => {
-            let login = if instance.password.is_some() { instance.login(USER) + "@" } else { String::new() };
-            format!("memcached://{login}{}:{}", instance.address(), instance.port)
-        }
+    if let Some(socket) = socket(instance) {
+        return format!("memcached://localhost?socket={}", escaped(&socket));
     }
+    let login = if instance.password.is_some() { instance.login(USER) + "@" } else { String::new() };
+    format!("memcached://{login}{}:{}", instance.address(), instance.port)
 }
 
 /// Escapes a path for an option's value in a URL.

@@ -231,7 +231,7 @@ fn nothing_of_an_unreadable_target_is_shown() {
                 continue;
             }
             let said = format!("error: invalid value '{word}' ({text}) for {word:?}");
-            let said = without_words(&said, &[word.clone()]);
+            let said = without_words(&said, std::slice::from_ref(&word));
             assert!(!said.contains("SECRET"), "{word}: {said}");
             assert!(!without_passwords([word.clone()].into_iter()).concat().contains("SECRET"), "{word}");
         }

@@ -121,6 +121,7 @@ fn administer(url: &str, statements: &[&str]) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one server, and what each variable does to a URL of it")]
 fn environment_of_postgres_fills_what_a_url_leaves_open_and_never_reaches_a_throwaway_server() {
     let choose = |options: StartOptions| options.with_tls().with_password("secret");
     let Some(server) = testing::server_with("postgres", choose) else { return };

@@ -6,7 +6,9 @@ use kurabe_stats::rng::{Rng, mix};
 pub(crate) fn shuffle<T>(seed: u64, round: u32, groups: &mut [Vec<T>]) {
     let mut rng = Rng::new(mix(seed, 0x6f72_6465_7200 + u64::from(round)));
     rng.shuffle(groups);
-    groups.iter_mut().for_each(|group| rng.shuffle(group));
+    for group in groups {
+        rng.shuffle(group);
+    }
 }
 
 #[cfg(test)]

@@ -39,8 +39,8 @@ pub(super) fn others(tokens: &[Token]) -> Option<String> {
         // After the table of ALTER a comma divides what is altered; in LOCK, words follow each table.
         let commas =
             tokens.iter().enumerate().filter(|(_, token)| **token == Token::Mark(',')).map(|(at, _)| at);
-        let locked = commas.filter(|_| begun == "lock").map(|comma| target(tokens, comma + 1, false));
-        if let Some(name) = locked.filter_map(Result::err).next() {
+        let mut locked = commas.filter(|_| begun == "lock").map(|comma| target(tokens, comma + 1, false));
+        if let Some(name) = locked.find_map(Result::err) {
             return Some(changed(begun, &name));
         }
         let is_list = begun != "alter";

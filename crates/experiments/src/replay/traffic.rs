@@ -39,6 +39,7 @@ pub(super) struct Traffic {
 
 /// A statement without its values.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 pub(super) struct Template {
     pub(super) text: String,
     pub(super) kind: usize,

@@ -223,7 +223,7 @@ impl Supervisor {
         for step in steps {
             self.run_step(step, deadline)?;
         }
-        owner.filter(|_| named).map_or(Ok(()), |owner| made.give_all(&owner)).map_err(failed())
+        owner.filter(|_| named).map_or(Ok(()), |owner| made.give_all(owner)).map_err(failed())
     }
 
     /// Runs a program that must succeed before the server can start.

@@ -1,4 +1,4 @@
-//! What a server reports of a session: whether a transaction is open, and whether the session still only reads ("OK_Packet",
+//! What a server reports of a session: whether a transaction is open, and whether the session still only reads ("`OK_Packet`",
 //! "Session State Information").
 //!
 //! A stored function can make the transactions after it writable. The session has the server report changes of that setting. Since a
@@ -56,7 +56,7 @@ impl SessionState {
     }
 
     /// The error of a statement that made the transactions after it writable.
-    pub(super) fn checked(&self) -> Result<()> {
+    pub(super) fn checked(self) -> Result<()> {
         if !self.may_write {
             return Ok(());
         }
