@@ -8,7 +8,6 @@ use kurabe_core::run::DEFAULT_MARGIN;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_os::private;
 use kurabe_report::compare::Criteria;
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
