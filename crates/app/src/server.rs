@@ -171,7 +171,10 @@ async fn accept(
         };
         // A connection of another account, or of one that cannot be found, is closed without an answer.
         if let (Some(accounts), Ok((tcp, from))) = (&mut accounts, &accepted)
-            && !tcp.local_addr().and_then(|local| accounts.peer(local, *from)).is_ok_and(|peer| peer == Peer::Own)
+            && !tcp
+                .local_addr()
+                .and_then(|local| accounts.peer(local, *from))
+                .is_ok_and(|peer| peer == Peer::Own)
         {
             continue;
         }

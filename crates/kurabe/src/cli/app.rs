@@ -69,7 +69,10 @@ fn clients() -> [Arg; 7] {
     [
         arg("listen", "ADDRESS:PORT", "127.0.0.1:8080", "Address to listen on; port 0 chooses a free port"),
         flag("allow-remote", "Allow an address that other machines can reach; there is no authentication"),
-        flag("allow-other-users", "Serve clients of other accounts of this machine; there is no authentication"),
+        flag(
+            "allow-other-users",
+            "Serve clients of other accounts of this machine; there is no authentication",
+        ),
         option(
             "host",
             "NAMES",
