@@ -5,7 +5,6 @@ use super::*;
 use kurabe_capture::file::{self, About, Known};
 use kurabe_capture::record::{Parameter, Record, Request, Value as Recorded};
 use kurabe_wire::view::{Step, Transaction};
-use std::net::TcpStream;
 use std::path::Path;
 
 /// A request as a capture has it: its template, in which `¿` is a gap, what fills it, and its parameters.
@@ -158,7 +157,7 @@ fn replay_on_mysql_and_mariadb_ends_when_its_session_may_write() {
 
 /// What a server answers to lines, up to a last one.
 fn asked(server: &Server, lines: &str, last: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    let mut stream = testing::connected(server).unwrap();
     stream.write_all(lines.as_bytes()).unwrap();
     let mut answer = Vec::new();
     while !String::from_utf8_lossy(&answer).contains(last) {
@@ -266,8 +265,7 @@ fn replay_on_couchdb_sends_no_other_request_within_one() {
     if !has_program("curl") {
         return;
     }
-    let user = if server.url().contains("kurabe:kurabe@") { "kurabe:kurabe@" } else { "" };
-    let database = format!("http://{user}127.0.0.1:{}/victim", server.port());
+    let database = format!("http://{}@127.0.0.1:{}/victim", testing::login(&server), server.port());
     let curl = |rest: &[&str]| {
         let output =
             Command::new("curl").args(["-sS", "-H", "Content-Type: application/json"]).args(rest).output();
