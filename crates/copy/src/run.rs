@@ -72,7 +72,7 @@ impl<'a> Copy<'a> {
     /// Prepares both sessions, and `more`, which see the same rows, and plans the copy. Changes nothing.
     ///
     /// # Errors
-    /// Those of [`plan`]; [`Unsupported`](ErrorKind::Unsupported) if the server gives several sessions no common view, or
+    /// Those of [`plan`]; [`Unsupported`](kurabe_core::ErrorKind::Unsupported) if the server gives several sessions no common view, or
     /// the target takes rows from one session only.
     pub fn plan(&mut self, wanted: &Wanted, more: &mut [(Side, Side)]) -> Result<Plan> {
         let engine = self.source.engine;
@@ -147,9 +147,9 @@ impl<'a> Copy<'a> {
     /// Copies. `namespace` is that of the target, which the caller has claimed.
     ///
     /// # Errors
-    /// [`NotOurs`](ErrorKind::NotOurs) for a table that exists on the target; [`Mismatch`](ErrorKind::Mismatch) for a value
-    /// that is not the same after the copy; [`Interrupted`](ErrorKind::Interrupted) after the user has stopped it;
-    /// [`Server`](ErrorKind::Server) if only indexes or foreign keys were refused: all else is done; or a server's other error.
+    /// [`NotOurs`](kurabe_core::ErrorKind::NotOurs) for a table that exists on the target; [`Mismatch`](kurabe_core::ErrorKind::Mismatch) for a value
+    /// that is not the same after the copy; [`Interrupted`](kurabe_core::ErrorKind::Interrupted) after the user has stopped it;
+    /// [`Server`](kurabe_core::ErrorKind::Server) if only indexes or foreign keys were refused: all else is done; or a server's other error.
     /// The copy can be continued after all but the first.
     pub fn run(
         &mut self,

@@ -82,7 +82,7 @@ pub(super) fn write(file: &Path, text: &[u8]) -> Result<()> {
     replace(file, text, 0o666)
 }
 
-/// As [`write`], for what has values of the user's databases, or is in a folder of ours: only its owner can read it.
+/// As [`write()`], for what has values of the user's databases, or is in a folder of ours: only its owner can read it.
 pub(super) fn write_private(file: &Path, text: &[u8]) -> Result<()> {
     replace(file, text, 0o600)
 }
