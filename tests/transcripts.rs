@@ -213,7 +213,8 @@ fn every_command_of_every_page_is_one_that_the_program_understands() {
             assert!(is_planned, "{page}: {command}: {answer:?}");
         } else {
             // Options and their values are read before the help is printed.
-            let answer = shell(&place, &format!("{own} --help"));
+            // `-` is the next line of standard input.
+            let answer = shell(&place, &format!("printf 'sqlite:\\nsqlite:\\n' | {own} --help"));
             assert_eq!(answer.code, Some(0), "{page}: {command}: {answer:?}");
         }
     };

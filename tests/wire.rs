@@ -53,11 +53,11 @@ fn statements_of_psql_are_shown_with_round_trips_before_them() {
     // libpq asks for TLS first, and connects without when it is refused.
     assert_eq!(connection["encryption"], "refused");
     let connecting = &connection["connecting"];
-    // The refusal, the login, and SET.
-    assert_eq!(connecting["traffic"]["round_trips"], 3, "{connection:#}");
+    // The refusal, the login by SCRAM, which takes three, and SET.
+    assert_eq!(connecting["traffic"]["round_trips"], 5, "{connection:#}");
     assert_eq!(texts(&connecting["statements"]), ["SET application_name = 'x'"]);
     assert_eq!(connecting["first_own"], "SELECT 6 * 7");
-    assert_eq!(connection["traffic"]["round_trips"], 5, "{connection:#}");
+    assert_eq!(connection["traffic"]["round_trips"], 7, "{connection:#}");
     let own = &connection["statements"][1];
     assert_eq!((&own["as_text"], &own["prepared"], &own["setup"]), (&2.into(), &0.into(), &false.into()));
     // The server has TLS, and a relay that changes no byte lets it pass.
@@ -286,7 +286,8 @@ fn other_account_reaches_no_server_through_a_relay_and_is_told_of() {
     }
     let request = r"set theirs 0 0 2\r\nxy\r\n";
     for command in ["wire", "capture"] {
-        let Some(server) = testing::server("memcached") else { return };
+        let open = |options: StartOptions| options.set("login", "none");
+        let Some(server) = testing::server_with("memcached", open) else { return };
         let place = Place::new();
         let options = |name: &str| {
             let file = place.home().join(name).display().to_string();
@@ -397,7 +398,8 @@ fn server_that_dies_is_named_and_the_relay_goes_on() {
     let place = Place::new();
     let mut relay = Relay::start(&place, &[server.url()]);
     let mut client = relay.connect();
-    exchange(&mut client, "PING\r\n", 7);
+    let refused = "-NOAUTH Authentication required.\r\n";
+    assert_eq!(exchange(&mut client, "PING\r\n", refused.len()), refused);
     server.kill_hard().unwrap();
     assert_eq!(client.read(&mut [0]).unwrap_or(0), 0);
     drop(client);

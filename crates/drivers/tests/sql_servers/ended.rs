@@ -74,8 +74,9 @@ fn statement_ends_where_the_certificate_is_for_the_name_and_not_for_the_address(
         let relay = Relay::start(elsewhere, Server::local(server.port()), |_| Arc::new(Through)).unwrap();
         let port = relay.address().port();
         let url = if engine == "postgres" {
+            let password = server.password().unwrap();
             format!(
-                "postgres://kurabe@localhost:{port}/kurabe?hostaddr=127.0.0.2&sslmode=verify-full&sslrootcert={ca}"
+                "postgres://kurabe:{password}@localhost:{port}/kurabe?hostaddr=127.0.0.2&sslmode=verify-full&sslrootcert={ca}"
             )
         } else {
             with(&server.url().replace("127.0.0.1", "localhost"), &format!("tls=verify&ca={ca}"))
