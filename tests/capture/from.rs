@@ -62,8 +62,8 @@ fn packets_of_tcpdump_make_the_capture_that_the_relay_made() {
         ),
         (
             "mysql",
-            "s='sysbench oltp_read_write --mysql-host=127.0.0.1 --mysql-user=root --mysql-password=$MYSQL_PWD --mysql-db=kurabe --mysql-ssl=off --table-size=3000'; \
-             s=\"$s --mysql-port=$MYSQL_TCP_PORT --threads=2 --events=40 --time=0\"; $s prepare >/dev/null; $s run >/dev/null",
+            "s='sysbench oltp_read_write --mysql-host=127.0.0.1 --mysql-user=root --mysql-db=kurabe --mysql-ssl=off --table-size=3000'; \
+             s=\"$s --mysql-port=$MYSQL_TCP_PORT --mysql-password=$MYSQL_PWD --threads=2 --events=40 --time=0\"; $s prepare >/dev/null; $s run >/dev/null",
         ),
         (
             "redis",
@@ -125,8 +125,8 @@ fn log_of_the_server_makes_the_capture_that_the_relay_made() {
         ),
         (
             "mysql",
-            "s='sysbench oltp_read_write --mysql-host=127.0.0.1 --mysql-user=root --mysql-password=$MYSQL_PWD --mysql-db=kurabe --mysql-ssl=off --table-size=3000'; \
-             s=\"$s --mysql-port=$MYSQL_TCP_PORT --threads=2 --events=40 --time=0\"; $s --db-ps-mode=disable prepare >/dev/null; \
+            "s='sysbench oltp_read_write --mysql-host=127.0.0.1 --mysql-user=root --mysql-db=kurabe --mysql-ssl=off --table-size=3000'; \
+             s=\"$s --mysql-port=$MYSQL_TCP_PORT --mysql-password=$MYSQL_PWD --threads=2 --events=40 --time=0\"; $s --db-ps-mode=disable prepare >/dev/null; \
              $s --db-ps-mode=disable run >/dev/null",
             "SELECT @@datadir",
             "slow.EXT",

@@ -8,8 +8,9 @@ use super::common::{
 };
 use super::json_schema::Validator;
 use kurabe_core::experiment::ExperimentInfo;
+use kurabe_core::facts::{LOGIN, Setting};
 use kurabe_core::fleet::{AgentRecord, AgentUse, FleetUse};
-use kurabe_core::metric::{Better, Metric, MetricValue, Points, Unit};
+use kurabe_core::metric::{Better, CONNECT, Metric, MetricValue, Points, Unit};
 use kurabe_core::run::{Outcome, PublishingClause, Resumption, Run, Until};
 use kurabe_report::{View, analyse, json};
 use serde_json::Value;
@@ -65,6 +66,10 @@ fn reports() -> Vec<Value> {
         run.header.warnings = vec![text("the machine was busy")];
         run.header.targets[0].publishing =
             Some(PublishingClause { name: text("a"), says: text("b"), source: text("c") });
+        run.header.targets[0].facts.settings.push(Setting::new(LOGIN, "scram-sha-256"));
+        for (_, measured) in measurements(&mut run) {
+            measured.metrics.push(MetricValue::new(CONNECT.name, Unit::Nanoseconds, 1e5));
+        }
         run
     };
     let cached_info = ExperimentInfo {

@@ -132,9 +132,19 @@ pub(crate) fn init_file(instance: &Instance) -> Result<PathBuf, TestbedError> {
         "SET SESSION sql_log_bin = 0".to_owned(),
         // Text is Unicode, independent of the server's default character set.
         "CREATE DATABASE IF NOT EXISTS kurabe CHARACTER SET utf8mb4".to_owned(),
-        format!("CREATE USER IF NOT EXISTS 'root'@'{client}'"),
-        format!("GRANT ALL PRIVILEGES ON *.* TO 'root'@'{client}' WITH GRANT OPTION"),
     ];
+    let hosts = if instance.spec.engine == "mysql" {
+        // One account for the socket and for TCP: MySQL keeps digests by account, and after a login over the socket clients
+        // without TLS need no public key.
+        script.push("RENAME USER 'root'@'localhost' TO 'root'@'%'".to_owned());
+        vec!["%"]
+    } else {
+        script.extend([
+            format!("CREATE USER IF NOT EXISTS 'root'@'{client}'"),
+            format!("GRANT ALL PRIVILEGES ON *.* TO 'root'@'{client}' WITH GRANT OPTION"),
+        ]);
+        vec![client, "localhost"]
+    };
     let identified = match &instance.password {
         // MariaDB's digest; MySQL makes one of another kind.
         Some(password) if instance.spec.engine == "mariadb" => {
@@ -142,9 +152,8 @@ pub(crate) fn init_file(instance: &Instance) -> Result<PathBuf, TestbedError> {
         }
         _ => format!("BY {}", quoted(instance.secret())),
     };
-    script.extend(
-        [client, "localhost"].map(|host| format!("ALTER USER 'root'@'{host}' IDENTIFIED {identified}")),
-    );
+    script
+        .extend(hosts.into_iter().map(|host| format!("ALTER USER 'root'@'{host}' IDENTIFIED {identified}")));
     // MariaDB creates these too, and they would have access without the password.
     let host = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
     script.extend(["::1", &host].map(|host| format!("DROP USER IF EXISTS 'root'@{}", quoted(host))));

@@ -112,9 +112,7 @@ fn log_in(server: &Server, account: Option<u32>, password: &str) -> Option<(bool
 
 #[test]
 fn nobody_logs_in_without_the_password() {
-    for engine in
-        ["postgres", "mysql", "mariadb", "redis", "valkey", "couchdb", "memcached", "firebird", "mysql@5.5"]
-    {
+    for engine in ["postgres", "mysql", "mariadb", "redis", "valkey", "couchdb", "memcached", "firebird"] {
         let Some(server) = testing::own_server(engine) else { continue };
         let password = server.password().unwrap();
         assert!(server.url().contains(password) && password.len() >= 32, "{engine}");
@@ -138,7 +136,7 @@ fn nobody_logs_in_without_the_password() {
 
 #[test]
 fn users_that_the_installation_makes_cannot_log_in() {
-    for engine in ["mysql", "mariadb", "mysql@5.5"] {
+    for engine in ["mysql", "mariadb"] {
         let Some(server) = testing::server(engine) else { continue };
         let port = format!("--port={}", server.port());
         for user in ["", "mysql", "anybody", "mariadb.sys", "mysql.sys", "mysql.infoschema", "mysql.session"]
@@ -195,7 +193,7 @@ fn statements_reach_no_file_outside_of_the_folder() {
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
     let target = folder.path().join("written");
     let shown = target.display().to_string();
-    for engine in ["mysql", "mariadb", "mysql@5.5"] {
+    for engine in ["mysql", "mariadb"] {
         let Some(server) = testing::server(engine) else { continue };
         let socket = format!("--socket={}", server.socket().unwrap().display());
         let ask = |statement: &str| {
