@@ -323,8 +323,8 @@ fn what_a_target_cannot_name_or_a_user_cannot_see_is_refused() {
             "CREATE TABLE a (id int PRIMARY KEY); CREATE TABLE b (id int PRIMARY KEY, secret int, open int); INSERT INTO a VALUES (1); \
              CREATE USER part@'%' IDENTIFIED BY 'part'; GRANT SELECT ON kurabe.a TO part@'%'; GRANT SELECT (id, open) ON kurabe.b TO part@'%'",
         );
-        let (_, place) = from.url().split_once('@').unwrap();
-        let url = format!("{engine}://part:part@{place}");
+        let url = from.url();
+        let url = format!("{engine}://part:part@{}", url.split_once('@').unwrap().1);
         let to = Place::sqlite();
         let mut wanted = crate::choices::all();
         wanted.tables = vec!["a".to_owned()];

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::TestbedError;
 use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch};
+use crate::password::Password;
 use crate::wire::Socket;
 use crate::{programs, root, wire};
 
@@ -46,7 +47,9 @@ const fn engine(name: &'static str, how: &'static str, find: fn() -> Result<Inst
             command,
             |instance, _| {
                 let path = socket(instance);
-                wire::redis(Socket { path: &path, uid: instance.uid() }).and_then(|()| instance.accepts())
+                let password = instance.password.as_ref().map(Password::expose);
+                wire::redis(Socket { path: &path, uid: instance.uid() }, password)
+                    .and_then(|()| instance.accepts())
             },
             |instance| {
                 let Instance { spec, port, .. } = instance;

@@ -162,15 +162,29 @@ fn of(pid: u32) -> impl FnOnce(String) -> Result<(), String> {
     }
 }
 
-/// Checks that a Redis on its Unix socket is ready. A request for a password counts.
-pub(crate) fn redis(socket: Socket<'_>) -> Result<(), String> {
-    let answer = on_socket(socket, |mut stream| {
+/// Checks that a Redis on its Unix socket is ready. It asks for the password before it says that it still loads its data.
+pub(crate) fn redis(socket: Socket<'_>, password: Option<&str>) -> Result<(), String> {
+    let answers = on_socket(socket, |mut stream| {
+        let login =
+            password.map(|password| format!("*2\r\n$4\r\nAUTH\r\n${}\r\n{password}\r\n", password.len()));
+        stream.write_all(login.as_deref().unwrap_or_default().as_bytes())?;
         stream.write_all(b"PING\r\n")?;
-        let mut answer = [0; 256];
-        let length = stream.read(&mut answer)?;
-        Ok(String::from_utf8_lossy(&answer[..length]).trim().to_owned())
+        let wanted = 1 + usize::from(login.is_some());
+        let mut answers = Vec::new();
+        while answers.iter().filter(|byte| **byte == b'\n').count() < wanted {
+            let mut answer = [0; 256];
+            let length = stream.read(&mut answer)?;
+            if length == 0 {
+                break;
+            }
+            answers.extend_from_slice(&answer[..length]);
+        }
+        Ok(String::from_utf8_lossy(&answers).trim().to_owned())
     })?;
-    if answer == "+PONG" || answer.starts_with("-NOAUTH") { Ok(()) } else { Err(answer) }
+    match answers.lines().last() {
+        Some("+PONG") => Ok(()),
+        _ => Err(answers),
+    }
 }
 
 /// Requests a connection from Firebird by protocol 10, the oldest. Any answer of the protocol shows that it is ready.
