@@ -227,9 +227,9 @@ mod tests {
         }
         let mut answer = Vec::new();
         child.stdout.take().unwrap().read_to_end(&mut answer).unwrap();
-        // Nothing waits at the server either.
+        // Nothing of a client that is refused waits at the server either. One that may connect can arrive late.
         let reached = listener.accept().is_ok();
-        assert!(!reached);
+        assert!(!reached || clients == Clients::All || account == 0);
         let refused = relay.refused();
         Some((answer, [refused.others(), refused.gone()], refused.account()))
     }

@@ -171,7 +171,7 @@ pub(crate) fn redis(socket: Socket<'_>, password: Option<&str>) -> Result<(), St
         stream.write_all(b"PING\r\n")?;
         let wanted = 1 + usize::from(login.is_some());
         let mut answers = Vec::new();
-        while answers.iter().filter(|byte| **byte == b'\n').count() < wanted {
+        while answers.split(|byte| *byte == b'\n').count() <= wanted {
             let mut answer = [0; 256];
             let length = stream.read(&mut answer)?;
             if length == 0 {
