@@ -230,7 +230,7 @@ impl fmt::Display for TargetUrl {
 }
 
 impl TargetUrl {
-    /// The URL with its password: for whoever starts a throwaway server, and for programs that get it by a pipe. It must be
+    /// The URL with its password: for the user who starts a throwaway server, and for programs that get it by a pipe. It must be
     /// neither recorded nor an argument.
     pub fn exposed(&self) -> String {
         struct Exposed<'a>(&'a TargetUrl);

@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 
-/// The words of the command line. Those that may contain a password are in no message, whoever repeats them.
+/// The words of the command line. No message repeats those that may contain a password.
 fn words() -> &'static [String] {
     static WORDS: OnceLock<Vec<String>> = OnceLock::new();
     WORDS.get_or_init(|| std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect())

@@ -1,4 +1,4 @@
-//! Decides which clients may connect: whoever reaches a relay has what its user has at the server, where the server knows that
+//! Decides which clients may connect: a client of a relay has what the relay's user has at the server, where the server knows that
 //! user by a certificate or by a Unix socket.
 
 use kurabe_os::account::{Accounts, Peer};

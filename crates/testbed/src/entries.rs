@@ -56,7 +56,7 @@ impl OpenFolder {
         self.plain(name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK)
     }
 
-    /// A pipe or a device is refused; it could block whoever reads it.
+    /// A pipe or a device is refused; it could block its reader.
     fn plain(&self, name: &OsStr, flags: OFlags) -> io::Result<File> {
         let file = File::from(rustix::fs::openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?);
         if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }

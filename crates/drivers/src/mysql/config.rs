@@ -113,7 +113,7 @@ fn tls_of(url: &TargetUrl, file: &OptionFile, place: &Place) -> Result<tls::Mode
 /// Where the server's RSA key comes from (manual, "Caching SHA-2 Pluggable Authentication").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ServerKey {
-    /// None is used: whoever answers a request for it could read the password.
+    /// None is used: a false server that answers a request for it could read the password.
     Refused,
     /// The server is asked for it, as the user allows.
     Asked,

@@ -45,7 +45,7 @@ fn kind(number: u16) -> (ErrorKind, &'static str) {
         1820 | 1862 => (ErrorKind::Denied, "the password has expired"),
         3159 => (
             ErrorKind::Denied,
-            "the server requires TLS: add tls=verify, or tls=require, which trusts whoever answers",
+            "the server requires TLS: add tls=verify, or tls=require, which checks no certificate",
         ),
         3955 | 4151 => (ErrorKind::Denied, "the account is locked"),
         1049 => (ErrorKind::NotFound, "create the database first, or name another"),

@@ -14,7 +14,7 @@ fn kind(state: &str, message: &str) -> (ErrorKind, &'static str) {
     match state {
         "28000" if message.contains("no encryption") => (
             ErrorKind::Denied,
-            "the server may require TLS: add tls=verify, or tls=require, which trusts whoever answers",
+            "the server may require TLS: add tls=verify, or tls=require, which checks no certificate",
         ),
         "28P01" | "28000" => (ErrorKind::Denied, "check the user and the password"),
         "3D000" => (ErrorKind::NotFound, "create the database first, or name another"),

@@ -25,7 +25,7 @@ pub(super) fn only_catalog(link: &mut dyn Query) -> Result<()> {
     }
 }
 
-/// Refuses a path in which other schemas precede `pg_catalog`: whoever may create there would decide what the functions and
+/// Refuses a path in which other schemas precede `pg_catalog`: a role that may create there would decide what the functions and
 /// operators of a client's statements are.
 pub(super) fn check(link: &mut dyn Query, config: &Config) -> Result<()> {
     let found = match rows(link, "SELECT pg_catalog.unnest(pg_catalog.current_schemas(true))") {

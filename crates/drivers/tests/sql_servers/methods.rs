@@ -66,7 +66,7 @@ fn mysql_authenticates_with_and_without_its_cache() {
         administer(&server, "FLUSH PRIVILEGES");
         works(&as_user(&server, "full:pass%20word", options));
     }
-    // Over plain TCP whoever answers could read the password, as MySQL's client says too.
+    // Over plain TCP a false server could read the password, as MySQL's client says too.
     administer(&server, "FLUSH PRIVILEGES");
     let error = refusal(&as_user(&server, "full:pass%20word", ""));
     assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("2061")), "{error}");

@@ -155,7 +155,7 @@ fn add(endpoint: &Endpoint, to: &mut Vec<Server>) -> Result<()> {
     }
 }
 
-/// The error of an order that this agent does not obey, whoever gives it.
+/// The error of an order that this agent refuses.
 pub(super) fn refused(why: &str) -> Error {
     Error::new(ErrorKind::Unsupported, why)
 }

@@ -55,7 +55,7 @@ pub(super) fn relay() -> [Arg; 5] {
         flag("allow-remote", "Allow an address that other machines can reach"),
         flag(
             "allow-other-users",
-            "Allow clients of other accounts of this machine: whoever connects is at the server who the relay is, by its socket or \
+            "Allow clients of other accounts of this machine: they have the relay's rights at the server, by its socket or \
              certificate",
         ),
     ]

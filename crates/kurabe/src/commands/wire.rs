@@ -292,7 +292,7 @@ impl Strangers {
             && !std::mem::replace(&mut self.were_told, true)
         {
             output.warning(&format!(
-                "a connection of another account of this machine (uid {account}) was refused: whoever connects has the rights of your \
+                "a connection of another account of this machine (uid {account}) was refused: a client of the relay has the rights of your \
                  connection to the server; --allow-other-users lets all accounts connect"
             ));
         }

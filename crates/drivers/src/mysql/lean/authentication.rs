@@ -69,8 +69,8 @@ fn cleartext_refused() -> Error {
 fn key_refused() -> Error {
     let what = "authentication plugin 'caching_sha2_password' reported error: authentication requires secure connection";
     Error::new(ErrorKind::Denied, what).code("2061").hint(
-        "use tls=verify, or the server's Unix socket; tls=require and get_server_public_key=true, as MySQL's client has it, trust \
-         whoever answers with the password",
+        "use tls=verify, or the server's Unix socket; tls=require and get_server_public_key=true, as MySQL's client has it, send \
+         the password to an unchecked server",
     )
 }
 
