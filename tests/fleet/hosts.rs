@@ -7,10 +7,11 @@ use super::common::{check_sums, children};
 use crate::network::{LOOPBACK, ip, run_alone, wait_until_apart};
 use crate::support::{Answer, KURABE, Place, eventually, piped, recorded_trials};
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 
 /// Addresses for benchmarks, which belong to nobody (RFC 2544).
 const NET: &str = "198.18.79";
@@ -64,6 +65,15 @@ impl Host {
         Self::start(place, number, "exec \"$0\" \"$@\"", &args)
     }
 
+    /// Waits until its agent answers calls: a run waits for the agents that it needs, and not for an observer.
+    fn wait_until_it_waits_for_runs(&mut self) {
+        let mut lines = BufReader::new(self.child.stderr.take().unwrap()).lines();
+        let waits =
+            |line: &std::io::Result<String>| line.as_ref().is_ok_and(|line| line.contains("waits for runs"));
+        lines.find(waits).expect("the agent does not wait for runs");
+        thread::spawn(move || lines.for_each(drop));
+    }
+
     /// Pulls the cable, or plugs it in again.
     fn connect(&self, state: &str) {
         ip(&["link", "set", "dev", &self.cable, state]);
@@ -93,7 +103,9 @@ fn between_hosts() {
          trap 'kill $r $m $a' TERM; wait $a"
     );
     let args = [KURABE, "agent", "--broker", broker.url(), "--name", "watch", "--role", "observe"];
-    let servers = ServersHost(Host::start(&place, 9, &servers, &args));
+    let mut servers = Host::start(&place, 9, &servers, &args);
+    servers.wait_until_it_waits_for_runs();
+    let servers = ServersHost(servers);
     let agents = [(2, "a"), (3, "b"), (4, "c"), (5, "d")]
         .map(|(number, name)| Host::agent(&place, &broker, number, name, "load"));
     for port in [7003, 7004] {

@@ -129,12 +129,13 @@ fn on_nats(url: &str, wanted: &Wanted, to: Sender<Event>) -> Result<Vec<Member>>
     Ok(members)
 }
 
-/// Calls until enough agents have answered, or the time is over.
+/// Calls until enough agents have answered and no further one was heard of for a while, or the time is over.
 fn answers(received: &Receiver<Received>, wanted: &Wanted, call: impl Fn()) -> Vec<About> {
     let began = Instant::now();
     let until = began + if wanted.agents.is_some() { PATIENCE } else { WINDOW };
     let mut found: Vec<About> = Vec::new();
     let mut next = began;
+    let mut last_new = began;
     loop {
         let now = Instant::now();
         let enough = wanted.agents.is_some_and(|agents| {
@@ -144,7 +145,7 @@ fn answers(received: &Receiver<Received>, wanted: &Wanted, call: impl Fn()) -> V
         let is_observer = |about: &About| about.roles.observe && !about.roles.load;
         let leaves = found.iter().any(|about| is_observer(about) && about.busy.is_some());
         let wait = if leaves { WINDOW } else { AGAIN };
-        if enough && began.elapsed() >= wait || now >= until {
+        if enough && last_new.elapsed() >= wait || now >= until {
             return found;
         }
         if now >= next {
@@ -156,7 +157,11 @@ fn answers(received: &Receiver<Received>, wanted: &Wanted, call: impl Fn()) -> V
         if let Ok(Answer::Fleet(frame)) = serde_json::from_slice(&message.payload)
             && let FromAgent::Here(about) = frame.message
         {
+            let known = found.len();
             found.retain(|known| known.id != about.id);
+            if found.len() == known {
+                last_new = Instant::now();
+            }
             found.push(*about);
         }
     }
