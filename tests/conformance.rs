@@ -156,11 +156,6 @@ fn postgres() {
 }
 
 #[test]
-fn firebird() {
-    throwaway("firebird", "");
-}
-
-#[test]
 fn couchdb() {
     if let Some(server) = testing::server("couchdb") {
         conforms(server.url());

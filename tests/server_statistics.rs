@@ -139,29 +139,6 @@ fn write_volume_equals_wal_position_on_postgres() {
     log_agrees(server, "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn");
 }
 
-/// Commits write pages, which isql's own connections read and write too: some pages of its transactions.
-#[test]
-fn page_writes_equal_monitoring_tables_on_firebird() {
-    let Some(server) = testing::server("firebird") else { return };
-    let url = server.url().to_owned();
-    let server = Arc::new(Mutex::new(server));
-    let hand = move || {
-        let writes = "SELECT i.MON$PAGE_WRITES * d.MON$PAGE_SIZE FROM MON$DATABASE d JOIN MON$IO_STATS i \
-                      ON i.MON$STAT_ID = d.MON$STAT_ID AND i.MON$STAT_GROUP = 0;";
-        crate::firebird::isql(&server.lock().unwrap(), writes).parse().unwrap()
-    };
-    let spec = RunSpec { records: Some(400), ..spec("point-write", 2, Some(300)) };
-    let (measured, by_hand) = trial(&url, &spec, Arc::new(hand));
-    let told = counted(&measured, Counter::FileBytes);
-    assert!(by_hand >= 300 * 8_192, "300 commits wrote {by_hand} bytes of pages");
-    assert!(told.abs_diff(by_hand) <= by_hand / 10, "reported {told}, read directly {by_hand}");
-    // Each update is a transaction of its own.
-    let begun = counted(&measured, Counter::Transactions);
-    assert!((300..330).contains(&begun), "{begun} transactions began");
-    assert!(counted(&measured, Counter::PagesChanged) >= 300);
-    assert!(counted(&measured, Counter::PagesRequested) >= counted(&measured, Counter::PagesMissed));
-}
-
 /// The process that the test below starts: a process's I/O counters include other tests unless it runs alone.
 #[test]
 #[ignore = "it must be alone in its process: its neighbour starts it"]

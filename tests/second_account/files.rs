@@ -318,12 +318,12 @@ fn programs_and_data_of_a_cache_that_others_write_are_not_used() {
 }
 
 /// A server of each family.
-const RESTARTED: [&str; 6] = ["postgres", "mariadb", "redis", "memcached", "couchdb", "firebird"];
+const RESTARTED: [&str; 5] = ["postgres", "mariadb", "redis", "memcached", "couchdb"];
 
 /// Files of a server's folder that root writes or changes.
-const OF_SERVERS: [&str; 14] = [
+const OF_SERVERS: [&str; 13] = [
     ".kurabe-testbed", ".server.json", ".new-server", "server.log", "prepare.log", "tmp", "ca.pem",
-    "server.pem", "server.key", "password", "init.sql", "pg_hba.conf", "server.conf", "firebird.conf",
+    "server.pem", "server.key", "password", "init.sql", "pg_hba.conf", "server.conf",
 ];
 
 /// The server's own account replaces all that it can replace in the server's folder by links; then root restarts the server

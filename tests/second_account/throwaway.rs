@@ -10,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every server that can be started.
-const ENGINES: [&str; 9] =
-    ["postgres", "mysql", "mariadb", "redis", "valkey", "memcached", "mongodb", "couchdb", "firebird"];
+const ENGINES: [&str; 8] =
+    ["postgres", "mysql", "mariadb", "redis", "valkey", "memcached", "mongodb", "couchdb"];
 const GATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/gate.sh");
 const BRIEF: [&str; 9] =
     ["--requests", "40", "--records", "20", "--clients", "2", "--rounds", "1", "--no-html"];

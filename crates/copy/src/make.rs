@@ -57,9 +57,6 @@ impl Copy<'_> {
         const SAVED: &str = "kurabe_copy_trial";
         let engine = self.target.engine;
         let in_transaction = engine.undo == Undo::Transaction;
-        if engine.undo == Undo::None {
-            return Ok(Vec::new());
-        }
         // By these, a table of a trial that did not end is known.
         whole.columns.extend(plan.tables.iter().map(|table| (table.to.clone(), names_of(table))));
         state.set_whole(&mut self.target, whole)?;
@@ -113,7 +110,7 @@ impl Copy<'_> {
                 }
                 self.target.run(end)?;
             }
-            _ => self.target.control(&Operation::Rollback)?,
+            Undo::Transaction => self.target.control(&Operation::Rollback)?,
         }
         Ok(refused)
     }

@@ -4,8 +4,8 @@ use crate::engine::{Engine, Installed, Missing};
 use crate::spec::LOGIN;
 use crate::stack::{Stack, Variant};
 use crate::{
-    TestbedError, couchdb, firebird, host, java, mariadb, memcached, mod_php, mongodb, mysql, mysql55, node,
-    perl, php, postgres, python, redis, tcp,
+    TestbedError, couchdb, host, java, mariadb, memcached, mod_php, mongodb, mysql, mysql55, node, perl, php,
+    postgres, python, redis, tcp,
 };
 use std::sync::OnceLock;
 
@@ -19,7 +19,6 @@ static ENGINES: &[&Engine] = &[
     &redis::VALKEY,
     &mongodb::MONGODB,
     &couchdb::COUCHDB,
-    &firebird::FIREBIRD,
     &tcp::TCP,
 ];
 

@@ -187,24 +187,6 @@ pub(crate) fn redis(socket: Socket<'_>, password: Option<&str>) -> Result<(), St
     }
 }
 
-/// Requests a connection from Firebird by protocol 10, the oldest. Any answer of the protocol shows that it is ready.
-pub(crate) fn firebird(port: u16) -> Result<(), String> {
-    let answer = at(local(port), |mut stream| {
-        // op_connect, op_attach, version, architecture, no file's name, one protocol, no user; the protocol.
-        for word in [1_u32, 19, 3, 1, 0, 1, 0, 10, 1, 0, 5, 2] {
-            stream.write_all(&word.to_be_bytes())?;
-        }
-        let mut answer = [0; 4];
-        stream.read_exact(&mut answer)?;
-        Ok(u32::from_be_bytes(answer))
-    })?;
-    match answer {
-        // op_accept, op_reject, op_response, op_accept_data, op_cond_accept
-        3 | 4 | 9 | 94 | 98 => Ok(()),
-        other => Err(format!("the server on this port is not Firebird (it answers {other})")),
-    }
-}
-
 /// Sends a `ping` to MongoDB or a compatible server on its Unix socket.
 pub(crate) fn mongodb(socket: Socket<'_>) -> Result<(), String> {
     mongodb_command(socket, "admin", "ping").map(drop)

@@ -36,8 +36,6 @@ pub enum Backslash {
 /// How tables and indexes that were made for a trial are taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undo {
-    /// They are not made.
-    None,
     /// By the end of the transaction.
     Transaction,
     /// They are dropped between these statements.
@@ -106,8 +104,6 @@ pub struct Engine {
     /// The statement that takes rows as text ([`Bulk::load_text`](kurabe_core::driver::Bulk::load_text)), for a quoted
     /// table and its quoted columns; `None` if the engine has none. The text is that of PostgreSQL's `COPY`.
     pub load_text: Option<fn(&str, &str) -> String>,
-    /// What follows the columns of a query that has one row, and needs no table.
-    pub one_row: &'static str,
     /// The clause of a column that can be null, with a leading space.
     pub nullable: &'static str,
     /// The word by which a statement leaves out the rows of tables that inherit from a table, with a space; empty without any.
@@ -191,7 +187,6 @@ impl Engine {
             characters: |column| format!("CHAR_LENGTH({column})"),
             insert_limits: (500, 20_000),
             load_text: None,
-            one_row: "",
             nullable: "",
             only: "",
             elsewhere: None,
@@ -203,7 +198,7 @@ impl Engine {
             stores_times_as_text: false,
             foreign_keys_inline: false,
             foreign_keys_have_one_type: false,
-            undo: Undo::None,
+            undo: Undo::Transaction,
             index_names_are_shared: true,
             longest_key: None,
             longest_row: None,

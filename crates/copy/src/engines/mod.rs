@@ -3,7 +3,6 @@
 
 pub(crate) mod engine;
 pub(crate) mod facts;
-mod firebird;
 mod mysql;
 mod postgres;
 mod sqlite;
@@ -19,7 +18,7 @@ use kurabe_core::value::Reply;
 use kurabe_core::{Error, Result};
 use std::sync::Arc;
 
-pub static ALL: &[&Engine] = &[&sqlite::SQLITE, &postgres::POSTGRES, &mysql::MYSQL, &firebird::FIREBIRD];
+pub static ALL: &[&Engine] = &[&sqlite::SQLITE, &postgres::POSTGRES, &mysql::MYSQL];
 
 /// Databases of documents: scheme, name, and how their documents are had.
 const DOCUMENTS: &[(&str, &str, &str)] = &[
@@ -68,10 +67,7 @@ pub fn of_each(collection: &Arc<Collection>, text: impl Fn(&'static Engine) -> S
 
 /// The operation by which a session's server names its engine.
 pub fn which(collection: &Arc<Collection>) -> Operation {
-    of_each(collection, |engine| {
-        let of = engine.one_row;
-        format!("SELECT '{}'{of}", engine.name)
-    })
+    of_each(collection, |engine| format!("SELECT '{}'", engine.name))
 }
 
 /// The engine of a collection's server.

@@ -71,7 +71,7 @@ pub(super) fn lexes(engine: Option<&str>) -> &'static [Lexis] {
         Some("postgres" | "postgresql") => &[POSTGRES],
         Some("mysql" | "mariadb") => &MYSQL,
         Some("sqlite") => &[SQLITE],
-        Some("firebird" | "oracle") => &[ALTERNATIVE],
+        Some("oracle") => &[ALTERNATIVE],
         _ => &[POSTGRES, MYSQL[0], MYSQL[1], SQLITE, ALTERNATIVE],
     }
 }
@@ -244,9 +244,8 @@ mod tests {
             ("a -- b\nc", Some("mysql"), "a c"),
             ("a [b'c] d", Some("sqlite"), "a b'c d"),
             ("a[b'c'] d", Some("postgres"), "a b d"),
-            ("a q'{it's b}' c", Some("firebird"), "a q c"),
+            ("a q'{it's b}' c", Some("oracle"), "a q c"),
             ("\"A b\" `C` \"d\"\"e\"", Some("sqlite"), "a b c d\"\"e"),
-            ("rdb$set_context x1 1x", Some("firebird"), "rdb$set_context x1"),
             ("a 'b", None, "a"),
         ] {
             assert_eq!(words(sql, engine), [expected], "{engine:?}: {sql}");

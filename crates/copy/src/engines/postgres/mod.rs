@@ -5,7 +5,7 @@ mod catalog;
 mod later;
 mod renderings;
 
-use super::engine::{Backslash, Dialect, Engine, Undo};
+use super::engine::{Backslash, Dialect, Engine};
 use super::facts::{Carried, Documents, Others, TargetFacts};
 use crate::catalog::{Catalog, Collation, Text};
 use crate::issue::IssueKind;
@@ -142,7 +142,6 @@ pub(super) static POSTGRES: Engine = Engine {
     characters: |column| format!("pg_catalog.char_length({column}::text)"),
     load_text: Some(|table, columns| format!("COPY {table} ({columns}) FROM STDIN")),
     only: "ONLY ",
-    undo: Undo::Transaction,
     names_collations: true,
     elsewhere: Some(|literal| {
         format!(
