@@ -246,10 +246,7 @@ fn descends(mut number: u32, from: u32) -> bool {
         if number == from {
             return true;
         }
-        // The parent is the second word after the name in parentheses.
-        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
-        let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
-        number = parent.and_then(|parent| parent.parse().ok()).unwrap_or(0);
+        number = kurabe_os::process::Stat::of(number).map_or(0, |stat| stat.parent);
     }
     false
 }
