@@ -145,7 +145,7 @@ impl Worker<'_> {
             measured
         };
         measured?;
-        if self.shared.cancel.load(Ordering::Relaxed) {
+        if shared.trial.conditions.cancel.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
         }
         Ok(())

@@ -48,7 +48,6 @@ pub(crate) struct Shared<'a> {
     pub(crate) finish: Gate,
     /// Set when a client fails or the user stops the run. All clients end at their next transaction.
     pub(crate) stop: &'a AtomicBool,
-    pub(crate) cancel: &'a AtomicBool,
 }
 
 /// The warm-up of an open loop: transactions at the trial's rate, started once every client is connected.
@@ -125,7 +124,8 @@ impl<'a> Worker<'a> {
     }
 
     pub(crate) fn stopped(&self) -> bool {
-        self.shared.stop.load(Ordering::Relaxed) || self.shared.cancel.load(Ordering::Relaxed)
+        self.shared.stop.load(Ordering::Relaxed)
+            || self.shared.trial.conditions.cancel.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -232,7 +232,8 @@ impl<'a> Worker<'a> {
     #[inline]
     pub(crate) fn report_progress(&self, now: Tick, last: &mut (Tick, u64)) {
         if now - last.0 > PROGRESS_INTERVAL {
-            self.shared.trial.progress.fetch_add(self.outcome.recorded.completed - last.1, Ordering::Relaxed);
+            let progress = self.shared.trial.conditions.progress;
+            progress.fetch_add(self.outcome.recorded.completed - last.1, Ordering::Relaxed);
             *last = (now, self.outcome.recorded.completed);
         }
     }

@@ -28,10 +28,10 @@ impl Trial<'_> {
     /// Runs all clients on a fleet.
     pub(crate) fn execute_on(&self, on: &FleetClients<'_>) -> Result<Executed, Failure> {
         let mut watch = Watch::open(self);
-        let mut started = on.fleet.begin(&self.order(on.cell)?, self.cancel)?;
+        let mut started = on.fleet.begin(&self.order(on.cell)?, self.conditions.cancel)?;
         self.connected.map_or(Ok(()), |connected| connected())?;
         watch.begin();
-        let ran = started.run(self.cancel, self.progress);
+        let ran = started.run(self.conditions.cancel, self.conditions.progress);
         let observed = watch.end();
         ran?;
         let results = started.end()?;

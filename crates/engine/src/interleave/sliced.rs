@@ -25,7 +25,7 @@ impl Worker<'_> {
             if slice <= crate::clients::worker::PROGRESS_INTERVAL {
                 // Too short for a separate progress report.
                 let made = self.outcome.recorded.completed - completed;
-                self.shared.trial.progress.fetch_add(made, Ordering::Relaxed);
+                self.shared.trial.conditions.progress.fetch_add(made, Ordering::Relaxed);
             }
         }
         Ok(())

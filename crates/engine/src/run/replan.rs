@@ -1,7 +1,7 @@
 //! Rounds that a run gives up to keep to its budget.
 
 use crate::plan::budget::{LATE, fewer_blocks};
-use crate::run::event::Event;
+use crate::run::listener::Event;
 use crate::run::run_state::RunState;
 use crate::run::runner::Runner;
 use kurabe_core::run::Replanned;

@@ -2,7 +2,7 @@
 
 use crate::plan::budget::RESTART;
 use crate::plan::{Plan, TrialId};
-use crate::run::event::Event;
+use crate::run::listener::Event;
 use kurabe_core::ErrorKind;
 use kurabe_core::experiment::OperationInfo;
 use kurabe_core::run::{CellRecord, Outcome, RunSpec, TrialRecord};
@@ -30,9 +30,10 @@ impl Progress {
     }
 }
 
-/// A finished trial, with its total time.
+/// What the rest of a run needs to know of a finished trial.
 pub(crate) struct TrialResult {
-    pub(crate) record: TrialRecord,
+    pub(crate) failed: bool,
+    /// Its total time.
     pub(crate) took: Duration,
     /// The part of it for loading data.
     pub(crate) loading: Duration,
@@ -76,10 +77,6 @@ pub(crate) struct Rerun {
 }
 
 impl TrialResult {
-    pub(crate) fn failed(&self) -> bool {
-        matches!(self.record.outcome, Outcome::Failed { .. })
-    }
-
     /// Whether its result never counts.
     pub(crate) fn is_void(&self) -> bool {
         self.disturbed.as_ref().is_some_and(|disturbed| disturbed.kind.is_void())
@@ -127,7 +124,7 @@ impl RunState {
                 *state.rounds_made.entry(id).or_default() += 1;
                 state.ended += 1;
             }
-            if matches!(trial.outcome, Outcome::Failed { .. }) {
+            if trial.has_failed() {
                 state.failed.insert(id);
             }
         }
@@ -137,7 +134,7 @@ impl RunState {
     pub(crate) fn note(&mut self, round: u32, id: TrialId, attempt: &TrialResult) {
         let took = attempt.took.saturating_sub(attempt.loading);
         self.loading += attempt.loading;
-        if attempt.failed() && !attempt.is_void() {
+        if attempt.failed && !attempt.is_void() {
             self.failed.insert(id);
         }
         self.made.insert((round, id));

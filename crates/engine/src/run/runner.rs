@@ -1,122 +1,66 @@
-//! Executes a run: rounds over all trials, with a fixture per target. Every outcome is emitted before the next trial
+//! Executes a run: rounds over all trials, with a fixture per target. Every outcome is recorded before the next trial
 //! starts.
 
-use crate::clients::cpu_partition::CpuPartition;
-use crate::fleet::Fleet;
+use crate::conditions::Conditions;
 use crate::plan::{Plan, TrialId};
 use crate::prepare::eviction::{Stopped, Watch};
 use crate::prepare::fixture::{Fixture, Ownership};
 use crate::prepare::target::Target;
-use crate::run::event::Event;
+use crate::run::listener::Event;
+use crate::run::log::RunLog;
 use crate::run::reruns::{Queued, queue_rerun};
 use crate::run::run_state::{Progress, Rerun, RunState, TrialResult};
+use crate::run::stopping_rule::StoppingRule;
 use crate::run::throwaway::restart_all;
-use crate::trial::{NEVER, UNWATCHED};
 use kurabe_core::Result;
 use kurabe_core::fleet::OnLostAgent;
-use kurabe_core::observation::Observer;
-use kurabe_core::run::{Measurement, TrialRecord};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// Checks a trial for interference; returns the reason, as a clause, if it should not be relied on.
-pub type InterferenceCheck = fn(&Measurement) -> Option<String>;
-
-/// Receives the events of a run.
-pub type Emit<'a> = &'a mut dyn FnMut(Event<'_>) -> Result<()>;
 
 /// The fixtures of a run: one for each target, then one for each A/A control that has its own.
 pub(crate) type Fixtures = [Option<Fixture>];
 
 /// Executes the remaining trials of a run.
-pub struct Runner<'a> {
-    pub plan: &'a Plan,
+pub(crate) struct Runner<'a> {
+    pub(crate) plan: &'a Plan,
     /// The run's name, used for the leases of namespaces.
-    pub run: &'a str,
-    pub targets: &'a [Target],
+    pub(crate) name: &'a str,
+    pub(crate) targets: &'a [Target],
     /// The start of the run.
-    pub began: Instant,
-    /// Set by the user's Ctrl-C.
-    pub cancel: &'a AtomicBool,
-    /// Completed transactions of the current trial.
-    pub progress: &'a AtomicU64,
-    /// Observes machine, client and server during each trial.
-    pub observer: Option<&'a dyn Observer>,
-    /// Checks each trial for interference by other processes. A disturbed trial is repeated once at the end of its
-    /// round; the repetition counts in any case. `None`: no check. A trial in which Kurabe itself stood still is
-    /// always repeated.
-    pub interference_check: Option<InterferenceCheck>,
+    pub(crate) began: Instant,
+    pub(crate) conditions: Conditions<'a>,
     /// The time of the run. Rounds that would end much later are given up. `None`: all planned rounds are made.
-    pub budget: Option<Duration>,
-    /// Separate processors for clients and servers; `None`: no pinning.
-    pub cpu_partition: Option<&'a CpuPartition>,
-    /// The machines that run the clients; `None`: this process runs them.
-    pub fleet: Option<&'a dyn Fleet>,
-}
-
-impl<'a> Runner<'a> {
-    /// A runner that starts now, without cancellation, progress, observation or interference checks. Add these with a
-    /// struct update.
-    pub fn new(plan: &'a Plan, run: &'a str, targets: &'a [Target]) -> Self {
-        Self {
-            plan,
-            run,
-            targets,
-            began: Instant::now(),
-            cancel: &NEVER,
-            progress: &UNWATCHED,
-            observer: None,
-            interference_check: None,
-            budget: None,
-            cpu_partition: None,
-            fleet: None,
-        }
-    }
-
-    /// All trials of an unrecorded run, in execution order; fewer if it was stopped.
-    ///
-    /// # Errors
-    /// If a fixture cannot be opened, or the experiment's declaration has a defect.
-    pub fn trials(&self) -> Result<Vec<TrialRecord>> {
-        let mut trials = Vec::new();
-        self.run(Fixture::open_all(self.plan, self.targets, self.run)?, &[], &mut |event| {
-            if let Event::TrialEnds { record } = event {
-                trials.push(record.clone());
-            }
-            Ok(())
-        })?;
-        Ok(trials)
-    }
+    pub(crate) budget: Option<Duration>,
 }
 
 /// Reruns may take this share of the time of all other trials.
 const RERUN_SHARE: f64 = 0.2;
 
 impl Runner<'_> {
-    /// Executes the trials, and removes what the run created on the targets. Trials in `earlier` are not repeated; a
-    /// failed operation of a cell is not tried in later rounds. Returns whether every planned trial was made or is
-    /// known to fail; `false` if the user stopped it. `fixtures` are from [`Fixture::open_all`].
+    /// Executes the trials, and removes what the run created on the targets. Recorded trials are not repeated; a failed
+    /// operation of a cell is not tried in later rounds. Returns whether every planned trial was made or is known to
+    /// fail; `false` if the user stopped it. `fixtures` are from [`Fixture::open_all`].
     ///
     /// # Errors
-    /// An error of `emit` (such as a full disk), a throwaway server that does not restart between blocks, or a defect
-    /// of the experiment's declaration. Other errors of targets are outcomes.
-    pub fn run(
+    /// An error of the listener (such as a full disk), a throwaway server that does not restart between blocks, or a
+    /// defect of the experiment's declaration. Other errors of targets are outcomes.
+    pub(crate) fn run(
         &self,
         mut fixtures: Vec<Option<Fixture>>,
-        earlier: &[TrialRecord],
-        emit: Emit<'_>,
+        rule: &StoppingRule,
+        log: &mut RunLog<'_>,
     ) -> Result<bool> {
         let mut state = RunState::new(
-            earlier,
+            log.trials(),
             self.plan,
             self.plan.spec.fleet.as_ref().is_some_and(|fleet| fleet.on_lost_agent == OnLostAgent::Continue),
         );
         // A/A controls may have their own fixtures, which are opened when needed.
         fixtures.resize_with(2 * self.targets.len(), || None);
-        let result = self.watched(&mut fixtures, &mut state, emit);
+        let result = self.watched(&mut fixtures, &mut state, rule, log);
         // A control's fixture is dropped before the one that holds the lease for both.
         fixtures.truncate(self.targets.len());
         for (slot, fixture) in fixtures.into_iter().enumerate() {
@@ -128,15 +72,21 @@ impl Runner<'_> {
             }
         }
         result?;
-        Ok(!self.cancel.load(Ordering::Relaxed))
+        Ok(!self.conditions.cancel.load(Ordering::Relaxed))
     }
 
     /// Executes the rounds while values of others in servers with limited memory are watched.
-    fn watched(&self, fixtures: &mut Fixtures, state: &mut RunState, emit: Emit<'_>) -> Result<()> {
+    fn watched(
+        &self,
+        fixtures: &mut Fixtures,
+        state: &mut RunState,
+        rule: &StoppingRule,
+        log: &mut RunLog<'_>,
+    ) -> Result<()> {
         let stopped = Stopped::default();
         let result = thread::scope(|scope| {
-            let watch = Watch::start(scope, self.plan, self.targets, self.cancel, &stopped)?;
-            let result = self.rounds(fixtures, state, emit);
+            let watch = Watch::start(scope, self.plan, self.targets, self.conditions.cancel, &stopped)?;
+            let result = self.rounds(fixtures, state, rule, log);
             watch.end();
             result
         });
@@ -144,25 +94,29 @@ impl Runner<'_> {
         stopped.take().map_or(result, Err)
     }
 
-    fn rounds(&self, fixtures: &mut Fixtures, state: &mut RunState, emit: Emit<'_>) -> Result<()> {
+    fn rounds(
+        &self,
+        fixtures: &mut Fixtures,
+        state: &mut RunState,
+        rule: &StoppingRule,
+        log: &mut RunLog<'_>,
+    ) -> Result<()> {
         let mut rounds = self.plan.spec.rounds;
         let mut round = 0;
         loop {
             while round < rounds {
                 if let Some(event) = self.replanned(round, &mut rounds, state) {
-                    emit(event)?;
+                    log.emit(event)?;
                     continue;
                 }
-                self.begin_block(round, fixtures, state, emit)?;
-                if self.round(round, rounds, fixtures, state, emit)?.is_break() {
+                self.begin_block(round, fixtures, state, log)?;
+                if self.round(round, rounds, fixtures, state, log)?.is_break() {
                     return Ok(());
                 }
                 round += 1;
             }
-            let mut further = 0;
-            if !self.cancel.load(Ordering::Relaxed) {
-                emit(Event::RoundsEnd { rounds, further: &mut further })?;
-            }
+            let stopped = self.conditions.cancel.load(Ordering::Relaxed);
+            let further = if stopped { 0 } else { rule.further(rounds, log)? };
             if further == 0 {
                 return Ok(());
             }
@@ -177,17 +131,17 @@ impl Runner<'_> {
         round: u32,
         fixtures: &mut Fixtures,
         state: &mut RunState,
-        emit: Emit<'_>,
+        log: &mut RunLog<'_>,
     ) -> Result<()> {
         let is_made = |id: &TrialId| state.made.contains(&(round, *id)) || state.failed.contains(id);
-        if self.plan.trials.iter().all(is_made) || self.cancel.load(Ordering::Relaxed) {
+        if self.plan.trials.iter().all(is_made) || self.conditions.cancel.load(Ordering::Relaxed) {
             return Ok(());
         }
         let block = state.spec.block(round);
         if state.block.replace(block).is_none_or(|last| last == block) {
             return Ok(());
         }
-        emit(Event::Restarting)?;
+        log.emit(Event::Restarting)?;
         // Restarts close connections and clear stores in memory. So fixtures are dropped first, while the servers can
         // still clean up: those of A/A controls before those that hold the leases.
         for (slot, fixture) in fixtures.iter_mut().enumerate().rev() {
@@ -206,7 +160,7 @@ impl Runner<'_> {
         rounds: u32,
         fixtures: &mut Fixtures,
         state: &mut RunState,
-        emit: Emit<'_>,
+        log: &mut RunLog<'_>,
     ) -> Result<ControlFlow<()>> {
         let kind = (round, state.spec.is_continuous(round));
         let mut queue = VecDeque::new();
@@ -218,7 +172,7 @@ impl Runner<'_> {
             state.ended += tried - group.len();
             let progress = state.progress(self.plan, rounds);
             let rerun = group.iter().find_map(|id| state.pending_reruns.get(&(round, *id))).cloned();
-            let made = self.make(kind, &group, rerun.as_ref(), fixtures, progress, emit)?;
+            let made = self.make(kind, &group, rerun.as_ref(), fixtures, progress, log)?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
             for (id, attempt) in group.iter().zip(made) {
@@ -241,7 +195,7 @@ impl Runner<'_> {
             }
             let mut progress = state.progress(self.plan, rounds);
             progress.ended = progress.ended.saturating_sub(group.len());
-            let made = self.make(kind, &group, Some(&rerun), fixtures, progress, emit)?;
+            let made = self.make(kind, &group, Some(&rerun), fixtures, progress, log)?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
             for (id, attempt) in group.iter().zip(made) {
@@ -250,7 +204,7 @@ impl Runner<'_> {
                 }
                 if attempt.is_void() {
                     disturbed = attempt.disturbed;
-                } else if attempt.failed() {
+                } else if attempt.failed {
                     state.failed.insert(*id);
                 }
             }
@@ -269,17 +223,17 @@ impl Runner<'_> {
         rerun: Option<&Rerun>,
         fixtures: &mut Fixtures,
         progress: Progress,
-        emit: Emit<'_>,
+        log: &mut RunLog<'_>,
     ) -> Result<Option<Vec<TrialResult>>> {
         match *group {
             [] => Ok(Some(Vec::new())),
             // If the other trials of the group have failed, the last one still runs in slices: only equally made
             // trials are compared.
             [id] if is_continuous || !self.plan.is_interleaved(id) => {
-                let made = self.execute_trial(round, id, rerun, fixtures, progress, emit)?;
+                let made = self.execute_trial(round, id, rerun, fixtures, progress, log)?;
                 Ok(made.map(|one| vec![one]))
             }
-            _ => self.interleave(round, group, rerun, fixtures, progress, emit),
+            _ => self.interleave(round, group, rerun, fixtures, progress, log),
         }
     }
 }

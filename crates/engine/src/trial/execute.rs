@@ -43,7 +43,8 @@ impl Trial<'_> {
         let clients = policy.clients;
         let endpoint = self.driver.endpoint();
         // Several clients with an embedded database use all processors. A single one uses one at a time.
-        let cpu_partition = self.cpu_partition.filter(|_| endpoint != Endpoint::InProcess || clients == 1);
+        let cpu_partition = self.conditions.cpu_partition;
+        let cpu_partition = cpu_partition.filter(|_| endpoint != Endpoint::InProcess || clients == 1);
         let mut watch = Watch::open(self);
         let plan = self.schedule()?;
         let warmup = plan.map(|plan| plan.warm_up(clients, mix(self.seed, WARM_UP_ARRIVALS)));
@@ -69,7 +70,6 @@ impl Trial<'_> {
             gate: Gate::new(),
             finish: Gate::new(),
             stop: self.part_of_trial().map_or(&own_stop, |part| part.stop),
-            cancel: self.cancel,
         };
         let ran = self.run_clients(&shared, state, &mut watch);
         let closed = shared.pool.map_or(Ok(()), Pool::close);
@@ -89,7 +89,7 @@ impl Trial<'_> {
         let threads = self.shared_threads(shared.cpus);
         let reads_memory = self.cell.needs.contains(&Need::ServerMemory);
         let reads_idle = reads_memory && self.cell.idle_connections() > 0;
-        let reading = || MemoryReading::begin(self.driver, self.observer);
+        let reading = || MemoryReading::begin(self.driver, self.conditions.observer);
         let mut memory = if reads_memory && !reads_idle { reading()? } else { None };
         let mut idle = Vec::new();
         // Interleaved trials are watched together.

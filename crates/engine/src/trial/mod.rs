@@ -21,7 +21,6 @@ pub use crate::clients::schedule::LoadModel;
 pub use failure::Failure;
 pub(crate) use failure::{caught, panicked};
 pub use parameters::{Clients, Trial};
-pub(crate) use parameters::{NEVER, UNWATCHED};
 
 use crate::fleet::PartResult;
 use kurabe_core::Result;

@@ -1,25 +1,18 @@
 //! What a trial is to do, and where.
 
-use crate::clients::cpu_partition::CpuPartition;
 use crate::clients::schedule::{self, LoadModel};
+use crate::conditions::Conditions;
 use crate::fleet::{FleetClients, Part, PartOfTrial};
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::experiment::{OperationInfo, Stop, Workload};
-use kurabe_core::observation::Observer;
 use kurabe_core::planned::{Capacity, PlannedCell};
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 /// Separates the seed of arrivals from the clients' own.
 const ARRIVALS: u64 = 0xA221_7A15;
-
-/// Cancellation flag used when nothing can be cancelled.
-pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
-/// Progress counter used when there is no progress display.
-pub(crate) static UNWATCHED: AtomicU64 = AtomicU64::new(0);
 
 /// The parameters of a trial.
 pub struct Trial<'a> {
@@ -39,14 +32,8 @@ pub struct Trial<'a> {
     pub load_model: LoadModel,
     /// Seed of the clients' random inputs. Trials that differ only in their targets have the same seed; no others do.
     pub seed: u64,
-    /// Set by the user's Ctrl-C.
-    pub cancel: &'a AtomicBool,
-    /// Completed transactions, for the progress display.
-    pub progress: &'a AtomicU64,
-    /// Observes machine, client and server.
-    pub observer: Option<&'a dyn Observer>,
-    /// Separate processors for clients and servers; `None`: no pinning.
-    pub cpu_partition: Option<&'a CpuPartition>,
+    /// Those of its run.
+    pub conditions: Conditions<'a>,
     /// Called when all clients are connected and wait for the start, to pin the server's threads.
     pub connected: Option<&'a (dyn Fn() -> Result<()> + Sync)>,
     /// The threads of the clients; `None`: as [`ClientThreads::shared`] decides.
@@ -67,8 +54,8 @@ pub enum Clients<'a> {
 
 impl<'a> Trial<'a> {
     /// The first trial on the cell's data, in a closed loop without an end, in this process, with a thread for each
-    /// client or as few as [`ClientThreads::shared`] decides; without cancellation, progress, observation or pinning.
-    /// Use a struct update to add some.
+    /// client or as few as [`ClientThreads::shared`] decides, under the default conditions. Use a struct update to change
+    /// some.
     pub fn new(
         driver: &'a dyn Driver,
         options: &'a ConnectOptions,
@@ -86,10 +73,7 @@ impl<'a> Trial<'a> {
             stop: Stop::default(),
             load_model: LoadModel::Closed,
             seed: 0,
-            cancel: &NEVER,
-            progress: &UNWATCHED,
-            observer: None,
-            cpu_partition: None,
+            conditions: Conditions::default(),
             connected: None,
             threads: None,
             clients: Clients::Here,
