@@ -1,6 +1,5 @@
 //! Executes a group of interleaved trials.
 
-pub(crate) mod sliced;
 pub(crate) mod slices;
 
 use crate::clients::cancellable::cancellable;
@@ -11,8 +10,8 @@ use crate::plan::cell::unavailable;
 use crate::plan::draw_seed::DrawSeed;
 use crate::prepare::fixture::Fixture;
 use crate::run::log::RunLog;
-use crate::run::run_state::{Progress, Rerun, TrialResult};
 use crate::run::runner::{Fixtures, Runner};
+use crate::run::runner::{Progress, Rerun, TrialResult};
 use crate::trial::judge::Interleaved;
 use crate::trial::recorded::Executed;
 use crate::trial::standstill::Sleeps;

@@ -11,7 +11,7 @@ use crate::prepare::fixture::Fixture;
 use crate::prepare::target::Target;
 use crate::run::listener::Event;
 use crate::run::log::RunLog;
-use crate::run::run_state::{Disturbance, DisturbanceKind, Progress, Rerun, TrialResult, standstill};
+use crate::run::runner::{Disturbance, DisturbanceKind, Progress, Rerun, TrialResult, standstill};
 use crate::run::runner::{Fixtures, Runner};
 use crate::run::throwaway::Restricted;
 use crate::trial::rate_search::RateSearch;

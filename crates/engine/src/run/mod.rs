@@ -6,9 +6,6 @@
 pub(crate) mod attempt;
 pub(crate) mod listener;
 pub(crate) mod log;
-mod replan;
-pub(crate) mod reruns;
-pub(crate) mod run_state;
 pub(crate) mod runner;
 pub(crate) mod stopping_rule;
 pub(crate) mod throwaway;
