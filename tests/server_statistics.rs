@@ -16,7 +16,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::target::Target;
-use kurabe_engine::run::runner::Runner;
+use kurabe_engine::{Conditions, NewRun};
 use kurabe_experiments::registry;
 use kurabe_observe::Monitor;
 use kurabe_report::attribution::Bottleneck;
@@ -80,14 +80,15 @@ fn trial(url: &str, spec: &RunSpec, hand: Arc<Hand>) -> (Measurement, u64) {
     let experiment = registry::find(&spec.experiment).unwrap();
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
     let facts = driver.describe().unwrap();
-    let targets = [Target::new("target", driver, facts)];
+    let mut targets = [Target::new("target", driver, facts)];
     let mut plan = Plan::new(experiment, spec, &targets).unwrap();
     plan.allow_rewrites();
     plan.retain(|cell| !cell.aa_control);
     let read = Arc::new(Mutex::new(Vec::new()));
     let observer = ByHand { monitor: Monitor::new(), hand, read: Arc::clone(&read) };
-    let runner = Runner { observer: Some(&observer), ..Runner::new(&plan, "said", &targets) };
-    let outcome = runner.trials().unwrap().pop().map(|trial| trial.outcome);
+    let conditions = Conditions { observer: Some(&observer), ..Conditions::default() };
+    let run = kurabe_engine::run(NewRun::new(plan), &mut targets, &conditions, &mut ()).unwrap();
+    let outcome = run.unwrap().trials.pop().map(|trial| trial.outcome);
     let Some(Outcome::Measured(measured)) = outcome else { panic!("{outcome:?}") };
     let read = read.lock().unwrap();
     (*measured, read[1] - read[0])

@@ -10,9 +10,9 @@ use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, Outcome, RunSpec, TrialRecord};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_engine::Conditions;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::target::Target;
-use kurabe_engine::run::runner::Runner;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -77,10 +77,10 @@ fn group_has_no_more_clients_than_the_server_has_room_for() {
         let mut facts = driver.describe().unwrap();
         facts.limits.connections = Some(Limit::new(most, "max_connections"));
         facts.limits.prepared_statements = Some(Limit::new(statements, "max_prepared_stmt_count"));
-        let targets = [Target::new("small", Box::new(driver), facts)];
+        let mut targets = [Target::new("small", Box::new(driver), facts)];
         let experiment = common::experiment("point-read");
         let plan = Plan::new(experiment, &spec(), &targets).unwrap();
-        let trials = Runner::new(&plan, "room", &targets).trials().unwrap();
+        let trials = common::trials(plan, &mut targets);
         // Two cells and the A/A control, three rounds.
         assert_eq!(measured(&trials).len(), 9);
         let interleaved = measured(&trials).iter().filter(|trial| trial.slices > 0).count();
@@ -125,15 +125,15 @@ fn interleaved(trial: &Measurement) -> Option<String> {
 
 #[test]
 fn interleaved_trials_are_observed_together_and_made_again_if_disturbed() {
-    let targets = [target("null", null())];
+    let mut targets = [target("null", null())];
     let experiment = common::experiment("point-read");
     // Enough time of undisturbed trials that some of the others are made again.
     let spec = RunSpec { rounds: 12, ..spec() };
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
     let counting = CountingObserver(AtomicU64::new(0));
     let (observer, check) = (Some(&counting as &dyn Observer), Some(interleaved as _));
-    let runner = Runner { observer, interference_check: check, ..Runner::new(&plan, "seen", &targets) };
-    let trials = runner.trials().unwrap();
+    let conditions = Conditions { observer, interference_check: check, ..Conditions::default() };
+    let trials = common::trials_under(plan, &mut targets, &conditions);
     for trial in measured(&trials) {
         let sliced = trial.slices > 0;
         assert_eq!((trial.observed.is_some(), trial.observed_group.is_some()), (!sliced, sliced));
@@ -187,14 +187,14 @@ fn slices_do_not_contain_the_time_in_which_a_server_is_slow_at_first() {
     let ended: Arc<Mutex<Vec<Slower>>> = Arc::default();
     let own = Arc::clone(&ended);
     let driver = DriverLayer::new(null(), move || Cold(None, Slower::default(), Arc::clone(&own)));
-    let targets = [target("cold", Box::new(driver))];
+    let mut targets = [target("cold", Box::new(driver))];
     let experiment = common::experiment("point-read");
     let one = experiment.info.baseline(&[("clients", "1")]).unwrap().alone();
     let second = Some(1_000_000_000);
     let requests = BTreeMap::from([("read".to_owned(), u64::MAX / 4)]);
     let spec = RunSpec { axes: one, duration_ns: second, requests, slice_ns: Some(10_000_000), ..spec() };
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
-    let trials = Runner::new(&plan, "cold", &targets).trials().unwrap();
+    let trials = common::trials(plan, &mut targets);
     let connections = ended.lock().unwrap();
     let (mut measured_slow, mut slow, mut sliced) = (Duration::ZERO, Duration::ZERO, 0);
     for trial in measured(&trials).into_iter().filter(|trial| trial.slices > 0) {

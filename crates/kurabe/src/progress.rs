@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kurabe_core::axis::{AxisInfo, Cell, NumberUnit};
 use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
 use kurabe_core::units;
-use kurabe_engine::run::event::Event;
+use kurabe_engine::Event;
 use kurabe_observe::Live;
 use serde_json::json;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ impl Progress {
                 self.bar.suspend(|| self.output.warning(&format!("{why}; its trial is repeated")));
             }
             Event::Replanned { plan, .. } => self.rounds = plan.rounds,
-            Event::RoundsEnd { .. } => {}
+            _ => {}
         }
     }
 

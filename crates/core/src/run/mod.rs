@@ -147,6 +147,13 @@ pub struct TrialRecord {
     pub rerun_reason: Option<String>,
 }
 
+impl TrialRecord {
+    /// Whether it has no result.
+    pub fn has_failed(&self) -> bool {
+        matches!(self.outcome, Outcome::Failed { .. })
+    }
+}
+
 /// The outcome of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

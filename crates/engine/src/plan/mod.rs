@@ -56,6 +56,7 @@ impl Plan {
             applications: applications.to_vec(),
             free_connections: vec![u64::MAX; applications.len()],
             max_held: u64::MAX,
+            is_complete: false,
             records_are_given: spec.records.is_some(),
             spec,
         };
@@ -101,7 +102,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The same on open targets; `false`, and nothing is changed, if there is no such plan, or no cell in it.
+    /// Like [`rewrite`](Self::rewrite) on open targets; `false`, and nothing is changed, if there is no such plan, or no cell in it.
     pub(crate) fn try_rewrite(
         &mut self,
         experiment: &'static Experiment,
@@ -217,6 +218,7 @@ impl Plan {
             self.cells.push(cell);
         }
         self.limit_connections(targets);
+        self.is_complete = true;
         Ok(())
     }
 

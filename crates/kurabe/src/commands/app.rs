@@ -43,7 +43,7 @@ pub(super) fn app(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         output,
     )?;
     let served = match opened.targets.pop() {
-        Some(target) => serve(&given, &opened, &Arc::new(target), &stop, output),
+        Some(target) => serve(&given, &Arc::new(target), &stop, output),
         None => Err(Error::usage("no target was given").into()),
     };
     opened.close(output);
@@ -188,13 +188,7 @@ fn axes(matches: &ArgMatches) -> kurabe_core::Result<HashMap<(String, String), S
     Ok(found)
 }
 
-fn serve(
-    given: &AppOptions,
-    opened: &Opened,
-    target: &Arc<Target>,
-    stop: &AtomicBool,
-    output: &Output,
-) -> Result<Exit> {
+fn serve(given: &AppOptions, target: &Arc<Target>, stop: &AtomicBool, output: &Output) -> Result<Exit> {
     if let Some(why) = &target.skip_reason {
         return Err(Error::unsupported(why.clone()).context(&target.name).into());
     }
@@ -203,7 +197,7 @@ fn serve(
             .hint("name the database behind it")
             .into());
     }
-    let shown = opened.records.first().map_or_else(|| target.name.clone(), |record| record.url.clone());
+    let shown = target.url.clone();
     let Chosen { mut served, unavailable, largest_answer } = choose(given, target, output)?;
     ConnectOptions { largest_answer, ..ConnectOptions::default() }.make_default();
     let name = format!("app-{}", std::process::id());

@@ -4,7 +4,7 @@ use super::execute::{Job, execute};
 use super::files::{is_output, write};
 use super::gate::origin;
 use super::report;
-use super::stopping_rule::StopRule;
+use super::session::StopRule;
 use crate::claims::{Definition, Earlier, Resolved, Work, of_file, on_this_machine, resolve, shipped};
 use crate::exit::{self, Exit};
 use crate::output::Output;

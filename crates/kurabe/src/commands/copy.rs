@@ -248,7 +248,7 @@ fn ended(done: kurabe_core::Result<Vec<TableDone>>, begun: bool, output: &Output
 fn side(opened: &Opened, at: usize) -> kurabe_core::Result<Side> {
     let missing = || Error::usage("a copy has a source and a target");
     let (target, url) = opened.targets.get(at).zip(opened.reached.get(at)).ok_or_else(missing)?;
-    let name = opened.records.get(at).map_or_else(String::new, |record| record.url.clone());
+    let name = target.url.clone();
     if let Support::No(why) = target.driver.capabilities().own_sessions {
         return Err(Error::unsupported(why).context(&name));
     }

@@ -5,9 +5,9 @@
 //! wait, since they start when a transaction is due. Ignoring it is called "coordinated omission" (Gil Tene, "How NOT
 //! to Measure Latency").
 
+use super::{Warmup, Worker};
 use crate::clients::clock::{Tick, sleep_sharply, tick_of};
 use crate::clients::schedule::Schedule;
-use crate::clients::worker::{Warmup, Worker};
 use crate::trial::recorded::OpenTimes;
 use kurabe_core::Result;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ const NAP: u64 = 50_000_000;
 impl Worker<'_> {
     /// Warms up at the rate of the trial. A burst at full speed would fill the server's logs and queues before the
     /// measured phase. Transactions still waiting at the end of the warm-up are not started.
-    pub(crate) fn warm_up_open_loop(&mut self, start: Instant, warmup: &Warmup) -> Result<()> {
+    pub(super) fn warm_up_open_loop(&mut self, start: Instant, warmup: &Warmup) -> Result<()> {
         sleep_sharply();
         let start = tick_of(start);
         let end = warmup.schedule.due_until();
@@ -55,7 +55,7 @@ impl Worker<'_> {
     }
 
     /// Runs transactions as they are due. `start` may be in the future.
-    pub(crate) fn open_loop(&mut self, start: Instant, schedule: &Schedule) -> Result<()> {
+    pub(super) fn open_loop(&mut self, start: Instant, schedule: &Schedule) -> Result<()> {
         sleep_sharply();
         let start = tick_of(start);
         // There are results even if no transaction is due.

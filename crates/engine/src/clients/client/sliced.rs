@@ -1,6 +1,6 @@
 //! The part of a client in an interleaved trial: it works in slices, and takes back what it did in a void one.
 
-use crate::clients::worker::{Mark, Worker};
+use super::{Mark, PROGRESS_INTERVAL, Worker};
 use crate::interleave::slices::Lane;
 use crate::trial::recorded::Recorded;
 use kurabe_core::Result;
@@ -9,7 +9,7 @@ use std::time::Instant;
 
 impl Worker<'_> {
     /// Runs in slices. Its time is the sum of those that count.
-    pub(crate) fn in_slices(&mut self, lane: &Lane<'_>) -> Result<()> {
+    pub(super) fn in_slices(&mut self, lane: &Lane<'_>) -> Result<()> {
         let (mut worker, mut last) = (lane.client(), 0);
         self.mark = Some(Box::default());
         while !self.ended()
@@ -22,17 +22,17 @@ impl Worker<'_> {
             self.outcome.elapsed += began.elapsed();
             measured?;
             last = (self.outcome.recorded.completed - completed) / self.shared.pipeline.max(1);
-            if slice <= crate::clients::worker::PROGRESS_INTERVAL {
+            if slice <= PROGRESS_INTERVAL {
                 // Too short for a separate progress report.
                 let made = self.outcome.recorded.completed - completed;
-                self.shared.trial.progress.fetch_add(made, Ordering::Relaxed);
+                self.shared.trial.conditions.progress.fetch_add(made, Ordering::Relaxed);
             }
         }
         Ok(())
     }
 
     /// Settles the last slice, once all clients have ended.
-    pub(crate) fn settle_last(&mut self) {
+    pub(super) fn settle_last(&mut self) {
         let Some(slice) = self.mark.as_ref().map(|mark| mark.slice).filter(|slice| *slice > 0) else {
             return;
         };
