@@ -99,6 +99,32 @@ fn group_has_no_more_clients_than_the_server_has_room_for() {
     }
 }
 
+/// The slices of trials that write, in the rounds that are interleaved: of this many targets, with these values of an axis.
+fn slices_of_writers(experiment: &str, targets: usize, axis: &str, values: [&str; 2]) -> Vec<u64> {
+    let mut spec = common::spec(experiment, &[("clients", "1")], "write", 40);
+    spec.axes.insert(axis.to_owned(), values.map(|word| AxisValue::Word(word.to_owned())).into());
+    let urls = vec!["null:".to_owned(); targets];
+    let spec = RunSpec { targets: urls, rounds: 3, slice_ns: Some(1_000_000), ..spec };
+    let targets: Vec<Target> = (0..targets).map(|number| target(format!("null#{number}"), null())).collect();
+    let plan = Plan::new(common::experiment(experiment), &spec, &targets).unwrap();
+    let trials = Runner::new(&plan, "writers", &targets).trials().unwrap();
+    let all = trials.iter().zip(measured(&trials)).filter(|(trial, _)| trial.round > 0);
+    all.map(|(_, measured)| measured.slices).collect()
+}
+
+#[test]
+fn writers_of_different_data_are_interleaved_and_those_of_the_same_are_not() {
+    // Two layouts have collections of their own. In each of two rounds: both, and the A/A control.
+    let layouts = slices_of_writers("session", 1, "layout", ["blob", "rows"]);
+    assert!(layouts.len() == 6 && layouts.iter().all(|slices| *slices > 0), "{layouts:?}");
+    // Two ways to prepare a statement write to the same records.
+    let statements = slices_of_writers("point-write", 1, "statement", ["once", "per-request"]);
+    assert_eq!(statements.iter().filter(|slices| **slices == 0).count(), 2, "{statements:?}");
+    // Each is interleaved with that of another target.
+    let statements = slices_of_writers("point-write", 2, "statement", ["once", "per-request"]);
+    assert!(statements.len() == 12 && statements.iter().all(|slices| *slices > 0), "{statements:?}");
+}
+
 /// Sees servers of this many endpoints at a time.
 struct CountingObserver(AtomicU64);
 

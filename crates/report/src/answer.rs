@@ -4,7 +4,7 @@ use crate::attribution::Attribution;
 use crate::cell::{CellResult, Latency, Status};
 use crate::comparison::{TARGET, places, sides};
 use crate::finding::{Comparison, Finding, Section, Statement, Values};
-use crate::format::{capital, list, micros};
+use crate::format::{capital, list, micros, percent};
 use crate::group::{distinct, grouped};
 use crate::interval::Interval;
 use crate::labels::{Axis, Kind, Labels, OperationLabels};
@@ -316,8 +316,13 @@ fn against(one: &Against<'_>, language: Language) -> String {
             format!("{} {shown}", if winner_is_row { "≥" } else { "≤" })
         }
         VerdictResult::Better | VerdictResult::Worse => shown,
-        VerdictResult::NoDifference => format!("{shown} {}", Message::Equal.text(language)),
-        VerdictResult::Undecided => format!("{shown} {}", Message::Undecided.text(language)),
+        VerdictResult::NoDifference => {
+            let margin = [("margin", &*percent(verdict.margin))];
+            format!("{shown} {}", Message::EqualWithin.with(language, &margin))
+        }
+        VerdictResult::Undecided => verdict
+            .says_nothing(language)
+            .unwrap_or_else(|| format!("{shown} {}", Message::Undecided.text(language))),
         VerdictResult::NotComparable => {
             verdict.why.as_ref().map_or(Message::NoRatio, why).text(language).to_owned()
         }
