@@ -2,8 +2,8 @@
 
 use super::expression::word;
 use super::request::Piece;
-use super::scan;
 use crate::prelude::*;
+use kurabe_protocol::sql::{Dialect, Kind, Statement, Token, tokens};
 
 /// How tables are named in a text.
 pub(super) enum Naming<'a> {
@@ -104,41 +104,19 @@ fn push_text(pieces: &mut Vec<Piece>, text: &str) {
     }
 }
 
-/// The length in bytes of a quoted text, quoted name or comment at the beginning of a text; 0 if there is none. An
-/// unterminated one extends to the end.
+/// The length in bytes of a quoted text, quoted name or comment at the beginning of a text, whatever the engine; 0 if there is none.
+/// An unterminated one extends to the end.
 pub(super) fn opaque(text: &str) -> usize {
-    match text.as_bytes() {
-        // E'…\'…': a backslash escapes (PostgreSQL manual, "String Constants with C-Style Escapes").
-        [b'E' | b'e', b'\'', ..] => 1 + scan::quoted(&text[1..], true),
-        [b'\'' | b'"' | b'`', ..] => scan::quoted(text, false),
-        [b'-', b'-', ..] => text.find('\n').map_or(text.len(), |at| at + 1),
-        // In PostgreSQL comments nest. One in which another does not end is of an engine that does not nest them.
-        [b'/', b'*', ..] => {
-            scan::block(text, true).or_else(|| scan::block(text, false)).unwrap_or(text.len())
-        }
-        [b'$', ..] => scan::dollar(text),
-        _ => 0,
-    }
-}
-
-/// The words of a statement, in lower case, without quoted texts and comments.
-fn words(sql: &str) -> Vec<String> {
-    let mut out = Vec::new();
-    let mut rest = sql;
-    while let Some(first) = rest.chars().next() {
-        let skipped = opaque(rest);
-        let name = word(rest);
-        if skipped == 0 && !name.is_empty() {
-            out.push(name.to_ascii_lowercase());
-        }
-        rest = &rest[skipped.max(name.len()).max(first.len_utf8())..];
-    }
-    out
+    let first = tokens(text, Dialect::ANY).next();
+    let is_opaque = |token: &Token<'_>| matches!(token.kind, Kind::Comment | Kind::Name | Kind::Text);
+    first.filter(is_opaque).map_or(0, |token| token.text.len())
 }
 
 /// The step that does the same as a statement that only begins or ends a transaction, which engines spell differently.
 pub(super) fn control(sql: &str) -> Option<&'static str> {
-    let words = words(sql);
+    let statement = Statement::read(sql, Dialect::ANY);
+    let said = statement.tokens().iter().filter(|token| !token.is_mark(';'));
+    let words: Vec<String> = said.map(|token| token.text.to_ascii_lowercase()).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["begin"] | ["begin" | "start", "transaction"] | ["begin", "work"] => Some("begin"),
