@@ -172,7 +172,7 @@ fn mongodb_collections(server: &Server) -> String {
     message.extend(document);
     let length = message.len() as u32;
     message[..4].copy_from_slice(&length.to_le_bytes());
-    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    let mut stream = testing::connected(server).unwrap();
     stream.write_all(&message).unwrap();
     let mut length = [0; 4];
     stream.read_exact(&mut length).unwrap();
