@@ -29,7 +29,11 @@ pub(crate) static MONGODB: Engine = Engine {
     ],
     has_users: |_, _| true,
     // The substitute makes its user itself.
-    protect: |instance, first| match instance.password.as_ref().filter(|_| first && !is_substitute(&instance.installed)) {
+    protect: |instance, first| match instance
+        .password
+        .as_ref()
+        .filter(|_| first && !is_substitute(&instance.installed))
+    {
         Some(password) => wire::mongodb_user(socket_of(instance, &socket(instance)), USER, password.expose()),
         None => Ok(()),
     },

@@ -213,6 +213,33 @@ fn statements_reach_no_file_outside_of_the_folder() {
     }
 }
 
+/// What a listener of experiment net answers to an account: one greeting that is right.
+fn greeted(server: &Server, account: Option<u32>) -> Option<String> {
+    let place = server.url().trim_start_matches("tcp://").replace(':', "/");
+    let script = format!(
+        "exec 3<>/dev/tcp/{place} && printf 'KURABE-TCP2\\n\\x26\\0{{\"role\":\"Control\",\"block\":0,\"token\":0}}' >&3 \
+         && timeout 5 head -c 10 <&3"
+    );
+    run(account, "bash", &["-c", &script], &[])
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn listener_closes_connections_of_other_accounts_on_this_host_and_on_its_own() {
+    if !is_root() {
+        return;
+    }
+    for mtu in [None, Some("1500")] {
+        let server = testing::own_server_with("tcp", |options| match mtu {
+            Some(mtu) => options.set("mtu", mtu),
+            None => options,
+        });
+        let Some(server) = server else { continue };
+        assert_eq!(greeted(&server, None).as_deref(), Some("KURABE-TCP"), "{mtu:?}");
+        assert_eq!(greeted(&server, Some(OTHER)).as_deref(), Some(""), "{mtu:?}");
+    }
+}
+
 #[test]
 fn another_account_reaches_no_file_and_no_socket_of_a_server() {
     if !is_root() {

@@ -82,7 +82,8 @@ fn from_base64(text: &str) -> Vec<u8> {
     };
     let digits: Vec<u8> = text.bytes().filter(|digit| *digit != b'=').map(value).collect();
     let group = |group: &[u8]| {
-        let bits = group.iter().chain(&[0; 3]).take(4).fold(0_u32, |bits, digit| bits << 6 | u32::from(*digit));
+        let bits =
+            group.iter().chain(&[0; 3]).take(4).fold(0_u32, |bits, digit| bits << 6 | u32::from(*digit));
         bits.to_be_bytes()[1..group.len()].to_vec()
     };
     digits.chunks(4).flat_map(group).collect()
@@ -106,6 +107,9 @@ mod tests {
         let exchanged = "n=user,r=rOprNGfwEbeRWgbNEkqO,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
                          s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096,c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
         let iterations = 4_096.try_into().unwrap();
-        assert_eq!(proof("pencil", &salt, iterations, exchanged), "dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=");
+        assert_eq!(
+            proof("pencil", &salt, iterations, exchanged),
+            "dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+        );
     }
 }
