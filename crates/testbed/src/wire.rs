@@ -68,11 +68,11 @@ pub(crate) fn mysql_login(socket: Socket<'_>, password: &str) -> Result<(), Stri
     on_socket(socket, |mut stream| Ok(mysql_login::log_in(&mut stream, password)))?
 }
 
-/// Opens a session of the user `kurabe` on the database `kurabe` of a PostgreSQL server on its Unix socket, which asks for
+/// Opens a session of the superuser on the database `kurabe` of a PostgreSQL server on its Unix socket, which asks for
 /// no password, and has a statement executed; without one, only checks that the server is ready ("Message Flow" of its manual).
 pub(crate) fn postgres(socket: Socket<'_>, statement: Option<&str>) -> Result<(), String> {
     const LARGEST: u64 = 1 << 16;
-    const PARAMETERS: &[u8] = b"user\0kurabe\0database\0kurabe\0\0";
+    const PARAMETERS: &[u8] = b"user\0postgres\0database\0kurabe\0\0";
     const VERSION_3_0: u32 = 3 << 16;
     const TERMINATE: &[u8] = b"X\0\0\0\x04";
     on_socket(socket, |mut stream| {

@@ -126,6 +126,7 @@ fn environment_of_postgres_fills_what_a_url_leaves_open_and_never_reaches_a_thro
     let choose = |options: StartOptions| options.with_tls().with_password("secret");
     let Some(server) = testing::server_with("postgres", choose) else { return };
     let Ok(psql) = kurabe_driver_common::program::find(&["psql"], "") else { return };
+    testing::make_superuser(&server);
     let port = server.port();
     let full = format!("postgres://kurabe:secret@127.0.0.1:{port}/kurabe");
     administer(&full, &["CREATE ROLE other LOGIN PASSWORD 'secret'", "CREATE DATABASE other"]);

@@ -14,6 +14,7 @@ pub(crate) mod small;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::ops::Deref;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -24,7 +25,7 @@ pub use small::{SMALL, memory, small_servers};
 use crate::password::base64;
 use crate::spec::Spec;
 use crate::supervisor::{Report, Request};
-use crate::{Server, StartOptions, TestbedError, server};
+use crate::{Server, StartOptions, TestbedError, server, wire};
 
 /// If this is set (`cargo xtask test` does under `CI=true`), a missing server fails the test.
 pub const REQUIRE: &str = "KURABE_REQUIRE_SERVERS";
@@ -209,6 +210,18 @@ pub fn log_in(server: &Server, stream: &mut TcpStream) -> io::Result<()> {
     let mut answer = vec![0; expected.len()];
     stream.read_exact(&mut answer)?;
     if answer == expected.as_bytes() { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}
+
+/// Makes the role of a PostgreSQL server's URL a superuser, for tests that administer it.
+///
+/// # Panics
+/// If the server refuses.
+pub fn make_superuser(server: &Server) {
+    let path = server.socket().unwrap_or_else(|| panic!("it has no socket"));
+    let owner = std::fs::metadata(format!("/proc/{}", server.pid())).map(|process| process.uid());
+    let uid = owner.unwrap_or_else(|error| panic!("{error}"));
+    let made = wire::postgres(wire::Socket { path, uid }, Some("ALTER ROLE kurabe SUPERUSER"));
+    made.unwrap_or_else(|why| panic!("{why}"));
 }
 
 /// The user and the password of a server's URL, as it has them: `kurabe:PASSWORD`.
