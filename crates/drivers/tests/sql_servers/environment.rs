@@ -277,7 +277,8 @@ fn option_files_of_mariadb_fill_what_a_url_leaves_open_and_never_reach_a_throwaw
     let Some(server) = testing::server_with("mariadb", StartOptions::with_tls) else { return };
     let port = server.port();
     let asked = TargetUrl::parse(server.url()).unwrap();
-    let made = "CREATE USER other@'%' IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO other@'%'; CREATE DATABASE other_db";
+    let made = "CREATE USER other@'%' IDENTIFIED BY 'secret'; CREATE DATABASE other_db; \
+                GRANT ALL ON kurabe.* TO other@'%'; GRANT ALL ON other_db.* TO other@'%'";
     super::methods::administer(&server, made);
     let database = &asked.path;
     let full = format!("mariadb://other:secret@127.0.0.1:{port}/{database}");
