@@ -144,6 +144,12 @@ fn probes(users: &[&str]) -> Vec<Probe> {
             |answer| answer.starts_with(b"HTTP/1.1 2") || answer.starts_with(b"HTTP/1.0 2");
         add(&format!("{method} {path}"), request.into_bytes(), serves);
     }
+    // The other end of experiment net: the length of the message, and the message.
+    let greeting = br#"{"role":"Control","block":0,"token":0}"#;
+    let length = u16::try_from(greeting.len()).unwrap().to_le_bytes();
+    add("a greeting", [b"KURABE-TCP2\n", &length[..], greeting].concat(), |answer| {
+        answer.starts_with(b"KURABE-TCP")
+    });
     for user in users {
         let body = [&196_608_u32.to_be_bytes()[..], b"user\0", user.as_bytes(), b"\0database\0postgres\0\0"]
             .concat();

@@ -193,6 +193,42 @@ fn statements_reach_no_file_outside_of_the_folder() {
         assert!(!written.status.success() && !target.exists(), "{engine}: {}", text(&written));
         let read = ask("SELECT LOAD_FILE('/etc/passwd') IS NULL").unwrap();
         assert_eq!(text(&read).trim(), "1", "{engine}");
+        let grants = ask("SHOW GRANTS").unwrap();
+        assert!(
+            !text(&grants).contains(" FILE,") && !text(&grants).contains("GRANT ALL "),
+            "{}",
+            text(&grants)
+        );
+    }
+    if let Some(server) = testing::server("postgres") {
+        let port = server.port().to_string();
+        let ask = |statement: &str| {
+            let args = ["-h", "127.0.0.1", "-p", &port, "-U", "kurabe", "-d", "kurabe", "-wXAtc", statement];
+            run(None, "psql", &args, &[("PGPASSWORD", server.password().unwrap())])
+        };
+        for statement in [
+            &format!("COPY (SELECT 1) TO '{shown}'")[..],
+            &format!("COPY (SELECT 1) TO PROGRAM 'cat > {shown}'"),
+            "SELECT pg_catalog.pg_read_file('PG_VERSION')",
+            "SELECT pg_catalog.lo_import('/etc/passwd')",
+            "ALTER SYSTEM SET archive_command = 'true'",
+            "CREATE ROLE other SUPERUSER",
+            "SET ROLE postgres",
+        ] {
+            let Some(output) = ask(statement) else { return };
+            let refused = text(&output);
+            assert!(
+                (refused.contains("ermission denied") || refused.contains("must be superuser"))
+                    && !target.exists(),
+                "{statement}: {}",
+                text(&output)
+            );
+        }
+        // What measurements need of it.
+        let sees = ask(
+            "SELECT current_setting('data_directory') <> '' AND pg_has_role('pg_read_all_stats', 'member')",
+        );
+        assert_eq!(text(&sees.unwrap()).trim(), "t");
     }
     for engine in ["redis", "valkey"] {
         let Some(server) = testing::server(engine) else { continue };
@@ -210,6 +246,33 @@ fn statements_reach_no_file_outside_of_the_folder() {
             let Some(output) = ask(words) else { return };
             assert!(text(&output).contains("ERR"), "{engine} {words:?}: {}", text(&output));
         }
+    }
+}
+
+/// What a listener of experiment net answers to an account: one greeting that is right.
+fn greeted(server: &Server, account: Option<u32>) -> Option<String> {
+    let place = server.url().trim_start_matches("tcp://").replace(':', "/");
+    let script = format!(
+        "exec 3<>/dev/tcp/{place} && printf 'KURABE-TCP2\\n\\x26\\0{{\"role\":\"Control\",\"block\":0,\"token\":0}}' >&3 \
+         && timeout 5 head -c 10 <&3"
+    );
+    run(account, "bash", &["-c", &script], &[])
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn listener_closes_connections_of_other_accounts_on_this_host_and_on_its_own() {
+    if !is_root() {
+        return;
+    }
+    for mtu in [None, Some("1500")] {
+        let server = testing::own_server_with("tcp", |options| match mtu {
+            Some(mtu) => options.set("mtu", mtu),
+            None => options,
+        });
+        let Some(server) = server else { continue };
+        assert_eq!(greeted(&server, None).as_deref(), Some("KURABE-TCP"), "{mtu:?}");
+        assert_eq!(greeted(&server, Some(OTHER)).as_deref(), Some(""), "{mtu:?}");
     }
 }
 

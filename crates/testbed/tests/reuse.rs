@@ -84,6 +84,9 @@ fn is_as_before(engine: &str, soil: &[&str], look: &[&str]) {
     let Some(server) = leased(engine) else { return };
     let all = |server: &Lease| look.iter().map(|what| ask(server, what)).collect::<Option<Vec<_>>>();
     let Some(before) = all(&server) else { return };
+    if engine == "postgres" {
+        testing::make_superuser(&server);
+    }
     for statements in soil {
         ask(&server, statements);
     }
@@ -108,7 +111,7 @@ fn postgres_is_as_before() {
         &[
             "SELECT count(*) FROM pg_class",
             "SELECT datname, datacl FROM pg_database ORDER BY 1",
-            "SELECT rolname FROM pg_roles ORDER BY 1",
+            "SELECT rolname, rolsuper FROM pg_roles ORDER BY 1",
             "SHOW work_mem",
             "SHOW statement_timeout",
             "SHOW lock_timeout",

@@ -94,7 +94,13 @@ impl Place {
     pub fn new(engine: &str) -> Option<Self> {
         match engine {
             "sqlite" => Some(Self::sqlite()),
-            engine => testing::server(engine).map(|server| Self::Server(Box::new(server))),
+            engine => {
+                let server = testing::server(engine)?;
+                if engine == "postgres" {
+                    testing::make_superuser(&server);
+                }
+                Some(Self::Server(Box::new(server)))
+            }
         }
     }
 

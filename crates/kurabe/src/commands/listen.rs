@@ -6,6 +6,7 @@ use crate::signals;
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};
+use kurabe_os::account::Accounts;
 use kurabe_tcp::Listener;
 use kurabe_tcp::protocol::PORT;
 use std::net::{IpAddr, SocketAddr};
@@ -27,8 +28,14 @@ pub(super) fn listen(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Error::new(ErrorKind::Environment, format!("cannot listen at {address}: {error}"))
             .hint("name an address of this host and a free port")
     };
+    // Accounts of other hosts are not known.
+    let is_checked = address.ip().is_loopback() && !matches.get_flag("allow-other-users");
+    let accounts = is_checked.then(Accounts::new).transpose().map_err(|error| {
+        let what = format!("this system does not say which account a connection is of: {error}");
+        Error::new(ErrorKind::Environment, what).hint("--allow-other-users lets all accounts connect")
+    })?;
     let stop = signals::watch(exit::DONE, output)?;
-    let listener = Listener::bind(address).map_err(failed)?;
+    let listener = Listener::bind(address, accounts).map_err(failed)?;
     let bound = listener.address().map_err(failed)?;
     let serving = thread::Builder::new().name("listen".to_owned());
     let serving = serving.spawn(move || listener.serve()).map_err(failed)?;

@@ -48,7 +48,7 @@ pub(super) fn stack(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 
 fn announce(opened: &Opened, output: &Output) -> kurabe_core::Result<()> {
     for (target, reached) in opened.targets.iter().zip(&opened.reached) {
-        output.result(&reached.to_string())?;
+        output.result(&reached.exposed())?;
         output.note(&format!("{}: {} {}", target.name, target.facts.engine, target.facts.version));
         for setting in &target.facts.settings {
             output.note(&format!("  {} = {}", setting.name, setting.value));
