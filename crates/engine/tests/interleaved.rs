@@ -105,9 +105,10 @@ fn slices_of_writers(experiment: &str, targets: usize, axis: &str, values: [&str
     spec.axes.insert(axis.to_owned(), values.map(|word| AxisValue::Word(word.to_owned())).into());
     let urls = vec!["null:".to_owned(); targets];
     let spec = RunSpec { targets: urls, rounds: 3, slice_ns: Some(1_000_000), ..spec };
-    let targets: Vec<Target> = (0..targets).map(|number| target(format!("null#{number}"), null())).collect();
+    let mut targets: Vec<Target> =
+        (0..targets).map(|number| target(format!("null#{number}"), null())).collect();
     let plan = Plan::new(common::experiment(experiment), &spec, &targets).unwrap();
-    let trials = Runner::new(&plan, "writers", &targets).trials().unwrap();
+    let trials = common::trials(plan, &mut targets);
     let all = trials.iter().zip(measured(&trials)).filter(|(trial, _)| trial.round > 0);
     all.map(|(_, measured)| measured.slices).collect()
 }
