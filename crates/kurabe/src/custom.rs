@@ -195,13 +195,19 @@ pub(crate) fn may_write(urls: &[String], matches: &ArgMatches) -> bool {
     matches.get_flag("write") || are_throwaway(urls)
 }
 
+/// The built-in script of this name, or the only one whose name begins so, as pgbench takes it.
 fn builtin(name: &str, weight: u64) -> Result<CustomFile> {
-    let found = BUILTIN.iter().find(|(known, _)| *known == name).ok_or_else(|| {
-        let names: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
-        Error::usage(format!("pgbench has no script '{name}'"))
-            .hint(units::suggestion(name, &names, "there are"))
-    })?;
-    Ok(CustomFile { name: name.to_owned(), text: found.1.to_owned(), weight })
+    let mut begin = BUILTIN.iter().filter(|(known, _)| known.starts_with(name));
+    match (begin.next(), begin.next()) {
+        (Some((known, text)), None) => {
+            Ok(CustomFile { name: (*known).to_owned(), text: (*text).to_owned(), weight })
+        }
+        _ => {
+            let names: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
+            Err(Error::usage(format!("pgbench has no script '{name}'"))
+                .hint(units::suggestion(name, &names, "there are")))
+        }
+    }
 }
 
 /// A script's name and weight: `mine.sql@3`.

@@ -164,6 +164,9 @@ fn unsupported(name: &str) -> kurabe_core::Error {
     const OTHERS: [&str; 7] =
         ["gset", "aset", "setshell", "shell", "startpipeline", "syncpipeline", "endpipeline"];
     let error = Error::usage(format!("\\{name} is not supported"));
+    if name == "setrandom" {
+        return error.hint("pgbench has none since version 9.6; write \\set name random(1, 10)");
+    }
     if OTHERS.contains(&name) {
         return error.hint(format!("there are: \\{}", KNOWN.join(", \\")));
     }
