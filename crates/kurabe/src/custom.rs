@@ -1,10 +1,11 @@
 //! Reads the files of a custom workload. The run file keeps their text.
 
-use crate::cli::PGBENCH;
+use crate::cli::{BUILT_IN, PGBENCH};
 use crate::settings::{option_of, parsed};
 use crate::words::{word, words};
 use clap::ArgMatches;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
+use kurabe_core::text::without_mark;
 use kurabe_core::{Error, Result, units};
 use kurabe_experiments::custom::{self, BUILTIN};
 use kurabe_experiments::replay;
@@ -118,8 +119,12 @@ pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
         let (name, weight) = weighted(name)?;
         files.push(script_of(Path::new(name), weight)?);
     }
-    for name in matches.get_many::<String>("builtin").into_iter().flatten() {
-        let (name, weight) = weighted(name)?;
+    let flags = BUILT_IN
+        .iter()
+        .filter(|(flag, ..)| matches.get_flag(flag))
+        .map(|(_, _, script, _)| (*script).to_owned());
+    for name in matches.get_many::<String>("builtin").into_iter().flatten().cloned().chain(flags) {
+        let (name, weight) = weighted(&name)?;
         files.push(builtin(name, weight)?);
     }
     if files.is_empty() {
@@ -159,7 +164,11 @@ fn scripts(
     if files.iter().all(|file| file.weight == 0) {
         return Err(Error::usage("no script has a weight above 0"));
     }
-    let max_tries = tries.map(|tries| u32::try_from(tries).unwrap_or(u32::MAX)).filter(|tries| *tries > 0);
+    // As in pgbench, 0 is no limit.
+    let max_tries = tries.map(|tries| match tries {
+        0 => CustomWorkload::UNLIMITED,
+        tries => u32::try_from(tries).unwrap_or(CustomWorkload::UNLIMITED),
+    });
     Ok(CustomWorkload { language: Language::Pgbench, files, define, scale, max_tries, init, write })
 }
 
@@ -186,13 +195,19 @@ pub(crate) fn may_write(urls: &[String], matches: &ArgMatches) -> bool {
     matches.get_flag("write") || are_throwaway(urls)
 }
 
+/// The built-in script of this name, or the only one whose name begins so, as pgbench takes it.
 fn builtin(name: &str, weight: u64) -> Result<CustomFile> {
-    let found = BUILTIN.iter().find(|(known, _)| *known == name).ok_or_else(|| {
-        let names: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
-        Error::usage(format!("pgbench has no script '{name}'"))
-            .hint(units::suggestion(name, &names, "there are"))
-    })?;
-    Ok(CustomFile { name: name.to_owned(), text: found.1.to_owned(), weight })
+    let mut begin = BUILTIN.iter().filter(|(known, _)| known.starts_with(name));
+    match (begin.next(), begin.next()) {
+        (Some((known, text)), None) => {
+            Ok(CustomFile { name: (*known).to_owned(), text: (*text).to_owned(), weight })
+        }
+        _ => {
+            let names: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
+            Err(Error::usage(format!("pgbench has no script '{name}'"))
+                .hint(units::suggestion(name, &names, "there are")))
+        }
+    }
 }
 
 /// A script's name and weight: `mine.sql@3`.
@@ -218,5 +233,6 @@ pub(crate) fn define(matches: &ArgMatches) -> Result<BTreeMap<String, String>> {
 
 fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path)
+        .map(|text| without_mark(&text).to_owned())
         .map_err(|e| Error::usage(format!("the file {} cannot be read: {e}", path.display())))
 }

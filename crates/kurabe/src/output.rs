@@ -116,6 +116,14 @@ pub(crate) fn shown(error: &anyhow::Error) -> String {
     texts.join(": ")
 }
 
+/// The columns of the terminal, or those that the environment sets (`COLUMNS`).
+pub(crate) fn width() -> Option<usize> {
+    let size = std::io::stdout().is_terminal().then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok());
+    let columns = size.flatten().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+    let set = || std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
+    columns.or_else(|| set().filter(|columns| *columns > 0))
+}
+
 impl Output {
     pub(crate) fn new(matches: &ArgMatches) -> Self {
         let stdout = std::io::stdout().is_terminal();
@@ -126,12 +134,9 @@ impl Output {
             Some("never") => false,
             _ => stdout && !plain,
         };
-        let width = stdout.then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok()).flatten();
-        let width = width.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
-        let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
         Self {
             colour,
-            width: width.or(set.filter(|columns| *columns > 0)),
+            width: width(),
             live: std::io::stderr().is_terminal() && !is_dumb,
             quiet: matches.get_flag("quiet"),
             verbose: matches.get_flag("verbose"),

@@ -85,6 +85,8 @@ impl Progress {
         }
         match event {
             Event::TrialBegins { round, cell, operation, ended, planned, left } => {
+                // The estimate may be over before the run is.
+                let left = left.filter(|left| !left.is_zero());
                 let left = left.map_or_else(String::new, |left| format!(", {} left", coarse(left)));
                 // Rounds may have been added.
                 self.rounds = self.rounds.max(round + 1);

@@ -91,6 +91,7 @@ messages! {
     AgainstFirst: "against first", "1 位に対する倍率";
     AgainstFirstValue: "against first value", "最初の値に対する倍率";
     LimitedBy: "limited by", "限界";
+    Retries: "retries/op", "再試行/回";
     Equal: "equal", "同等";
     EqualWithin: "equal (±{margin})", "同等(±{margin})";
     Undecided: "undecided", "未決";

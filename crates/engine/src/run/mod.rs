@@ -214,6 +214,7 @@ fn complete(
         listener.event(Event::Note { text: &text })?;
     }
     plan.leave_out_unconnectable(targets, &free.axes);
+    eviction::leave_out_largest(plan, targets, &free.axes)?;
     plan.complete(targets)?;
     Ok(fit)
 }

@@ -7,7 +7,7 @@ use crate::plan::RunCell;
 use crate::prepare::fixture::Fixture;
 use crate::run::runner::Runner;
 use crate::trial::Failure;
-use crate::trial::standstill::Monitor;
+use crate::trial::standstill::{Monitor, counts};
 use kurabe_core::experiment::{Checked, OperationInfo};
 use kurabe_core::job::{Ended, Job, JobContext, JobDone, Side};
 use kurabe_core::metric;
@@ -102,7 +102,7 @@ impl Runner<'_> {
             observed: observed.map(Box::new),
             metrics: [done.metrics, bytes, metrics, tiers.unwrap_or_default()].concat(),
             points: done.points,
-            stood_still_ns: stood_still.as_nanos() as u64,
+            stood_still_ns: if counts(stood_still, elapsed) { stood_still.as_nanos() as u64 } else { 0 },
             ..Measurement::default()
         })
     }

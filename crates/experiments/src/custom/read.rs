@@ -152,7 +152,7 @@ impl Steps<'_> {
             weight,
             steps: std::mem::take(&mut self.made),
             retry: retry.unwrap_or_default(),
-            retries: MAX_RETRIES,
+            retries: Some(MAX_RETRIES),
         })
     }
 

@@ -12,10 +12,22 @@ use kurabe_core::units::nearest;
 use kurabe_core::{Error, Result};
 use kurabe_protocol::sql::{self, Dialect, Kind, Statement};
 
-/// Refuses a statement whose first word is nearly one of SQL, before anything is started for it.
-pub(super) fn check_spelling(pieces: &[Piece]) -> Result<()> {
+/// Refuses, before anything is started for it, a statement whose first word is nearly one of SQL, and a COPY of PostgreSQL to
+/// or from the client, which is no request with an answer.
+pub(super) fn check_begin(pieces: &[Piece]) -> Result<()> {
     let text = text(pieces);
-    let word = Statement::read(&text, Dialect::POSTGRES).first().map(str::to_lowercase).unwrap_or_default();
+    let statement = Statement::read(&text, Dialect::POSTGRES);
+    let word = statement.first().map(str::to_lowercase).unwrap_or_default();
+    let end = statement.tokens().iter().find(|token| token.is_one_of(&["stdin", "stdout"]));
+    if let Some(end) = end.filter(|_| word == "copy") {
+        let what = format!(
+            "COPY and {} are not supported in a statement, nor are they by pgbench",
+            end.text.to_uppercase()
+        );
+        return Err(
+            Error::usage(what).hint("write the query (SELECT), or the rows (INSERT); run bulk measures COPY")
+        );
+    }
     let verbs = sql::verbs();
     let near =
         (!word.is_empty() && !verbs.contains(&word.as_str())).then(|| nearest(&word, &verbs)).flatten();
@@ -131,13 +143,26 @@ mod tests {
         for (sql, near) in
             [("SELEC 1", "SELECT"), ("(selct a from t)", "SELECT"), ("UPDAET t SET a = 1", "UPDATE")]
         {
-            let error = check_spelling(&pieces(sql)).unwrap_err().to_string();
+            let error = check_begin(&pieces(sql)).unwrap_err().to_string();
             assert!(error.contains(near), "{error}");
         }
         for sql in
             ["SELECT 1", "-- selec\nVALUES (1)", "FROB t", "MERGE INTO t", "", "(SELECT 1) UNION (SELECT 2)"]
         {
-            assert!(check_spelling(&pieces(sql)).is_ok(), "{sql}");
+            assert!(check_begin(&pieces(sql)).is_ok(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn copy_to_the_client_is_refused_and_to_the_server_is_not() {
+        for sql in ["COPY t TO STDOUT", "copy (SELECT 1) to stdout (FORMAT binary)", "COPY t FROM STDIN"] {
+            assert!(
+                check_begin(&pieces(sql)).unwrap_err().to_string().contains("nor are they by pgbench"),
+                "{sql}"
+            );
+        }
+        for sql in ["COPY t TO '/tmp/stdout'", "SELECT stdout FROM copy"] {
+            assert!(check_begin(&pieces(sql)).is_ok(), "{sql}");
         }
     }
 

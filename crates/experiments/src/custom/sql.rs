@@ -21,7 +21,10 @@ pub(super) fn pieces(sql: &str, naming: &Naming<'_>, in_quotes: &dyn Fn(&str) ->
     while let Some(first) = rest.chars().next() {
         let skipped = opaque(rest);
         if skipped > 0 {
-            quoted(&rest[..skipped], in_quotes, &mut out);
+            match named(&rest[..skipped], naming) {
+                Some(relation) => push_table(&mut out, relation),
+                None => quoted(&rest[..skipped], in_quotes, &mut out),
+            }
             rest = &rest[skipped..];
             continue;
         }
@@ -46,7 +49,7 @@ pub(super) fn pieces(sql: &str, naming: &Naming<'_>, in_quotes: &dyn Fn(&str) ->
                 let name = word(rest);
                 let relation = if let Naming::Plain(find) = naming { find(name) } else { None };
                 match relation {
-                    Some(relation) => out.push(Piece::Table(relation)),
+                    Some(relation) => push_table(&mut out, relation),
                     None => push_text(&mut out, name),
                 }
                 rest = &rest[name.len()..];
@@ -62,6 +65,27 @@ pub(super) fn pieces(sql: &str, naming: &Naming<'_>, in_quotes: &dyn Fn(&str) ->
         return Err(Error::usage("the statement is empty"));
     }
     Ok(out)
+}
+
+/// The table that a quoted name means: quotes keep the case of its letters.
+fn named(quoted: &str, naming: &Naming<'_>) -> Option<usize> {
+    let Naming::Plain(find) = naming else { return None };
+    let quote = quoted.chars().next().filter(|quote| matches!(quote, '"' | '`'))?;
+    let name = quoted.strip_prefix(quote)?.strip_suffix(quote)?;
+    find(name).filter(|_| !name.contains(|c: char| c.is_uppercase()))
+}
+
+/// Adds a table of the run, without the schema in which `pgbench -i` would have made it.
+fn push_table(pieces: &mut Vec<Piece>, relation: usize) {
+    if let Some(Piece::Text(before)) = pieces.last_mut() {
+        let length = ["public.", "\"public\"."].iter().find_map(|schema| {
+            let rest = before.len().checked_sub(schema.len()).filter(|at| before.is_char_boundary(*at))?;
+            let is_whole = !before[..rest].ends_with(|c: char| c.is_alphanumeric() || "_.\"".contains(c));
+            (before[rest..].eq_ignore_ascii_case(schema) && is_whole).then_some(rest)
+        });
+        before.truncate(length.unwrap_or(before.len()));
+    }
+    pieces.push(Piece::Table(relation));
 }
 
 /// Adds a quoted text or a comment, with the variables in it.
@@ -170,6 +194,23 @@ mod tests {
             pieces("UPDATE pgbench_tellers SET a = 'pgbench_tellers'", &Naming::Plain(&plain), &|_| false)
                 .unwrap();
         assert_eq!(named, [text("UPDATE "), Piece::Table(2), text(" SET a = 'pgbench_tellers'")]);
+        for (name, left) in [
+            ("\"pgbench_tellers\"", ""),
+            ("`pgbench_tellers`", ""),
+            ("public.pgbench_tellers", ""),
+            ("Public.\"pgbench_tellers\"", ""),
+            ("\"public\".pgbench_tellers", ""),
+            ("a.public.pgbench_tellers", "a.public."),
+            ("republic.pgbench_tellers", "republic."),
+        ] {
+            let read = pieces(&format!("TABLE {name}"), &Naming::Plain(&plain), &|_| false).unwrap();
+            assert_eq!(read, [text(&format!("TABLE {left}")), Piece::Table(2)], "{name}");
+        }
+        let other = "TABLE \"Pgbench_tellers\"";
+        assert_eq!(
+            pieces(other, &Naming::Plain(&|_| Some(2)), &|_| false).unwrap(),
+            [Piece::Table(2), text(" \"Pgbench_tellers\"")]
+        );
     }
 
     #[test]

@@ -20,6 +20,7 @@ use kurabe_copy::sql::Side;
 use kurabe_copy::wanted::{Parts, Wanted};
 use kurabe_core::driver::{ConnectOptions, Support};
 use kurabe_core::target::TargetUrl;
+use kurabe_core::text::without_mark;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_targets::Opened;
 use progress::Progress;
@@ -82,7 +83,7 @@ fn wanted(matches: &ArgMatches) -> Result<Wanted> {
     let mut casts = UserCasts::default();
     if let Some(path) = matches.get_one::<String>("cast-file") {
         let text = fs::read_to_string(path).map_err(|error| file_error(path, &error))?;
-        casts.add_file(&text).map_err(|error| error.context(path))?;
+        casts.add_file(without_mark(&text)).map_err(|error| error.context(path))?;
     }
     words("cast").iter().try_for_each(|cast| casts.add(cast))?;
     let parts = match (matches.get_flag("schema-only"), matches.get_flag("data-only")) {

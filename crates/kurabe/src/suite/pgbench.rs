@@ -1,8 +1,9 @@
-//! pgbench's own options `-c -j -T -t -R -M` for `run pgbench`, as its manual defines them.
+//! pgbench's own options `-c -C -j -T -t -R -M` and `--max-tries` for `run pgbench`, as its manual defines them.
 
 use super::Request;
 use crate::settings::{is_given, option_of};
 use clap::ArgMatches;
+use kurabe_core::custom::CustomWorkload;
 use kurabe_core::load::{Arrivals, RATE};
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, Result, units};
@@ -51,6 +52,9 @@ impl Request {
             // An open loop has other default clients, and pgbench's is one.
             self.axes.entry("clients".to_owned()).or_insert_with(|| vec!["1".to_owned()]);
         }
+        if matches.get_flag("connect") {
+            self.axes.insert("connection".to_owned(), vec!["per-request".to_owned()]);
+        }
         let statement = match text("protocol").as_deref() {
             None => None,
             Some("prepared") => Some("once"),
@@ -61,6 +65,18 @@ impl Request {
             self.axes.insert("statement".to_owned(), vec![statement.to_owned()]);
         }
         Ok(self)
+    }
+
+    /// Refuses, as pgbench does, tries without a limit in trials that nothing but a number of requests ends.
+    pub(super) fn check_tries(&self) -> Result<()> {
+        let is_unlimited =
+            self.custom.as_ref().is_some_and(|custom| custom.max_tries == Some(CustomWorkload::UNLIMITED));
+        let ends = self.requests.is_empty() || self.duration.is_some() || self.slo.is_some();
+        if is_unlimited && !ends {
+            return Err(Error::usage("--max-tries 0 has no limit, and nothing but a number of requests ends a trial")
+                .hint("add a duration (-T 10, --duration 10s) or a limit of the latency (--slo 100ms), or a number of tries"));
+        }
+        Ok(())
     }
 
     /// Sets the requests of a trial from those of each client, as pgbench counts them.
