@@ -17,7 +17,6 @@ use kurabe_engine::cancellable;
 use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::prepare::target::Target;
 use kurabe_experiments::registry::{self, EXPERIMENTS};
-use kurabe_targets::Opened;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::net::SocketAddr;
