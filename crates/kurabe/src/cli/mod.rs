@@ -22,7 +22,7 @@ mod store;
 mod wire;
 
 pub(crate) use brief::{brief, meant, without_all};
-pub(crate) use compare::PREVIOUS;
+
 pub(crate) use complete::{answer_shell, script};
 pub(crate) use gate::as_run;
 pub(crate) use renamed::renamed;
