@@ -23,10 +23,10 @@ mod store;
 mod wire;
 
 pub(crate) use brief::{brief, meant, without_all};
-pub(crate) use compare::PREVIOUS;
+
 pub(crate) use complete::{answer_shell, script};
 pub(crate) use gate::as_run;
-pub(crate) use pgbench::{BUILT_IN, PGBENCH};
+pub(crate) use pgbench::PGBENCH;
 pub(crate) use renamed::renamed;
 pub(crate) use run::REPLAY;
 

@@ -11,10 +11,10 @@ use kurabe_core::Error;
 /// The name of the experiment that runs pgbench scripts.
 pub(crate) const PGBENCH: &str = "pgbench";
 
-/// Options that stand for a built-in script: the long and the short name, the script, and the help.
-pub(crate) const BUILT_IN: [(&str, char, &str, &str); 2] = [
-    ("skip-some-updates", 'N', "simple-update", "As -b simple-update"),
-    ("select-only", 'S', "select-only", "As -b select-only"),
+/// Options that stand for a built-in script: the long and the short name, and the help.
+const BUILT_IN: [(&str, char, &str); 2] = [
+    ("skip-some-updates", 'N', "As -b simple-update"),
+    ("select-only", 'S', "As -b select-only"),
 ];
 
 /// pgbench's options (its manual, versions 11 to 18) that are refused: the long name, the short one, and what to write. It takes the
@@ -136,7 +136,7 @@ pub(super) fn command() -> Command {
                 .help_heading(heading),
         )
         .args(
-            BUILT_IN.map(|(name, short, _, help)| flag(name, help).short(short).help_heading(heading).hide(true)),
+            BUILT_IN.map(|(name, short, help)| flag(name, help).short(short).help_heading(heading).hide(true)),
         )
         .args([
             flag("connect", "A connection for each transaction, as --connection per-request")

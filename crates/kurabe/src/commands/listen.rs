@@ -1,10 +1,10 @@
 //! `kurabe up tcp`: the other end of experiment net, until Ctrl-C.
 
 use crate::exit::{self, Exit};
+use crate::options::options;
 use crate::output::Output;
 use crate::signals;
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_os::account::Accounts;
 use kurabe_tcp::Listener;
@@ -14,10 +14,18 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-pub(super) fn listen(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let text = matches.get_one::<String>("address").map_or("", String::as_str);
-    let address = address(text)?;
-    if !address.ip().is_loopback() && !matches.get_flag("allow-remote") {
+options! {
+    /// The options of `kurabe up tcp`.
+    ListenOptions {
+        address: Option<String>,
+        allow_remote: bool,
+        allow_other_users: bool,
+    }
+}
+
+pub(super) fn listen(options: &ListenOptions, output: &Output) -> Result<Exit> {
+    let address = address(options.address.as_deref().unwrap_or_default())?;
+    if !address.ip().is_loopback() && !options.allow_remote {
         return Err(Error::usage(format!(
             "up tcp: other machines can reach {address}, and it has no authentication"
         ))
@@ -29,7 +37,7 @@ pub(super) fn listen(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             .hint("name an address of this host and a free port")
     };
     // Accounts of other hosts are not known.
-    let is_checked = address.ip().is_loopback() && !matches.get_flag("allow-other-users");
+    let is_checked = address.ip().is_loopback() && !options.allow_other_users;
     let accounts = is_checked.then(Accounts::new).transpose().map_err(|error| {
         let what = format!("this system does not say which account a connection is of: {error}");
         Error::new(ErrorKind::Environment, what).hint("--allow-other-users lets all accounts connect")

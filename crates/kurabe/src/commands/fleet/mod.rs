@@ -2,7 +2,7 @@
 
 mod agent;
 
-pub(super) use agent::agent;
+pub(super) use agent::{AgentOptions, agent};
 pub(super) use kurabe_fleet::Agents;
 
 use crate::output::Output;
