@@ -100,14 +100,16 @@ impl Variables {
 /// What is set and removed in the environment of a program.
 #[derive(Debug, Default)]
 pub struct Environment {
-    /// Names and values. Only variables for passwords have passwords: `KURABE_PASSWORD`, and the protocol's own.
+    /// Names and values. Only variables for passwords have passwords: `KURABE_PASSWORD`, and the protocol's own; or URLs, where
+    /// the protocol's programs know no other.
     pub set: Vec<(&'static str, String)>,
     /// Names.
     pub removed: Vec<&'static str>,
 }
 
-/// An option of MySQL's URLs without which no client logs in through a relay: the password is encrypted by the server's key.
-const OF_LOGIN: &str = "get_server_public_key";
+/// Options of URLs without which no client logs in through a relay: MySQL's password is encrypted by the server's key, and
+/// MongoDB's users are in a database.
+const OF_LOGIN: [&str; 3] = ["get_server_public_key", "authSource", "authMechanism"];
 
 /// The URL of a server, by way of a relay at this address. It has no password, and no options but that of a login.
 pub fn through(url: &TargetUrl, relay: SocketAddr) -> TargetUrl {
@@ -116,7 +118,7 @@ pub fn through(url: &TargetUrl, relay: SocketAddr) -> TargetUrl {
         port: Some(relay.port()),
         // An empty one is no secret.
         password: url.password.clone().filter(|password| password.expose().is_empty()),
-        options: url.options.clone().into_iter().filter(|(name, _)| name == OF_LOGIN).collect(),
+        options: url.options.clone().into_iter().filter(|(name, _)| OF_LOGIN.contains(&&**name)).collect(),
         ..url.clone()
     }
 }
@@ -125,7 +127,9 @@ pub fn through(url: &TargetUrl, relay: SocketAddr) -> TargetUrl {
 pub fn through_tls(url: &TargetUrl, relay: SocketAddr, variables: &Variables, authority: &str) -> TargetUrl {
     let option =
         |(name, value): &(&str, Option<&str>)| ((*name).to_owned(), value.unwrap_or(authority).to_owned());
-    TargetUrl { options: variables.trust.iter().map(option).collect(), ..through(url, relay) }
+    let through = through(url, relay);
+    let of_login = through.options.clone().into_iter().filter(|(name, _)| name != OF_LOGIN[0]);
+    TargetUrl { options: variables.trust.iter().map(option).chain(of_login).collect(), ..through }
 }
 
 /// The environment of a program that reaches a server through a relay at this address. `authority`: the file of the authority
@@ -137,10 +141,14 @@ pub fn environment(
     authority: Option<&str>,
 ) -> Environment {
     let (host, port) = (relay.ip().to_string(), relay.port().to_string());
-    let shown = match authority {
-        Some(authority) => through_tls(url, relay, variables, authority).to_string(),
-        None => through(url, relay).to_string(),
+    let mut shown = match authority {
+        Some(authority) => through_tls(url, relay, variables, authority),
+        None => through(url, relay),
     };
+    if variables.password.is_empty() {
+        shown.password.clone_from(&url.password);
+    }
+    let shown = shown.exposed();
     let password = url.password.as_ref().map(Secret::expose).filter(|password| !password.is_empty());
     let mut set = vec![
         ("KURABE_HOST", host.clone()),
@@ -185,6 +193,11 @@ mod tests {
             assert_eq!(value.contains("hunter2"), ["PGPASSWORD", "KURABE_PASSWORD"].contains(name), "{name}");
         }
         assert!(found.removed.contains(&"PGHOSTADDR"));
+        // MongoDB's programs read no variable with a password.
+        let url = TargetUrl::parse("mongodb://bob:hunter2@db.example/shop?authSource=admin&w=1").unwrap();
+        let found = environment(&url, relay, &Variables::MONGODB, None);
+        let uri = found.set.iter().find(|(name, _)| *name == "MONGODB_URI").unwrap();
+        assert_eq!(uri.1, "mongodb://bob:hunter2@[::1]:7000/shop?authSource=admin");
     }
 
     #[test]
