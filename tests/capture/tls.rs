@@ -48,7 +48,9 @@ fn is_clean(path: &str) {
 /// Has PostgreSQL admit clients of this kind only: `host`, or `hostssl`.
 fn admit(server: &Server, kind: &str) -> Option<()> {
     let file = sql(server, PASSWORD, "SHOW hba_file")?;
-    let rules = format!("local all all scram-sha-256\n{kind} all all 127.0.0.1/32 scram-sha-256\n");
+    let rules = format!(
+        "local all postgres trust\nlocal all all scram-sha-256\n{kind} all all 127.0.0.1/32 scram-sha-256\n"
+    );
     std::fs::write(file.trim(), rules).unwrap();
     sql(server, PASSWORD, "SELECT pg_reload_conf()").map(drop)
 }

@@ -220,7 +220,10 @@ pub fn make_superuser(server: &Server) {
     let path = server.socket().unwrap_or_else(|| panic!("it has no socket"));
     let owner = std::fs::metadata(format!("/proc/{}", server.pid())).map(|process| process.uid());
     let uid = owner.unwrap_or_else(|error| panic!("{error}"));
-    let made = wire::postgres(wire::Socket { path, uid }, Some("ALTER ROLE kurabe SUPERUSER"));
+    // A role that is one already is not changed: a commit may wait for a standby.
+    let statement = "DO $$ BEGIN IF NOT (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = 'kurabe') THEN \
+                     ALTER ROLE kurabe SUPERUSER; END IF; END $$";
+    let made = wire::postgres(wire::Socket { path, uid }, Some(statement));
     made.unwrap_or_else(|why| panic!("{why}"));
 }
 
