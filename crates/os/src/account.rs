@@ -56,8 +56,8 @@ impl Accounts {
             move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
             Self::new()
         };
-        let made = thread::Builder::new().name("network".to_owned()).spawn(make)?;
-        made.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))
+        let entered = thread::Builder::new().name("network".to_owned()).spawn(make)?;
+        entered.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))
     }
 
     /// Who has the other end of a connection that was accepted at `local` from `peer`.

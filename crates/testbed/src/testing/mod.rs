@@ -216,6 +216,7 @@ pub fn log_in(server: &Server, stream: &mut TcpStream) -> io::Result<()> {
 ///
 /// # Panics
 /// If the server refuses.
+#[expect(clippy::panic, reason = "this is a part of tests, which fail by panics")]
 pub fn make_superuser(server: &Server) {
     let path = server.socket().unwrap_or_else(|| panic!("it has no socket"));
     let owner = std::fs::metadata(format!("/proc/{}", server.pid())).map(|process| process.uid());
