@@ -74,7 +74,7 @@ impl MongoNamespace {
         let recorded = documents(&mut self.link, |out| {
             out.text("find", MARKER).begin("filter").text("_id", name).end();
         })?;
-        let recorded = recorded.first().and_then(|entry| binary(entry.raw(), NUMBER));
+        let recorded = recorded.first().map(|entry| binary(entry.raw(), NUMBER)).unwrap_or_default();
         // Between making a collection and recording its number a run may have been killed.
         let is_empty = |link: &mut Link| {
             documents(link, |out| {
@@ -140,8 +140,8 @@ impl NamespaceOps for MongoNamespace {
         self.link.run(|out| {
             out.text("create", own);
         })?;
-        if let Some(Some(number)) = number(&mut self.link, own)? {
-            record(&mut self.link, own, number)?;
+        if let Some(number) = number(&mut self.link, own)? {
+            record(&mut self.link, own, &number)?;
         }
         // A key of one field is `_id`, which always has an index.
         let whole_key = (collection.key.len() > 1).then_some((&collection.key, true));
@@ -234,8 +234,8 @@ fn entry(name: &str) -> impl Fn(&mut Writer) {
 /// The field of an entry with the number of its collection.
 const NUMBER: &str = "uuid";
 
-/// The number that the server gave to a collection, if it gives any; `None` if there is no such collection.
-fn number(link: &mut Link, name: &str) -> Result<Option<Option<[u8; 16]>>> {
+/// The number that the server gave to a collection, empty if it gives none; `None` if there is no such collection.
+fn number(link: &mut Link, name: &str) -> Result<Option<Vec<u8>>> {
     let answer = link.run(|out| {
         out.int("listCollections", 1).begin("filter").text("name", name).end();
     })?;
@@ -244,22 +244,23 @@ fn number(link: &mut Link, name: &str) -> Result<Option<Option<[u8; 16]>>> {
         Element::Document(collection) => Some(collection),
         _ => None,
     });
-    Ok(found.map(|collection| collection.document("info").and_then(|info| binary(info, "uuid"))))
+    Ok(found
+        .map(|collection| collection.document("info").map(|info| binary(info, "uuid")).unwrap_or_default()))
 }
 
-/// The 16 bytes in a field.
-fn binary(document: Raw<'_>, field: &str) -> Option<[u8; 16]> {
+/// The bytes in a field; none if there is no such field.
+fn binary(document: Raw<'_>, field: &str) -> Vec<u8> {
     match document.get(field) {
-        Ok(Some(Element::Binary(bytes))) => bytes.try_into().ok(),
-        _ => None,
+        Ok(Some(Element::Binary(bytes))) => bytes.to_vec(),
+        _ => Vec::new(),
     }
 }
 
 /// Writes the number of a collection into its entry.
-fn record(link: &mut Link, name: &str, number: [u8; 16]) -> Result<()> {
+fn record(link: &mut Link, name: &str, number: &[u8]) -> Result<()> {
     written(link.run(|out| {
         out.text("update", MARKER).begin_array("updates").begin("0").begin("q").text("_id", name);
-        out.end().begin("u").begin("$set").uuid(NUMBER, number).end().end().end().end();
+        out.end().begin("u").begin("$set").binary(NUMBER, number).end().end().end().end();
     })?)
     .map(drop)
 }
