@@ -12,6 +12,8 @@ fn secret_in_an_unreadable_target_is_in_no_output() {
     let place = Place::new();
     let suite =
         place.file("suite.toml", "[[run]]\nexperiment = 'kv'\ntargets = ['host=h password=SECRET']\n");
+    let script = place.file("one.sql", "SELECT 1;");
+    let custom = place.file("one.toml", "[transaction.a]\nsteps = [ { sql = \"SELECT 1\" } ]\n");
     for target in [
         "host=h password=SECRET dbname=d",
         "Server=h;Database=d;Uid=u;Pwd=SECRET",
@@ -41,6 +43,15 @@ fn secret_in_an_unreadable_target_is_in_no_output() {
             &["report", target],
             &[target],
             &["run", "kv", "sqlite:", "--payload", target],
+            &["run", "kv", "sqlite:", target, "--lang", "ja"],
+            &["run", "kv", "--via", target],
+            &["run", "kv", "sqlite:", "--fleet", target],
+            &["run", "pgbench", "--init", "sqlite:", target],
+            &["run", "-f", &custom, target, "--log-format", "json"],
+            &["gate", &script, "sqlite:", target],
+            &["claims", "s6", "--target", target, "--log-format", "json"],
+            &["copy", target, "sqlite:x.db", "--log-format", "json"],
+            &["doctor", "--via", target],
         ] {
             let Answer { code, out, err, .. } = place.run(line);
             assert_ne!(code, Some(0), "{line:?}");

@@ -74,6 +74,8 @@ impl Statement {
     /// Prepares it as [`attach`](Self::attach) does, or, where the server refuses, when it is first executed: what it names may
     /// not exist before, as a temporary table does not.
     pub(crate) fn attach_or_defer(&mut self, session: &mut dyn Session) -> Result<()> {
+        // One of an earlier connection does not count.
+        self.prepared = None;
         match self.attach(session) {
             Err(error) if self.bind == Bind::Once && error.server_code().is_some() => Ok(()),
             attached => attached,

@@ -110,14 +110,20 @@ impl Store {
             seconds.then_with(|| made(b).cmp(&made(a))).then_with(|| b.path().name.cmp(&a.path().name))
         });
         // Runs that were made here are in the order in which they were, whatever the clock said: they change places.
-        let places = order::places(&self.dir);
-        let place = |entry: &Entry| places.get(&entry.path().name).copied();
-        let mut known: Vec<Entry> = found.iter().filter(|entry| place(entry).is_some()).cloned().collect();
-        sort::by(&mut known, |a, b| place(b).cmp(&place(a)));
-        let mut known = known.into_iter();
-        for entry in found.iter_mut().filter(|entry| place(entry).is_some()) {
-            *entry = known.next().unwrap_or_else(|| entry.clone());
+        let numbered = found.into_iter().map(|entry| (order::of(&entry.path().folder), entry));
+        let mut found: Vec<(Option<u64>, Entry)> = numbered.collect();
+        let (mut known, mut places): (Vec<(Option<u64>, Entry)>, Vec<usize>) = (Vec::new(), Vec::new());
+        for (at, (number, entry)) in found.iter().enumerate() {
+            if number.is_some() {
+                known.push((*number, entry.clone()));
+                places.push(at);
+            }
         }
+        sort::by(&mut known, |(a, _), (b, _)| b.cmp(a));
+        for (at, entry) in places.into_iter().zip(known) {
+            found[at] = entry;
+        }
+        let found = found.into_iter().map(|(_, entry)| entry).collect();
         Ok(found)
     }
 

@@ -1,23 +1,21 @@
-//! The order in which runs were made here: a file with their names, to which each new one is added. Clocks are set back and forth, and
-//! do not know which run is the last.
+//! The order in which runs were made here: each has a number, one more than the others. Clocks are set back and forth, and do not know
+//! which run is the last.
 
 use kurabe_os::private;
-use std::collections::HashMap;
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 
-/// The name of the file in the directory of all runs, hidden as all that is no run.
-const FILE: &str = ".order";
+/// The file of a run's folder with its number.
+const FILE: &str = "order";
 
-/// Adds a run. Without the file, the times of runs give their order.
-pub(crate) fn note(dir: &Path, name: &str) {
-    let _ =
-        private::append(dir.join(FILE)).and_then(|mut file| file.write_all(format!("{name}\n").as_bytes()));
+/// Numbers a run whose folder is not published yet. Without a number, the times of runs give their order.
+pub(crate) fn number(folder: &Path, all: &Path) {
+    let entries = fs::read_dir(all).into_iter().flatten().flatten();
+    let last = entries.filter_map(|entry| of(&entry.path())).max().unwrap_or(0);
+    let _ = private::write_new(folder.join(FILE), format!("{}\n", last.saturating_add(1)).as_bytes());
 }
 
-/// The places of runs in the order, by their names.
-pub(crate) fn places(dir: &Path) -> HashMap<String, usize> {
-    let text = fs::read_to_string(dir.join(FILE)).unwrap_or_default();
-    text.lines().enumerate().map(|(at, name)| (name.to_owned(), at)).collect()
+/// The number of the run in a folder.
+pub(crate) fn of(folder: &Path) -> Option<u64> {
+    fs::read_to_string(folder.join(FILE)).ok()?.trim().parse().ok()
 }

@@ -122,6 +122,7 @@ impl Store {
         let file_path = temporary.join(RUN_FILE);
         let failed = cannot("write", &file_path);
         private::create_dir(temporary).map_err(cannot("create the directory", temporary))?;
+        order::number(temporary, &self.dir);
         let mut file = private::append_new(&file_path).map_err(failed)?;
         lock(&file, &file_path)?;
         let mut header = header.clone();
@@ -145,7 +146,6 @@ impl Store {
             match fs::rename(temporary, &folder) {
                 Ok(()) => {
                     (self.sync)(&self.dir);
-                    order::note(&self.dir, &header.run);
                     let mut chain = Chain::default();
                     chain.advance(&line[..line.len() - 1]);
                     return Ok(Writer::new(Box::new(file), RunPath::in_folder(folder), chain, 0));
