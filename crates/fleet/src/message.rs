@@ -8,7 +8,7 @@ use crate::build::Build;
 use kurabe_core::fleet::AgentRecord;
 use kurabe_core::name::Name;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::fleet::{ClientResult, Order, Part, PartResult};
+use kurabe_engine::fleet::{ClientResult, ClientShare, Order, ShareResult};
 use serde::{Deserialize, Serialize};
 
 /// A line to an agent.
@@ -77,7 +77,7 @@ pub enum ToAgent {
 pub struct Load {
     /// The trial.
     pub order: Order,
-    pub part: Part,
+    pub part: ClientShare,
     /// The target's URL, without its password but of a throwaway server.
     pub url: String,
     /// The password of a throwaway server that the coordinator started; `None` for every other target, whose password is not
@@ -114,7 +114,7 @@ pub enum FromAgent {
     /// The results of some clients; more may follow.
     Clients(Vec<ClientResult>),
     /// All else that the clients of the agent recorded. Its part of the trial has ended.
-    Done(Box<PartResult>),
+    Done(Box<ShareResult>),
     /// Its part of the trial has failed, and has ended.
     Failed(Fault),
     /// The answer to a request for an observation.

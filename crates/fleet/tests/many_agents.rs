@@ -15,7 +15,7 @@ use kurabe_core::experiment::Stop;
 use kurabe_core::fleet::{AgentRecord, OnLostAgent};
 use kurabe_core::name::Name;
 use kurabe_core::target::TargetUrl;
-use kurabe_engine::fleet::{CellOrder, ClientResult, Fleet, Order, Part, PartResult};
+use kurabe_engine::fleet::{CellOrder, ClientResult, ClientShare, Fleet, Order, ShareResult};
 use kurabe_engine::trial::{Failure, LoadModel};
 use kurabe_fleet::message::{About, CLIENTS, Call, Fault, Frame, FromAgent, Request, Roles, ToAgent};
 use kurabe_fleet::{Agents, BEAT, Build, FleetUrl, ReachedServer, SILENCE, Wanted};
@@ -226,7 +226,7 @@ struct Agent {
     coordinator: Option<async_nats::Subject>,
     sent: u64,
     seen: u64,
-    part: Option<Part>,
+    part: Option<ClientShare>,
     /// When its clients end.
     end: Option<Instant>,
     /// Whether it falls silent when they are to start, and whether it has.
@@ -358,12 +358,12 @@ fn result(index: usize) -> ClientResult {
 }
 
 /// A result with the histogram of service times, and the course, of a server on a network.
-fn part_result() -> PartResult {
+fn part_result() -> ShareResult {
     let mut service = Histogram::new();
     for n in 0..2_000_u64 {
         service.record(80_000 + n * n % 900_000);
     }
-    let mut part = serde_json::to_value(PartResult::default()).unwrap();
+    let mut part = serde_json::to_value(ShareResult::default()).unwrap();
     let shares: Vec<(u32, u32)> = (0..800).map(|bucket| (bucket + 1_000, 100)).collect();
     let times: Vec<(u32, u32)> = (0..800).map(|bucket| (bucket * 10, 100)).collect();
     let course = serde_json::json!({ "shares": shares, "parts": { "counts": times, "length": 26 } });

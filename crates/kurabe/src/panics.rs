@@ -13,7 +13,7 @@ pub(crate) fn end_the_program() {
         // A closed output must not cause a second panic.
         let _ = writeln!(
             std::io::stderr(),
-            "kurabe: a defect of kurabe{place}: {}; what was measured is kept: 'kurabe run --resume' goes on",
+            "kurabe: a defect of kurabe{place}: {}; what was measured is kept, and 'kurabe run --resume' goes on and removes the run's tables",
             kurabe_core::text::of_panic(info.payload())
         );
         std::process::exit(crate::exit::INTERNAL.code());

@@ -16,7 +16,11 @@ pub(crate) fn runs(runs_dir: Option<&Path>) -> anyhow::Result<Store> {
 
 /// The store for a new run: fails early if the folder is not writable.
 pub(crate) fn writable_runs(runs_dir: Option<&Path>) -> anyhow::Result<Store> {
-    let store = runs(runs_dir)?;
+    writable(runs(runs_dir)?)
+}
+
+/// The store, if its folder is writable.
+pub(crate) fn writable(store: Store) -> anyhow::Result<Store> {
     store.try_out().map_err(OfRunFile)?;
     Ok(store)
 }

@@ -200,9 +200,8 @@ impl Opened {
             facts.read_only = None;
         }
         facts.notes.extend(reused.then(|| REUSED.to_owned()));
-        if twice && driver.capabilities().is_temporary {
-            second = Some((reached.clone(), None, None));
-        }
+        let is_twice = twice && driver.capabilities().is_temporary;
+        second = second.or_else(|| is_twice.then(|| (reached.clone(), None, None)));
         let second = second.filter(|_| skip_reason.is_none());
         let second_reached = second.as_ref().map(|(reached, ..)| reached.clone());
         let second = second.map(|(reached, restart, restrict)| {

@@ -1,6 +1,6 @@
 //! Starts the clients of a trial: each in its own thread, or as tasks that share threads.
 
-use crate::clients::client::{Outcome, Shared, Worker};
+use crate::clients::client::{ClientOutcome, ClientsShared, Worker};
 use crate::clients::cpu_partition;
 use crate::clients::limits::Limits;
 use crate::trial::recorded::Times;
@@ -22,7 +22,7 @@ const STACK: usize = 512 * 1024;
 
 /// The clients that were started.
 pub(crate) struct Started<'scope> {
-    threads: Vec<ScopedJoinHandle<'scope, Vec<Result<Box<Outcome>>>>>,
+    threads: Vec<ScopedJoinHandle<'scope, Vec<Result<Box<ClientOutcome>>>>>,
     /// Their number.
     pub(crate) clients: usize,
     /// Why there are no more; `None` if all were started.
@@ -31,9 +31,9 @@ pub(crate) struct Started<'scope> {
 
 impl Started<'_> {
     /// Waits for the end of all clients, even if one has failed, and returns their results in the order of the clients.
-    pub(crate) fn join(self) -> Result<Vec<Outcome>> {
+    pub(crate) fn join(self) -> Result<Vec<ClientOutcome>> {
         let panicked = |_| vec![Err(Error::new(ErrorKind::Internal, "a client thread panicked"))];
-        let ended: Vec<Result<Box<Outcome>>> =
+        let ended: Vec<Result<Box<ClientOutcome>>> =
             self.threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(panicked)).collect();
         let unboxed = ended.into_iter().map(|one| one.map(|outcome| *outcome));
         let mut outcomes = unboxed.collect::<Result<Vec<_>>>()?;
@@ -74,7 +74,7 @@ impl Trial<'_> {
     pub(crate) fn start<'scope, 'env>(
         &self,
         scope: &'scope Scope<'scope, 'env>,
-        shared: &'env Shared<'env>,
+        shared: &'env ClientsShared<'env>,
         state: &DatasetState,
         threads: Option<usize>,
     ) -> Started<'scope> {
@@ -123,10 +123,10 @@ impl Trial<'_> {
 /// Starts a thread that these clients share.
 fn start_group<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
-    shared: &'env Shared<'env>,
+    shared: &'env ClientsShared<'env>,
     number: usize,
     group: Vec<Ready>,
-) -> Result<ScopedJoinHandle<'scope, Vec<Result<Box<Outcome>>>>> {
+) -> Result<ScopedJoinHandle<'scope, Vec<Result<Box<ClientOutcome>>>>> {
     let clients = group.len();
     let who = format!("{clients} clients");
     let reactor = Reactor::new(group, STACK).map_err(|why| no_thread(&who, why))?;
@@ -143,7 +143,10 @@ fn start_group<'scope, 'env>(
 }
 
 /// Gives the times of a thread to its first client that has results.
-fn with_times(mut ended: Vec<Result<Box<Outcome>>>, times: RefCell<Times>) -> Vec<Result<Box<Outcome>>> {
+fn with_times(
+    mut ended: Vec<Result<Box<ClientOutcome>>>,
+    times: RefCell<Times>,
+) -> Vec<Result<Box<ClientOutcome>>> {
     if let Some(first) = ended.iter_mut().find_map(|one| one.as_mut().ok()) {
         first.recorded.times = Some(Box::new(times.into_inner().of_counted_slices()));
     }
@@ -155,12 +158,13 @@ fn no_thread(whose: &str, why: std::io::Error) -> Error {
         .hint("raise the limits of processes and memory (ulimit -u, -v), or use fewer clients")
 }
 
-/// Runs a client. A panic (some drivers panic) fails the trial and nothing else.
+/// Runs a client. A panic (some drivers panic) fails the trial and nothing else, in builds that unwind: tests and what is
+/// published (`--profile dist`).
 fn guarded(
-    shared: &Shared<'_>,
+    shared: &ClientsShared<'_>,
     Ready { client, limits, transaction }: Ready,
     times: &RefCell<Times>,
-) -> Result<Box<Outcome>> {
+) -> Result<Box<ClientOutcome>> {
     catch_unwind(AssertUnwindSafe(|| Worker::new(shared, client, transaction, limits, times).run())).map_err(
         |panic| {
             shared.stop.store(true, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! The schedule of an open loop, from which all clients of a trial take transactions in turn.
 
-use crate::fleet::Part;
+use crate::fleet::ClientShare;
 use kurabe_core::load::Arrivals;
 use kurabe_core::planned::Capacity;
 use kurabe_reactor::{Guard, Lock};
@@ -37,7 +37,7 @@ pub enum LoadModel {
 
 /// The parameters of an open loop.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ArrivalPlan {
     /// Transactions due per second.
     pub(crate) rate: f64,
     pub(crate) arrivals: Arrivals,
@@ -49,7 +49,7 @@ pub(crate) struct Plan {
     pub(crate) is_cut: bool,
     pub(crate) seed: u64,
     /// The part whose clients take from it. Arrivals are dealt out to all clients in turn.
-    pub(crate) part: Part,
+    pub(crate) part: ClientShare,
     /// The number of all clients.
     pub(crate) clients: usize,
 }
@@ -57,11 +57,11 @@ pub(crate) struct Plan {
 /// A schedule. Times are offsets from the trial's start, in nanoseconds.
 pub(crate) struct Schedule {
     end: f64,
-    /// See [`Plan::due_until`].
+    /// See [`ArrivalPlan::due_until`].
     due_until: u64,
     /// The number of transactions that its part takes.
     own: u64,
-    state: Lock<State>,
+    state: Lock<ScheduleState>,
     /// Idle clients, each holding a transaction that is not started yet.
     ready: AtomicUsize,
 }
@@ -80,7 +80,7 @@ pub(crate) fn requests(due: u64, clients: usize) -> u64 {
     all.div_ceil(10).saturating_mul(13) + 13
 }
 
-struct State {
+struct ScheduleState {
     taken: u64,
     over: bool,
     arrivals: Stream,
@@ -99,7 +99,7 @@ struct Stream {
     /// When the last one was due.
     last: f64,
     rng: Rng,
-    part: Part,
+    part: ClientShare,
     clients: u64,
 }
 
@@ -136,7 +136,7 @@ impl Drop for Ready<'_> {
     }
 }
 
-impl Plan {
+impl ArrivalPlan {
     /// The schedule of the warm-up: a tenth of the trial's time. If that is less than one transaction per client, it
     /// is longer, up to three tenths.
     pub(crate) fn warm_up(&self, clients: usize, seed: u64) -> Self {
@@ -154,7 +154,7 @@ impl Plan {
 }
 
 impl Schedule {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &ArrivalPlan) -> Self {
         let (arrivals, gap) = (plan.arrivals, 1e9 / plan.rate);
         let (part, clients) = (plan.part, plan.clients.max(1));
         let rng = Rng::new(plan.seed);
@@ -163,7 +163,7 @@ impl Schedule {
             end: plan.time.as_nanos() as f64,
             due_until: plan.due_until(),
             own: part.arrivals(plan.max, clients),
-            state: Lock::new(State {
+            state: Lock::new(ScheduleState {
                 taken: 0,
                 over: false,
                 arrivals: stream.clone(),
@@ -174,7 +174,7 @@ impl Schedule {
         }
     }
 
-    fn lock(&self) -> Guard<'_, State> {
+    fn lock(&self) -> Guard<'_, ScheduleState> {
         self.state.lock()
     }
 
@@ -229,7 +229,7 @@ impl Schedule {
         (end + (end / 2).clamp(MIN_GRACE, MAX_GRACE)).as_nanos() as u64
     }
 
-    /// As [`Plan::due_until`].
+    /// As [`ArrivalPlan::due_until`].
     pub(crate) fn due_until(&self) -> u64 {
         self.due_until
     }
@@ -240,14 +240,14 @@ mod tests {
     use super::*;
 
     fn schedule(arrivals: Arrivals, rate: f64, seconds: u64, max: u64) -> Schedule {
-        Schedule::new(&Plan {
+        Schedule::new(&ArrivalPlan {
             rate,
             arrivals,
             time: Duration::from_secs(seconds),
             max,
             is_cut: false,
             seed: 7,
-            part: Part::WHOLE,
+            part: ClientShare::WHOLE,
             clients: 1,
         })
     }
@@ -304,16 +304,17 @@ mod tests {
             for max in [u64::MAX, 1_003] {
                 let of = |part, clients| {
                     let (rate, time) = (1_000.0, Duration::from_secs(2));
-                    let plan = Plan { rate, arrivals, time, max, is_cut: false, seed: 7, part, clients };
+                    let plan =
+                        ArrivalPlan { rate, arrivals, time, max, is_cut: false, seed: 7, part, clients };
                     all(&Schedule::new(&plan))
                 };
-                let parts = (0..3).map(|number| of(Part { number, of: 3 }, 5));
+                let parts = (0..3).map(|number| of(ClientShare { number, of: 3 }, 5));
                 let parts: Vec<Vec<u64>> = parts.collect();
                 // Two of five clients are in each of the first two parts, and one in the third.
                 assert!(parts[2].len().abs_diff(parts[0].len() / 2) <= 2);
                 let mut together = parts.concat();
                 together.sort_unstable();
-                assert_eq!(together, of(Part::WHOLE, 5));
+                assert_eq!(together, of(ClientShare::WHOLE, 5));
             }
         }
     }
@@ -346,20 +347,20 @@ mod tests {
 
     #[test]
     fn warm_up_has_the_rate_of_its_trial_and_a_tenth_of_its_time() {
-        let trial = Plan {
+        let trial = ArrivalPlan {
             rate: 100.0,
             arrivals: Arrivals::Even,
             time: Duration::from_secs(10),
             max: u64::MAX,
             is_cut: false,
             seed: 7,
-            part: Part::WHOLE,
+            part: ClientShare::WHOLE,
             clients: 1,
         };
-        let count = |plan: Plan, clients| all(&Schedule::new(&plan.warm_up(clients, 1))).len();
+        let count = |plan: ArrivalPlan, clients| all(&Schedule::new(&plan.warm_up(clients, 1))).len();
         assert_eq!(count(trial, 1), 100);
         assert_eq!(count(trial, 200), 200, "one for each client");
         assert_eq!(count(trial, 10_000), 300, "but not for more than three tenths of the time");
-        assert_eq!(count(Plan { max: 200, ..trial }, 1), 20);
+        assert_eq!(count(ArrivalPlan { max: 200, ..trial }, 1), 20);
     }
 }

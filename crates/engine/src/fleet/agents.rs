@@ -2,7 +2,7 @@
 
 use crate::fleet::order::{CellOrder, Order};
 use crate::trial::failure::Failure;
-use crate::trial::recorded::PartResult;
+use crate::trial::recorded::ShareResult;
 use kurabe_core::Result;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -43,7 +43,7 @@ pub struct AgentResult {
     /// The maximum error of that, in nanoseconds.
     pub clock_error_ns: u64,
     /// What its clients recorded.
-    pub part: PartResult,
+    pub part: ShareResult,
 }
 
 /// The clients of a trial that run on a fleet.

@@ -1,7 +1,7 @@
 //! Adds up the results of several processes, as those of the threads of one.
 
 use super::agents::AgentResult;
-use crate::trial::recorded::PartResult;
+use crate::trial::recorded::ShareResult;
 use kurabe_core::experiment::{Client, ClientSummary};
 use kurabe_core::fleet::{AgentUse, FleetUse};
 use kurabe_core::sort;
@@ -17,8 +17,8 @@ pub(crate) fn sum(
     clients: usize,
     seed: u64,
     number: u64,
-) -> Result<(PartResult, Vec<ClientSummary>)> {
-    let (mut sum, mut summaries) = (PartResult::default(), Vec::with_capacity(clients));
+) -> Result<(ShareResult, Vec<ClientSummary>)> {
+    let (mut sum, mut summaries) = (ShareResult::default(), Vec::with_capacity(clients));
     let mut returned = vec![false; clients];
     for AgentResult { name, part, .. } in results {
         let wrong = |why: &str| Error::new(ErrorKind::Protocol, format!("agent {name}: {why}"));
@@ -99,7 +99,7 @@ mod tests {
             here: true,
             start_ns,
             clock_error_ns: 4,
-            part: PartResult { recorded, ..PartResult::default() },
+            part: ShareResult { recorded, ..ShareResult::default() },
         }
     }
 

@@ -131,7 +131,7 @@ fn add_wire(sum: &mut WireUse, other: &WireUse) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::PartResult;
+    use crate::fleet::ShareResult;
 
     fn host(busy: &[u64]) -> HostUse {
         let cpu = |(cpu, busy_ns): (usize, &u64)| CpuUse { cpu: cpu as u32, busy_ns: *busy_ns, steal_ns: 0 };
@@ -143,7 +143,7 @@ mod tests {
         let wire =
             Some(WireUse { connections: 1, sent_bytes: 10, rtt_us: cpu_ns as f64, ..WireUse::default() });
         let observed = Observation { client, host: host(busy), wire, ..Observation::default() };
-        let part = PartResult { observed: Some(Box::new(observed)), ..PartResult::default() };
+        let part = ShareResult { observed: Some(Box::new(observed)), ..ShareResult::default() };
         let (name, machine) = (machine.to_owned(), machine.to_owned());
         AgentResult { name, machine, here, start_ns: 0, clock_error_ns: 0, part }
     }

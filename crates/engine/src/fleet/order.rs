@@ -1,7 +1,7 @@
 //! What an agent is told of a trial.
 
 use crate::clients::schedule::LoadModel;
-use crate::plan::cell::{RunCell, planned};
+use crate::plan::cell::{RunCell, plan_cell};
 use kurabe_core::Result;
 use kurabe_core::axis::Cell;
 use kurabe_core::durability::DurabilityClass;
@@ -78,6 +78,6 @@ impl CellOrder {
     /// Plans the cell, as the coordinator did.
     pub fn planned(&self, experiment: &Experiment) -> Result<PlannedCell> {
         let dataset = Dataset { seed: self.seed, records: self.records, slot: self.slot };
-        planned(experiment, &self.axes, &dataset, false)
+        plan_cell(experiment, &self.axes, &dataset, false)
     }
 }

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 /// turn, and so are the arrivals of an open loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct ClientShare {
     pub number: usize,
     /// The number of parts.
     pub of: usize,
 }
 
-impl Part {
+impl ClientShare {
     /// All clients.
     pub const WHOLE: Self = Self { number: 0, of: 1 };
 
@@ -43,8 +43,8 @@ impl Part {
 }
 
 /// A process runs a part of a trial's clients, and another one says when they start.
-pub struct PartOfTrial<'a> {
-    pub part: Part,
+pub struct ShareOfTrial<'a> {
+    pub part: ClientShare,
     /// Called when all clients are connected, have warmed up and wait. It returns when they are to start.
     pub ready: &'a (dyn Fn() -> Result<Instant> + Sync),
     /// Called when the last client has made its last transaction. Connections are closed after it returns.
@@ -68,8 +68,8 @@ pub(crate) fn wait_until(at: Instant) {
 mod tests {
     use super::*;
 
-    fn parts(of: usize) -> impl Iterator<Item = Part> {
-        (0..of).map(move |number| Part { number, of })
+    fn parts(of: usize) -> impl Iterator<Item = ClientShare> {
+        (0..of).map(move |number| ClientShare { number, of })
     }
 
     #[test]

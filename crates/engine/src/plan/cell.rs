@@ -37,7 +37,7 @@ impl RunCell {
 }
 
 /// A cell on a database, or on an application.
-pub fn planned(
+pub fn plan_cell(
     experiment: &Experiment,
     axes: &Cell,
     dataset: &Dataset,

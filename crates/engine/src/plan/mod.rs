@@ -14,7 +14,7 @@ pub(crate) mod order;
 pub(crate) mod records;
 mod run_plan;
 
-pub use cell::{RunCell, planned};
+pub use cell::{RunCell, plan_cell};
 pub use run_plan::Plan;
 pub(crate) use run_plan::TrialId;
 
@@ -286,7 +286,7 @@ impl Plan {
         let own = aa_control.is_some_and(|aa_control| aa_control.second_instance || apart);
         let slot = if own { self.applications.len() + target } else { target };
         let dataset = Dataset { seed: self.spec.seed, records: self.spec.records, slot };
-        let planned = planned(self.experiment, &axes, &dataset, is_application);
+        let planned = plan_cell(self.experiment, &axes, &dataset, is_application);
         let (planned, unavailable) = match planned {
             Ok(planned) => {
                 let why = does_not_fit(&planned, Load::of(&axes)).map(str::to_owned);

@@ -40,7 +40,7 @@ pub struct Fixture {
     pub(crate) namespace: Box<dyn Namespace>,
     /// Loads and checks. `None` only while the fixture is dropped.
     session: Option<Box<dyn Session>>,
-    slot: usize,
+    namespace_number: usize,
     need: Ownership,
     /// The loaded datasets, by name.
     datasets: HashMap<String, DatasetState>,
@@ -105,7 +105,7 @@ impl Fixture {
         let mut fixture = Self {
             namespace,
             session,
-            slot,
+            namespace_number: slot,
             need,
             datasets: HashMap::new(),
             prepared: HashSet::new(),
@@ -241,7 +241,7 @@ impl Fixture {
         if self.need != Ownership::Tables {
             return Ok(());
         }
-        let slot = self.slot;
+        let slot = self.namespace_number;
         if self.remove(|of| of == Some(slot))? == 0 { self.namespace.finish() } else { Ok(()) }
     }
 }

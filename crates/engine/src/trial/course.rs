@@ -3,7 +3,7 @@
 //!
 //! The length of a trial is not known before it ends. When it exceeds the last part of [`TimesByPart`], neighbouring parts
 //! are merged and their length doubles. So memory is bounded for trials of any length, and nothing is allocated while
-//! measuring. TimesByPart are multiples of the same length in all threads, so that they can be added up.
+//! measuring. Parts are multiples of the same length in all threads, so that they can be added up.
 
 use kurabe_core::run::TailCourse;
 use serde::de::Error;

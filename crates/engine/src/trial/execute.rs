@@ -1,11 +1,11 @@
 //! Runs the clients of a trial: all of them connect, warm up, wait at a gate, work, and wait again at its end.
 
-use crate::clients::client::{Outcome, Shared, Warmup};
+use crate::clients::client::{ClientOutcome, ClientsShared, Warmup};
 use crate::clients::clock::process_cpu;
 use crate::clients::pool::Pool;
 use crate::clients::schedule::Schedule;
 use crate::clients::semaphore::Semaphore;
-use crate::fleet::{self, CellOrder, FleetClients, Order, PartResult};
+use crate::fleet::{self, CellOrder, FleetClients, Order, ShareResult};
 use crate::interleave::slices::Lane;
 use crate::prepare::server_memory::MemoryReading;
 use crate::trial::gate::Gate;
@@ -53,7 +53,7 @@ impl Trial<'_> {
             Connections::Kept | Connections::PerRequest => None,
         };
         let own_stop = AtomicBool::new(false);
-        let shared = Shared {
+        let shared = ClientsShared {
             trial: self,
             pool,
             pipeline: policy.pipeline,
@@ -81,7 +81,7 @@ impl Trial<'_> {
 
     fn run_clients(
         &self,
-        shared: &Shared<'_>,
+        shared: &ClientsShared<'_>,
         state: &DatasetState,
         watch: &mut Watch<'_>,
     ) -> Result<Executed, Failure> {
@@ -139,8 +139,8 @@ impl Trial<'_> {
             }
             shared.finish.wait_for_reports(running);
             let cpu = process_cpu().saturating_sub(cpu);
-            let stood_still_in_all = monitor.map_or(Duration::ZERO, Monitor::end);
-            let stood_still = stood_still_in_all.saturating_sub(before);
+            let stall_total = monitor.map_or(Duration::ZERO, Monitor::end);
+            let stood_still = stall_total.saturating_sub(before);
             let (late, waited) = start.unwrap_or_default();
             let mut observed = watch.end();
             if let (Some(seen), Some(_)) = (&mut observed, self.part_of_trial()) {
@@ -159,15 +159,15 @@ impl Trial<'_> {
             shared.finish.open(Duration::ZERO);
             let outcomes = started.join();
             begun?;
-            let (recorded, summaries) = sum(outcomes?, stood_still_in_all)?;
+            let (recorded, summaries) = sum(outcomes?, stall_total)?;
             let nanos = |time: Duration| time.as_nanos() as u64;
-            let part = PartResult {
+            let part = ShareResult {
                 recorded,
                 threads,
                 cpu_ns: nanos(cpu),
                 observed: observed.map(Box::new),
                 stood_still_ns: nanos(stood_still),
-                stood_still_in_all_ns: nanos(stood_still_in_all),
+                stall_total_ns: nanos(stall_total),
                 late_ns: nanos(late),
             };
             // A client's error matters more than a failed observation.
@@ -203,7 +203,7 @@ impl Trial<'_> {
         let fleet = Some(Box::new(fleet::used(&results)));
         let (part, summaries) = fleet::sum(results, self.cell.policy.clients, self.seed, self.number)?;
         // The load is what agents make. That the coordinator stood still matters only if they lost it.
-        let mut part = PartResult { observed, ..part };
+        let mut part = ShareResult { observed, ..part };
         watch.finish(&mut part.observed);
         Ok(Executed { part, summaries, memory: Vec::new(), fleet })
     }
@@ -236,7 +236,10 @@ fn not_interleaved() -> Error {
 /// # Errors
 /// The first error of a client. A mismatch takes precedence over others, since later connection errors only follow from
 /// it.
-fn sum(outcomes: Vec<Outcome>, stood_still: Duration) -> Result<(Recorded, Vec<ClientSummary>), Failure> {
+fn sum(
+    outcomes: Vec<ClientOutcome>,
+    stood_still: Duration,
+) -> Result<(Recorded, Vec<ClientSummary>), Failure> {
     let (mut recorded, mut summaries) = (Recorded::default(), Vec::with_capacity(outcomes.len()));
     let (mut mismatches, mut first) = (0, None::<Error>);
     for outcome in outcomes {

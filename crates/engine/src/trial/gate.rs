@@ -7,14 +7,14 @@ use kurabe_reactor::{Condition, Lock};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum GateState {
     Closed,
     Open(Instant),
     Abandoned,
 }
 
 pub(crate) struct Gate {
-    state: Lock<(usize, State)>,
+    state: Lock<(usize, GateState)>,
     /// For the clients.
     changed: Condition,
     /// For the coordinator. A report must not wake the clients that wait already.
@@ -23,7 +23,11 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(crate) fn new() -> Self {
-        Self { state: Lock::new((0, State::Closed)), changed: Condition::new(), reported: Condition::new() }
+        Self {
+            state: Lock::new((0, GateState::Closed)),
+            changed: Condition::new(),
+            reported: Condition::new(),
+        }
     }
 
     /// Reports that a client is ready or has failed.
@@ -43,13 +47,13 @@ impl Gate {
     /// Opens the gate. Clients start together, `lead` from now, so that all of them are awake when a schedule begins.
     pub(crate) fn open(&self, lead: Duration) {
         let start = Instant::now() + lead;
-        self.state.lock().1 = State::Open(start);
+        self.state.lock().1 = GateState::Open(start);
         self.changed.notify_all();
     }
 
     /// Abandons the trial: all waiting clients end.
     pub(crate) fn abandon(&self) {
-        self.state.lock().1 = State::Abandoned;
+        self.state.lock().1 = GateState::Abandoned;
         self.changed.notify_all();
     }
 
@@ -58,9 +62,9 @@ impl Gate {
         let mut state = self.state.lock();
         loop {
             match state.1 {
-                State::Closed => state = self.changed.wait(state),
-                State::Open(start) => return Some(start),
-                State::Abandoned => return None,
+                GateState::Closed => state = self.changed.wait(state),
+                GateState::Open(start) => return Some(start),
+                GateState::Abandoned => return None,
             }
         }
     }

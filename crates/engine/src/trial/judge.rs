@@ -1,6 +1,6 @@
 //! Adds up and verifies what the clients of a trial did.
 
-use crate::fleet::PartResult;
+use crate::fleet::ShareResult;
 use crate::interleave::slices::SliceStats;
 use crate::trial::course::Course;
 use crate::trial::recorded::{Executed, OpenTimes, Recorded, Times};
@@ -31,15 +31,14 @@ impl Trial<'_> {
         session: &mut dyn Session,
     ) -> Result<Measurement, Failure> {
         let Executed { part, summaries, memory, fleet } = executed;
-        let PartResult { recorded, threads, mut cpu_ns, observed, .. } = part;
-        let (mut stood_still_ns, mut stood_still_in_all_ns) =
-            (part.stood_still_ns, part.stood_still_in_all_ns);
+        let ShareResult { recorded, threads, mut cpu_ns, observed, .. } = part;
+        let (mut stood_still_ns, mut stall_total_ns) = (part.stood_still_ns, part.stall_total_ns);
         let (slices, observed_group) =
             interleaved.map_or((None, None), |group| (Some(group.slices), group.observed));
         if let Some(slices) = slices {
             cpu_ns = slices.cpu.as_nanos() as u64;
-            stood_still_in_all_ns = slices.stood_still.as_nanos() as u64;
-            stood_still_ns = if slices.is_void { stood_still_in_all_ns } else { 0 };
+            stall_total_ns = slices.stood_still.as_nanos() as u64;
+            stood_still_ns = if slices.is_void { stall_total_ns } else { 0 };
         }
         let Recorded { offered, completed, failed, retries, warmup, exhausted, .. } = recorded;
         let Times { service, checks, queue, course, open_loop, .. } =
@@ -54,7 +53,7 @@ impl Trial<'_> {
         }
         if completed == 0 {
             let error = Error::new(ErrorKind::Limit, "no transaction ended during the trial");
-            let stood_still = Duration::from_nanos(stood_still_in_all_ns);
+            let stood_still = Duration::from_nanos(stall_total_ns);
             return Err(Failure { error, mismatches: 0, stood_still: Some(stood_still) });
         }
         let checked = self.workload.after(After {

@@ -20,7 +20,7 @@ pub(crate) use failure::{caught, panicked};
 
 use crate::clients::schedule;
 use crate::conditions::Conditions;
-use crate::fleet::{FleetClients, Part, PartOfTrial, PartResult};
+use crate::fleet::{ClientShare, FleetClients, ShareOfTrial, ShareResult};
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::{DatasetState, OperationInfo, Stop, Workload};
 use kurabe_core::planned::{Capacity, PlannedCell};
@@ -66,7 +66,7 @@ pub enum Clients<'a> {
     /// This one.
     Here,
     /// This one runs a part of them.
-    Part(&'a PartOfTrial<'a>),
+    Share(&'a ShareOfTrial<'a>),
     /// The agents of a fleet.
     Fleet(FleetClients<'a>),
 }
@@ -113,12 +113,12 @@ impl Trial<'_> {
     ///
     /// # Errors
     /// Any error of any of these clients.
-    pub fn run_part(&self, state: &DatasetState) -> Result<PartResult, Failure> {
+    pub fn run_part(&self, state: &DatasetState) -> Result<ShareResult, Failure> {
         Ok(self.execute(state, None)?.part)
     }
 
     /// The schedule of an open loop.
-    pub(crate) fn schedule(&self) -> Result<Option<schedule::Plan>> {
+    pub(crate) fn schedule(&self) -> Result<Option<schedule::ArrivalPlan>> {
         let LoadModel::Open { rate, arrivals } = self.load_model else { return Ok(None) };
         if self.cell.policy.pipeline > 1 {
             let why = "an open loop has one request per arrival, so requests cannot be pipelined";
@@ -136,19 +136,19 @@ impl Trial<'_> {
         let cut = capacity.filter(|capacity| (*capacity as f64) < due);
         let (max, is_cut) = (cut.unwrap_or(max), cut.is_some());
         let (seed, part, clients) = (mix(self.seed, ARRIVALS), self.part(), self.cell.policy.clients);
-        Ok(Some(schedule::Plan { rate, arrivals, time, max, is_cut, seed, part, clients }))
+        Ok(Some(schedule::ArrivalPlan { rate, arrivals, time, max, is_cut, seed, part, clients }))
     }
 
-    pub(crate) fn part_of_trial(&self) -> Option<&PartOfTrial<'_>> {
+    pub(crate) fn part_of_trial(&self) -> Option<&ShareOfTrial<'_>> {
         match &self.clients {
-            Clients::Part(part) => Some(part),
+            Clients::Share(part) => Some(part),
             Clients::Here | Clients::Fleet(_) => None,
         }
     }
 
     /// The part of the clients that this process runs.
-    pub(crate) fn part(&self) -> Part {
-        self.part_of_trial().map_or(Part::WHOLE, |part| part.part)
+    pub(crate) fn part(&self) -> ClientShare {
+        self.part_of_trial().map_or(ClientShare::WHOLE, |part| part.part)
     }
 
     pub(crate) fn capacity(&self) -> Option<Capacity> {

@@ -34,7 +34,7 @@ pub struct Recorded {
 /// What the clients of one process recorded, or of several together, and the process itself. Times are in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct PartResult {
+pub struct ShareResult {
     /// What the clients recorded.
     pub recorded: Recorded,
     /// The threads that shared the clients; `None`: each had its own.
@@ -45,7 +45,7 @@ pub struct PartResult {
     /// How long the process stood still in the measured phase, …
     pub(crate) stood_still_ns: u64,
     /// … and since the first connection.
-    pub(crate) stood_still_in_all_ns: u64,
+    pub(crate) stall_total_ns: u64,
     /// How much later than another process had said the clients were started.
     pub late_ns: u64,
 }
@@ -53,7 +53,7 @@ pub struct PartResult {
 /// A trial whose clients have ended without an error, not verified yet.
 pub(crate) struct Executed {
     /// What the clients recorded, and their processes.
-    pub(crate) part: PartResult,
+    pub(crate) part: ShareResult,
     /// What the check after the trial needs of each client.
     pub(crate) summaries: Vec<ClientSummary>,
     /// The memory cost of connections on the server, if requested.
@@ -159,7 +159,7 @@ impl Recorded {
     }
 }
 
-impl PartResult {
+impl ShareResult {
     /// The number of threads that its clients had.
     pub(crate) fn client_threads(&self) -> usize {
         self.threads.unwrap_or(self.recorded.clients.len())
@@ -173,7 +173,7 @@ impl PartResult {
         self.recorded.merge(other.recorded);
         self.cpu_ns += other.cpu_ns;
         self.stood_still_ns = self.stood_still_ns.max(other.stood_still_ns);
-        self.stood_still_in_all_ns = self.stood_still_in_all_ns.max(other.stood_still_in_all_ns);
+        self.stall_total_ns = self.stall_total_ns.max(other.stall_total_ns);
         self.late_ns = self.late_ns.max(other.late_ns);
     }
 }

@@ -10,7 +10,7 @@ use kurabe_core::secret::Secret;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::Conditions;
-use kurabe_engine::fleet::{PartOfTrial, PartResult};
+use kurabe_engine::fleet::{ShareOfTrial, ShareResult};
 use kurabe_engine::trial::{Clients, Failure, Trial};
 use kurabe_experiments::registry;
 use kurabe_observe::Monitor;
@@ -122,7 +122,7 @@ impl Running {
     }
 }
 
-fn send(mut part: PartResult, out: &Outbox) -> io::Result<()> {
+fn send(mut part: ShareResult, out: &Outbox) -> io::Result<()> {
     let mut clients = std::mem::take(&mut part.recorded.clients);
     while !clients.is_empty() {
         let rest = clients.split_off(clients.len().min(CLIENTS));
@@ -150,7 +150,7 @@ fn run(
     flags: &Flags,
     commands: Receiver<Command>,
     out: &Outbox,
-) -> Result<PartResult, Failure> {
+) -> Result<ShareResult, Failure> {
     let order = &load.order;
     let experiment = registry::find(&order.cell.experiment)?;
     let names_file =
@@ -197,7 +197,7 @@ fn run(
             let _ = next();
         }
     };
-    let part = PartOfTrial { part: load.part, ready: &ready, ended: &ended, stop: &flags.stop };
+    let part = ShareOfTrial { part: load.part, ready: &ready, ended: &ended, stop: &flags.stop };
     let trial = Trial {
         number: order.number,
         stop: order.stop,
@@ -210,7 +210,7 @@ fn run(
             ..Conditions::default()
         },
         threads: order.cell.threads,
-        clients: Clients::Part(&part),
+        clients: Clients::Share(&part),
         ..Trial::new(&*driver, &options, &cell, &*workload, operation)
     };
     trial.run_part(&DatasetState::default())

@@ -6,7 +6,7 @@ use super::shared::{Shared, State, lost};
 use crate::clock::Offset;
 use crate::message::{Fault, FromAgent, Load, ToAgent};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::fleet::{AgentResult, ClientResult, Order, Part, PartResult, Started};
+use kurabe_engine::fleet::{AgentResult, ClientResult, ClientShare, Order, ShareResult, Started};
 use kurabe_engine::trial::Failure;
 use kurabe_observe::boot;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,7 +29,7 @@ struct PartState {
     ended: bool,
     stopped: bool,
     clients: Vec<ClientResult>,
-    result: Option<Box<PartResult>>,
+    result: Option<Box<ShareResult>>,
     fault: Option<Fault>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> TrialOfAgents<'a> {
                 let member = &mut state.members[part.agent];
                 member.inbox.clear();
                 member.completed = 0;
-                let (order, part) = (order.clone(), Part { number, of });
+                let (order, part) = (order.clone(), ClientShare { number, of });
                 let password = server.password.as_ref().map(|password| password.expose().to_owned());
                 let load = Load { order, part, url: server.url.clone(), password };
                 member.send(ToAgent::Load(Box::new(load)));

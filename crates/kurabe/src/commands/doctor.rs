@@ -11,7 +11,7 @@ use kurabe_core::experiment::Dataset;
 use kurabe_core::facts::Limit;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::units;
-use kurabe_engine::plan::planned;
+use kurabe_engine::plan::plan_cell;
 use kurabe_engine::prepare::target::{OWN_CONNECTIONS, Target};
 use kurabe_experiments::registry::EXPERIMENTS;
 use std::fmt::Write;
@@ -177,7 +177,7 @@ fn available(target: &Target) -> Vec<(&'static str, String)> {
                 let dataset = Dataset { seed: 1, records: Some(1_000), slot: 0 };
                 let made = info.baseline(&[(axis.name, word)]).and_then(|cell| {
                     let is_application = target.driver.capabilities().is_application;
-                    planned(experiment, &cell, &dataset, is_application)
+                    plan_cell(experiment, &cell, &dataset, is_application)
                 });
                 let reason = match made {
                     Ok(planned) => target.refusal(&planned.demand),

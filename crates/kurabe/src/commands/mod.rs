@@ -162,6 +162,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::{GlobalOptions, LogOptions};
     use crate::run_options::{MainOptions, PgbenchOptions, Settings, TargetOptions};
 
     /// Checks that each name is an option of one of these commands, or of all commands.
@@ -182,6 +183,8 @@ mod tests {
     #[test]
     fn each_field_is_an_option_of_its_command() {
         let run = ["run", "run session", "run pgbench", "run replay", "run link", "run cache-aside"];
+        check(&[], GlobalOptions::names());
+        check(&run, LogOptions::names());
         check(&run, MainOptions::names());
         check(&run, TargetOptions::names());
         check(&run, PgbenchOptions::names());

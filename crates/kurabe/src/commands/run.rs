@@ -9,7 +9,7 @@ use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
 use crate::places::{self, wanted};
 use crate::quiet;
-use crate::run_options::{MainOptions, RunOptions};
+use crate::run_options::RunOptions;
 use crate::suite::{Companions, Request, Several};
 use anyhow::Result;
 use kurabe_core::origin::Origin;
@@ -23,11 +23,14 @@ use std::path::PathBuf;
 /// Starts a new run, from options or a suite file, or does what is asked with a recorded one.
 pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Output) -> Result<Exit> {
     let main = &options.main;
+    let store = || places::runs(main.runs_dir.as_deref());
     if let Some(name) = &main.again {
-        return again(name, options, output);
+        refuse_others("again", &["trust"], options)?;
+        return again(name, store()?, options, output);
     }
     if let Some(name) = &main.resume {
-        return resumed(name, options, output);
+        refuse_others("resume", &["max-rounds", "trust"], options)?;
+        return resumed(name, &store()?, options, output);
     }
     let (request, suite): (_, Option<PathBuf>) = match experiment {
         Some(PGBENCH) => (Request::of_pgbench(options)?, crate::custom::first_script(&options.pgbench)),
@@ -36,7 +39,7 @@ pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Outpu
         None => {
             let Some(suite) = &main.suite else { return Err(no_experiment(options).into()) };
             if let Some(several) = Several::read(suite, options)? {
-                return super::suite::run(suite, &several, options, output);
+                return super::suite::run(suite, &several, &store()?, options, output);
             }
             if !main.only.is_empty() {
                 return Err(Error::usage("--only is for a suite of several runs")
@@ -47,7 +50,8 @@ pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Outpu
         }
     };
     let (mut files, mut spec) = (Files::new(options.files.clone())?, request.spec()?);
-    let (dry, store) = (main.dry_run, store(main)?);
+    let (dry, store) = (main.dry_run, store()?);
+    let store = if dry { store } else { places::writable(store)? };
     let origin = origin(suite.as_deref(), &main.label)?;
     let earlier = gate::earlier(options, &store, &origin, &spec, output)?;
     match &earlier {
@@ -81,12 +85,6 @@ pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Outpu
     Ok(exit)
 }
 
-/// The store of a new run, to which a dry run writes nothing.
-pub(super) fn store(main: &MainOptions) -> Result<Store> {
-    let runs_dir = main.runs_dir.as_deref();
-    if main.dry_run { places::runs(runs_dir) } else { places::writable_runs(runs_dir) }
-}
-
 /// The error if no experiment and no suite was given. Most likely the name is misspelt.
 fn no_experiment(options: &RunOptions) -> Error {
     let first = options.workload.target.first().map_or("", String::as_str);
@@ -108,10 +106,7 @@ fn refuse_others(word: &str, more: &[&str], options: &RunOptions) -> kurabe_core
 }
 
 /// Repeats a run as a new one, with the same axes, seed, rounds and times.
-fn again(name: &str, options: &RunOptions, output: &Output) -> Result<Exit> {
-    refuse_others("again", &["trust"], options)?;
-    let runs_dir = options.main.runs_dir.as_deref();
-    let store = places::runs(runs_dir)?;
+fn again(name: &str, store: Store, options: &RunOptions, output: &Output) -> Result<Exit> {
     let path = store.find(&wanted(Some(name))).map_err(OfRunFile)?;
     let RunHeader { spec, origin, cells, .. } = kurabe_record::read_header(&path).map_err(OfRunFile)?;
     refuse_what_others_chose(options, &store, &path, &spec, &cells)?;
@@ -131,7 +126,7 @@ fn again(name: &str, options: &RunOptions, output: &Output) -> Result<Exit> {
         setup: spec.setup.as_ref().map(|setup| setup.from.clone()),
         fleet: spec.fleet.as_ref().map(|fleet| fleet.url.clone()),
     };
-    let (urls, store) = (urls(options, &spec.targets)?, places::writable_runs(runs_dir)?);
+    let (urls, store) = (urls(options, &spec.targets)?, places::writable(store)?);
     let is_fitted = spec.duration_ns.is_some();
     let html = !options.main.no_html;
     let job = Job { companions, html, origin, is_fitted, ..Job::new(spec, urls, store) };
@@ -139,17 +134,15 @@ fn again(name: &str, options: &RunOptions, output: &Output) -> Result<Exit> {
 }
 
 /// Continues an interrupted run.
-fn resumed(name: &str, options: &RunOptions, output: &Output) -> Result<Exit> {
-    refuse_others("resume", &["max-rounds", "trust"], options)?;
-    let store = places::runs(options.main.runs_dir.as_deref())?;
+fn resumed(name: &str, store: &Store, options: &RunOptions, output: &Output) -> Result<Exit> {
     let path = store.find(&wanted(Some(name))).map_err(OfRunFile)?;
-    crate::exposed::warn_of_run(&store, &path, output);
+    crate::exposed::warn_of_run(store, &path, output);
     let resumed = store.resume(&path).map_err(OfRunFile)?;
     if let Some(torn) = &resumed.torn {
         output.warning(torn);
     }
     let RunHeader { spec, cells, .. } = &resumed.run.header;
-    refuse_what_others_chose(options, &store, &path, spec, cells)?;
+    refuse_what_others_chose(options, store, &path, spec, cells)?;
     let urls = urls(options, &spec.targets)?;
     let max_rounds = &options.main.max_rounds;
     let max_rounds = max_rounds.value.as_ref().filter(|_| max_rounds.is_given());

@@ -5,17 +5,17 @@ use super::execute::{InSuite, Job, PartialRun, execute_with};
 use super::files::Files;
 use super::gate::origin;
 use super::report;
-use super::run::store;
 use crate::exit::{self, Exit};
 use crate::output::{Output, shown};
 use crate::run_options::RunOptions;
 use crate::suite::{Several, SuiteRun};
-use crate::{clock, signals, standard_input};
+use crate::{clock, places, signals, standard_input};
 use anyhow::Result;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_engine::plan::Plan;
 use kurabe_experiments::registry;
+use kurabe_record::Store;
 use kurabe_report::suite::{self, Ending, Entry, Row, State, SuiteTable};
 use kurabe_report::terminal;
 use kurabe_targets::SharedServers;
@@ -35,7 +35,13 @@ struct Planned<'a> {
 }
 
 /// Executes a suite.
-pub(super) fn run(path: &Path, suite: &Several, options: &RunOptions, output: &Output) -> Result<Exit> {
+pub(super) fn run(
+    path: &Path,
+    suite: &Several,
+    store: &Store,
+    options: &RunOptions,
+    output: &Output,
+) -> Result<Exit> {
     let files = Files::new(options.files.clone())?;
     if files.criteria.is_some() {
         return Err(Error::usage(format!("{} has several runs, and a gate judges one", path.display()))
@@ -43,10 +49,11 @@ pub(super) fn run(path: &Path, suite: &Several, options: &RunOptions, output: &O
             .into());
     }
     let dry = options.main.dry_run;
+    let store = if dry { store.clone() } else { places::writable(store.clone())? };
     let mut all: Vec<Planned<'_>> = suite
         .runs
         .iter()
-        .map(|run| Ok(Planned { run, job: job(path, run, &files, options)?, columns: Vec::new() }))
+        .map(|run| Ok(Planned { run, job: job(path, run, &files, &store, options)?, columns: Vec::new() }))
         .collect::<Result<_>>()?;
     // An error in the last run must not show up after all others.
     let mut connections = 0;
@@ -116,16 +123,21 @@ pub(super) fn run(path: &Path, suite: &Several, options: &RunOptions, output: &O
     })
 }
 
-fn job(path: &Path, run: &SuiteRun, files: &Files, options: &RunOptions) -> Result<Job<'static>> {
+fn job(
+    path: &Path,
+    run: &SuiteRun,
+    files: &Files,
+    store: &Store,
+    options: &RunOptions,
+) -> Result<Job<'static>> {
     let main = &options.main;
-    let (dry, store) = (main.dry_run, store(main)?);
     Ok(Job {
         html: !main.no_html,
         origin: origin(Some(path), &main.label)?,
-        dry,
+        dry: main.dry_run,
         print: !files.prints(),
         in_suite: Some(InSuite { shared: None }),
-        ..Job::of(&run.request, run.request.spec()?, store)?
+        ..Job::of(&run.request, run.request.spec()?, store.clone())?
     })
 }
 

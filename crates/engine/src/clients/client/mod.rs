@@ -31,7 +31,7 @@ const TIMED_CHECKS: u64 = 64;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What all clients of a trial share.
-pub(crate) struct Shared<'a> {
+pub(crate) struct ClientsShared<'a> {
     pub(crate) trial: &'a Trial<'a>,
     /// The connection pool that all clients share, if there is one.
     pub(crate) pool: Option<Pool>,
@@ -64,7 +64,7 @@ pub(crate) struct Warmup {
 }
 
 /// The results of a client.
-pub(crate) struct Outcome {
+pub(crate) struct ClientOutcome {
     pub(crate) done: ClientSummary,
     pub(crate) recorded: Recorded,
     pub(crate) elapsed: Duration,
@@ -84,7 +84,7 @@ struct Mark {
 }
 
 pub(crate) struct Worker<'a> {
-    shared: &'a Shared<'a>,
+    shared: &'a ClientsShared<'a>,
     transaction: Box<dyn Transaction>,
     recorder: Recorder,
     session: Option<Box<dyn Session>>,
@@ -92,14 +92,14 @@ pub(crate) struct Worker<'a> {
     /// Borrowed only while a time is recorded.
     times: &'a RefCell<Times>,
     /// Boxed: it would be on the stack several times.
-    outcome: Box<Outcome>,
+    outcome: Box<ClientOutcome>,
     /// Of an interleaved trial: the results when the last slice began.
     mark: Option<Box<Mark>>,
 }
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(
-        shared: &'a Shared<'a>,
+        shared: &'a ClientsShared<'a>,
         client: Client,
         transaction: Box<dyn Transaction>,
         limits: Limits,
@@ -107,7 +107,7 @@ impl<'a> Worker<'a> {
     ) -> Self {
         let done = ClientSummary { client, completed: 0, rows_written: 0, notes: None };
         let recorded = Recorded::default();
-        let outcome = Box::new(Outcome { done, recorded, elapsed: Duration::ZERO, error: None });
+        let outcome = Box::new(ClientOutcome { done, recorded, elapsed: Duration::ZERO, error: None });
         Self {
             shared,
             transaction,
@@ -261,7 +261,7 @@ const WARMUP_TIME_PART: u32 = 10;
 impl Worker<'_> {
     /// Runs the client from its connection to its last transaction. It reports to each gate exactly once in all
     /// cases; otherwise the others would wait forever.
-    pub(crate) fn run(mut self) -> Box<Outcome> {
+    pub(crate) fn run(mut self) -> Box<ClientOutcome> {
         let failed = !self.shared.connecting.pass(|| self.begin());
         kurabe_reactor::trim_stack();
         let warmed_up = match &self.shared.warmup {
@@ -302,7 +302,7 @@ impl Worker<'_> {
     /// Takes what the transaction has noted, and closes a kept connection.
     fn end(&mut self) {
         self.settle_last();
-        let Outcome { done, recorded, elapsed, .. } = &mut *self.outcome;
+        let ClientOutcome { done, recorded, elapsed, .. } = &mut *self.outcome;
         let recorder = std::mem::take(&mut self.recorder);
         if recorder.measures() {
             let (spans, retries) = recorder.measured();
