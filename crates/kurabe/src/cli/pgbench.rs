@@ -12,10 +12,8 @@ use kurabe_core::Error;
 pub(crate) const PGBENCH: &str = "pgbench";
 
 /// Options that stand for a built-in script: the long and the short name, and the help.
-const BUILT_IN: [(&str, char, &str); 2] = [
-    ("skip-some-updates", 'N', "As -b simple-update"),
-    ("select-only", 'S', "As -b select-only"),
-];
+const BUILT_IN: [(&str, char, &str); 2] =
+    [("skip-some-updates", 'N', "As -b simple-update"), ("select-only", 'S', "As -b select-only")];
 
 /// pgbench's options (its manual, versions 11 to 18) that are refused: the long name, the short one, and what to write. It takes the
 /// others, but for `-v` and `-h`, which are those of this program.
