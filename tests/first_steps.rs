@@ -112,7 +112,7 @@ fn repetition_has_the_times_of_its_run_and_not_those_of_its_budget() {
 #[test]
 fn page_of_the_default_run_is_within_its_budget() {
     let place = Place::new();
-    // All cells of a run by default, in shorter trials. It has 16 rounds at most.
+    // All cells of the axes' default values, in shorter trials. Where there is time for more rounds, runs have fewer of them.
     let answer = place.run(&[
         "run", "session", "sqlite:", "--rounds", "2", "--duration", "10ms", "--records", "8", "--no-html",
     ]);

@@ -234,8 +234,7 @@ fn answer_page_and_errors_are_in_japanese_where_the_user_is() {
     let japanese = |text: &str| text.chars().any(|c| ('\u{3040}'..'\u{30ff}').contains(&c));
     let said = |locale: &str, args: &[&str]| {
         let output = place.command(args).env("LANG", locale).env("COLUMNS", "80").output().unwrap();
-        let answer = Answer::of(&output);
-        answer.out + &answer.err
+        Answer::of(&output)
     };
     for (locale, more, is_japanese) in [
         ("ja_JP.UTF-8", &[][..], true),
@@ -244,11 +243,12 @@ fn answer_page_and_errors_are_in_japanese_where_the_user_is() {
         ("C.UTF-8", &[], false),
     ] {
         let answer = said(locale, &[&["report", "last"][..], more].concat());
-        assert_eq!(japanese(&answer), is_japanese, "{locale} {more:?}: {answer}");
-        assert!(answer.contains("none") && answer.lines().count() <= 20, "{answer}");
-        let error = said(locale, &[&["report", "nosuch"][..], more].concat());
+        assert_eq!(japanese(&answer.out), is_japanese, "{locale} {more:?}: {answer:?}");
+        // Warnings of who can read the run are beside it.
+        assert!(answer.out.contains("none") && answer.out.lines().count() <= 20, "{answer:?}");
+        let error = said(locale, &[&["report", "nosuch"][..], more].concat()).err;
         assert_eq!(japanese(&error), is_japanese, "{error}");
-        let page = said(locale, &[&["report", "last", "--format", "html", "-o", "-"][..], more].concat());
+        let page = said(locale, &[&["report", "last", "--format", "html", "-o", "-"][..], more].concat()).out;
         assert!(page.contains(if is_japanese { "<html lang=\"ja\">" } else { "<html lang=\"en\">" }));
         assert_eq!(japanese(page.split_once("<script").unwrap().0), is_japanese, "{locale} {more:?}");
     }

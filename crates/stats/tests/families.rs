@@ -257,8 +257,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// For each comparison: the logarithms of its ratios by round, and what they are without noise, over the same rounds.
-    fn draw(&self, rng: &mut Rng) -> Vec<(Vec<f64>, f64)> {
+    /// For each comparison, by round: the logarithms of its ratios, and what they are without noise.
+    fn draw(&self, rng: &mut Rng) -> Vec<(Vec<f64>, Vec<f64>)> {
         let Self { cause, targets, cells, rounds } = *self;
         let busy: Vec<bool> = (0..rounds).map(|_| rng.below(3) == 0).collect();
         let size: Vec<f64> = (0..cells)
@@ -268,7 +268,7 @@ impl Shared {
             })
             .collect();
         // By target: what each round does to all of its cells, then by cell what each trial is.
-        let sides: Vec<Vec<(Vec<f64>, f64)>> = (0..targets)
+        let sides: Vec<Vec<(Vec<f64>, Vec<f64>)>> = (0..targets)
             .map(|target| {
                 let common: Vec<f64> = (0..rounds).map(|_| normal(rng)).collect();
                 let slope = 0.1 * (2.0 * rng.unit_f64() - 1.0);
@@ -278,7 +278,6 @@ impl Shared {
                     Cause::Steps if round >= step => 0.05,
                     _ => 0.0,
                 };
-                let truth = (0..rounds).map(course).sum::<f64>() / rounds as f64;
                 let noisy = if cause == Cause::NoisyTarget && target == 0 { 5.0 } else { 1.0 };
                 let of_cell = |size: &f64, rng: &mut Rng| {
                     let trial = |round: usize, rng: &mut Rng| {
@@ -292,7 +291,7 @@ impl Shared {
                             if cause == Cause::Correlated { 0.95 * common[round] + 0.3 * own } else { own };
                         course(round) + size * noisy * times * draw
                     };
-                    ((0..rounds).map(|round| trial(round, rng)).collect(), truth)
+                    ((0..rounds).map(|round| trial(round, rng)).collect(), (0..rounds).map(course).collect())
                 };
                 size.iter().map(|size| of_cell(size, rng)).collect()
             })
@@ -302,21 +301,45 @@ impl Shared {
             for b in a + 1..targets {
                 for cell in 0..cells {
                     let ((a, a_truth), (b, b_truth)) = (&sides[a][cell], &sides[b][cell]);
-                    family.push((a.iter().zip(b).map(|(a, b)| a - b).collect(), a_truth - b_truth));
+                    let minus = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect();
+                    family.push((minus(a, b), minus(a_truth, b_truth)));
                 }
             }
         }
         family
     }
 
+    fn seed(&self) -> u64 {
+        mix(mix(self.cause as u64, self.targets as u64), mix(self.cells as u64, self.rounds as u64))
+    }
+
+    /// In how many of `RUNS` runs some interval excludes what is true, at any of several analyses.
+    fn errors_at_any_analysis(&self, first: u32) -> u64 {
+        let analyses = Analyses::new(first, [self.rounds as u32]);
+        let errs = |run: &u64| {
+            let family = self.draw(&mut Rng::new(mix(self.seed(), *run)));
+            let once = IntervalSettings::default().for_comparisons(family.len() as u32);
+            analyses.rounds().take_while(|made| *made as usize <= self.rounds).any(|rounds| {
+                let made = rounds as usize;
+                let until: Vec<Vec<f64>> = family.iter().map(|(all, _)| all[..made].into()).collect();
+                let shared = SharedVariance::of(&until);
+                let settings = at_analysis(once, analyses.number(rounds));
+                until.iter().zip(&family).any(|(ratios, (_, truth))| {
+                    let ratio = PairedRatio::of_logarithms(ratios, shared.as_ref(), &settings).unwrap();
+                    let truth = truth[..made].iter().sum::<f64>() / made as f64;
+                    !ratio.interval.unwrap().contains(truth.exp())
+                })
+            })
+        };
+        (0..RUNS).filter(errs).count() as u64
+    }
+
     /// In how many of `RUNS` runs some interval excludes what is true, and the median half width of intervals; with
     /// the noise shared, and without.
     fn measure(&self) -> [(u64, f64); 2] {
-        let seed =
-            mix(mix(self.cause as u64, self.targets as u64), mix(self.cells as u64, self.rounds as u64));
         let (mut errors, mut widths) = ([0; 2], [Vec::new(), Vec::new()]);
         for run in 0..RUNS {
-            let family = self.draw(&mut Rng::new(mix(seed, run)));
+            let family = self.draw(&mut Rng::new(mix(self.seed(), run)));
             let settings = IntervalSettings::default().for_comparisons(family.len() as u32);
             let logarithms: Vec<Vec<f64>> = family.iter().map(|(ratios, _)| ratios.clone()).collect();
             let shared = SharedVariance::of(&logarithms);
@@ -325,6 +348,7 @@ impl Shared {
                 for (ratios, truth) in &family {
                     let ratio = PairedRatio::of_logarithms(ratios, shared, &settings).unwrap();
                     let interval = ratio.interval.unwrap();
+                    let truth = truth.iter().sum::<f64>() / truth.len() as f64;
                     errs |= !interval.contains(truth.exp());
                     widths[at].push((interval.high / interval.low).ln() / 2.0);
                 }
@@ -352,6 +376,15 @@ fn at_most_five_percent_of_families_that_share_their_noise_err_whatever_makes_it
     // Chance is less over all.
     let most = errors.len() as u64 * RUNS / 20;
     assert!(errors.iter().sum::<u64>() <= most, "{errors:?}");
+}
+
+#[test]
+fn at_most_five_percent_of_families_err_at_any_of_several_analyses() {
+    for cause in CAUSES {
+        let family = Shared { cause, targets: 3, cells: 3, rounds: 21 };
+        let errors = family.errors_at_any_analysis(6);
+        assert!(errors <= FIVE_PERCENT, "{family:?}: {errors} of {RUNS}");
+    }
 }
 
 #[test]
